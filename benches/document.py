@@ -1,0 +1,104 @@
+"""The page that a full run writes: docs/benchmarks.md."""
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+from report import summary, targets
+from server import CLIENT_CORE, SERVER_CORE
+
+TEXT = """\
+# Benchmarks
+
+Written by `make bench BENCH_FLAGS='--write docs/benchmarks.md'`; every figure below is of one run on one machine.
+Absolute figures are the machine's; what carries over are the ratios. Rows that miss their target say so.
+
+{summary}
+
+## Against the peers
+
+CPU is the processor time of the server's main thread, by the kernel's accounting, divided by the messages: 1 s divided
+by it is the ceiling of one server. Each figure is the median of {rounds} rounds in which all rows take turns; a result
+with x is the median of the ratios of the rounds. Commands run from 50 connections with 64 in flight on each.
+
+{targets}
+{details}
+## How it was measured
+
+| | |
+|---|---|
+| machine | {machine} |
+| system | {system} |
+| server | {server}, on core {server_core} alone; `--save ""`, no AOF unless the row says so |
+| module | dq {module} |
+| load | `benches/load`: one thread on core {client_core}, 50 connections over loopback, payloads of 100 random bytes |
+| command line | `{command}` |
+
+- Peers and ours run on the same server process, which has the module loaded.
+- *Lua design* is the layout of the Go library HDT3213/delayqueue (a string per message, a sorted set of pending, a list
+  of ready, a sorted set of unacked, a hash of retries left) in scripts written for this benchmark
+  (`benches/lua_design.py`); they make fewer round trips than the library.
+- With fewer groups than fetches in flight (1 and 1,000 groups), GROUPCONCURRENCY is 100,000: with one lease a group the
+  row would measure empty answers. From 100,000 groups on it is the default of 1.
+- A whole life one by one is SEND with a delay of 0.5 to 1.5 s and FETCH COUNT 1 ACK 1; in tens it is MSEND of 10 and FETCH
+  COUNT 10 ACK 10. The Lua design does one by one in both: its library has no batches.
+- The 160 bytes that XADD writes to the AOF hold the 100 of the payload, so that no SEND can write 0.6 times as much; the
+  sum over send, fetch and ack is what the two can be compared by.
+- Memory is the growth of `used_memory`. Loading is what the server's log says. The Lua design's stall is one promotion
+  script over the same million messages.
+- A wait in the stall rows is that of a process of its own that sends a PING each millisecond; *idle* is its longest wait
+  over as long a time with nothing to do.
+- Lateness is measured by the consumers: the wall clock when the message is in their hands minus its due time.
+{commands}"""
+
+
+def document(bench, rows, details, commands):
+    """The whole page."""
+    with bench.server() as server:
+        version, module = server.version(), _module_version(server)
+    return TEXT.format(
+        summary=summary(rows),
+        rounds=bench.rounds,
+        targets=targets(rows),
+        details=f"\n## Every command by itself\n\nMessages a second by pipeline depth, and CPU at depth 64.\n\n{details}\n"
+        if details
+        else "",
+        machine=_machine(),
+        system=f"{platform.system()} {platform.release()} {platform.machine()}, Python {platform.python_version()}",
+        server=version,
+        module=module,
+        server_core=SERVER_CORE,
+        client_core=CLIENT_CORE,
+        command=f"benches/run.py {' '.join(sys.argv[1:])}".strip(),
+        commands=f"\n## What is sent\n\n{commands}\n" if commands else "",
+    )
+
+
+def _machine():
+    model = "unknown processor"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{model}, {os.cpu_count()} cores, {gigabytes:.0f} GiB"
+
+
+def _module_version(server):
+    for module in server.client.module_list():
+        fields = {_text(name): _text(value) for name, value in module.items()}
+        if fields.get("name") == "dq":
+            number = int(fields["ver"])
+            return f"{number // 10000}.{number // 100 % 100}.{number % 100}{_revision()}"
+    return "unknown"
+
+
+def _revision():
+    asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return f" ({asked.stdout.strip()})" if asked.returncode == 0 else ""
+
+
+def _text(value):
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Measures the module and its peers in one run, and prints one table of both.
+
+    benches/run.py [--quick] [--rows REGEX] [--rounds N] [--module PATH] [--redis-server PATH] [--generator PATH]
+                   [--write FILE]
+
+`make bench` builds what it needs and runs it. Rows are named `command-NAME`, `groups-NAME`, `aof-NAME` (see
+workloads.py for the names), `life`, `backlog`, `memory`, `rdb`, `stall-alone`, `stall-waiting`, `lateness-50`,
+`lateness-4` and `idle`. A missed target is a finding, not a failure: the exit code is 0.
+"""
+
+import argparse
+import os
+import re
+from pathlib import Path
+
+from bench import Bench
+from document import document
+from footprint import memory, snapshot
+from generator import Generator
+from lifetime import backlog, whole_life
+from report import summary, targets
+from server import CLIENT_CORE
+from throughput import Throughput
+from timeliness import idle, lateness, stall
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a hundredth of everything: does it all work?")
+    parser.add_argument("--rows", type=re.compile, default="", metavar="REGEX", help="only rows whose name matches")
+    parser.add_argument("--rounds", type=int, help="how often each is measured (5; quick: 1)")
+    parser.add_argument("--module", type=Path, default=ROOT / "target/release/libdq.so")
+    parser.add_argument("--redis-server", default=os.environ.get("REDIS_SERVER") or "redis-server")
+    parser.add_argument("--generator", type=Path, default=ROOT / "target/load/release/dq-load")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as a Markdown page, too")
+    return parser.parse_args()
+
+
+def main():
+    chosen = options()
+    # The server has its core to itself.
+    os.sched_setaffinity(0, {CLIENT_CORE})
+    bench = Bench(
+        binary=chosen.redis_server,
+        module=chosen.module.resolve(),
+        generator=Generator(chosen.generator.resolve()),
+        rounds=chosen.rounds or (1 if chosen.quick else 5),
+        quick=chosen.quick,
+        rows=re.compile(chosen.rows),
+    )
+    throughput = Throughput(bench)
+    rows = throughput.measure()
+    for part in (whole_life, backlog, memory, snapshot, stall, lateness, idle):
+        rows += part(bench)
+    if not rows:
+        raise SystemExit(f"no row matches {chosen.rows.pattern}")
+
+    details = throughput.details()
+    if details:
+        print(f"\n{details}")
+    print(f"\n{targets(rows)}\n\n{summary(rows)}")
+    if chosen.quick:
+        print("A quick run shows that everything works; its figures mean nothing.")
+    if chosen.write:
+        chosen.write.write_text(document(bench, rows, details, throughput.commands()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds the module and the load generator, and runs the benchmark; arguments go to benches/run.py.
+# REDIS_SERVER names the server to measure on.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+scripts/setup.sh build server tests
+scripts/build.sh
+
+load_target=${CARGO_TARGET_DIR:-target}/load
+say "building the load generator"
+cargo build --release --manifest-path benches/load/Cargo.toml --target-dir "$load_target" "${CARGO_FLAGS_LIST[@]}"
+
+exec "$VENV/bin/python" benches/run.py --module "$MODULE" --generator "$load_target/release/dq-load" \
+    --redis-server "$REDIS_SERVER" "$@"

@@ -1,0 +1,108 @@
+"""A server of the benchmark's own: started on one core, looked at, ended."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import redis
+
+CORES = sorted(os.sched_getaffinity(0))
+# With one core there is nothing to keep apart.
+SERVER_CORE = CORES[0]
+CLIENT_CORE = CORES[-1]
+
+
+def pinned(core):
+    """For `preexec_fn`: binds the child, and all its threads, to one core."""
+    return lambda: os.sched_setaffinity(0, {core})
+
+
+class Server:
+    """A redis-server with the module, or without (`module=None`), in a directory of its own.
+
+    Use it in a `with`: at the end process and directory are gone. `dump` names an RDB file to load at the start.
+    """
+
+    def __init__(self, binary, module, *, aof=False, dump=None):
+        self.dir = Path(tempfile.mkdtemp(prefix="dq-bench-"))
+        if dump is not None:
+            shutil.copy(dump, self.dir / "dump.rdb")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.log = self.dir / "log"
+        words = [binary, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.dir)]
+        words += ["--logfile", str(self.log), "--save", "", "--maxclients", "10000"]
+        words += ["--appendonly", "yes" if aof else "no", "--appendfsync", "everysec"]
+        # A rewrite in the middle of a row would be measured with it.
+        words += ["--auto-aof-rewrite-percentage", "0"]
+        if module is not None:
+            words += ["--loadmodule", str(module)]
+        self.process = subprocess.Popen(words, preexec_fn=pinned(SERVER_CORE), stdout=subprocess.DEVNULL)
+        self.pid = self.process.pid
+        self.client = redis.Redis(port=self.port, socket_timeout=600)
+        self._await_ready()
+
+    def _await_ready(self):
+        deadline = time.monotonic() + 300
+        while True:
+            try:
+                self.client.ping()
+                return
+            except redis.exceptions.RedisError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    tail = self.log.read_text() if self.log.exists() else ""
+                    raise RuntimeError(f"the server did not start:\n{tail[-2000:]}") from None
+                time.sleep(0.02)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.client.close()
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def db(self, number):
+        """A client of another database."""
+        return redis.Redis(port=self.port, db=number, socket_timeout=600)
+
+    def cpu(self):
+        """Processor seconds of the main thread so far; to the nanosecond, without asking the server."""
+        text = Path(f"/proc/{self.pid}/task/{self.pid}/schedstat").read_text()
+        return int(text.split()[0]) / 1e9
+
+    def used_memory(self):
+        """Bytes, when the buffers of the connections that left are gone."""
+        previous = None
+        while True:
+            used = self.client.info("memory")["used_memory"]
+            if previous is not None and abs(used - previous) < 4096:
+                return used
+            previous = used
+            time.sleep(0.2)
+
+    def aof_bytes(self):
+        """Size of the append-only log so far."""
+        return self.client.info("persistence")["aof_current_size"]
+
+    def loading_seconds(self):
+        """How long loading the data took at the start, by the server's log."""
+        return float(re.findall(r"DB loaded from .*: ([0-9.]+) seconds", self.log.read_text())[-1])
+
+    def empty(self):
+        """Deletes what database 0 holds, and waits until it is freed."""
+        self.client.flushdb(asynchronous=False)
+
+    def version(self):
+        """Name and version of the engine."""
+        info = self.client.info("server")
+        if "valkey_version" in info:
+            return f"Valkey {info['valkey_version']}"
+        return f"Redis {info['redis_version']}"

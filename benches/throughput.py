@@ -1,0 +1,188 @@
+"""Commands: messages a second and server CPU per message, in rounds in which all take turns."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+
+from bench import median_ratio
+from report import Row, rate, table
+from workloads import GROUP_COUNTS, GROUPED, OURS, PEERS, prepare_millions
+
+
+@dataclass
+class Comparison:
+    """Ours against a peer, by server CPU per message at pipeline 64."""
+
+    ours: str
+    peer: str
+    at_most: float | None = None
+
+
+PLAIN = [
+    Comparison("send", "xadd", 1.0),
+    Comparison("send-delayed", "zadd", 0.4),
+    Comparison("msend", "xadd", 0.5),
+    Comparison("fetch-ack", "xread1", 0.45),
+    Comparison("fetch-ack", "xread1-xdel", 0.33),
+    Comparison("fetch1-ack1", "xread1", 0.3),
+    Comparison("fetch10-ack10", "xread10", 0.5),
+    Comparison("fetch10-ack10", "xread10-xdel"),
+    Comparison("send", "lua-send"),
+    Comparison("fetch1-ack1", "lua-fetch"),
+    Comparison("send", "ping"),
+    Comparison("send", "set"),
+    Comparison("send", "lpush"),
+    Comparison("fetch1-ack1", "rpop"),
+]
+
+OVER_GROUPS = [
+    Comparison(f"{verb}-groups-{groups}", verb, 1.5 if groups == 100_000 else None)
+    for verb in ("send", "fetch-ack")
+    for groups in GROUP_COUNTS
+]
+
+LOGGED = [
+    Comparison("send", "xadd", 1.0),
+    Comparison("fetch-ack", "xread1", 0.45),
+    Comparison("fetch-ack", "xread1-xdel", 0.33),
+    Comparison("fetch1-ack1", "xread1", 0.3),
+    Comparison("fetch10-ack10", "xread10", 0.5),
+    Comparison("fetch10-ack10", "xread10-xdel"),
+    Comparison("send", "lua-send"),
+    Comparison("fetch1-ack1", "lua-fetch"),
+]
+
+LOG_BYTES_AT_MOST = 0.6
+
+
+class Figures:
+    """Of one workload at one pipeline, a value a round."""
+
+    def __init__(self):
+        self.per_second = []
+        self.cpu_us = []
+        self.log_bytes = []
+
+
+class Throughput:
+    """Measures the workloads that the wanted comparisons need."""
+
+    def __init__(self, bench):
+        self._bench = bench
+        self._workloads = {workload.name: workload for workload in [*PEERS, *OURS, *GROUPED]}
+        self._plain = defaultdict(Figures)
+        self._logged = defaultdict(Figures)
+
+    def measure(self):
+        """Rows of comparisons."""
+        plain = self._wanted(PLAIN, "command")
+        grouped = self._wanted(OVER_GROUPS, "groups")
+        logged = self._wanted(LOGGED, "aof")
+        self._measure_plain(self._needed(plain + grouped))
+        self._measure_logged(self._needed(logged))
+        rows = [self._row("Commands, server CPU a message", pair, self._plain) for pair in plain]
+        rows += [self._row("Groups against no groups, server CPU a message", pair, self._plain) for pair in grouped]
+        rows += [self._row("With AOF everysec, server CPU a message", pair, self._logged) for pair in logged]
+        rows += [self._bytes_row([pair.ours], [pair.peer], pair.at_most) for pair in logged]
+        if {"send", "fetch-ack"} <= {pair.ours for pair in logged}:
+            rows.append(self._bytes_row(["send", "fetch-ack"], ["xadd", "xread1"], LOG_BYTES_AT_MOST))
+        return rows
+
+    def details(self):
+        """Every workload by itself: throughput at each pipeline and CPU, without and with the log; None if nothing ran."""
+        rows = []
+        for name, workload in self._workloads.items():
+            at = [self._plain.get((name, pipeline)) for pipeline in (1, 16, 64)]
+            log = self._logged.get((name, 64))
+            if at[2] is None and log is None:
+                continue
+            cells = [f"{rate(median(one.per_second))}" if one else "" for one in at]
+            cells.append(f"{median(at[2].cpu_us):.2f}" if at[2] else "")
+            cells += [rate(median(log.per_second)), f"{median(log.cpu_us):.2f}"] if log else ["", ""]
+            cells.append(f"{median(log.log_bytes):.0f}" if log else "")
+            rows.append([workload.title, *cells])
+        heads = ["command", "P=1", "P=16", "P=64", "CPU us", "AOF: P=64", "CPU us", "AOF bytes"]
+        return table(heads, rows) if rows else None
+
+    def commands(self):
+        """What exactly ran, a line for each workload."""
+        ran = {name for name, _ in [*self._plain, *self._logged]}
+        rows = []
+        for name, workload in self._workloads.items():
+            if name in ran and not name.startswith("lua-"):
+                rows.append([workload.title, "; ".join(f"`{step.template}`" for step in workload.steps)])
+        return table(["command", "what is sent"], rows) if rows else ""
+
+    def _wanted(self, comparisons, kind):
+        return [pair for pair in comparisons if self._bench.wanted(kind, f"{kind}-{pair.ours}", f"{kind}-{pair.peer}")]
+
+    def _needed(self, comparisons):
+        names = {name for pair in comparisons for name in (pair.ours, pair.peer)}
+        return [workload for name, workload in self._workloads.items() if name in names]
+
+    def _measure_plain(self, workloads):
+        if not workloads:
+            return
+        with self._bench.server() as server:
+            if any(workload.database == 1 for workload in workloads):
+                self._bench.say("filling: a million members, a million delayed messages")
+                prepare_millions(self._bench, server)
+            for number in range(self._bench.rounds):
+                self._bench.say(f"commands: round {number + 1} of {self._bench.rounds}")
+                for workload in workloads:
+                    for pipeline in workload.pipelines:
+                        self._run(server, workload, pipeline, self._plain[workload.name, pipeline])
+
+    def _measure_logged(self, workloads):
+        for number in range(self._bench.rounds if workloads else 0):
+            self._bench.say(f"commands with AOF: round {number + 1} of {self._bench.rounds}")
+            # A new server each round keeps the log short.
+            with self._bench.server(aof=True) as server:
+                for workload in workloads:
+                    self._run(server, workload, 64, self._logged[workload.name, 64], log=True)
+
+    def _run(self, server, workload, pipeline, figures, log=False):
+        # One command at a time is bound by the kernel: fewer of them take as long.
+        share = {1: 6, 16: 2, 64: 1}[pipeline]
+        commands = max(self._bench.scaled(workload.messages) // workload.batch // share, 100)
+        steps = workload.steps
+        if workload.prepare is not None:
+            steps = workload.prepare(self._bench, server, commands * workload.batch) or steps
+        before = server.aof_bytes() if log else 0
+        done = self._bench.generator.run(server, steps, commands, pipeline=pipeline, db=workload.database)
+        messages = done.taken if workload.takes() else done.commands * workload.batch
+        if messages < 0.9 * commands * workload.batch:
+            raise RuntimeError(f"{workload.title}: only {messages} messages of {commands * workload.batch}")
+        figures.per_second.append(messages / done.seconds)
+        figures.cpu_us.append(done.server_us / messages)
+        if log:
+            figures.log_bytes.append((server.aof_bytes() - before) / messages)
+        if workload.database == 0:
+            server.empty()
+
+    def _row(self, section, pair, figures):
+        ours, peer = figures[pair.ours, 64].cpu_us, figures[pair.peer, 64].cpu_us
+        return Row(
+            section,
+            self._workloads[pair.ours].title,
+            f"{median(ours):.2f} us",
+            f"{median(peer):.2f} us  {self._workloads[pair.peer].title}",
+            median_ratio(ours, peer),
+            at_most=pair.at_most,
+        )
+
+    def _bytes_row(self, ours, peers, judged):
+        def sums(names):
+            return [sum(of_round) for of_round in zip(*(self._logged[name, 64].log_bytes for name in names))]
+
+        def titles(names):
+            return " + ".join(self._workloads[name].title for name in names)
+
+        return Row(
+            "Bytes a message in the AOF, its 100 of payload included",
+            titles(ours),
+            f"{median(sums(ours)):.0f} B",
+            f"{median(sums(peers)):.0f} B  {titles(peers)}",
+            median_ratio(sums(ours), sums(peers)),
+            at_most=LOG_BYTES_AT_MOST if judged else None,
+        )

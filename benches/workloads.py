@@ -1,0 +1,151 @@
+"""The command sequences that are measured, peers' and ours: what is prepared, what runs, what counts as a message."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from generator import Step
+from lua_design import LuaDesign
+
+MILLION = 1_000_000
+HOURS = "{rand:3600000:7200000}"
+"""A random delay or score of which nothing falls due during the benchmark."""
+
+
+@dataclass
+class Workload:
+    """Something to measure. `prepare(bench, server, messages)` returns the steps if they depend on the server."""
+
+    name: str
+    title: str
+    steps: list[Step] = field(default_factory=list)
+    messages: int = 300_000
+    batch: int = 1
+    prepare: Callable | None = None
+    database: int = 0
+    pipelines: tuple[int, ...] = (64, 16, 1)
+
+    def takes(self):
+        """Whether messages are counted by what came out, not by what went in."""
+        return any(step.take for step in self.steps)
+
+
+def fill(bench, server, template, messages, batch=1, database=0, pipeline=64):
+    """Sends so many messages, unmeasured."""
+    bench.generator.run(server, [Step(template)], messages // batch, pipeline=pipeline, db=database)
+
+
+def fill_list(bench, server, messages):
+    fill(bench, server, "LPUSH l {payload}", messages)
+
+
+def fill_stream(bench, server, messages):
+    fill(bench, server, "XADD x * f {payload}", messages)
+    server.client.xgroup_create("x", "g", "0")
+
+
+def fill_queue(bench, server, messages):
+    fill(bench, server, "DQ.MSEND q 100 {payload:100}", messages + 99, batch=100, pipeline=8)
+
+
+def lua_sends(bench, server, messages):
+    return LuaDesign(server).send
+
+
+def lua_ready(bench, server, messages):
+    design = LuaDesign(server)
+    bench.generator.run(server, design.send, messages)
+    design.promote()
+    return design.fetch_ack
+
+
+def group_options(groups):
+    # Thousands of fetches are in flight: where there are fewer groups than that, one lease for each group would
+    # measure answers that say "nothing".
+    return ["GROUPCONCURRENCY", 100_000] if groups < 100_000 else []
+
+
+def fill_groups(groups, to_fetch):
+    def prepare(bench, server, messages):
+        number = bench.scaled(groups)
+        server.client.execute_command("DQ.CREATE", "q", *group_options(number))
+        total = max(number, messages if to_fetch else 0)
+        fill(bench, server, f"DQ.SEND q {{payload}} GROUP g{{seq:{number}}}", total)
+
+    return prepare
+
+
+def read_group(count, *, delete):
+    steps = [
+        Step(f"XREADGROUP GROUP g c{{conn}} COUNT {count} STREAMS x >", "entries"),
+        Step("XACK x g {taken}"),
+    ]
+    return [*steps, Step("XDEL x {taken}")] if delete else steps
+
+
+FETCH_ACK = [Step("DQ.FETCH q", "receipts"), Step("DQ.ACK q {taken}")]
+FETCH_1_ACK_1 = [Step("DQ.FETCH q [ ACK {count} {taken} ]", "receipts")]
+FETCH_10_ACK_10 = [Step("DQ.FETCH q COUNT 10 [ ACK {count} {taken} ]", "receipts")]
+
+PEERS = [
+    Workload("ping", "PING", [Step("PING")], messages=MILLION),
+    Workload("set", "SET, new key", [Step("SET k:{uuid} {payload}")]),
+    Workload("lpush", "LPUSH", [Step("LPUSH l {payload}")]),
+    Workload("rpop", "RPOP", [Step("RPOP l")], prepare=fill_list),
+    Workload("xadd", "XADD", [Step("XADD x * f {payload}")]),
+    Workload("zadd", "ZADD, new member into 1M", [Step(f"ZADD z {HOURS} {{uuid}}")], messages=150_000, database=1),
+    Workload("xread1", "XREADGROUP COUNT 1 + XACK", read_group(1, delete=False), 150_000, prepare=fill_stream),
+    Workload(
+        "xread1-xdel", "XREADGROUP COUNT 1 + XACK + XDEL", read_group(1, delete=True), 150_000, prepare=fill_stream
+    ),
+    Workload("xread10", "XREADGROUP COUNT 10 + XACK", read_group(10, delete=False), batch=10, prepare=fill_stream),
+    Workload(
+        "xread10-xdel", "XREADGROUP COUNT 10 + XACK + XDEL", read_group(10, delete=True), batch=10, prepare=fill_stream
+    ),
+    Workload("lua-send", "Lua design: send", [Step("EVALSHA")], 100_000, prepare=lua_sends),
+    Workload("lua-fetch", "Lua design: fetch + GET + ack", [Step("EVALSHA", "bulk")], 100_000, prepare=lua_ready),
+]
+
+OURS = [
+    Workload("send", "SEND, due now", [Step("DQ.SEND q {payload}")]),
+    Workload(
+        "send-delayed",
+        "SEND, random delay into 1M delayed",
+        [Step(f"DQ.SEND d {{payload}} DELAY {HOURS}")],
+        messages=150_000,
+        database=1,
+    ),
+    Workload("msend", "MSEND of 100", [Step("DQ.MSEND q 100 {payload:100}")], MILLION, batch=100),
+    Workload("fetch-ack", "FETCH, ACK: two commands", FETCH_ACK, prepare=fill_queue),
+    Workload("fetch1-ack1", "FETCH COUNT 1 ACK 1: one command", FETCH_1_ACK_1, prepare=fill_queue),
+    Workload("fetch10-ack10", "FETCH COUNT 10 ACK 10: one command", FETCH_10_ACK_10, batch=10, prepare=fill_queue),
+]
+
+GROUP_COUNTS = (1, 1_000, 100_000, 1_000_000)
+
+GROUPED = [
+    workload
+    for groups in GROUP_COUNTS
+    for workload in (
+        Workload(
+            f"send-groups-{groups}",
+            f"SEND, {groups:,} group{'s' * (groups > 1)}",
+            [Step(f"DQ.SEND q {{payload}} GROUP g{{rand:0:{groups - 1}}}")],
+            prepare=fill_groups(groups, to_fetch=False),
+            pipelines=(64,),
+        ),
+        Workload(
+            f"fetch-ack-groups-{groups}",
+            f"FETCH, ACK: two commands, {groups:,} group{'s' * (groups > 1)}",
+            FETCH_ACK,
+            prepare=fill_groups(groups, to_fetch=True),
+            pipelines=(64,),
+        ),
+    )
+]
+
+
+def prepare_millions(bench, server):
+    """What the workloads of database 1 go into: a million members, a million delayed messages."""
+    million = bench.scaled(MILLION)
+    fill(bench, server, f"ZADD z {HOURS} {{uuid}}", million, database=1)
+    fill(bench, server, f"DQ.SEND d {{payload}} DELAY {HOURS}", million, database=1)

@@ -1,0 +1,52 @@
+"""A thin, typed client for dq, the durable, ordered delay queue in Redis.
+
+Three nouns, on top of redis-py:
+
+- `Queue`: one queue on the server; a method for each command.
+- `Worker`: fetches, hands each message to the handler of its type, keeps the leases alive, stops gracefully.
+- `Message`: what a handler gets.
+
+`dqueue.asyncio` has the same for asyncio. `dqueue.testing` runs a queue under virtual time in pytest. All times are
+milliseconds; where one is given, a `timedelta` or (absolute) a `datetime` will do as well.
+
+    from dqueue import Message, Queue, Worker, connect
+
+    mails = Queue(connect("redis://localhost"), "mails")
+    mails.send("welcome ann", type="welcome", delay=10_000)
+
+    worker = Worker(mails, concurrency=4)
+
+    @worker.handler("welcome")
+    def welcome(message: Message) -> None:
+        print(message.text)
+
+    worker.run()
+"""
+
+from dqueue.connection import connect
+from dqueue.handlers import Handlers, Reject, Retry
+from dqueue.message import Message
+from dqueue.options import BackoffKind, QueueOptions, SendOptions, State
+from dqueue.queue import Queue
+from dqueue.records import Consumer, Explanation, Group, Info, Record, Schedule
+from dqueue.worker import Worker
+
+__all__ = [
+    "BackoffKind",
+    "Consumer",
+    "Explanation",
+    "Group",
+    "Handlers",
+    "Info",
+    "Message",
+    "Queue",
+    "QueueOptions",
+    "Record",
+    "Reject",
+    "Retry",
+    "Schedule",
+    "SendOptions",
+    "State",
+    "Worker",
+    "connect",
+]

@@ -1,0 +1,23 @@
+"""The same for asyncio: `connect`, `Queue` and `Worker`, whose handlers are coroutine functions.
+
+    import asyncio
+    from dqueue.asyncio import Queue, Worker, connect
+
+    async def main() -> None:
+        mails = Queue(connect("redis://localhost"), "mails")
+        await mails.send("welcome ann", type="welcome")
+        worker = Worker(mails, concurrency=100)
+
+        @worker.handler("welcome")
+        async def welcome(message: Message) -> None: ...
+
+        await worker.run()
+
+    asyncio.run(main())
+"""
+
+from dqueue.asyncio.queue import Queue
+from dqueue.asyncio.worker import Worker
+from dqueue.connection import connect_asyncio as connect
+
+__all__ = ["Queue", "Worker", "connect"]

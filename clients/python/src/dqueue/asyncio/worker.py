@@ -1,0 +1,210 @@
+"""A worker of asyncio tasks; the twin of `dqueue.worker`."""
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from dqueue import calls
+from dqueue.asyncio.queue import Queue
+from dqueue.calls import Call, Payload
+from dqueue.connection import is_transient, pauses
+from dqueue.handlers import Handlers, failure, given_back
+from dqueue.leases import Leases, Timing, consumer_name
+from dqueue.message import Message
+from dqueue.options import Millis
+
+log = logging.getLogger("dqueue")
+T = TypeVar("T")
+
+_LAST_WORDS = 2.0
+"""Seconds for which a stopping worker tries to tell a server that does not answer."""
+
+
+class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
+    """Handles the messages of a queue with `concurrency` tasks.
+
+    Everything is as for `dqueue.Worker`, but that handlers are coroutine functions and can be stopped: one that has not
+    finished after `grace` ms is cancelled, and its message given back. A handler must not block the event loop for
+    longer than two thirds of `lease`: the heartbeat lives in it too.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        *,
+        concurrency: int = 1,
+        consumer: str | None = None,
+        lease: Millis = 30_000,
+        block: Millis = 2_000,
+        grace: Millis = 20_000,
+        time_limit: Millis | None = None,
+    ) -> None:
+        super().__init__()
+        self.queue = queue
+        self.concurrency = concurrency
+        self.consumer = consumer or consumer_name()
+        self._timing = Timing(queue.client, lease, block, grace, time_limit)
+        self._leases = Leases()
+        self._handling: set[asyncio.Future[Payload | None]] = set()
+        self._stopping = asyncio.Event()
+        self._fatal: BaseException | None = None
+
+    async def run(self, *, signals: bool = True) -> None:
+        """Works until it is stopped; raises what makes working impossible (no right, a key of another type).
+
+        `signals`: whether to take SIGTERM and SIGINT. Cancelling it stops it without grace. A worker runs once.
+        """
+        with self._signals(signals):
+            heart = asyncio.create_task(self._beat())
+            loops = [asyncio.create_task(self._loop()) for _ in range(self.concurrency)]
+            try:
+                await self._stopping.wait()
+                await asyncio.wait(loops, timeout=self._timing.grace / 1000)
+                for handling in self._handling:
+                    handling.cancel()
+                # The loops end by themselves: a cancelled fetch could have taken a message from the server already.
+                await asyncio.gather(*loops)
+            finally:
+                for task in (heart, *loops):
+                    task.cancel()
+                await asyncio.gather(heart, *loops, return_exceptions=True)
+        if self._fatal is not None:
+            raise self._fatal
+
+    def stop(self) -> None:
+        """Makes `run` stop gracefully and return; call it in the event loop."""
+        self._stopping.set()
+
+    @contextmanager
+    def _signals(self, wanted: bool) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        numbers = (signal.SIGTERM, signal.SIGINT) if wanted else ()
+
+        def restore() -> None:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+        def on_signal() -> None:
+            restore()
+            self.stop()
+
+        for number in numbers:
+            loop.add_signal_handler(number, on_signal)
+        try:
+            yield
+        finally:
+            restore()
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits, but not for longer than the worker is to work."""
+        try:
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            pass
+
+    async def _loop(self) -> None:
+        done: list[Message] = []
+        tries = pauses()
+        while not self._stopping.is_set():
+            try:
+                batch = await self.queue.fetch(
+                    block=self._timing.block, lease=self._timing.lease, consumer=self.consumer, ack=done
+                )
+            except Exception as error:
+                if not is_transient(error):
+                    self._fail(error)
+                    break
+                log.warning("fetching from %s failed, trying again: %s", self.queue.key, error)
+                await self._pause(next(tries))
+                continue
+            tries = pauses()
+            done = [message for message in batch if await self._handle(message)]
+        if done:
+            await self._insist(calls.ack(self.queue.key, done, None))
+
+    def _fail(self, error: BaseException) -> None:
+        self._fatal = self._fatal or error
+        self._stopping.set()
+
+    async def _handle(self, message: Message) -> bool:
+        """Whether the message is done and still to be acked."""
+        if self._stopping.is_set():
+            await self._insist(given_back(self.queue.key, [message]))
+            return False
+        self._leases.add(message)
+        verdict: Call[int] | None = None
+        try:
+            result = await self._run_handler(message)
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                await self._insist(given_back(self.queue.key, [message]))
+                self._leases.drop(message)
+                raise
+            if self._stopping.is_set():
+                verdict = given_back(self.queue.key, [message])
+            else:
+                # Nobody but the handler did it: given back, the message would come again at once, for ever.
+                verdict = failure(self.queue.key, message, error)
+        except Exception as error:
+            log.warning("%s failed in attempt %d", message.id, message.attempt, exc_info=True)
+            verdict = failure(self.queue.key, message, error)
+        else:
+            if result is not None:
+                verdict = calls.ack(self.queue.key, [message], result)
+        if verdict is not None:
+            await self._insist(verdict)
+        self._leases.drop(message)
+        if message.lost:
+            log.warning("%s was finished after its lease was over", message.id)
+        return verdict is None and not message.lost
+
+    async def _run_handler(self, message: Message) -> Payload | None:
+        # A task of its own: so it can be cancelled while the loop lives to give the message back.
+        handling = asyncio.ensure_future(self.find(message.type)(message))
+        self._handling.add(handling)
+        try:
+            return await handling
+        finally:
+            self._handling.discard(handling)
+
+    async def _insist(self, call: Call[T]) -> T | None:
+        """Tells the server, also if that takes some tries; gives up when the lease is over or the worker must end."""
+        given_up = time.monotonic() + self._timing.lease / 1000
+        for pause in pauses():
+            try:
+                return await self.queue._do(call)
+            except Exception as error:
+                if not is_transient(error) or time.monotonic() + pause > given_up:
+                    log.error("%s failed: %s", call.words[0], error)
+                    return None
+            if self._stopping.is_set():
+                given_up = min(given_up, time.monotonic() + _LAST_WORDS)
+            await asyncio.sleep(pause)
+        return None
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(self._timing.beat)
+            messages = self._leases.to_touch(self._timing.time_limit)
+            try:
+                if messages and await self.queue.touch(self._timing.lease, *messages) < len(messages):
+                    await self._find_lost(messages)
+            except Exception as error:
+                log.warning("heartbeat failed: %s", error)
+
+    async def _find_lost(self, messages: list[Message]) -> None:
+        for message in messages:
+            # One that was finished in the meantime has no lease either.
+            if await self.queue.touch(self._timing.lease, message) == 0 and self._leases.holds(message):
+                message.lost = True
+                log.warning("the lease of %s is lost", message.id)
+
+
+def _is_cancelled() -> bool:
+    """Whether the loop itself is being cancelled, and not only the handler it waits for."""
+    task: asyncio.Task[Any] | None = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

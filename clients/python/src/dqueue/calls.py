@@ -1,0 +1,223 @@
+"""One function for each command: the words to send, and the reader of the reply.
+
+`Queue` and `asyncio.Queue` differ only in how they wait for the reply, so what they share is here.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from dqueue.message import Message, delivered
+from dqueue.options import Instant, Millis, Word, encode, millis, words
+from dqueue.records import (
+    Consumer,
+    Explanation,
+    Group,
+    Info,
+    Record,
+    Schedule,
+    info,
+    shaped,
+    text,
+)
+
+T = TypeVar("T")
+
+Payload = str | bytes
+Receipt = int | Message
+"""A receipt, or the message that carries it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A command and how its reply is read."""
+
+    words: list[Word]
+    read: Callable[[Any], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One step of a listing; `cursor` is None at the end."""
+
+    items: list[T]
+    cursor: str | None
+
+
+def nothing(_reply: Any) -> None:
+    return None
+
+
+def maybe_text(reply: Any) -> str | None:
+    return None if reply is None else text(reply)
+
+
+def receipts(given: Sequence[Receipt]) -> list[Word]:
+    """The receipts of messages, as words."""
+    return [one.receipt if isinstance(one, Message) else one for one in given]
+
+
+def _page(read: Callable[[Any], T]) -> Callable[[Any], Page[T]]:
+    def page(reply: Any) -> Page[T]:
+        cursor = text(reply[0])
+        return Page([read(one) for one in reply[1]], None if cursor == "0" else cursor)
+
+    return page
+
+
+def create(key: str, options: Mapping[str, Any]) -> Call[None]:
+    return Call(["DQ.CREATE", encode(key), *words(options)], nothing)
+
+
+def alter(key: str, options: Mapping[str, Any]) -> Call[None]:
+    return Call(["DQ.ALTER", encode(key), *words(options)], nothing)
+
+
+def send(key: str, payload: Payload, id: str | None, replace: bool, options: Mapping[str, Any]) -> Call[str | None]:
+    """With an id in any case: without one, a repetition after a lost reply would add the message twice."""
+    own = str(uuid.uuid4())
+    given = {"id": id or own, "replace": replace, **options}
+
+    def read(reply: Any) -> str | None:
+        # An id made just now can only be taken by an earlier try of this very call.
+        return own if reply is None and id is None else maybe_text(reply)
+
+    return Call(["DQ.SEND", encode(key), encode(payload), *words(given)], read)
+
+
+def send_many(key: str, payloads: Sequence[Payload], options: Mapping[str, Any]) -> Call[list[str]]:
+    given = [encode(payload) for payload in payloads]
+    return Call(
+        ["DQ.MSEND", encode(key), len(given), *given, *words(options)],
+        lambda reply: [text(id) for id in reply],
+    )
+
+
+def group_push(
+    key: str, json: Payload, group_by: Sequence[str], paths: Mapping[str, Any], options: Mapping[str, Any]
+) -> Call[tuple[str, str] | None]:
+    by = [encode(path) for path in group_by]
+    return Call(
+        ["DQ.GROUPPUSH", encode(key), encode(json), "GROUPBY", len(by), *by, *words({**paths, **options})],
+        lambda reply: None if reply is None else (text(reply[0]), text(reply[1])),
+    )
+
+
+def fetch(key: str, ack: Sequence[Receipt], options: Mapping[str, Any]) -> Call[list[Message]]:
+    given = receipts(ack)
+    acks: list[Word] = ["ACK", len(given), *given] if given else []
+    return Call(
+        ["DQ.FETCH", encode(key), "WITHMETA", *acks, *words(options)],
+        lambda reply: [delivered(one) for one in reply or ()],
+    )
+
+
+def ack(key: str, given: Sequence[Receipt], result: Payload | None) -> Call[int]:
+    return Call(["DQ.ACK", encode(key), *receipts(given), *words({"result": result})], int)
+
+
+def nack(key: str, given: Sequence[Receipt], options: Mapping[str, Any]) -> Call[int]:
+    return Call(["DQ.NACK", encode(key), *receipts(given), *words(options)], int)
+
+
+def touch(key: str, lease: Millis, given: Sequence[Receipt]) -> Call[int]:
+    return Call(["DQ.TOUCH", encode(key), millis(lease), *receipts(given)], int)
+
+
+def get(key: str, id: str) -> Call[Record | None]:
+    return Call(["DQ.GET", encode(key), encode(id)], lambda reply: None if reply is None else shaped(Record, reply))
+
+
+def listing(key: str, state: str, options: Mapping[str, Any]) -> Call[Page[Record]]:
+    return Call(["DQ.LIST", encode(key), state, *words(options)], _page(lambda one: shaped(Record, one)))
+
+
+def peek(key: str, count: int) -> Call[list[Record]]:
+    return Call(["DQ.PEEK", encode(key), "COUNT", count], lambda reply: [shaped(Record, one) for one in reply])
+
+
+def length(key: str, state: str | None) -> Call[int]:
+    return Call(["DQ.LEN", encode(key), *([state] if state else [])], int)
+
+
+def queue_info(key: str) -> Call[Info]:
+    return Call(["DQ.INFO", encode(key)], info)
+
+
+def groups(key: str, options: Mapping[str, Any]) -> Call[Page[Group]]:
+    return Call(["DQ.GROUPS", encode(key), *words(options)], _page(lambda one: shaped(Group, one)))
+
+
+def consumers(key: str) -> Call[list[Consumer]]:
+    return Call(["DQ.CONSUMERS", encode(key)], lambda reply: [shaped(Consumer, one) for one in reply])
+
+
+def explain(key: str, id: str) -> Call[Explanation | None]:
+    return Call(
+        ["DQ.EXPLAIN", encode(key), encode(id)],
+        lambda reply: None if reply is None else shaped(Explanation, reply),
+    )
+
+
+def wait(key: str, id: str, timeout: int) -> Call[tuple[str, str | None] | None]:
+    return Call(
+        ["DQ.WAIT", encode(key), encode(id), timeout],
+        lambda reply: None if reply is None else (text(reply[0]), maybe_text(reply[1])),
+    )
+
+
+def cancel(key: str, ids: Sequence[str]) -> Call[list[str | None]]:
+    return Call(
+        ["DQ.CANCEL", encode(key), *(encode(id) for id in ids)],
+        lambda reply: [maybe_text(state) for state in reply],
+    )
+
+
+def reschedule(key: str, id: str, delay: Millis | None, at: Instant | None) -> Call[bool]:
+    return Call(["DQ.RESCHEDULE", encode(key), encode(id), *words({"delay": delay, "at": at})], bool)
+
+
+def update(key: str, id: str, payload: Payload) -> Call[bool]:
+    return Call(["DQ.UPDATE", encode(key), encode(id), encode(payload)], bool)
+
+
+def redrive(key: str, ids: Sequence[str], count: int | None) -> Call[int]:
+    chosen: list[Word]
+    chosen = ["IDS", len(ids), *(encode(id) for id in ids)] if ids else ["ALL", *words({"count": count})]
+    return Call(["DQ.REDRIVE", encode(key), *chosen], int)
+
+
+def purge(key: str, options: Mapping[str, Any]) -> Call[int]:
+    return Call(["DQ.PURGE", encode(key), *words(options)], int)
+
+
+def pause(key: str, options: Mapping[str, Any]) -> Call[None]:
+    return Call(["DQ.PAUSE", encode(key), *words(options)], nothing)
+
+
+def resume(key: str, group: str | None) -> Call[None]:
+    return Call(["DQ.RESUME", encode(key), *words({"group": group})], nothing)
+
+
+def set_group(key: str, group: str, options: Mapping[str, Any]) -> Call[None]:
+    return Call(["DQ.GROUPSET", encode(key), encode(group), *words(options)], nothing)
+
+
+def schedule(
+    key: str, name: str, payload: Payload, timing: Mapping[str, Any], options: Mapping[str, Any]
+) -> Call[int]:
+    given = words({**timing, "payload": payload, **options})
+    return Call(["DQ.SCHEDULE", encode(key), encode(name), *given], int)
+
+
+def unschedule(key: str, name: str) -> Call[bool]:
+    return Call(["DQ.UNSCHEDULE", encode(key), encode(name)], bool)
+
+
+def schedules(key: str) -> Call[list[Schedule]]:
+    return Call(["DQ.SCHEDULES", encode(key)], lambda reply: [shaped(Schedule, one) for one in reply])
+
+
+def tick(key: str, move: Mapping[str, Any]) -> Call[Info]:
+    return Call(["DQ.TICK", encode(key), *words(move)], info)

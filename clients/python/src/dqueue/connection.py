@@ -1,0 +1,107 @@
+"""Connections: which errors pass by themselves, and how long a blocking call may take."""
+
+import inspect
+import random
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import redis
+import redis.asyncio
+import redis.asyncio.retry
+import redis.backoff
+import redis.retry
+
+SOCKET_TIMEOUT = 10.0
+"""Seconds after which `connect` gives up on a reply."""
+
+_CONNECTING = 5.0
+
+
+class Client(Protocol):
+    """What a Queue needs of a client: `redis.Redis`, `redis.RedisCluster` or a Sentinel's `master_for()`."""
+
+    def execute_command(self, *args: Any) -> Any: ...
+
+
+class AsyncClient(Protocol):
+    """The same for asyncio; the reply is awaited."""
+
+    def execute_command(self, *args: Any) -> Any: ...
+
+
+def connect(url: str, **options: Any) -> redis.Redis:
+    """A redis-py client that suits a queue.
+
+    It speaks RESP3, gives up on a silent server after 10 s, and repeats nothing by itself: redis-py's own default
+    repeats any command whose reply was lost, and that would add the messages of `Queue.send_many` twice. `Queue.send`
+    repeats itself, safely. `options` are those of `redis.Redis.from_url`.
+    """
+    return redis.Redis.from_url(url, **_suited(options, redis.retry.Retry(redis.backoff.NoBackoff(), 0)))
+
+
+def connect_asyncio(url: str, **options: Any) -> redis.asyncio.Redis:
+    """`connect` for asyncio."""
+    retry = redis.asyncio.retry.Retry(redis.backoff.NoBackoff(), 0)
+    client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(url, **_suited(options, retry))
+    return client
+
+
+def _suited(options: dict[str, Any], retry: Any) -> dict[str, Any]:
+    suited = {
+        "protocol": 3,
+        "socket_timeout": SOCKET_TIMEOUT,
+        "socket_connect_timeout": _CONNECTING,
+        "retry": retry,
+    }
+    return suited | options
+
+
+def socket_timeout(client: Any) -> float | None:
+    """Seconds after which the client gives up on a reply; None: never, or not known."""
+    settings: dict[str, Any] = getattr(client, "get_connection_kwargs", dict)()
+    if "socket_timeout" in settings:
+        given: float | None = settings["socket_timeout"]
+        return given
+    # A pool that was made without it leaves it to the connection's own default, which differs between releases.
+    pool = getattr(client, "connection_pool", None)
+    known = inspect.signature(pool.connection_class).parameters.get("socket_timeout") if pool else None
+    default: float | None = None if known is None or known.default is known.empty else known.default
+    return default
+
+
+def check_block(client: Any, block: int | None) -> None:
+    """Refuses a BLOCK that the socket timeout would cut: its reply, with messages leased, would be lost."""
+    limit = socket_timeout(client)
+    if block is not None and limit is not None and (block == 0 or block >= limit * 1000):
+        raise ValueError(f"block={block} ms does not fit into the client's socket_timeout of {limit} s")
+
+
+_PERMANENT = tuple(
+    getattr(redis.exceptions, name)
+    for name in ("AuthenticationError", "AuthorizationError", "MaxConnectionsError")
+    if hasattr(redis.exceptions, name)
+)
+_TRANSIENT = (
+    redis.exceptions.ConnectionError,
+    redis.exceptions.TimeoutError,
+    redis.exceptions.ReadOnlyError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.TryAgainError,
+    OSError,
+)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether trying again later can help: connections lost, a server that loads, a failover under way."""
+    if isinstance(error, _PERMANENT):
+        return False
+    # A primary that becomes a replica sends its blocked clients away with this word.
+    return isinstance(error, _TRANSIENT) or str(error).startswith("UNBLOCKED")
+
+
+def pauses() -> Iterator[float]:
+    """Seconds to wait before each further try: doubling up to 2 s, spread so that clients do not come in step."""
+    pause = 0.02
+    while True:
+        yield pause * random.uniform(0.5, 1)
+        pause = min(pause * 2, 2.0)

@@ -1,0 +1,73 @@
+"""What a worker knows about the messages in its hands."""
+
+import os
+import socket
+import threading
+import time
+
+from dqueue.connection import socket_timeout
+from dqueue.message import Message
+from dqueue.options import Millis, millis
+
+
+class Timing:
+    """The times of a worker, in ms; see `Worker` for their meaning."""
+
+    def __init__(
+        self, client: object, lease: Millis, block: Millis, grace: Millis, time_limit: Millis | None
+    ) -> None:
+        self.lease = millis(lease)
+        self.grace = millis(grace)
+        self.time_limit = None if time_limit is None else millis(time_limit)
+        limit = socket_timeout(client)
+        self.block = millis(block) if limit is None else max(1, min(millis(block), int(limit * 500)))
+        if self.lease < 1:
+            raise ValueError("lease must be at least 1 ms")
+
+    @property
+    def beat(self) -> float:
+        """Seconds between heartbeats: one may get lost on the way before a lease does."""
+        return self.lease / 3000
+
+
+class Leases:
+    """The messages that are being handled. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[int, tuple[Message, float]] = {}
+
+    def add(self, message: Message) -> None:
+        with self._lock:
+            self._running[message.receipt] = (message, time.monotonic())
+
+    def drop(self, message: Message) -> bool:
+        """Ends the handling of a message; False where `take` has ended it before."""
+        with self._lock:
+            return self._running.pop(message.receipt, None) is not None
+
+    def holds(self, message: Message) -> bool:
+        with self._lock:
+            return message.receipt in self._running
+
+    def take(self) -> list[Message]:
+        """Ends the handling of all messages and returns them."""
+        with self._lock:
+            messages = [message for message, _ in self._running.values()]
+            self._running.clear()
+            return messages
+
+    def to_touch(self, time_limit: int | None) -> list[Message]:
+        """The messages whose leases are to go on: those not lost, and not in hand for longer than the limit (ms)."""
+        now = time.monotonic()
+        with self._lock:
+            return [
+                message
+                for message, since in self._running.values()
+                if not message.lost and (time_limit is None or (now - since) * 1000 < time_limit)
+            ]
+
+
+def consumer_name() -> str:
+    """Who this process is, for DQ.CONSUMERS."""
+    return f"{socket.gethostname()}:{os.getpid()}"

@@ -1,0 +1,67 @@
+"""A delivered message."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from dqueue.records import headers, pairs, raw, text
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """One delivery of a message.
+
+    `receipt` grows with every delivery of the queue, so it is a fencing token: let the store that you write to refuse
+    a write whose receipt is lower than the one it has seen (`UPDATE ... WHERE fence < :receipt`). Then a worker that
+    was frozen past its lease cannot undo what its successor did.
+    """
+
+    id: str
+    receipt: int
+    attempt: int
+    """Counts from 1."""
+    payload: bytes
+    group: str | None
+    score: float | None
+    priority: int
+    type: str | None
+    headers: dict[str, bytes]
+    sent_at: int
+    due_at: int
+    lease_until: int
+    """Unix ms by the server's clock, as it was at the delivery: heartbeats move it."""
+    retries_left: int
+    """-1: without end."""
+    lost: bool = False
+    """Set by the worker's heartbeat when the lease turns out to be over: somebody else may have the message now."""
+
+    @property
+    def text(self) -> str:
+        """The payload as UTF-8 text."""
+        return self.payload.decode()
+
+    def json(self) -> Any:
+        """The payload as JSON."""
+        return json.loads(self.payload)
+
+
+def delivered(reply: Any) -> Message:
+    """One element of a FETCH ... WITHMETA reply."""
+    id, receipt, attempt, payload, meta = reply
+    given = pairs(meta)
+    score = given["score"]
+    return Message(
+        id=text(id),
+        receipt=int(receipt),
+        attempt=int(attempt),
+        payload=raw(payload),
+        group=None if given["group"] is None else text(given["group"]),
+        score=None if score is None else float(score),
+        priority=int(given["priority"]),
+        type=None if given["type"] is None else text(given["type"]),
+        headers={} if given["headers"] is None else headers(given["headers"]),
+        sent_at=int(given["sent-at"]),
+        due_at=int(given["due-at"]),
+        lease_until=int(given["lease-until"] or 0),
+        retries_left=int(given["retries-left"]),
+    )

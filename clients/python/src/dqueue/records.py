@@ -1,0 +1,144 @@
+"""What the server tells about messages, groups, consumers and schedules, and how its replies are read.
+
+Replies look the same here over RESP2 and RESP3, and whether the client decodes responses or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+Info = dict[str, int | float | str | bool | None]
+"""DQ.INFO and DQ.TICK: the names of the command reference, with their values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A message as DQ.GET, DQ.LIST and DQ.PEEK show it. Times are Unix ms; what does not apply is None."""
+
+    id: str
+    status: str
+    state: str
+    payload: bytes
+    attempt: int
+    failures: int
+    timeouts: int
+    retries_left: int
+    group: str | None
+    score: float | None
+    priority: int
+    type: str | None
+    headers: dict[str, bytes] | None
+    sent_at: int
+    due_at: int
+    first_started_at: int | None
+    started_at: int | None
+    lease_until: int | None
+    finished_at: int | None
+    consumer: str | None
+    receipt: int | None
+    error: str | None
+    result: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a message is where it is: the code, a sentence, until when (Unix ms), and who holds it."""
+
+    code: str
+    why: str
+    until: int | None
+    by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as DQ.GROUPS shows it."""
+
+    group: str
+    state: str
+    waiting: int
+    running: int
+    head: str | None
+    head_due_at: int | None
+    lease_until: int | None
+    weight: int
+    concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A consumer as DQ.CONSUMERS shows it."""
+
+    name: str
+    running: int
+    last_seen: int
+    delivered: int
+    acked: int
+    nacked: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule as DQ.SCHEDULES shows it; times are Unix ms."""
+
+    name: str
+    definition: str
+    next_at: int | None
+    last_at: int | None
+    fired: int
+
+
+Shape = TypeVar("Shape", Record, Explanation, Group, Consumer, Schedule)
+
+
+def text(reply: Any) -> str:
+    """A string of the server. Bytes that are no UTF-8 survive the way back (`options.encode`)."""
+    return reply.decode("utf-8", "surrogateescape") if isinstance(reply, bytes) else str(reply)
+
+
+def raw(reply: Any) -> bytes:
+    """A string of the server as bytes, also where the client has decoded it."""
+    return reply.encode("utf-8", "surrogateescape") if isinstance(reply, str) else bytes(reply)
+
+
+def pairs(reply: Any) -> dict[str, Any]:
+    """A map: a real one under RESP3, a flat array under RESP2."""
+    items: Iterable[tuple[Any, Any]]
+    items = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
+    return {text(name): value for name, value in items}
+
+
+def headers(reply: Any) -> dict[str, bytes]:
+    """The headers of a message."""
+    return {name: raw(value) for name, value in pairs(reply).items()}
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "str": text,
+    "bytes": raw,
+    "int": int,
+    "float": float,
+    "dict[str, bytes]": headers,
+}
+
+
+def shaped(shape: type[Shape], reply: Any) -> Shape:
+    """A map of the server as one of the classes above; fields that a newer server adds are left out."""
+    given = pairs(reply)
+    values: dict[str, Any] = {}
+    for field in fields(shape):
+        value = given.get(field.name.replace("_", "-"))
+        reader = _READERS[str(field.type).removesuffix(" | None")]
+        values[field.name] = None if value is None else reader(value)
+    return shape(**values)
+
+
+def info(reply: Any) -> Info:
+    """A flat map of numbers, words and booleans."""
+    values = {name: text(value) if isinstance(value, bytes) else value for name, value in pairs(reply).items()}
+    if "paused" in values:
+        values["paused"] = bool(values["paused"])
+    return values

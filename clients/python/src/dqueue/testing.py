@@ -1,0 +1,141 @@
+"""A queue under virtual time, for pytest.
+
+The fixture `manual_queue` makes queues of `CLOCK MANUAL`: their time moves only when the test says so, so hours of
+delays, backoffs and schedules pass at once, and exactly. The handlers under test are those of the real worker.
+
+    def test_reminder_comes_after_an_hour(manual_queue):
+        mails = manual_queue()
+        mails.send("remind ann", type="remind", delay=3_600_000)
+        assert mails.work(worker) == []
+        mails.advance(3_600_000)
+        assert [message.text for message in mails.work(worker)] == ["remind ann"]
+
+The server is the one of DQ_TEST_URL (default redis://127.0.0.1:6379; it needs the module). Override the fixture
+`dq_url` to choose another way. Each queue has a key of its own, which is deleted after the test.
+"""
+
+import asyncio
+import inspect
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any, Unpack
+
+import pytest
+import redis
+
+from dqueue import calls
+from dqueue.connection import Client, connect
+from dqueue.handlers import Handlers, failure
+from dqueue.message import Message
+from dqueue.options import Instant, Millis, QueueOptions, encode, millis, words
+from dqueue.queue import Queue
+from dqueue.records import Info
+
+_LIMIT = 100_000
+
+
+class ManualQueue(Queue):
+    """A queue whose clock stands still until it is moved. It is made with its options, at `start` (Unix ms)."""
+
+    def __init__(self, client: Client, key: str, start: Instant = 0, **options: Unpack[QueueOptions]) -> None:
+        super().__init__(client, key)
+        # words() knows how a datetime is written; its first word is the option's name.
+        begin = words({"start": start})[1]
+        client.execute_command("DQ.CREATE", encode(key), "CLOCK", "MANUAL", begin, *words(options))
+
+    @property
+    def now(self) -> int:
+        """The queue's time in Unix ms."""
+        now = self.info()["now"]
+        assert isinstance(now, int)
+        return now
+
+    def advance(self, span: Millis) -> Info:
+        """Moves the clock on; what fell due on the way is done, in order. How much of each kind (DQ.TICK)."""
+        return self._do(calls.tick(self.key, {"advance": millis(span)}))
+
+    def advance_to(self, at: Instant) -> Info:
+        """Moves the clock to a time ahead."""
+        return self._do(calls.tick(self.key, {"to": at}))
+
+    def work(self, handlers: Handlers[Any], *, limit: int = _LIMIT) -> list[Message]:
+        """Handles what is deliverable now, one after the other, as a worker would; the messages, in that order.
+
+        `handlers` is a Worker of either kind, or a Handlers. AssertionError after `limit` messages: a handler that
+        keeps failing without a backoff, or sends what it handles.
+        """
+        handled: list[Message] = []
+        while batch := self.fetch():
+            for message in batch:
+                assert len(handled) < limit, f"still messages after {limit}"
+                self._handle(handlers, message)
+                handled.append(message)
+        return handled
+
+    def run(self, handlers: Handlers[Any], span: Millis, *, limit: int = _LIMIT) -> list[Message]:
+        """Works through a span of time: `work`, then on to the next moment in which something can happen, and so on.
+
+        Takes time by the messages, not by the span.
+        """
+        end = self.now + millis(span)
+        handled = self.work(handlers, limit=limit)
+        while (moment := self._next_moment()) is not None and moment <= end:
+            self.advance_to(moment)
+            handled += self.work(handlers, limit=limit - len(handled))
+        self.advance_to(end)
+        return handled
+
+    def _handle(self, handlers: Handlers[Any], message: Message) -> None:
+        try:
+            result = handlers.find(message.type)(message)
+            if inspect.isawaitable(result):
+                result = asyncio.run(_awaited(result))
+        except Exception as error:
+            self._do(failure(self.key, message, error))
+        else:
+            self.ack(message, result=result)
+
+    def _next_moment(self) -> int | None:
+        """The next time at which something falls due, a lease, pause or limit ends, or a schedule fires."""
+        info = self.info()
+        now = info["now"]
+        moments: list[object] = [info["next-due-at"], *(schedule.next_at for schedule in self.schedules())]
+        for state in ("ready", "blocked", "running"):
+            for record in self._do(calls.listing(self.key, state, {"count": 1})).items:
+                why = self.explain(record.id)
+                moments += [record.lease_until, why and why.until]
+        return min((at for at in moments if isinstance(at, int) and isinstance(now, int) and at > now), default=None)
+
+
+async def _awaited(result: Any) -> Any:
+    return await result
+
+
+@pytest.fixture(scope="session")
+def dq_url() -> str:
+    """Where the tests' server is."""
+    return os.environ.get("DQ_TEST_URL", "redis://127.0.0.1:6379")
+
+
+@pytest.fixture
+def dq_client(dq_url: str) -> Iterator[redis.Redis]:
+    """A client of that server; the test fails where there is none."""
+    client = connect(dq_url)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def manual_queue(dq_client: redis.Redis) -> Iterator[Callable[..., ManualQueue]]:
+    """Makes queues under virtual time: manual_queue(retries=1, backoff=("EXP", 1000))."""
+    made: list[str] = []
+
+    def make(start: Instant = 0, **options: Unpack[QueueOptions]) -> ManualQueue:
+        key = f"dqueue-test:{uuid.uuid4()}"
+        made.append(key)
+        return ManualQueue(dq_client, key, start, **options)
+
+    yield make
+    if made:
+        dq_client.unlink(*made)

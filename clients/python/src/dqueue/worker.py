@@ -1,0 +1,208 @@
+"""A worker of threads."""
+
+import logging
+import queue as queues
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from dqueue import calls
+from dqueue.calls import Call, Payload
+from dqueue.connection import is_transient, pauses
+from dqueue.handlers import Handlers, failure, given_back
+from dqueue.leases import Leases, Timing, consumer_name
+from dqueue.message import Message
+from dqueue.options import Millis
+from dqueue.queue import Queue
+
+log = logging.getLogger("dqueue")
+T = TypeVar("T")
+
+_LAST_WORDS = 2.0
+"""Seconds for which a stopping worker tries to tell a server that does not answer."""
+
+
+class Worker(Handlers[Callable[[Message], Payload | None]]):
+    """Handles the messages of a queue with `concurrency` threads.
+
+    Each thread has a connection and fetches one message at a time; the same round trip acks the one before. While
+    handlers run, a heartbeat lengthens their leases, all in one command, so `lease` (ms) is not how long a handler may
+    take but how soon after a crash of this process somebody else gets its messages. `time_limit` (ms) is how long a
+    handler may take: then the heartbeat lets go, the lease runs out, and the message is delivered again.
+
+    SIGTERM and SIGINT (or `stop`) end it: it fetches no more, gives its handlers `grace` ms to finish, and gives back
+    what they have not finished as if it had not been delivered (NACK SILENT). Threads cannot be stopped from outside,
+    so such a handler goes on until the process ends; its ack is refused, and its writes are for the fencing token to
+    refuse. A second signal acts as if there were no worker.
+
+    Lost connections are made anew, for as long as it takes; what was done meanwhile is acked then. `block` (ms) is how
+    long one fetch waits at the server; it is kept below the client's socket timeout, and `stop` may take that long.
+
+    `consumer` is the name shown by DQ.CONSUMERS; by default host and process id.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        *,
+        concurrency: int = 1,
+        consumer: str | None = None,
+        lease: Millis = 30_000,
+        block: Millis = 2_000,
+        grace: Millis = 20_000,
+        time_limit: Millis | None = None,
+    ) -> None:
+        super().__init__()
+        self.queue = queue
+        self.concurrency = concurrency
+        self.consumer = consumer or consumer_name()
+        self._timing = Timing(queue.client, lease, block, grace, time_limit)
+        self._leases = Leases()
+        # put() of a SimpleQueue may be called by a signal handler at any moment; set() of an Event may not.
+        self._reports: queues.SimpleQueue[BaseException | None] = queues.SimpleQueue()
+        self._stopping = threading.Event()
+        self._ended = threading.Event()
+        self._busy: set[threading.Thread] = set()
+
+    def run(self, *, signals: bool = True) -> None:
+        """Works until it is stopped; raises what makes working impossible (no right, a key of another type).
+
+        `signals`: whether to take SIGTERM and SIGINT, which only the main thread can. A worker runs once.
+        """
+        with self._signals(signals and threading.current_thread() is threading.main_thread()):
+            heart = threading.Thread(target=self._beat, name="dqueue-heartbeat", daemon=True)
+            loops = [
+                threading.Thread(target=self._loop, name=f"dqueue-{number}", daemon=True)
+                for number in range(self.concurrency)
+            ]
+            for thread in (heart, *loops):
+                thread.start()
+            reason = self._reports.get()
+            self._stopping.set()
+            self._finish(loops)
+            self._ended.set()
+            heart.join()
+        if reason is not None:
+            raise reason
+
+    def stop(self) -> None:
+        """Makes `run` stop gracefully and return; from any thread or signal handler."""
+        self._reports.put(None)
+
+    @contextmanager
+    def _signals(self, wanted: bool) -> Iterator[None]:
+        if not wanted:
+            yield
+            return
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        before = {number: signal.getsignal(number) for number in numbers}
+
+        def restore() -> None:
+            for number in numbers:
+                signal.signal(number, before[number])
+
+        def on_signal(_number: int, _frame: Any) -> None:
+            restore()
+            self.stop()
+
+        for number in numbers:
+            signal.signal(number, on_signal)
+        try:
+            yield
+        finally:
+            restore()
+
+    def _finish(self, loops: list[threading.Thread]) -> None:
+        now = time.monotonic()
+        _join(loops, now + self._timing.grace / 1000)
+        unfinished = self._leases.take()
+        if unfinished:
+            log.warning("%d messages not finished in time are given back", len(unfinished))
+            self._insist(given_back(self.queue.key, unfinished))
+        # A fetch that waits takes up to its BLOCK to return, and what it brings must be given back.
+        _join([loop for loop in loops if loop not in self._busy], now + self._timing.block / 1000 + _LAST_WORDS)
+
+    def _loop(self) -> None:
+        done: list[Message] = []
+        tries = pauses()
+        while not self._stopping.is_set():
+            try:
+                batch = self.queue.fetch(
+                    block=self._timing.block, lease=self._timing.lease, consumer=self.consumer, ack=done
+                )
+            except Exception as error:
+                if not is_transient(error):
+                    self._reports.put(error)
+                    break
+                log.warning("fetching from %s failed, trying again: %s", self.queue.key, error)
+                self._stopping.wait(next(tries))
+                continue
+            tries = pauses()
+            done = [message for message in batch if self._handle(message)]
+        if done:
+            self._insist(calls.ack(self.queue.key, done, None))
+
+    def _handle(self, message: Message) -> bool:
+        """Whether the message is done and still to be acked."""
+        if self._stopping.is_set():
+            self._insist(given_back(self.queue.key, [message]))
+            return False
+        self._leases.add(message)
+        verdict: Call[int] | None = None
+        self._busy.add(threading.current_thread())
+        try:
+            result = self.find(message.type)(message)
+        except BaseException as error:
+            log.warning("%s failed in attempt %d", message.id, message.attempt, exc_info=True)
+            verdict = failure(self.queue.key, message, error)
+            if not isinstance(error, Exception):
+                self._reports.put(error)
+        else:
+            if result is not None:
+                verdict = calls.ack(self.queue.key, [message], result)
+        self._busy.discard(threading.current_thread())
+        if verdict is not None and self._leases.holds(message):
+            self._insist(verdict)
+        held = self._leases.drop(message)
+        if message.lost:
+            log.warning("%s was finished after its lease was over", message.id)
+        return verdict is None and held and not message.lost
+
+    def _insist(self, call: Call[T]) -> T | None:
+        """Tells the server, also if that takes some tries; gives up when the lease is over or the worker must end."""
+        given_up = time.monotonic() + self._timing.lease / 1000
+        for pause in pauses():
+            try:
+                return self.queue._do(call)
+            except Exception as error:
+                if not is_transient(error) or time.monotonic() + pause > given_up:
+                    log.error("%s failed: %s", call.words[0], error)
+                    return None
+            if self._stopping.is_set():
+                given_up = min(given_up, time.monotonic() + _LAST_WORDS)
+            time.sleep(pause)
+        return None
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self._timing.beat):
+            messages = self._leases.to_touch(self._timing.time_limit)
+            try:
+                if messages and self.queue.touch(self._timing.lease, *messages) < len(messages):
+                    self._find_lost(messages)
+            except Exception as error:
+                log.warning("heartbeat failed: %s", error)
+
+    def _find_lost(self, messages: list[Message]) -> None:
+        for message in messages:
+            # One that was finished in the meantime has no lease either.
+            if self.queue.touch(self._timing.lease, message) == 0 and self._leases.holds(message):
+                message.lost = True
+                log.warning("the lease of %s is lost", message.id)
+
+
+def _join(threads: list[threading.Thread], deadline: float) -> None:
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))

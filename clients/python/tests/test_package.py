@@ -1,0 +1,65 @@
+"""What is published: the types hold, the package installs, pytest finds the fixtures."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import dqueue
+import pytest
+
+PACKAGE = Path(dqueue.__file__).parents[2]
+
+
+def run(*command, **kwargs):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **kwargs)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="needs mypy")
+def test_types(tmp_path):
+    users = tmp_path / "users.py"
+    users.write_text(
+        "from dqueue import Message, Queue, Worker, connect\n"
+        "from dqueue.asyncio import Queue as AsyncQueue, connect as connect_asyncio\n"
+        "q = Queue(connect('redis://localhost'), 'jobs')\n"
+        "id: str | None = q.send('x', delay=5, backoff=('EXP', 100))\n"
+        "worker = Worker(q)\n"
+        "@worker.handler('mail')\n"
+        "def mail(message: Message) -> str:\n"
+        "    return message.text\n"
+        "async def main() -> None:\n"
+        "    aq = AsyncQueue(connect_asyncio('redis://localhost'), 'jobs')\n"
+        "    n: int = await aq.len('ready')\n"
+        "    q.send('x', backoff='EXP')  # type: ignore[arg-type]\n"
+        "    q.send('x', dellay=5)  # type: ignore[call-arg]\n"
+    )
+    cache = ("--cache-dir", tmp_path / "cache")
+    run(sys.executable, "-m", "mypy", "--strict", "--config-file", "pyproject.toml", *cache, cwd=PACKAGE)
+    env = {**os.environ, "MYPYPATH": str(PACKAGE / "src")}
+    run(sys.executable, "-m", "mypy", "--strict", *cache, users, cwd=tmp_path, env=env)
+
+
+@pytest.mark.slow
+def test_installs(tmp_path, dq_url):
+    # pip builds inside the source tree, and a test must leave nothing behind there.
+    source = tmp_path / "source"
+    shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("__pycache__", "tests", "build", "*.egg-info"))
+    target = tmp_path / "target"
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps")
+    run(*pip, "--target", target, source)
+    assert (target / "dqueue" / "py.typed").exists()
+    test = tmp_path / "test_mine.py"
+    test.write_text(
+        "def test_delay(manual_queue):\n"
+        "    q = manual_queue()\n"
+        "    q.send('x', delay=1000)\n"
+        "    assert q.fetch() == []\n"
+        "    q.advance(1000)\n"
+        "    assert q.fetch()[0].text == 'x'\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(target), "DQ_TEST_URL": dq_url}
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test, cwd=tmp_path, env=env)

@@ -1,0 +1,180 @@
+"""Queue: every verb, over both protocols, with clients that decode and clients that do not."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+import redis
+from dqueue import Message, Queue, connect
+
+from tests.harness.lossy import LossyProxy
+
+
+@pytest.fixture(params=["resp2", "resp3", "decoding"])
+def q(dq_url, request):
+    options = {"protocol": 2} if request.param == "resp2" else {"decode_responses": request.param == "decoding"}
+    client = connect(dq_url, **options)
+    yield Queue(client, "jobs")
+    client.close()
+
+
+def test_life_of_a_message(q):
+    q.create(lease=5000, retain=timedelta(hours=1), backoff=("EXP", 100), rate=(1000, 1000))
+    id = q.send(b"\x00payload", type="mail", headers={"trace": b"\x01", "user": "ann"}, priority=-1)
+    assert q.len() == q.len("ready") == 1
+    assert q.peek()[0].id == id
+    [message] = q.fetch(consumer="me", block=100)
+    assert isinstance(message, Message)
+    assert (message.id, message.payload, message.attempt) == (id, b"\x00payload", 1)
+    assert (message.type, message.priority, message.group, message.score) == ("mail", -1, None, None)
+    assert message.headers == {"trace": b"\x01", "user": b"ann"}
+    assert message.retries_left == 3 and message.sent_at == message.due_at < message.lease_until
+    assert q.touch(timedelta(seconds=60), message) == 1
+    record = q.get(id)
+    assert (record.state, record.status, record.consumer, record.receipt) == (
+        "running",
+        "running",
+        "me",
+        message.receipt,
+    )
+    [consumer] = q.consumers()
+    assert (consumer.name, consumer.running) == ("me", 1)
+    assert q.ack(message, message.receipt + 1, result="sent") == 1
+    assert q.get(id).result == "sent"
+    assert q.wait(id, 1000) == ("finished", "sent")
+    assert q.info()["acked"] == 1 and q.info()["paused"] is False
+    assert q.info()["backoff"] == "EXP 100"
+    assert q.get("nobody") is None and q.explain("nobody") is None and q.wait("nobody", 10) is None
+
+
+def test_fetch_acks_in_the_same_round_trip(q):
+    q.send_many(["a", "b"])
+    [first] = q.fetch()
+    [second] = q.fetch(ack=[first])
+    assert (first.text, second.text) == ("a", "b")
+    assert q.fetch(ack=[second.receipt]) == []
+    assert q.info()["acked"] == 2
+
+
+def test_failures(q):
+    q.create(retries=1, backoff=("FIXED", 60_000))
+    q.send("x", id="x")
+    [message] = q.fetch()
+    assert q.nack(message, silent=True) == 1
+    [message] = q.fetch()
+    assert message.attempt == 1
+    assert q.nack(message, error="down", delay=0) == 1
+    [message] = q.fetch()
+    assert q.nack(message, error="bad", fatal=True) == 1
+    assert q.nack(message) == 0
+    [dead] = q.list("dead")
+    assert (dead.id, dead.error, dead.reason, dead.failures) == ("x", "bad", "rejected", 2)
+    assert q.redrive("x", "y") == 1 and q.redrive() == 0
+    assert q.cancel("x", "y") == ["ready", None]
+
+
+def test_ids_and_replacing(q):
+    assert q.send("1", id="order", delay=60_000) == "order"
+    assert q.send("2", id="order") is None
+    assert q.send("3", id="order", replace=True, at=datetime.now(timezone.utc) + timedelta(hours=1)) == "order"
+    assert q.reschedule("order", delay=0) and q.update("order", "4")
+    assert q.fetch()[0].text == "4"
+    assert not q.reschedule("order", delay=0) and not q.update("nobody", "5")
+
+
+def test_an_id_of_any_bytes_comes_back(q):
+    if q.client.get_connection_kwargs().get("decode_responses"):
+        pytest.skip("such a client refuses bytes that are no UTF-8 itself")
+    id = b"\xff\x00 id".decode("utf-8", "surrogateescape")
+    assert q.send("x", id=id) == id
+    assert q.fetch()[0].id == id
+    assert q.get(id).id == id
+
+
+def test_groups(q):
+    q.create(retries=-1, group_concurrency=1, on_retry="BLOCK")
+    q.send("b", id="b", group="g", score=2.5)
+    q.send("a", id="a", group="g", score=1.5)
+    assert q.group_push('{"user":7,"no":"n1","t":3}', ["user"], id_path="no", score_path="/t") == ("7", "n1")
+    assert q.group_push('{"user":7,"no":"n1","t":3}', ["user"], id_path="no") is None
+    [head] = q.fetch(group="g", count=1)
+    assert (head.id, head.group, head.score) == ("a", "g", 1.5)
+    assert q.explain("b").code == "group-busy" and q.explain("b").by is not None
+    assert {group.group: group.running for group in q.groups(page=1)} == {"g": 1, "7": 0}
+    q.pause(group="7", for_=60_000)
+    assert [group.group for group in q.groups(state="paused")] == ["7"]
+    q.resume(group="7")
+    q.set_group("7", weight=2, concurrency=3, rate=(5, 1000))
+    q.set_group("7", concurrency=0, rate=0)
+    assert next(group for group in q.groups() if group.group == "7").weight == 2
+    assert q.purge(group="7") == 1
+
+
+def test_listing_goes_on_to_the_end(q):
+    ids = q.send_many([str(n) for n in range(25)], delay=60_000, type="t")
+    assert [record.id for record in q.list("delayed", page=10)] == ids
+    assert list(q.list("delayed", type="other")) == []
+    assert q.purge(state="delayed") == 25
+
+
+def test_schedules(q):
+    fires = q.schedule("nightly", "report", cron="0 3 * * *", tz="Europe/Berlin", missed="SKIP", type="report")
+    q.schedule("often", "tick", every=timedelta(minutes=5), overlap="SKIP")
+    assert {schedule.name: schedule.fired for schedule in q.schedules()} == {"nightly": 0, "often": 0}
+    assert fires == next(schedule.next_at for schedule in q.schedules() if schedule.name == "nightly")
+    assert q.unschedule("often") and not q.unschedule("often")
+
+
+def test_ensure_and_alter(q):
+    q.ensure(retries=1)
+    q.ensure(retries=2)
+    q.ensure()
+    q.alter(dedup=timedelta(minutes=1), rate=(10, timedelta(seconds=1)))
+    info = q.info()
+    assert (info["retries"], info["dedup"], info["rate"]) == (2, 60_000, "10 PER 1000")
+    q.alter(rate=0)
+    assert q.info()["rate"] is None
+    with pytest.raises(redis.ResponseError, match="already exists"):
+        q.create()
+    q.pause()
+    assert q.info()["paused"] is True
+    q.resume()
+    assert set(q.tick()) >= {"due", "timeouts", "dead"}
+
+
+def test_block_must_be_shorter_than_the_socket_timeout(dq_url):
+    q = Queue(connect(dq_url, socket_timeout=0.5), "jobs")
+    for block in (0, 500, timedelta(seconds=1)):
+        with pytest.raises(ValueError, match="socket_timeout"):
+            q.fetch(block=block)
+    assert q.fetch(block=400) == []
+    with pytest.raises(ValueError, match="socket_timeout"):
+        q.wait("x", 0)
+    assert Queue(connect(dq_url, socket_timeout=None), "jobs").fetch(block=600) == []
+    with pytest.raises(ValueError, match="socket_timeout"):
+        # Whatever redis-py's own default is, no block without end fits into one that exists.
+        Queue(redis.Redis.from_url(dq_url, socket_timeout=3), "jobs").fetch(block=3000)
+
+
+def test_a_lost_reply_does_not_send_twice(server):
+    proxy = LossyProxy(server.port)
+    q = Queue(connect(f"redis://127.0.0.1:{proxy.port}"), "jobs")
+    proxy.lose(b"DQ.SEND", times=3)
+    id = q.send("x")
+    assert proxy.lost == 3
+    assert q.len() == 1 and q.get(id).id == id
+    assert q.info()["duplicates"] == 3
+    proxy.lose(b"DQ.SEND")
+    assert q.send("y", id="mine") is None
+    proxy.lose(b"DQ.MSEND")
+    with pytest.raises((redis.ConnectionError, redis.TimeoutError)):
+        q.send_many(["z"])
+    assert q.len() == 3
+    proxy.close()
+
+
+def test_send_gives_up(server):
+    q = Queue(connect("redis://127.0.0.1:1"), "jobs", patience=300)
+    with pytest.raises(redis.ConnectionError):
+        q.send("x")
+    with pytest.raises(redis.ResponseError, match="DELAY"):
+        Queue(connect(f"redis://127.0.0.1:{server.port}"), "jobs").send("x", delay=-1)

@@ -1,0 +1,254 @@
+"""Worker: handlers, heartbeats, outcomes, reconnects, shutdown."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import dqueue
+import pytest
+import redis
+from dqueue import Queue, Reject, Retry, Worker, connect
+
+from tests.harness.server import wait_for
+
+SOURCES = Path(dqueue.__file__).parents[1]
+
+
+@pytest.fixture
+def q(dq_url):
+    q = Queue(connect(dq_url), "jobs")
+    q.create(retain=3_600_000, dedup=60_000)
+    return q
+
+
+@contextmanager
+def running(worker):
+    """The worker, at work in another thread; stopped in the end."""
+    failed = []
+
+    def run():
+        try:
+            worker.run()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield failed
+    finally:
+        worker.stop()
+        thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_handlers_by_type_and_outcomes(q):
+    q.alter(retries=1)
+    worker = Worker(q, concurrency=3, block=200)
+    seen = []
+
+    @worker.handler("a", "b")
+    def both(message):
+        seen.append(message.type)
+        return f"did {message.text}"
+
+    @worker.handler("again")
+    def again(message):
+        if message.attempt == 1:
+            raise Retry("not yet", delay=50)
+
+    @worker.handler("never")
+    def never(message):
+        raise Reject("makes no sense")
+
+    @worker.handler("broken")
+    def broken(message):
+        raise KeyError("field")
+
+    for type in ("a", "b", "again", "never", "broken", "unknown"):
+        q.send(f"for {type}", id=type, type=type)
+    q.send("untyped", id="untyped")
+    with running(worker):
+        wait_for(lambda: q.len() == 0)
+    assert sorted(seen) == ["a", "b"]
+    assert q.get("a").result == "did for a" and q.get("b").state == "finished"
+    assert (q.get("again").state, q.get("again").attempt, q.get("again").error) == ("finished", 2, "not yet")
+    assert (q.get("never").reason, q.get("never").error, q.get("never").attempt) == ("rejected", "makes no sense", 1)
+    assert (q.get("broken").reason, q.get("broken").error) == ("retries", "KeyError: 'field'")
+    assert q.get("unknown").error == "LookupError: no handler for type 'unknown'"
+    assert q.get("untyped").state == "dead"
+    assert q.get("a").consumer == worker.consumer
+
+
+def test_concurrency_is_what_was_asked_for(q):
+    worker = Worker(q, concurrency=4, block=200)
+    together, most, lock = 0, 0, threading.Lock()
+
+    @worker.handler()
+    def slow(message):
+        nonlocal together, most
+        with lock:
+            together += 1
+            most = max(most, together)
+        time.sleep(0.02)
+        with lock:
+            together -= 1
+
+    q.send_many(["x"] * 60)
+    with running(worker):
+        wait_for(lambda: q.len() == 0)
+    assert most == 4
+    assert q.info()["delivered"] == q.info()["acked"] == 60
+
+
+def test_heartbeats_keep_a_long_handler(q):
+    worker = Worker(q, lease=300, block=100, concurrency=3)
+
+    @worker.handler()
+    def long(message):
+        time.sleep(1.5)
+
+    q.send_many(["x"] * 3)
+    with running(worker):
+        wait_for(lambda: q.len() == 0)
+    assert (q.info()["timeouts"], q.info()["delivered"], q.info()["acked"]) == (0, 3, 3)
+
+
+def test_a_time_limit_ends_the_heartbeats(q):
+    worker = Worker(q, lease=300, block=100, concurrency=2, time_limit=500)
+    attempts = []
+
+    @worker.handler()
+    def stuck(message):
+        attempts.append(message)
+        if message.attempt == 1:
+            time.sleep(2)
+
+    q.send("x")
+    with running(worker):
+        wait_for(lambda: len(attempts) == 2 and q.len() == 0)
+        wait_for(lambda: attempts[0].lost or q.info()["acked"] == 1)
+    assert q.info()["timeouts"] == 1 and q.info()["acked"] == 1
+    assert attempts[1].receipt > attempts[0].receipt
+
+
+def test_a_lost_lease_is_noticed_and_not_acked(q):
+    worker = Worker(q, lease=600, block=100)
+    held, go_on = [], threading.Event()
+
+    @worker.handler()
+    def handle(message):
+        held.append(message)
+        if len(held) == 1:
+            go_on.wait(10)
+
+    q.send("x", id="x")
+    with running(worker):
+        wait_for(lambda: held)
+        assert q.touch(1, held[0]) == 1
+        wait_for(lambda: q.get("x").state == "ready")
+        wait_for(lambda: held[0].lost)
+        go_on.set()
+        wait_for(lambda: q.len() == 0)
+    assert len(held) == 2 and not held[1].lost
+    assert q.info()["acked"] == 1
+
+
+def test_stop_lets_handlers_finish(q):
+    worker = Worker(q, concurrency=2, block=300)
+
+    @worker.handler()
+    def handle(message):
+        time.sleep(0.7)
+
+    q.send_many(["x"] * 5)
+    with running(worker):
+        wait_for(lambda: q.len("running") == 2)
+    assert q.len("finished") == 2 and q.len("ready") == 3 and q.len("running") == 0
+    assert q.info()["nacked"] == 0
+
+
+def test_stop_gives_back_what_takes_too_long(q):
+    worker = Worker(q, grace=300, block=100)
+    begun, end = threading.Event(), threading.Event()
+
+    @worker.handler()
+    def handle(message):
+        begun.set()
+        end.wait(30)
+
+    q.send("x", id="x")
+    with running(worker):
+        begun.wait(5)
+    record = q.get("x")
+    assert (record.state, record.failures) == ("ready", 0)
+    assert q.fetch()[0].attempt == 1
+    end.set()
+
+
+def test_sigterm(q, dq_url, tmp_path):
+    script = tmp_path / "work.py"
+    script.write_text(
+        "import sys, time\n"
+        "from dqueue import Queue, Worker, connect\n"
+        f"worker = Worker(Queue(connect({dq_url!r}), 'jobs'), grace=300, block=200)\n"
+        "@worker.handler()\n"
+        "def handle(message):\n"
+        "    print('begun', flush=True)\n"
+        "    time.sleep(60)\n"
+        "worker.run()\n"
+        "print('ended', flush=True)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+    )
+    q.send("x", id="x")
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    assert process.stdout.read() == "ended\n"
+    assert (q.get("x").state, q.info()["nacked"], q.info()["timeouts"]) == ("ready", 1, 0)
+
+
+def test_connections_come_and_go(q, server, dq_url):
+    worker = Worker(q, concurrency=2, block=200)
+    handled = []
+
+    @worker.handler()
+    def handle(message):
+        handled.append(message.text)
+        time.sleep(0.05)
+
+    with running(worker):
+        for n in range(10):
+            q.send(str(n))
+        with server.wire() as wire:
+            wire.call("CLIENT", "KILL", "TYPE", "normal")
+        wait_for(lambda: len(handled) > 3)
+        server.restart(crash=True)
+        for n in range(10, 20):
+            q.send(str(n))
+        wait_for(lambda: Queue(connect(dq_url), "jobs").len() == 0, timeout=40)
+    assert set(handled) == {str(n) for n in range(20)}
+    assert Queue(connect(dq_url), "jobs").len("finished") == 20
+
+
+def test_what_cannot_pass_ends_the_worker(dq_url):
+    client = connect(dq_url)
+    client.set("jobs", "a string")
+    worker = Worker(Queue(client, "jobs"), block=100, concurrency=2)
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        worker.run()
+
+
+def test_the_block_is_kept_below_the_socket_timeout(dq_url):
+    worker = Worker(Queue(connect(dq_url, socket_timeout=1), "jobs"), block=5000)
+    assert worker._timing.block == 500

@@ -1,0 +1,8 @@
+-- Lets the Prometheus exporter for Redis carry the figures of the whole server: prometheus-redis-exporter -script FILE.
+-- They come as redis_script_values{key="dq_ready"} and so on. Queues one by one: scripts/dq_exporter.py.
+local values = {}
+for name, value in string.gmatch(redis.call('INFO', 'dq'), '(dq_[%w_]+):(%d+)') do
+    values[#values + 1] = name
+    values[#values + 1] = value
+end
+return values

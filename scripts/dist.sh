@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# Builds what is given to others: dist/dq-VERSION-linux-ARCH.tar.gz, dist/redis-dq_VERSION_ARCH.deb and dist/SHA256SUMS.
+# The same commit and module give the same bytes.
+# DQ_MODULE names a module that is built already; DIST another directory than dist.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+have dpkg-deb || die "dpkg-deb not found: the packages are built on Debian or a relative of it"
+if [ -n "${DQ_MODULE:-}" ]; then
+    MODULE=$DQ_MODULE
+else
+    scripts/build.sh
+fi
+[ -f "$MODULE" ] || die "no module at $MODULE"
+
+DIST=${DIST:-dist}
+VERSION=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+ARCH=$(dpkg --print-architecture)
+PACKAGE=redis-dq
+# File times: those of the commit, or of the changelog where there is none.
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)
+export SOURCE_DATE_EPOCH
+umask 022
+
+mkdir -p "$DIST"
+DIST=$(realpath "$DIST")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The newest version of libc whose symbols the module uses: it runs with that and every later one.
+libc_needed() {
+    grep -aoE 'GLIBC_2\.[0-9]+' "$MODULE" | sort -uV | tail -n 1 | cut -d_ -f2
+}
+
+# redis.conf from FROM to before TO, both being names of its sections.
+conf_section() {
+    sed -n "/^# -\+ $1\$/,/^# -\+ $2\$/p" redis.conf | sed '$d'
+}
+
+# Replaces a line of a file; a line that is not there must not pass unnoticed.
+replace_line() {
+    local file=$1 from=$2 to=$3
+    grep -qxF "$from" "$file" || die "$file has no line: $from"
+    awk -v from="$from" -v to="$to" '$0 == from { $0 = to } { print }' "$file" >"$file.new"
+    mv "$file.new" "$file"
+}
+
+build_tar() {
+    local name=dq-$VERSION-linux-$ARCH
+    local root=$work/$name
+    mkdir -p "$root/docs" "$root/monitoring" "$root/scripts"
+    install -m 755 "$MODULE" "$root/libdq.so"
+    install -m 644 redis.conf LICENSE README.md README.zh-CN.md CHANGELOG.md "$root"
+    install -m 644 docs/* "$root/docs"
+    install -m 644 monitoring/* "$root/monitoring"
+    install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/scripts"
+    # redis.conf looks the module up from ./data, where the server works.
+    replace_line "$root/redis.conf" 'loadmodule ../target/release/libdq.so' 'loadmodule ../libdq.so'
+    # shellcheck disable=SC2016
+    replace_line "$root/redis.conf" \
+        '# `make run` starts it. By hand, from the root of the repository, after `make build`:' \
+        '# Start it from this directory:'
+    (cd "$root" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS)
+    tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
+        -C "$work" -cf - "$name" | gzip -9n >"$DIST/$name.tar.gz"
+}
+
+build_deb() {
+    local root=$work/deb
+    local doc=$root/usr/share/doc/$PACKAGE
+    mkdir -p "$root/DEBIAN" "$root/etc/redis" "$doc/examples" "$root/usr/share/$PACKAGE"
+    # Redis refuses a module without execute permission.
+    install -D -m 755 "$MODULE" "$root/usr/lib/redis/modules/libdq.so"
+    install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/usr/share/$PACKAGE"
+    install -m 644 README.md README.zh-CN.md docs/* "$doc"
+    install -m 644 redis.conf monitoring/* "$doc/examples"
+    gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
+
+    {
+        echo '# The dq module. /etc/redis/redis.conf reads this file where it says: include /etc/redis/dq.conf'
+        echo "# Settings under which a queue can be relied on: $doc/examples/redis.conf" | sed "s|$root||"
+        echo
+        conf_section module durability
+    } >"$root/etc/redis/dq.conf"
+    replace_line "$root/etc/redis/dq.conf" 'loadmodule ../target/release/libdq.so' \
+        'loadmodule /usr/lib/redis/modules/libdq.so'
+
+    {
+        echo 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/'
+        echo 'Upstream-Name: dq'
+        echo
+        echo 'Files: *'
+        echo "Copyright: $(sed -n 's/^Copyright (c) //p' LICENSE)"
+        echo 'License: Expat'
+        sed -n '5,$p' LICENSE | sed 's/^$/./; s/^/ /'
+    } >"$doc/copyright"
+
+    cat >"$doc/README.Debian" <<TEXT
+dq for redis-server
+===================
+
+The package does not change the configuration of redis-server. To load the module, add one line to
+/etc/redis/redis.conf and restart:
+
+    include /etc/redis/dq.conf
+
+    systemctl restart redis-server
+
+For queues that must survive a crash set "appendonly yes" there as well, and leave maxmemory-policy
+at noeviction; examples/redis.conf beside this file gives the reasons.
+
+Take the line out before you remove the package. A server with queues in its data does not start
+without the module; it does not drop them.
+TEXT
+
+    cat >"$root/DEBIAN/control" <<TEXT
+Package: $PACKAGE
+Version: $VERSION
+Architecture: $ARCH
+Maintainer: the dq authors <dq@localhost>
+Section: database
+Priority: optional
+Installed-Size: $(du -k --apparent-size -s "$root" | cut -f1)
+Depends: redis-server (>= 5:7.0) | valkey-server, libc6 (>= $(libc_needed)), libgcc-s1
+Suggests: python3-redis, prometheus
+Description: durable, ordered delay queue for Redis, as a native module
+ Adds a data type and commands to redis-server for work that is done later, once
+ more on failure, or in order per user: due times to the millisecond, leases,
+ retries, groups, schedules, records. Nothing else has to run beside it.
+TEXT
+    echo /etc/redis/dq.conf >"$root/DEBIAN/conffiles"
+    cat >"$root/DEBIAN/postinst" <<'TEXT'
+#!/bin/sh
+set -e
+if [ "$1" = configure ] && ! grep -qs '^include /etc/redis/dq.conf' /etc/redis/redis.conf; then
+    echo "redis-dq: to load the module, add 'include /etc/redis/dq.conf' to /etc/redis/redis.conf and restart redis-server"
+fi
+TEXT
+    chmod 755 "$root/DEBIAN/postinst"
+    (cd "$root" && find usr -type f | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums)
+    find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+    dpkg-deb --root-owner-group -Zxz --build "$root" "$DIST/${PACKAGE}_${VERSION}_$ARCH.deb" >/dev/null
+}
+
+say "packing version $VERSION for $ARCH"
+build_tar
+build_deb
+(cd "$DIST" && sha256sum "dq-$VERSION-linux-$ARCH.tar.gz" "${PACKAGE}_${VERSION}_$ARCH.deb" >SHA256SUMS)
+say "in $DIST:"
+cat "$DIST/SHA256SUMS"

@@ -1,0 +1,22 @@
+# shellcheck shell=bash disable=SC2034
+# Shared by the scripts beside it; sourced from the root of the repository.
+
+# A Rust installed by rustup a moment ago is not on the PATH of the shell that installed it.
+if ! command -v cargo >/dev/null 2>&1 && [ -x "$HOME/.cargo/bin/cargo" ]; then
+    PATH=$HOME/.cargo/bin:$PATH
+fi
+
+REDIS_SERVER=${REDIS_SERVER:-redis-server}
+VENV=.venv
+MODULE=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release/libdq.so
+# Split on purpose: several flags in one variable.
+read -ra CARGO_FLAGS_LIST <<<"${CARGO_FLAGS:-}"
+
+say() { printf '==> %s\n' "$*" >&2; }
+
+die() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# Installs what a target needs and does not find; does nothing, and says nothing, where all is there.
+#
+#   scripts/setup.sh PART...
+#
+#   build    a C compiler and libclang (the Redis module bindings are generated at build time)
+#   server   redis-server and redis-cli
+#   tests    the Python environment .venv with tests/requirements.txt, PHP for the PHP example
+#   lint     rustfmt, clippy, and .venv for ruff
+#
+# System packages come from apt: as root directly, otherwise through sudo.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+apt_updated=no
+
+apt_install() {
+    have apt-get || die "please install these, there is no apt-get here: $*"
+    local as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        have sudo || die "please install these as root, there is no sudo here: apt-get install $*"
+        as_root=(sudo)
+    fi
+    say "installing with apt-get: $*"
+    if [ "$apt_updated" = no ]; then
+        "${as_root[@]}" apt-get -qq -o Acquire::Retries=3 update
+        apt_updated=yes
+    fi
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get -qq -o Acquire::Retries=3 install -y --no-install-recommends "$@" >/dev/null
+}
+
+# libclang is a library, so there is no command to look for: ask the linker's cache, then the places LLVM packages use.
+has_libclang() {
+    [ -n "${LIBCLANG_PATH:-}" ] && return 0
+    ldconfig -p 2>/dev/null | grep -q 'libclang[-.]' && return 0
+    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null
+}
+
+# libclang also needs the compiler's own headers (stddef.h), which Debian packages apart from it.
+has_clang_headers() {
+    [ -n "${LIBCLANG_PATH:-}" ] && return 0
+    compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' >/dev/null ||
+        compgen -G '/usr/lib*/clang/*/include/stddef.h' >/dev/null
+}
+
+setup_build() {
+    have cargo || die "cargo not found: install Rust first, see https://rustup.rs"
+    local missing=()
+    have cc || missing+=(gcc libc6-dev)
+    { has_libclang && has_clang_headers; } || missing+=(clang libclang-dev)
+    [ ${#missing[@]} -eq 0 ] || apt_install "${missing[@]}"
+}
+
+setup_server() {
+    have "$REDIS_SERVER" && have redis-cli && return
+    apt_install redis-server redis-tools
+    # The package starts a server of its own, without the module, on the port that `make run` wants. It was installed
+    # a moment ago and by us, so nothing can depend on it yet.
+    say "stopping the server that the package redis-server starts by itself"
+    local as_root=()
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    if [ -d /run/systemd/system ]; then
+        "${as_root[@]}" systemctl --quiet disable --now redis-server || true
+    elif [ -x /etc/init.d/redis-server ]; then
+        "${as_root[@]}" /etc/init.d/redis-server stop >/dev/null 2>&1 || true
+    fi
+}
+
+setup_venv() {
+    local wanted
+    wanted=$(sha256sum tests/requirements.txt)
+    [ -x "$VENV/bin/python" ] && [ "$(cat "$VENV/requirements.sha256" 2>/dev/null)" = "$wanted" ] && return
+    python3 -c '' 2>/dev/null || apt_install python3
+    # Debian splits venv's bootstrap off into a package of its own.
+    python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv
+    say "creating the Python environment $VENV from tests/requirements.txt"
+    python3 -m venv --clear "$VENV"
+    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --requirement tests/requirements.txt
+    echo "$wanted" >"$VENV/requirements.sha256"
+}
+
+setup_php() {
+    have php && php -m 2>/dev/null | grep -qix redis && return
+    apt_install php-cli php-redis
+}
+
+setup_tests() {
+    setup_venv
+    setup_php
+}
+
+setup_lint() {
+    local missing=()
+    cargo fmt --version >/dev/null 2>&1 || missing+=(rustfmt)
+    cargo clippy --version >/dev/null 2>&1 || missing+=(clippy)
+    if [ ${#missing[@]} -gt 0 ]; then
+        have rustup || die "please install for your Rust: ${missing[*]}"
+        say "installing with rustup: ${missing[*]}"
+        rustup --quiet component add "${missing[@]}"
+    fi
+    setup_venv
+}
+
+[ $# -gt 0 ] || die "usage: scripts/setup.sh build|server|tests|lint ..."
+for part in "$@"; do
+    case $part in
+    build | server | tests | lint) "setup_$part" ;;
+    *) die "unknown part: $part" ;;
+    esac
+done

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Runs every test: the Rust ones, then pytest against a real redis-server with the built module. Both always run;
+# the last lines are the runners' own summaries.
+# PYTEST_FLAGS go to pytest, CARGO_FLAGS to cargo, REDIS_SERVER names the server to test against.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+scripts/setup.sh build server tests
+scripts/build.sh
+
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+failed=0
+
+say "Rust tests"
+if cargo nextest --version >/dev/null 2>&1; then
+    cargo nextest run --no-tests pass "${CARGO_FLAGS_LIST[@]}" 2>&1 | tee "$logs/rust" || failed=1
+else
+    cargo test "${CARGO_FLAGS_LIST[@]}" 2>&1 | tee "$logs/rust" || failed=1
+fi
+
+say "server tests"
+read -ra pytest_flags <<<"${PYTEST_FLAGS:-}"
+DQ_MODULE=$MODULE REDIS_SERVER=$REDIS_SERVER \
+    "$VENV/bin/python" -m pytest -q "${pytest_flags[@]}" tests 2>&1 | tee "$logs/pytest" || failed=1
+
+say "summary"
+grep -E '^ *Summary \[|^test result:' "$logs/rust" || echo "Rust tests: no summary, see above"
+tail -n 1 "$logs/pytest"
+exit "$failed"

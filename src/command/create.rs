@@ -1,0 +1,30 @@
+//! DQ.CREATE.
+
+use crate::command::execute::{creation, settle, Wake};
+use crate::command::parse::{self, settings, Words};
+use crate::command::error;
+use crate::core::{Error, Op};
+use crate::ffi::{Args, CommandResult, Context};
+use crate::persist::record::Record;
+use crate::runtime::moment;
+
+/// Makes a queue.
+pub fn create(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = parse::key(args)?;
+    let new = settings::create(Words::after_key(args))?;
+    let mut opened = ctx.open_write(key)?;
+    if opened.get().is_some() {
+        return Err(error::refusal(&Error::Exists));
+    }
+    let creation = creation(&new.changes, new.clock);
+    let (here, _) = opened.split();
+    let moment = moment::now();
+    let queue = opened.create(creation.queue());
+    queue.made_at(moment);
+    let record = Record::of(moment, 0, Some(creation), &Op::Tick);
+    let told = settle(here, key, queue, moment, &record, Wake::Waiters);
+    here.reply().status(c"OK");
+    drop(opened);
+    told.tell(ctx, key);
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! What a client reads when the queue refuses.
+
+use crate::core::Error;
+use crate::ffi::Failure;
+
+/// There is no key.
+pub const NO_SUCH_QUEUE: &str = "ERR no such queue";
+
+/// The answer to a refusal.
+pub fn refusal(error: &Error) -> Failure {
+    match error {
+        Error::Exists => "ERR queue already exists".into(),
+        Error::FullLength { limit } => format!(
+            "QUEUEFULL the queue may have {limit} messages pending and running (MAXLEN)"
+        )
+        .into(),
+        Error::FullBytes { limit } => format!(
+            "QUEUEFULL the queue may have {limit} payload bytes pending and running (MAXBYTES)"
+        )
+        .into(),
+        Error::ClockIsServers => {
+            "ERR ADVANCE and TO move the clock of a queue made with CLOCK MANUAL only".into()
+        }
+        Error::ClockGoesBack { now, to } => {
+            format!("ERR TO {to} lies before the queue's clock, which is at {now}").into()
+        }
+        Error::NeverFires => "ERR the schedule would never fire".into(),
+    }
+}

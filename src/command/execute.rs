@@ -1,0 +1,242 @@
+//! The one way in which anything changes a queue: open the key, let time do
+//! what is due, do the operation, reply, tell replicas and the log in one
+//! record, tell those who wait or listen.
+//!
+//! Commands come through [`run`], the timer and served waiters through
+//! [`settle`], replicated records through `apply.rs`.
+
+use std::cell::RefCell;
+use std::ffi::CStr;
+
+use crate::command::error;
+use crate::config;
+use crate::core::op::{Effects, Ending, Happened, Sent};
+use crate::core::settings::{Changes, Clock, Settings};
+use crate::core::{Done, Moment, Op, Queue, NEVER};
+use crate::ffi::{CommandResult, Context, Name, Reply};
+use crate::persist::record::{Creation, Record};
+use crate::runtime::{moment, waiters, wake};
+
+/// The steps of time that a command takes at most before it does what it was
+/// asked for. The timer does the rest.
+const STEPS_OF_A_COMMAND: u64 = 32;
+/// The purged messages that a command frees at most.
+const SWEPT_BY_A_COMMAND: usize = 64;
+
+/// What an operation does where there is no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// Makes a queue with the module's defaults.
+    Create,
+    /// Nothing; it replies as of an empty queue.
+    Nothing,
+    /// Answers an error.
+    Refuse,
+}
+
+/// A random number for what an operation has to spread.
+pub fn random() -> u64 {
+    moment::random()
+}
+
+/// Runs an operation on the queue of a key. `reply` gets the queue after it
+/// and what came of it, or `None` where there is no queue.
+pub fn run(
+    ctx: &mut Context,
+    key: Name<'_>,
+    op: &Op<'_>,
+    missing: Missing,
+    reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
+) -> CommandResult {
+    let moment = moment::now();
+    let mut opened = ctx.open_write(key)?;
+    let (here, queue) = opened.split();
+    let told = match queue {
+        Some(queue) => {
+            let steps = let_time_act(queue, moment);
+            let result = queue.apply(op, moment);
+            if let Ok(done) = &result {
+                reply(here.reply(), Some((queue, done)));
+            }
+            let done = result.as_ref().ok();
+            let record = Record::of(moment, steps, None, recorded(op, done));
+            let told = settle(here, key, queue, moment, &record, Wake::Waiters);
+            if let Err(error) = result {
+                drop(opened);
+                told.tell(ctx, key);
+                return Err(error::refusal(&error));
+            }
+            told
+        }
+        None => match missing {
+            Missing::Nothing => {
+                reply(here.reply(), None);
+                return Ok(());
+            }
+            Missing::Refuse => return Err(error::NO_SUCH_QUEUE.into()),
+            Missing::Create => {
+                let creation = creation(&Changes::default(), Clock::Server);
+                let mut queue = creation.queue();
+                let done = match queue.apply(op, moment) {
+                    Ok(done) => done,
+                    Err(error) => return Err(error::refusal(&error)),
+                };
+                reply(here.reply(), Some((&queue, &done)));
+                let record = Record::of(moment, 0, Some(creation), recorded(op, Some(&done)));
+                queue.made_at(moment);
+                let queue = opened.create(queue);
+                settle(here, key, queue, moment, &record, Wake::Waiters)
+            }
+        },
+    };
+    drop(opened);
+    told.tell(ctx, key);
+    Ok(())
+}
+
+/// How a queue is made: the module's defaults with these changes.
+pub fn creation(changes: &Changes, clock: Clock) -> Creation {
+    let defaults = Settings {
+        lease: config::LEASE.unsigned(),
+        retries: config::RETRIES.get(),
+        retain: config::RETAIN.unsigned(),
+        retain_count: config::RETAIN_COUNT.unsigned(),
+        ..Settings::default()
+    };
+    Creation {
+        settings: defaults.with(changes),
+        clock,
+        salt: moment::random(),
+    }
+}
+
+/// Lets time do what is due, as far as a command takes part in that; how many
+/// steps it took. Fires that were missed are left to the timer, which decides
+/// about them in a record of their own.
+pub fn let_time_act(queue: &mut Queue, moment: Moment) -> u64 {
+    let now = queue.now(moment);
+    let since = match queue.noted_wake {
+        Some(_) => wake::acting_since(),
+        None => now,
+    };
+    if !queue.has_work(now) || queue.has_missed(since) {
+        return 0;
+    }
+    queue.advance(now, STEPS_OF_A_COMMAND).steps
+}
+
+/// What of an operation must be told to a replica, if it changed anything.
+fn recorded<'o, 'a>(op: &'o Op<'a>, done: Option<&Done>) -> &'o Op<'a> {
+    match done {
+        None => &Op::Tick,
+        Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) => &Op::Duplicate,
+        Some(_) => op,
+    }
+}
+
+/// Whether waiting clients are served after an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    /// They are, if there is anything to serve.
+    Waiters,
+    /// One of them is being served; the others are asked anyway.
+    Nobody,
+}
+
+/// What is still to be told when the key is closed.
+#[derive(Debug, Default)]
+pub struct Told {
+    happened: Happened,
+    endings: Vec<Ending>,
+}
+
+impl Told {
+    /// Publishes events, and lets those go who wait for a message's end.
+    pub fn tell(self, ctx: &mut Context, key: Name<'_>) {
+        if !self.happened.is_empty() && ctx.wants_events() {
+            for (kind, name) in EVENTS {
+                if self.happened.has(kind) {
+                    ctx.notify_event(name, key);
+                }
+            }
+        }
+        for ending in self.endings {
+            waiters::tell_end(ctx.db(), key.bytes(), ending);
+        }
+    }
+}
+
+const EVENTS: [(Happened, &CStr); 8] = [
+    (Happened::SENT, c"dq.sent"),
+    (Happened::READY, c"dq.ready"),
+    (Happened::DELIVERED, c"dq.delivered"),
+    (Happened::ACKED, c"dq.acked"),
+    (Happened::NACKED, c"dq.nacked"),
+    (Happened::TIMEOUT, c"dq.timeout"),
+    (Happened::DEAD, c"dq.dead"),
+    (Happened::CANCELLED, c"dq.cancelled"),
+];
+
+thread_local! {
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A buffer that has grown beyond this is given back.
+const KEPT_BUFFER: usize = 64 * 1024;
+
+/// Replicates what has changed, as one record, wakes clients that can be
+/// served, and sees to it that the queue is looked at in time. Call it once
+/// after whatever changed a queue.
+pub fn settle(
+    ctx: &Context,
+    key: Name<'_>,
+    queue: &mut Queue,
+    moment: Moment,
+    record: &Record<'_, '_>,
+    who: Wake,
+) -> Told {
+    let effects = queue.take_effects();
+    if effects.changed {
+        BUFFER.with_borrow_mut(|buffer| {
+            buffer.clear();
+            record.encode_into(buffer);
+            ctx.replicate(key, buffer);
+            if buffer.capacity() > KEPT_BUFFER {
+                *buffer = Vec::new();
+            }
+        });
+        moment::saw_receipt(queue.last_receipt());
+    }
+    conclude(ctx, key, queue, moment, effects, who)
+}
+
+/// The part of [`settle`] that does not replicate.
+pub fn conclude(
+    ctx: &Context,
+    key: Name<'_>,
+    queue: &mut Queue,
+    moment: Moment,
+    effects: Effects,
+    who: Wake,
+) -> Told {
+    if effects.visible {
+        ctx.signal_modified(key);
+    }
+    if queue.has_discarded() {
+        queue.sweep(SWEPT_BY_A_COMMAND);
+    }
+    let waiting = waiters::all_fetchers() > 0 && waiters::fetchers(ctx.db(), key.bytes()) > 0;
+    let now = queue.now(moment);
+    if waiting && who == Wake::Waiters && queue.can_give(now) {
+        ctx.signal_ready(key);
+    }
+    let wake = queue.next_wake(now, waiting).unwrap_or(NEVER);
+    if queue.noted_wake.is_none_or(|noted| wake < noted) {
+        queue.noted_wake = Some(wake);
+        wake::note(ctx, ctx.db(), key.bytes(), wake);
+    }
+    Told {
+        happened: effects.happened,
+        endings: effects.endings,
+    }
+}

@@ -1,0 +1,80 @@
+//! DQ.SEND, DQ.MSEND and DQ.GROUPPUSH.
+
+use super::execute::{self, Missing};
+use super::parse::{self, Words};
+use crate::config::MAX_PAYLOAD;
+use crate::core::op::{Op, Sent};
+use crate::core::{Done, Queue};
+use crate::ffi::{Args, CommandResult, Context, Reply};
+
+/// `DQ.SEND`: the id, or null where it is taken.
+pub fn send(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = parse::key(args)?;
+    let send = parse::send::send(Words::after_key(args), MAX_PAYLOAD.unsigned())?;
+    let op = Op::Send(send);
+    execute::run(
+        ctx,
+        key,
+        &op,
+        Missing::Create,
+        |reply, outcome| match sent(outcome) {
+            Some((queue, [Sent::Added(seq)])) => id(reply, queue, *seq),
+            _ => reply.null(),
+        },
+    )
+}
+
+/// `DQ.MSEND`: the ids, in the order of the payloads.
+pub fn multi(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = parse::key(args)?;
+    let send = parse::send::multi(Words::after_key(args), MAX_PAYLOAD.unsigned())?;
+    let op = Op::Send(send);
+    execute::run(ctx, key, &op, Missing::Create, |reply, outcome| {
+        let Some((queue, all)) = sent(outcome) else {
+            return reply.array(0);
+        };
+        reply.array(all.len());
+        for one in all {
+            match one {
+                Sent::Added(seq) => id(reply, queue, *seq),
+                Sent::Taken => reply.null(),
+            }
+        }
+    })
+}
+
+/// `DQ.GROUPPUSH`: the group and the id, or null where the id is taken.
+pub fn group_push(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = parse::key(args)?;
+    let send = parse::group_push::group_push(Words::after_key(args), MAX_PAYLOAD.unsigned())?;
+    let group = send.group.clone().unwrap_or_default();
+    let op = Op::Send(send);
+    execute::run(
+        ctx,
+        key,
+        &op,
+        Missing::Create,
+        |reply, outcome| match sent(outcome) {
+            Some((queue, [Sent::Added(seq)])) => {
+                reply.array(2);
+                reply.bulk(&group);
+                id(reply, queue, *seq);
+            }
+            _ => reply.null_array(),
+        },
+    )
+}
+
+fn sent<'a>(outcome: Option<(&'a Queue, &'a Done)>) -> Option<(&'a Queue, &'a [Sent])> {
+    match outcome {
+        Some((queue, Done::Sent(sent))) => Some((queue, sent)),
+        _ => None,
+    }
+}
+
+fn id(reply: Reply<'_>, queue: &Queue, seq: u64) {
+    match queue.message(seq) {
+        Some(message) => reply.bulk(queue.id_of(seq, message).as_bytes()),
+        None => reply.null(),
+    }
+}

@@ -1,0 +1,99 @@
+//! DQ.TICK.
+
+use crate::command::execute::{run, settle, Missing, Wake};
+use crate::command::error;
+use crate::command::parse::tick::{self, Tick};
+use crate::command::parse::{self, Words};
+use crate::core::op::Ticked;
+use crate::core::settings::Clock;
+use crate::core::{Done, Error, Op};
+use crate::ffi::{Args, CommandResult, Context, Failure, Name, OwnedName, Reply};
+use crate::persist::record::Record;
+use crate::runtime::{moment, wake};
+
+/// Does what is due, or moves a manual clock.
+pub fn tick(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let ticked = match tick::tick(Words::from_first(args))? {
+        Tick::Advance(ms) => return advance(ctx, parse::key(args)?, |now| now.saturating_add(ms)),
+        Tick::To(to) => return advance(ctx, parse::key(args)?, |_| to),
+        Tick::Keys(range) => {
+            let keys: Vec<Name<'_>> = range.filter_map(|n| args.name(n)).collect();
+            for key in &keys {
+                ctx.open_read(*key)?;
+            }
+            let mut ticked = Ticked::default();
+            for key in keys {
+                ticked += tick_one(ctx, key)?;
+            }
+            ticked
+        }
+        Tick::All => {
+            let db = ctx.db();
+            let places = wake::with_index(|index| index.places());
+            let mut ticked = Ticked::default();
+            for (_, key) in places.into_iter().filter(|(of, _)| *of == db) {
+                let name = OwnedName::new(&key);
+                // What is there by that name now may be something else.
+                ticked += tick_one(ctx, name.name()).unwrap_or_default();
+            }
+            ticked
+        }
+    };
+    write(ctx.reply(), &ticked);
+    Ok(())
+}
+
+/// Does all that is due in one queue now.
+fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
+    let mut opened = ctx.open_write(key)?;
+    let (here, Some(queue)) = opened.split() else {
+        return Ok(Ticked::default());
+    };
+    let moment = moment::now();
+    let now = queue.now(moment);
+    if !queue.has_work(now) || queue.has_missed(wake::acting_since()) {
+        return Ok(Ticked::default());
+    }
+    let progress = queue.advance(now, u64::MAX);
+    let record = Record::of(moment, progress.steps, None, &Op::Tick);
+    let told = settle(here, key, queue, moment, &record, Wake::Waiters);
+    drop(opened);
+    told.tell(ctx, key);
+    Ok(progress.ticked)
+}
+
+/// Moves a manual clock to where `to` says, given where it stands.
+fn advance(ctx: &mut Context, key: Name<'_>, to: impl FnOnce(u64) -> u64) -> CommandResult {
+    let clock = ctx.open_read(key)?.get().map(|queue| queue.clock());
+    let now = match clock {
+        None => return Err(error::NO_SUCH_QUEUE.into()),
+        Some(Clock::Server) => return Err(error::refusal(&Error::ClockIsServers)),
+        Some(Clock::Manual(now)) => now,
+    };
+    let to = to(now);
+    if to > crate::core::MAX_EXACT {
+        return Err("ERR the clock cannot go beyond 2^53-1 ms".into());
+    }
+    let op = Op::Advance { to };
+    run(ctx, key, &op, Missing::Refuse, |reply, outcome| {
+        if let Some((_, Done::Ticked(ticked))) = outcome {
+            write(reply, ticked);
+        }
+    })
+}
+
+fn write(reply: Reply<'_>, ticked: &Ticked) {
+    let counts: [(&[u8], u64); 6] = [
+        (b"due", ticked.due),
+        (b"timeouts", ticked.timeouts),
+        (b"dead", ticked.dead),
+        (b"expired", ticked.expired),
+        (b"pruned", ticked.pruned),
+        (b"fired", ticked.fired),
+    ];
+    reply.map(counts.len());
+    for (name, count) in counts {
+        reply.bulk(name);
+        reply.unsigned(count);
+    }
+}

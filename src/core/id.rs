@@ -1,0 +1,248 @@
+//! Ids: those that clients give, and those the queue makes.
+//!
+//! A generated id is a UUIDv7 (RFC 9562) whose random part is the message's
+//! number in the queue, shifted by a random salt of the queue. It is
+//! therefore never stored and needs no look-up table: from the message one
+//! can compute it, and from it one can compute the message.
+
+use hashbrown::hash_table::Entry;
+use hashbrown::HashTable;
+use std::hash::{BuildHasher, Hasher};
+use uuid::Uuid;
+
+use super::message::Message;
+use super::store::Store;
+use super::{Millis, Seq};
+
+/// Length of a generated id as text.
+pub const GENERATED_LEN: usize = 36;
+
+/// The id of the message `seq`, sent at `sent_at`, of the queue with `salt`.
+///
+/// Within one millisecond of a queue such ids grow with the order of sending.
+pub fn generated(seq: Seq, sent_at: Millis, salt: u64) -> [u8; GENERATED_LEN] {
+    let mut text = [0u8; GENERATED_LEN];
+    uuid(seq, sent_at, salt).as_hyphenated().encode_lower(&mut text);
+    text
+}
+
+fn uuid(seq: Seq, sent_at: Millis, salt: u64) -> Uuid {
+    let token = seq.wrapping_add(salt);
+    let tail = super::retry::mix(salt, seq) & 0x3FF;
+    let time = u128::from(sent_at & 0xFFFF_FFFF_FFFF);
+    let rand_a = u128::from(token >> 52);
+    let rand_b = u128::from(token & 0xF_FFFF_FFFF_FFFF) << 10 | u128::from(tail);
+    Uuid::from_u128(time << 80 | 0x7 << 76 | rand_a << 64 | 0b10 << 62 | rand_b)
+}
+
+/// The number of the message that would have this generated id, if it can be
+/// one at all. Whether that message has this id is for the caller to compare.
+fn seq_of_generated(id: &[u8], salt: u64) -> Option<Seq> {
+    if id.len() != GENERATED_LEN {
+        return None;
+    }
+    let bits = Uuid::try_parse_ascii(id).ok()?.as_u128();
+    if bits >> 76 & 0xF != 7 {
+        return None;
+    }
+    let rand_a = (bits >> 64 & 0xFFF) as u64;
+    let rand_b = (bits & 0x3FFF_FFFF_FFFF_FFFF) as u64;
+    Some((rand_a << 52 | rand_b >> 10).wrapping_sub(salt))
+}
+
+/// The id of a message, given or generated, as bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Id<'a> {
+    /// As the client gave it.
+    Given(&'a [u8]),
+    /// As the queue made it.
+    Generated([u8; GENERATED_LEN]),
+}
+
+impl Id<'_> {
+    /// The id's bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Id::Given(id) => id,
+            Id::Generated(id) => id,
+        }
+    }
+
+    /// The id in memory of its own.
+    pub fn to_box(&self) -> Box<[u8]> {
+        self.as_bytes().into()
+    }
+}
+
+/// The hash of all tables keyed by names that clients choose: keyed at random
+/// per process, so that no one can choose names that collide.
+pub type NameHasher = foldhash::fast::RandomState;
+
+/// Hashes a name.
+pub fn hash_name(hasher: &NameHasher, name: &[u8]) -> u64 {
+    let mut state = hasher.build_hasher();
+    state.write(name);
+    state.finish()
+}
+
+/// Which messages have which ids.
+#[derive(Debug, Clone)]
+pub struct Ids {
+    salt: u64,
+    hasher: NameHasher,
+    given: HashTable<Seq>,
+}
+
+impl Ids {
+    /// An empty table for a queue with this salt.
+    pub fn new(salt: u64) -> Ids {
+        Ids {
+            salt,
+            hasher: NameHasher::default(),
+            given: HashTable::new(),
+        }
+    }
+
+    /// The salt of this queue's generated ids.
+    pub fn salt(&self) -> u64 {
+        self.salt
+    }
+
+    /// The id of a message.
+    pub fn of<'a>(&self, seq: Seq, message: &'a Message) -> Id<'a> {
+        match message.given_id() {
+            Some(id) => Id::Given(id),
+            None => Id::Generated(generated(seq, message.sent_at, self.salt)),
+        }
+    }
+
+    /// The message with this id. O(1).
+    pub fn find(&self, store: &Store, id: &[u8]) -> Option<Seq> {
+        if let Some(seq) = seq_of_generated(id, self.salt) {
+            if let Some(message) = store.get(seq) {
+                if message.given_id().is_none()
+                    && generated(seq, message.sent_at, self.salt) == id
+                {
+                    return Some(seq);
+                }
+            }
+        }
+        if self.given.is_empty() {
+            return None;
+        }
+        let hash = hash_name(&self.hasher, id);
+        self.given
+            .find(hash, |seq| given_id(store, *seq) == Some(id))
+            .copied()
+    }
+
+    /// The message that was given the id which the queue would make for the
+    /// number `seq`, sent at `sent_at`. O(1); no look-up where no message was
+    /// given an id.
+    pub fn find_given(&self, store: &Store, seq: Seq, sent_at: Millis) -> Option<Seq> {
+        if self.given.is_empty() {
+            return None;
+        }
+        let id = generated(seq, sent_at, self.salt);
+        let hash = hash_name(&self.hasher, &id);
+        self.given
+            .find(hash, |seq| given_id(store, *seq) == Some(&id))
+            .copied()
+    }
+
+    /// Enters a message of the store that carries a given id, which no other
+    /// entered message has. Does nothing for one without.
+    pub fn insert(&mut self, store: &Store, seq: Seq) {
+        let Some(id) = given_id(store, seq) else {
+            return;
+        };
+        let hash = hash_name(&self.hasher, id);
+        let hasher = &self.hasher;
+        self.given.insert_unique(hash, seq, |seq| {
+            hash_name(hasher, given_id(store, *seq).unwrap_or_default())
+        });
+    }
+
+    /// The hash by which a given id is found in this table.
+    pub fn hash_of(&self, id: &[u8]) -> u64 {
+        hash_name(&self.hasher, id)
+    }
+
+    /// Enters messages of the store by the hashes of their given ids; `false`
+    /// where two have the same id.
+    pub fn insert_all(&mut self, store: &Store, hashed: &[(u64, Seq)]) -> bool {
+        let hasher = &self.hasher;
+        let hash = |seq: &Seq| hash_name(hasher, given_id(store, *seq).unwrap_or_default());
+        self.given.reserve(hashed.len(), hash);
+        hashed.iter().all(|(key, seq)| {
+            let same = |other: &Seq| given_id(store, *other) == given_id(store, *seq);
+            match self.given.entry(*key, same, hash) {
+                Entry::Occupied(_) => false,
+                Entry::Vacant(entry) => {
+                    entry.insert(*seq);
+                    true
+                }
+            }
+        })
+    }
+
+    /// Takes out a message that is still in the store.
+    pub fn remove(&mut self, store: &Store, seq: Seq) {
+        let Some(id) = given_id(store, seq) else {
+            return;
+        };
+        let hash = hash_name(&self.hasher, id);
+        if let Ok(entry) = self.given.find_entry(hash, |other| *other == seq) {
+            let (_, _) = entry.remove();
+        }
+        if self.given.len() * 8 < self.given.capacity() && self.given.capacity() > 64 {
+            let hasher = &self.hasher;
+            self.given.shrink_to(self.given.len() * 2, |seq| {
+                hash_name(hasher, given_id(store, *seq).unwrap_or_default())
+            });
+        }
+    }
+
+    /// Bytes allocated by the table.
+    pub fn memory_bytes(&self) -> usize {
+        self.given.allocation_size()
+    }
+}
+
+fn given_id(store: &Store, seq: Seq) -> Option<&[u8]> {
+    store.get(seq)?.given_id()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generated_id_is_a_uuid_v7_of_its_time() {
+        let id = generated(1, 1_795_159_374_646, 0xDEAD_BEEF_0BAD_F00D);
+        let parsed = Uuid::try_parse_ascii(&id).unwrap();
+        assert_eq!(parsed.get_version_num(), 7);
+        assert_eq!(parsed.get_variant(), uuid::Variant::RFC4122);
+        let (seconds, nanos) = parsed.get_timestamp().unwrap().to_unix();
+        assert_eq!(seconds * 1000 + u64::from(nanos) / 1_000_000, 1_795_159_374_646);
+    }
+
+    #[test]
+    fn a_generated_id_leads_back_to_its_message() {
+        for salt in [0, 1, u64::MAX, 0x1234_5678_9ABC_DEF0] {
+            for seq in [1, 2, 1 << 40, u64::MAX / 2] {
+                let id = generated(seq, 99, salt);
+                assert_eq!(seq_of_generated(&id, salt), Some(seq));
+            }
+        }
+        assert_eq!(seq_of_generated(b"not an id", 0), None);
+        assert_eq!(seq_of_generated(&[0xFF; 36], 0), None);
+    }
+
+    #[test]
+    fn ids_of_one_millisecond_grow_with_the_order_of_sending() {
+        let a = generated(41, 5, 1 << 50);
+        let b = generated(42, 5, 1 << 50);
+        assert!(a < b);
+    }
+}

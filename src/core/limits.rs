@@ -1,0 +1,131 @@
+//! The limits of what clients say: the same for commands, records and
+//! snapshots, so that whatever a command accepts can be loaded again, and
+//! nothing else can.
+
+use std::fmt;
+
+use super::message::Choices;
+use super::settings::{Backoff, Changes, Rate};
+use super::{Millis, MAX_EXACT};
+
+/// Length of an id, a group, a type or a consumer's name, in bytes; at least 1.
+pub const MAX_NAME: usize = 1024;
+/// Length of the name of a schedule, in bytes; at least 1. An id that is made
+/// of it, `name@unix-ms`, is no longer than [`MAX_NAME`].
+pub const MAX_SCHEDULE_NAME: usize = 1000;
+/// Messages of one FETCH, and so of one batch; at least 1.
+pub const MAX_COUNT: u64 = 10_000;
+/// JITTER, in percent.
+pub const MAX_JITTER: u8 = 100;
+
+/// What is wrong with a value that came from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Invalid(pub &'static str);
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl From<Invalid> for String {
+    fn from(invalid: Invalid) -> String {
+        invalid.0.to_owned()
+    }
+}
+
+/// `Ok` where `good` holds.
+pub fn ensure(good: bool, what: &'static str) -> Result<(), Invalid> {
+    match good {
+        true => Ok(()),
+        false => Err(Invalid(what)),
+    }
+}
+
+/// An id, a group, a type or a consumer's name.
+pub fn name(name: &[u8]) -> Result<(), Invalid> {
+    ensure(
+        (1..=MAX_NAME).contains(&name.len()),
+        "a name has 1 to 1024 bytes",
+    )
+}
+
+/// The name of a schedule.
+pub fn schedule_name(name: &[u8]) -> Result<(), Invalid> {
+    ensure(
+        (1..=MAX_SCHEDULE_NAME).contains(&name.len()),
+        "the name of a schedule has 1 to 1000 bytes",
+    )
+}
+
+/// A time, a length of time, a receipt or a limit: 0 to 2^53-1.
+pub fn exact(n: u64) -> Result<(), Invalid> {
+    ensure(n <= MAX_EXACT, "a number is beyond 2^53-1")
+}
+
+/// The same, but at least 1.
+pub fn positive(n: u64) -> Result<(), Invalid> {
+    ensure(
+        (1..=MAX_EXACT).contains(&n),
+        "a number is not in 1 to 2^53-1",
+    )
+}
+
+/// RETRIES: -1 to 2^53-1.
+pub fn retries(n: i64) -> Result<(), Invalid> {
+    ensure(
+        (-1..=MAX_EXACT as i64).contains(&n),
+        "RETRIES is not in -1 to 2^53-1",
+    )
+}
+
+/// BACKOFF.
+pub fn backoff(backoff: Backoff) -> Result<(), Invalid> {
+    let (Backoff::Fixed(ms) | Backoff::Linear(ms) | Backoff::Exp(ms)) = backoff;
+    exact(ms)
+}
+
+/// RATE.
+pub fn rate(rate: Rate) -> Result<(), Invalid> {
+    positive(rate.count).and_then(|()| positive(rate.per))
+}
+
+/// Options of a queue, as far as they are given.
+pub fn changes(changes: &Changes) -> Result<(), Invalid> {
+    let some = |n: Option<Millis>| n.map_or(Ok(()), positive);
+    some(changes.lease)?;
+    some(changes.group_concurrency)?;
+    let numbers = [
+        changes.max_backoff,
+        changes.ttl,
+        changes.retain,
+        changes.retain_count,
+        changes.dead_retain,
+        changes.dead_count,
+        changes.dedup,
+        changes.max_len,
+        changes.max_bytes,
+        changes.max_running,
+    ];
+    numbers.into_iter().flatten().try_for_each(exact)?;
+    changes.retries.map_or(Ok(()), retries)?;
+    changes.backoff.map_or(Ok(()), backoff)?;
+    changes.rate.flatten().map_or(Ok(()), rate)?;
+    ensure(
+        changes.jitter.is_none_or(|percent| percent <= MAX_JITTER),
+        "JITTER is beyond 100",
+    )
+}
+
+/// What SEND says of a message.
+pub fn choices(choices: &Choices) -> Result<(), Invalid> {
+    ensure(
+        choices.score.is_none_or(f64::is_finite),
+        "a score is not finite",
+    )?;
+    choices.lease.map_or(Ok(()), positive)?;
+    choices.retries.map_or(Ok(()), retries)?;
+    choices.backoff.map_or(Ok(()), backoff)?;
+    choices.ttl.map_or(Ok(()), exact)?;
+    choices.label.as_deref().map_or(Ok(()), name)
+}

@@ -1,0 +1,57 @@
+//! The queue itself: pure, deterministic, free of Redis.
+//!
+//! Nothing in here reads a clock, draws a random number, does I/O or knows
+//! what Redis is. Every operation takes the moment it happens at and all else
+//! it needs as arguments, and answers what happened as data. So the same
+//! operations with the same moments give the same queue on a primary, on a
+//! replica, after a restart and in a test.
+//!
+//! The way of a message: [`queue::Queue::apply`] takes an [`op::Op`];
+//! `queue/send.rs` puts the message into the [`store`] and into the indexes of
+//! what waits (`waiting.rs`, `group.rs`); `queue/time.rs` promotes it when it
+//! is due; `queue/fetch.rs` leases it; `queue/settle.rs` ends it or brings it
+//! back.
+
+pub mod consumer;
+pub mod error;
+pub mod group;
+pub mod id;
+pub mod json;
+pub mod lease;
+pub mod limits;
+pub mod line;
+pub mod message;
+pub mod op;
+pub mod ordered;
+pub mod queue;
+pub mod quote;
+pub mod rate;
+pub mod records;
+pub mod recurrence;
+pub mod retry;
+pub mod schedule;
+pub mod settings;
+pub mod stats;
+pub mod store;
+pub mod waiting;
+
+pub use error::Error;
+pub use op::{Done, Moment, Op};
+pub use queue::Queue;
+
+/// A length of time, or a point of it as Unix time, in milliseconds.
+pub type Millis = u64;
+/// The number of a message in its queue: 1, 2, 3 ... in the order of sending.
+pub type Seq = u64;
+/// The number of one delivery; grows over the life of a queue, never reused.
+pub type Receipt = u64;
+
+/// The largest value of a millisecond argument, a receipt or a limit: what
+/// every client language can hold exactly (2^53 - 1).
+pub const MAX_EXACT: u64 = (1 << 53) - 1;
+/// A point of time that never comes.
+pub const NEVER: Millis = u64::MAX;
+
+/// An index of messages by a time, in the order of sending within one
+/// millisecond.
+pub type TimeIndex = ordered::OrderedSet<(Millis, Seq)>;

@@ -1,0 +1,282 @@
+//! Inner nodes: how children make room for each other, split and join.
+
+use super::ledger::Ledger;
+use super::node::{rank, Node, FULL};
+use super::Measure;
+
+/// A full child passes items to a neighbour that has at least this much room.
+/// With less it would soon be full again.
+const WORTH_SHIFTING: usize = FULL / 8;
+
+// Half the room is filled, rounded up, and the entry to come may need a place
+// on either side.
+const _: () = assert!(WORTH_SHIFTING >= 2);
+
+/// Two neighbours become one if they are no longer than this together, so that
+/// the result has room to grow.
+const WORTH_JOINING: usize = FULL - FULL / 8;
+
+/// Children in order of their keys, and a head for each: a lower bound of its
+/// keys and its least measure.
+pub(super) struct Inner<K, V> {
+    pub(super) heads: Vec<(K, V)>,
+    pub(super) children: Vec<Node<K, V>>,
+}
+
+impl<K: Copy + Ord, V: Measure> Inner<K, V> {
+    pub(super) fn empty(ledger: &mut Ledger) -> Node<K, V> {
+        ledger.add_box::<Self>();
+        Node::Inner(Box::new(Self {
+            heads: Vec::new(),
+            children: Vec::new(),
+        }))
+    }
+
+    /// A node whose only child is `child`, or an empty one if the child is
+    /// empty.
+    pub(super) fn above(child: Node<K, V>, ledger: &mut Ledger) -> Node<K, V> {
+        let mut node = Self::empty(ledger);
+        if let (Node::Inner(inner), Some(head)) = (&mut node, child.head()) {
+            inner.add_child(0, head, child, ledger);
+        }
+        node
+    }
+
+    /// The place of the child that may hold `key`.
+    pub(super) fn position(&self, key: &K) -> usize {
+        let not_above = rank(&self.heads, |low| low <= key);
+        not_above.saturating_sub(1)
+    }
+
+    /// Inserts into a node that is not full. Returns the measure it replaces,
+    /// if the key was there.
+    pub(super) fn insert(&mut self, entry: (K, V), ledger: &mut Ledger) -> Option<V> {
+        let mut at = self.position(&entry.0);
+        if self.children.get(at)?.is_full() {
+            self.make_room(at, entry, ledger);
+            at = self.position(&entry.0);
+        }
+        let head = self.heads.get_mut(at)?;
+        let child = self.children.get_mut(at)?;
+        let replaced = child.insert(entry, ledger);
+        head.0 = head.0.min(entry.0);
+        head.1 = if replaced == Some(head.1) {
+            child.measure()?
+        } else {
+            head.1.min(entry.1)
+        };
+        replaced
+    }
+
+    /// Puts a leaf behind the last one, in a node that is not full. The head's
+    /// key must be above all others.
+    pub(super) fn append_leaf(&mut self, head: (K, V), leaf: Node<K, V>, ledger: &mut Ledger) {
+        let end = self.children.len();
+        if matches!(self.children.last(), Some(Node::Inner(last)) if last.children.len() >= FULL) {
+            self.make_room(end.saturating_sub(1), head, ledger);
+        }
+        match (self.heads.last_mut(), self.children.last_mut()) {
+            (Some(last_head), Some(Node::Inner(last))) => {
+                last.append_leaf(head, leaf, ledger);
+                last_head.1 = last_head.1.min(head.1);
+            }
+            _ => self.add_child(end, head, leaf, ledger),
+        }
+    }
+
+    /// Tidies up after an entry with the measure `value` has left the child at
+    /// `at`.
+    pub(super) fn removed_from(&mut self, at: usize, value: V, ledger: &mut Ledger) {
+        let (Some(head), Some(child)) = (self.heads.get_mut(at), self.children.get(at)) else {
+            return;
+        };
+        if child.is_empty() {
+            self.drop_child(at, ledger);
+            return;
+        }
+        if value == head.1 {
+            head.1 = child.measure().unwrap_or(value);
+        }
+        self.join_if_small(at, ledger);
+    }
+
+    /// Drops up to `limit` entries from the front and returns how many. The
+    /// node may be left empty.
+    pub(super) fn drain_front(&mut self, limit: usize, ledger: &mut Ledger) -> usize {
+        let mut count = 0;
+        let mut emptied = 0;
+        for child in &mut self.children {
+            count += child.drain_front(limit - count, ledger);
+            if !child.is_empty() {
+                break;
+            }
+            child.forget(ledger);
+            emptied += 1;
+        }
+        self.heads.drain(..emptied);
+        self.children.drain(..emptied);
+        ledger.trim(&mut self.heads);
+        ledger.trim(&mut self.children);
+        self.refresh_measure(0);
+        self.join_if_small(0, ledger);
+        count
+    }
+
+    /// Takes the child out of a node that has only one.
+    pub(super) fn take_only_child(&mut self, ledger: &mut Ledger) -> Option<Node<K, V>> {
+        if self.children.len() > 1 {
+            return None;
+        }
+        let child = self.children.pop().unwrap_or(Node::EMPTY);
+        self.heads.clear();
+        ledger.trim(&mut self.heads);
+        ledger.trim(&mut self.children);
+        ledger.drop_box::<Self>();
+        Some(child)
+    }
+
+    /// Makes room for `entry` in or beside the full child at `at`. The
+    /// children around it may change places.
+    fn make_room(&mut self, at: usize, entry: (K, V), ledger: &mut Ledger) {
+        let before = at.checked_sub(1).map_or(0, |before| self.room(before));
+        let after = self.room(at + 1);
+        if self.is_end(at, &entry.0) {
+            self.extend(at, entry, ledger);
+        } else if before.max(after) < WORTH_SHIFTING {
+            self.split(at, ledger);
+        } else if before >= after {
+            self.shift_between(at.saturating_sub(1), |left, right| {
+                left.take_front(right, before.div_ceil(2), ledger);
+            });
+        } else {
+            self.shift_between(at, |left, right| {
+                right.take_back(left, after.div_ceil(2), ledger);
+            });
+        }
+    }
+
+    /// The number of items the child at `at` can still take: none if there is
+    /// no such child.
+    fn room(&self, at: usize) -> usize {
+        let child = self.children.get(at);
+        child.map_or(0, |child| FULL.saturating_sub(child.len()))
+    }
+
+    /// Whether `key` belongs behind everything in the child at `at`, which is
+    /// the last.
+    fn is_end(&self, at: usize, key: &K) -> bool {
+        let last = self.children.last().and_then(|child| child.items().last());
+        at + 1 == self.children.len() && last.is_some_and(|item| item.0 < *key)
+    }
+
+    /// Adds a child behind the full one at `at`, which stays full: keys that
+    /// only grow, as those of a log do, would never come back to fill a half.
+    fn extend(&mut self, at: usize, entry: (K, V), ledger: &mut Ledger) {
+        let Some(child) = self.children.get_mut(at) else {
+            return;
+        };
+        let keep = match child {
+            Node::Leaf(_) => FULL,
+            // The last grandchild goes over, for an inner node must have a
+            // child to go on with.
+            Node::Inner(_) => FULL - 1,
+        };
+        let tail = child.split_off(keep, ledger);
+        let head = tail.head().unwrap_or(entry);
+        self.refresh_measure(at);
+        self.add_child(at + 1, head, tail, ledger);
+    }
+
+    /// Splits the full child at `at` and a neighbour into three, or the only
+    /// child into two.
+    fn split(&mut self, at: usize, ledger: &mut Ledger) {
+        let first = at.min(self.children.len().saturating_sub(2));
+        let middle = match self.children.get_mut(first..) {
+            Some([left, right, ..]) => {
+                let third = (left.len() + right.len()) / 3;
+                let mut middle = left.split_off(third, ledger);
+                middle.take_front(right, third.saturating_sub(middle.len()), ledger);
+                left.fit(ledger);
+                right.fit(ledger);
+                middle
+            }
+            Some([only]) => {
+                let back = only.split_off(FULL / 2, ledger);
+                only.fit(ledger);
+                back
+            }
+            _ => return,
+        };
+        if let Some(head) = middle.head() {
+            self.add_child(first + 1, head, middle, ledger);
+        }
+        self.refresh_measure(first);
+        self.refresh_head(first + 2);
+    }
+
+    /// Lets the neighbours at `first` and behind it pass items to each other.
+    fn shift_between(
+        &mut self,
+        first: usize,
+        shift: impl FnOnce(&mut Node<K, V>, &mut Node<K, V>),
+    ) {
+        if let Some([left, right, ..]) = self.children.get_mut(first..) {
+            shift(left, right);
+        }
+        self.refresh_measure(first);
+        self.refresh_head(first + 1);
+    }
+
+    /// Joins the child at `at` with a neighbour if it is at most half full and
+    /// the two fit comfortably.
+    fn join_if_small(&mut self, at: usize, ledger: &mut Ledger) {
+        let used = FULL - self.room(at);
+        if used > FULL / 2 {
+            return;
+        }
+        let fits = |neighbour: usize| FULL - self.room(neighbour) + used <= WORTH_JOINING;
+        let first = match at.checked_sub(1) {
+            Some(before) if fits(before) => before,
+            _ if fits(at + 1) => at,
+            _ => return,
+        };
+        self.shift_between(first, |left, right| {
+            left.take_front(right, right.len(), ledger);
+        });
+        self.drop_child(first + 1, ledger);
+    }
+
+    /// Brings the head of the first child of a change up to date. Its key
+    /// stays: it is still a lower bound, and if it rose, a key on its way to
+    /// the child might end up in the one before, which may be full.
+    fn refresh_measure(&mut self, at: usize) {
+        let measure = self.children.get(at).and_then(Node::measure);
+        if let (Some(head), Some(measure)) = (self.heads.get_mut(at), measure) {
+            head.1 = measure;
+        }
+    }
+
+    /// Brings the head of a child up to date that has other items at its front
+    /// than before.
+    fn refresh_head(&mut self, at: usize) {
+        let head = self.children.get(at).and_then(Node::head);
+        if let (Some(old), Some(new)) = (self.heads.get_mut(at), head) {
+            *old = new;
+        }
+    }
+
+    fn add_child(&mut self, at: usize, head: (K, V), child: Node<K, V>, ledger: &mut Ledger) {
+        ledger.reserve(&mut self.heads, 1);
+        ledger.reserve(&mut self.children, 1);
+        self.heads.insert(at, head);
+        self.children.insert(at, child);
+    }
+
+    /// Drops an empty child.
+    fn drop_child(&mut self, at: usize, ledger: &mut Ledger) {
+        self.heads.remove(at);
+        self.children.remove(at).forget(ledger);
+        ledger.trim(&mut self.heads);
+        ledger.trim(&mut self.children);
+    }
+}

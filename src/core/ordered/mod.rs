@@ -1,0 +1,272 @@
+//! An ordered set of small keys, lean in memory: the index behind every order
+//! of the queue.
+//!
+//! It is a B+tree. Entries live in leaves, inner nodes only guide the search,
+//! and each node holds at most 64 items. Three things set it apart from the
+//! standard library's tree:
+//!
+//! * Memory. A full node passes items to a neighbour before it splits, and two
+//!   full neighbours split into three; so leaves stay well filled whatever the
+//!   order of insertion, and full when keys only grow. A set of a few entries
+//!   is one short list. No allocation is larger than one node.
+//! * Measure. Each entry may carry a time beside its key, and each inner node
+//!   knows the least time below every child. "The first entry, in key order,
+//!   whose time has come" is then one walk down the tree.
+//! * Freeing in slices. [`OrderedSet::drain_some`] drops a bounded number of
+//!   entries, a leaf at a time.
+//!
+//! There are no parent links and no cursors. Every operation is one walk from
+//! the root, and an iterator finds the next leaf by searching for its lowest
+//! key.
+
+mod inner;
+mod iter;
+mod ledger;
+mod node;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::ops::Bound;
+
+use inner::Inner;
+pub use iter::Iter;
+use ledger::Ledger;
+use node::Node;
+
+/// A value kept beside a key, of which inner nodes keep the least in their
+/// subtree.
+///
+/// `()` stands for "no measure" and takes no memory.
+pub trait Measure: Copy + Ord {}
+
+impl Measure for () {}
+
+/// A time in milliseconds as a measure; see [`OrderedSet::first_at_most`].
+///
+/// It takes eight bytes an entry beside a key aligned to eight bytes, such as
+/// `(u64, u64)`, but sixteen beside a `u128`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MinTime(pub u64);
+
+impl Measure for MinTime {}
+
+/// A set of distinct keys in order, each with a measure.
+///
+/// An empty set owns no memory. Operations cost O(log n) unless they say
+/// otherwise.
+pub struct OrderedSet<K, V = ()> {
+    root: Node<K, V>,
+    len: usize,
+    ledger: Ledger,
+}
+
+impl<K: Copy + Ord, V: Measure> OrderedSet<K, V> {
+    /// An empty set, which allocates nothing.
+    pub const fn new() -> Self {
+        Self {
+            root: Node::EMPTY,
+            len: 0,
+            ledger: Ledger::EMPTY,
+        }
+    }
+
+    /// Builds a set from entries in ascending order of distinct keys, with
+    /// full leaves, in O(n).
+    ///
+    /// An entry out of order is inserted at its place, and the later of two
+    /// entries with one key stays; such entries cost O(log n) each.
+    pub fn from_sorted(entries: impl IntoIterator<Item = (K, V)>) -> Self {
+        let mut set = Self::new();
+        let mut leaf = Vec::new();
+        let mut highest: Option<K> = None;
+        for entry in entries {
+            if highest.is_some_and(|key| key >= entry.0) {
+                set.append_leaf(std::mem::take(&mut leaf));
+                set.insert(entry.0, entry.1);
+                continue;
+            }
+            highest = Some(entry.0);
+            if leaf.len() == node::FULL {
+                set.append_leaf(std::mem::take(&mut leaf));
+            }
+            set.ledger.reserve(&mut leaf, 1);
+            leaf.push(entry);
+        }
+        set.append_leaf(leaf);
+        set
+    }
+
+    /// The number of entries, in O(1).
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the set has no entries, in O(1).
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes allocated for the entries and the tree, without the set's own
+    /// struct and the allocator's overhead, in O(1).
+    pub fn memory_bytes(&self) -> usize {
+        self.ledger.bytes()
+    }
+
+    /// Adds an entry. Returns false if the key was there already; its measure
+    /// is then replaced.
+    pub fn insert(&mut self, key: K, value: V) -> bool {
+        if self.root.is_full() {
+            self.add_level();
+        }
+        let added = self.root.insert((key, value), &mut self.ledger).is_none();
+        self.len += usize::from(added);
+        added
+    }
+
+    /// Removes a key and returns its measure, or `None` if the key is not
+    /// there.
+    pub fn remove(&mut self, key: &K) -> Option<V> {
+        let value = self.root.remove(key, &mut self.ledger)?;
+        self.removed(1);
+        Some(value)
+    }
+
+    /// Removes and returns the entry with the lowest key.
+    pub fn pop_first(&mut self) -> Option<(K, V)> {
+        let entry = self.root.pop_first(&mut self.ledger)?;
+        self.removed(1);
+        Some(entry)
+    }
+
+    /// Drops up to `limit` entries from the front and returns how many, in
+    /// O(limit / leaf size + log n).
+    ///
+    /// Meant for freeing a huge set bit by bit, without ever holding up the
+    /// caller.
+    pub fn drain_some(&mut self, limit: usize) -> usize {
+        let count = self.root.drain_front(limit, &mut self.ledger);
+        self.removed(count);
+        count
+    }
+
+    /// Drops all entries and gives back all memory, in O(n).
+    pub fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    /// The measure of a key.
+    pub fn get(&self, key: &K) -> Option<V> {
+        let (leaf, _) = self.root.leaf_for(key);
+        let at = node::find(leaf, key)?;
+        leaf.get(at).map(|entry| entry.1)
+    }
+
+    /// Whether the key is in the set.
+    pub fn contains(&self, key: &K) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// The entry with the lowest key.
+    pub fn first(&self) -> Option<(K, V)> {
+        self.root.first()
+    }
+
+    /// The entry with the highest key.
+    pub fn last(&self) -> Option<(K, V)> {
+        self.root.last()
+    }
+
+    /// The entry with the lowest key above `key`, which need not be in the
+    /// set.
+    pub fn next_after(&self, key: &K) -> Option<(K, V)> {
+        self.range_from(Bound::Excluded(*key)).next()
+    }
+
+    /// The least measure of all entries.
+    pub fn min_measure(&self) -> Option<V> {
+        self.root.measure()
+    }
+
+    /// All entries in order of their keys, at O(1) an entry.
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        self.range_from(Bound::Unbounded)
+    }
+
+    /// The entries from a lower bound on, in order of their keys: O(log n) to
+    /// start, then O(1) an entry.
+    pub fn range_from(&self, low: Bound<K>) -> Iter<'_, K, V> {
+        Iter::new(&self.root, low)
+    }
+
+    /// Puts a leaf whose keys are above all others behind the last one.
+    fn append_leaf(&mut self, leaf: Vec<(K, V)>) {
+        self.len += leaf.len();
+        let leaf = Node::Leaf(leaf);
+        let Some(head) = leaf.head() else { return };
+        if self.root.is_empty() {
+            self.root = leaf;
+            return;
+        }
+        if self.root.is_full() || matches!(self.root, Node::Leaf(_)) {
+            self.add_level();
+        }
+        if let Node::Inner(inner) = &mut self.root {
+            inner.append_leaf(head, leaf, &mut self.ledger);
+        }
+    }
+
+    /// Makes the root the only child of a new root, which then has room to
+    /// split it.
+    fn add_level(&mut self) {
+        let old = std::mem::replace(&mut self.root, Node::EMPTY);
+        self.root = Inner::above(old, &mut self.ledger);
+    }
+
+    /// Keeps the count, and drops each root that has come down to one child.
+    fn removed(&mut self, count: usize) {
+        self.len -= count;
+        while let Node::Inner(inner) = &mut self.root {
+            let Some(only) = inner.take_only_child(&mut self.ledger) else {
+                break;
+            };
+            self.root = only;
+        }
+    }
+}
+
+impl<K: Copy + Ord> OrderedSet<K, MinTime> {
+    /// The first entry in key order whose time is at most `limit`
+    /// (milliseconds).
+    pub fn first_at_most(&self, limit: u64) -> Option<(K, MinTime)> {
+        self.root.first_at_most(MinTime(limit))
+    }
+}
+
+impl<K: Copy + Ord, V: Measure> Default for OrderedSet<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Copy + Ord, V: Measure> Clone for OrderedSet<K, V> {
+    /// Copies the entries into full leaves, in O(n).
+    fn clone(&self) -> Self {
+        Self::from_sorted(self)
+    }
+}
+
+impl<K: Copy + Ord + fmt::Debug, V: Measure + fmt::Debug> fmt::Debug for OrderedSet<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self).finish()
+    }
+}
+
+impl<'a, K: Copy + Ord, V: Measure> IntoIterator for &'a OrderedSet<K, V> {
+    type Item = (K, V);
+    type IntoIter = Iter<'a, K, V>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}

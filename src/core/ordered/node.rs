@@ -1,0 +1,280 @@
+//! The nodes of the tree.
+//!
+//! What always holds between two operations:
+//! * all leaves are at the same depth, and no node but an empty root is empty;
+//! * the heads of an inner node are in order; the key of a head is above every
+//!   key of the children before it and not above any key of its own child; its
+//!   measure is exactly the least of its child.
+//!
+//! Before an insertion enters a child it makes sure that the child has room,
+//! and a removal tidies up behind itself on the way back; so one walk is
+//! enough for either.
+
+use super::inner::Inner;
+use super::ledger::Ledger;
+use super::Measure;
+
+/// The most items in a node. For entries of sixteen bytes a full leaf takes
+/// one kilobyte.
+pub(super) const FULL: usize = 64;
+
+pub(super) enum Node<K, V> {
+    /// Entries in order of their keys.
+    Leaf(Vec<(K, V)>),
+    Inner(Box<Inner<K, V>>),
+}
+
+impl<K, V> Node<K, V> {
+    pub(super) const EMPTY: Self = Node::Leaf(Vec::new());
+}
+
+impl<K: Copy + Ord, V: Measure> Node<K, V> {
+    /// The entries of a leaf, or the heads of an inner node.
+    pub(super) fn items(&self) -> &[(K, V)] {
+        match self {
+            Node::Leaf(entries) => entries,
+            Node::Inner(inner) => &inner.heads,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.items().len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.items().is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.len() >= FULL
+    }
+
+    pub(super) fn measure(&self) -> Option<V> {
+        self.items().iter().map(|item| item.1).min()
+    }
+
+    pub(super) fn head(&self) -> Option<(K, V)> {
+        Some((self.items().first()?.0, self.measure()?))
+    }
+
+    pub(super) fn first(&self) -> Option<(K, V)> {
+        let mut node = self;
+        while let Node::Inner(inner) = node {
+            node = inner.children.first()?;
+        }
+        node.items().first().copied()
+    }
+
+    pub(super) fn last(&self) -> Option<(K, V)> {
+        let mut node = self;
+        while let Node::Inner(inner) = node {
+            node = inner.children.last()?;
+        }
+        node.items().last().copied()
+    }
+
+    pub(super) fn first_at_most(&self, limit: V) -> Option<(K, V)> {
+        let mut node = self;
+        loop {
+            let at = node.items().iter().position(|item| item.1 <= limit)?;
+            match node {
+                Node::Leaf(entries) => return entries.get(at).copied(),
+                Node::Inner(inner) => node = inner.children.get(at)?,
+            }
+        }
+    }
+
+    /// The only leaf that may hold `key`, and a key that leads to the leaf
+    /// behind it, if there is one.
+    pub(super) fn leaf_for(&self, key: &K) -> (&[(K, V)], Option<K>) {
+        let mut node = self;
+        let mut next_leaf = None;
+        loop {
+            match node {
+                Node::Leaf(entries) => return (entries, next_leaf),
+                Node::Inner(inner) => {
+                    let at = inner.position(key);
+                    let Some(child) = inner.children.get(at) else {
+                        return (&[], None);
+                    };
+                    node = child;
+                    next_leaf = inner.heads.get(at + 1).map(|head| head.0).or(next_leaf);
+                }
+            }
+        }
+    }
+
+    /// Inserts into a node that is not full. Returns the measure it replaces,
+    /// if the key was there.
+    pub(super) fn insert(&mut self, entry: (K, V), ledger: &mut Ledger) -> Option<V> {
+        match self {
+            Node::Leaf(entries) => {
+                let at = rank(entries, |other| *other < entry.0);
+                match entries.get_mut(at) {
+                    Some(known) if known.0 == entry.0 => {
+                        Some(std::mem::replace(&mut known.1, entry.1))
+                    }
+                    _ => {
+                        ledger.reserve(entries, 1);
+                        entries.insert(at, entry);
+                        None
+                    }
+                }
+            }
+            Node::Inner(inner) => inner.insert(entry, ledger),
+        }
+    }
+
+    /// The node may be left empty.
+    pub(super) fn remove(&mut self, key: &K, ledger: &mut Ledger) -> Option<V> {
+        match self {
+            Node::Leaf(entries) => {
+                let at = find(entries, key)?;
+                let (_, value) = entries.remove(at);
+                ledger.trim(entries);
+                Some(value)
+            }
+            Node::Inner(inner) => {
+                let at = inner.position(key);
+                let value = inner.children.get_mut(at)?.remove(key, ledger)?;
+                inner.removed_from(at, value, ledger);
+                Some(value)
+            }
+        }
+    }
+
+    /// The node may be left empty.
+    pub(super) fn pop_first(&mut self, ledger: &mut Ledger) -> Option<(K, V)> {
+        match self {
+            Node::Leaf(entries) => {
+                if entries.is_empty() {
+                    return None;
+                }
+                let entry = entries.remove(0);
+                ledger.trim(entries);
+                Some(entry)
+            }
+            Node::Inner(inner) => {
+                let entry = inner.children.first_mut()?.pop_first(ledger)?;
+                inner.removed_from(0, entry.1, ledger);
+                Some(entry)
+            }
+        }
+    }
+
+    /// Drops up to `limit` entries and returns how many. The node may be left
+    /// empty.
+    pub(super) fn drain_front(&mut self, limit: usize, ledger: &mut Ledger) -> usize {
+        match self {
+            Node::Leaf(entries) => {
+                let count = limit.min(entries.len());
+                entries.drain(..count);
+                ledger.trim(entries);
+                count
+            }
+            Node::Inner(inner) => inner.drain_front(limit, ledger),
+        }
+    }
+
+    /// Records that this node, which is empty and so has no lists left, goes.
+    pub(super) fn forget(&self, ledger: &mut Ledger) {
+        if let Node::Inner(_) = self {
+            ledger.drop_box::<Inner<K, V>>();
+        }
+    }
+
+    /// Gives back memory that the next few insertions will not need.
+    pub(super) fn fit(&mut self, ledger: &mut Ledger) {
+        match self {
+            Node::Leaf(entries) => ledger.fit(entries),
+            Node::Inner(inner) => {
+                ledger.fit(&mut inner.heads);
+                ledger.fit(&mut inner.children);
+            }
+        }
+    }
+
+    /// Cuts off the items from `at` on, as a node of the same kind.
+    pub(super) fn split_off(&mut self, at: usize, ledger: &mut Ledger) -> Self {
+        let count = self.len().saturating_sub(at);
+        let mut tail = match self {
+            Node::Leaf(_) => Node::EMPTY,
+            Node::Inner(_) => Inner::empty(ledger),
+        };
+        tail.take_back(self, count, ledger);
+        tail
+    }
+
+    /// Moves the first `count` items of the node behind this one to the end of
+    /// this one.
+    pub(super) fn take_front(&mut self, next: &mut Self, count: usize, ledger: &mut Ledger) {
+        match (self, next) {
+            (Node::Leaf(left), Node::Leaf(right)) => shift_left(left, right, count, ledger),
+            (Node::Inner(left), Node::Inner(right)) => {
+                shift_left(&mut left.heads, &mut right.heads, count, ledger);
+                shift_left(&mut left.children, &mut right.children, count, ledger);
+            }
+            // Neighbours are of one kind, since all leaves are at the same
+            // depth.
+            _ => {}
+        }
+    }
+
+    /// Moves the last `count` items of the node before this one to the front
+    /// of this one.
+    pub(super) fn take_back(&mut self, previous: &mut Self, count: usize, ledger: &mut Ledger) {
+        match (previous, self) {
+            (Node::Leaf(left), Node::Leaf(right)) => shift_right(left, right, count, ledger),
+            (Node::Inner(left), Node::Inner(right)) => {
+                shift_right(&mut left.heads, &mut right.heads, count, ledger);
+                shift_right(&mut left.children, &mut right.children, count, ledger);
+            }
+            // Neighbours are of one kind, since all leaves are at the same
+            // depth.
+            _ => {}
+        }
+    }
+}
+
+/// Moves the first `count` items of `right` to the end of `left`.
+fn shift_left<T>(left: &mut Vec<T>, right: &mut Vec<T>, count: usize, ledger: &mut Ledger) {
+    let count = count.min(right.len());
+    ledger.reserve(left, count);
+    left.extend(right.drain(..count));
+    ledger.trim(right);
+}
+
+/// Moves the last `count` items of `left` to the front of `right`.
+fn shift_right<T>(left: &mut Vec<T>, right: &mut Vec<T>, count: usize, ledger: &mut Ledger) {
+    let from = left.len().saturating_sub(count);
+    ledger.reserve(right, left.len() - from);
+    right.splice(..0, left.drain(from..));
+    ledger.trim(left);
+}
+
+/// The number of items at the front whose keys are `below` something, in a
+/// list in order of its keys.
+///
+/// A search by halves would wait for memory at each step, for each step
+/// depends on the one before. Looking at every eighth item and then at the
+/// eight in question waits twice.
+pub(super) fn rank<K, V>(items: &[(K, V)], below: impl Fn(&K) -> bool) -> usize {
+    const STRIDE: usize = 8;
+    // Keys that only grow belong at the end of every list on their way.
+    if items.last().is_some_and(|last| below(&last.0)) {
+        return items.len();
+    }
+    let strides = items.chunks_exact(STRIDE);
+    let skipped = STRIDE
+        * strides
+            .filter(|stride| matches!(stride, [.., end] if below(&end.0)))
+            .count();
+    let rest = items.iter().skip(skipped).take(STRIDE);
+    skipped + rest.filter(|item| below(&item.0)).count()
+}
+
+/// The place of `key` in a list in order of its keys.
+pub(super) fn find<K: Ord, V>(items: &[(K, V)], key: &K) -> Option<usize> {
+    let at = rank(items, |other| other < key);
+    items.get(at).filter(|item| item.0 == *key).map(|_| at)
+}

@@ -1,0 +1,382 @@
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::node::{Node, FULL};
+use super::{Measure, MinTime, OrderedSet};
+
+type Key = (u64, u64);
+
+/// What a walk over a subtree finds.
+struct Found<K, V> {
+    entries: Vec<(K, V)>,
+    bytes: usize,
+    depth: usize,
+}
+
+fn list_bytes<T>(list: &Vec<T>) -> usize {
+    list.capacity() * size_of::<T>()
+}
+
+/// Checks everything the nodes promise about themselves and each other.
+fn check_node<K: Copy + Ord, V: Measure>(node: &Node<K, V>) -> Found<K, V> {
+    assert!(node.len() <= FULL);
+    match node {
+        Node::Leaf(entries) => Found {
+            entries: entries.clone(),
+            bytes: list_bytes(entries),
+            depth: 0,
+        },
+        Node::Inner(inner) => {
+            assert_eq!(inner.heads.len(), inner.children.len());
+            assert!(!node.is_empty());
+            let mut whole = Found {
+                entries: Vec::new(),
+                bytes: size_of_val(inner.as_ref())
+                    + list_bytes(&inner.heads)
+                    + list_bytes(&inner.children),
+                depth: 0,
+            };
+            for (at, (head, child)) in inner.heads.iter().zip(&inner.children).enumerate() {
+                assert!(!child.is_empty());
+                let found = check_node(child);
+                assert!(found.entries.iter().all(|entry| head.0 <= entry.0));
+                assert!(whole.entries.iter().all(|entry| entry.0 < head.0));
+                assert!(found.entries.iter().map(|entry| entry.1).min() == Some(head.1));
+                assert!(at == 0 || whole.depth == found.depth + 1);
+                whole.depth = found.depth + 1;
+                whole.bytes += found.bytes;
+                whole.entries.extend(found.entries);
+            }
+            whole
+        }
+    }
+}
+
+fn check<K: Copy + Ord, V: Measure>(set: &OrderedSet<K, V>) {
+    let found = check_node(&set.root);
+    assert!(found.entries.is_sorted_by(|a, b| a.0 < b.0));
+    assert_eq!(found.entries.len(), set.len());
+    assert_eq!(found.bytes, set.memory_bytes());
+    if let Node::Inner(inner) = &set.root {
+        assert!(inner.children.len() > 1);
+    }
+    if set.is_empty() {
+        assert_eq!(set.memory_bytes(), 0);
+    }
+}
+
+/// Numbers that look random and are the same each time.
+fn scrambled(n: u64) -> u64 {
+    let mut x = n.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+fn bytes_per_entry<K: Copy + Ord, V: Measure>(set: &OrderedSet<K, V>) -> f64 {
+    set.memory_bytes() as f64 / set.len() as f64
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u16, u8),
+    InsertRun { from: u16, count: u8, down: bool },
+    Append(u8),
+    Remove(u16),
+    RemoveRun { from: u16, count: u8 },
+    PopFirst(u8),
+    Drain(u16),
+    Rebuild,
+    Clear,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = 0..4000u16;
+    prop_oneof![
+        8 => (key.clone(), 0..50u8).prop_map(|(k, v)| Step::Insert(k, v)),
+        8 => (key.clone(), any::<u8>(), any::<bool>())
+            .prop_map(|(from, count, down)| Step::InsertRun { from, count, down }),
+        4 => any::<u8>().prop_map(Step::Append),
+        4 => key.clone().prop_map(Step::Remove),
+        4 => (key, any::<u8>()).prop_map(|(from, count)| Step::RemoveRun { from, count }),
+        2 => any::<u8>().prop_map(Step::PopFirst),
+        1 => (0..500u16).prop_map(Step::Drain),
+        1 => Just(Step::Rebuild),
+        1 => (0..20u8).prop_map(|n| if n == 0 { Step::Clear } else { Step::PopFirst(n) }),
+    ]
+}
+
+/// A set beside the map it must equal.
+#[derive(Default)]
+struct Twin {
+    set: OrderedSet<Key, MinTime>,
+    map: BTreeMap<Key, MinTime>,
+}
+
+impl Twin {
+    fn insert(&mut self, key: Key, time: u64) {
+        let added = self.set.insert(key, MinTime(time));
+        assert_eq!(added, self.map.insert(key, MinTime(time)).is_none());
+    }
+
+    fn remove(&mut self, key: Key) {
+        assert_eq!(self.set.remove(&key), self.map.remove(&key));
+    }
+
+    fn pop_first(&mut self) {
+        assert_eq!(self.set.pop_first(), self.map.pop_first());
+    }
+
+    fn apply(&mut self, step: &Step) {
+        match *step {
+            Step::Insert(key, time) => self.insert((key.into(), 0), time.into()),
+            Step::InsertRun { from, count, down } => {
+                for i in 0..u64::from(count) {
+                    let second = if down { 255 - i } else { i };
+                    self.insert((from.into(), second), scrambled(i) % 50);
+                }
+            }
+            Step::Append(count) => {
+                for i in 0..u64::from(count) {
+                    let last = self.map.last_key_value().map_or(0, |(key, _)| key.0);
+                    self.insert((last + 1, 0), i % 50);
+                }
+            }
+            Step::Remove(key) => self.remove((key.into(), 0)),
+            Step::RemoveRun { from, count } => {
+                let from = (u64::from(from), 0);
+                let keys = self.map.range(from..).map(|(key, _)| *key);
+                for key in keys.take(count.into()).collect::<Vec<_>>() {
+                    self.remove(key);
+                }
+            }
+            Step::PopFirst(count) => (0..count).for_each(|_| self.pop_first()),
+            Step::Drain(count) => {
+                let dropped = self.set.drain_some(count.into());
+                assert_eq!(dropped, self.map.len().min(count.into()));
+                (0..dropped).for_each(|_| _ = self.map.pop_first());
+            }
+            Step::Rebuild => self.set = self.set.clone(),
+            Step::Clear => {
+                self.set.clear();
+                self.map.clear();
+            }
+        }
+    }
+
+    fn compare(&self, probe: Key, limit: u64) {
+        check(&self.set);
+        let entry = |(key, time): (&Key, &MinTime)| (*key, *time);
+        assert!(self.set.iter().eq(self.map.iter().map(entry)));
+        assert_eq!(self.set.first(), self.map.first_key_value().map(entry));
+        assert_eq!(self.set.last(), self.map.last_key_value().map(entry));
+        assert_eq!(self.set.get(&probe), self.map.get(&probe).copied());
+        assert_eq!(self.set.contains(&probe), self.map.contains_key(&probe));
+        for low in [Bound::Included(probe), Bound::Excluded(probe)] {
+            let expected = self.map.range((low, Bound::Unbounded)).map(entry);
+            assert!(self.set.range_from(low).eq(expected));
+        }
+        let above = (Bound::Excluded(probe), Bound::Unbounded);
+        let next = self.map.range(above).next().map(entry);
+        assert_eq!(self.set.next_after(&probe), next);
+        assert_eq!(self.set.min_measure(), self.map.values().min().copied());
+        let due = self.map.iter().map(entry).find(|due| due.1 .0 <= limit);
+        assert_eq!(self.set.first_at_most(limit), due);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn equals_the_standard_map(
+        steps in vec((step(), 0..4500u64, 0..256u64, 0..50u64), 1..80),
+    ) {
+        let mut twin = Twin::default();
+        for (step, first, second, limit) in steps {
+            twin.apply(&step);
+            twin.compare((first, second), limit);
+        }
+    }
+
+    #[test]
+    fn builds_from_any_order(keys in vec((0..3000u64, 0..9u64), 0..600), sort in any::<bool>()) {
+        let mut entries: Vec<_> = keys.iter().map(|&(k, v)| ((k, 7), MinTime(v))).collect();
+        if sort {
+            entries.sort();
+        }
+        let set = OrderedSet::from_sorted(entries.iter().copied());
+        check(&set);
+        let map: BTreeMap<_, _> = entries.into_iter().collect();
+        prop_assert!(set.iter().eq(map));
+    }
+}
+
+/// With many levels, which the random steps above never reach.
+#[test]
+fn grows_and_shrinks_through_every_height() {
+    const COUNT: u64 = 100_000;
+    let mut set: OrderedSet<Key> = OrderedSet::new();
+    for n in 0..COUNT {
+        assert!(set.insert((scrambled(n), n), ()));
+    }
+    check(&set);
+    for n in 0..COUNT - 100 {
+        assert_eq!(set.remove(&(scrambled(n), n)), Some(()));
+        if n % 20_000 == 0 {
+            check(&set);
+        }
+    }
+    check(&set);
+    assert!(bytes_per_entry(&set) < 64.0);
+    while set.pop_first().is_some() {
+        check(&set);
+    }
+    assert_eq!(set.memory_bytes(), 0);
+}
+
+#[test]
+fn stays_sound_under_long_churn() {
+    let mut set: OrderedSet<u64, MinTime> = OrderedSet::new();
+    for n in 0..100_000 {
+        let key = scrambled(n) % 20_000;
+        if scrambled(!n) % 9 < 5 {
+            set.insert(key, MinTime(n));
+        } else {
+            set.remove(&key);
+        }
+        if n % 4_000 == 0 {
+            check(&set);
+        }
+    }
+}
+
+/// A removal leaves the head of a leaf below its first key. If making room
+/// moved that head up, a key in between would go to the leaf before, which may
+/// be full.
+#[test]
+fn a_key_between_a_head_and_its_leaf_finds_room() {
+    let leaf = FULL as u64;
+    for last in [3 * leaf - 20, 3 * leaf] {
+        let mut set = OrderedSet::from_sorted((0..last).map(|n| (n * 10, ())));
+        let second = leaf * 10;
+        set.remove(&second);
+        assert!(set.insert(second + 15, ()));
+        assert!(set.insert(second + 5, ()));
+        check(&set);
+    }
+}
+
+#[test]
+fn an_empty_set_has_no_memory_and_no_answers() {
+    const EMPTY: OrderedSet<Key, MinTime> = OrderedSet::new();
+    let mut set = EMPTY;
+    check(&set);
+    assert!(set.is_empty());
+    assert_eq!(set.first(), None);
+    assert_eq!(set.last(), None);
+    assert_eq!(set.pop_first(), None);
+    assert_eq!(set.remove(&(1, 1)), None);
+    assert_eq!(set.get(&(1, 1)), None);
+    assert_eq!(set.next_after(&(0, 0)), None);
+    assert_eq!(set.first_at_most(u64::MAX), None);
+    assert_eq!(set.min_measure(), None);
+    assert_eq!(set.drain_some(10), 0);
+    assert_eq!(set.iter().next(), None);
+}
+
+#[test]
+fn insert_replaces_the_measure_of_a_known_key() {
+    let mut set = OrderedSet::new();
+    assert!(set.insert(1u64, MinTime(5)));
+    assert!(!set.insert(1, MinTime(9)));
+    assert_eq!(set.len(), 1);
+    assert_eq!(set.min_measure(), Some(MinTime(9)));
+    assert_eq!(format!("{set:?}"), "{1: MinTime(9)}");
+}
+
+#[test]
+fn first_at_most_takes_key_order_over_time() {
+    let entries = (0..10_000u64).map(|key| (key, MinTime(20_000 - key)));
+    let set = OrderedSet::from_sorted(entries);
+    assert_eq!(set.first_at_most(10_000), None);
+    assert_eq!(set.first_at_most(10_001), Some((9_999, MinTime(10_001))));
+    assert_eq!(set.first_at_most(15_000), Some((5_000, MinTime(15_000))));
+    assert_eq!(set.first_at_most(u64::MAX), Some((0, MinTime(20_000))));
+}
+
+#[test]
+fn draining_in_slices_frees_memory_as_it_goes() {
+    let mut set = OrderedSet::from_sorted((0..100_000u64).map(|n| ((n, n), ())));
+    let mut before = set.memory_bytes();
+    while !set.is_empty() {
+        assert_eq!(set.drain_some(1_000), 1_000);
+        check(&set);
+        assert!(set.memory_bytes() < before);
+        before = set.memory_bytes();
+    }
+    assert_eq!(before, 0);
+}
+
+#[test]
+fn tiny_sets_take_little_memory() {
+    assert!(size_of::<OrderedSet<Key>>() <= 40);
+    assert!(size_of::<OrderedSet<Key, MinTime>>() <= 40);
+    let mut set: OrderedSet<Key> = OrderedSet::new();
+    for (len, bytes) in [(1, 16), (2, 32), (4, 64), (8, 128), (16, 256), (48, 768)] {
+        while set.len() < len {
+            set.insert((set.len() as u64, 0), ());
+        }
+        assert_eq!(set.memory_bytes(), bytes);
+    }
+    while set.len() > 1 {
+        set.pop_first();
+    }
+    assert!(set.memory_bytes() <= 64);
+}
+
+#[test]
+fn large_sets_fill_their_leaves() {
+    const COUNT: u64 = 200_000;
+    let rising = |n| (n, 0);
+    let falling = |n| (COUNT - n, 0);
+    let random = |n| (scrambled(n), 0);
+    // Due times that rise with some jitter, as those of messages with mixed
+    // delays do.
+    let jittery = |n| (n * 10 + scrambled(n) % 10_000, n);
+    // Many runs that each grow at their own end.
+    let interleaved = |n| (scrambled(n) % 1_000, n);
+    type KeyOf<'a> = &'a dyn Fn(u64) -> Key;
+    let cases: [(&str, KeyOf, f64); 5] = [
+        ("rising", &rising, 17.0),
+        ("falling", &falling, 20.0),
+        ("random", &random, 20.0),
+        ("jittery", &jittery, 20.0),
+        ("interleaved", &interleaved, 20.0),
+    ];
+    for (name, key, limit) in cases {
+        let mut set: OrderedSet<Key> = OrderedSet::new();
+        (0..COUNT).for_each(|n| _ = set.insert(key(n), ()));
+        check(&set);
+        let cost = bytes_per_entry(&set);
+        println!("{name}: {cost:.2} bytes an entry");
+        assert!(cost <= limit, "{name}: {cost} bytes an entry");
+        assert!(bytes_per_entry(&set.clone()) <= 17.0);
+    }
+}
+
+#[test]
+fn memory_follows_the_count_down() {
+    const COUNT: u64 = 200_000;
+    let mut set: OrderedSet<Key> = OrderedSet::new();
+    (0..COUNT).for_each(|n| _ = set.insert((scrambled(n), n), ()));
+    for n in 0..COUNT - COUNT / 10 {
+        set.remove(&(scrambled(n), n));
+    }
+    check(&set);
+    println!("after removals: {:.2}", bytes_per_entry(&set));
+    assert!(bytes_per_entry(&set) <= 28.0);
+}

@@ -1,0 +1,393 @@
+//! Steering: what operators and producers do to messages, groups and the queue.
+
+use std::borrow::Cow;
+
+use super::super::error::Error;
+use super::super::group::GroupIx;
+use super::super::line::Join;
+use super::super::message::{Message, Place, State};
+use super::super::op::{Done, DueTime, GroupChanges, Happened, Redrive};
+use super::super::settings::{Changes, OnDead};
+use super::super::{Millis, Seq, MAX_EXACT, NEVER};
+use super::Queue;
+
+/// More dead messages than this are redriven in slices.
+const REDRIVE_AT_ONCE: u64 = 256;
+
+impl Queue {
+    /// The state of a message at `now`.
+    pub fn state_of(&self, message: &Message, now: Millis) -> State {
+        let ready = || match self.groups.get(message.group) {
+            Some(group) if group.line.is_none() => State::Blocked,
+            _ => State::Ready,
+        };
+        match message.place {
+            Place::Due => ready(),
+            Place::Delayed | Place::Retry if message.due <= now => ready(),
+            Place::Delayed => State::Delayed,
+            Place::Retry => State::Retry,
+            Place::Running => State::Running,
+            Place::Finished => State::Finished,
+            Place::Dead => State::Dead,
+            Place::Cancelled => State::Cancelled,
+        }
+    }
+
+    /// Cancels messages; the state each was in.
+    pub(super) fn cancel(&mut self, ids: &[Cow<[u8]>], now: Millis) -> Done {
+        let states = ids.iter().map(|id| self.cancel_one(id, now)).collect();
+        Done::States(states)
+    }
+
+    fn cancel_one(&mut self, id: &[u8], now: Millis) -> Option<State> {
+        let seq = self.find_settled(id)?;
+        let message = self.store.get(seq)?;
+        let state = self.state_of(message, now);
+        let (group, size) = (message.group, message.payload().len() as u64);
+        match state {
+            State::Finished | State::Cancelled => return Some(state),
+            State::Running => {
+                self.unlease(seq);
+                self.bytes -= size;
+            }
+            State::Dead => {
+                let ended_at = message.ended_at();
+                self.records.dead.remove(&(ended_at, seq));
+                self.unhold(seq, group);
+            }
+            State::Delayed | State::Ready | State::Blocked | State::Retry => {
+                self.leave_pending(seq);
+                self.bytes -= size;
+            }
+        }
+        self.totals.cancellations += 1;
+        self.changed();
+        self.effects.happened.add(Happened::CANCELLED);
+        self.end(seq, Place::Cancelled, now);
+        self.refresh(group, now, self.join(now));
+        Some(state)
+    }
+
+    /// The message with this id, in its final place if it was redriven.
+    fn find_settled(&mut self, id: &[u8]) -> Option<Seq> {
+        let seq = self.find(id)?;
+        let ended_at = self.store.get(seq)?.ended_at();
+        if self.redriving.remove(&(ended_at, seq)).is_some() {
+            self.redrive_one(seq, self.redriven);
+        }
+        Some(seq)
+    }
+
+    /// Moves the due time of a waiting message.
+    pub(super) fn reschedule(&mut self, id: &[u8], due: DueTime, now: Millis) -> Done {
+        let Some((seq, group)) = self.find_pending(id) else {
+            return Done::Flag(false);
+        };
+        self.leave_pending(seq);
+        let due = due.from(now);
+        if let Some(message) = self.store.get_mut(seq) {
+            message.due = due;
+            if let Some(ext) = message.ext.as_mut() {
+                ext.score_base = due;
+                ext.ttl_base = due;
+            }
+        }
+        self.enter_pending(seq, now);
+        self.refresh(group, now, self.join(now));
+        self.changed();
+        Done::Flag(true)
+    }
+
+    /// Replaces the payload of a waiting message.
+    pub(super) fn update(&mut self, id: &[u8], payload: &[u8]) -> Result<Done, Error> {
+        let after = payload.len() as u64;
+        self.check_update(id, after)?;
+        let Some((seq, _)) = self.find_pending(id) else {
+            return Ok(Done::Flag(false));
+        };
+        let before = self.store.get(seq).map_or(0, |m| m.payload().len() as u64);
+        let bytes = self.bytes.saturating_sub(before).saturating_add(after);
+        if let Some(message) = self.store.get(seq) {
+            let place = message.place;
+            let waiter = super::place::waiter(seq, message);
+            self.waiting.resize(place, waiter, after);
+        }
+        self.store.with(seq, |message| message.set_payload(payload));
+        self.bytes = bytes;
+        self.changed();
+        Ok(Done::Flag(true))
+    }
+
+    /// Whether MAXBYTES allows the message with this id, if it waits, a
+    /// payload of this size. Changes nothing.
+    fn check_update(&self, id: &[u8], after: u64) -> Result<(), Error> {
+        let limit = self.settings.max_bytes;
+        let Some((seq, message)) = self.find(id).and_then(|seq| Some((seq, self.store.get(seq)?)))
+        else {
+            return Ok(());
+        };
+        let before = message.payload().len() as u64;
+        let others = if message.place.is_pending() {
+            self.bytes.saturating_sub(before)
+        } else if self.redriving.contains(&(message.ended_at(), seq)) {
+            self.bytes
+        } else {
+            return Ok(());
+        };
+        let full = limit > 0 && others.saturating_add(after) > limit && after > before;
+        match full {
+            true => Err(Error::FullBytes { limit }),
+            false => Ok(()),
+        }
+    }
+
+    fn find_pending(&mut self, id: &[u8]) -> Option<(Seq, GroupIx)> {
+        let seq = self.find_settled(id)?;
+        let message = self.store.get(seq)?;
+        message
+            .place
+            .is_pending()
+            .then_some((seq, message.group))
+    }
+
+    /// Makes dead messages pending again; how many. A large number is moved in
+    /// slices afterwards, and each of them at once when it is asked for.
+    pub(super) fn redrive(&mut self, which: &Redrive, now: Millis) -> Done {
+        let count = match which {
+            Redrive::Ids(ids) => {
+                let mut count = 0;
+                for id in ids {
+                    let Some(seq) = self.find_settled(id) else {
+                        continue;
+                    };
+                    let Some(message) = self.store.get(seq) else {
+                        continue;
+                    };
+                    if message.place == Place::Dead {
+                        let ended_at = message.ended_at();
+                        self.records.dead.remove(&(ended_at, seq));
+                        self.redrive_one(seq, self.join(now));
+                        count += 1;
+                    }
+                }
+                count
+            }
+            Redrive::Oldest(most) => self.redrive_oldest(*most, now),
+        };
+        if count > 0 {
+            self.totals.redriven += count;
+            self.changed();
+        }
+        Done::Count(count)
+    }
+
+    fn redrive_oldest(&mut self, most: u64, now: Millis) -> u64 {
+        self.finish_redriving();
+        let count = most.min(self.records.dead.len() as u64);
+        if count == self.records.dead.len() as u64 {
+            self.redriving = std::mem::take(&mut self.records.dead);
+        } else {
+            for _ in 0..count {
+                if let Some((key, ())) = self.records.dead.pop_first() {
+                    self.redriving.insert(key, ());
+                }
+            }
+        }
+        self.redriven = self.join(now);
+        self.note(0);
+        if count <= REDRIVE_AT_ONCE {
+            self.finish_redriving();
+        }
+        count
+    }
+
+    /// Moves one of those that were redriven.
+    pub(super) fn redrive_next(&mut self) {
+        if let Some(((_, seq), ())) = self.redriving.pop_first() {
+            self.redrive_one(seq, self.redriven);
+        }
+    }
+
+    /// Moves all that were redriven.
+    pub(super) fn finish_redriving(&mut self) {
+        while !self.redriving.is_empty() {
+            self.redrive_next();
+        }
+    }
+
+    /// Moves a dead message as of the REDRIVE that it owes it to.
+    fn redrive_one(&mut self, seq: Seq, redriven: Join) {
+        let due = redriven.time;
+        let changed = self.store.with(seq, |message| {
+            message.due = due;
+            let ext = message.ext_mut();
+            ext.attempt = 0;
+            ext.failures = 0;
+            ext.timeouts = 0;
+            ext.ttl_base = due;
+            ext.ended_at = NEVER;
+            if let Some(notes) = ext.notes.as_mut() {
+                notes.reason = None;
+            }
+            (message.group, message.payload().len() as u64)
+        });
+        if let Some((group, size)) = changed {
+            // Also where a command that does nothing else comes across it.
+            self.effects.changed = true;
+            self.bytes += size;
+            self.unhold(seq, group);
+            self.enter_pending(seq, self.last);
+            self.refresh(group, self.last, redriven);
+        }
+    }
+
+    /// Stops deliveries.
+    pub(super) fn pause(
+        &mut self,
+        group: Option<&[u8]>,
+        ms: Option<Millis>,
+        now: Millis,
+    ) -> Done {
+        let until = ms.map_or(NEVER, |ms| now.saturating_add(ms).min(MAX_EXACT));
+        match group {
+            None => self.paused_until = Some(until),
+            Some(name) => {
+                let ix = self.groups.find_or_add(name);
+                if let Some(group) = self.groups.get_mut(ix) {
+                    group.paused_until = Some(until);
+                }
+                self.refresh(ix, now, self.join(now));
+            }
+        }
+        self.note(until);
+        self.changed();
+        Done::Ok
+    }
+
+    /// Lets deliveries go on; a group also when dead messages held it.
+    pub(super) fn resume(&mut self, group: Option<&[u8]>, now: Millis) -> Done {
+        match group {
+            None => {
+                if self.paused_until.take().is_some() {
+                    self.changed();
+                }
+            }
+            Some(name) => {
+                if let Some(ix) = self.groups.find(name) {
+                    if let Some(group) = self.groups.get_mut(ix) {
+                        group.paused_until = None;
+                        group.held_by.clear();
+                    }
+                    self.refresh(ix, now, self.join(now));
+                    self.changed();
+                }
+            }
+        }
+        Done::Ok
+    }
+
+    /// Changes the settings of a group.
+    pub(super) fn set_group(&mut self, name: &[u8], changes: &GroupChanges, now: Millis) -> Done {
+        let ix = self.groups.find_or_add(name);
+        if let Some(group) = self.groups.get_mut(ix) {
+            let mut settings = group.settings.take().unwrap_or_default();
+            settings.weight = changes.weight.unwrap_or(settings.weight);
+            settings.concurrency = changes.concurrency.unwrap_or(settings.concurrency);
+            if let Some(rate) = changes.rate {
+                settings.rate = rate;
+                if rate.is_none() {
+                    settings.window.clear();
+                }
+            }
+            if *settings != Default::default() {
+                group.settings = Some(settings);
+            }
+        }
+        self.refresh(ix, now, self.join(now));
+        self.changed();
+        Done::Ok
+    }
+
+    /// Changes options, for the messages there too. O(1), but for TTL,
+    /// ONRETRY, ONDEAD and GROUPCONCURRENCY: O(log n) a message or group
+    /// concerned.
+    pub(super) fn alter(&mut self, changes: &Changes, now: Millis) -> Done {
+        let settings = self.settings.with(changes);
+        // What has expired already dies as of its own time, what a shorter TTL
+        // lets expire dies now: it was alive until now.
+        self.expire_until(now, None);
+        let before = std::mem::replace(&mut self.settings, settings);
+        if before.ttl != self.settings.ttl {
+            self.index_expiries();
+            self.expire_until(now, Some(now));
+        }
+        if before.dedup != self.settings.dedup {
+            // What no longer counts must not count again.
+            self.records.dedup.forget_all(now, before.dedup);
+        }
+        if before.rate.is_some() && self.settings.rate.is_none() {
+            self.window.clear();
+        }
+        if before.on_dead == OnDead::Block && self.settings.on_dead == OnDead::Continue {
+            for ix in self.groups.all() {
+                if let Some(group) = self.groups.get_mut(ix) {
+                    group.held_by.clear();
+                }
+            }
+        }
+        if before.on_dead != self.settings.on_dead
+            || before.on_retry != self.settings.on_retry
+            || before.group_concurrency != self.settings.group_concurrency
+        {
+            for ix in self.groups.all() {
+                self.refresh(ix, now, self.join(now));
+            }
+        }
+        // Retention may have become shorter: have it looked at.
+        self.note(now);
+        self.changed();
+        Done::Ok
+    }
+
+    /// Lets die what has expired by `now`, as of `at` or its own time.
+    fn expire_until(&mut self, now: Millis, at: Option<Millis>) {
+        while let Some(((expiry, _), ())) = self.expiring.first() {
+            if expiry > now {
+                return;
+            }
+            let join = match at {
+                Some(at) => self.join(at),
+                None => Join {
+                    time: expiry,
+                    ticket: 0,
+                },
+            };
+            self.expire_next(at.unwrap_or(expiry), join);
+        }
+    }
+
+    /// Makes the index of expiries anew.
+    pub(super) fn index_expiries(&mut self) {
+        let mut expiries: Vec<(Millis, Seq)> = Vec::new();
+        for place in [Place::Delayed, Place::Due, Place::Retry] {
+            let grouped = self.waiting.grouped.at(place).into_iter();
+            for index in self.waiting.indexes(place).chain(grouped) {
+                for ((_, seq), ()) in index.iter() {
+                    if let Some(at) = self.store.get(seq).and_then(|m| self.expiry(m)) {
+                        expiries.push((at, seq));
+                    }
+                }
+            }
+        }
+        expiries.sort_unstable();
+        if let Some((first, _)) = expiries.first() {
+            self.note(*first);
+        }
+        self.expiring = super::super::TimeIndex::from_sorted(expiries.into_iter().map(|k| (k, ())));
+    }
+
+    fn changed(&mut self) {
+        self.effects.changed = true;
+        self.effects.visible = true;
+    }
+}

@@ -1,0 +1,314 @@
+//! Delivering: who gives, what, and how much.
+
+use super::super::consumer::ConsumerIx;
+use super::super::group::GroupIx;
+use super::super::line::{Join, LineKey};
+use super::super::message::{Message, Place, Reason};
+use super::super::op::{Delivered, Done, Fetch, Happened};
+use super::super::{Millis, Receipt, Seq, MAX_EXACT, NEVER};
+use super::Queue;
+
+/// One FETCH on its way round the line.
+struct Round<'a> {
+    fetch: &'a Fetch<'a>,
+    consumer: ConsumerIx,
+    now: Millis,
+    /// Messages it may still take.
+    left: u64,
+    /// Payload bytes it may still take.
+    bytes_left: u64,
+    next_receipt: Receipt,
+    given: Vec<Delivered>,
+}
+
+impl Round<'_> {
+    /// Whether a message of this size still goes in; if not, the round is
+    /// over.
+    fn takes(&mut self, size: u64) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        if size > self.bytes_left && !self.given.is_empty() {
+            self.left = 0;
+            return false;
+        }
+        true
+    }
+}
+
+impl Queue {
+    /// Acks, then delivers. O((acks + messages) log n), whatever the number of
+    /// groups.
+    pub(super) fn fetch(&mut self, fetch: &Fetch, now: Millis, receipt: Receipt) -> Done {
+        for receipt in &fetch.acks {
+            self.ack_one(*receipt, None, now);
+        }
+        let consumer = match &fetch.consumer {
+            Some(name) => {
+                self.effects.changed |= !self.consumers.was_seen(name, now);
+                self.consumers.see(name, now)
+            }
+            None => ConsumerIx::NONE,
+        };
+        let mut round = Round {
+            fetch,
+            consumer,
+            now,
+            left: fetch.count.min(self.allowance(now, fetch.no_ack)),
+            bytes_left: fetch.max_bytes.unwrap_or(u64::MAX),
+            next_receipt: receipt.max(self.last_receipt + 1),
+            given: Vec::new(),
+        };
+        match &fetch.group {
+            Some(name) => {
+                let group = self.groups.find(name).filter(|_| round.left > 0);
+                if let Some(ix) = group.filter(|ix| self.can_group_give(*ix, now)) {
+                    self.give_of_group(ix, fetch.count, &mut round);
+                }
+            }
+            None => self.go_round(&mut round),
+        }
+        if !round.given.is_empty() {
+            self.effects.changed = true;
+            self.effects.visible = true;
+            self.effects.happened.add(Happened::DELIVERED);
+        }
+        Done::Fetched(round.given)
+    }
+
+    /// Whether a group can give at `now`.
+    pub(super) fn can_group_give(&self, ix: GroupIx, now: Millis) -> bool {
+        self.groups
+            .get(ix)
+            .is_some_and(|group| self.group_head(group, now).is_some())
+    }
+
+    /// Takes a batch from each that stands in line, first come first served,
+    /// until the round is full or nobody can give.
+    fn go_round(&mut self, round: &mut Round) {
+        while round.left > 0 {
+            let plain = self.plain_key(round.now);
+            let group = self.line.first().map(|(key, ())| key);
+            match (plain, group) {
+                (Some(plain), Some(group)) if group < plain => {
+                    self.give_of_group(group.group, round.fetch.per_group, round);
+                }
+                (Some(_), _) => self.give_plain(round),
+                (None, Some(group)) => {
+                    self.give_of_group(group.group, round.fetch.per_group, round);
+                }
+                (None, None) => return,
+            }
+        }
+    }
+
+    /// Where the ungrouped messages stand. In a burst that is still being
+    /// promoted they may be due without having joined the line yet: then they
+    /// stand where they would have joined.
+    pub(super) fn plain_key(&self, now: Millis) -> Option<LineKey> {
+        let (priority, due, seq) = self.waiting.plain_head(now)?;
+        match self.plain_line {
+            Some(key) if key.priority == priority => Some(key),
+            _ => Some(LineKey {
+                priority,
+                join: Join {
+                    time: due,
+                    ticket: 0,
+                },
+                seq,
+                group: GroupIx::NONE,
+            }),
+        }
+    }
+
+    /// One batch of the ungrouped messages, which then go to the end.
+    fn give_plain(&mut self, round: &mut Round) {
+        let before = round.given.len();
+        for _ in 0..round.fetch.per_group {
+            let Some((_, _, seq)) = self.waiting.plain_head(round.now) else {
+                break;
+            };
+            if self.expire_if_over(seq, round.now) {
+                continue;
+            }
+            let size = self.payload_len(seq);
+            if !round.takes(size) {
+                break;
+            }
+            self.deliver(seq, 0, round);
+        }
+        if round.given.len() == before {
+            // MAXBYTES left no room: their turn is still to come.
+            self.plain_line = self.plain_key(round.now);
+            return;
+        }
+        self.plain_line = None;
+        let join = self.next_join(round.now);
+        self.refresh(GroupIx::NONE, round.now, join);
+    }
+
+    /// One batch of up to `most` messages of a group that can give.
+    fn give_of_group(&mut self, ix: GroupIx, most: u64, round: &mut Round) {
+        let batch = round.next_receipt;
+        let before = round.given.len();
+        for _ in 0..most {
+            let Some(group) = self.groups.get(ix) else {
+                break;
+            };
+            if group.allowance(round.now) == 0 {
+                break;
+            }
+            let Some(key) = self.next_in_group(group, round.now) else {
+                break;
+            };
+            let seq = key.seq();
+            if self.expire_if_over(seq, round.now) {
+                continue;
+            }
+            let size = self.payload_len(seq);
+            if !round.takes(size) {
+                break;
+            }
+            self.deliver(seq, batch, round);
+            let settings = self.groups.get_mut(ix).and_then(|g| g.settings.as_mut());
+            if let Some(settings) = settings {
+                if let Some(rate) = settings.rate {
+                    settings.window.count(rate, round.now, 1);
+                }
+            }
+        }
+        let given = (round.given.len() - before) as u64;
+        if given > 0 && !round.fetch.no_ack {
+            self.leases.open_batch(batch, given);
+            if let Some(group) = self.groups.get_mut(ix) {
+                group.batches += 1;
+            }
+        }
+        let join = self.next_join(round.now);
+        let turn_is_over = match self.groups.get_mut(ix) {
+            Some(group) => {
+                group.turn += given;
+                let over = group.turn >= group.weight();
+                if over {
+                    group.turn = 0;
+                }
+                over
+            }
+            None => return,
+        };
+        if turn_is_over {
+            if let Some(key) = self.groups.get_mut(ix).and_then(|g| g.line.take()) {
+                self.line.remove(&key);
+            }
+        }
+        self.refresh(ix, round.now, join);
+    }
+
+    /// How what has just given joins the line again: behind all others.
+    fn next_join(&mut self, now: Millis) -> Join {
+        self.ticket += 1;
+        self.join(now)
+    }
+
+    /// In a burst that is still being worked off, a message may have expired
+    /// without being dead yet: it dies now. Whether that is so.
+    fn expire_if_over(&mut self, seq: Seq, now: Millis) -> bool {
+        if self.expiring.first().is_none_or(|((at, _), ())| at > now) {
+            return false;
+        }
+        let expiry = self.store.get(seq).and_then(|m| self.expiry(m));
+        match expiry.filter(|at| *at <= now) {
+            Some(at) => {
+                self.leave_pending(seq);
+                self.die(seq, Reason::Expired, at);
+                self.effects.changed = true;
+                self.effects.visible = true;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn payload_len(&self, seq: Seq) -> u64 {
+        self.store.get(seq).map_or(0, |m| m.payload().len() as u64)
+    }
+
+    /// Delivers one message; the caller refreshes whoever gave it.
+    fn deliver(&mut self, seq: Seq, batch: Receipt, round: &mut Round) {
+        self.leave_pending(seq);
+        let now = round.now;
+        let leased = !round.fetch.no_ack;
+        let receipt = if leased { round.next_receipt } else { 0 };
+        let settings_lease = self.settings.lease;
+        let Some(message) = self.store.get_mut(seq) else {
+            return;
+        };
+        let late = now.saturating_sub(message.due);
+        let size = message.payload().len() as u64;
+        let group = message.group;
+        let fresh_ext = message.ext.is_none();
+        let ext = message.ext_mut();
+        let own_lease = ext.choices.as_ref().and_then(|choices| choices.lease);
+        let lease = round.fetch.lease.or(own_lease).unwrap_or(settings_lease);
+        ext.attempt = ext.attempt.saturating_add(1);
+        ext.started_at = now;
+        if ext.first_started_at == NEVER {
+            ext.first_started_at = now;
+        }
+        let attempt = ext.attempt;
+        let before = std::mem::replace(&mut ext.consumer, round.consumer);
+        if leased {
+            ext.receipt = receipt;
+            ext.batch = if group.is_some() { batch } else { receipt };
+            ext.lease_until = now.saturating_add(lease).min(MAX_EXACT);
+        }
+        let until = ext.lease_until;
+        if fresh_ext {
+            self.store.count_extension();
+        }
+        self.consumers.unmention(before);
+        self.consumers.deliver(round.consumer, leased);
+        if let Some(rate) = self.settings.rate {
+            self.window.count(rate, now, 1);
+        }
+        self.totals.delivered += 1;
+        self.totals.redelivered += u64::from(attempt > 1);
+        self.lateness.count(late);
+        let message = if leased {
+            if let Some(message) = self.store.get_mut(seq) {
+                message.place = Place::Running;
+            }
+            self.leases.insert(receipt, seq, until);
+            self.note(until);
+            self.last_receipt = receipt;
+            round.next_receipt += 1;
+            if let Some(group) = self.groups.get_mut(group) {
+                group.running += 1;
+            }
+            None
+        } else {
+            self.finish_at_once(seq, size, now)
+        };
+        round.left -= 1;
+        match round.bytes_left.checked_sub(size) {
+            Some(bytes_left) => round.bytes_left = bytes_left,
+            None => round.left = 0,
+        }
+        round.given.push(Delivered {
+            seq,
+            receipt,
+            attempt,
+            message,
+        });
+    }
+
+    /// A message delivered for good is finished; it is handed out where the
+    /// queue does not keep it.
+    fn finish_at_once(&mut self, seq: Seq, size: u64, now: Millis) -> Option<Message> {
+        self.bytes -= size;
+        let kept = self.settings.retain > 0;
+        let copy = (!kept).then(|| self.store.get(seq).cloned()).flatten();
+        self.end(seq, Place::Finished, now);
+        copy
+    }
+}

@@ -1,0 +1,155 @@
+//! Going through all messages of a state, a few at a time.
+
+use std::fmt;
+use std::iter::Peekable;
+use std::ops::Bound;
+
+use super::super::group::GroupIx;
+use super::super::message::{Place, State};
+use super::super::{Millis, Seq, TimeIndex};
+use super::Queue;
+
+/// Where a listing goes on: behind this time and number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    time: Millis,
+    number: u64,
+}
+
+impl Cursor {
+    /// The cursor that a client sends back. "0" is the start: `Some(None)`.
+    /// `None` if it is no cursor.
+    pub fn parse(text: &[u8]) -> Option<Option<Cursor>> {
+        if text == b"0" {
+            return Some(None);
+        }
+        let text = std::str::from_utf8(text).ok()?;
+        let (time, number) = text.split_once('-')?;
+        Some(Some(Cursor {
+            time: time.parse().ok()?,
+            number: number.parse().ok()?,
+        }))
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}-{}", self.time, self.number)
+    }
+}
+
+/// What is wanted of a listing.
+#[derive(Debug, Clone, Copy)]
+pub struct Listing<'a> {
+    /// Messages in this state.
+    pub state: State,
+    /// Behind this one.
+    pub cursor: Option<Cursor>,
+    /// At most so many.
+    pub count: usize,
+    /// Only of this group.
+    pub group: Option<&'a [u8]>,
+    /// Only with this label.
+    pub label: Option<&'a [u8]>,
+}
+
+type Source<'a> = Peekable<Box<dyn Iterator<Item = (Millis, u64)> + 'a>>;
+
+impl Queue {
+    /// The next messages of a listing, and where it goes on; `None` at the
+    /// end. A call looks at 1,000 messages at least and 10 x `count` at most:
+    /// where a filter lets few through, it returns with fewer, or none.
+    pub fn list(&self, wanted: Listing, now: Millis) -> (Option<Cursor>, Vec<Seq>) {
+        let mut found = Vec::new();
+        let group = match wanted.group {
+            Some(name) => match self.groups.find(name) {
+                Some(ix) => Some(ix),
+                None => return (None, found),
+            },
+            None => None,
+        };
+        let most = wanted.count.saturating_mul(10).max(1000);
+        let mut sources = self.sources(wanted.state, wanted.cursor);
+        let mut last = None;
+        for _ in 0..most {
+            let Some((time, number)) = next_of(&mut sources) else {
+                return (None, found);
+            };
+            last = Some(Cursor { time, number });
+            let seq = match wanted.state {
+                State::Running => self.leases.find(number),
+                _ => Some(number),
+            };
+            if let Some(seq) = seq.filter(|seq| self.is_wanted(*seq, &wanted, group, now)) {
+                found.push(seq);
+                if found.len() == wanted.count {
+                    break;
+                }
+            }
+        }
+        let more = sources.iter_mut().any(|source| source.peek().is_some());
+        (last.filter(|_| more), found)
+    }
+
+    fn is_wanted(
+        &self,
+        seq: Seq,
+        wanted: &Listing,
+        group: Option<GroupIx>,
+        now: Millis,
+    ) -> bool {
+        let Some(message) = self.store.get(seq) else {
+            return false;
+        };
+        let label = || message.choices().and_then(|choices| choices.label.as_deref());
+        self.state_of(message, now) == wanted.state
+            && group.is_none_or(|ix| message.group == ix)
+            && wanted.label.is_none_or(|wanted| label() == Some(wanted))
+    }
+
+    /// The indexes that hold the messages of a state, each in order.
+    fn sources(&self, state: State, cursor: Option<Cursor>) -> Vec<Source<'_>> {
+        let from = match cursor {
+            Some(cursor) => Bound::Excluded((cursor.time, cursor.number)),
+            None => Bound::Unbounded,
+        };
+        let place = match state {
+            State::Delayed => Place::Delayed,
+            State::Retry => Place::Retry,
+            State::Ready | State::Blocked => Place::Due,
+            State::Running => Place::Running,
+            State::Finished => Place::Finished,
+            State::Dead => Place::Dead,
+            State::Cancelled => Place::Cancelled,
+        };
+        let mut indexes: Vec<&TimeIndex> = Vec::new();
+        if place == Place::Running {
+            indexes.push(self.leases.by_end());
+        } else if let Some(index) = self.records.at(place) {
+            indexes.push(index);
+        } else {
+            if state != State::Blocked {
+                indexes.extend(self.waiting.indexes(place));
+            }
+            indexes.extend(self.waiting.grouped.at(place));
+        }
+        indexes
+            .into_iter()
+            .map(|index| {
+                let keys = index.range_from(from).map(|(key, ())| key);
+                let keys: Box<dyn Iterator<Item = (Millis, u64)>> = Box::new(keys);
+                keys.peekable()
+            })
+            .collect()
+    }
+}
+
+/// The first of what the sources have next.
+fn next_of(sources: &mut [Source]) -> Option<(Millis, u64)> {
+    let (_, at) = sources
+        .iter_mut()
+        .enumerate()
+        .filter_map(|(at, source)| Some((*source.peek()?, at)))
+        .min()?;
+    sources.get_mut(at)?.next()
+}

@@ -1,0 +1,300 @@
+//! Looking at single messages and at the queue as a whole.
+
+use super::super::consumer::Consumer;
+use super::super::group::Group;
+use super::super::id::Id;
+use super::super::message::{Message, Place, Reason, State};
+use super::super::stats::{Lateness, Totals};
+use super::super::{Millis, Seq, NEVER};
+use super::Queue;
+
+/// All that is known of a message.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// Its id.
+    pub id: Id<'a>,
+    /// Its state.
+    pub state: State,
+    /// The message itself.
+    pub message: &'a Message,
+    /// Its group.
+    pub group: Option<&'a [u8]>,
+    /// Its score, if it has a group.
+    pub score: Option<f64>,
+    /// Who had the last delivery.
+    pub consumer: Option<&'a [u8]>,
+    /// Failures still forgiven; -1 for all.
+    pub retries_left: i64,
+}
+
+impl View<'_> {
+    /// Deliveries so far.
+    pub fn attempt(&self) -> u32 {
+        self.message.ext.as_ref().map_or(0, |ext| ext.attempt)
+    }
+
+    /// Lease timeouts so far.
+    pub fn timeouts(&self) -> u32 {
+        self.message.ext.as_ref().map_or(0, |ext| ext.timeouts)
+    }
+
+    /// When its first delivery was, if there was one.
+    pub fn first_started_at(&self) -> Option<Millis> {
+        known(self.message.ext.as_ref()?.first_started_at)
+    }
+
+    /// When its last delivery was, if there was one.
+    pub fn started_at(&self) -> Option<Millis> {
+        known(self.message.ext.as_ref()?.started_at)
+    }
+
+    /// When its lease ends, if it runs.
+    pub fn lease_until(&self) -> Option<Millis> {
+        known(self.message.ext.as_ref()?.lease_until)
+    }
+
+    /// When it finished, died or was cancelled, if it has.
+    pub fn ended_at(&self) -> Option<Millis> {
+        known(self.message.ended_at())
+    }
+
+    /// Why it died, if it has.
+    pub fn reason(&self) -> Option<Reason> {
+        self.message.notes()?.reason
+    }
+}
+
+fn known(at: Millis) -> Option<Millis> {
+    (at != NEVER).then_some(at)
+}
+
+/// How far [`Queue::oldest_ready_age`] looks past blocked messages.
+const LOOK_PAST: usize = 10_000;
+
+impl Queue {
+    /// All that is known of a message. O(1).
+    pub fn view(&self, seq: Seq, now: Millis) -> Option<View<'_>> {
+        let message = self.store.get(seq)?;
+        Some(self.view_of(seq, message, now))
+    }
+
+    /// The same for a message that the queue has handed out and forgotten.
+    pub fn view_of<'a>(&'a self, seq: Seq, message: &'a Message, now: Millis) -> View<'a> {
+        let own = message.choices().and_then(|choices| choices.retries);
+        let retries = own.unwrap_or(self.settings.retries);
+        let retries_left = match retries {
+            -1 => -1,
+            retries => (retries - i64::from(message.failures())).max(0),
+        };
+        let redriven = message.place == Place::Dead
+            && self.redriving.contains(&(message.ended_at(), seq));
+        let state = match redriven {
+            true => State::Ready,
+            false => self.state_of(message, now),
+        };
+        View {
+            id: self.ids.of(seq, message),
+            state,
+            message,
+            group: self.groups.name(message.group),
+            score: message.group.is_some().then(|| message.score()),
+            consumer: message
+                .ext
+                .as_ref()
+                .and_then(|ext| self.consumers.name(ext.consumer)),
+            retries_left,
+        }
+    }
+
+    /// Payload bytes of pending and running messages.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How many groups have messages pending or running, settings or a hold.
+    pub fn groups_listed(&self) -> usize {
+        self.groups.listed()
+    }
+
+    /// All consumers, by name.
+    pub fn consumers(&self) -> Vec<&Consumer> {
+        self.consumers.known()
+    }
+
+    /// Totals since creation.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// How late deliveries were.
+    pub fn lateness(&self) -> &Lateness {
+        &self.lateness
+    }
+
+    /// The earliest due time of all delayed and retry messages.
+    pub fn next_due_at(&self, now: Millis) -> Option<Millis> {
+        self.waiting.next_due(now)
+    }
+
+    /// How long the ready message that has waited longest has been due. Where
+    /// very many blocked messages are older, the heads of the groups that can
+    /// give stand for all of theirs.
+    pub fn oldest_ready_age(&self, now: Millis) -> Option<Millis> {
+        let plain = self
+            .waiting
+            .indexes(Place::Due)
+            .filter_map(|index| Some(index.first()?.0 .0))
+            .min();
+        let plain = match self.redriving.is_empty() {
+            true => plain,
+            false => Some(plain.unwrap_or(NEVER).min(self.redriven.time)),
+        };
+        let grouped = self.oldest_grouped_ready();
+        let oldest = match (plain, grouped) {
+            (Some(a), Some(b)) => a.min(b),
+            (a, b) => a.or(b)?,
+        };
+        Some(now.saturating_sub(oldest))
+    }
+
+    fn oldest_grouped_ready(&self) -> Option<Millis> {
+        if self.grouped_ready == 0 {
+            return None;
+        }
+        let gives = |seq: Seq| {
+            let message = self.store.get(seq)?;
+            self.groups.get(message.group)?.line
+        };
+        let due = self.waiting.grouped.due.iter();
+        let found = due
+            .take(LOOK_PAST)
+            .find(|((_, seq), ())| gives(*seq).is_some());
+        found.map(|((at, _), ())| at).or_else(|| {
+            let heads = self.line.iter().take(LOOK_PAST);
+            heads
+                .filter_map(|(key, ())| Some(self.store.get(key.seq)?.due))
+                .min()
+        })
+    }
+}
+
+/// What a group is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupState {
+    /// Its deliveries are stopped.
+    Paused,
+    /// It can give.
+    Ready,
+    /// It cannot give, and some of it is leased.
+    Running,
+    /// It cannot give though something is due, or something holds it.
+    Blocked,
+    /// Nothing of it is due.
+    Waiting,
+}
+
+impl GroupState {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            GroupState::Paused => "paused",
+            GroupState::Ready => "ready",
+            GroupState::Running => "running",
+            GroupState::Blocked => "blocked",
+            GroupState::Waiting => "waiting",
+        }
+    }
+}
+
+/// All that is known of a group.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupView<'a> {
+    /// The group itself.
+    pub group: &'a Group,
+    /// What it is doing.
+    pub state: GroupState,
+    /// The message that goes out first of it.
+    pub head: Option<(Seq, &'a Message)>,
+    /// When the first of its leases ends.
+    pub lease_until: Option<Millis>,
+    /// Batches leased at once.
+    pub concurrency: u64,
+}
+
+/// How many leases are looked at for the first one of a group.
+const LEASES_LOOKED_AT: usize = 10_000;
+
+impl Queue {
+    /// Up to `count` groups from a cursor on, of this state if one is given,
+    /// and the next cursor; 0 at the end. A call looks at 1,000 groups at
+    /// least and 10 x `count` at most before it returns with fewer.
+    pub fn groups(
+        &self,
+        cursor: u64,
+        count: usize,
+        state: Option<GroupState>,
+        now: Millis,
+    ) -> (u64, Vec<GroupView<'_>>) {
+        let mut views = Vec::new();
+        let most = count.saturating_mul(10).max(1000);
+        for (looked, (ix, group)) in self.groups.from_number(cursor).enumerate() {
+            if views.len() == count || looked == most {
+                return (ix.number(), views);
+            }
+            let Some(group) = group.filter(|group| group.is_listed()) else {
+                continue;
+            };
+            let view = self.group_view(group, now);
+            if state.is_none_or(|state| state == view.state) {
+                views.push(view);
+            }
+        }
+        (0, views)
+    }
+
+    /// All that is known of a group.
+    fn group_view<'a>(&'a self, group: &'a Group, now: Millis) -> GroupView<'a> {
+        let held = self.is_held_by_dead(group)
+            || !group.failed.is_empty() && self.next_in_group(group, now).is_none();
+        let state = if group.is_paused(now) {
+            GroupState::Paused
+        } else if group.line.is_some() {
+            GroupState::Ready
+        } else if group.running > 0 {
+            GroupState::Running
+        } else if group.due > 0 || held {
+            GroupState::Blocked
+        } else {
+            GroupState::Waiting
+        };
+        let first = |order: &super::super::group::GroupOrder| order.first().map(|(key, _)| key);
+        let head = self
+            .next_in_group(group, now)
+            .or_else(|| first(&group.failed))
+            .or_else(|| first(&group.order))
+            .map(|key| key.seq());
+        GroupView {
+            group,
+            state,
+            head: head.and_then(|seq| Some((seq, self.store.get(seq)?))),
+            lease_until: self.first_lease_of(group).map(|(until, _)| until),
+            concurrency: self.concurrency(group),
+        }
+    }
+
+    /// The lease of a group that ends first, and its message. Where very many
+    /// leases of others end before, it is not found.
+    pub(super) fn first_lease_of(&self, group: &Group) -> Option<(Millis, Seq)> {
+        if group.running == 0 {
+            return None;
+        }
+        let leases = self.leases.by_end().iter().take(LEASES_LOOKED_AT);
+        leases
+            .filter_map(|((until, receipt), ())| Some((until, self.leases.find(receipt)?)))
+            .find(|(_, seq)| {
+                let message = self.store.get(*seq);
+                let of = message.and_then(|message| self.groups.name(message.group));
+                of == Some(&*group.name)
+            })
+    }
+}

@@ -1,0 +1,420 @@
+//! The queue: what is in it and what its parts have in common.
+//!
+//! `send.rs`, `fetch.rs`, `settle.rs` and `change.rs` do what commands ask;
+//! `time.rs` does what time brings; `place.rs` moves a message from one place
+//! to another and keeps every index in step; `look.rs`, `list.rs`, `peek.rs`
+//! and `explain.rs` only read.
+
+mod change;
+pub mod explain;
+mod fetch;
+pub mod list;
+pub mod look;
+pub mod parts;
+mod peek;
+mod place;
+mod purge;
+mod schedules;
+mod send;
+mod settle;
+#[cfg(test)]
+mod tests;
+mod time;
+
+use hashbrown::HashSet;
+
+use super::consumer::Consumers;
+use super::error::Error;
+use super::group::Groups;
+use super::id::{Id, Ids, NameHasher};
+use super::lease::Leases;
+use super::line::{Join, LineKey};
+use super::message::{Message, Place, State};
+use super::op::{Done, Effects, Fetch, Moment, Op, Ticked};
+use super::ordered::OrderedSet;
+use super::rate::RateWindow;
+use super::records::Records;
+use super::schedule::Schedules;
+use super::settings::{Clock, Settings};
+use super::stats::{Lateness, Totals};
+use super::store::Store;
+use super::waiting::Waiting;
+use super::{Millis, Receipt, Seq, TimeIndex, NEVER};
+
+/// A delay queue.
+///
+/// All times given to it are those of one clock that never goes back. What
+/// time brings is done by [`Queue::advance`]; each operation sees the queue
+/// as it is after that.
+#[derive(Debug, Clone)]
+pub struct Queue {
+    settings: Settings,
+    clock: Clock,
+    /// The latest time it has seen: it never acts at an earlier one.
+    last: Millis,
+    next_seq: Seq,
+    last_receipt: Receipt,
+    /// Counts what joins the line by command, so that order is kept within a
+    /// millisecond.
+    ticket: u64,
+    ids: Ids,
+    store: Store,
+    waiting: Waiting,
+    groups: Groups,
+    /// The groups that can give.
+    line: OrderedSet<LineKey>,
+    /// Where the ungrouped messages stand, if any is due.
+    plain_line: Option<LineKey>,
+    /// Due messages of groups that can give.
+    grouped_ready: u64,
+    leases: Leases,
+    /// Pending messages that have a TTL, by its end.
+    expiring: TimeIndex,
+    records: Records,
+    consumers: Consumers,
+    schedules: Schedules,
+    totals: Totals,
+    lateness: Lateness,
+    /// What the RATE of the queue has to count.
+    window: RateWindow,
+    paused_until: Option<Millis>,
+    /// Payload bytes of pending and running messages.
+    bytes: u64,
+    /// Nothing happens by itself before this.
+    wake: Millis,
+    effects: Effects,
+    /// Ids that someone waits for.
+    watched: HashSet<Box<[u8]>, NameHasher>,
+    /// When the surroundings will look at the queue next by themselves; a note
+    /// of theirs, `None` where they do not know it yet.
+    pub noted_wake: Option<Millis>,
+    /// Dead messages that were redriven as `redriven` says and still are to be
+    /// moved.
+    redriving: TimeIndex,
+    redriven: Join,
+    /// Purged messages whose memory is still to be freed.
+    discarded: Vec<purge::Discarded>,
+}
+
+impl Queue {
+    /// An empty queue. `salt` is random; it makes generated ids unique beyond
+    /// this queue.
+    pub fn new(settings: Settings, clock: Clock, salt: u64) -> Queue {
+        Queue {
+            settings,
+            clock,
+            last: match clock {
+                Clock::Manual(start) => start,
+                Clock::Server => 0,
+            },
+            next_seq: 1,
+            last_receipt: 0,
+            ticket: 0,
+            ids: Ids::new(salt),
+            store: Store::default(),
+            waiting: Waiting::default(),
+            groups: Groups::default(),
+            line: OrderedSet::new(),
+            plain_line: None,
+            grouped_ready: 0,
+            leases: Leases::default(),
+            expiring: TimeIndex::new(),
+            records: Records::default(),
+            consumers: Consumers::default(),
+            schedules: Schedules::default(),
+            totals: Totals::default(),
+            lateness: Lateness::default(),
+            window: RateWindow::default(),
+            paused_until: None,
+            bytes: 0,
+            wake: NEVER,
+            effects: Effects::default(),
+            watched: HashSet::default(),
+            noted_wake: None,
+            redriving: TimeIndex::new(),
+            redriven: Join { time: 0, ticket: 0 },
+            discarded: Vec::new(),
+        }
+    }
+
+    /// Notes that the queue was made at this moment, which is itself a change.
+    pub fn made_at(&mut self, moment: Moment) {
+        self.last = self.now(moment);
+        self.effects.changed = true;
+        self.effects.visible = true;
+    }
+
+    /// The time of this queue at a moment of the server.
+    pub fn now(&self, moment: Moment) -> Millis {
+        match self.clock {
+            Clock::Manual(now) => now,
+            Clock::Server => moment.ms().max(self.last),
+        }
+    }
+
+    /// The latest time that this queue has acted at.
+    pub fn last_seen(&self) -> Millis {
+        self.last
+    }
+
+    /// Whose time it follows.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Its options.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The last receipt given out, 0 before the first.
+    pub fn last_receipt(&self) -> Receipt {
+        self.last_receipt
+    }
+
+    /// Does one operation. It sees the queue as the last [`Queue::advance`]
+    /// left it, so call that first. An error means that nothing has changed.
+    pub fn apply(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
+        let (last, ticket) = (self.last, self.ticket);
+        let changed = std::mem::take(&mut self.effects.changed);
+        let done = self.perform(op, moment);
+        if !self.effects.changed {
+            // What changes nothing leaves no trace: no replica hears of it.
+            self.last = last;
+            self.ticket = ticket;
+        }
+        self.effects.changed |= changed;
+        done
+    }
+
+    fn perform(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
+        let now = self.now(moment);
+        self.last = now;
+        self.ticket += 1;
+        match op {
+            Op::Tick => Ok(Done::Ticked(Ticked::default())),
+            Op::Alter(changes) => Ok(self.alter(changes, now)),
+            Op::Send(send) => self.send(send, now),
+            Op::Duplicate => Ok(self.count_duplicate()),
+            Op::Fetch(fetch) => Ok(self.fetch(fetch, now, moment.receipt)),
+            Op::Ack { receipts, result } => Ok(self.ack(receipts, result.as_deref(), now)),
+            Op::Nack {
+                receipts,
+                kind,
+                error,
+                random,
+            } => Ok(self.nack(receipts, *kind, error.as_deref(), *random, now)),
+            Op::Touch { ms, receipts } => Ok(self.touch(*ms, receipts, now)),
+            Op::EndLeases { receipts } => Ok(self.end_leases(receipts, now)),
+            Op::Advance { to } => self.advance_manually(*to),
+            Op::Cancel { ids } => Ok(self.cancel(ids, now)),
+            Op::Reschedule { id, due } => Ok(self.reschedule(id, *due, now)),
+            Op::Update { id, payload } => self.update(id, payload),
+            Op::Redrive(which) => Ok(self.redrive(which, now)),
+            Op::Purge { state, group } => Ok(self.purge(*state, group.as_deref(), now)),
+            Op::Pause { group, ms } => Ok(self.pause(group.as_deref(), *ms, now)),
+            Op::Resume { group } => Ok(self.resume(group.as_deref(), now)),
+            Op::GroupSet { group, changes } => Ok(self.set_group(group, changes, now)),
+            Op::Schedule(schedule) => self.schedule(schedule, now),
+            Op::Unschedule { name } => Ok(self.unschedule(name)),
+            Op::CatchUp { since } => Ok(self.catch_up(*since, now)),
+        }
+    }
+
+    /// What has happened since this was last asked.
+    pub fn take_effects(&mut self) -> Effects {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// The message with this number.
+    pub fn message(&self, seq: Seq) -> Option<&Message> {
+        self.store.get(seq)
+    }
+
+    /// The id of a message of this queue, in it still or taken out.
+    pub fn id_of<'a>(&self, seq: Seq, message: &'a Message) -> Id<'a> {
+        self.ids.of(seq, message)
+    }
+
+    /// The message with this id.
+    pub fn find(&self, id: &[u8]) -> Option<Seq> {
+        let seq = self.ids.find(&self.store, id)?;
+        (!self.is_purged(seq)).then_some(seq)
+    }
+
+    /// Messages pending and running.
+    pub fn live(&self) -> u64 {
+        (self.count_place(Place::Delayed)
+            + self.count_place(Place::Retry)
+            + self.count_place(Place::Due)
+            + self.leases.len()
+            + self.redriving.len()) as u64
+    }
+
+    fn count_place(&self, place: Place) -> usize {
+        match place {
+            Place::Running => self.leases.len(),
+            _ => match self.records.at(place) {
+                Some(index) => index.len(),
+                None => self.waiting.count(place),
+            },
+        }
+    }
+
+    /// How many messages are in a state.
+    pub fn count(&self, state: State) -> u64 {
+        let count = |place| self.count_place(place) as u64;
+        match state {
+            State::Delayed => count(Place::Delayed),
+            State::Retry => count(Place::Retry),
+            State::Ready => {
+                (self.waiting.plain_count(Place::Due) + self.redriving.len()) as u64
+                    + self.grouped_ready
+            }
+            State::Blocked => {
+                (self.waiting.grouped.due.len() as u64).saturating_sub(self.grouped_ready)
+            }
+            State::Running => count(Place::Running),
+            State::Finished => count(Place::Finished),
+            State::Dead => count(Place::Dead),
+            State::Cancelled => count(Place::Cancelled),
+        }
+    }
+
+    /// Whether a plain FETCH at `now` would get anything.
+    pub fn can_give(&self, now: Millis) -> bool {
+        self.has_ready(now) && self.allowance(now, false) > 0
+    }
+
+    /// Whether anything is ready, limits of the whole queue aside.
+    pub fn has_ready(&self, now: Millis) -> bool {
+        !self.line.is_empty() || self.waiting.plain_head(now).is_some()
+    }
+
+    /// How many deliveries the queue as a whole allows at `now`.
+    fn allowance(&self, now: Millis, no_ack: bool) -> u64 {
+        if self.is_paused(now) {
+            return 0;
+        }
+        let by_rate = self
+            .settings
+            .rate
+            .map_or(u64::MAX, |rate| self.window.free(rate, now));
+        let by_running = match self.settings.max_running {
+            0 => u64::MAX,
+            _ if no_ack => u64::MAX,
+            max => max.saturating_sub(self.leases.len() as u64),
+        };
+        by_rate.min(by_running)
+    }
+
+    /// Whether deliveries are paused at `now`.
+    pub fn is_paused(&self, now: Millis) -> bool {
+        self.paused_until.is_some_and(|until| until > now)
+    }
+
+    /// When something happens by itself: time has work to do, or, where
+    /// `waiters` want messages, a limit lets one go. A MANUAL queue never.
+    pub fn next_wake(&self, now: Millis, waiters: bool) -> Option<Millis> {
+        if matches!(self.clock, Clock::Manual(_)) {
+            return None;
+        }
+        let refill = self
+            .settings
+            .rate
+            .filter(|_| waiters && self.has_ready(now))
+            .map(|rate| self.window.next_free(rate, now))
+            .filter(|at| *at > now);
+        let mut wake = refill.map_or(self.wake, |at| at.min(self.wake));
+        if !self.discarded.is_empty() {
+            wake = wake.min(now);
+        }
+        (wake != NEVER).then_some(wake)
+    }
+
+    /// Makes sure that the end of this message is told by
+    /// [`Queue::take_effects`]. It goes on over a replacement of the message.
+    pub fn watch(&mut self, id: &[u8]) {
+        self.watched.insert(id.into());
+    }
+
+    /// Whether this FETCH would get anything at `now`, what it acks aside.
+    pub fn can_serve(&self, fetch: &Fetch, now: Millis) -> bool {
+        if self.allowance(now, fetch.no_ack) == 0 {
+            return false;
+        }
+        match &fetch.group {
+            None => self.has_ready(now),
+            Some(name) => {
+                let group = self.groups.find(name);
+                group.is_some_and(|ix| self.can_group_give(ix, now))
+            }
+        }
+    }
+
+    /// Whether something has expired that is not dead yet.
+    pub fn has_overdue_expiry(&self, now: Millis) -> bool {
+        self.expiring.first().is_some_and(|((at, _), ())| at <= now)
+    }
+
+    /// Whether a receipt belongs to a delivery that is still on.
+    pub fn is_running(&self, receipt: Receipt) -> bool {
+        self.leases.find(receipt).is_some()
+    }
+
+    /// The same queue under another name: nothing runs in it, what ran is
+    /// ready again as after a silent nack.
+    pub fn copy(&self) -> Queue {
+        let mut copy = self.clone();
+        copy.watched = HashSet::default();
+        copy.noted_wake = None;
+        copy.sweep(usize::MAX);
+        let now = copy.last;
+        copy.ticket += 1;
+        copy.release_all(now);
+        copy.effects = Effects::default();
+        copy
+    }
+
+    /// Bytes allocated by the queue. O(lanes + schedules + consumers).
+    pub fn memory_bytes(&self) -> usize {
+        std::mem::size_of::<Queue>()
+            + self.store.memory_bytes()
+            + self.ids.memory_bytes()
+            + self.waiting.memory_bytes()
+            + self.groups.memory_bytes()
+            + self.group_order_bytes()
+            + self.line.memory_bytes()
+            + self.leases.memory_bytes()
+            + self.expiring.memory_bytes()
+            + self.records.memory_bytes()
+            + self.consumers.memory_bytes()
+            + self.schedules.memory_bytes()
+            + self.lateness.memory_bytes()
+    }
+
+    /// What the orders of all groups take: about two words a grouped message
+    /// and its due time, at the fill of the trees.
+    fn group_order_bytes(&self) -> usize {
+        let grouped = &self.waiting.grouped;
+        (grouped.delayed.len() + grouped.retry.len() + grouped.due.len()) * 28
+    }
+
+    /// How many allocations freeing it takes, about.
+    pub fn free_effort(&self) -> usize {
+        self.store.len() * 2 + self.records.dedup.entries().size_hint().0 + 1
+    }
+
+    /// Nothing happens by itself before `at`, at the latest.
+    fn note(&mut self, at: Millis) {
+        self.wake = self.wake.min(at);
+    }
+
+    /// How a command joins something to the line.
+    fn join(&self, now: Millis) -> Join {
+        Join {
+            time: now,
+            ticket: self.ticket,
+        }
+    }
+}

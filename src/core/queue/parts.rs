@@ -1,0 +1,256 @@
+//! The parts of a queue, for taking it down in writing and building it anew.
+//!
+//! Everything that can make a difference to anyone is in the parts, in an
+//! order that depends on nothing but the operations that led to the queue. So
+//! queues that were given the same operations have equal parts, and queues of
+//! equal parts answer alike from then on. What the parts imply (every index
+//! and most counts) is left out and made anew by the [`Builder`].
+
+mod build;
+mod check;
+
+use super::super::consumer::ConsumerIx;
+use super::super::group::{Group, GroupIx};
+use super::super::limits::Invalid;
+use super::super::line::{Join, LineKey};
+use super::super::message::Message;
+use super::super::rate::RateWindow;
+use super::super::schedule::Schedule;
+use super::super::settings::{Clock, Settings};
+use super::super::stats::{Lateness, Totals};
+use super::super::{Millis, Receipt, Seq};
+use super::purge::Discarded;
+use super::Queue;
+
+pub use build::{Builder, GroupPart};
+
+/// A place in the line. Who joined when is told by rank, since the numbers
+/// that operations give out need not be the same in two equal queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Priority of the message that would be given.
+    pub priority: i8,
+    /// When it joined.
+    pub time: Millis,
+    /// 0 where time did it; else commands by their order, from 1.
+    pub rank: u64,
+    /// The message that would have been given then.
+    pub seq: Seq,
+}
+
+/// What a queue has once.
+#[derive(Debug, Clone)]
+pub struct Whole {
+    /// Its options.
+    pub settings: Settings,
+    /// Whose time it follows.
+    pub clock: Clock,
+    /// The latest time it has acted at.
+    pub last: Millis,
+    /// The number of the next message.
+    pub next_seq: Seq,
+    /// The last receipt given out.
+    pub last_receipt: Receipt,
+    /// The salt of its ids.
+    pub salt: u64,
+    /// What it has done.
+    pub totals: Totals,
+    /// How late deliveries were.
+    pub lateness: Lateness,
+    /// What its RATE has to count.
+    pub window: RateWindow,
+    /// Until when it is paused; NEVER for without end.
+    pub paused_until: Option<Millis>,
+    /// When the dead messages that still are to be moved were redriven, and
+    /// the rank of that command; zeros where there are none.
+    pub redriven: (Millis, u64),
+    /// Where the ungrouped messages stand.
+    pub plain_line: Option<Standing>,
+}
+
+/// A consumer that counts as one: when it was last seen, and how many
+/// messages it was given, acked and nacked.
+pub type Known = (Millis, [u64; 3]);
+
+/// A message on its way into or out of a snapshot.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbered<'a> {
+    /// Its number.
+    pub seq: Seq,
+    /// The message.
+    pub message: &'a Message,
+    /// Whether it was redriven and only waits to be moved.
+    pub redriving: bool,
+}
+
+/// A queue seen as its parts.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    queue: &'a Queue,
+    /// The numbers of the commands by which anyone joined the line.
+    tickets: Vec<u64>,
+    /// Whether messages are in the store that were purged.
+    has_purged: bool,
+}
+
+impl Queue {
+    /// The queue as its parts. O(n log n) of the groups in line.
+    pub fn parts(&self) -> Parts<'_> {
+        let line = self.line.iter().map(|(key, ())| key).chain(self.plain_line);
+        let redriven = (!self.redriving.is_empty()).then_some(self.redriven);
+        let mut tickets: Vec<u64> = line
+            .map(|key| key.join)
+            .chain(redriven)
+            .map(|join| join.ticket)
+            .filter(|ticket| *ticket > 0)
+            .collect();
+        tickets.sort_unstable();
+        tickets.dedup();
+        let cut = |discarded: &Discarded| matches!(discarded, Discarded::Cut(_));
+        Parts {
+            queue: self,
+            tickets,
+            has_purged: self.discarded.iter().any(cut),
+        }
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// What it has once.
+    pub fn whole(&self) -> Whole {
+        let queue = self.queue;
+        Whole {
+            settings: queue.settings.clone(),
+            clock: queue.clock,
+            last: queue.last,
+            next_seq: queue.next_seq,
+            last_receipt: queue.last_receipt,
+            salt: queue.ids.salt(),
+            totals: queue.totals,
+            lateness: queue.lateness.clone(),
+            window: queue.window.clone(),
+            paused_until: queue.paused_until,
+            redriven: match queue.redriving.is_empty() {
+                true => (0, 0),
+                false => (queue.redriven.time, self.rank(queue.redriven)),
+            },
+            plain_line: queue.plain_line.map(|key| self.standing(key)),
+        }
+    }
+
+    /// Its messages and records, in the order of their numbers.
+    pub fn messages(&self) -> impl Iterator<Item = Numbered<'a>> + 'a {
+        let (queue, has_purged) = (self.queue, self.has_purged);
+        let none_redriving = queue.redriving.is_empty();
+        queue
+            .store
+            .iter()
+            .filter(move |(seq, _)| !has_purged || !queue.is_purged(*seq))
+            .map(move |(seq, message)| Numbered {
+                seq,
+                message,
+                redriving: !none_redriving && queue.redriving.contains(&(message.ended_at(), seq)),
+            })
+    }
+
+    /// The group with this number.
+    pub fn group(&self, ix: GroupIx) -> Option<&'a Group> {
+        self.queue.groups.get(ix)
+    }
+
+    /// The groups that have something to say though no message names them,
+    /// and maybe others; by name.
+    pub fn lasting_groups(&self) -> Vec<(GroupIx, &'a Group)> {
+        let groups = self.queue.groups.from_number(0);
+        let mut lasting: Vec<(GroupIx, &Group)> = groups
+            .filter_map(|(ix, group)| Some((ix, group?)))
+            .filter(|(_, group)| {
+                group.settings.is_some()
+                    || group.paused_until.is_some()
+                    || !group.held_by.is_empty()
+            })
+            .collect();
+        lasting.sort_unstable_by(|a, b| a.1.name.cmp(&b.1.name));
+        lasting
+    }
+
+    /// The name of a consumer.
+    pub fn consumer(&self, ix: ConsumerIx) -> Option<&'a [u8]> {
+        self.queue.consumers.name(ix)
+    }
+
+    /// Those who count as consumers, by name.
+    pub fn consumers(&self) -> impl Iterator<Item = (&'a [u8], Known)> + 'a {
+        let known = self.queue.consumers.known();
+        known.into_iter().map(|consumer| {
+            let counts = [consumer.delivered, consumer.acked, consumer.nacked];
+            (&*consumer.name, (consumer.last_seen, counts))
+        })
+    }
+
+    /// Its schedules, in the order of their creation.
+    pub fn schedules(&self) -> Vec<(&'a [u8], &'a Schedule)> {
+        let mut schedules: Vec<_> = self.queue.schedules.iter().collect();
+        schedules.sort_unstable_by_key(|(_, schedule)| schedule.number);
+        schedules
+    }
+
+    /// The ids that are taken though their messages are gone, and when those
+    /// ended.
+    pub fn dedup(&self) -> impl Iterator<Item = (&'a [u8], Millis)> + 'a {
+        let (last, window) = (self.queue.last, self.queue.settings.dedup);
+        let entries = self.queue.records.dedup.entries();
+        entries.filter(move |(_, ended_at)| ended_at.saturating_add(window) > last)
+    }
+
+    /// The batches of more than one message of which some still run: their
+    /// first receipts, in order, and how many they had.
+    pub fn batches(&self) -> Vec<(Receipt, u64)> {
+        let batches = self.queue.leases.batches();
+        let mut batches: Vec<_> = batches.map(|(first, batch)| (first, batch.len)).collect();
+        batches.sort_unstable();
+        batches
+    }
+
+    /// A place in the line, told by rank.
+    pub fn standing(&self, key: LineKey) -> Standing {
+        Standing {
+            priority: key.priority,
+            time: key.join.time,
+            rank: self.rank(key.join),
+            seq: key.seq,
+        }
+    }
+
+    fn rank(&self, join: Join) -> u64 {
+        let before = |ticket: &u64| *ticket < join.ticket;
+        match join.ticket {
+            0 => 0,
+            _ => self.tickets.partition_point(before) as u64 + 1,
+        }
+    }
+}
+
+impl Standing {
+    fn key(self, group: GroupIx) -> LineKey {
+        LineKey {
+            priority: self.priority,
+            join: Join {
+                time: self.time,
+                ticket: self.rank,
+            },
+            seq: self.seq,
+            group,
+        }
+    }
+}
+
+type Checked = Result<(), Invalid>;
+
+/// Whether a queue is what its own parts make, in every index and count: an
+/// error names the first difference. For tests; O(n log n).
+#[cfg(test)]
+pub fn validate(queue: &Queue) -> Result<(), String> {
+    let rebuilt = check::rebuild(queue)?;
+    check::compare(queue, &rebuilt)
+}

@@ -1,0 +1,371 @@
+//! Building a queue from its parts.
+
+use super::super::super::consumer::{ConsumerIx, Consumers};
+use super::super::super::group::{GroupIx, GroupOrder, GroupSettings, OrderKey};
+use super::super::super::lease::Leases;
+use super::super::super::limits::{ensure, exact, name, schedule_name, Invalid};
+use super::super::super::line::{Join, LineKey};
+use super::super::super::message::{Message, Place};
+use super::super::super::ordered::{MinTime, OrderedSet};
+use super::super::super::records::Records;
+use super::super::super::schedule::{Schedule, Schedules};
+use super::super::super::settings::OnRetry;
+use super::super::super::waiting::{Lane, Waiting};
+use super::super::super::{Millis, Receipt, Seq, TimeIndex};
+use super::super::place::order_key;
+use super::super::Queue;
+use super::check;
+use super::{Checked, Known, Standing, Whole};
+
+/// Makes a queue of parts that anyone may have written: what no operation can
+/// have led to is refused. Parts may come in any order, except that a message
+/// comes after its group and its consumer.
+#[derive(Debug)]
+pub struct Builder {
+    queue: Queue,
+    groups: Vec<NewGroup>,
+    consumers: Vec<Box<[u8]>>,
+    lanes: Vec<Lists>,
+    grouped: Lists,
+    expiring: Vec<(Millis, Seq)>,
+    /// Finished, dead, cancelled, in the order of the places.
+    ended: [Vec<(Millis, Seq)>; 3],
+    redriving: Vec<(Millis, Seq)>,
+    running: Vec<check::Running>,
+    batches: Vec<(Receipt, u64)>,
+    /// Messages with given ids, by their hashes.
+    given: Vec<(u64, Seq)>,
+    last_seq: Seq,
+}
+
+/// A group as its part tells it.
+#[derive(Debug, Clone, Default)]
+pub struct GroupPart {
+    /// What GROUPSET said.
+    pub settings: Option<Box<GroupSettings>>,
+    /// Until when it is paused; NEVER for without end.
+    pub paused_until: Option<Millis>,
+    /// Dead messages that hold it: their numbers and ids.
+    pub held_by: Vec<(Seq, Box<[u8]>)>,
+    /// Its place in the line, if it can give.
+    pub line: Option<Standing>,
+    /// Messages given in the present turn.
+    pub turn: u64,
+    /// When to look at it again though nothing happens to it.
+    pub wake: Option<Millis>,
+}
+
+#[derive(Debug)]
+struct NewGroup {
+    ix: GroupIx,
+    part: GroupPart,
+    order: Vec<(OrderKey, MinTime)>,
+    failed: Vec<(OrderKey, MinTime)>,
+}
+
+/// Messages that wait, for one lane.
+#[derive(Debug, Clone, Default)]
+struct Lists {
+    /// Delayed, due, retry, in the order of the places.
+    at: [Vec<(Millis, Seq)>; 3],
+    bytes: [u64; 3],
+}
+
+impl Builder {
+    /// Begins with what the queue has once.
+    pub fn new(whole: Whole) -> Result<Builder, Invalid> {
+        check::whole(&whole)?;
+        let mut queue = Queue::new(whole.settings, whole.clock, whole.salt);
+        queue.last = whole.last;
+        queue.next_seq = whole.next_seq;
+        queue.last_receipt = whole.last_receipt;
+        queue.totals = whole.totals;
+        queue.lateness = whole.lateness;
+        queue.window = whole.window;
+        queue.paused_until = whole.paused_until;
+        let (time, ticket) = whole.redriven;
+        queue.redriven = Join { time, ticket };
+        queue.plain_line = whole.plain_line.map(|at| at.key(GroupIx::NONE));
+        Ok(Builder {
+            queue,
+            groups: Vec::new(),
+            consumers: Vec::new(),
+            lanes: vec![Lists::default(); 256],
+            grouped: Lists::default(),
+            expiring: Vec::new(),
+            ended: Default::default(),
+            redriving: Vec::new(),
+            running: Vec::new(),
+            batches: Vec::new(),
+            given: Vec::new(),
+            last_seq: 0,
+        })
+    }
+
+    /// Adds a group. Messages name it by the number of groups before it.
+    pub fn group(&mut self, group: &[u8], part: GroupPart) -> Checked {
+        name(group)?;
+        check::group(&part, self.queue.next_seq, self.queue.last)?;
+        let ix = self.queue.groups.find_or_add(group);
+        // New groups have slots in their order.
+        let is_new = ix.number() == self.groups.len() as u64;
+        ensure(is_new, "two groups have one name")?;
+        self.groups.push(NewGroup {
+            ix,
+            part,
+            order: Vec::new(),
+            failed: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Adds someone who fetched. Messages name it by the number of those
+    /// before it.
+    pub fn consumer(&mut self, consumer: &[u8], known: Option<Known>) -> Checked {
+        name(consumer)?;
+        if let Some((last_seen, counts)) = known {
+            exact(last_seen)?;
+            counts.into_iter().try_for_each(exact)?;
+            self.queue.consumers.restore(consumer, last_seen, counts);
+        }
+        self.consumers.push(consumer.into());
+        Ok(())
+    }
+
+    /// Adds a schedule; they come in the order of their creation.
+    pub fn schedule(&mut self, name: &[u8], mut schedule: Schedule) -> Checked {
+        schedule_name(name)?;
+        check::schedule(&schedule, self.queue.next_seq)?;
+        let schedules: &mut Schedules = &mut self.queue.schedules;
+        ensure(schedules.get(name).is_none(), "two schedules have one name")?;
+        schedule.number = schedules.len() as u64;
+        schedules.restore(name, schedule);
+        Ok(())
+    }
+
+    /// Adds an id that stays taken.
+    pub fn dedup(&mut self, id: &[u8], ended_at: Millis) -> Checked {
+        name(id)?;
+        exact(ended_at)?;
+        self.queue.records.dedup.remember(id, ended_at);
+        Ok(())
+    }
+
+    /// Adds a batch of more than one message; they come in order.
+    pub fn batch(&mut self, first: Receipt, len: u64) -> Checked {
+        let before = self
+            .batches
+            .last()
+            .map_or(0, |(first, len)| first + len - 1);
+        check::batch(first, len, before, self.queue.last_receipt)?;
+        self.batches.push((first, len));
+        Ok(())
+    }
+
+    /// Adds a message; they come in the order of their numbers. Group and
+    /// consumer are the numbers of parts.
+    pub fn message(
+        &mut self,
+        seq: Seq,
+        mut message: Message,
+        group: Option<u64>,
+        consumer: Option<u64>,
+        redriving: bool,
+    ) -> Checked {
+        ensure(
+            seq > self.last_seq && seq < self.queue.next_seq,
+            "the number of a message is out of order",
+        )?;
+        self.last_seq = seq;
+        check::message(&message, redriving, self.queue.last_receipt)?;
+        let size = message.payload().len() as u64;
+        let mut order = None;
+        if let Some(number) = group {
+            let group =
+                at_mut(&mut self.groups, number).ok_or(Invalid("there is no such group"))?;
+            message.group = group.ix;
+            let known = self.queue.groups.get_mut(group.ix);
+            let known = known.ok_or(Invalid("there is no such group"))?;
+            known.members += 1;
+            match message.place {
+                Place::Due => known.due += 1,
+                Place::Retry => known.retrying += 1,
+                Place::Running => known.running += 1,
+                _ => {}
+            }
+            order = Some(match message.failures() {
+                0 => &mut group.order,
+                _ => &mut group.failed,
+            });
+        }
+        let (place, due) = (message.place, message.due);
+        match place {
+            Place::Delayed | Place::Due | Place::Retry => {
+                let lists = match group {
+                    Some(_) => Some(&mut self.grouped),
+                    None => self
+                        .lanes
+                        .get_mut(usize::from(message.priority as u8 ^ 0x80)),
+                };
+                lists
+                    .into_iter()
+                    .for_each(|lists| lists.push(place, due, seq, size));
+                if let Some(order) = order {
+                    order.push((order_key(seq, &message), MinTime(due)));
+                }
+                if let Some(at) = self.queue.expiry(&message) {
+                    self.expiring.push((at, seq));
+                }
+                self.queue.bytes = self.queue.bytes.saturating_add(size);
+            }
+            Place::Running => {
+                self.running
+                    .extend(check::Running::of(seq, &message, group));
+                self.queue.bytes = self.queue.bytes.saturating_add(size);
+            }
+            Place::Dead if redriving => self.redriving.push((message.ended_at(), seq)),
+            Place::Finished | Place::Dead | Place::Cancelled => {
+                if let Some(list) = self
+                    .ended
+                    .get_mut(place as usize - Place::Finished as usize)
+                {
+                    list.push((message.ended_at(), seq));
+                }
+            }
+        }
+        if let Some(ext) = message.ext.as_mut() {
+            ext.consumer = match consumer {
+                None => ConsumerIx::NONE,
+                Some(number) => {
+                    let consumer = at_mut(&mut self.consumers, number);
+                    let consumer = consumer.ok_or(Invalid("there is no such consumer"))?;
+                    let consumers: &mut Consumers = &mut self.queue.consumers;
+                    consumers.mention(consumer, place == Place::Running)
+                }
+            };
+        }
+        if let Some(id) = message.given_id() {
+            self.given.push((self.queue.ids.hash_of(id), seq));
+        }
+        self.queue.store.insert(seq, message);
+        Ok(())
+    }
+
+    /// The queue. Its time is looked at anew with the first advance.
+    ///
+    /// Errors: the parts do not go together. O(n log n), O(n) where messages
+    /// came in the order of their due times.
+    pub fn finish(mut self) -> Result<Queue, Invalid> {
+        let running = check::batches(&mut self.running, &self.batches)?;
+        for (number, batches) in running.of_groups {
+            let ix = at_mut(&mut self.groups, number).map(|group| group.ix);
+            if let Some(group) = ix.and_then(|ix| self.queue.groups.get_mut(ix)) {
+                group.batches += batches;
+            }
+        }
+        let leases = self.running.iter().map(|r| (r.receipt, r.seq, r.until));
+        self.queue.leases = Leases::from_parts(leases.collect(), running.batches);
+        self.enter_groups()?;
+        let ids = &mut self.queue.ids;
+        ensure(
+            ids.insert_all(&self.queue.store, &self.given),
+            "two messages have one id",
+        )?;
+
+        let lanes = self.lanes.into_iter().zip(i8::MIN..=i8::MAX);
+        let lanes = lanes.filter(|(lists, _)| lists.at.iter().any(|list| !list.is_empty()));
+        self.queue.waiting = Waiting::from_lanes(
+            lanes
+                .map(|(lists, priority)| (priority, lists.into_lane()))
+                .collect(),
+            self.grouped.into_lane(),
+        );
+        self.queue.expiring = index(self.expiring);
+        self.queue.redriving = index(self.redriving);
+        let [finished, dead, cancelled] = self.ended;
+        self.queue.records = Records {
+            finished: index(finished),
+            dead: index(dead),
+            cancelled: index(cancelled),
+            dedup: std::mem::take(&mut self.queue.records.dedup),
+        };
+        self.queue.wake = 0;
+        Ok(self.queue)
+    }
+
+    /// Gives the groups their messages and places, and the line its order.
+    fn enter_groups(&mut self) -> Checked {
+        let queue = &mut self.queue;
+        let mut line: Vec<LineKey> = Vec::new();
+        for new in self.groups.drain(..) {
+            let Some(group) = queue.groups.get_mut(new.ix) else {
+                continue;
+            };
+            group.order = order(new.order);
+            group.failed = order(new.failed);
+            group.settings = new.part.settings;
+            group.paused_until = new.part.paused_until;
+            group.held_by = new.part.held_by;
+            group.turn = new.part.turn;
+            if let Some(standing) = new.part.line {
+                let key = standing.key(new.ix);
+                group.line = Some(key);
+                group.ready = group.due;
+                queue.grouped_ready += group.due;
+                line.push(key);
+            }
+            let Some(group) = queue.groups.get(new.ix) else {
+                continue;
+            };
+            let blocked = queue.settings.on_retry == OnRetry::Block && group.retrying > 0;
+            let can_give = group.pending() > 0
+                && !blocked
+                && !queue.is_held_by_dead(group)
+                && group.batches < queue.concurrency(group)
+                && !group.is_paused(queue.last);
+            ensure(
+                can_give || group.line.is_none(),
+                "a group stands in line that can give nothing",
+            )?;
+            queue.groups.wake_at(new.ix, new.part.wake);
+            queue.groups.settle(new.ix);
+        }
+        let keys = line.iter().chain(&queue.plain_line);
+        let joins = keys.map(|key| key.join).chain([queue.redriven]);
+        queue.ticket = joins.map(|join| join.ticket).max().unwrap_or(0);
+        line.sort_unstable();
+        queue.line = OrderedSet::from_sorted(line.into_iter().map(|key| (key, ())));
+        Ok(())
+    }
+}
+
+impl Lists {
+    fn push(&mut self, place: Place, due: Millis, seq: Seq, size: u64) {
+        // The three pending places have the numbers 0 to 2.
+        if let Some(list) = self.at.get_mut(place as usize) {
+            list.push((due, seq));
+        }
+        if let Some(bytes) = self.bytes.get_mut(place as usize) {
+            *bytes = bytes.saturating_add(size);
+        }
+    }
+
+    fn into_lane(self) -> Lane {
+        let [delayed, due, retry] = self.at;
+        Lane::from_indexes(index(delayed), index(due), index(retry), self.bytes)
+    }
+}
+
+fn at_mut<T>(list: &mut [T], number: u64) -> Option<&mut T> {
+    list.get_mut(usize::try_from(number).ok()?)
+}
+
+fn index(mut entries: Vec<(Millis, Seq)>) -> TimeIndex {
+    entries.sort_unstable();
+    TimeIndex::from_sorted(entries.into_iter().map(|key| (key, ())))
+}
+
+fn order(mut entries: Vec<(OrderKey, MinTime)>) -> GroupOrder {
+    entries.sort_unstable();
+    GroupOrder::from_sorted(entries)
+}

@@ -1,0 +1,183 @@
+//! What FETCH would return next.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::super::group::{Group, GroupIx, OrderKey};
+use super::super::line::{Join, LineKey};
+use super::super::waiting::Lane;
+use super::super::{Millis, Seq};
+use super::Queue;
+
+/// What a group would have given so far.
+#[derive(Default)]
+struct Given {
+    keys: Vec<OrderKey>,
+    turn: u64,
+}
+
+/// The line as it would be after what was taken so far.
+struct Rehearsal<'a> {
+    queue: &'a Queue,
+    now: Millis,
+    /// The ungrouped messages in order, each with its priority.
+    plain: std::vec::IntoIter<(i8, Seq)>,
+    plain_key: Option<LineKey>,
+    /// Those who joined again.
+    rejoined: BTreeSet<LineKey>,
+    given: HashMap<GroupIx, Given>,
+    ticket: u64,
+}
+
+impl Queue {
+    /// The messages that a FETCH of `count` would return at `now`, in order.
+    /// O(count log n), where groups give one batch at a time.
+    pub fn peek(&self, count: usize, now: Millis) -> Vec<Seq> {
+        let allowed = self.allowance(now, false);
+        let count = count.min(usize::try_from(allowed).unwrap_or(usize::MAX));
+        let mut rehearsal = Rehearsal {
+            queue: self,
+            now,
+            plain: self.plain_heads(count, now).into_iter(),
+            plain_key: self.plain_key(now),
+            rejoined: BTreeSet::new(),
+            given: HashMap::new(),
+            ticket: self.ticket,
+        };
+        let mut line = self.line.iter().map(|(key, ())| key).peekable();
+        let mut peeked = Vec::new();
+        while peeked.len() < count {
+            let rejoined = rehearsal.rejoined.first().copied();
+            let waiting = line.peek().copied();
+            let group = match (waiting, rejoined) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            let seq = match (rehearsal.plain_key, group) {
+                (Some(plain), Some(key)) if key < plain => {
+                    take(key, &mut rehearsal, &mut line)
+                }
+                (Some(_), _) => rehearsal.take_plain(),
+                (None, Some(key)) => take(key, &mut rehearsal, &mut line),
+                (None, None) => break,
+            };
+            peeked.extend(seq);
+        }
+        peeked
+    }
+
+    /// The first ungrouped messages that are due at `now`, in order.
+    fn plain_heads(&self, count: usize, now: Millis) -> Vec<(i8, Seq)> {
+        let mut heads = Vec::new();
+        for (priority, lane) in self.waiting.lanes() {
+            let left = count.saturating_sub(heads.len());
+            heads.extend(lane_heads(lane, left, now).map(|seq| (priority, seq)));
+        }
+        heads
+    }
+}
+
+/// The first messages of a lane that are due at `now`, promoted or not.
+fn lane_heads(lane: &Lane, count: usize, now: Millis) -> impl Iterator<Item = Seq> {
+    let mut heads: Vec<(Millis, Seq)> = Vec::new();
+    for index in [&lane.due, &lane.delayed, &lane.retry] {
+        let keys = index.iter().map(|(key, ())| key);
+        heads.extend(keys.take_while(|(due, _)| *due <= now).take(count));
+    }
+    heads.sort_unstable();
+    heads.truncate(count);
+    heads.into_iter().map(|(_, seq)| seq)
+}
+
+fn take(
+    key: LineKey,
+    rehearsal: &mut Rehearsal,
+    line: &mut std::iter::Peekable<impl Iterator<Item = LineKey>>,
+) -> Option<Seq> {
+    if !rehearsal.rejoined.remove(&key) {
+        line.next();
+    }
+    rehearsal.take_of_group(key)
+}
+
+impl Rehearsal<'_> {
+    fn join(&mut self) -> Join {
+        self.ticket += 1;
+        Join {
+            time: self.now,
+            ticket: self.ticket,
+        }
+    }
+
+    fn take_plain(&mut self) -> Option<Seq> {
+        let (_, seq) = self.plain.next()?;
+        let join = self.join();
+        let next = self.plain.as_slice().first();
+        self.plain_key = next.map(|(priority, seq)| LineKey {
+            priority: *priority,
+            join,
+            seq: *seq,
+            group: GroupIx::NONE,
+        });
+        Some(seq)
+    }
+
+    fn take_of_group(&mut self, key: LineKey) -> Option<Seq> {
+        let group = self.queue.groups.get(key.group)?;
+        let head = self.head(key.group, group)?;
+        let weight = group.weight();
+        let base_turn = group.turn;
+        let given = self.given.entry(key.group).or_insert_with(|| Given {
+            keys: Vec::new(),
+            turn: base_turn,
+        });
+        given.keys.push(head);
+        given.turn += 1;
+        let turn_is_over = given.turn >= weight;
+        if let Some(next) = self.head(key.group, group) {
+            let mut stands = key;
+            if turn_is_over || next.priority() != key.priority {
+                stands = LineKey {
+                    priority: next.priority(),
+                    join: self.join(),
+                    seq: next.seq(),
+                    group: key.group,
+                };
+                if let Some(given) = self.given.get_mut(&key.group) {
+                    given.turn = 0;
+                }
+            }
+            self.rejoined.insert(stands);
+        }
+        Some(head.seq())
+    }
+
+    /// What a group would give after what it would have given.
+    fn head(&self, ix: GroupIx, group: &Group) -> Option<OrderKey> {
+        let queue = self.queue;
+        let Some(given) = self.given.get(&ix) else {
+            return queue.group_head(group, self.now);
+        };
+        let batches = given.keys.len() as u64;
+        if group.batches + batches >= queue.concurrency(group)
+            || group.allowance(self.now) <= batches
+        {
+            return None;
+        }
+        let left = |key: &OrderKey| !given.keys.contains(key);
+        let due = |order: &super::super::group::GroupOrder| {
+            order
+                .iter()
+                .filter(|(_, due)| due.0 <= self.now)
+                .map(|(key, _)| key)
+                .find(left)
+        };
+        let failed = due(&group.failed);
+        match queue.settings.on_retry {
+            super::super::settings::OnRetry::Block => failed.or_else(|| due(&group.order)),
+            super::super::settings::OnRetry::Skip => match (failed, due(&group.order)) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
+        }
+    }
+}

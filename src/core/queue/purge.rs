@@ -1,0 +1,309 @@
+//! Removing many messages at once.
+//!
+//! What is purged is out of every index, and so gone for every client, when
+//! PURGE answers. Large sets are cut off whole in O(1); their memory is freed
+//! afterwards, in slices, by [`Queue::sweep`]. That cannot be observed and is
+//! therefore not part of what is replicated.
+
+use super::super::group::{GroupIx, Groups};
+use super::super::id::Ids;
+use super::super::message::{Message, Place, State};
+use super::super::op::Done;
+use super::super::ordered::OrderedSet;
+use super::super::store::Store;
+use super::super::{Millis, Seq, TimeIndex};
+use super::place::waiter;
+use super::Queue;
+
+/// Purged messages whose memory is still to be freed.
+#[derive(Debug, Clone)]
+pub(super) enum Discarded {
+    /// Everything that a queue had.
+    All(Box<Store>, Box<Groups>, Vec<TimeIndex>),
+    /// Messages that are still in the store but in no index.
+    Cut(TimeIndex),
+}
+
+impl Queue {
+    /// Removes messages and records; how many. Their ids are free.
+    ///
+    /// O(1) for the whole queue, and for a state as far as its messages have
+    /// no group and no TTL; else O(log n) a message.
+    pub(super) fn purge(
+        &mut self,
+        state: Option<State>,
+        group: Option<&[u8]>,
+        now: Millis,
+    ) -> Done {
+        let watched: Vec<Seq> = self.watched.iter().filter_map(|id| self.find(id)).collect();
+        let removed = match (state, group) {
+            (None, None) => self.purge_all(&watched),
+            (state, Some(name)) => {
+                let ix = self.groups.find(name);
+                ix.map_or(0, |ix| self.purge_group(ix, state, now))
+            }
+            (Some(state), None) => self.purge_state(state, &watched, now),
+        };
+        if removed > 0 {
+            self.effects.changed = true;
+            self.effects.visible = true;
+        }
+        Done::Count(removed)
+    }
+
+    fn purge_all(&mut self, watched: &[Seq]) -> u64 {
+        self.finish_redriving();
+        for seq in watched {
+            self.tell_removed(*seq);
+        }
+        let removed = State::ALL.iter().map(|state| self.count(*state)).sum();
+        let had_holds = !self.groups.is_empty() || self.records.dedup.entries().next().is_some();
+        self.effects.changed |= had_holds;
+        let groups = self.groups.without_messages();
+        let groups = std::mem::replace(&mut self.groups, groups);
+        let store = std::mem::take(&mut self.store);
+        let mut indexes = std::mem::take(&mut self.waiting).into_indexes();
+        indexes.push(std::mem::take(&mut self.expiring));
+        let records = std::mem::take(&mut self.records);
+        indexes.extend([records.finished, records.cancelled, records.dead]);
+        indexes.push(std::mem::take(&mut self.leases).into_by_end());
+        self.ids = Ids::new(self.ids.salt());
+        self.line = OrderedSet::new();
+        self.plain_line = None;
+        self.grouped_ready = 0;
+        self.bytes = 0;
+        self.consumers.unmention_all();
+        self.discarded
+            .retain(|discarded| matches!(discarded, Discarded::All(..)));
+        self.discarded
+            .push(Discarded::All(Box::new(store), Box::new(groups), indexes));
+        removed
+    }
+
+    fn purge_state(&mut self, state: State, watched: &[Seq], now: Millis) -> u64 {
+        self.finish_redriving();
+        let place = match state {
+            State::Delayed => Place::Delayed,
+            State::Retry => Place::Retry,
+            State::Ready | State::Blocked => Place::Due,
+            State::Running => Place::Running,
+            State::Finished => Place::Finished,
+            State::Dead => Place::Dead,
+            State::Cancelled => Place::Cancelled,
+        };
+        for seq in watched {
+            let of_state = self.store.get(*seq).map(|m| self.state_of(m, now));
+            if of_state == Some(state) {
+                self.tell_removed(*seq);
+            }
+        }
+        let mut removed = 0;
+        if place.is_ended() && (place != Place::Dead || !self.groups.any_held()) {
+            let index = self.records.at_mut(place).map(std::mem::take);
+            return self.cut(index.unwrap_or_default());
+        }
+        if place.is_pending() && state != State::Blocked && self.expiring.is_empty() {
+            let (indexes, bytes) = self.waiting.detach_plain(place);
+            self.bytes = self.bytes.saturating_sub(bytes);
+            for index in indexes {
+                removed += self.cut(index);
+            }
+            if removed > 0 {
+                self.refresh(GroupIx::NONE, now, self.join(now));
+            }
+        }
+        let doomed: Vec<Seq> = self
+            .seqs_at(place)
+            .filter(|seq| {
+                let message = self.store.get(*seq);
+                message.is_some_and(|m| self.state_of(m, now) == state)
+            })
+            .collect();
+        removed + self.remove_each(&doomed, now)
+    }
+
+    fn purge_group(&mut self, ix: GroupIx, state: Option<State>, now: Millis) -> u64 {
+        self.finish_redriving();
+        let mut doomed: Vec<Seq> = Vec::new();
+        let pending = |state: State| {
+            !matches!(
+                state,
+                State::Running | State::Finished | State::Dead | State::Cancelled
+            )
+        };
+        if state.is_none_or(pending) {
+            if let Some(group) = self.groups.get(ix) {
+                let keys = group.failed.iter().chain(group.order.iter());
+                doomed.extend(keys.map(|(key, _)| key.seq()));
+            }
+        }
+        for (place, of) in [
+            (Place::Running, State::Running),
+            (Place::Finished, State::Finished),
+            (Place::Dead, State::Dead),
+            (Place::Cancelled, State::Cancelled),
+        ] {
+            if state.is_none_or(|state| state == of) && self.has_members_beyond(ix, &doomed) {
+                doomed.extend(self.seqs_at(place).filter(|seq| {
+                    let message = self.store.get(*seq);
+                    message.is_some_and(|message| message.group == ix)
+                }));
+            }
+        }
+        if let Some(state) = state {
+            doomed.retain(|seq| {
+                let message = self.store.get(*seq);
+                message.is_some_and(|m| self.state_of(m, now) == state)
+            });
+        }
+        if state.is_none() {
+            if let Some(group) = self.groups.get_mut(ix) {
+                self.effects.changed |= !group.held_by.is_empty();
+                group.held_by.clear();
+            }
+        }
+        for seq in &doomed {
+            self.tell_removed(*seq);
+        }
+        let removed = self.remove_each(&doomed, now);
+        if removed > 0 || self.effects.changed {
+            self.refresh(ix, now, self.join(now));
+        }
+        removed
+    }
+
+    /// Whether a group has more messages and records than these.
+    fn has_members_beyond(&self, ix: GroupIx, found: &[Seq]) -> bool {
+        let members = self.groups.get(ix).map_or(0, |group| group.members);
+        members > found.len() as u64
+    }
+
+    fn seqs_at(&self, place: Place) -> Box<dyn Iterator<Item = Seq> + '_> {
+        if place == Place::Running {
+            let receipts = self.leases.by_end().iter();
+            return Box::new(receipts.filter_map(|((_, receipt), ())| self.leases.find(receipt)));
+        }
+        if let Some(index) = self.records.at(place) {
+            return Box::new(index.iter().map(|((_, seq), ())| seq));
+        }
+        let grouped = self.waiting.grouped.at(place).into_iter();
+        let indexes = self.waiting.indexes(place).chain(grouped);
+        Box::new(indexes.flat_map(|index| index.iter().map(|((_, seq), ())| seq)))
+    }
+
+    fn remove_each(&mut self, doomed: &[Seq], now: Millis) -> u64 {
+        for seq in doomed {
+            self.remove(*seq, now);
+        }
+        doomed.len() as u64
+    }
+
+    /// Removes one message or record, wherever it stands.
+    fn remove(&mut self, seq: Seq, now: Millis) {
+        let Some(message) = self.store.get(seq) else {
+            return;
+        };
+        let (place, group) = (message.place, message.group);
+        let size = message.payload().len() as u64;
+        match place {
+            Place::Running => {
+                self.unlease(seq);
+                self.bytes -= size;
+                self.forget(seq);
+            }
+            place if place.is_pending() => {
+                self.leave_pending(seq);
+                self.bytes -= size;
+                self.forget(seq);
+            }
+            _ => {
+                self.unhold(seq, group);
+                self.drop_record(seq);
+            }
+        }
+        self.refresh(group, now, self.join(now));
+    }
+
+    /// Messages that stand in no index any longer but this one.
+    fn cut(&mut self, index: TimeIndex) -> u64 {
+        let len = index.len() as u64;
+        if len > 0 {
+            self.discarded.push(Discarded::Cut(index));
+        }
+        len
+    }
+
+    /// Whether a message of the store was purged already.
+    pub(super) fn is_purged(&self, seq: Seq) -> bool {
+        let cut = |discarded: &Discarded| matches!(discarded, Discarded::Cut(_));
+        if !self.discarded.iter().any(cut) {
+            return false;
+        }
+        self.store
+            .get(seq)
+            .is_some_and(|message| !self.stands(seq, message))
+    }
+
+    /// Whether a message stands in an index.
+    fn stands(&self, seq: Seq, message: &Message) -> bool {
+        let ended = (message.ended_at(), seq);
+        match message.place {
+            Place::Running => true,
+            Place::Dead if self.redriving.contains(&ended) => true,
+            place => match self.records.at(place) {
+                Some(index) => index.contains(&ended),
+                None => self.waiting.contains(place, &waiter(seq, message)),
+            },
+        }
+    }
+
+    /// Frees the id of a message that was purged already.
+    pub(super) fn free_purged(&mut self, id: &[u8]) {
+        if let Some(seq) = self.ids.find(&self.store, id) {
+            if self.is_purged(seq) {
+                self.forget(seq);
+            }
+        }
+    }
+
+    /// Frees the memory of up to about `most` purged messages; whether there
+    /// is more to free. Nobody can see a difference.
+    pub fn sweep(&mut self, most: usize) -> bool {
+        let mut left = most;
+        while left > 0 {
+            match self.discarded.last_mut() {
+                None => return false,
+                Some(Discarded::All(store, groups, indexes)) => {
+                    if store.drop_page() {
+                        left = left.saturating_sub(64);
+                    } else if groups.drop_some(32) {
+                        left = left.saturating_sub(32);
+                    } else if let Some(index) = indexes.last_mut() {
+                        if index.drain_some(left.min(1024)) == 0 {
+                            indexes.pop();
+                        }
+                        left = left.saturating_sub(64);
+                    } else {
+                        self.discarded.pop();
+                    }
+                }
+                Some(Discarded::Cut(index)) => match index.pop_first() {
+                    Some(((_, seq), ())) => {
+                        left -= 1;
+                        self.forget(seq);
+                    }
+                    None => {
+                        self.discarded.pop();
+                    }
+                },
+            }
+        }
+        !self.discarded.is_empty()
+    }
+
+    /// Whether there is anything to [`Queue::sweep`].
+    pub fn has_discarded(&self) -> bool {
+        !self.discarded.is_empty()
+    }
+
+}

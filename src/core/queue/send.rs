@@ -1,0 +1,170 @@
+//! Sending.
+
+use super::super::error::Error;
+use super::super::group::GroupIx;
+use super::super::message::{Choices, Message, Place};
+use super::super::op::{Done, Happened, Send, Sent};
+use super::super::{Millis, Seq};
+use super::Queue;
+
+/// What a given id means for a message that is to have it.
+enum IdUse {
+    /// Nobody has it.
+    Free,
+    /// A record has it and gives way.
+    Record(Seq),
+    /// A waiting message has it and is to be replaced.
+    Waiting(Seq),
+    /// It is taken.
+    Taken,
+}
+
+impl Queue {
+    /// Sends all or none. O(log n) a message.
+    pub(super) fn send(&mut self, send: &Send, now: Millis) -> Result<Done, Error> {
+        let id_use = match &send.id {
+            Some(id) => self.id_use(id, send.replace, now),
+            None => IdUse::Free,
+        };
+        if matches!(id_use, IdUse::Taken) {
+            self.count_duplicate();
+            return Ok(Done::Sent(smallvec::smallvec![Sent::Taken]));
+        }
+        self.check_room(send, &id_use)?;
+
+        if let Some(id) = &send.id {
+            self.free_purged(id);
+        }
+        match id_use {
+            IdUse::Record(seq) => self.drop_record(seq),
+            IdUse::Waiting(seq) => self.replace(seq, now),
+            IdUse::Free | IdUse::Taken => {}
+        }
+        let due = send.due.from(now);
+        let mut sent = smallvec::SmallVec::with_capacity(send.payloads.len());
+        for payload in &send.payloads {
+            let mut message = Message::new(send.id.as_deref(), payload, now, due);
+            message.priority = send.priority;
+            let seq = self.add(message, send.group.as_deref(), &send.choices, now);
+            sent.push(Sent::Added(seq));
+        }
+        Ok(Done::Sent(sent))
+    }
+
+    /// Counts a send that met a taken id.
+    pub(super) fn count_duplicate(&mut self) -> Done {
+        self.totals.duplicates += 1;
+        self.effects.changed = true;
+        Done::Ok
+    }
+
+    /// Puts one new message in, whatever the limits.
+    pub(super) fn add(
+        &mut self,
+        mut message: Message,
+        group: Option<&[u8]>,
+        choices: &Choices,
+        now: Millis,
+    ) -> Seq {
+        if message.given_id().is_none() {
+            // A client may have guessed and given the id that comes next.
+            while self.is_given(self.next_seq, now) {
+                self.next_seq += 1;
+            }
+        }
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        if !choices.is_default() {
+            message.ext_mut().choices = Some(Box::new(choices.clone()));
+        }
+        if let Some(name) = group {
+            message.group = self.groups.find_or_add(name);
+            if let Some(group) = self.groups.get_mut(message.group) {
+                group.members += 1;
+            }
+        }
+        let group = message.group;
+        let has_id = message.given_id().is_some();
+        self.bytes += message.payload().len() as u64;
+        self.totals.sent += 1;
+        self.effects.changed = true;
+        self.effects.visible = true;
+        self.effects.happened.add(Happened::SENT);
+        self.store.insert(seq, message);
+        if has_id {
+            self.ids.insert(&self.store, seq);
+        }
+        self.enter_pending(seq, now);
+        self.refresh(group, now, self.join(now));
+        seq
+    }
+
+    /// Whether a message was given the id that this number would make.
+    fn is_given(&self, seq: Seq, now: Millis) -> bool {
+        let given = self.ids.find_given(&self.store, seq, now);
+        given.is_some_and(|other| !self.is_purged(other))
+    }
+
+    fn id_use(&self, id: &[u8], replace: bool, now: Millis) -> IdUse {
+        let Some(seq) = self.find(id) else {
+            let remembered = self.records.dedup.ended_at(id);
+            return match remembered.is_some_and(|ended_at| self.still_taken(ended_at, now)) {
+                true => IdUse::Taken,
+                false => IdUse::Free,
+            };
+        };
+        let Some(message) = self.store.get(seq) else {
+            return IdUse::Free;
+        };
+        match message.place {
+            place if place.is_pending() && replace => IdUse::Waiting(seq),
+            Place::Finished | Place::Cancelled if !self.still_taken(message.ended_at(), now) => {
+                IdUse::Record(seq)
+            }
+            _ => IdUse::Taken,
+        }
+    }
+
+    fn still_taken(&self, ended_at: Millis, now: Millis) -> bool {
+        ended_at.saturating_add(self.settings.dedup) > now
+    }
+
+    fn check_room(&self, send: &Send, id_use: &IdUse) -> Result<(), Error> {
+        let (mut len, mut bytes) = (self.live(), self.bytes);
+        if let IdUse::Waiting(seq) = id_use {
+            let replaced = self.store.get(*seq).map_or(0, |m| m.payload().len());
+            len = len.saturating_sub(1);
+            bytes = bytes.saturating_sub(replaced as u64);
+        }
+        len = len.saturating_add(send.payloads.len() as u64);
+        for payload in &send.payloads {
+            bytes = bytes.saturating_add(payload.len() as u64);
+        }
+        let limits = &self.settings;
+        if limits.max_len > 0 && len > limits.max_len {
+            return Err(Error::FullLength {
+                limit: limits.max_len,
+            });
+        }
+        if limits.max_bytes > 0 && bytes > limits.max_bytes {
+            return Err(Error::FullBytes {
+                limit: limits.max_bytes,
+            });
+        }
+        Ok(())
+    }
+
+    /// Makes room for a message that replaces this waiting one. Who waits for
+    /// the end of the id goes on waiting.
+    fn replace(&mut self, seq: Seq, now: Millis) {
+        self.leave_pending(seq);
+        let group = match self.forget(seq) {
+            Some(message) => {
+                self.bytes -= message.payload().len() as u64;
+                message.group
+            }
+            None => GroupIx::NONE,
+        };
+        self.refresh(group, now, self.join(now));
+    }
+}

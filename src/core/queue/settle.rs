@@ -1,0 +1,282 @@
+//! Ending deliveries: ACK, NACK, TOUCH, and leases that run out.
+
+use super::super::group::GroupIx;
+use super::super::line::Join;
+use super::super::message::{Place, Reason};
+use super::super::op::{Done, Happened, NackKind};
+use super::super::{retry, Millis, Receipt, Seq, MAX_EXACT};
+use super::Queue;
+
+/// What happens to the message of a delivery that was given back.
+enum Return {
+    /// It waits until then.
+    Waits(Millis),
+    /// It goes to its old place, as if it had not been delivered.
+    Uncounted,
+    /// It dies.
+    Dies(Reason),
+}
+
+impl Queue {
+    /// Ends deliveries well; how many of them were current.
+    pub(super) fn ack(
+        &mut self,
+        receipts: &[Receipt],
+        result: Option<&[u8]>,
+        now: Millis,
+    ) -> Done {
+        let acked = receipts
+            .iter()
+            .filter(|receipt| self.ack_one(**receipt, result, now))
+            .count();
+        Done::Count(acked as u64)
+    }
+
+    /// Ends one delivery well, if it is current.
+    pub(super) fn ack_one(&mut self, receipt: Receipt, result: Option<&[u8]>, now: Millis) -> bool {
+        let Some(seq) = self.current(receipt, now) else {
+            return false;
+        };
+        let Some(message) = self.store.get(seq) else {
+            return false;
+        };
+        let (group, size) = (message.group, message.payload().len() as u64);
+        if let Some(ext) = &message.ext {
+            self.consumers.ack(ext.consumer);
+        }
+        if let Some(result) = result {
+            self.store.with(seq, |message| {
+                message.ext_mut().notes_mut().result = Some(result.into());
+            });
+        }
+        self.unlease(seq);
+        self.bytes -= size;
+        self.totals.acked += 1;
+        self.effects.changed = true;
+        self.effects.visible = true;
+        self.effects.happened.add(Happened::ACKED);
+        self.end(seq, Place::Finished, now);
+        if group.is_some() {
+            self.refresh(group, now, self.join(now));
+        }
+        true
+    }
+
+    /// Gives deliveries back, all of them together; how many were current.
+    pub(super) fn nack(
+        &mut self,
+        receipts: &[Receipt],
+        kind: NackKind,
+        error: Option<&[u8]>,
+        random: u64,
+        now: Millis,
+    ) -> Done {
+        let mut nacked: Vec<Seq> = Vec::with_capacity(receipts.len());
+        let mut later: Vec<Seq> = Vec::new();
+        let mut batch = 0;
+        for receipt in distinct(receipts) {
+            let Some(seq) = self.current(receipt, now) else {
+                continue;
+            };
+            nacked.push(seq);
+            // Receipts of one batch are neighbours: the first one named says
+            // which come back.
+            let own = self.store.get(seq).and_then(|m| m.ext.as_ref());
+            let own = own.map_or(0, |ext| ext.batch);
+            if own != batch {
+                batch = own;
+                later.extend(self.later_of_batch(seq));
+            }
+        }
+        for seq in &nacked {
+            self.nack_one(*seq, kind, error, random, now);
+        }
+        for seq in later {
+            self.come_back_uncounted(seq, now, self.join(now));
+        }
+        Done::Count(nacked.len() as u64)
+    }
+
+    fn nack_one(
+        &mut self,
+        seq: Seq,
+        kind: NackKind,
+        error: Option<&[u8]>,
+        random: u64,
+        now: Millis,
+    ) {
+        let Some(ext) = self.store.get(seq).and_then(|m| m.ext.as_ref()) else {
+            return;
+        };
+        self.consumers.nack(ext.consumer);
+        let failures = ext.failures.saturating_add(1);
+        let own = ext.choices.as_deref();
+        let backoff = own.and_then(|c| c.backoff).unwrap_or(self.settings.backoff);
+        let retries = own.and_then(|c| c.retries).unwrap_or(self.settings.retries);
+        let spent = retries >= 0 && i64::from(failures) > retries;
+        let outcome = match kind {
+            NackKind::Silent => Return::Uncounted,
+            NackKind::Fatal => Return::Dies(Reason::Rejected),
+            _ if spent => Return::Dies(Reason::Retries),
+            NackKind::Delay(delay) => Return::Waits(now.saturating_add(delay).min(MAX_EXACT)),
+            NackKind::Backoff => {
+                let wait = retry::spread(
+                    retry::wait(backoff, failures),
+                    self.settings.jitter,
+                    self.settings.max_backoff,
+                    retry::mix(random, seq),
+                );
+                Return::Waits(now.saturating_add(wait).min(MAX_EXACT))
+            }
+        };
+        if let Some(error) = error {
+            self.store.with(seq, |message| {
+                message.ext_mut().notes_mut().error = Some(error.into());
+            });
+        }
+        self.totals.nacked += 1;
+        self.effects.changed = true;
+        self.effects.visible = true;
+        self.effects.happened.add(Happened::NACKED);
+        self.give_back(seq, outcome, now, self.join(now));
+    }
+
+    /// The lease of a message has run out.
+    pub(super) fn time_out(&mut self, seq: Seq, now: Millis, join: Join) -> Option<Reason> {
+        let later = self.later_of_batch(seq);
+        let retries = self.store.with(seq, |message| {
+            let ext = message.ext_mut();
+            ext.timeouts = ext.timeouts.saturating_add(1);
+            let own = ext.choices.as_ref().and_then(|choices| choices.retries);
+            (own, ext.failures.saturating_add(1))
+        });
+        let (own, failures) = retries?;
+        let retries = own.unwrap_or(self.settings.retries);
+        let outcome = if retries >= 0 && i64::from(failures) > retries {
+            Return::Dies(Reason::Retries)
+        } else {
+            Return::Waits(now)
+        };
+        self.totals.timeouts += 1;
+        self.effects.changed = true;
+        self.effects.visible = true;
+        self.effects.happened.add(Happened::TIMEOUT);
+        let died = self.give_back(seq, outcome, now, join);
+        for seq in later {
+            self.come_back_uncounted(seq, now, join);
+        }
+        died
+    }
+
+    /// A message comes back with its batch, or from a copy.
+    fn come_back_uncounted(&mut self, seq: Seq, now: Millis, join: Join) {
+        let running = self
+            .store
+            .get(seq)
+            .is_some_and(|message| message.place == Place::Running);
+        if running {
+            self.give_back(seq, Return::Uncounted, now, join);
+        }
+    }
+
+    /// Everything that runs comes back.
+    pub(super) fn release_all(&mut self, now: Millis) {
+        let running: Vec<Receipt> = self.leases.by_end().iter().map(|((_, r), ())| r).collect();
+        for receipt in running {
+            if let Some(seq) = self.leases.find(receipt) {
+                self.come_back_uncounted(seq, now, self.join(now));
+            }
+        }
+    }
+
+    fn give_back(
+        &mut self,
+        seq: Seq,
+        outcome: Return,
+        now: Millis,
+        join: Join,
+    ) -> Option<Reason> {
+        self.unlease(seq);
+        let message = self.store.get_mut(seq)?;
+        let group = message.group;
+        let ext = message.ext_mut();
+        match outcome {
+            Return::Uncounted => ext.attempt = ext.attempt.saturating_sub(1),
+            _ => ext.failures = ext.failures.saturating_add(1),
+        }
+        let message = self.store.get(seq)?;
+        let expired = self.expiry(message).is_some_and(|at| at <= now);
+        let reason = match outcome {
+            Return::Dies(reason) => Some(reason),
+            _ if expired => Some(Reason::Expired),
+            _ => None,
+        };
+        match (reason, outcome) {
+            (Some(reason), _) => self.die(seq, reason, now),
+            (None, outcome) => {
+                if let (Return::Waits(due), Some(message)) = (outcome, self.store.get_mut(seq)) {
+                    message.due = due;
+                }
+                self.enter_pending(seq, now);
+            }
+        }
+        self.refresh(group, now, join);
+        reason
+    }
+
+    /// Moves the ends of leases; how many were current.
+    pub(super) fn touch(&mut self, ms: Millis, receipts: &[Receipt], now: Millis) -> Done {
+        let until = now.saturating_add(ms).min(MAX_EXACT);
+        let mut touched = 0;
+        for receipt in distinct(receipts) {
+            let Some(seq) = self.current(receipt, now) else {
+                continue;
+            };
+            let Some(ext) = self.store.get_mut(seq).and_then(|m| m.ext.as_mut()) else {
+                continue;
+            };
+            let from = std::mem::replace(&mut ext.lease_until, until);
+            self.leases.move_end(receipt, from, until);
+            self.note(until);
+            self.effects.changed = true;
+            self.effects.visible = true;
+            touched += 1;
+        }
+        Done::Count(touched)
+    }
+
+    /// Ends leases as if they had run out now; how many were current.
+    pub(super) fn end_leases(&mut self, receipts: &[Receipt], now: Millis) -> Done {
+        let mut ended = 0;
+        for receipt in receipts {
+            if let Some(seq) = self.current(*receipt, now) {
+                self.time_out(seq, now, self.join(now));
+                ended += 1;
+            }
+        }
+        Done::Count(ended)
+    }
+
+    /// The message that has this receipt, if its lease is still on at `now`.
+    fn current(&self, receipt: Receipt, now: Millis) -> Option<Seq> {
+        let seq = self.leases.find(receipt)?;
+        let ext = self.store.get(seq)?.ext.as_ref()?;
+        (ext.lease_until > now).then_some(seq)
+    }
+
+    /// Ends the delivery of a message whose group is refreshed afterwards by
+    /// the caller; the group it is of.
+    pub(super) fn take_back(&mut self, seq: Seq) -> GroupIx {
+        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        self.unlease(seq);
+        group
+    }
+}
+
+/// The receipts in order, each once.
+fn distinct(receipts: &[Receipt]) -> smallvec::SmallVec<[Receipt; 4]> {
+    let mut distinct = smallvec::SmallVec::from_slice(receipts);
+    distinct.sort_unstable();
+    distinct.dedup();
+    distinct
+}

@@ -1,0 +1,7 @@
+//! Tests of the queue: random operations against a slow model of the command
+//! contract, and the promises of the contract one by one.
+
+mod acts;
+mod driver;
+mod model;
+mod properties;

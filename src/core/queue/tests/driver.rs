@@ -1,0 +1,326 @@
+//! Does the same to the queue and to the model and compares all that can be
+//! seen of them.
+
+use super::acts::{Act, Letter, Plan, Step, START};
+use super::model::Model;
+use crate::core::message::{Message, Place, Reason, State};
+use crate::core::op::{Done, Fetch, Moment, Op, Ticked};
+use crate::core::queue::list::Listing;
+use crate::core::queue::Queue;
+use crate::core::settings::{Changes, Clock, Settings};
+use crate::core::{Millis, Receipt, Seq, NEVER};
+
+const SALT: u64 = 7;
+
+/// What can be seen of one message.
+#[derive(Debug, Clone, PartialEq)]
+struct Seen {
+    seq: Seq,
+    id: String,
+    bytes: usize,
+    state: State,
+    due: Millis,
+    score: f64,
+    attempt: u32,
+    failures: u32,
+    timeouts: u32,
+    receipt: Receipt,
+    lease_until: Millis,
+    ended_at: Millis,
+    reason: Option<Reason>,
+}
+
+fn seen_of_queue(queue: &Queue, seq: Seq, message: &Message, now: Millis) -> Seen {
+    let view = queue.view_of(seq, message, now);
+    let running = message.place == Place::Running;
+    Seen {
+        seq,
+        id: String::from_utf8_lossy(queue.id_of(seq, message).as_bytes()).into(),
+        bytes: message.payload().len(),
+        state: queue.state_of(message, now),
+        due: message.due,
+        score: message.score(),
+        attempt: view.attempt(),
+        failures: message.failures(),
+        timeouts: view.timeouts(),
+        receipt: message.receipt(),
+        lease_until: view.lease_until().filter(|_| running).unwrap_or(NEVER),
+        ended_at: message.ended_at(),
+        reason: view.reason().filter(|_| message.place == Place::Dead),
+    }
+}
+
+fn seen_of_model(model: &Model) -> Vec<Seen> {
+    let seen = |m: &super::model::Msg| Seen {
+        seq: m.seq,
+        id: String::from_utf8_lossy(&m.id).into(),
+        bytes: m.payload.len(),
+        state: model.state_of(m),
+        due: m.due,
+        score: m.score(),
+        attempt: m.attempt,
+        failures: m.failures,
+        timeouts: m.timeouts,
+        receipt: m.receipt,
+        lease_until: match m.place {
+            Place::Running => m.lease_until,
+            _ => NEVER,
+        },
+        ended_at: m.ended_at,
+        reason: m.reason.filter(|_| m.place == Place::Dead),
+    };
+    model.msgs.iter().map(seen).collect()
+}
+
+/// The queue and its model, side by side.
+pub struct Pair {
+    pub queue: Queue,
+    pub model: Model,
+    pub now: Millis,
+}
+
+impl Pair {
+    pub fn new(changes: &Changes, manual: bool) -> Pair {
+        let settings = Settings::default().with(changes);
+        let clock = match manual {
+            true => Clock::Manual(START),
+            false => Clock::Server,
+        };
+        Pair {
+            queue: Queue::new(settings.clone(), clock, SALT),
+            model: Model::new(settings, manual.then_some(START), SALT),
+            now: START,
+        }
+    }
+
+    /// Lets time pass in both.
+    fn advance(&mut self, now: Millis) {
+        self.now = now;
+        let (done, expected) = match self.queue.clock() {
+            Clock::Server => {
+                let progress = self.queue.advance(now, u64::MAX);
+                assert!(progress.caught_up);
+                (progress.ticked, self.model.advance(now))
+            }
+            Clock::Manual(_) => {
+                let op = Op::Advance { to: now };
+                let moment = Moment::at_ms(now);
+                let done = self.queue.apply(&op, moment);
+                (ticked(done), ticked(self.model.apply(&op, moment)))
+            }
+        };
+        assert_eq!(done, expected, "what time has done by {now}");
+    }
+
+    /// Does one operation to both.
+    pub fn apply(&mut self, op: &Op) {
+        let moment = Moment::at_ms(self.now);
+        let mut done = self.queue.apply(op, moment);
+        if let Ok(Done::Fetched(deliveries)) = &mut done {
+            for delivery in deliveries {
+                delivery.message = None;
+            }
+        }
+        let expected = self.model.apply(op, moment);
+        assert_eq!(done, expected, "what came of {op:?}");
+    }
+
+    /// Does a step to both and compares them.
+    pub fn step(&mut self, step: &Step) {
+        self.advance(self.now + step.wait);
+        let op = step.act.op(&self.model);
+        self.apply(&op);
+        self.advance(self.now);
+        self.compare();
+    }
+
+    pub fn compare(&mut self) {
+        let (queue, model, now) = (&self.queue, &self.model, self.now);
+        let seen = all_seen(queue, now);
+        let expected = seen_of_model(model);
+        for (seen, expected) in seen.iter().zip(&expected) {
+            assert_eq!(seen, expected, "what is seen of a message");
+        }
+        assert_eq!(seen.len(), expected.len(), "how many messages there are");
+        for state in State::ALL {
+            let expected = model.list(state);
+            let counted = queue.count(state);
+            assert_eq!(counted, expected.len() as u64, "count of {state:?}");
+            assert_eq!(listed(queue, state, now), expected, "list of {state:?}");
+        }
+        assert_eq!((queue.live(), queue.bytes()), model.live());
+        assert_eq!(*queue.totals(), model.totals);
+        let gives = model.allowance(false) > 0 && model.first_in_line().is_some();
+        assert_eq!(queue.can_give(now), gives, "can give");
+        let waits = |m: &&super::model::Msg| matches!(m.place, Place::Delayed | Place::Retry);
+        let next_due = model.msgs.iter().filter(waits).map(|m| m.due).min();
+        assert_eq!(queue.next_due_at(now), next_due, "next due");
+        self.compare_wake();
+        self.compare_peek();
+    }
+
+    /// The queue may wake too early, to find nothing, but never too late.
+    fn compare_wake(&self) {
+        if self.queue.clock() != Clock::Server {
+            assert_eq!(self.queue.next_wake(self.now, true), None);
+            return;
+        }
+        let wake = self.queue.next_wake(self.now, false).unwrap_or(NEVER);
+        let next = self.model.next_wake().unwrap_or(NEVER);
+        assert!(wake <= next, "wakes at {wake}, must at {next}");
+    }
+
+    /// PEEK tells what a FETCH would give.
+    fn compare_peek(&self) {
+        let mut model = self.model.clone();
+        let fetch = Op::Fetch(Fetch {
+            count: 20,
+            ..Fetch::one()
+        });
+        let Ok(Done::Fetched(given)) = model.apply(&fetch, Moment::at_ms(self.now)) else {
+            unreachable!("a FETCH fetches");
+        };
+        let given: Vec<Seq> = given.iter().map(|d| d.seq).collect();
+        assert_eq!(self.queue.peek(20, self.now), given, "what comes next");
+    }
+}
+
+fn ticked<E: std::fmt::Debug>(done: Result<Done, E>) -> Ticked {
+    match done {
+        Ok(Done::Ticked(ticked)) => ticked,
+        other => unreachable!("{other:?}"),
+    }
+}
+
+/// All messages of a state, three at a time.
+fn listed(queue: &Queue, state: State, now: Millis) -> Vec<Seq> {
+    let mut listing = Listing {
+        state,
+        cursor: None,
+        count: 3,
+        group: None,
+        label: None,
+    };
+    let mut all = Vec::new();
+    loop {
+        let (next, found) = queue.list(listing, now);
+        all.extend(found);
+        listing.cursor = next;
+        if next.is_none() {
+            return all;
+        }
+    }
+}
+
+/// Does all steps, then fetches until nothing is left: from the queue, and
+/// from a copy of it.
+pub fn run(plan: &Plan, manual: bool) {
+    let mut pair = Pair::new(&plan.options, manual);
+    for step in &plan.steps {
+        pair.step(step);
+    }
+    let mut copy = Pair {
+        queue: pair.queue.copy(),
+        model: pair.model.copy(pair.queue.last_seen()),
+        now: pair.now,
+    };
+    copy.advance(pair.now);
+    copy.compare();
+    drain(&mut copy, 5);
+    drain(&mut pair, 30);
+}
+
+/// Fetches and acks, so many times.
+fn drain(pair: &mut Pair, times: usize) {
+    let fetch = Act::Fetch {
+        count: 2,
+        per_group: 1,
+        group: None,
+        lease: None,
+        max_bytes: None,
+        acks: vec![0, 1],
+        no_ack: false,
+    };
+    for _ in 0..times {
+        pair.step(&Step {
+            wait: 3,
+            act: fetch.clone(),
+        });
+    }
+}
+
+/// Every message of a queue as it is seen at `now`.
+fn all_seen(queue: &Queue, now: Millis) -> Vec<Seen> {
+    let seqs = queue.store.seqs().into_iter();
+    let messages = seqs.filter_map(|seq| Some((seq, queue.message(seq)?)));
+    let there = messages.filter(|(seq, _)| !queue.is_purged(*seq));
+    let mut seen: Vec<Seen> = there
+        .map(|(seq, message)| seen_of_queue(queue, seq, message, now))
+        .collect();
+    seen.sort_unstable_by_key(|seen| seen.seq);
+    seen
+}
+
+/// Two queues of which nobody can tell which is which.
+fn assert_same(left: &Queue, right: &Queue, now: Millis) {
+    assert_eq!(all_seen(left, now), all_seen(right, now));
+    assert_eq!(left.totals(), right.totals());
+    assert_eq!(left.bytes(), right.bytes());
+    assert_eq!(left.peek(100, now), right.peek(100, now), "what comes next");
+    for state in State::ALL {
+        assert_eq!(left.count(state), right.count(state), "count of {state:?}");
+    }
+}
+
+/// Lets time pass in steps of `most`, each at a time of its own.
+fn advance_in_slices(queue: &mut Queue, from: Millis, to: Millis, most: u64) {
+    for now in from..=to {
+        while !queue.advance(now, most).caught_up {}
+    }
+}
+
+/// Does all steps to a queue whose time passes in one go, and to one whose
+/// time passes a little at a time.
+pub fn run_in_slices(plan: &Plan, most: u64) {
+    let mut pair = Pair::new(&plan.options, false);
+    let mut sliced = pair.queue.clone();
+    for step in &plan.steps {
+        let from = pair.now;
+        pair.advance(from + step.wait);
+        advance_in_slices(&mut sliced, from, pair.now, most);
+        let op = step.act.op(&pair.model);
+        pair.apply(&op);
+        let _ = sliced.apply(&op, Moment::at_ms(pair.now));
+        pair.advance(pair.now);
+        advance_in_slices(&mut sliced, pair.now, pair.now, most);
+        assert_same(&pair.queue, &sliced, pair.now);
+    }
+}
+
+/// Sends everything, then fetches from a queue that has done all that time has
+/// brought and from one that has done only `most` steps of it: what a FETCH
+/// gives is the same, and in the end the whole queue is.
+pub fn run_burst(letters: &[Letter], fetches: &[(u64, Millis)], most: u64) {
+    let mut pair = Pair::new(&Changes::default(), false);
+    pair.advance(pair.now);
+    for letter in letters {
+        pair.apply(&Act::Send(1, letter.clone()).op(&pair.model));
+    }
+    let mut lagging = pair.queue.clone();
+    pair.advance(pair.now + 10);
+    for (count, wait) in fetches {
+        pair.advance(pair.now + wait);
+        lagging.advance(pair.now, most);
+        let fetch = Op::Fetch(Fetch {
+            count: *count,
+            ..Fetch::one()
+        });
+        let expected = pair.queue.clone().apply(&fetch, Moment::at_ms(pair.now));
+        let given = lagging.apply(&fetch, Moment::at_ms(pair.now));
+        assert_eq!(given, expected, "after {most} steps");
+        pair.apply(&fetch);
+    }
+    pair.advance(pair.now);
+    lagging.advance(pair.now, u64::MAX);
+    assert_same(&pair.queue, &lagging, pair.now);
+}

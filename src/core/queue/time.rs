@@ -1,0 +1,248 @@
+//! What time brings, strictly in its order.
+
+use super::super::error::Error;
+use super::super::group::GroupIx;
+use super::super::line::Join;
+use super::super::message::{Place, Reason};
+use super::super::op::{Done, Ticked};
+use super::super::settings::Clock;
+use super::super::{Millis, Seq, NEVER};
+use super::Queue;
+
+/// What happens by itself, in the order in which it happens within one
+/// millisecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    LeaseEnd,
+    Expiry,
+    Due,
+    PauseEnd,
+    GroupWake,
+    SettledAge,
+    DeadAge,
+    ConsumerAge,
+    Fire,
+    Redrive,
+    SettledCount,
+    DeadCount,
+}
+
+/// How far [`Queue::advance`] got.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Steps taken.
+    pub steps: u64,
+    /// What they did.
+    pub ticked: Ticked,
+    /// Whether nothing is left to do at that time.
+    pub caught_up: bool,
+}
+
+impl Queue {
+    /// Does what has fallen due by `now`, in order of time, `most` steps of it
+    /// at most. Each thing is done as of its own time, so that two calls do
+    /// what one does. O(log n) a step; O(1) when nothing is due.
+    ///
+    /// A MANUAL queue does nothing: its time moves by
+    /// [`super::super::Op::Advance`].
+    pub fn advance(&mut self, now: Millis, most: u64) -> Progress {
+        match self.clock {
+            Clock::Manual(_) => Progress {
+                caught_up: true,
+                ..Progress::default()
+            },
+            Clock::Server => self.run(now.max(self.last), most),
+        }
+    }
+
+    /// Whether [`Queue::advance`] would do anything at `now`. O(1).
+    pub fn has_work(&self, now: Millis) -> bool {
+        self.clock == Clock::Server && self.wake <= now
+    }
+
+    pub(super) fn advance_manually(&mut self, to: Millis) -> Result<Done, Error> {
+        let Clock::Manual(now) = self.clock else {
+            return Err(Error::ClockIsServers);
+        };
+        if to < now {
+            return Err(Error::ClockGoesBack { now, to });
+        }
+        let progress = self.run(to, u64::MAX);
+        self.clock = Clock::Manual(to);
+        self.last = to;
+        self.effects.changed |= to > now;
+        self.effects.visible |= to > now;
+        Ok(Done::Ticked(progress.ticked))
+    }
+
+    fn run(&mut self, now: Millis, most: u64) -> Progress {
+        let mut progress = Progress::default();
+        while self.wake <= now {
+            let Some((at, event)) = self.next_event() else {
+                self.wake = NEVER;
+                break;
+            };
+            if at > now {
+                self.wake = at;
+                break;
+            }
+            if progress.steps >= most {
+                self.wake = at;
+                return progress;
+            }
+            // What is over a limit of counts has no time of its own.
+            let at = match event {
+                Event::SettledCount | Event::DeadCount | Event::Redrive => self.last,
+                _ => at,
+            };
+            self.last = self.last.max(at);
+            if let Clock::Manual(clock) = &mut self.clock {
+                *clock = self.last;
+            }
+            self.step(at, event, most, &mut progress);
+        }
+        progress.caught_up = true;
+        // As of the last change, which replicas know of, not as of now.
+        self.records
+            .dedup
+            .forget(self.last, self.settings.dedup, 1 + progress.steps as usize);
+        progress
+    }
+
+    /// What happens next by itself, and when.
+    fn next_event(&self) -> Option<(Millis, Event)> {
+        let age = |oldest: Option<(Millis, Seq)>, keep: Millis| {
+            oldest
+                .filter(|_| keep > 0)
+                .map(|(ended_at, _)| ended_at.saturating_add(keep))
+        };
+        let over = |place| self.over_count(place).then_some(0);
+        let candidates = [
+            (self.leases.first_end().map(|(at, _)| at), Event::LeaseEnd),
+            (self.expiring.first().map(|(key, ())| key.0), Event::Expiry),
+            (self.waiting.next_promotion().map(|(at, _)| at), Event::Due),
+            (
+                self.paused_until.filter(|at| *at != NEVER),
+                Event::PauseEnd,
+            ),
+            (self.groups.next_wake().map(|(at, _)| at), Event::GroupWake),
+            (self.settled_age(), Event::SettledAge),
+            (
+                age(self.records.oldest_dead(), self.settings.dead_retain),
+                Event::DeadAge,
+            ),
+            (self.consumers.next_forget(), Event::ConsumerAge),
+            (self.schedules.next_fire().map(|(at, _)| at), Event::Fire),
+            (
+                (!self.redriving.is_empty()).then_some(0),
+                Event::Redrive,
+            ),
+            (over(Place::Finished), Event::SettledCount),
+            (over(Place::Dead), Event::DeadCount),
+        ];
+        candidates
+            .into_iter()
+            .filter_map(|(at, event)| Some((at?, event)))
+            .min()
+    }
+
+    /// When the oldest finished or cancelled record has been kept long enough.
+    fn settled_age(&self) -> Option<Millis> {
+        let (ended_at, _) = self.records.oldest_settled()?;
+        Some(ended_at.saturating_add(self.settings.retain))
+    }
+
+    fn step(&mut self, at: Millis, event: Event, most: u64, progress: &mut Progress) {
+        progress.steps += 1;
+        self.effects.changed = true;
+        self.effects.visible = true;
+        let ticked = &mut progress.ticked;
+        let join = Join {
+            time: at,
+            ticket: 0,
+        };
+        match event {
+            Event::LeaseEnd => {
+                if let Some(seq) = self
+                    .leases
+                    .first_end()
+                    .and_then(|(_, receipt)| self.leases.find(receipt))
+                {
+                    ticked.timeouts += 1;
+                    let expired = self.totals.expired;
+                    if self.time_out(seq, at, join) == Some(Reason::Retries) {
+                        ticked.dead += 1;
+                    }
+                    // What came back with it may have expired as well.
+                    ticked.expired += self.totals.expired - expired;
+                }
+            }
+            Event::Expiry => {
+                ticked.expired += 1;
+                self.expire_next(at, join);
+            }
+            Event::Due => self.promote_all(at, join, most, progress),
+            Event::PauseEnd => self.paused_until = None,
+            // All of one moment are one step: which of them is first depends
+            // on where they are in memory.
+            Event::GroupWake => {
+                while let Some((_, ix)) = self.groups.next_wake().filter(|(due, _)| *due <= at) {
+                    if let Some(group) = self.groups.get_mut(ix) {
+                        if group.paused_until.is_some_and(|until| until <= at) {
+                            group.paused_until = None;
+                        }
+                    }
+                    self.groups.wake_at(ix, None);
+                    self.refresh(ix, at, join);
+                }
+            }
+            Event::SettledAge => {
+                ticked.pruned += 1;
+                self.prune_oldest(Place::Finished);
+            }
+            Event::DeadAge => {
+                ticked.pruned += 1;
+                self.prune_oldest(Place::Dead);
+            }
+            Event::ConsumerAge => self.consumers.forget_next(),
+            Event::Fire => {
+                // What time sends joins the line as time does.
+                let ticket = std::mem::take(&mut self.ticket);
+                ticked.fired += u64::from(self.fire_next(at));
+                self.ticket = ticket;
+            }
+            Event::Redrive => self.redrive_next(),
+            Event::SettledCount => self.prune_oldest(Place::Finished),
+            Event::DeadCount => self.prune_oldest(Place::Dead),
+        }
+    }
+
+    /// The message whose TTL ends first dies, as of `at`.
+    pub(super) fn expire_next(&mut self, at: Millis, join: Join) {
+        if let Some(((_, seq), ())) = self.expiring.first() {
+            let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+            self.leave_pending(seq);
+            self.die(seq, Reason::Expired, at);
+            self.refresh(group, at, join);
+        }
+    }
+
+    /// Promotes what is due at `at`, as far as the steps go: nothing that
+    /// comes before it within the millisecond can be added meanwhile.
+    fn promote_all(&mut self, at: Millis, join: Join, most: u64, progress: &mut Progress) {
+        let mut first = true;
+        while let Some((due, seq)) = self.waiting.next_promotion() {
+            if due > at || !first && progress.steps >= most {
+                return;
+            }
+            if !first {
+                progress.steps += 1;
+            }
+            first = false;
+            progress.ticked.due += 1;
+            let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+            self.promote(seq);
+            self.refresh(group, at, join);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What happens when the clocks of a zone are moved.
+
+use chrono::offset::Offset;
+use chrono::{DateTime, TimeZone};
+
+use super::tests::{cron, fires, show, utc};
+use super::*;
+
+#[test]
+fn a_skipped_time_fires_once_at_the_jump() {
+    let night = ("2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z");
+    let berlin = |expr: &str| fires(&cron(expr, "Europe/Berlin"), night.0, night.1);
+    assert_eq!(berlin("30 2 * * *"), ["2026-03-29T01:00:00Z"]);
+    assert_eq!(berlin("0 2 * * *"), ["2026-03-29T01:00:00Z"]);
+    assert_eq!(berlin("59 59 2 * * *"), ["2026-03-29T01:00:00Z"]);
+    // Together with the time the clocks jump to.
+    assert_eq!(berlin("0 2,3 * * *"), ["2026-03-29T01:00:00Z"]);
+    assert_eq!(
+        berlin("*/15 1-3 * * *"),
+        [
+            "2026-03-29T00:00:00Z",
+            "2026-03-29T00:15:00Z",
+            "2026-03-29T00:30:00Z",
+            "2026-03-29T00:45:00Z",
+            "2026-03-29T01:00:00Z",
+            "2026-03-29T01:15:00Z",
+            "2026-03-29T01:30:00Z",
+            "2026-03-29T01:45:00Z"
+        ]
+    );
+    // The day after it is the usual time again.
+    let rule = cron("30 2 * * *", "Europe/Berlin");
+    assert_eq!(
+        rule.next_after(utc("2026-03-29T01:00:00Z")).map(show),
+        Some("2026-03-30T00:30:00Z".to_owned())
+    );
+    // Between the skipped time's own instant and the jump nothing is due.
+    assert_eq!(
+        rule.first_at_or_after(utc("2026-03-29T00:59:59Z"))
+            .map(show),
+        Some("2026-03-29T01:00:00Z".to_owned())
+    );
+    let new_york = cron("30 2 8 3 *", "America/New_York");
+    assert_eq!(
+        fires(&new_york, "2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z"),
+        ["2026-03-08T07:00:00Z"]
+    );
+    // Lord Howe moves its clocks by half an hour: 02:00 is 02:30.
+    let lord_howe = cron("15 2 * 10 *", "Australia/Lord_Howe");
+    assert_eq!(
+        fires(&lord_howe, "2026-10-03T00:00:00Z", "2026-10-05T00:00:00Z"),
+        ["2026-10-03T15:30:00Z", "2026-10-04T15:15:00Z"]
+    );
+    // Samoa went over the date line and had no 30 December 2011 at all.
+    let samoa = cron("0 */6 30 12 *", "Pacific/Apia");
+    assert_eq!(
+        fires(&samoa, "2011-12-01T00:00:00Z", "2012-01-10T00:00:00Z"),
+        ["2011-12-30T10:00:00Z"]
+    );
+}
+
+#[test]
+fn a_time_that_comes_twice_fires_the_first_time() {
+    let night = ("2026-10-24T12:00:00Z", "2026-10-25T12:00:00Z");
+    let berlin = |expr: &str| fires(&cron(expr, "Europe/Berlin"), night.0, night.1);
+    assert_eq!(berlin("30 2 * * *"), ["2026-10-25T00:30:00Z"]);
+    assert_eq!(
+        berlin("0 2,3 * * *"),
+        ["2026-10-25T00:00:00Z", "2026-10-25T02:00:00Z"]
+    );
+    // From within the hour that comes again.
+    let rule = cron("30 2 * * *", "Europe/Berlin");
+    for t in [
+        "2026-10-25T00:30:01Z",
+        "2026-10-25T01:15:00Z",
+        "2026-10-25T01:30:00Z",
+    ] {
+        assert_eq!(
+            rule.first_at_or_after(utc(t)).map(show),
+            Some("2026-10-26T01:30:00Z".to_owned())
+        );
+        assert_eq!(
+            rule.last_at_or_before(utc(t), 0).map(show),
+            Some("2026-10-25T00:30:00Z".to_owned())
+        );
+    }
+    let new_york = cron("30 1 1 11 *", "America/New_York");
+    assert_eq!(
+        fires(&new_york, "2026-10-01T00:00:00Z", "2026-12-01T00:00:00Z"),
+        ["2026-11-01T05:30:00Z"]
+    );
+    // Lord Howe: 01:30 to 02:00 comes twice.
+    let lord_howe = cron("*/15 1-2 5 4 *", "Australia/Lord_Howe");
+    assert_eq!(
+        fires(&lord_howe, "2026-04-01T00:00:00Z", "2026-04-10T00:00:00Z"),
+        [
+            "2026-04-04T14:00:00Z",
+            "2026-04-04T14:15:00Z",
+            "2026-04-04T14:30:00Z",
+            "2026-04-04T14:45:00Z",
+            "2026-04-04T15:30:00Z",
+            "2026-04-04T15:45:00Z",
+            "2026-04-04T16:00:00Z",
+            "2026-04-04T16:15:00Z"
+        ]
+    );
+}
+
+#[test]
+fn a_rule_for_every_minute_follows_the_clocks_too() {
+    let count = |zone: &str, from: &str, to: &str| fires(&cron("* * * * *", zone), from, to).len();
+    let spring = ("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z");
+    let autumn = ("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z");
+    // The skipped hour takes none of the real minutes; the doubled one rests.
+    assert_eq!(count("Europe/Berlin", spring.0, spring.1), 23 * 60);
+    assert_eq!(count("Europe/Berlin", autumn.0, autumn.1), 24 * 60);
+    assert_eq!(count("UTC", autumn.0, autumn.1), 25 * 60);
+    // An hourly rule off the hour fires at the jump for the time it lost.
+    assert_eq!(
+        fires(
+            &cron("15 * * * *", "Europe/Berlin"),
+            "2026-03-29T00:00:00Z",
+            "2026-03-29T02:00:00Z"
+        ),
+        [
+            "2026-03-29T00:15:00Z",
+            "2026-03-29T01:00:00Z",
+            "2026-03-29T01:15:00Z"
+        ]
+    );
+}
+
+#[test]
+fn later_local_times_have_later_instants_in_every_zone() {
+    // Bisection relies on it. Around each change of the clocks from 1990 to 2040.
+    for zone in chrono_tz::TZ_VARIANTS {
+        let offset = |t: i64| {
+            let utc = DateTime::from_timestamp(t, 0).unwrap().naive_utc();
+            i64::from(zone.offset_from_utc_datetime(&utc).fix().local_minus_utc())
+        };
+        let (day, week) = (86_400, 7 * 86_400);
+        for start in (20 * 52..70 * 52).map(|weeks| weeks * week) {
+            if offset(start) == offset(start + week) {
+                continue;
+            }
+            let mut last = i64::MIN;
+            for local in (start - day..start + week + day).step_by(1800) {
+                let local = DateTime::from_timestamp(local, 0).unwrap().naive_utc();
+                let t = zone::instant(zone, local).unwrap();
+                assert!(t >= last, "{zone} {local}");
+                last = t;
+            }
+        }
+    }
+}
+
+#[test]
+fn summer_time_is_known_up_to_2099() {
+    let noon = cron("0 12 1 7 *", "Europe/Berlin");
+    assert_eq!(
+        fires(&noon, "2099-01-01T00:00:00Z", "2101-01-01T00:00:00Z"),
+        ["2099-07-01T10:00:00Z", "2100-07-01T11:00:00Z"]
+    );
+}

@@ -1,0 +1,55 @@
+//! Why a recurrence was refused.
+
+use std::fmt;
+
+/// What is wrong with the definition of a schedule. The texts hold the
+/// client's own words only quoted, so each is one printable line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecurrenceError {
+    /// EVERY is not 1 to 2^53-1 ms.
+    Period,
+    /// START is not 0 to 2^53-1 ms.
+    Start,
+    /// The time zone, quoted, is not in the IANA database.
+    Zone(String),
+    /// The cron expression does not have five or six fields.
+    Fields(usize),
+    /// The cron expression is a nickname that is not known, quoted.
+    Nickname(String),
+    /// One field of the cron expression cannot be read.
+    Field {
+        /// Which one.
+        name: &'static str,
+        /// Its text, quoted.
+        text: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The cron expression is too long, or not plain text.
+    Text,
+}
+
+impl fmt::Display for RecurrenceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecurrenceError::Period => f.write_str("EVERY must be 1 to 9007199254740991 ms"),
+            RecurrenceError::Start => f.write_str("START must be 0 to 9007199254740991 ms"),
+            RecurrenceError::Zone(zone) => write!(f, "unknown time zone {zone}"),
+            RecurrenceError::Fields(count) => write!(
+                f,
+                "cron expression has {count} fields; it takes five, or six with seconds first"
+            ),
+            RecurrenceError::Nickname(name) => write!(f, "unknown cron expression {name}"),
+            RecurrenceError::Field { name, text, what } => {
+                write!(f, "cron field {name} {text}: {what}")
+            }
+            RecurrenceError::Text => write!(
+                f,
+                "cron expression is not plain text of at most {} bytes",
+                super::cron::MAX_EXPR
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RecurrenceError {}

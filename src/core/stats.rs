@@ -1,0 +1,157 @@
+//! What a queue has done since it was made.
+
+use std::collections::BTreeMap;
+
+use super::{Millis, MAX_EXACT};
+
+/// Totals since creation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Messages sent, replacing and scheduled ones included.
+    pub sent: u64,
+    /// Messages not sent because their id was taken.
+    pub duplicates: u64,
+    /// Deliveries.
+    pub delivered: u64,
+    /// Deliveries with an attempt above 1.
+    pub redelivered: u64,
+    /// Messages acked.
+    pub acked: u64,
+    /// Messages nacked, silently or not.
+    pub nacked: u64,
+    /// Leases that ran out.
+    pub timeouts: u64,
+    /// Messages that died.
+    pub deaths: u64,
+    /// Messages that died because they had expired.
+    pub expired: u64,
+    /// Messages cancelled.
+    pub cancellations: u64,
+    /// Dead messages that were made pending again.
+    pub redriven: u64,
+    /// Schedules that fired but met a full queue.
+    pub skipped_fires: u64,
+}
+
+/// Beyond this many distinct values the largest are merged.
+const MOST_VALUES: usize = 16_384;
+
+/// How late deliveries were, in ms from the time a message was ready by.
+///
+/// Counts are exact to the millisecond until there are more than 16,384
+/// distinct values; then neighbouring large values are merged, upwards, to
+/// within 1/256 of their size.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lateness {
+    counts: BTreeMap<Millis, u64>,
+    total: u64,
+    max: Millis,
+}
+
+impl Lateness {
+    /// That of a snapshot: values with their counts, smallest first, and the
+    /// largest value that was counted. `None` if that cannot be.
+    pub fn from_counts(
+        counts: impl IntoIterator<Item = (Millis, u64)>,
+        max: Millis,
+    ) -> Option<Lateness> {
+        let mut lateness = Lateness {
+            max,
+            ..Lateness::default()
+        };
+        for (late, n) in counts {
+            let last = lateness.counts.last_key_value();
+            let in_order = last.is_none_or(|(before, _)| *before < late);
+            if !in_order || n == 0 || lateness.counts.len() == MOST_VALUES {
+                return None;
+            }
+            lateness.total = lateness.total.checked_add(n).filter(|n| *n <= MAX_EXACT)?;
+            lateness.counts.insert(late, n);
+        }
+        Some(lateness)
+    }
+
+    /// Counts a delivery.
+    pub fn count(&mut self, late: Millis) {
+        self.add(late, 1);
+    }
+
+    /// Counts `n` deliveries.
+    pub fn add(&mut self, late: Millis, n: u64) {
+        self.total += n;
+        self.max = self.max.max(late);
+        *self.counts.entry(late).or_insert(0) += n;
+        if self.counts.len() > MOST_VALUES {
+            let merged = std::mem::take(&mut self.counts);
+            for (late, n) in merged {
+                let step = (late / 256).next_power_of_two().max(1);
+                let upper = late.div_ceil(step).saturating_mul(step);
+                *self.counts.entry(upper).or_insert(0) += n;
+            }
+        }
+    }
+
+    /// The value that `percent` (0 to 100) of all deliveries do not exceed:
+    /// the nearest rank. `None` without deliveries.
+    pub fn percentile(&self, percent: u64) -> Option<Millis> {
+        if self.total == 0 {
+            return None;
+        }
+        let rank = (u128::from(self.total) * u128::from(percent)).div_ceil(100);
+        let mut seen = 0u128;
+        for (late, n) in &self.counts {
+            seen += u128::from(*n);
+            if seen >= rank {
+                return Some((*late).min(self.max));
+            }
+        }
+        Some(self.max)
+    }
+
+    /// The largest value. `None` without deliveries.
+    pub fn max(&self) -> Option<Millis> {
+        (self.total > 0).then_some(self.max)
+    }
+
+    /// Values and how often each was seen, smallest first.
+    pub fn counts(&self) -> impl ExactSizeIterator<Item = (Millis, u64)> + '_ {
+        self.counts.iter().map(|(late, n)| (*late, *n))
+    }
+
+    /// Bytes allocated, roughly.
+    pub fn memory_bytes(&self) -> usize {
+        self.counts.len() * 24
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_right_to_the_message() {
+        let mut lateness = Lateness::default();
+        assert_eq!(lateness.percentile(50), None);
+        for late in 1..=100 {
+            lateness.count(late);
+        }
+        assert_eq!(lateness.percentile(50), Some(50));
+        assert_eq!(lateness.percentile(99), Some(99));
+        assert_eq!(lateness.max(), Some(100));
+        lateness.add(0, 900);
+        assert_eq!(lateness.percentile(50), Some(0));
+        assert_eq!(lateness.percentile(99), Some(90));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_values_stay_close() {
+        let mut lateness = Lateness::default();
+        for late in 0..200_000u64 {
+            lateness.count(late * 7);
+        }
+        assert!(lateness.counts.len() <= MOST_VALUES);
+        let p50 = lateness.percentile(50).unwrap() as f64;
+        assert!((p50 / 700_000.0 - 1.0).abs() < 0.01, "{p50}");
+        assert_eq!(lateness.max(), Some(199_999 * 7));
+    }
+}

@@ -1,0 +1,316 @@
+//! Where the messages are: by their number.
+//!
+//! Messages are numbered in the order of sending, so neighbours in time are
+//! neighbours in memory: pages of 64 consecutive numbers. A page that has
+//! grown thin, because most of its messages are gone, is packed, so that a few
+//! long-lived messages do not hold the memory of the many.
+
+use hashbrown::HashMap;
+
+use super::message::Message;
+use super::Seq;
+
+const PAGE: u64 = 64;
+/// A page with no more than this many messages is packed.
+const THIN: u32 = 12;
+
+/// Finds pages by number. Page numbers are made by the queue, not by clients,
+/// and come in sequence: multiplication spreads them well enough.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SequenceHasher(u64);
+
+impl std::hash::Hasher for SequenceHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u64(&mut self, n: u64) {
+        let mixed = (self.0 ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+}
+
+/// The hash of tables keyed by numbers that the queue itself gives out.
+pub type SequenceHash = std::hash::BuildHasherDefault<SequenceHasher>;
+
+#[derive(Debug, Clone, Default)]
+struct Page {
+    /// Which of the 64 numbers have a message.
+    present: u64,
+    /// One slot a number, or, when packed, one a message in order.
+    slots: Vec<Option<Message>>,
+    packed: bool,
+}
+
+impl Page {
+    fn bit(seq: Seq) -> u64 {
+        1 << (seq % PAGE)
+    }
+
+    fn index(&self, seq: Seq) -> usize {
+        if self.packed {
+            (self.present & (Page::bit(seq) - 1)).count_ones() as usize
+        } else {
+            (seq % PAGE) as usize
+        }
+    }
+
+    fn get(&self, seq: Seq) -> Option<&Message> {
+        if self.present & Page::bit(seq) == 0 {
+            return None;
+        }
+        self.slots.get(self.index(seq))?.as_ref()
+    }
+
+    fn get_mut(&mut self, seq: Seq) -> Option<&mut Message> {
+        if self.present & Page::bit(seq) == 0 {
+            return None;
+        }
+        let index = self.index(seq);
+        self.slots.get_mut(index)?.as_mut()
+    }
+
+    fn insert(&mut self, seq: Seq, message: Message) {
+        if self.packed {
+            self.unpack();
+        }
+        let index = self.index(seq);
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, || None);
+        }
+        if let Some(slot) = self.slots.get_mut(index) {
+            *slot = Some(message);
+        }
+        self.present |= Page::bit(seq);
+    }
+
+    fn remove(&mut self, seq: Seq) -> Option<Message> {
+        if self.present & Page::bit(seq) == 0 {
+            return None;
+        }
+        let index = self.index(seq);
+        let message = if self.packed {
+            self.slots.remove(index)
+        } else {
+            self.slots.get_mut(index)?.take()
+        };
+        self.present &= !Page::bit(seq);
+        message
+    }
+
+    fn unpack(&mut self) {
+        let mut packed = std::mem::take(&mut self.slots).into_iter();
+        for index in 0..PAGE {
+            let slot = if self.present & (1 << index) != 0 {
+                packed.next().flatten()
+            } else {
+                None
+            };
+            self.slots.push(slot);
+        }
+        self.packed = false;
+    }
+
+    fn pack(&mut self) {
+        if !self.packed && self.present.count_ones() <= THIN {
+            let mut slots = Vec::with_capacity(self.present.count_ones() as usize);
+            slots.extend(self.slots.drain(..).filter(Option::is_some));
+            self.slots = slots;
+            self.packed = true;
+        }
+    }
+}
+
+/// All messages of a queue, by number.
+#[derive(Debug, Clone, Default)]
+pub struct Store {
+    pages: HashMap<u64, Page, SequenceHash>,
+    len: usize,
+    /// Page of the newest message: never packed, the next ones go there.
+    newest: u64,
+    heap_bytes: usize,
+}
+
+impl Store {
+    /// How many messages there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The message with this number. O(1).
+    pub fn get(&self, seq: Seq) -> Option<&Message> {
+        self.pages.get(&(seq / PAGE))?.get(seq)
+    }
+
+    /// The same, to change. What is allocated for it must be changed through
+    /// [`Store::with`] instead, so that the count of bytes stays right.
+    pub fn get_mut(&mut self, seq: Seq) -> Option<&mut Message> {
+        self.pages.get_mut(&(seq / PAGE))?.get_mut(seq)
+    }
+
+    /// Changes a message, allocations included.
+    pub fn with<R>(&mut self, seq: Seq, change: impl FnOnce(&mut Message) -> R) -> Option<R> {
+        let message = self.pages.get_mut(&(seq / PAGE))?.get_mut(seq)?;
+        let before = message.heap_bytes();
+        let result = change(message);
+        let after = message.heap_bytes();
+        self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);
+        Some(result)
+    }
+
+    /// A message was given its extension through [`Store::get_mut`].
+    pub fn count_extension(&mut self) {
+        self.heap_bytes += std::mem::size_of::<super::message::Extension>();
+    }
+
+    /// Puts a message in under a number that has none.
+    pub fn insert(&mut self, seq: Seq, message: Message) {
+        let number = seq / PAGE;
+        self.heap_bytes += message.heap_bytes();
+        self.len += 1;
+        self.pages.entry(number).or_default().insert(seq, message);
+        if number > self.newest {
+            let previous = std::mem::replace(&mut self.newest, number);
+            if let Some(page) = self.pages.get_mut(&previous) {
+                page.pack();
+            }
+        }
+    }
+
+    /// Takes a message out. O(1) amortised.
+    pub fn remove(&mut self, seq: Seq) -> Option<Message> {
+        let number = seq / PAGE;
+        let page = self.pages.get_mut(&number)?;
+        let message = page.remove(seq)?;
+        if page.present == 0 {
+            if number != self.newest {
+                self.pages.remove(&number);
+                self.shrink();
+            }
+        } else if number != self.newest {
+            page.pack();
+        }
+        self.len -= 1;
+        self.heap_bytes = self.heap_bytes.saturating_sub(message.heap_bytes());
+        Some(message)
+    }
+
+    /// All messages in the order of their numbers. O(1) a message, and
+    /// O(n log n) of the pages to start.
+    pub fn iter(&self) -> impl Iterator<Item = (Seq, &Message)> + '_ {
+        let mut pages: Vec<(u64, &Page)> = self.pages.iter().map(|(n, page)| (*n, page)).collect();
+        pages.sort_unstable_by_key(|(number, _)| *number);
+        pages.into_iter().flat_map(|(number, page)| {
+            (0..PAGE).filter_map(move |bit| {
+                let seq = number * PAGE + bit;
+                Some((seq, page.get(seq)?))
+            })
+        })
+    }
+
+    /// The numbers of all messages, in order. O(n log n); for snapshots.
+    pub fn seqs(&self) -> Vec<Seq> {
+        let mut numbers: Vec<u64> = self.pages.keys().copied().collect();
+        numbers.sort_unstable();
+        let mut seqs = Vec::with_capacity(self.len);
+        for number in numbers {
+            let present = self.pages.get(&number).map_or(0, |page| page.present);
+            seqs.extend(
+                (0..PAGE)
+                    .filter(|bit| present & (1 << bit) != 0)
+                    .map(|bit| number * PAGE + bit),
+            );
+        }
+        seqs
+    }
+
+    /// Takes out the messages of some page, at most 64 of them; `false` when
+    /// there are none left. For freeing a large store in slices.
+    pub fn drop_page(&mut self) -> bool {
+        let Some(number) = self.pages.keys().next().copied() else {
+            return false;
+        };
+        if let Some(page) = self.pages.remove(&number) {
+            self.len -= page.present.count_ones() as usize;
+        }
+        true
+    }
+
+    /// Bytes allocated, the messages' own included; an estimate within a few
+    /// percent. O(1).
+    pub fn memory_bytes(&self) -> usize {
+        let slot = std::mem::size_of::<Option<Message>>();
+        let page = std::mem::size_of::<(u64, Page)>() + 1;
+        self.heap_bytes + self.len * slot + self.pages.capacity() * page
+    }
+
+    fn shrink(&mut self) {
+        if self.pages.capacity() > 1024 && self.pages.len() * 8 < self.pages.capacity() {
+            self.pages.shrink_to(self.pages.len() * 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn message(n: u64) -> Message {
+        Message::new(None, n.to_string().as_bytes(), n, n)
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_map(ops in prop::collection::vec((0u8..3, 0u64..2000), 1..800)) {
+            let mut store = Store::default();
+            let mut model = BTreeMap::new();
+            let mut next = 1u64;
+            for (op, n) in ops {
+                match op {
+                    0 | 1 => {
+                        next += n % 3;
+                        store.insert(next, message(next));
+                        model.insert(next, message(next));
+                        next += 1;
+                    }
+                    _ => {
+                        let seq = n % next;
+                        prop_assert_eq!(store.remove(seq), model.remove(&seq));
+                    }
+                }
+                prop_assert_eq!(store.len(), model.len());
+            }
+            prop_assert_eq!(store.seqs(), model.keys().copied().collect::<Vec<_>>());
+            for (seq, expected) in &model {
+                prop_assert_eq!(store.get(*seq), Some(expected));
+            }
+            let bytes: usize = model.values().map(Message::heap_bytes).sum();
+            prop_assert_eq!(store.heap_bytes, bytes);
+        }
+    }
+
+    #[test]
+    fn a_few_stragglers_do_not_hold_the_memory_of_the_many() {
+        let mut store = Store::default();
+        for seq in 1..=64_000 {
+            store.insert(seq, message(seq));
+        }
+        for seq in (1..=64_000).filter(|seq| seq % 64 != 7) {
+            store.remove(seq);
+        }
+        assert_eq!(store.len(), 1000);
+        let slots: usize = store.pages.values().map(|page| page.slots.capacity()).sum();
+        assert!(slots <= 2000, "{slots} slots for 1000 messages");
+    }
+}

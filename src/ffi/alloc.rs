@@ -1,0 +1,77 @@
+//! Memory from the server's allocator, so that it counts in `used_memory`,
+//! `maxmemory` and MEMORY USAGE. The allocator of the bindings crate has no
+//! `realloc`: every growing vector would be copied.
+
+use super::raw;
+use std::alloc::{GlobalAlloc, Layout};
+
+/// What the server's allocator aligns to.
+const ALIGNMENT: usize = 16;
+
+/// The server's allocator. Not to be used before the API is initialised.
+struct ServerAlloc;
+
+// Unit tests run without a server.
+#[cfg(not(test))]
+#[global_allocator]
+static GLOBAL: ServerAlloc = ServerAlloc;
+
+/// The size to ask for so that the block is aligned as the layout says:
+/// jemalloc and malloc align a block to the largest power of two, up to 16,
+/// that divides its size class; larger alignments follow from a size that is
+/// a multiple of them.
+const fn padded(size: usize, align: usize) -> usize {
+    if align <= ALIGNMENT {
+        size
+    } else {
+        (size + align - 1) & !(align - 1)
+    }
+}
+
+// SAFETY: the blocks come from the server's allocator, which never returns
+// null (it ends the process instead) and aligns as `padded` explains.
+unsafe impl GlobalAlloc for ServerAlloc {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: any size is allowed.
+        unsafe {
+            match raw::RedisModule_Alloc {
+                Some(alloc) => alloc(padded(layout.size(), layout.align())).cast(),
+                None => std::process::abort(),
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: any size is allowed.
+        unsafe {
+            match raw::RedisModule_Calloc {
+                Some(calloc) => calloc(1, padded(layout.size(), layout.align())).cast(),
+                None => std::process::abort(),
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
+        // SAFETY: the caller hands back a block of `alloc`.
+        unsafe {
+            match raw::RedisModule_Free {
+                Some(free) => free(block.cast()),
+                None => std::process::abort(),
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller hands in a block of `alloc`.
+        unsafe {
+            match raw::RedisModule_Realloc {
+                Some(realloc) => realloc(block.cast(), padded(size, layout.align())).cast(),
+                None => std::process::abort(),
+            }
+        }
+    }
+}

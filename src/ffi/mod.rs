@@ -1,0 +1,60 @@
+//! The only code that is unsafe: a thin, safe layer over the module API.
+//!
+//! The server calls `extern "C"` functions in [`entry`], [`value`],
+//! [`blocking`], [`timer`], [`events`], [`info`] and [`config`]; each goes
+//! through [`guard`], so that a bug answers an error and never ends the server.
+//! What the rest of the module sees is safe:
+//!
+//! - [`Context`] is the server during one call. It cannot leave the thread.
+//! - A key is opened by borrowing the context mutably. Whatever can run other
+//!   people's code (opening another key, publishing an event) needs the same
+//!   borrow, so no queue is borrowed while somebody else could change it.
+//! - A [`Name`] or an argument lives as long as the call that brought it.
+
+#![allow(unsafe_code)]
+
+use redis_module::raw;
+
+/// Calls a function of the module API. Load refuses a server that lacks one
+/// of those that are needed, so the other arm is for functions that some
+/// server drops later: a contained panic instead of a jump to nowhere.
+macro_rules! api {
+    ($name:ident($($arg:expr),* $(,)?)) => {
+        match raw::$name {
+            Some(function) => function($($arg),*),
+            None => $crate::ffi::missing(stringify!($name)),
+        }
+    };
+}
+
+mod alloc;
+mod args;
+pub mod blocking;
+pub mod clock;
+mod config;
+mod context;
+mod docs;
+mod entry;
+pub mod events;
+mod guard;
+pub mod info;
+mod key;
+mod log;
+mod name;
+mod registration;
+mod reply;
+pub mod timer;
+mod value;
+
+pub use args::Args;
+pub use context::Context;
+pub use key::{KeyRead, KeyWrite, WrongType};
+pub use log::{log, Level};
+pub use name::{Name, OwnedName};
+pub use reply::{CommandResult, Failure, Reply};
+pub use value::{QueueValue, TYPE_NAME};
+
+#[cold]
+fn missing(name: &str) -> ! {
+    panic!("the server has no {name}")
+}

@@ -1,0 +1,157 @@
+//! Makes the commands known to the server, from the one static table.
+
+use super::docs::{describe, key_flags};
+use super::guard::contain_command;
+use super::log::c_text;
+use super::{raw, Args};
+use crate::command::spec::{CommandSpec, Keys};
+use crate::command::table::COMMANDS;
+use std::os::raw::c_int;
+
+type Entry = unsafe extern "C" fn(
+    *mut raw::RedisModuleCtx,
+    *mut *mut raw::RedisModuleString,
+    c_int,
+) -> c_int;
+
+/// One C function for each row of the table, so that calling a handler costs
+/// no look-up: the server tells a function nothing of the command it runs.
+macro_rules! entries {
+    ($($row:literal)*) => { [$(entry::<$row>),*] };
+}
+
+const ENTRIES: [Entry; COMMANDS.len()] = entries![
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+];
+
+unsafe extern "C" fn entry<const ROW: usize>(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    // SAFETY: context and arguments are the server's, for this call.
+    unsafe {
+        let args = Args::new(argv, argc);
+        if matches!(COMMANDS[ROW].keys, Keys::AllOrFirst) && tell_keys(ctx, &COMMANDS[ROW], args) {
+            return raw::REDISMODULE_OK as c_int;
+        }
+        contain_command(ctx, |context| {
+            crate::runtime::metrics::count_call(ROW);
+            if let Err(failure) = (COMMANDS[ROW].handler)(context, args) {
+                context.reply().error(&failure.0);
+            }
+        });
+    }
+    raw::REDISMODULE_OK as c_int
+}
+
+/// Where the server asks the command for its keys instead of running it,
+/// answers and returns true.
+///
+/// # Safety
+/// `ctx` must be the context of this call.
+unsafe fn tell_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: Args<'_>) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        if api!(RedisModule_IsKeysPositionRequest(ctx)) == 0 {
+            return false;
+        }
+        for position in 1..=last_key(args) {
+            api!(RedisModule_KeyAtPosWithFlags(
+                ctx,
+                position as c_int,
+                key_flags(spec.access) as c_int
+            ));
+        }
+    }
+    true
+}
+
+/// The position of the last key of `verb [key ...]` and of
+/// `verb key ADVANCE|TO n`; 0 for none.
+fn last_key(args: Args<'_>) -> usize {
+    let is_move = args.len() == 4
+        && args.get(2).is_some_and(|word| {
+            word.eq_ignore_ascii_case(b"ADVANCE") || word.eq_ignore_ascii_case(b"TO")
+        });
+    if is_move {
+        1
+    } else {
+        args.len().saturating_sub(1)
+    }
+}
+
+/// Registers every command; the error names the one that failed.
+///
+/// # Safety
+/// `ctx` must be the context of the module's load.
+pub(super) unsafe fn register(ctx: *mut raw::RedisModuleCtx) -> Result<(), String> {
+    // SAFETY: vouched for by the caller, here and below.
+    let own_category = unsafe {
+        raw::RedisModule_AddACLCategory
+            .is_some_and(|add| add(ctx, c"dq".as_ptr()) == raw::REDISMODULE_OK as c_int)
+    };
+    for (spec, entry) in COMMANDS.iter().zip(ENTRIES) {
+        // In lower case like the server's own, in INFO commandstats and CLIENT LIST.
+        let name = c_text(&spec.name.to_ascii_lowercase());
+        let flags = c_text(spec.flags);
+        let (last, step) = match spec.keys {
+            Keys::First => (1, 1),
+            Keys::Counted => (0, 0),
+            Keys::AllOrFirst => (-1, 1),
+        };
+        let first = c_int::from(last != 0);
+        // SAFETY: as above; the server copies the texts.
+        unsafe {
+            let made = api!(RedisModule_CreateCommand(
+                ctx,
+                name.as_ptr(),
+                Some(entry),
+                flags.as_ptr(),
+                first,
+                last,
+                step
+            ));
+            let command = api!(RedisModule_GetCommand(ctx, name.as_ptr()));
+            if made != raw::REDISMODULE_OK as c_int
+                || command.is_null()
+                || !describe(command, spec)
+                || !categorise(command, spec, own_category)
+            {
+                return Err(format!("the server refuses the command {}", spec.name));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Puts a command into its ACL categories, where modules can: before 7.2 their
+/// commands belong to none.
+///
+/// # Safety
+/// `command` must be a command of this module.
+unsafe fn categorise(
+    command: *mut raw::RedisModuleCommand,
+    spec: &CommandSpec,
+    own_category: bool,
+) -> bool {
+    // SAFETY: the pointers are set by now and stay.
+    let Some(set) = (unsafe { raw::RedisModule_SetCommandACLCategories }) else {
+        return true;
+    };
+    let has = |flag| spec.flags.split(' ').any(|word| word == flag);
+    let mut categories = vec![if has("write") { "write" } else { "read" }];
+    categories.push(if has("fast") { "fast" } else { "slow" });
+    if has("blocking") {
+        categories.push("blocking");
+    }
+    if has("admin") {
+        categories.extend(["admin", "dangerous"]);
+    }
+    if own_category {
+        categories.push("dq");
+    }
+    let categories = c_text(&categories.join(" "));
+    // SAFETY: vouched for by the caller; the server reads the text.
+    unsafe { set(command, categories.as_ptr()) == raw::REDISMODULE_OK as c_int }
+}

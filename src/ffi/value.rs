@@ -1,0 +1,293 @@
+//! The native data type: what the server asks of a value.
+//!
+//! The callbacks are mandatory in practice: servers call `aof_rewrite`
+//! without asking whether it is there, and move slots through it.
+
+use super::guard::contain;
+use super::log::c_text;
+use super::name::string_bytes;
+use super::{events, raw};
+use std::ffi::CStr;
+use std::os::raw::{c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The type of value that the keys of this module hold.
+pub type Value = crate::core::Queue;
+
+/// The name of the data type, as TYPE prints it. The server wants 9 bytes.
+pub const TYPE_NAME: &CStr = c"dqueue-rs";
+
+/// Below this much effort the server frees a value at once, above it in the
+/// background.
+const NO_EFFORT: usize = 1;
+
+/// What a value must be able to do to live in a key.
+///
+/// It is freed on any thread and saved in a forked child, so it must own all
+/// it has and never lock.
+pub trait QueueValue: Sized + Send + 'static {
+    /// The version of the encoding that `save` writes; 0 to 1023.
+    const VERSION: u32;
+
+    /// Writes the value as blocks of any bytes, none of them empty. They come
+    /// back from `load` as they were cut; about 64 KiB is a good size.
+    fn save(&self, block: &mut dyn FnMut(&[u8]));
+
+    /// Reads what a `save` of this or an older version wrote. `next` gives
+    /// one block after the other and `None` at the end or where the input is
+    /// cut off. The input may come from anyone: every count must be checked.
+    /// It is also run for keys that then do not come to be.
+    fn load(version: u32, next: &mut dyn FnMut() -> Option<Vec<u8>>) -> Result<Self, String>;
+
+    /// Gives records that make the value anew on an empty key.
+    fn rewrite(&self, record: &mut dyn FnMut(&[u8]));
+
+    /// The bytes of memory it holds. Must not walk the value.
+    fn memory(&self) -> usize;
+
+    /// How many allocations freeing it would give back; above 64 the server
+    /// frees it in the background. Must not walk the value.
+    fn effort(&self) -> usize;
+
+    /// What COPY puts under the other name.
+    fn copy(&self) -> Self;
+
+    /// Gives parts of all that a client can observe, in any order, no two
+    /// alike (equal parts cancel each other out).
+    fn digest(&self, part: &mut dyn FnMut(&[u8]));
+}
+
+static TYPE: AtomicPtr<raw::RedisModuleType> = AtomicPtr::new(ptr::null_mut());
+
+/// The registered type; null before.
+#[inline]
+pub(super) fn value_type() -> *mut raw::RedisModuleType {
+    TYPE.load(Ordering::Relaxed)
+}
+
+/// Registers the data type; false where the server refuses it.
+///
+/// # Safety
+/// `ctx` must be the context of the module's load.
+pub(super) unsafe fn register(ctx: *mut raw::RedisModuleCtx) -> bool {
+    let mut methods = raw::RedisModuleTypeMethods {
+        version: u64::from(raw::REDISMODULE_TYPE_METHOD_VERSION),
+        rdb_load: Some(rdb_load),
+        rdb_save: Some(rdb_save),
+        aof_rewrite: Some(aof_rewrite),
+        mem_usage: None,
+        digest: Some(digest),
+        free: Some(free),
+        // State outside the keys would be what slot migration loses.
+        aux_load: None,
+        aux_save: None,
+        aux_save_triggers: 0,
+        free_effort: None,
+        unlink: None,
+        copy: None,
+        // The server moves the value's own block; the maps inside cannot move.
+        defrag: None,
+        mem_usage2: Some(mem_usage2),
+        free_effort2: Some(free_effort2),
+        unlink2: Some(unlink2),
+        copy2: Some(copy2),
+        aux_save2: None,
+    };
+    // SAFETY: the server copies the table.
+    let made = unsafe {
+        api!(RedisModule_CreateDataType(
+            ctx,
+            TYPE_NAME.as_ptr(),
+            Value::VERSION as c_int,
+            &mut methods
+        ))
+    };
+    TYPE.store(made, Ordering::Relaxed);
+    !made.is_null()
+}
+
+/// # Safety
+/// `value` must be a value of our type that nobody changes meanwhile.
+unsafe fn borrow<'a>(value: *const c_void) -> &'a Value {
+    // SAFETY: the server hands our callbacks only what `create`, `rdb_load`
+    // and `copy2` made.
+    unsafe { &*value.cast::<Value>() }
+}
+
+fn into_server(value: Value) -> *mut c_void {
+    Box::into_raw(Box::new(value)).cast()
+}
+
+unsafe extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
+    // An aborted save must not leave a file that looks whole: without the
+    // closing block the value does not load.
+    contain((), || {
+        // SAFETY: `io` and `value` are the server's, for this call.
+        let save = |block: &[u8]| unsafe {
+            api!(RedisModule_SaveStringBuffer(
+                io,
+                block.as_ptr().cast(),
+                block.len()
+            ));
+        };
+        // SAFETY: as above.
+        unsafe { borrow(value) }.save(&mut |block| {
+            if !block.is_empty() {
+                save(block);
+            }
+        });
+        save(&[]);
+    });
+}
+
+unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
+    contain(ptr::null_mut(), || {
+        let version = u32::try_from(version).unwrap_or(u32::MAX);
+        if version > Value::VERSION {
+            refuse(io, "it was written by a newer version of the module");
+            return ptr::null_mut();
+        }
+        let mut ended = false;
+        let mut next = || {
+            if ended {
+                return None;
+            }
+            // SAFETY: `io` is the server's, for this call.
+            let block = unsafe { load_block(io) };
+            ended = block.is_none();
+            block
+        };
+        let loaded = Value::load(version, &mut next);
+        let whole = next().is_none();
+        // SAFETY: as above.
+        let broken = unsafe { api!(RedisModule_IsIOError(io)) } != 0;
+        match loaded {
+            _ if broken => refuse(io, "it is cut off"),
+            Ok(value) if whole => {
+                super::events::loaded();
+                return into_server(value);
+            }
+            Ok(_) => refuse(io, "something follows its end"),
+            Err(why) => refuse(io, &why),
+        }
+        ptr::null_mut()
+    })
+}
+
+/// The next block; `None` for the empty one at the end, or where the input is
+/// broken.
+///
+/// # Safety
+/// `io` must be live.
+unsafe fn load_block(io: *mut raw::RedisModuleIO) -> Option<Vec<u8>> {
+    let mut len = 0;
+    // SAFETY: the server answers a block of its allocator, of `len` bytes, or
+    // null where the input is broken.
+    unsafe {
+        let block = api!(RedisModule_LoadStringBuffer(io, &mut len)).cast::<u8>();
+        if block.is_null() {
+            return None;
+        }
+        let bytes = (len > 0).then(|| std::slice::from_raw_parts(block, len).to_vec());
+        api!(RedisModule_Free(block.cast()));
+        bytes
+    }
+}
+
+fn refuse(io: *mut raw::RedisModuleIO, why: &str) {
+    let line = c_text(&format!("dq: a queue cannot be loaded: {why}"));
+    // SAFETY: `io` is live; the format takes one string.
+    unsafe {
+        api!(RedisModule_LogIOError(
+            io,
+            c"warning".as_ptr(),
+            c"%s".as_ptr(),
+            line.as_ptr()
+        ));
+    }
+}
+
+unsafe extern "C" fn aof_rewrite(
+    io: *mut raw::RedisModuleIO,
+    key: *mut raw::RedisModuleString,
+    value: *mut c_void,
+) {
+    contain((), || {
+        // SAFETY: key and value are the server's, for this call; the format
+        // tells the types of what follows.
+        unsafe { borrow(value) }.rewrite(&mut |record| unsafe {
+            api!(RedisModule_EmitAOF(
+                io,
+                c"DQ.APPLY".as_ptr(),
+                c"sb".as_ptr(),
+                key,
+                record.as_ptr(),
+                record.len()
+            ));
+        });
+    });
+}
+
+/// Runs on any thread: FLUSHALL ASYNC and UNLINK free in the background.
+unsafe extern "C" fn free(value: *mut c_void) {
+    // SAFETY: the server gives the value back, once.
+    contain((), || drop(unsafe { Box::from_raw(value.cast::<Value>()) }));
+}
+
+unsafe extern "C" fn mem_usage2(
+    _: *mut raw::RedisModuleKeyOptCtx,
+    value: *const c_void,
+    _: usize,
+) -> usize {
+    // SAFETY: the value is the server's, for this call.
+    contain(0, || size_of::<Value>() + unsafe { borrow(value) }.memory())
+}
+
+unsafe extern "C" fn free_effort2(
+    _: *mut raw::RedisModuleKeyOptCtx,
+    value: *const c_void,
+) -> usize {
+    contain(NO_EFFORT, || {
+        // SAFETY: the value is the server's, for this call.
+        unsafe { borrow(value) }.effort().max(NO_EFFORT)
+    })
+}
+
+/// The key loses its value: deleted, overwritten, expired, evicted or renamed.
+/// Not called by FLUSHALL.
+unsafe extern "C" fn unlink2(ctx: *mut raw::RedisModuleKeyOptCtx, _: *const c_void) {
+    contain((), || {
+        // SAFETY: the server answers the key of this call, whose name lives
+        // until it ends.
+        unsafe {
+            let name = api!(RedisModule_GetKeyNameFromOptCtx(ctx));
+            if !name.is_null() {
+                let db = api!(RedisModule_GetDbIdFromOptCtx(ctx));
+                events::unlinked(db, string_bytes(name));
+            }
+        }
+    });
+}
+
+unsafe extern "C" fn copy2(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) -> *mut c_void {
+    contain(ptr::null_mut(), || {
+        // SAFETY: the value is the server's, for this call.
+        let copy = unsafe { borrow(value) }.copy();
+        into_server(copy)
+    })
+}
+
+unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_void) {
+    contain((), || {
+        // SAFETY: digest and value are the server's, for this call.
+        unsafe { borrow(value) }.digest(&mut |part| unsafe {
+            api!(RedisModule_DigestAddStringBuffer(
+                digest,
+                part.as_ptr().cast(),
+                part.len()
+            ));
+            api!(RedisModule_DigestEndSequence(digest));
+        });
+    });
+}

@@ -1,0 +1,29 @@
+//! What happens without a command: time, waiting clients, server events.
+//!
+//! `wake.rs` knows when to look at which queue, `visit.rs` is what the timer
+//! does then. `waiters.rs` and `bound.rs` know the clients that wait and those
+//! whose leases end with their connection.
+
+pub mod bound;
+mod events;
+pub mod index;
+mod info;
+pub mod metrics;
+pub mod moment;
+pub mod queue_clock;
+mod visit;
+pub mod waiters;
+pub mod wake;
+
+use crate::ffi::{events as server, info as server_info, timer, Context};
+
+/// Starts all of it. Called once, at the end of the module's load.
+pub fn start(ctx: &mut Context) -> Result<(), String> {
+    timer::install(visit::fire);
+    if !server::subscribe(ctx, events::EVENTS) {
+        return Err("the server refuses to tell of its events".to_owned());
+    }
+    server_info::install(ctx, info::write);
+    wake::start_acting();
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! One queue clock: it never goes back and never stands still.
+//!
+//! It follows the wall clock forward, because due times are agreed between
+//! machines. When the wall clock steps back, leases must not grow and what is
+//! due must not wait for the wall clock to come by a second time: the queue
+//! clock goes on from where it was, at half speed by the monotonic clock,
+//! until the wall clock has caught up.
+
+/// The clock's memory. Times are microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueClock {
+    /// The latest time it has shown.
+    shown: u64,
+    /// Since when it has been ahead of the wall clock, if it is.
+    ahead: Option<Ahead>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ahead {
+    /// What it showed then.
+    from: u64,
+    /// The monotonic clock then.
+    since: u64,
+}
+
+impl QueueClock {
+    /// A clock that has shown nothing yet.
+    pub const fn new() -> Self {
+        QueueClock {
+            shown: 0,
+            ahead: None,
+        }
+    }
+
+    /// The time, by the wall clock's and the monotonic clock's. The latter is
+    /// read only while the wall clock is behind.
+    #[inline]
+    pub fn read(&mut self, wall_us: u64, monotonic_us: impl FnOnce() -> u64) -> u64 {
+        if self.ahead.is_none() && wall_us >= self.shown {
+            self.shown = wall_us;
+            return wall_us;
+        }
+        self.read_ahead(wall_us, monotonic_us())
+    }
+
+    /// Shows at least this time from now on: another server has acted at it.
+    pub fn observe(&mut self, us: u64, monotonic_us: impl FnOnce() -> u64) {
+        if us > self.shown {
+            self.shown = us;
+            self.ahead = Some(Ahead {
+                from: us,
+                since: monotonic_us(),
+            });
+        }
+    }
+
+    #[cold]
+    fn read_ahead(&mut self, wall_us: u64, monotonic_us: u64) -> u64 {
+        let ahead = *self.ahead.get_or_insert(Ahead {
+            from: self.shown,
+            since: monotonic_us,
+        });
+        let gone = monotonic_us.saturating_sub(ahead.since);
+        let own = ahead.from.saturating_add(gone / 2);
+        if wall_us >= own {
+            self.ahead = None;
+        }
+        self.shown = self.shown.max(own).max(wall_us);
+        self.shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: u64 = 1_000_000;
+
+    #[test]
+    fn follows_the_wall_clock_forward() {
+        let mut clock = QueueClock::new();
+        assert_eq!(clock.read(10 * SECOND, || 0), 10 * SECOND);
+        assert_eq!(clock.read(11 * SECOND, || 0), 11 * SECOND);
+        assert_eq!(clock.read(3600 * SECOND, || 0), 3600 * SECOND);
+    }
+
+    #[test]
+    fn goes_on_at_half_speed_after_a_step_back_until_caught_up() {
+        let mut clock = QueueClock::new();
+        clock.read(100 * SECOND, || 0);
+        assert_eq!(clock.read(90 * SECOND, || 5 * SECOND), 100 * SECOND);
+        assert_eq!(clock.read(94 * SECOND, || 9 * SECOND), 102 * SECOND);
+        assert_eq!(clock.read(108 * SECOND, || 23 * SECOND), 109 * SECOND);
+        assert_eq!(clock.read(110 * SECOND, || 25 * SECOND), 110 * SECOND);
+        assert_eq!(clock.read(111 * SECOND, || 26 * SECOND), 111 * SECOND);
+    }
+
+    #[test]
+    fn a_second_step_back_starts_from_where_the_clock_is() {
+        let mut clock = QueueClock::new();
+        clock.read(100 * SECOND, || 0);
+        clock.read(90 * SECOND, || 0);
+        assert_eq!(clock.read(50 * SECOND, || 2 * SECOND), 101 * SECOND);
+        assert_eq!(clock.read(52 * SECOND, || 4 * SECOND), 102 * SECOND);
+    }
+
+    #[test]
+    fn does_not_need_the_monotonic_clock_while_in_step() {
+        let mut clock = QueueClock::new();
+        clock.read(SECOND, || unreachable!());
+        clock.read(SECOND, || unreachable!());
+    }
+
+    proptest! {
+        #[test]
+        fn never_goes_back_and_never_lags(
+            steps in proptest::collection::vec((0u64..2 * SECOND, -5_000_000i64..5_000_000), 1..200)
+        ) {
+            let mut clock = QueueClock::new();
+            let (mut wall, mut monotonic, mut last) = (1_000 * SECOND, 0, 0);
+            for (passed, step) in steps {
+                monotonic += passed;
+                wall = (wall + passed).saturating_add_signed(step);
+                let now = clock.read(wall, || monotonic);
+                prop_assert!(now >= last && now >= wall);
+                last = now;
+            }
+        }
+    }
+}

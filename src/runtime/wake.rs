@@ -1,0 +1,80 @@
+//! When to look at which queue, and the timer that does it.
+
+use std::cell::{Cell, RefCell};
+
+use crate::core::{Millis, NEVER};
+use crate::ffi::{clock, timer, Context};
+
+use super::index::{self, Index, Place};
+
+/// While a pause or failover is on, the timer asks again after so long.
+pub const ASK_AGAIN_MS: Millis = 20;
+
+thread_local! {
+    static INDEX: RefCell<Index> = RefCell::default();
+    /// When the timer is to fire, NEVER if it is not set.
+    static SET_FOR: Cell<Millis> = const { Cell::new(NEVER) };
+    /// Since when this server has been able to fire schedules.
+    static ACTING_SINCE: Cell<Millis> = const { Cell::new(0) };
+}
+
+/// Changes or reads the index.
+pub fn with_index<R>(use_it: impl FnOnce(&mut Index) -> R) -> R {
+    INDEX.with_borrow_mut(use_it)
+}
+
+/// Notes when a queue is to be looked at and sees to it that the timer fires
+/// in time.
+pub fn note(ctx: &Context, db: i32, key: &[u8], wake: Millis) {
+    with_index(|index| index.note(db, key, wake));
+    ensure(ctx, wake);
+}
+
+/// Sees to it that the timer fires at `wake` at the latest. On a replica there
+/// is nothing to fire for.
+pub fn ensure(ctx: &Context, wake: Millis) {
+    if wake < SET_FOR.get() && ctx.is_primary() {
+        timer::arm(ctx, index::delay(wake, clock::now_us()));
+        SET_FOR.set(wake);
+    }
+}
+
+/// The timer has fired.
+pub fn fired() {
+    SET_FOR.set(NEVER);
+}
+
+/// Sets the timer to what comes next.
+pub fn set_to_next(ctx: &Context) {
+    if let Some((wake, _)) = with_index(|index| index.next()) {
+        ensure(ctx, wake);
+    }
+}
+
+/// What the index says is due.
+pub fn next_due(now: Millis) -> Option<(Millis, Place)> {
+    with_index(|index| index.next()).filter(|(wake, _)| *wake <= now)
+}
+
+/// The server's timers can be late by any time, because the wall clock was set
+/// back: what is overdue is looked at now.
+pub fn watch_over(ctx: &Context) {
+    let set_for = SET_FOR.get();
+    let next = with_index(|index| index.next()).map_or(NEVER, |(wake, _)| wake);
+    let overdue = set_for.min(next) < clock::now_ms().saturating_sub(1);
+    if (overdue || !timer::is_armed() && next != NEVER) && ctx.is_primary() {
+        SET_FOR.set(NEVER);
+        ensure(ctx, next.min(set_for));
+    }
+}
+
+/// This server can fire schedules from now on: what should have fired before
+/// was missed.
+pub fn start_acting() {
+    ACTING_SINCE.set(clock::now_ms());
+}
+
+/// Since when it can.
+pub fn acting_since() -> Millis {
+    ACTING_SINCE.get()
+}

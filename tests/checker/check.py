@@ -1,0 +1,212 @@
+"""The promises of groups as predicates over a history. Each finding is one line of English.
+
+Receipts grow with every delivery of the queue, so sorting by receipt gives the order in which the
+server delivered, whatever order the answers arrived in. All other reasoning takes the moments
+between asking and answering to the side of doubt, so that a finding is never a matter of timing.
+"""
+
+from collections import defaultdict
+
+# The queue's clock and the machine's monotonic clock may drift apart by this many ms in a run.
+DRIFT = 20.0
+
+
+def check(history) -> list:
+    """All violations; empty for a good history."""
+    view = View(history)
+    found = []
+    for rule in (
+        known, one_delivery_a_receipt, not_early, never_two_at_once, group_order, failed_first,
+        attempts_exact, ack_is_final, stale_receipts, nothing_lost, dead_exactly,
+    ):  # fmt: skip
+        found += [f"{rule.__name__}: {text}" for text in rule(view)]
+    return found
+
+
+class View:
+    """The history sorted and indexed once for all rules."""
+
+    def __init__(self, history):
+        self.h = history
+        self.deliveries = sorted(history.deliveries, key=lambda d: d.receipt)
+        self.sends = {s.id: s for s in history.sends}
+        self.by_id, self.by_group = defaultdict(list), defaultdict(list)
+        for d in self.deliveries:
+            self.by_id[d.id].append(d)
+            self.by_group[d.group].append(d)
+        self.verdicts = defaultdict(list)
+        for v in history.verdicts:
+            self.verdicts[v.receipt].append(v)
+
+    def last(self, id):
+        """The receipt of the id's last delivery, or -1."""
+        return self.by_id[id][-1].receipt if id in self.by_id else -1
+
+    def surely_held(self, d):
+        """When it was surely leased: from the answer to the first verdict asked or the lease's earliest end."""
+        ends = [d.begin + d.lease - DRIFT] + [v.begin for v in self.verdicts[d.receipt]]
+        # A verdict on another one of the batch may bring this one back.
+        return d.end, min(ends)
+
+    def failed_at(self, d):
+        """When it is known that this delivery failed (nack answered with 1), or None."""
+        times = [v.end for v in self.verdicts[d.receipt] if v.kind == "nack" and v.count == 1]
+        return min(times) if times else None
+
+
+def known(view):
+    """What is delivered was sent, to the group it was sent to, as it was sent."""
+    for d in view.deliveries:
+        send = view.sends.get(d.id)
+        if send is None:
+            yield f"{d.id} was never sent"
+        elif send.group != d.group:
+            yield f"{d.id} of {send.group} came as one of {d.group}"
+        if not d.intact:
+            yield f"{d.id} came with another payload"
+
+
+def one_delivery_a_receipt(view):
+    """No receipt is used twice."""
+    for a, b in zip(view.deliveries, view.deliveries[1:]):
+        if a.receipt == b.receipt:
+            yield f"receipt {a.receipt} for {a.id} and {b.id}"
+
+
+def not_early(view):
+    """Nothing before its due time."""
+    for d in view.deliveries:
+        send = view.sends.get(d.id)
+        if send and d.end < send.begin + send.delay - DRIFT:
+            yield f"{d.id} came {send.begin + send.delay - d.end:.0f} ms early"
+
+
+def never_two_at_once(view):
+    """Two batches of one group are never leased at the same moment."""
+    for group, deliveries in view.by_group.items():
+        batches = defaultdict(list)
+        for d in deliveries:
+            batches[d.batch].append(d)
+        spans = []
+        for batch, members in batches.items():
+            held = [view.surely_held(d) for d in members]
+            # Any verdict but an ack may end the rest of the batch too.
+            cut = [v.begin for d in members for v in view.verdicts[d.receipt] if v.kind != "ack"]
+            end = min([max(e for _, e in held)] + cut)
+            spans.append((held[0][0], end, batch))
+        spans.sort()
+        latest = None
+        for start, end, batch in spans:
+            if latest and start < latest[0]:
+                yield f"{group}: {batch} began while {latest[1]} held it"
+            if latest is None or end > latest[0]:
+                latest = (end, batch)
+
+
+def _has_failed_before(view, d):
+    """Whether an earlier delivery of it may have failed, which makes it the head."""
+    return any(
+        not any(v.kind in ("ack", "silent") and v.count == 1 for v in view.verdicts[p.receipt])
+        for p in view.by_id[d.id]
+        if p.receipt < d.receipt
+    )
+
+
+def group_order(view):
+    """A message goes out only when none before it in its group is waiting, unless it is a failed head."""
+    waiting = defaultdict(list)
+    for send in view.h.sends:
+        if send.end is not None:
+            waiting[send.group].append(send)
+    for group, deliveries in view.by_group.items():
+        sends = sorted(waiting[group], key=lambda s: s.score)
+        for d in deliveries:
+            mine = view.sends.get(d.id)
+            if mine is None or _has_failed_before(view, d):
+                continue
+            for other in sends:
+                if other.score >= mine.score:
+                    break
+                # Sent and due before this FETCH was asked, and delivered only later: it stood there.
+                due = other.end + other.delay + DRIFT
+                first = view.by_id[other.id][0].receipt if other.id in view.by_id else None
+                later = first is not None and first > d.receipt
+                if due < d.begin and later:
+                    yield f"{group}: {d.id} ({mine.score}) went before {other.id} ({other.score})"
+
+
+def failed_first(view):
+    """While a failed message waits for its next try, nothing else of its group goes out (ONRETRY BLOCK)."""
+    for group, deliveries in view.by_group.items():
+        for at, d in enumerate(deliveries):
+            failed = view.failed_at(d)
+            if failed is None or view.last(d.id) <= d.receipt:
+                continue
+            for later in deliveries[at + 1 :]:
+                if later.id == d.id:
+                    break
+                if later.begin > failed and not _has_failed_before(view, later):
+                    yield f"{group}: {later.id} went out while {d.id} waited for its next try"
+
+
+def attempts_exact(view):
+    """Attempts count one up for every failure, and for nothing else."""
+    slack = view.h.lost_fetches
+    for id, deliveries in view.by_id.items():
+        expected = {1}
+        for d in deliveries:
+            allowed = {e + extra for e in expected for extra in range(slack + 1)}
+            if d.attempt not in allowed:
+                yield f"{id}: attempt {d.attempt}, expected {sorted(expected)}"
+            kinds = {v.kind: v.count for v in view.verdicts[d.receipt]}
+            if kinds.get("silent") == 1:
+                expected = {d.attempt}
+            elif kinds.get("nack") == 1:
+                expected = {d.attempt + 1}
+            else:
+                # Its lease ran out (a failure), or it came back with its batch (none).
+                expected = {d.attempt, d.attempt + 1}
+        if deliveries[-1].attempt > view.h.retries + 1:
+            yield f"{id}: {deliveries[-1].attempt} attempts of {view.h.retries + 1}"
+
+
+def ack_is_final(view):
+    """What was acked is never delivered again."""
+    for v in view.h.verdicts:
+        if v.kind == "ack" and v.count == 1 and view.last(v.id) > v.receipt:
+            yield f"{v.id} was delivered again after its ack"
+
+
+def stale_receipts(view):
+    """A receipt works no more once its message was delivered again."""
+    for v in view.h.verdicts:
+        if v.count != 1:
+            continue
+        for d in view.by_id[v.id]:
+            if d.receipt > v.receipt and d.end < v.begin:
+                yield f"{v.kind} of the stale receipt {v.receipt} of {v.id} worked"
+
+
+def nothing_lost(view):
+    """At the end everything sent has ended: acked, or dead."""
+    finished = set(view.h.final.get("finished", ()))
+    dead = set(view.h.final.get("dead", ()))
+    acked = {v.id for v in view.h.verdicts if v.kind == "ack" and v.count == 1}
+    asked = {v.id for v in view.h.verdicts if v.kind == "ack"}
+    for id in acked - finished:
+        yield f"{id} was acked but is not among the finished"
+    for id in finished - asked:
+        yield f"{id} is finished though nobody acked it"
+    for send in view.h.sends:
+        if send.end is not None and send.id not in finished and send.id not in dead:
+            yield f"{send.id} is gone"
+    for state, ids in view.h.final.items():
+        if state not in ("finished", "dead") and ids:
+            yield f"{len(ids)} messages are still {state}"
+
+
+def dead_exactly(view):
+    """A message is dead exactly when its failures have passed RETRIES."""
+    for id, row in view.h.dead.items():
+        if row["failures"] != view.h.retries + 1 or row["reason"] != "retries":
+            yield f"{id} died after {row['failures']} failures, reason {row['reason']}"

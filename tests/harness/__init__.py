@@ -1,0 +1,1 @@
+"""What the server tests stand on: real servers, a raw wire client, reply readers."""

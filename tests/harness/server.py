@@ -1,0 +1,236 @@
+"""One real redis-server process with the module loaded.
+
+Environment: DQ_MODULE names the .so (default target/release/libdq.so), REDIS_SERVER the engine's
+executable (default redis-server), so that the same tests run on other engines.
+"""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from tests.harness.wire import Wire
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Any of these in a server's log fails the test run, whatever the replies were.
+CRASH = re.compile(
+    r"BUG REPORT|ASSERTION FAILED|crashed by signal|Guru Meditation|panicked at|== CRITICAL ==|"
+    r"internal error in the dq module|Redis Allocator isn't available|stack overflow"
+)
+
+DEFAULTS = {
+    "bind": "127.0.0.1",
+    "save": '""',
+    "appendonly": "no",
+    "enable-debug-command": "yes",
+    "enable-module-command": "yes",
+    "repl-diskless-sync-delay": "0",
+    "repl-ping-replica-period": "1",
+    "repl-backlog-size": "8mb",
+    "latency-monitor-threshold": "0",
+    "maxclients": "4000",
+    "loglevel": "notice",
+    "crash-memcheck-enabled": "no",
+}
+
+
+def module_path() -> Path:
+    """The module under test; it need not exist yet."""
+    return Path(os.environ.get("DQ_MODULE", ROOT / "target/release/libdq.so")).resolve()
+
+
+def engine() -> str:
+    """The server executable under test."""
+    return os.environ.get("REDIS_SERVER", "redis-server")
+
+
+def free_port() -> int:
+    """A port nobody listens on, whose cluster bus port (+10000) is legal too."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        if port < 55000:
+            return port
+
+
+class Server:
+    """A server in a directory of its own.
+
+    Keyword names of `conf` are those of redis.conf with `_` for `-`; a list gives several lines;
+    names with a dot (`{"dq.lease": 7000}`) pass through. `module_args` follow the .so on the
+    loadmodule line.
+    """
+
+    def __init__(self, module_args=(), load_module=True, **conf):
+        self.dir = Path(tempfile.mkdtemp(prefix="dq-test-"))
+        self.port = free_port()
+        self.module_args = [str(a) for a in module_args]
+        self.load_module = load_module
+        self.conf = dict(DEFAULTS)
+        for name, value in conf.items():
+            self.conf[name if "." in name else name.replace("_", "-")] = value
+        self.process = None
+        self._clients = []
+
+    @property
+    def log_path(self) -> Path:
+        return self.dir / "server.log"
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def log(self) -> str:
+        """Everything this server has logged, over all its starts."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def _write_conf(self) -> Path:
+        lines = [f"port {self.port}", f"dir {self.dir}", f"logfile {self.log_path}"]
+        if self.load_module:
+            lines.append(" ".join(["loadmodule", str(module_path()), *self.module_args]))
+        for name, value in self.conf.items():
+            for one in value if isinstance(value, (list, tuple)) else [value]:
+                lines.append(f"{name} {one}")
+        path = self.dir / "redis.conf"
+        # CONFIG REWRITE's work must survive a restart, so an existing file is kept.
+        if not path.exists():
+            path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def launch(self) -> int:
+        """Starts the process without waiting for it to serve; returns its pid."""
+        self.process = subprocess.Popen(
+            [engine(), str(self._write_conf())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        return self.process.pid
+
+    def start(self, timeout: float = 20) -> "Server":
+        """Starts the server and returns once it answers PING with its data loaded."""
+        self.launch()
+        deadline = time.monotonic() + timeout
+        while True:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"server exited with {self.process.returncode}:\n{self.log()[-4000:]}")
+            try:
+                with Wire(self.port, timeout=2) as wire:
+                    if wire.call("PING") == b"PONG":
+                        return self
+            except OSError:
+                pass
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"server does not answer:\n{self.log()[-4000:]}")
+            time.sleep(0.01)
+
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def stop(self) -> None:
+        """Ends the process (SIGTERM, then SIGKILL); its directory stays for a later start()."""
+        self._drop_clients()
+        if self.alive():
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def kill9(self) -> None:
+        """A crash of the process: nothing is flushed, nobody is told."""
+        self._drop_clients()
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self, crash: bool = False) -> "Server":
+        """Stops (or crashes) and starts again on the same port and data."""
+        self.kill9() if crash else self.stop()
+        return self.start()
+
+    def pause(self) -> None:
+        """SIGSTOP: a frozen machine."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def close(self, check_log: bool = True) -> None:
+        """Ends the server and removes its directory; fails if its log shows a crash."""
+        self.stop()
+        log = self.log()
+        shutil.rmtree(self.dir, ignore_errors=True)
+        if check_log:
+            assert_clean(log)
+
+    def client(self, protocol: int = 3, **kwargs) -> redis.Redis:
+        """A redis-py client on one connection of its own, raw bytes, without retries."""
+        kwargs.setdefault("socket_timeout", 20)
+        client = redis.Redis(
+            host="127.0.0.1",
+            port=self.port,
+            protocol=protocol,
+            retry=Retry(NoBackoff(), 0),
+            decode_responses=False,
+            single_connection_client=True,
+            **kwargs,
+        )
+        self._clients.append(client)
+        return client
+
+    def wire(self, protocol: int = 3, timeout: float = 20) -> Wire:
+        """A raw connection: exact reply types, sending without reading."""
+        wire = Wire(self.port, protocol=protocol, timeout=timeout)
+        self._clients.append(wire)
+        return wire
+
+    def info(self, section: str = "everything") -> dict:
+        """INFO as a dict of strings."""
+        with Wire(self.port) as wire:
+            text = wire.call("INFO", section)
+        pairs = (line.split(":", 1) for line in text.decode().splitlines() if ":" in line)
+        return {k: v for k, v in pairs}
+
+    def wait_blocked(self, n: int, timeout: float = 10) -> None:
+        """Returns when exactly n clients are blocked on this server."""
+        wait_for(lambda: int(self.info("clients")["blocked_clients"]) == n, timeout, f"{n} blocked clients")
+
+    def _drop_clients(self) -> None:
+        for client in self._clients:
+            try:
+                client.close()
+            except (OSError, redis.RedisError):
+                pass
+        self._clients.clear()
+
+
+def assert_clean(log: str) -> None:
+    """Fails where a log tells of a crash, an assertion or a panic of the module."""
+    found = CRASH.search(log)
+    assert not found, f"the server's log shows {found.group(0)!r}:\n{log[max(0, found.start() - 500) :][:6000]}"
+
+
+def wait_for(condition, timeout: float = 10, what: str = "the condition") -> None:
+    """Waits until condition() is true; fails after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not come about in {timeout} s"
+        time.sleep(0.005)
+
+
+def now_ms() -> int:
+    """The wall clock in Unix ms, as the server on this machine sees it."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,117 @@
+"""Queues full of everything, and random traffic, for comparing digests."""
+
+import random
+
+import redis
+
+from tests.harness.replies import Queue, msgs
+
+FAR = 10_000_000
+
+
+def rich(client, key, clock="MANUAL") -> Queue:
+    """A queue with messages in every state and every option set.
+
+    Nothing in it falls due within hours, so that its digest stands still. `q.running` holds the
+    receipt of the running message `running`.
+    """
+    q = Queue(client, key)
+    q.do(
+        "CREATE", "CLOCK", clock, "LEASE", FAR, "RETRIES", 2, "BACKOFF", "EXP", FAR, "MAXBACKOFF", FAR * 4,
+        "JITTER", 10, "TTL", FAR * 100, "RETAIN", FAR, "RETAINCOUNT", 50, "DEADRETAIN", FAR, "DEADCOUNT", 50,
+        "DEDUP", FAR, "MAXLEN", 1000, "MAXBYTES", 10**6, "MAXRUNNING", 900, "RATE", 5000, "PER", FAR,
+        "GROUPCONCURRENCY", 2, "ONRETRY", "SKIP", "ONDEAD", "BLOCK",
+    )  # fmt: skip
+    for id in ("finished", "dead", "retry", "running", "dedup"):
+        q.send(id + "\0\r\n", "ID", id)
+    f, d, t, run, _ = q.fetch("COUNT", 5, "CONSUMER", b"worker\0")
+    q.do("ACK", f.receipt, "RESULT", b"\xff result")
+    q.nack(d.receipt, "FATAL", "ERROR", b"\xfe error")
+    q.nack(t.receipt, "ERROR", "again")
+    q.do("CANCEL", "dedup")
+    q.running = run.receipt
+    q.send(b"", "ID", "delayed", "DELAY", FAR, "TYPE", "t\0", "HEADERS", 2, b"a\0", b"\xff", "b", "")
+    q.send("own", "ID", "own", "LEASE", 5, "RETRIES", -1, "BACKOFF", "LINEAR", 7, "TTL", FAR, "PRIORITY", -128)
+    q.send("late", "ID", "late", "PRIORITY", 127)
+    for n in range(6):
+        q.send(n, "ID", f"g{n}", "GROUP", b"group\0%d" % (n % 2), "SCORE", -n / 3)
+    q.fetch("COUNT", 2, "GROUP", b"group\0" + b"0", "CONSUMER", "other")
+    q.do("MSEND", 20, *range(20))
+    q.send("doubled", "ID", "delayed")
+    q.do("GROUPSET", b"group\0" + b"1", "WEIGHT", 3, "CONCURRENCY", 2, "RATE", 5, "PER", FAR)
+    q.do("PAUSE", "GROUP", b"group\0" + b"1", "FOR", FAR)
+    q.do("SCHEDULE", "every", "EVERY", FAR, "PAYLOAD", "tick", "PRIORITY", 3)
+    return q
+
+
+class Traffic:
+    """Random operations on one queue, most of them sensible, some stale or doubled."""
+
+    def __init__(self, client, key, seed, *options):
+        self.q = Queue(client, key)
+        self.rng = random.Random(seed)
+        self.receipts = []
+        self.manual = "MANUAL" in options
+        if not client.exists(key):
+            self.q.do("CREATE", *options)
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            try:
+                self.step()
+            except redis.ResponseError as error:
+                assert str(error).startswith("QUEUEFULL"), error
+
+    def receipt(self):
+        return self.rng.choice(self.receipts) if self.receipts else 1
+
+    def step(self) -> None:
+        rng, q = self.rng, self.q
+        id = f"id{rng.randrange(60)}"
+        match rng.randrange(16):
+            case 0 | 1 | 2 | 3:
+                options = []
+                if rng.random() < 0.4:
+                    options += ["DELAY", rng.randrange(400)]
+                if rng.random() < 0.3:
+                    options += ["GROUP", f"g{rng.randrange(5)}", "SCORE", rng.randrange(9)]
+                if rng.random() < 0.3:
+                    options += ["PRIORITY", rng.randrange(-3, 3)]
+                if rng.random() < 0.2:
+                    options += ["TTL", rng.randrange(1, 2000)]
+                if rng.random() < 0.6:
+                    options += ["ID", id]
+                    if rng.random() < 0.3:
+                        options.append("REPLACE")
+                q.send(rng.randbytes(rng.randrange(40)), *options)
+            case 4:
+                q.do("MSEND", 3, "a", "b", "c", "DELAY", rng.randrange(100))
+            case 5 | 6 | 7:
+                options = ["COUNT", rng.randrange(1, 6), "LEASE", rng.randrange(1, 500)]
+                if rng.random() < 0.3:
+                    options += ["CONSUMER", f"c{rng.randrange(3)}"]
+                self.receipts += [m.receipt for m in msgs(q.do("FETCH", *options))]
+                del self.receipts[:-20]
+            case 8 | 9:
+                q.ack(self.receipt(), self.receipt())
+            case 10:
+                how = rng.choice([(), ("SILENT",), ("DELAY", rng.randrange(200)), ("FATAL",), ("ERROR", "e")])
+                q.nack(self.receipt(), *how)
+            case 11:
+                q.touch(rng.randrange(1, 500), self.receipt())
+            case 12:
+                q.do("CANCEL", id, f"id{rng.randrange(60)}")
+            case 13:
+                q.do("RESCHEDULE", id, "DELAY", rng.randrange(300))
+                q.do("UPDATE", f"id{rng.randrange(60)}", rng.randbytes(9))
+            case 14:
+                q.do("REDRIVE", "ALL", "COUNT", 2)
+            case 15:
+                if self.manual:
+                    q.tick("ADVANCE", rng.randrange(1, 120))
+                if rng.random() < 0.3:
+                    q.do("PAUSE", "FOR", rng.randrange(1, 50))
+                elif rng.random() < 0.1:
+                    q.do("PURGE", "STATE", rng.choice(["dead", "ready", "finished"]))
+                else:
+                    q.fetch("NOACK")

@@ -1,0 +1,87 @@
+"""Queues on cluster nodes: routing, slots that move with leases and waiters, no crossing of slots."""
+
+import pytest
+
+from tests.harness.replies import Queue, digest, msgs
+from tests.harness.server import now_ms
+from tests.harness.traffic import rich
+from tests.harness.wire import Error
+
+
+def test_a_node_sends_clients_to_the_right_one(cluster):
+    owner = cluster.owner("q")
+    other = next(n for n in cluster.nodes if n is not owner)
+    with owner.wire() as w:
+        assert w.ok("DQ.SEND", "q", "x", "ID", "a") == b"a"
+    with other.wire() as w:
+        for call in (("DQ.SEND", "q", "x"), ("DQ.FETCH", "q", "BLOCK", 0), ("DQ.MFETCH", 1, "q"), ("DQ.TICK", "q")):
+            assert w.call(*call).startswith("MOVED"), call
+        assert w.call("DQ.TICK", "q", "ADVANCE", 5).startswith("MOVED")
+
+
+def test_keys_of_several_slots_are_refused(cluster):
+    with cluster.owner("a").wire() as w:
+        assert w.call("DQ.MFETCH", 2, "a", "b").startswith("CROSSSLOT")
+        assert w.call("DQ.TICK", "a", "b").startswith("CROSSSLOT")
+        assert not isinstance(w.call("DQ.MFETCH", 2, "{a}1", "{a}2"), Error)
+
+
+def test_tick_without_keys_does_this_nodes_queues(cluster):
+    for node in cluster.nodes:
+        with node.wire() as w:
+            assert isinstance(w.ok("DQ.TICK"), dict)
+
+
+@pytest.fixture
+def moved(cluster):
+    """Moves the slot of a key to another node: (source, move) with move() -> target."""
+
+    def plan(key):
+        source = cluster.owner(key)
+        target = next(n for n in cluster.nodes if n is not source)
+
+        def move():
+            cluster.move_slot(cluster.slot(key), source, target)
+            return target
+
+        return source, move
+
+    return plan
+
+
+def test_a_slot_moves_with_everything_in_its_queues(moved):
+    source, move = moved("q")
+    q = rich(source.client(), "q", "SERVER")
+    before = q.digest()
+    target = move()
+    there = Queue(target.client(), "q")
+    assert digest(target.client(), "q") == before
+    assert there.ack(q.running) == 1
+
+
+def test_timers_of_a_moved_queue_run_on_its_new_node(moved):
+    source, move = moved("t")
+    q = Queue(source.client(), "t")
+    q.send("leased", "PRIORITY", -1)
+    receipt = q.one("LEASE", 60000).receipt
+    due = now_ms() + 1000
+    q.send("x", "AT", due)
+    target = move()
+    w = target.wire()
+    w.send("DQ.FETCH", "t", "BLOCK", 0)
+    [m] = msgs(w.recv(5))
+    assert due <= now_ms() <= due + 1000
+    assert m.receipt > receipt
+    assert w.ok("DQ.ACK", "t", receipt, m.receipt) == 2
+
+
+def test_waiters_are_sent_after_a_moved_slot(moved):
+    source, move = moved("w")
+    w = source.wire()
+    w.send("DQ.FETCH", "w", "BLOCK", 0)
+    source.wait_blocked(1)
+    target = move()
+    reply = w.recv(5)
+    assert isinstance(reply, Error) and reply.startswith("MOVED")
+    assert str(target.port) in reply
+    source.wait_blocked(0)

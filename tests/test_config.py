@@ -1,0 +1,133 @@
+"""The module's configuration: redis.conf, load arguments, CONFIG SET, GET and REWRITE."""
+
+import pytest
+
+from tests.harness.replies import Queue
+from tests.harness.server import module_path
+from tests.harness.wire import Error
+
+DEFAULTS = {
+    "dq.lease": b"30000",
+    "dq.retries": b"3",
+    "dq.retain": b"0",
+    "dq.retain-count": b"10000",
+    "dq.max-payload": b"536870912",
+    "dq.tick-budget-us": b"500",
+}
+CHANGED = {
+    "dq.lease": 7000,
+    "dq.retries": -1,
+    "dq.retain": 60000,
+    "dq.retain-count": 5,
+    "dq.max-payload": 1000,
+    "dq.tick-budget-us": 900,
+}
+
+
+def settings(w):
+    flat = w.ok("CONFIG", "GET", "dq.*")
+    pairs = flat.items() if isinstance(flat, dict) else zip(flat[::2], flat[1::2])
+    return {k.decode(): v for k, v in pairs}
+
+
+def assert_changed(server):
+    with server.wire() as w:
+        assert settings(w) == {k: str(v).encode() for k, v in CHANGED.items()}
+    q = Queue(server.client(), "fresh")
+    q.send("x")
+    info = q.info()
+    assert (info["lease"], info["retries"], info["retain"], info["retaincount"]) == (7000, -1, 60000, 5)
+    assert q.fails("SEND", b"x" * 1001)
+    q.send(b"x" * 1000)
+    q.client.delete("fresh")
+
+
+def test_defaults(server):
+    assert settings(server.wire()) == DEFAULTS
+
+
+def test_by_redis_conf(make_server):
+    assert_changed(make_server(**CHANGED))
+
+
+def test_by_load_arguments(make_server):
+    assert_changed(make_server(module_args=[x for kv in CHANGED.items() for x in kv]))
+
+
+def test_by_config_set_and_rewrite(make_server):
+    server = make_server()
+    with server.wire() as w:
+        for name, value in CHANGED.items():
+            assert w.ok("CONFIG", "SET", name, value) == b"OK"
+        assert_changed(server)
+        w.ok("CONFIG", "REWRITE")
+    server.restart()
+    assert_changed(server)
+
+
+def test_by_loadex(make_server):
+    server = make_server(load_module=False)
+    with server.wire() as w:
+        args = [x for name, value in CHANGED.items() for x in ("CONFIG", name, value)]
+        w.ok("MODULE", "LOADEX", str(module_path()), *args)
+    assert_changed(server)
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [(n, v) for n in DEFAULTS for v in ("", "x", "1.5", str(2**63))]
+    + [("dq.lease", 0), ("dq.lease", -1), ("dq.lease", 2**53), ("dq.retries", -2), ("dq.retain", -1), ("dq.retain", 2**53)]
+    + [("dq.retain-count", -1), ("dq.max-payload", -1), ("dq.tick-budget-us", -1)],
+)
+def test_bad_values_are_refused(server, name, value):
+    w = server.wire()
+    assert isinstance(w.call("CONFIG", "SET", name, value), Error)
+    assert settings(w) == DEFAULTS
+
+
+def test_a_bad_load_argument_stops_the_load(make_server):
+    server = make_server(load_module=False)
+    w = server.wire()
+    assert isinstance(w.call("MODULE", "LOADEX", str(module_path()), "CONFIG", "dq.lease", "x"), Error)
+    assert isinstance(w.call("MODULE", "LOAD", str(module_path()), "dq.lease", "x"), Error)
+    assert isinstance(w.call("MODULE", "LOAD", str(module_path()), "nonsense"), Error)
+    assert isinstance(w.call("DQ.LEN", "q"), Error)
+    w.ok("MODULE", "LOAD", str(module_path()))
+    assert w.ok("DQ.LEN", "q") == 0
+
+
+def test_config_changes_reach_new_queues_only(make_server):
+    server = make_server()
+    q = Queue(server.client(), "old")
+    q.do("CREATE", "RETRIES", 9)
+    server.client().execute_command("CONFIG", "SET", "dq.lease", 5000)
+    assert (q.info()["lease"], q.info()["retries"]) == (30000, 9)
+    new = Queue(server.client(), "new")
+    new.do("CREATE", "RETRIES", 1)
+    assert (new.info()["lease"], new.info()["retries"]) == (5000, 1)
+
+
+def test_defaults_of_the_primary_hold_on_the_replica(make_server):
+    """A queue made by SEND is the same everywhere, whatever a replica's own defaults are."""
+    primary, replica = make_server(**{"dq.lease": 1111}), make_server(**{"dq.lease": 2222, "dq.max-payload": 10})
+    replica.client().execute_command("REPLICAOF", "127.0.0.1", primary.port)
+    Queue(primary.client(), "q").send(b"x" * 100)
+    primary.client().execute_command("WAIT", 1, 10000)
+    twin = Queue(replica.client(), "q")
+    assert (twin.info()["lease"], twin.len()) == (1111, 1)
+
+
+def test_max_payload_holds_for_every_way_in(make_server):
+    small = make_server(**{"dq.max-payload": 10})
+    q = Queue(small.client(), "q")
+    q.send(b"x" * 10, "ID", "a")
+    before = q.digest()
+    for call in (
+        ("SEND", b"x" * 11),
+        ("MSEND", 2, "x", b"x" * 11),
+        ("UPDATE", "a", b"x" * 11),
+        ("GROUPPUSH", '{"a":"long"}', "GROUPBY", 1, "a"),
+        ("SCHEDULE", "n", "EVERY", 5, "PAYLOAD", b"x" * 11),
+    ):
+        assert q.fails(*call), call
+    assert q.digest() == before

@@ -1,0 +1,140 @@
+"""The examples as their readers run them, at a small size: each proves its own promises and says so by its exit code.
+
+What is looked for in the output shows that the example met the trouble it is about: a run that met none proves nothing.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.harness.server import ROOT, engine, module_path
+
+EXAMPLES = ROOT / "examples"
+
+
+def run(*command, seconds=50) -> str:
+    """Runs an example to its end; its output, if it ended well."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=seconds,
+        text=True,
+    )
+    assert done.returncode == 0, f"exit code {done.returncode}:\n{done.stdout[-6000:]}"
+    return done.stdout
+
+
+def python(script, *options, **kwargs) -> str:
+    return run(sys.executable, EXAMPLES / script, *options, **kwargs)
+
+
+def figure(output, label) -> int:
+    """The number in the line that begins with the label."""
+    found = re.search(rf"^\s*{re.escape(label)}\D*(\d+)", output, re.MULTILINE)
+    assert found, f"no line {label!r} in:\n{output}"
+    return int(found[1])
+
+
+def url(server) -> str:
+    return f"redis://127.0.0.1:{server.port}"
+
+
+@pytest.mark.slow
+def test_close_unpaid_orders(server):
+    output = python(
+        "close_unpaid_orders/close_unpaid_orders.py",
+        *("--url", url(server), "--orders", 400, "--seconds", 2, "--unpaid-ms", 1200, "--seed", 3),
+    )
+    assert figure(output, "orders placed") == 400
+    assert figure(output, "paid") + figure(output, "closed") == 400
+    assert figure(output, "failed closings") > 0
+    assert "in its hands" in output
+
+
+@pytest.mark.slow
+def test_order_events_python(server):
+    output = python(
+        "order_events/order_events.py",
+        *("--url", url(server), "--orders", 60, "--events", 4, "--settle-ms", 2000, "--workers", 4),
+    )
+    assert figure(output, "events pushed") == 240
+    assert figure(output, "orders pushed out of order") > 0
+    assert figure(output, "pushed again, refused") > 0
+    assert figure(output, "handlers that threw") > 0
+    assert figure(output, "workers killed at work") == 1
+
+
+def has_php_redis() -> bool:
+    php = shutil.which("php")
+    return bool(php) and "redis" in subprocess.run([php, "-m"], capture_output=True, text=True).stdout.split()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has_php_redis(), reason="needs php-cli and php-redis")
+def test_order_events_php(server):
+    output = run(
+        *("php", EXAMPLES / "order_events/order_events.php", f"--port={server.port}"),
+        *("--orders=60", "--events=4", "--settle-ms=2000", "--workers=4"),
+    )
+    assert figure(output, "events pushed") == 240
+    assert figure(output, "orders pushed out of order") > 0
+    assert figure(output, "pushed again, refused") > 0
+    assert figure(output, "handlers that threw") > 0
+    assert figure(output, "workers killed at work") == 1
+
+
+@pytest.mark.slow
+def test_scale_out_on_one_server(server):
+    output = python("scale_out/one_server.py", "--url", url(server), "--seconds", 5, "--users", 40, "--rate", 300)
+    assert figure(output, "events sent") > 500
+    assert figure(output, "workers joined") > 3
+    left, killed = re.search(r"workers left, killed +(\d+), (\d+)", output).groups()
+    assert int(left) > 0 and int(killed) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="needs redis-cli")
+def test_scale_out_over_a_cluster():
+    output = python(
+        "scale_out/cluster.py",
+        *("--module", module_path(), "--redis-server", engine(), "--redis-cli", cli()),
+        *("--seconds", 8, "--users", 200, "--rate", 200),
+        seconds=110,
+    )
+    assert figure(output, "partitions moved") > 3
+    assert figure(output, "events sent") > 500
+    assert "failed over to its replica" in output
+    assert "met none" not in output
+
+
+def cli() -> str:
+    """The redis-cli beside the engine under test, else the one on the path."""
+    beside = os.path.join(os.path.dirname(engine()), "redis-cli")
+    return beside if os.path.dirname(engine()) and os.path.exists(beside) else "redis-cli"
+
+
+@pytest.mark.slow
+def test_notify_partners(server):
+    output = python(
+        "notify_partners/notify_partners.py",
+        *("--url", url(server), "--orders", 80, "--seconds", 4, "--downtime", 1),
+    )
+    assert figure(output, "older ones void in time") > 0
+    assert figure(output, "stock reports") > 0
+    assert "workers down" in output
+    assert "dead" in output
+
+
+@pytest.mark.slow
+def test_event_ledger(server):
+    output = python("event_ledger/event_ledger.py", "--url", url(server), "--orders", 12)
+    assert "in all: 12 erp error, 12 mail finished, 12 member finished" in output
+    assert "in all: 12 erp finished, 12 mail finished, 12 member finished" in output
+    assert "12 dead events redriven" in output

@@ -1,0 +1,265 @@
+"""DQ.FETCH and DQ.MFETCH without waiting, and the order of ungrouped messages."""
+
+import pytest
+
+from tests.harness.replies import Manual, Queue, as_map, msgs
+from tests.harness.server import wait_for
+
+META = {"group", "score", "priority", "type", "headers", "sent-at", "due-at", "lease-until", "retries-left"}
+
+
+def test_a_message_has_id_receipt_attempt_payload(r, key):
+    q = Manual(r, key)
+    q.send(b"body", "ID", "a")
+    [raw] = q.do("FETCH")
+    assert len(raw) == 4
+    m = q.get("a")
+    assert raw == [b"a", m["receipt"], 1, b"body"]
+    assert isinstance(raw[1], int) and 0 < raw[1] < 2**53
+
+
+def test_nothing_there_is_an_empty_array(r, key):
+    assert Queue(r, key).do("FETCH") == []
+    assert r.exists(key) == 0
+    Manual(r, key)
+    assert Queue(r, key).do("FETCH", "COUNT", 5) == []
+
+
+def test_count_is_one_by_default_and_a_maximum(r, key):
+    q = Manual(r, key)
+    q.do("MSEND", 5, *"abcde")
+    assert len(q.fetch()) == 1
+    assert len(q.fetch("COUNT", 3)) == 3
+    assert len(q.fetch("COUNT", 10000)) == 1
+
+
+def test_a_leased_message_is_given_to_nobody_else(server, r, key):
+    q = Manual(r, key)
+    q.send("x")
+    q.one()
+    assert Queue(server.client(), key).fetch("COUNT", 10) == []
+
+
+def test_withmeta_adds_the_map(r, key):
+    q = Manual(r, key, start=100)
+    q.send("x", "PRIORITY", 3, "TYPE", "t", "HEADERS", 1, "f", "v", "DELAY", 20)
+    q.to(150)
+    meta = q.one("WITHMETA", "LEASE", 1000).meta
+    assert set(meta) == META
+    headers = meta.pop("headers")
+    assert as_map(headers) == {"f": b"v"}
+    assert meta == {
+        "group": None,
+        "score": None,
+        "priority": 3,
+        "type": b"t",
+        "sent-at": 100,
+        "due-at": 120,
+        "lease-until": 1150,
+        "retries-left": 3,
+    }
+
+
+def test_withmeta_is_null_where_there_is_none(r, key):
+    q = Manual(r, key)
+    q.send("x")
+    meta = q.one("WITHMETA").meta
+    assert (meta["type"], meta["headers"], meta["group"], meta["score"]) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    "queue, message, call, until",
+    [((), (), (), 30000), (("LEASE", 7), (), (), 7), (("LEASE", 7), ("LEASE", 8), (), 8)]
+    + [(("LEASE", 7), ("LEASE", 8), ("LEASE", 9), 9), (("LEASE", 7), (), ("LEASE", 9), 9)],
+)
+def test_which_lease_counts(r, key, queue, message, call, until):
+    q = Manual(r, key, *queue)
+    q.send("x", "ID", "a", *message)
+    q.one(*call)
+    assert q.get("a")["lease-until"] == until
+
+
+def test_maxbytes_ends_the_batch(r, key):
+    q = Manual(r, key)
+    for _ in range(6):
+        q.send(b"12345")
+    assert len(q.fetch("COUNT", 10, "MAXBYTES", 10)) == 2
+    assert len(q.fetch("COUNT", 10, "MAXBYTES", 9)) == 1
+    assert len(q.fetch("COUNT", 10, "MAXBYTES", 1)) == 1
+    assert len(q.fetch("COUNT", 10, "MAXBYTES", 11)) == 2
+
+
+def test_ack_in_fetch_goes_first(r, key):
+    q = Manual(r, key, "MAXRUNNING", 2)
+    q.do("MSEND", 4, *"abcd")
+    a, b = q.fetch("COUNT", 2)
+    assert q.fetch("COUNT", 2) == []
+    got = q.fetch("COUNT", 2, "ACK", 3, a.receipt, b.receipt, a.receipt)
+    assert [m.payload for m in got] == [b"c", b"d"]
+    assert q.info()["acked"] == 2
+    assert q.len() == 2
+
+
+def test_ack_in_fetch_counts_though_nothing_is_there(r, key):
+    q = Manual(r, key)
+    q.send("a")
+    assert q.fetch("ACK", 1, q.one().receipt) == []
+    assert (q.len(), q.info()["acked"]) == (0, 1)
+
+
+def test_stale_receipts_in_fetch_are_passed_over(r, key):
+    q = Manual(r, key)
+    q.do("MSEND", 2, *"ab")
+    a = q.one()
+    assert q.payloads("ACK", 3, 1, 2**53 - 1, -5) == [b"b"]
+    assert q.len("running") == 2
+    assert q.ack(a.receipt) == 1
+
+
+def test_noack_finishes_what_it_returns(r, key):
+    q = Manual(r, key, "RETAIN", 100)
+    q.send("a", "ID", "a")
+    m = q.one("NOACK")
+    assert (m.receipt, m.attempt, m.payload) == (0, 1, b"a")
+    assert (q.len(), q.state("a")) == (0, "finished")
+    info = q.info()
+    assert (info["delivered"], info["acked"], info["running"]) == (1, 0, 0)
+
+
+def test_noack_takes_no_slot_of_maxrunning_but_one_of_rate(r, key):
+    q = Manual(r, key, "MAXRUNNING", 1, "RATE", 3, "PER", 100)
+    q.do("MSEND", 9, *"abcdefghi")
+    assert len(q.fetch("NOACK")) == 1
+    assert len(q.fetch("COUNT", 5)) == 1
+    assert len(q.fetch("COUNT", 5, "NOACK")) in (0, 1)
+    q.advance(100)
+    q.do("ALTER", "MAXRUNNING", 0)
+    assert len(q.fetch("COUNT", 9, "NOACK")) == 3
+
+
+def test_consumer_is_remembered(r, key):
+    q = Manual(r, key)
+    q.send("a", "ID", "a")
+    q.one("CONSUMER", b"w\0rker")
+    assert q.get("a")["consumer"] == b"w\0rker"
+    assert q.info()["consumers"] == 1
+
+
+def test_fetch_without_consumer_leaves_none(r, key):
+    q = Manual(r, key)
+    q.send("a", "ID", "a")
+    q.one()
+    assert q.get("a")["consumer"] is None
+    assert q.info()["consumers"] == 0
+
+
+def test_bound_leases_end_with_the_connection(server, r, key):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", 600000, "BACKOFF", "FIXED", 600000)
+    q.send("a", "ID", "a")
+    q.send("b", "ID", "b")
+    with server.wire() as w:
+        assert len(w.ok("DQ.FETCH", key, "BIND")) == 1
+        assert len(w.ok("DQ.FETCH", key)) == 1
+        assert q.len("running") == 2
+    wait_for(lambda: q.state("a") == "ready", 5, "the bound lease's end")
+    assert (q.get("a")["timeouts"], q.get("a")["failures"]) == (1, 1)
+    assert q.state("b") == "running"
+    assert q.one().attempt == 2
+
+
+def test_bind_of_an_acked_message_is_harmless(server, r, key):
+    q = Queue(r, key)
+    q.send("a")
+    with server.wire() as w:
+        [[_, receipt, _, _]] = w.ok("DQ.FETCH", key, "BIND")
+        assert w.ok("DQ.ACK", key, receipt) == 1
+    assert q.len() == 0
+    assert r.ping()
+    assert q.info()["timeouts"] == 0
+
+
+def test_bind_ends_on_client_kill_and_after_key_changes(server, r, key):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", 600000)
+    q.do("MSEND", 2, *"ab")
+    w = server.wire()
+    w.ok("DQ.FETCH", key, "BIND", "COUNT", 2)
+    r.execute_command("CLIENT", "KILL", "ID", w.ok("CLIENT", "ID"))
+    wait_for(lambda: q.len("ready") == 2, 5, "both bound leases' end")
+    w = server.wire()
+    w.ok("DQ.FETCH", key, "BIND", "COUNT", 2)
+    r.delete(key)
+    w.close()
+    q.send("new", "ID", "n")
+    assert q.state("n") == "ready"
+
+
+def test_ready_order_is_priority_then_ready_time_then_send_order(r, key):
+    q = Manual(r, key)
+    q.send("late", "DELAY", 20)
+    q.send("early", "DELAY", 10)
+    q.send("now1")
+    q.send("now2")
+    q.send("urgent", "DELAY", 15, "PRIORITY", -1)
+    q.send("tie1", "DELAY", 10)
+    q.send("lazy", "PRIORITY", 1)
+    q.advance(20)
+    want = [b"urgent", b"now1", b"now2", b"early", b"tie1", b"late", b"lazy"]
+    assert [p["payload"] for p in q.peek("COUNT", 10)] == want
+    assert q.payloads("COUNT", 10) == want
+
+
+def test_a_nacked_message_is_ready_anew(r, key):
+    q = Manual(r, key)
+    q.send("a")
+    q.advance(1)
+    q.send("b")
+    q.advance(1)
+    q.nack(q.one().receipt)
+    assert q.payloads("COUNT", 2) == [b"b", b"a"]
+
+
+def test_a_timed_out_message_is_ready_at_its_lease_end(r, key):
+    q = Manual(r, key)
+    q.send("a")
+    q.one("LEASE", 10)
+    q.send("b", "DELAY", 9)
+    q.send("c", "DELAY", 11)
+    q.advance(100)
+    assert q.payloads("COUNT", 3) == [b"b", b"a", b"c"]
+
+
+def test_mfetch_takes_from_the_first_queue_that_has_any(r, key):
+    a, b, c = (Manual(r, key + s) for s in (b"a", b"b", b"c"))
+    keys = [a.key, b"missing", b.key, c.key]
+    assert r.execute_command("DQ.MFETCH", 4, *keys) is None
+    b.do("MSEND", 2, "b1", "b2")
+    c.send("c1")
+    name, got = r.execute_command("DQ.MFETCH", 4, *keys, "COUNT", 5, "WITHMETA", "LEASE", 70)
+    assert name == b.key
+    assert [m.payload for m in msgs(got)] == [b"b1", b"b2"]
+    assert msgs(got)[0].meta["lease-until"] == 70
+    name, got = r.execute_command("DQ.MFETCH", 4, *keys, "NOACK")
+    assert (name, msgs(got)[0].receipt) == (c.key, 0)
+    assert r.exists("missing") == 0
+
+
+def test_mfetch_checks_all_keys_first(r, key):
+    q = Manual(r, key)
+    q.send("x")
+    r.set(key + b"s", "text")
+    with pytest.raises(Exception, match="WRONGTYPE"):
+        r.execute_command("DQ.MFETCH", 2, key, key + b"s")
+    assert q.len("ready") == 1
+
+
+def test_fetch_counts_attempts(r, key):
+    q = Manual(r, key, "RETRIES", -1)
+    q.send("x")
+    for attempt in range(1, 30):
+        m = q.one()
+        assert m.attempt == attempt
+        assert q.nack(m.receipt) == 1
+    info = q.info()
+    assert (info["delivered"], info["redelivered"], info["nacked"]) == (29, 28, 29)

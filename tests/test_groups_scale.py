@@ -1,0 +1,120 @@
+"""Cost: it depends neither on the number of groups, nor on their length, nor on what is held.
+
+Server time per call comes from INFO commandstats. The bounds are ratios between two queues on
+the same server in the same test, wide enough for a noisy machine and far below what a scan costs.
+"""
+
+import pytest
+
+from tests.harness.replies import Queue, msgs
+
+pytestmark = pytest.mark.slow
+
+# A scan of the large side would cost 100 to 1,000 times the small one.
+RATIO = 12
+
+
+def pipeline(server, commands):
+    """Runs the commands in chunks; returns the replies."""
+    out = []
+    with server.wire() as w:
+        for i in range(0, len(commands), 1000):
+            chunk = commands[i : i + 1000]
+            w.send_many(chunk)
+            out += [w.recv() for _ in chunk]
+    return out
+
+
+def cost(server, verb, commands):
+    """Server microseconds a call, and the replies."""
+    with server.wire() as w:
+        w.ok("CONFIG", "RESETSTAT")
+    replies = pipeline(server, commands)
+    stats = server.info("commandstats")[f"cmdstat_{verb.lower()}"]
+    fields = dict(part.split("=") for part in stats.split(","))
+    assert int(fields["failed_calls"]) == 0
+    return float(fields["usec_per_call"]), replies
+
+
+def loop_cost(server, key, n=2000):
+    """FETCH and ACK in one, n times: microseconds a call."""
+    with server.wire() as w:
+        w.ok("CONFIG", "RESETSTAT")
+        (m,) = msgs(w.ok("DQ.FETCH", key))
+        for _ in range(n):
+            (m,) = msgs(w.ok("DQ.FETCH", key, "ACK", 1, m.receipt))
+        w.ok("DQ.NACK", key, m.receipt, "SILENT")
+    stats = server.info("commandstats")["cmdstat_dq.fetch"]
+    return float(dict(part.split("=") for part in stats.split(","))["usec_per_call"])
+
+
+def sends(key, n, groups):
+    return [("DQ.SEND", key, "x", "GROUP", f"g{i % groups}") for i in range(n)]
+
+
+def test_number_of_groups(server, r3):
+    few, _ = cost(server, "dq.send", sends("few", 30_000, 10))
+    many, _ = cost(server, "dq.send", sends("many", 30_000, 30_000))
+    assert many < few * RATIO
+    assert loop_cost(server, "many") < loop_cost(server, "few") * RATIO
+
+
+def test_length_of_a_group(server, r3):
+    pipeline(server, sends("long", 50_000, 1))
+    pipeline(server, sends("short", 5_000, 1))
+    assert loop_cost(server, "long") < loop_cost(server, "short") * RATIO
+
+
+def test_held_groups_beside_one_that_can_give(server, r3):
+    q = Queue(r3, "held")
+    q.do("CREATE", "BACKOFF", "FIXED", 10**9)
+    pipeline(server, [("DQ.SEND", "held", "x", "GROUP", f"h{i // 2}") for i in range(20_000)])
+    while held := q.fetch("COUNT", 1000):
+        q.nack(*[m.receipt for m in held])
+    assert q.len("retry") == 10_000 and q.len("blocked") == 10_000
+    pipeline(server, sends("held", 4000, 1))
+    pipeline(server, sends("alone", 4000, 1))
+    assert loop_cost(server, "held") < loop_cost(server, "alone") * RATIO
+
+
+def test_one_long_group_beside_small_ones(server, r3):
+    pipeline(server, [("DQ.SEND", "mix", "x", "GROUP", "big") for _ in range(30_000)])
+    pipeline(server, [("DQ.SEND", "mix", f"s{i}", "GROUP", f"s{i}") for i in range(1000)])
+    q = Queue(r3, "mix")
+    seen = []
+    while len(seen) < 1001:
+        got = q.fetch("COUNT", 50)
+        seen += [m.payload for m in got]
+        q.ack(*[m.receipt for m in got])
+    # Each small one had its turn before any other had a second one beyond the long group's.
+    assert sum(p != b"x" for p in seen) >= 1001 - 1001 // 50 - 2
+
+
+def test_groups_that_are_empty_use_no_memory(server, r3):
+    q = Queue(r3, "mem")
+    q.do("CREATE")
+    pipeline(server, sends("mem", 200, 200))
+    q.ack(*[m.receipt for m in q.fetch("COUNT", 10000)])
+    start = r3.execute_command("MEMORY", "USAGE", "mem", "SAMPLES", 0)
+    for i in range(10):
+        pipeline(server, [("DQ.SEND", "mem", "x", "GROUP", f"round{i}:{j}") for j in range(2000)])
+        while got := q.fetch("COUNT", 10000):
+            q.ack(*[m.receipt for m in got])
+    assert q.info()["groups"] == 0
+    grown = r3.execute_command("MEMORY", "USAGE", "mem", "SAMPLES", 0) - start
+    # 20,000 groups have come and gone; spare capacity may stay, a trace of each may not.
+    assert grown < 20_000 * 40, grown
+
+
+def test_explain_and_groups_in_a_large_queue(server, r3):
+    pipeline(server, sends("many", 30_000, 15_000))
+    pipeline(server, sends("few", 100, 10))
+    q = Queue(r3, "many")
+    _, ids = q.do("LIST", "ready", "COUNT", 200, "IDS")
+    big, _ = cost(server, "dq.explain", [("DQ.EXPLAIN", "many", id) for id in ids])
+    _, ids = Queue(r3, "few").do("LIST", "ready", "COUNT", 100, "IDS")
+    small, _ = cost(server, "dq.explain", [("DQ.EXPLAIN", "few", id) for id in ids])
+    assert big < small * RATIO + 20
+    big, _ = cost(server, "dq.groups", [("DQ.GROUPS", "many")] * 200)
+    small, _ = cost(server, "dq.groups", [("DQ.GROUPS", "few")] * 200)
+    assert big < small * RATIO + 20

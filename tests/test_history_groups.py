@@ -1,0 +1,64 @@
+"""A short run of the history checker against the real server, and the proof that it sees faults."""
+
+import pytest
+
+from tests.checker.check import check
+from tests.checker.run import run
+from tests.checker.toy import FAULTS, Toy
+
+SEEDS = range(30)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_good_history_is_called_good(seed):
+    history = Toy(seed).run()
+    assert len(history.deliveries) > 300
+    assert check(history) == []
+
+
+@pytest.mark.parametrize("fault,rule", FAULTS.items())
+def test_every_seeded_fault_is_seen_by_its_rule(fault, rule):
+    assert any(one.startswith(rule) for seed in SEEDS for one in check(Toy(seed, fault).run()))
+
+
+def report(found):
+    return f"{len(found)} violations:\n" + "\n".join(found[:20])
+
+
+@pytest.mark.slow
+def test_history_on_the_real_server(server):
+    history, found = run(server.port, seconds=4, seed=7)
+    assert not found, report(found)
+    assert len(history.final["finished"]) > 200
+
+
+@pytest.mark.slow
+def test_history_with_reloads(make_server):
+    server = make_server(appendonly="yes")
+    client = server.client()
+    reloads = []
+
+    def fault(elapsed):
+        if elapsed > len(reloads) + 1:
+            client.execute_command("DEBUG", "RELOAD")
+            reloads.append(elapsed)
+
+    _, found = run(server.port, seconds=4, seed=8, fault=fault)
+    assert reloads
+    assert not found, report(found)
+
+
+@pytest.mark.slow
+def test_history_with_aof_rewrites_and_saves(make_server):
+    server = make_server(appendonly="yes", aof_use_rdb_preamble="no")
+    client = server.client()
+    done = []
+
+    def fault(elapsed):
+        if elapsed > len(done) + 1:
+            client.execute_command("BGREWRITEAOF" if len(done) % 2 else "BGSAVE")
+            done.append(elapsed)
+
+    _, found = run(server.port, seconds=4, seed=9, fault=fault)
+    assert done
+    assert not found, report(found)

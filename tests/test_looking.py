@@ -1,0 +1,188 @@
+"""DQ.GET, DQ.LEN, DQ.PEEK and DQ.INFO."""
+
+import pytest
+
+from tests.harness.replies import Manual, Queue, truth
+
+RECORD = (
+    "id status state payload attempt failures timeouts retries-left group score priority type headers sent-at due-at "
+    "first-started-at started-at lease-until finished-at consumer receipt error result reason"
+).split()
+STATES = "delayed ready blocked retry running finished dead cancelled".split()
+TOTALS = "sent duplicates delivered redelivered acked nacked timeouts deaths expired cancellations redriven".split()
+OTHER = (
+    "bytes groups consumers blocked-clients paused now next-due-at oldest-ready-age lateness-p50 lateness-p99 lateness-max"
+).split()
+OPTIONS = (
+    "lease retries backoff maxbackoff jitter ttl retain retaincount deadretain deadcount dedup maxlen maxbytes "
+    "maxrunning rate groupconcurrency onretry ondead clock"
+).split()
+
+
+@pytest.fixture
+def zoo(r, key):
+    """One message in each state; ids are the states. The clock stands at 100."""
+    q = Manual(r, key, "RETAIN", 10000, "RETRIES", 1, "LEASE", 500, "BACKOFF", "FIXED", 300, start=100)
+    for id in ("finished", "dead", "retry", "running"):
+        q.send(id, "ID", id)
+    f, d, t, _ = q.fetch("COUNT", 4, "CONSUMER", "w")
+    q.do("ACK", f.receipt, "RESULT", "done")
+    q.nack(d.receipt, "FATAL", "ERROR", "bad")
+    q.nack(t.receipt, "ERROR", "try again")
+    q.send("cancelled", "ID", "cancelled")
+    q.do("CANCEL", "cancelled")
+    q.send("delayed", "ID", "delayed", "DELAY", 50, "TYPE", "t", "PRIORITY", 7)
+    q.send("ready", "ID", "ready")
+    q.send("held", "ID", "first", "GROUP", "g", "PRIORITY", -9)
+    q.send("held", "ID", "blocked", "GROUP", "g", "PRIORITY", -9)
+    assert q.ids("CONSUMER", "v") == [b"first"]
+    return q
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_get_has_every_field(zoo, state):
+    assert sorted(zoo.get(state)) == sorted(RECORD)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_state_and_status(zoo, state):
+    record = zoo.get(state)
+    status = {"running": b"running", "finished": b"finished", "dead": b"error", "cancelled": b"cancelled"}
+    assert record["state"] == state.encode()
+    assert record["status"] == status.get(state, b"pending")
+
+
+def test_get_of_each_state(zoo):
+    fields = "due-at first-started-at started-at lease-until finished-at consumer error result reason attempt".split()
+    seen = {s: [zoo.get(s)[f] for f in fields] for s in STATES}
+    n = None
+    assert seen == {
+        "delayed": [150, n, n, n, n, n, n, n, n, 0],
+        "ready": [100, n, n, n, n, n, n, n, n, 0],
+        "blocked": [100, n, n, n, n, n, n, n, n, 0],
+        "retry": [400, 100, 100, n, n, b"w", b"try again", n, n, 1],
+        "running": [100, 100, 100, 600, n, b"w", n, n, n, 1],
+        "finished": [100, 100, 100, n, 100, b"w", n, b"done", n, 1],
+        "dead": [100, 100, 100, n, 100, b"w", b"bad", n, b"rejected", 1],
+        "cancelled": [100, n, n, n, 100, n, n, n, n, 0],
+    }
+
+
+def test_get_gives_null_for_what_is_not_there(r, key):
+    q = Queue(r, key)
+    assert q.get("a") is None
+    q.send("x", "ID", "a")
+    assert q.get("b") is None
+    assert q.get("A") is None
+
+
+def test_len_of_each_state(zoo):
+    assert {s: zoo.len(s) for s in STATES} == dict.fromkeys(STATES, 1) | {"running": 2}
+    assert zoo.len("DEAD") == 1
+    assert zoo.len() == 6
+
+
+def test_a_missing_key_is_as_an_empty_queue(r, key):
+    q = Queue(r, key)
+    assert q.len() == 0
+    assert [q.len(s) for s in STATES] == [0] * 8
+    assert q.peek("COUNT", 5) == []
+    assert q.fails("INFO") == "no such queue"
+    assert r.exists(key) == 0
+
+
+def test_peek_shows_what_fetch_would_return_and_takes_nothing(r, key):
+    q = Manual(r, key)
+    for n in range(10):
+        q.send(n, "ID", n, "PRIORITY", n % 3)
+    before = q.digest()
+    peeked = q.peek("COUNT", 6)
+    assert q.digest() == before
+    assert sorted(peeked[0]) == sorted(RECORD)
+    assert [m["id"] for m in q.peek()] == [peeked[0]["id"]]
+    assert [m["id"] for m in peeked] == q.ids("COUNT", 6)
+
+
+def test_peek_and_get_do_not_touch_the_message(r, key):
+    q = Manual(r, key)
+    q.send("x", "ID", "a")
+    q.peek()
+    assert q.get("a")["attempt"] == 0
+    assert q.one().attempt == 1
+
+
+def test_info_has_every_field(zoo):
+    info = zoo.info()
+    assert set(STATES + TOTALS + OTHER + OPTIONS) <= set(info)
+
+
+def test_info_counts(zoo):
+    info = zoo.info()
+    assert [info[s] for s in STATES] == [1, 1, 1, 1, 2, 1, 1, 1]
+    want = dict(sent=9, duplicates=0, delivered=5, redelivered=0, acked=1, nacked=2, timeouts=0)
+    want |= dict(deaths=1, expired=0, cancellations=1, redriven=0, groups=1, consumers=2, now=100)
+    assert {name: info[name] for name in want} == want
+    assert truth(info["paused"]) is False
+    assert info["blocked-clients"] == 0
+    assert info["next-due-at"] == 150
+    payloads = ("retry", "running", "delayed", "ready", "held", "held")
+    assert info["bytes"] == sum(len(p) for p in payloads)
+
+
+def test_info_ages(r, key):
+    q = Manual(r, key)
+    assert q.info()["next-due-at"] is None
+    q.send("a", "DELAY", 10)
+    q.send("b", "DELAY", 30)
+    assert q.info()["next-due-at"] == 10
+    q.advance(25)
+    assert q.info()["next-due-at"] == 30
+    assert q.info()["oldest-ready-age"] == 15
+
+
+def test_lateness_is_from_ready_by_time_to_delivery(r, key):
+    q = Manual(r, key)
+    for n in range(100):
+        q.send("x", "DELAY", n)
+    q.to(100)
+    q.fetch("COUNT", 100)
+    info = q.info()
+    assert info["lateness-max"] == 100
+    assert 45 <= info["lateness-p50"] <= 55
+    assert 94 <= info["lateness-p99"] <= 100
+
+
+def test_totals_count_every_kind(r, key):
+    q = Manual(r, key, "LEASE", 10, "RETRIES", 5, "TTL", 1000)
+    q.do("MSEND", 4, *"abcd")
+    q.send("e", "ID", "e")
+    q.send("e", "ID", "e")
+    q.ack(q.one().receipt)
+    q.nack(q.one().receipt)
+    q.nack(q.one().receipt, "SILENT")
+    q.fetch("COUNT", 2)
+    q.advance(10)
+    q.do("CANCEL", "e", "unknown")
+    info = q.info()
+    want = dict(sent=5, duplicates=1, delivered=5, acked=1, nacked=2, timeouts=2, cancellations=1, deaths=0)
+    assert {name: info[name] for name in want} == want
+    q.advance(990)
+    info = q.info()
+    assert (info["deaths"], info["expired"], q.len()) == (info["expired"], 3, 0)
+
+
+@pytest.mark.parametrize("verb", ["GET", "LEN", "PEEK", "INFO"])
+def test_looking_changes_nothing(zoo, verb):
+    before = zoo.digest()
+    zoo.do(verb, *{"GET": ["running"], "LEN": [], "PEEK": ["COUNT", 9], "INFO": []}[verb])
+    assert zoo.digest() == before
+
+
+def test_long_texts_come_back_whole(r, key):
+    q = Manual(r, key, "RETAIN", 1000)
+    text = bytes(range(256)) * 40
+    q.send("x", "ID", "a")
+    q.nack(q.one().receipt, "ERROR", text)
+    assert q.get("a")["error"] == text
+    q.do("ACK", q.one().receipt, "RESULT", text[::-1])
+    assert q.get("a")["result"] == text[::-1]

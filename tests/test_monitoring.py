@@ -1,0 +1,219 @@
+"""The exporter against a real server, and the dashboard and alerts against what it really exports."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+import yaml
+
+from tests.harness.replies import msgs
+from tests.harness.server import ROOT, free_port
+
+MONITORING = ROOT / "monitoring"
+SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+# What stands before these in an expression is a metric; everything else of PromQL is a word that no metric begins with.
+METRIC = re.compile(r"\bdq_\w+")
+SELECTED = re.compile(r"\b(dq_\w+)\{([^}]*)\}")
+
+
+class Exporter:
+    """A running scripts/dq_exporter.py."""
+
+    def __init__(self, server, *options):
+        self.port = free_port()
+        words = ["--redis", f"redis://127.0.0.1:{server.port}", "--listen", f"127.0.0.1:{self.port}", *options]
+        script = ROOT / "scripts" / "dq_exporter.py"
+        self.process = subprocess.Popen([sys.executable, script, *words], stderr=subprocess.PIPE, text=True)
+        assert "serving" in self.process.stderr.readline()
+
+    def page(self, path="/metrics") -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as reply:
+            return reply.read().decode()
+
+    def metrics(self) -> dict:
+        """(name, ((label, value), ...)) -> number."""
+        found = {}
+        for line in self.page().splitlines():
+            if not line.startswith("#"):
+                name, labels, value = SAMPLE.fullmatch(line).groups()
+                at = (name, tuple(sorted(LABEL.findall(labels or ""))))
+                assert at not in found, f"{at} comes twice"
+                found[at] = float(value)
+        return found
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(10)
+
+
+@pytest.fixture
+def exporter(server):
+    made = []
+
+    def make(*options):
+        made.append(Exporter(server, *options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def client(server):
+    return server.client()
+
+
+def busy(client):
+    """A queue in which every metric has something to say."""
+    do = client.execute_command
+    do("DQ.CREATE", "work", "RETRIES", 0, "ONDEAD", "BLOCK", "MAXLEN", 100)
+    do("DQ.SEND", "work", "late", "DELAY", 60000)
+    for n in range(3):
+        do("DQ.SEND", "work", "x", "ID", f"g{n}", "GROUP", "held")
+    [m] = msgs(do("DQ.FETCH", "work", "CONSUMER", "w1"))
+    do("DQ.NACK", "work", m.receipt, "FATAL")
+    do("DQ.SEND", "work", "x")
+    do("DQ.SEND", "work", "x")
+    [m] = msgs(do("DQ.FETCH", "work"))
+    do("DQ.ACK", "work", m.receipt)
+
+
+def test_a_queue_in_figures(exporter, client):
+    busy(client)
+    metrics = exporter().metrics()
+
+    def of(name, **labels):
+        return metrics[name, tuple(sorted({"db": "0", "queue": "work", **labels}.items()))]
+
+    states = {state: of("dq_queue_messages", state=state) for state in ("delayed", "ready", "blocked", "dead")}
+    assert states == {"delayed": 1, "ready": 1, "blocked": 2, "dead": 1}
+    assert of("dq_queue_sent_total") == 6
+    assert of("dq_queue_deaths_total") == 1
+    assert of("dq_queue_held_groups") == 1
+    assert of("dq_queue_max_messages") == 100
+    assert of("dq_queue_paused") == 0
+    assert of("dq_queue_lateness_seconds", quantile="0.99") < 1
+    assert metrics["dq_up", ()] == 1
+    assert metrics["dq_queues", ()] == 1
+    assert metrics["dq_messages", (("state", "dead"),)] == 1
+    assert metrics["dq_calls_total", (("verb", "send"),)] >= 6
+
+
+def test_queues_are_found_in_every_database_and_may_have_any_name(exporter, client, server):
+    name = b'odd "name"\\\n\xff'
+    client.execute_command("DQ.SEND", name, "x")
+    server.client(db=3).execute_command("DQ.SEND", "third", "x")
+    client.set("not a queue", "x")
+    metrics = exporter("--db", "0", "--db", "3").metrics()
+    queues = {dict(labels)["queue"] for metric, labels in metrics if metric == "dq_queue_paused"}
+    assert queues == {r"odd \"name\"\\\n\\xff", "third"}
+
+
+def test_named_queues_that_do_not_exist_are_left_out(exporter, client):
+    client.execute_command("DQ.SEND", "here", "x")
+    client.set("text", "x")
+    metrics = exporter("--queue", "here", "--queue", "nowhere", "--queue", "text").metrics()
+    assert [dict(labels)["queue"] for metric, labels in metrics if metric == "dq_queue_paused"] == ["here"]
+
+
+def test_the_rights_it_asks_for_suffice(exporter, client, server):
+    client.execute_command("DQ.SEND", "work", "x", "GROUP", "g")
+    rights = "on >secret %R~* -@all +info +dq.info +dq.groups +scan +select"
+    client.execute_command("ACL", "SETUSER", "watcher", *rights.split())
+    try:
+        metrics = exporter("--redis", f"redis://watcher:secret@127.0.0.1:{server.port}").metrics()
+        assert metrics["dq_up", ()] == 1
+    finally:
+        client.execute_command("ACL", "DELUSER", "watcher")
+
+
+def test_a_server_that_is_down_is_a_figure_not_an_error(exporter, server):
+    nobody = f"redis://127.0.0.1:{free_port()}"
+    metrics = exporter("--redis", nobody).metrics()
+    assert metrics["dq_up", ()] == 0
+    assert not any(name.startswith("dq_queue") for name, _ in metrics)
+
+
+def test_only_metrics_are_served(exporter):
+    one = exporter()
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        one.page("/")
+
+
+# ---- dashboard, alerts, documentation
+
+
+def expressions() -> list:
+    """Every expression of the dashboard and of the alerts."""
+    board = json.loads((MONITORING / "grafana-dashboard.json").read_text())
+    rules = yaml.safe_load((MONITORING / "alerts.yml").read_text())["groups"]
+    found = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
+    found += [variable["definition"] for variable in board["templating"]["list"] if "definition" in variable]
+    return found + [rule["expr"] for group in rules for rule in group["rules"]]
+
+
+@pytest.fixture
+def exported(exporter, client) -> dict:
+    """Metric -> the names of its labels, as exported for a queue that has everything."""
+    busy(client)
+    return {name: {label for label, _ in labels} for name, labels in exporter().metrics()}
+
+
+def test_dashboard_and_alerts_ask_for_what_is_exported(exported):
+    asked = expressions()
+    assert len(asked) > 30
+    for expression in asked:
+        names = METRIC.findall(expression)
+        assert names, expression
+        for name in names:
+            assert name in exported, f"{name}, in {expression}"
+        for name, labels in SELECTED.findall(expression):
+            for label in re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", labels):
+                # The label instance comes from Prometheus itself.
+                assert label in exported[name] | {"instance"}, f"{name} has no {label}, in {expression}"
+
+
+def test_every_metric_is_documented_and_no_other(exported):
+    page = (ROOT / "docs" / "monitoring.md").read_text()
+    assert set(re.findall(r"^\| `(dq_\w+)`", page, re.MULTILINE)) == set(exported)
+
+
+def test_every_alert_says_what_to_do():
+    page = (ROOT / "docs" / "monitoring.md").read_text()
+    rules = yaml.safe_load((MONITORING / "alerts.yml").read_text())["groups"][0]["rules"]
+    assert [rule["alert"] for rule in rules] == re.findall(r"^\| (Dq\w+) \|", page, re.MULTILINE)
+    for rule in rules:
+        assert rule["labels"]["severity"] in ("critical", "warning", "info")
+        assert rule["annotations"]["summary"]
+
+
+def test_panels_do_not_overlap():
+    board = json.loads((MONITORING / "grafana-dashboard.json").read_text())
+    cells = set()
+    for panel in board["panels"]:
+        at = panel["gridPos"]
+        mine = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not mine & cells, panel["title"]
+        assert at["x"] + at["w"] <= 24
+        cells |= mine
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (Debian: prometheus) is not installed")
+def test_prometheus_takes_the_alerts():
+    subprocess.run(["promtool", "check", "rules", MONITORING / "alerts.yml"], check=True, capture_output=True)
+
+
+def test_the_script_for_the_exporter_of_debian(client):
+    busy(client)
+    script = (MONITORING / "redis_exporter.lua").read_text()
+    flat = client.execute_command("EVAL", script, 0)
+    figures = {name.decode(): int(value) for name, value in zip(flat[::2], flat[1::2])}
+    assert (figures["dq_queues"], figures["dq_dead"], figures["dq_ready"]) == (1, 1, 1)

@@ -1,0 +1,382 @@
+"""Everything about a queue survives RDB, AOF, reload, crash, copying and moving; by digest and by behaviour."""
+
+import os
+import time
+
+import pytest
+
+from tests.harness.aof import commands, increments
+from tests.harness.replies import Queue, as_map, digest, msgs
+from tests.harness.server import now_ms, wait_for
+from tests.harness.traffic import FAR, Traffic, rich
+
+STATES = "delayed ready blocked retry running finished dead cancelled".split()
+IDS = ["finished", "dead", "retry", "running", "dedup", "delayed", "own", "late"] + [f"g{n}" for n in range(6)]
+
+
+def rewrite(client):
+    """AOF rewrite, waited for."""
+    client.execute_command("BGREWRITEAOF")
+
+    def done():
+        info = client.info("persistence")
+        assert info["aof_last_bgrewrite_status"] == "ok"
+        return not info["aof_rewrite_in_progress"] and not info["aof_rewrite_scheduled"]
+
+    wait_for(done, 20, "the AOF rewrite")
+
+
+def cycle_reload(server):
+    server.client().execute_command("DEBUG", "RELOAD")
+
+
+def cycle_rdb(server):
+    server.client().execute_command("SAVE")
+    server.restart()
+
+
+def cycle_bgsave(server):
+    client = server.client()
+    client.execute_command("BGSAVE")
+    wait_for(lambda: not client.info("persistence")["rdb_bgsave_in_progress"], 20, "BGSAVE")
+    server.restart(crash=True)
+
+
+def cycle_loadaof(server):
+    server.client().execute_command("DEBUG", "LOADAOF")
+
+
+def cycle_crash(server):
+    server.restart(crash=True)
+
+
+def cycle_rewrite(server):
+    rewrite(server.client())
+    server.restart(crash=True)
+
+
+AOF = {"appendonly": "yes", "appendfsync": "always"}
+CYCLES = {
+    "debug-reload": ({}, cycle_reload),
+    "rdb": ({}, cycle_rdb),
+    "bgsave": ({}, cycle_bgsave),
+    "debug-loadaof": (AOF, cycle_loadaof),
+    "aof-kill9": (AOF, cycle_crash),
+    "aof-rewrite": (AOF, cycle_rewrite),
+    "aof-rewrite-loadaof": (AOF | {"aof_use_rdb_preamble": "no"}, lambda s: (rewrite(s.client()), cycle_loadaof(s))),
+    "aof-rewrite-no-preamble": (AOF | {"aof_use_rdb_preamble": "no"}, cycle_rewrite),
+}
+
+
+@pytest.fixture(params=CYCLES)
+def cycle(request, make_server):
+    """A server of its own, and what makes it load its data anew."""
+    conf, turn = CYCLES[request.param]
+    server = make_server(**conf)
+    return server, lambda: turn(server)
+
+
+def view(q):
+    """What a client can see of a rich queue."""
+    info = q.info()
+    for name in ("now", "blocked-clients", "oldest-ready-age"):
+        info.pop(name)
+    return info, [q.get(i) for i in IDS], [m["id"] for m in q.peek("COUNT", 100)], as_map({s: q.len(s) for s in STATES})
+
+
+@pytest.mark.parametrize("clock", ["MANUAL", "SERVER"])
+def test_a_rich_queue_survives(cycle, clock):
+    server, turn = cycle
+    q = rich(server.client(), b"k\0ey", clock)
+    before, seen = q.digest(), view(q)
+    for _ in range(2):
+        turn()
+        again = Queue(server.client(), q.key)
+        assert view(again) == seen
+        assert again.digest() == before
+    assert again.ack(q.running) == 1
+    assert again.state("running") == "finished"
+    assert again.send("x", "ID", "dedup") is None
+    rest = again.fetch("COUNT", 100)
+    assert len(rest) >= 22
+    assert min(m.receipt for m in rest) > q.running
+
+
+def test_random_traffic_survives(cycle):
+    server, turn = cycle
+    for seed in range(3):
+        Traffic(server.client(), f"q{seed}", seed, "CLOCK", "MANUAL", "RETAIN", 500, "MAXLEN", 80).run(300)
+    before = [digest(server.client(), f"q{seed}") for seed in range(3)]
+    turn()
+    client = server.client()
+    assert [digest(client, f"q{seed}") for seed in range(3)] == before
+
+
+def test_time_goes_on_after_loading(cycle):
+    """What fell due while down is there at once; what falls due later wakes a waiter on time; so do leases."""
+    server, turn = cycle
+    q = Queue(server.client(), "q")
+    q.send("soon", "DELAY", 1)
+    due = now_ms() + 1500
+    q.send("later", "AT", due, "PRIORITY", 1)
+    q.send("leased", "ID", "leased", "PRIORITY", -1)
+    until = q.one("LEASE", 1900, "WITHMETA").meta["lease-until"]
+    turn()
+    w = server.wire()
+    for payload, at in ((b"soon", 0), (b"later", due), (b"leased", until)):
+        w.send("DQ.FETCH", "q", "BLOCK", 5000)
+        [m] = msgs(w.recv())
+        assert m.payload == payload
+        assert now_ms() >= at
+        assert now_ms() <= max(at, due) + 1000
+    assert m.attempt == 2
+
+
+def test_dump_and_restore(r, key):
+    for clock in ("MANUAL", "SERVER"):
+        q = rich(r, key + clock.encode(), clock)
+        before = q.digest()
+        r.restore(key + b"2", 0, r.dump(q.key), replace=True)
+        assert digest(r, key + b"2") == before
+        assert Queue(r, key + b"2").ack(q.running) == 1
+        assert q.digest() == before
+
+
+def test_copy_is_a_queue_of_its_own(r, key):
+    q = rich(r, key)
+    before = q.digest()
+    assert r.copy(key, key + b"2")
+    twin = Queue(r, key + b"2")
+    assert twin.len("running") == 0
+    assert (twin.len(), twin.len("dead"), twin.len("finished")) == (q.len(), 1, 1)
+    assert twin.info()["lease"] == FAR
+    assert [m["name"] for m in map(as_map, twin.do("SCHEDULES"))] == [b"every"]
+    twin.do("PURGE")
+    r.delete(twin.key)
+    assert q.digest() == before
+
+
+def test_copy_to_another_database_and_over_another(server, r, key):
+    q = rich(r, key)
+    other = server.client(db=3)
+    assert r.copy(key, key, destination_db=3)
+    assert Queue(other, key).len() == q.len()
+    other.set(key + b"s", "text")
+    assert other.copy(key, key + b"s", replace=True)
+    assert other.type(key + b"s") == b"dqueue-rs"
+
+
+@pytest.mark.parametrize("how", ["RENAME", "RENAMENX", "MOVE", "SWAPDB"])
+def test_moved_about_a_queue_stays_what_it_is(server, r, key, how):
+    q = rich(r, key)
+    before = q.digest()
+    if how in ("RENAME", "RENAMENX"):
+        r.execute_command(how, key, key + b"2")
+        moved = Queue(r, key + b"2")
+    else:
+        r.execute_command("MOVE", key, 5) if how == "MOVE" else r.execute_command("SWAPDB", 0, 5)
+        moved = Queue(server.client(db=5), key)
+        assert r.exists(key) == 0
+    assert moved.digest() == before
+    assert moved.ack(q.running) == 1
+
+
+def test_rename_over_a_queue_takes_its_place(r, key):
+    a, b = Queue(r, key), Queue(r, key + b"b")
+    a.send("a")
+    old = a.one().receipt
+    b.send("b")
+    r.rename(b.key, a.key)
+    assert a.ack(old) == 0
+    assert a.payloads() == [b"b"]
+
+
+def test_expire_deletes_the_whole_queue(r, key):
+    rich(r, key)
+    r.pexpire(key, 20)
+    time.sleep(0.05)
+    assert r.exists(key) == 0
+    assert Queue(r, key).len() == 0
+
+
+@pytest.mark.parametrize("how", ["DEL", "UNLINK", "FLUSHDB", "FLUSHALL ASYNC", "FLUSHALL SYNC", "SET", "EXPIRE"])
+def test_a_large_queue_goes_away_and_its_memory_with_it(make_server, how):
+    server = make_server()
+    r, w = server.client(), server.wire()
+    base = r.info("memory")["used_memory"]
+    batch = ("DQ.MSEND", "q", 2000, *["x" * 50] * 2000)
+    for n in range(25):
+        w.ok(*batch, "DELAY", n * 7)
+        w.ok(*batch[:1], "q", 100, *["y"] * 100, "GROUP", f"g{n}")
+    full = r.info("memory")["used_memory"]
+    assert full > base + 25 * 2000 * 50
+    waiting = server.wire()
+    waiting.send("DQ.FETCH", "q2", "BLOCK", 0)
+    match how:
+        case "SET":
+            r.set("q", "text")
+        case "EXPIRE":
+            r.pexpire("q", 1)
+            wait_for(lambda: r.exists("q") == 0, 5, "the expiry")
+        case "DEL" | "UNLINK":
+            assert r.execute_command(how, "q") == 1
+        case _:
+            r.execute_command(*how.split())
+    wait_for(lambda: r.info("memory")["used_memory"] < base + (full - base) // 10, 20, "the memory to be free")
+    if how == "SET":
+        r.delete("q")
+    assert Queue(r, "q").len() == 0
+    Queue(r, "q").send("new")
+    assert Queue(r, "q").payloads("COUNT", 5) == [b"new"]
+    Queue(r, "q2").send("woken")
+    assert msgs(waiting.recv(5))[0].payload == b"woken"
+
+
+def test_type_scan_memory_and_encoding(r, key):
+    rich(r, key)
+    r.set(key + b"s", "x")
+    assert r.execute_command("SCAN", 0, "TYPE", "dqueue-rs", "COUNT", 1000)[1] == [key]
+    usage = r.memory_usage(key)
+    Queue(r, key).send(b"x" * 10000)
+    assert 10000 <= r.memory_usage(key) - usage <= 14000
+    assert r.object("encoding", key)
+    assert r.object("refcount", key) == 1
+
+
+def test_the_digest_sees_differences(r, key):
+    """A digest that saw nothing would make every comparison here worthless."""
+    q = rich(r, key)
+    seen = {q.digest()}
+    changes = [
+        ("UPDATE", "delayed", "z"), ("RESCHEDULE", "delayed", "DELAY", FAR + 1), ("TOUCH", FAR + 1, q.running),
+        ("ALTER", "LEASE", 5), ("SEND", "x", "ID", "new"), ("ACK", q.running), ("CANCEL", "late"), ("PAUSE",),
+        ("GROUPSET", b"group\0" + b"1", "WEIGHT", 9), ("UNSCHEDULE", "every"), ("PURGE", "STATE", "dead"),
+        ("TICK", "ADVANCE", 1),
+    ]  # fmt: skip
+    for change in changes:
+        q.do(*change)
+        assert q.digest() not in seen, change
+        seen.add(q.digest())
+
+
+def test_a_torn_tail_costs_the_last_record_and_nothing_later(make_server):
+    server = make_server(**AOF)
+    for cut in (1, 7, 20):
+        q = Queue(server.client(), f"q{cut}")
+        for n in range(10):
+            q.send(n, "ID", n)
+        server.kill9()
+        [path] = increments(server)
+        os.truncate(path, path.stat().st_size - cut)
+        server.start()
+        q = Queue(server.client(), f"q{cut}")
+        assert q.len() == 9
+        q.send("after", "ID", "after")
+        server.restart(crash=True)
+        q = Queue(server.client(), f"q{cut}")
+        assert q.payloads("COUNT", 20) == [b"%d" % n for n in range(9)] + [b"after"]
+
+
+def records(server, work):
+    """What `work` appends to the AOF."""
+    before = len(commands(server))
+    work()
+    return [c[0].upper() for c in commands(server)[before:]]
+
+
+def test_one_operation_is_one_record(make_server):
+    server = make_server(**AOF)
+    c = server.client()
+    q = Queue(c, "q")
+    m = {}
+
+    def fetch(*options):
+        m["receipts"] = [x.receipt for x in q.fetch(*options)]
+
+    work = {
+        "create": lambda: q.do("CREATE", "RETRIES", 5, "LEASE", 60000),
+        "send": lambda: q.send("x", "ID", "a", "DELAY", 5000, "TYPE", "t"),
+        "msend": lambda: q.do("MSEND", 100, *range(100)),
+        "fetch": lambda: fetch("COUNT", 50, "CONSUMER", "c"),
+        "ack": lambda: q.ack(*m["receipts"][:10]),
+        "nack": lambda: q.nack(*m["receipts"][10:20]),
+        "touch": lambda: q.touch(70000, *m["receipts"][20:30]),
+        "fetch and ack": lambda: q.fetch("COUNT", 5, "ACK", 3, *m["receipts"][20:23]),
+        "noack": lambda: q.fetch("NOACK", "COUNT", 3),
+        "cancel": lambda: q.do("CANCEL", "a"),
+        "mfetch": lambda: c.execute_command("DQ.MFETCH", 2, "nothing", "q"),
+        "alter": lambda: q.do("ALTER", "LEASE", 50000),
+        "pause": lambda: q.do("PAUSE", "FOR", 60000),
+        "resume": lambda: q.do("RESUME"),
+        "fatal": lambda: q.nack(m["receipts"][40], "FATAL"),
+        "redrive": lambda: q.do("REDRIVE", "ALL"),
+        "purge": lambda: q.do("PURGE"),
+    }
+    for name, do in work.items():
+        assert records(server, do) == [b"DQ.APPLY"], name
+
+
+def test_what_does_nothing_writes_no_record(make_server):
+    server = make_server(**AOF)
+    q = Queue(server.client(), "q")
+    q.send("x", "ID", "a")
+    q.one("LEASE", 60000)
+
+    def nothing():
+        q.fetch()
+        q.ack(5)
+        q.nack(5)
+        q.touch(5, 5)
+        q.do("CANCEL", "unknown")
+        q.do("UPDATE", "unknown", "x")
+        q.get("a")
+        q.info()
+        q.peek()
+        q.fails("SEND", "x", "DELAY", "soon")
+
+    assert records(server, nothing) == []
+
+
+def test_served_waiters_and_timers_need_no_transaction(make_server):
+    server = make_server(**AOF)
+    q = Queue(server.client(), "q")
+    q.do("CREATE", "LEASE", 30, "RETRIES", 1, "TTL", 5000)
+    waiters = [server.wire() for _ in range(4)]
+    for w in waiters:
+        w.send("DQ.FETCH", "q", "BLOCK", 0)
+    server.wait_blocked(4)
+    assert records(server, lambda: q.send("now")) in ([b"DQ.APPLY"] * 2, [b"DQ.APPLY"] * 3)
+    q.do("MSEND", 3, *"abc", "DELAY", 40)
+    for w in waiters:
+        assert msgs(w.recv(5))
+    wait_for(lambda: q.len("running") == 0, 5, "the leases' end")
+    assert {c[0].upper() for c in commands(server)} == {b"DQ.APPLY"}
+
+
+def test_a_users_own_transaction_stays_one(make_server):
+    server = make_server(**AOF)
+    c = server.client()
+
+    def transaction():
+        with c.pipeline(transaction=True) as pipe:
+            pipe.execute_command("DQ.SEND", "a", "x")
+            pipe.execute_command("DQ.SEND", "b", "x")
+            pipe.execute()
+
+    assert records(server, transaction) == [b"MULTI", b"DQ.APPLY", b"DQ.APPLY", b"EXEC"]
+
+
+def test_receipts_grow_over_a_crash_that_lost_the_last_writes(make_server):
+    server = make_server(**AOF)
+    q = Queue(server.client(), "q")
+    q.do("MSEND", 20, *range(20))
+    size = increments(server)[0].stat().st_size
+    lost = [m.receipt for m in q.fetch("COUNT", 20)]
+    server.kill9()
+    os.truncate(increments(server)[0], size)
+    server.start()
+    q = Queue(server.client(), "q")
+    assert q.ack(*lost) == 0
+    again = [m.receipt for m in q.fetch("COUNT", 20)]
+    assert len(again) == 20 and again[0] > lost[-1]
+    assert q.ack(*lost) == 0

@@ -1,0 +1,183 @@
+"""DQ.PURGE: by state, by group, both, everything; and that it never holds the server."""
+
+import time
+
+import pytest
+
+from tests.harness.replies import Queue
+from tests.scene import STATES, Scene
+
+
+def populated(r, key):
+    """Two messages in every state, of group g and without one (blocked ones: of g and h)."""
+    q = Scene(r, key, "RETAIN", 10**9, "GROUPCONCURRENCY", 10)
+    for state in ("finished", "dead", "cancelled", "retry", "running"):
+        for suffix, options in (("g", ["GROUP", "g"]), ("u", [])):
+            id = f"{state}-{suffix}"
+            q.add(id, "PRIORITY", -5, *options)
+            if state == "cancelled":
+                q.do("CANCEL", id)
+                continue
+            m = q.hold("COUNT", 1)
+            assert list(m) == [id]
+            receipt = m[id].receipt
+            if state == "finished":
+                q.ack(receipt)
+            elif state == "dead":
+                q.nack(receipt, "FATAL")
+            elif state == "retry":
+                # Given back at the end, as it holds its group.
+                q.nack(receipt, "DELAY", 10**8)
+                if suffix == "g":
+                    q.do("ALTER", "ONRETRY", "SKIP")
+    for suffix, options in (("g", ["GROUP", "g"]), ("u", [])):
+        q.add(f"ready-{suffix}", *options)
+        q.add(f"delayed-{suffix}", "DELAY", 10**7, *options)
+    q.do("PAUSE", "GROUP", "h")
+    q.add("blocked-h", "GROUP", "h")
+    return q
+
+
+ALL = {state: 2 for state in STATES} | {"blocked": 1}
+
+
+def test_the_scene(r, key):
+    assert populated(r, key).counts() == ALL
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_by_state(r, key, state):
+    q = populated(r, key)
+    ids = q.listed(state)
+    assert q.do("PURGE", "STATE", state.upper()) == ALL[state]
+    assert q.counts() == {s: n for s, n in ALL.items() if s != state}
+    assert q.listed(state) == []
+    for id in ids:
+        assert q.row(id) is None
+        assert q.add(id, "DELAY", 5) == id
+
+
+def test_by_group(r, key):
+    q = populated(r, key)
+    assert q.do("PURGE", "GROUP", "g") == 7
+    assert q.counts() == {s: 1 for s in STATES}
+    assert q.listed("ready") == ["ready-u"]
+    assert "g" not in q.groups()
+
+
+@pytest.mark.parametrize("state", [s for s in STATES if s != "blocked"])
+def test_by_state_and_group(r, key, state):
+    q = populated(r, key)
+    assert q.do("PURGE", "GROUP", "g", "STATE", state) == 1
+    assert q.listed(state) == [f"{state}-u"]
+
+
+def test_everything(r, key):
+    q = populated(r, key)
+    assert q.do("PURGE") == 15
+    assert q.counts() == {}
+    assert q.info()["bytes"] == 0
+    assert r.exists(key) == 1
+    assert q.do("PURGE") == 0
+
+
+def test_totals_stay(r, key):
+    q = populated(r, key)
+    before = q.info()
+    q.do("PURGE")
+    after = q.info()
+    for name in ("sent", "delivered", "acked", "cancellations", "deaths"):
+        assert after[name] == before[name]
+
+
+def test_receipts_of_purged_ones_are_stale(r, key):
+    q = Scene(r, key)
+    q.fill("g", "a", "b")
+    receipt = q.one().receipt
+    assert q.do("PURGE", "STATE", "running") == 1
+    assert q.ack(receipt) == 0
+    assert q.touch(100, receipt) == 0
+    assert q.nack(receipt) == 0
+    assert q.take() == ["b"]
+
+
+def test_what_cannot_match(r, key):
+    q = populated(r, key)
+    before = q.digest()
+    assert q.do("PURGE", "GROUP", "nobody") == 0
+    assert q.do("PURGE", "GROUP", "h", "STATE", "dead") == 0
+    assert q.digest() == before
+
+
+def test_missing_key(r, key):
+    q = Queue(r, key)
+    assert q.do("PURGE") == 0
+    assert q.do("PURGE", "STATE", "dead", "GROUP", "g") == 0
+    assert r.exists(key) == 0
+
+
+def test_a_purged_message_is_never_delivered(r, key):
+    q = Scene(r, key, "LEASE", 10)
+    for i in range(50):
+        q.add(f"d{i}", "DELAY", 5)
+        q.add(f"r{i}", "GROUP", f"g{i % 3}")
+    q.take("COUNT", 10)
+    assert q.do("PURGE") == 100
+    q.advance(1000)
+    assert q.take("COUNT", 1000) == []
+    assert q.fetch("COUNT", 10, "NOACK") == []
+
+
+def test_it_frees_room_at_once(r, key):
+    q = Scene(r, key, "MAXLEN", 3)
+    for id in "abc":
+        q.add(id)
+    q.do("PURGE", "STATE", "ready")
+    assert q.add("d") == "d"
+
+
+def test_settings_and_schedules_stay(r, key):
+    q = Scene(r, key, "LEASE", 77)
+    q.do("GROUPSET", "g", "WEIGHT", 4)
+    q.fill("g", "a")
+    q.do("PURGE")
+    assert q.info()["lease"] == 77
+    assert q.groups()["g"]["weight"] == 4
+
+
+def test_replicas_agree(replica_pair, key):
+    q = populated(replica_pair.primary.client(), key)
+    replica_pair.assert_same(key)
+    q.do("PURGE", "STATE", "ready", "GROUP", "g")
+    q.do("PURGE", "GROUP", "h")
+    replica_pair.assert_same(key)
+    q.do("PURGE")
+    replica_pair.assert_same(key)
+
+
+def stall(server, seconds, during=None):
+    """The longest PING, in seconds, while `during` runs on another connection."""
+    worst, end = 0.0, time.monotonic() + seconds
+    with server.wire() as probe, server.wire() as other:
+        if during:
+            other.send(*during)
+        while time.monotonic() < end:
+            start = time.monotonic()
+            probe.ok("PING")
+            worst = max(worst, time.monotonic() - start)
+        return worst, (other.recv() if during else None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["STATE", "ready"], ["GROUP", "g"]], ids=["all", "state", "group"])
+def test_a_large_purge_does_not_hold_the_server(server, r3, key, options):
+    n = 400_000
+    for _ in range(n // 10_000):
+        r3.execute_command("DQ.MSEND", key, 10_000, *["0123456789"] * 10_000, "GROUP", "g")
+    q = Scene.over(r3, key)
+    assert q.len() == n
+    idle, _ = stall(server, 1)
+    worst, reply = stall(server, 2, ["DQ.PURGE", key, *options])
+    assert reply == n
+    assert q.len() == 0 and q.fetch("COUNT", 10) == []
+    assert worst < idle + 0.03, (worst, idle)

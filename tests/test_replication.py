@@ -1,0 +1,266 @@
+"""Primary and replica: same state, no acting on its own, promotion, pauses and failover."""
+
+import time
+
+import pytest
+import redis
+
+from tests.harness.replies import Queue, digest, msgs
+from tests.harness.server import Server, now_ms, wait_for
+from tests.harness.traffic import Traffic, rich
+from tests.harness.wire import Error
+
+
+@pytest.fixture
+def pair(replica_pair):
+    return replica_pair
+
+
+def primary_queue(pair, name="q"):
+    return Queue(pair.primary.client(), name)
+
+
+def replica_queue(pair, name="q"):
+    return Queue(pair.replica.client(), name)
+
+
+def test_a_rich_queue_is_the_same_on_the_replica(pair):
+    for clock in ("MANUAL", "SERVER"):
+        rich(pair.primary.client(), clock, clock)
+    pair.assert_same("MANUAL", "SERVER")
+
+
+@pytest.mark.parametrize("clock", ["MANUAL", "SERVER"])
+def test_random_traffic_is_the_same_on_the_replica(pair, clock):
+    client = pair.primary.client()
+    names = [f"q{seed}" for seed in range(4)]
+    for seed, name in enumerate(names):
+        Traffic(client, name, seed, "CLOCK", clock, "RETAIN", 300, "DEDUP", 50, "DEADRETAIN", 400).run(400)
+    if clock == "SERVER":
+        # What falls due is derived from the records' times: let all fall due, then one more record.
+        time.sleep(3)
+        for name in names:
+            client.execute_command("DQ.SEND", name, "last", "ID", "last")
+    pair.assert_same(*names)
+
+
+def test_served_waiters_are_replicated(pair):
+    q = primary_queue(pair)
+    w = pair.primary.wire()
+    w.send("DQ.FETCH", "q", "BLOCK", 0, "LEASE", 60000)
+    pair.primary.wait_blocked(1)
+    id = q.send("x", "DELAY", 30)
+    [m] = msgs(w.recv(5))
+    assert pair.primary.client().wait(1, 5000) == 1
+    pair.wait_sync()
+    assert replica_queue(pair).get(id)["receipt"] == m.receipt
+    pair.assert_same("q")
+
+
+def test_a_replica_refuses_writes_and_answers_reads(pair):
+    q = primary_queue(pair)
+    q.send("x", "ID", "a")
+    pair.wait_sync()
+    twin = replica_queue(pair)
+    assert (twin.len(), twin.get("a")["payload"], len(twin.peek())) == (1, b"x", 1)
+    for call in (("SEND", "y"), ("FETCH",), ("FETCH", "BLOCK", 0), ("ACK", 1), ("TICK",), ("PURGE",)):
+        with pytest.raises(redis.ReadOnlyError):
+            twin.do(*call)
+    assert q.len("ready") == 1
+
+
+def test_a_replica_does_nothing_of_its_own(pair):
+    """Leases, backoffs and TTLs run out on a replica whose primary is frozen: it waits for records."""
+    q = primary_queue(pair)
+    q.do("CREATE", "LEASE", 200, "RETRIES", 0, "TTL", 300)
+    q.do("MSEND", 2, *"ab")
+    q.one()
+    pair.wait_sync()
+    twin = replica_queue(pair)
+    before = twin.digest()
+    pair.primary.pause()
+    time.sleep(0.6)
+    assert twin.digest() == before
+    pair.primary.resume()
+    q.send("later", "ID", "later")
+    pair.assert_same("q")
+    assert twin.len("dead") == 2
+
+
+def test_partial_resync(pair):
+    client = pair.primary.client()
+    traffic = Traffic(client, "q", 1, "CLOCK", "MANUAL")
+    before = int(pair.primary.info("stats")["sync_partial_ok"])
+    for _ in range(3):
+        traffic.run(100)
+        client.execute_command("CLIENT", "KILL", "TYPE", "replica")
+        traffic.run(100)
+        pair.wait_link()
+    pair.assert_same("q")
+    assert int(pair.primary.info("stats")["sync_partial_ok"]) > before
+
+
+@pytest.mark.parametrize("load", ["disabled", "swapdb"])
+def test_full_resync_under_traffic(pair, load):
+    client = pair.primary.client()
+    traffic = Traffic(client, "q", 2, "CLOCK", "MANUAL")
+    traffic.run(200)
+    fresh = Server(repl_diskless_load=load).start()
+    try:
+        fresh.client().execute_command("DQ.SEND", "old", "gone after the sync")
+        fresh.client().execute_command("REPLICAOF", "127.0.0.1", pair.primary.port)
+        traffic.run(200)
+        wait_for(lambda: fresh.info("replication").get("master_link_status") == "up", 20, "the full sync")
+        traffic.run(100)
+
+        def same():
+            p = pair.primary.info("replication")["master_repl_offset"]
+            return fresh.info("replication").get("slave_repl_offset") == p
+
+        wait_for(same, 20, "the new replica")
+        assert digest(fresh.client(), "q") == digest(client, "q")
+        assert fresh.client().exists("old") == 0
+    finally:
+        fresh.close()
+
+
+def test_a_promoted_replica_delivers_on_time(pair):
+    q = primary_queue(pair)
+    due = now_ms() + 600
+    q.send("leased", "ID", "leased")
+    m = q.one("LEASE", 60000)
+    q.send("short", "ID", "short")
+    until = q.one("LEASE", 900, "WITHMETA").meta["lease-until"]
+    q.send("overdue", "DELAY", 50)
+    q.send("due", "AT", due)
+    pair.wait_sync()
+    pair.primary.kill9()
+    time.sleep(0.1)
+    pair.promote()
+    w = pair.replica.wire()
+    for payload, at in ((b"overdue", 0), (b"due", due), (b"short", until)):
+        w.send("DQ.FETCH", "q", "BLOCK", 0)
+        [got] = msgs(w.recv(5))
+        assert got.payload == payload
+        assert at <= now_ms() <= max(at, due) + 1000
+        assert got.receipt > m.receipt
+    assert replica_queue(pair).ack(m.receipt) == 1
+
+
+def test_the_receipts_of_a_lost_past_are_stale(pair):
+    """The old primary went on alone: what it gave out then means nothing to the new one."""
+    q = primary_queue(pair)
+    q.do("MSEND", 4, *"abcd")
+    pair.wait_sync()
+    pair.promote()
+    lost = [m.receipt for m in q.fetch("COUNT", 4)]
+    twin = replica_queue(pair)
+    assert twin.ack(*lost) == 0
+    again = [m.receipt for m in twin.fetch("COUNT", 4)]
+    assert len(again) == 4
+    assert twin.ack(*lost) == 0
+    assert twin.ack(*again) == 4
+
+
+def test_promotion_with_a_replica_behind(pair):
+    """The promoted node's own timers must not disturb the replicas below it."""
+    below = Server().start()
+    try:
+        q = primary_queue(pair)
+        q.do("CREATE", "LEASE", 100, "RETRIES", -1)
+        below.client().execute_command("REPLICAOF", "127.0.0.1", pair.replica.port)
+        wait_for(lambda: below.info("replication").get("master_link_status") == "up", 20, "the chain")
+        q.do("MSEND", 20, *range(20), "DELAY", 150)
+        pair.wait_sync()
+        w = pair.replica
+        pair.promote()
+        waiting = w.wire()
+        waiting.send("DQ.FETCH", "q", "BLOCK", 0, "COUNT", 20)
+        assert msgs(waiting.recv(5))
+        time.sleep(0.3)
+        twin = replica_queue(pair)
+        twin.send("last", "ID", "last")
+        wait_for(lambda: Queue(below.client(), "q").get("last") is not None, 10, "the record below")
+        assert digest(below.client(), "q") == twin.digest()
+        assert below.alive() and pair.replica.alive()
+    finally:
+        below.close()
+
+
+def test_a_demoted_primary_sends_its_waiters_away(pair):
+    q = primary_queue(pair)
+    q.do("CREATE")
+    q.send("soon", "DELAY", 200)
+    w = pair.primary.wire()
+    w.send("DQ.FETCH", "q", "BLOCK", 0)
+    pair.primary.wait_blocked(1)
+    pair.wait_sync()
+    pair.promote()
+    pair.primary.client().execute_command("REPLICAOF", "127.0.0.1", pair.replica.port)
+    reply = w.recv(5)
+    assert isinstance(reply, Error) and reply.startswith("UNBLOCKED")
+    wait_for(lambda: len(replica_queue(pair).fetch()) == 1, 5, "the delivery by the new primary")
+
+
+@pytest.mark.parametrize("mode", ["WRITE", "ALL"])
+def test_nothing_is_delivered_during_a_client_pause(pair, mode):
+    q = primary_queue(pair)
+    q.do("CREATE", "LEASE", 150, "RETRIES", -1)
+    q.do("MSEND", 3, *"abc", "DELAY", 100)
+    q.send("leased")
+    q.one()
+    admin = pair.primary.wire()
+    waiters = [pair.primary.wire() for _ in range(4)]
+    for w in waiters:
+        w.send("DQ.FETCH", "q", "BLOCK", 0, "LEASE", 60000)
+    pair.primary.wait_blocked(4)
+    began = now_ms()
+    admin.ok("CLIENT", "PAUSE", 600, mode)
+    for w in waiters:
+        assert w.silent(0.1)
+    for w in waiters:
+        assert msgs(w.recv(5))
+    assert 590 <= now_ms() - began <= 1600
+    assert pair.primary.alive()
+    pair.assert_same("q")
+
+
+def test_failover_with_messages_falling_due(pair):
+    q = primary_queue(pair)
+    q.do("CREATE", "LEASE", 300, "RETRIES", -1)
+    sent = set()
+    for n in range(300):
+        sent.add(q.send(n, "DELAY", n * 5))
+    waiters = [pair.primary.wire() for _ in range(3)]
+    for w in waiters:
+        w.send("DQ.FETCH", "q", "BLOCK", 0, "LEASE", 300)
+    admin = pair.primary.client()
+    time.sleep(0.3)
+    pair.wait_link()
+    admin.execute_command("FAILOVER", "TO", "127.0.0.1", pair.replica.port, "TIMEOUT", 5000)
+    wait_for(lambda: pair.role(pair.primary) == "slave", 10, "the failover")
+    wait_for(lambda: pair.role(pair.replica) == "master", 10, "the promotion")
+    seen = set()
+    w = pair.replica.wire()
+    deadline = time.monotonic() + 10
+    while len(seen) < 300 and time.monotonic() < deadline:
+        for m in msgs(w.call("DQ.FETCH", "q", "COUNT", 100, "BLOCK", 500)):
+            seen.add(m.id)
+            w.ok("DQ.ACK", "q", m.receipt)
+    assert seen == sent
+    assert pair.primary.alive() and pair.replica.alive()
+
+
+def test_a_frozen_primary_catches_up(pair):
+    q = primary_queue(pair)
+    q.do("CREATE", "LEASE", 100, "RETRIES", -1)
+    q.do("MSEND", 5, *"abcde", "DELAY", 50)
+    q.send("leased", "ID", "leased")
+    old = q.one().receipt
+    pair.primary.pause()
+    time.sleep(0.4)
+    pair.primary.resume()
+    assert q.ack(old) == 0
+    assert sorted(q.payloads("COUNT", 10)) == [b"a", b"b", b"c", b"d", b"e", b"leased"]
+    assert q.info()["timeouts"] == 1
+    pair.assert_same("q")

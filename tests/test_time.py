@@ -1,0 +1,201 @@
+"""DQ.TICK and virtual time: what falls due, in which order, and what it counts."""
+
+import random
+
+import pytest
+import redis
+
+from tests.harness.replies import Manual, Queue, as_map
+from tests.harness.server import wait_for
+
+COUNTS = {"due", "timeouts", "dead", "expired", "pruned", "fired"}
+
+
+def counts(**some):
+    return dict.fromkeys(COUNTS, 0) | some
+
+
+def test_tick_gives_all_counts(r, key):
+    q = Manual(r, key)
+    assert q.advance(5) == counts()
+    assert q.tick() == counts()
+    assert as_map(r.execute_command("DQ.TICK")) == counts()
+    assert as_map(r.execute_command("DQ.TICK", key, b"missing", key + b"x")) == counts()
+
+
+def test_due_counts_delayed_and_retry(r, key):
+    q = Manual(r, key, "BACKOFF", "FIXED", 10)
+    q.do("MSEND", 3, *"abc", "DELAY", 10)
+    q.send("x")
+    q.nack(q.one().receipt)
+    assert q.advance(9) == counts()
+    assert q.advance(1) == counts(due=4)
+    assert q.advance(1) == counts()
+
+
+def test_timeouts_and_dead(r, key):
+    q = Manual(r, key, "LEASE", 10, "RETRIES", 1)
+    q.do("MSEND", 2, *"ab")
+    q.fetch("COUNT", 2)
+    assert q.advance(10) == counts(timeouts=2)
+    q.fetch("COUNT", 2)
+    assert q.advance(100) == counts(timeouts=2, dead=2)
+
+
+def test_expired_is_counted_apart_from_dead(r, key):
+    q = Manual(r, key, "TTL", 10)
+    q.send("a")
+    q.send("b", "DELAY", 5)
+    assert q.advance(10) == counts(due=1, expired=1)
+    assert q.advance(5) == counts(expired=1)
+    info = q.info()
+    assert (info["deaths"], info["expired"]) == (2, 2)
+
+
+def test_a_running_one_expires_when_its_lease_ends(r, key):
+    q = Manual(r, key, "TTL", 10, "LEASE", 30)
+    q.send("a", "ID", "a")
+    q.one()
+    assert q.advance(29) == counts()
+    assert q.advance(1) == counts(timeouts=1, expired=1)
+    assert (q.state("a"), q.get("a")["reason"]) == ("dead", b"expired")
+
+
+def test_pruned_counts_records_removed_by_age(r, key):
+    q = Manual(r, key, "RETAIN", 10, "DEADRETAIN", 20, "RETRIES", 0)
+    q.do("MSEND", 2, *"ab")
+    a, b = q.fetch("COUNT", 2)
+    q.ack(a.receipt)
+    q.nack(b.receipt)
+    assert q.advance(9) == counts()
+    assert q.advance(1) == counts(pruned=1)
+    assert q.advance(10) == counts(pruned=1)
+
+
+def test_to_moves_to_an_absolute_time(r, key):
+    q = Manual(r, key, start=1000)
+    q.send("x", "DELAY", 5)
+    assert q.to(1005) == counts(due=1)
+    assert q.to(1005) == counts()
+    assert q.now == 1005
+    assert q.to(2**53 - 1) == counts()
+    assert q.now == 2**53 - 1
+
+
+def test_time_does_not_go_back(r, key):
+    q = Manual(r, key, start=1000)
+    before = q.digest()
+    assert q.fails("TICK", "TO", 999)
+    assert q.digest() == before
+    assert q.now == 1000
+
+
+def test_manual_time_stands_still_by_itself(r, key):
+    q = Manual(r, key)
+    q.send("x", "DELAY", 1)
+    other = Queue(r, key + b"s")
+    other.send("y", "DELAY", 1)
+    wait_for(lambda: other.len("ready") == 1, 5, "the server clock's message")
+    r.execute_command("DQ.TICK")
+    assert (q.now, q.len("delayed")) == (0, 1)
+
+
+@pytest.mark.parametrize("args", [("ADVANCE", 5), ("TO", 2**52)])
+def test_only_manual_queues_can_be_moved(r, key, args):
+    assert Queue(r, key).fails("TICK", *args)
+    assert r.exists(key) == 0
+    q = Queue(r, key)
+    q.send("x", "DELAY", 600000)
+    before = q.digest()
+    assert q.fails("TICK", *args)
+    assert q.digest() == before
+
+
+def test_two_arguments_are_two_keys(r, key):
+    q = Manual(r, key)
+    q.send("x", "DELAY", 1)
+    assert as_map(r.execute_command("DQ.TICK", key, "ADVANCE")) == counts()
+    assert as_map(r.execute_command("DQ.TICK", key, "x", "y", "z")) == counts()
+    assert q.now == 0
+
+
+def test_tick_names_keys_of_another_type(r, key):
+    r.set(key, "text")
+    for args in ((key,), (key, "ADVANCE", 1)):
+        with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+            r.execute_command("DQ.TICK", *args)
+    assert as_map(r.execute_command("DQ.TICK")) == counts()
+
+
+def test_things_happen_in_order_of_time(r, key):
+    """A lease that ends before the TTL, a backoff after it: what happened first has its effect first."""
+    q = Manual(r, key, "RETRIES", -1)
+    q.send("timeout first", "ID", "a", "TTL", 50)
+    q.one("LEASE", 20)
+    q.send("b", "ID", "b", "DELAY", 10)
+    q.send("c", "ID", "c", "DELAY", 30)
+    assert q.advance(40) == counts(due=2, timeouts=1)
+    assert [m["id"] for m in q.peek("COUNT", 9)] == [b"b", b"a", b"c"]
+    assert q.advance(10) == counts(expired=1)
+
+
+def test_both_at_once_the_reason_is_retries(r, key):
+    q = Manual(r, key, "TTL", 10, "RETRIES", 0, "LEASE", 10)
+    q.send("x", "ID", "a")
+    q.one()
+    assert q.advance(10) == counts(timeouts=1, dead=1)
+    assert q.get("a")["reason"] == b"retries"
+
+
+def play(q, rng, steps):
+    """Random sends and deliveries at time zero; then time alone decides."""
+    for n in range(steps):
+        args = ["ID", n, "DELAY", rng.choice([0, 0, rng.randrange(200)]), "PRIORITY", rng.randrange(-2, 3)]
+        if rng.random() < 0.4:
+            args += ["TTL", rng.randrange(1, 300)]
+        q.send("x", *args)
+    for m in q.fetch("COUNT", steps // 4, "LEASE", 50):
+        if rng.random() < 0.4:
+            q.nack(m.receipt, "DELAY", rng.randrange(200))
+        elif rng.random() < 0.3:
+            q.touch(rng.randrange(1, 200), m.receipt)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_small_steps_and_one_leap_come_to_the_same(r3, key, seed):
+    results = []
+    for part in (b"small", b"leap"):
+        q = Manual(r3, key + part, "RETRIES", 1, "DEADRETAIN", 100)
+        play(q, random.Random(seed), 120)
+        rng = random.Random(seed)
+        moved = 0
+        total = counts()
+        while moved < 400:
+            step = 400 if part == b"leap" else min(rng.randrange(1, 30), 400 - moved)
+            for name, n in q.advance(step).items():
+                total[name] += n
+            moved += step
+        records = [q.get(n) for n in range(120)]
+        for record in records:
+            if record:
+                del record["receipt"]
+        results.append((total, records, [m["id"] for m in q.peek("COUNT", 200)], q.len()))
+    assert results[0] == results[1]
+
+
+def test_many_due_at_once_are_all_there_on_a_manual_queue(r3, key):
+    q = Manual(r3, key)
+    for _ in range(20):
+        q.do("MSEND", 1000, *["x"] * 1000, "DELAY", 100)
+    assert q.advance(100) == counts(due=20000)
+    assert (q.len("delayed"), q.len("ready")) == (0, 20000)
+
+
+def test_tick_does_for_a_server_queue_what_is_due(r, key):
+    """The module's timer may be first; either way nothing due is left undone after TICK."""
+    q = Queue(r, key)
+    q.send("x", "DELAY", 30, "ID", "a")
+    due = q.get("a")["due-at"]
+    wait_for(lambda: q.info()["now"] >= due, 5, "the due time")
+    q.tick()
+    assert (q.len("delayed"), q.len("ready")) == (0, 1)

@@ -1,0 +1,119 @@
+"""Consumers that vanish: while waiting, while being served, with leases in hand."""
+
+import random
+import socket
+import struct
+import time
+
+import pytest
+
+from tests.harness.replies import Queue
+from tests.harness.server import wait_for
+
+
+def reset(w):
+    """Closes the connection with RST, as a machine that lost power and came back would."""
+    w.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    w.close()
+
+
+def drain(q, n):
+    """Everything in q, with the attempt each was at; waits for leases to end."""
+    found = {}
+
+    def all_found():
+        for m in q.fetch("COUNT", 1000, "LEASE", 600000):
+            assert m.id not in found, "two live leases of one message"
+            found[m.id] = m.attempt
+        return len(found) == n
+
+    wait_for(all_found, 15, f"{n} messages")
+    return found
+
+
+@pytest.mark.parametrize("bind", [False, True])
+def test_gone_at_the_moment_of_being_served(server, r3, key, bind):
+    """Whichever comes first, the message or the close: nothing is lost and no attempt counted twice."""
+    q = Queue(r3, key)
+    q.do("CREATE", "LEASE", 600000 if bind else 300, "RETRIES", -1)
+    rng = random.Random(5)
+    ids = set()
+    sender = server.wire()
+    for n in range(300):
+        w = server.wire(protocol=2)
+        w.send("DQ.FETCH", key, "BLOCK", 0, *["BIND"] * bind)
+        if rng.random() < 0.5:
+            time.sleep(0.001)
+        if rng.random() < 0.5:
+            sender.send("DQ.SEND", key, n, "ID", n)
+            reset(w)
+        else:
+            reset(w)
+            sender.send("DQ.SEND", key, n, "ID", n)
+        ids.add(sender.recv())
+    server.wait_blocked(0)
+    found = drain(q, 300)
+    assert set(found) == ids
+    assert all(attempt >= 1 for attempt in found.values())
+    info = q.info()
+    assert info["delivered"] == sum(found.values())
+    assert info["timeouts"] == info["delivered"] - 300
+
+
+def test_gone_with_the_reply_unread(server, r3, key):
+    q = Queue(r3, key)
+    q.do("CREATE", "LEASE", 200, "RETRIES", 5)
+    q.do("MSEND", 50, *range(50))
+    for _ in range(5):
+        w = server.wire(protocol=2)
+        w.send("DQ.FETCH", key, "COUNT", 10)
+        w.sock.recv(1)
+        reset(w)
+    assert q.len("running") == 50
+    found = drain(q, 50)
+    assert set(found.values()) == {2}
+
+
+def test_waiters_that_leave_take_no_place_in_the_line(server, r3, key):
+    q = Queue(r3, key)
+    q.do("CREATE")
+    waiters = [server.wire(protocol=2) for _ in range(30)]
+    for n, w in enumerate(waiters):
+        w.send("DQ.FETCH", key, "BLOCK", 0)
+        server.wait_blocked(n + 1)
+    for w in waiters[:10] + waiters[20:]:
+        reset(w)
+    server.wait_blocked(10)
+    q.do("MSEND", 10, *range(10))
+    got = [w.recv(5)[0][3] for w in waiters[10:20]]
+    assert got == [b"%d" % n for n in range(10)]
+
+
+def test_many_come_and_go_without_a_leak(server, r3, key):
+    q = Queue(r3, key)
+    q.do("CREATE")
+
+    def churn(n):
+        for _ in range(n):
+            w = server.wire(protocol=2)
+            w.send("DQ.FETCH", key, "BLOCK", 5, "CONSUMER", "churn")
+            w.close()
+        server.wait_blocked(0)
+
+    churn(200)
+    before = int(server.info("memory")["used_memory"])
+    churn(1000)
+    assert int(server.info("memory")["used_memory"]) < before + 1_000_000
+
+
+def test_a_killed_workers_message_comes_back_when_its_lease_ends(server, r3, key):
+    q = Queue(r3, key)
+    q.send("x", "ID", "a")
+    w = server.wire()
+    id = w.ok("CLIENT", "ID")
+    w.ok("DQ.FETCH", key, "LEASE", 200)
+    r3.execute_command("CLIENT", "KILL", "ID", id)
+    assert q.state("a") == "running"
+    other = server.wire()
+    other.send("DQ.FETCH", key, "BLOCK", 0)
+    assert other.recv(5)[0][2] == 2

@@ -1,0 +1,149 @@
+"""MULTI, WATCH, Lua and functions: every command inside them, and what touches a watched key."""
+
+import pytest
+
+from tests.harness.replies import Manual, Queue
+from tests.harness.wire import NULL_ARRAY, Error
+
+# Calls that find nothing to do, on a queue with one delayed and one running message.
+IDLE = [
+    ("DQ.FETCH",),
+    ("DQ.FETCH", "ACK", 1, 5),
+    ("DQ.ACK", 5),
+    ("DQ.NACK", 5),
+    ("DQ.TOUCH", 9, 5),
+    ("DQ.TICK",),
+    ("DQ.GET", "d"),
+    ("DQ.LEN",),
+    ("DQ.PEEK",),
+    ("DQ.INFO",),
+    ("DQ.CANCEL", "unknown"),
+    ("DQ.UPDATE", "unknown", "x"),
+    ("DQ.RESCHEDULE", "unknown", "DELAY", 0),
+]
+# Calls that change it.
+BUSY = [
+    ("DQ.SEND", "x"),
+    ("DQ.ALTER", "LEASE", 9),
+    ("DQ.CANCEL", "d"),
+    ("DQ.UPDATE", "d", "y"),
+    ("DQ.RESCHEDULE", "d", "DELAY", 3),
+    ("DQ.PURGE",),
+    ("DQ.PAUSE",),
+    ("DQ.TICK", "ADVANCE", 100),
+]
+
+
+def watched(server, key, call):
+    """Whether `call` by another client spoils this client's transaction."""
+    w = server.wire(2)
+    w.ok("WATCH", key)
+    other = server.wire(2)
+    reply = other.call(call[0], key, *call[1:])
+    assert not isinstance(reply, Error), reply
+    w.ok("MULTI")
+    w.ok("PING")
+    return w.call("EXEC") is NULL_ARRAY
+
+
+@pytest.fixture
+def q(r3, key):
+    q = Manual(r3, key)
+    q.send("r", "ID", "r")
+    q.one("LEASE", 1000)
+    q.send("d", "ID", "d", "DELAY", 50)
+    return q
+
+
+@pytest.mark.parametrize("call", IDLE, ids=lambda c: " ".join(map(str, c)))
+def test_what_does_nothing_does_not_touch_a_watched_key(server, q, call):
+    assert not watched(server, q.key, call)
+
+
+@pytest.mark.parametrize("call", BUSY, ids=lambda c: " ".join(map(str, c)))
+def test_what_changes_the_queue_touches_it(server, q, call):
+    assert watched(server, q.key, call)
+
+
+def test_deliveries_touch_it(server, q):
+    q.advance(50)
+    assert watched(server, q.key, ("DQ.FETCH",))
+
+
+def test_acks_and_touches_touch_it(server, q):
+    receipt = q.get("r")["receipt"]
+    assert watched(server, q.key, ("DQ.TOUCH", 5000, receipt))
+    assert watched(server, q.key, ("DQ.ACK", receipt))
+
+
+CALLS = [
+    ("DQ.CREATE", "new", "LEASE", 5),
+    ("DQ.SEND", "new", "x", "ID", "a"),
+    ("DQ.MSEND", "new", 2, "x", "y"),
+    ("DQ.FETCH", "new", "COUNT", 2, "LEASE", 5000),
+    ("DQ.MFETCH", 1, "new"),
+    ("DQ.ACK", "new", 1),
+    ("DQ.NACK", "new", 1),
+    ("DQ.TOUCH", "new", 5, 1),
+    ("DQ.GET", "new", "a"),
+    ("DQ.LEN", "new"),
+    ("DQ.PEEK", "new"),
+    ("DQ.INFO", "new"),
+    ("DQ.TICK", "new"),
+    ("DQ.RESCHEDULE", "new", "a", "DELAY", 5),
+    ("DQ.UPDATE", "new", "a", "z"),
+    ("DQ.PAUSE", "new"),
+    ("DQ.RESUME", "new"),
+    ("DQ.CANCEL", "new", "a"),
+    ("DQ.PURGE", "new"),
+    ("DQ.ALTER", "new", "LEASE", 9),
+]
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_every_command_in_one_transaction(server, protocol):
+    w = server.wire(protocol)
+    w.ok("MULTI")
+    for call in CALLS:
+        assert w.ok(*call) == b"QUEUED"
+    replies = w.ok("EXEC")
+    assert len(replies) == len(CALLS)
+    assert not [(c, x) for c, x in zip(CALLS, replies) if isinstance(x, Error)]
+    assert w.ok("DQ.LEN", "new") == 0
+
+
+def test_every_command_in_a_script_and_a_function(server):
+    w = server.wire(2)
+    for call in CALLS:
+        args = [str(a) for a in call]
+        script = "return redis.call(%s) and 1 or 1" % ", ".join(f"'{a}'" for a in args)
+        assert w.ok("EVAL", script, 1, "new") == 1, call
+    w.ok("DEL", "new")
+    body = "#!lua name=lib\nredis.register_function('send', function(keys, args) return redis.call('DQ.SEND', keys[1], args[1]) end)"
+    w.ok("FUNCTION", "LOAD", "REPLACE", body)
+    assert w.ok("FCALL", "send", 1, "new", "payload")
+    assert w.ok("DQ.LEN", "new") == 1
+    w.ok("FUNCTION", "FLUSH")
+
+
+def test_time_stands_still_for_the_transaction_but_not_for_its_order(server, key):
+    """What is sent and fetched in one EXEC behaves as one after the other."""
+    w = server.wire()
+    w.ok("MULTI")
+    w.ok("DQ.SEND", key, "a", "ID", "a")
+    w.ok("DQ.FETCH", key)
+    w.ok("DQ.SEND", key, "b", "ID", "a")
+    _, fetched, again = w.ok("EXEC")
+    assert fetched[0][0] == b"a"
+    assert again is None
+
+
+def test_an_error_in_a_transaction_leaves_the_rest(server, r3, key):
+    w = server.wire()
+    w.ok("MULTI")
+    w.ok("DQ.SEND", key, "a")
+    w.ok("DQ.SEND", key, "b", "DELAY", "soon")
+    w.ok("DQ.SEND", key, "c")
+    replies = w.ok("EXEC")
+    assert isinstance(replies[1], Error)
+    assert Queue(r3, key).len() == 2
