@@ -1,5 +1,6 @@
 """What all parts of the benchmark share: the options of this run, and progress on stderr."""
 
+import os
 import re
 import sys
 import time
@@ -9,6 +10,15 @@ from statistics import median
 
 from generator import Generator
 from server import Server
+
+QUIET_CORES = 0.1
+"""What other programs may use before the run says so."""
+
+
+def _busy_seconds():
+    """Processor time of all programs together since the machine started."""
+    user, nice, system = map(int, Path("/proc/stat").read_text().split()[1:4])
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -22,6 +32,8 @@ class Bench:
     quick: bool
     rows: re.Pattern
     started: float = field(default_factory=time.monotonic)
+    strangers: float = 0.0
+    """The most cores that other programs were seen to use between the rows."""
 
     def wanted(self, *names):
         """Whether `--rows` names one of them."""
@@ -38,6 +50,24 @@ class Bench:
     def bare_server(self):
         """A server without it."""
         return Server(self.binary, None)
+
+    def look_around(self):
+        """Notes what other programs use of the processor; to be called while nothing of the benchmark has work to do.
+
+        The rows about time mean little where a server has to wait for its core.
+        """
+        before, start = _busy_seconds(), time.monotonic()
+        time.sleep(0.5)
+        self.strangers = max(self.strangers, (_busy_seconds() - before) / (time.monotonic() - start))
+
+    def disturbance(self):
+        """A sentence where other programs were in the way, else nothing."""
+        if self.strangers < QUIET_CORES:
+            return ""
+        return (
+            f"The machine was not quiet: other programs used up to {self.strangers:.1f} of its {os.cpu_count()} cores. "
+            "Stall and lateness are theirs as much as the server's."
+        )
 
     def say(self, text):
         """A line of progress."""

@@ -16,12 +16,13 @@ Written by `make bench BENCH_FLAGS='--write docs/benchmarks.md'`; every figure b
 Absolute figures are the machine's; what carries over are the ratios. Rows that miss their target say so.
 
 {summary}
-
+{disturbance}
 ## Against the peers
 
 CPU is the processor time of the server's main thread, by the kernel's accounting, divided by the messages: 1 s divided
-by it is the ceiling of one server. Each figure is the median of {rounds} rounds in which all rows take turns; a result
-with x is the median of the ratios of the rounds. Commands run from 50 connections with 64 in flight on each.
+by it is the ceiling of one server. Each figure is the median of {rounds} rounds in which all rows take turns (at most 3
+for stall, which shows the worst of them, and lateness; 1 for memory and idle). A result with x is the median of the
+ratios of the rounds. Commands run from 50 connections with 64 in flight on each.
 
 {targets}
 {details}
@@ -60,6 +61,7 @@ def document(bench, rows, details, commands):
         version, module = server.version(), _module_version(server)
     return TEXT.format(
         summary=summary(rows),
+        disturbance=f"\n{bench.disturbance()}\n" if bench.disturbance() else "",
         rounds=bench.rounds,
         targets=targets(rows),
         details=f"\n## Every command by itself\n\nMessages a second by pipeline depth, and CPU at depth 64.\n\n{details}\n"
@@ -71,9 +73,21 @@ def document(bench, rows, details, commands):
         module=module,
         server_core=SERVER_CORE,
         client_core=CLIENT_CORE,
-        command=f"benches/run.py {' '.join(sys.argv[1:])}".strip(),
+        command=_command_line(),
         commands=f"\n## What is sent\n\n{commands}\n" if commands else "",
     )
+
+
+def _command_line():
+    """As it can be typed anywhere: where things were built is this machine's business."""
+    words = []
+    arguments = iter(sys.argv[1:])
+    for word in arguments:
+        if word in ("--module", "--generator", "--redis-server"):
+            next(arguments, None)
+        else:
+            words.append(word)
+    return f"make bench BENCH_FLAGS='{' '.join(words)}'" if words else "make bench"
 
 
 def _machine():

@@ -51,6 +51,7 @@ def main():
         quick=chosen.quick,
         rows=re.compile(chosen.rows),
     )
+    bench.look_around()
     throughput = Throughput(bench)
     rows = throughput.measure()
     for part in (whole_life, backlog, memory, snapshot, stall, lateness, idle):
@@ -62,8 +63,10 @@ def main():
     if details:
         print(f"\n{details}")
     print(f"\n{targets(rows)}\n\n{summary(rows)}")
+    if bench.disturbance():
+        print(f"\n{bench.disturbance()}")
     if chosen.quick:
-        print("A quick run shows that everything works; its figures mean nothing.")
+        print("\nA quick run shows that everything works; its figures mean nothing.")
     if chosen.write:
         chosen.write.write_text(document(bench, rows, details, throughput.commands()))
 

@@ -29,6 +29,7 @@ def stall(bench):
             idle, burst = [], []
             for number in range(min(bench.rounds, MOST_ROUNDS)):
                 bench.say(f"stall, {name}: round {number + 1}")
+                bench.look_around()
                 idle.append(_watch(bench, server, waiting, burst=False))
                 burst.append(_watch(bench, server, waiting, burst=True))
             rows.append(
@@ -95,6 +96,7 @@ def lateness(bench):
             found = []
             for number in range(min(bench.rounds, MOST_ROUNDS)):
                 bench.say(f"lateness, {consumers} consumers: round {number + 1}")
+                bench.look_around()
                 found.append(bench.generator.lateness(server, "q", bench.scaled(messages), seconds, consumers))
                 server.empty()
             section = "Lateness: from the due time to the hands of a blocked consumer"

@@ -135,7 +135,7 @@ CURRENT = "<receipt>"
 K = "full"
 CASES = [
     *[(("DQ.CREATE", "new", *a), w) for a, w in QUEUE_OPTIONS + CREATE_ONLY],
-    *[(("DQ.ALTER", K, *a), w) for a, w in QUEUE_OPTIONS],
+    *[(("DQ.ALTER", K, *a), w) for a, w in QUEUE_OPTIONS if len(a) > 1],
     *[(("DQ.ALTER", K, "LEASE", 9, *a), w) for a, w in QUEUE_OPTIONS if "LEASE" not in a],
     (("DQ.ALTER", K, "CLOCK", "MANUAL"), "CLOCK"),
     (("DQ.ALTER", K, "CLOCK", "SERVER"), "CLOCK"),

@@ -53,7 +53,7 @@ CALLS = [
     (("ALTER", "GROUPCONCURRENCY", "x"), "GROUPCONCURRENCY"),
     (("ALTER", "ONRETRY", "WAIT"), "ONRETRY"),
     (("ALTER", "ONDEAD", "SKIP"), "ONDEAD"),
-    (("ALTER", "ONRETRY"), "ONRETRY"),
+    (("ALTER", "ONRETRY"), "arguments"),
     (("ALTER", "RETAIN", -1), "RETAIN"),
     (("ALTER", "RETAIN", TOO_BIG), "RETAIN"),
     (("ALTER", "RETAINCOUNT", -1), "RETAINCOUNT"),
@@ -63,10 +63,10 @@ CALLS = [
     (("ALTER", "CLOCK", "SERVER"), "CLOCK"),
     (("ALTER", "RETAIN", 5, "RETAIN", 6), "RETAIN"),
     # GROUPPUSH (more in test_grouppush.py)
-    (("GROUPPUSH", JSON, "GROUPBY", 0), "GROUPBY"),
+    (("GROUPPUSH", JSON, "GROUPBY", 0), "GROUPBY|arguments"),
     (("GROUPPUSH", JSON, "GROUPBY", 1, "nope"), "nope"),
     (("GROUPPUSH", JSON, "GROUPBY", 5, "g"), "GROUPBY"),
-    (("GROUPPUSH", JSON, "IDPATH", "id"), "GROUPBY"),
+    (("GROUPPUSH", JSON, "IDPATH", "id"), "GROUPBY|arguments"),
     (("GROUPPUSH", JSON, "GROUPBY", 1, "g", "GROUP", "x"), "GROUP"),
     (("GROUPPUSH", JSON, "GROUPBY", 1, "g", "ID", "x", "IDPATH", "id"), "ID"),
     (("GROUPPUSH", JSON, "GROUPBY", 1, "g", "SCOREPATH", "id"), "id"),
@@ -143,8 +143,8 @@ CALLS = [
     (("PURGE", "STATE", "dead", "STATE", "dead"), "STATE"),
     (("PURGE", "NOSUCH"), "NOSUCH"),
     # SCHEDULE
-    (("SCHEDULE", "s", "PAYLOAD", "x"), "EVERY|CRON"),
-    (("SCHEDULE", "s", "EVERY", 10), "PAYLOAD"),
+    (("SCHEDULE", "s", "PAYLOAD", "x"), "EVERY|CRON|arguments"),
+    (("SCHEDULE", "s", "EVERY", 10), "PAYLOAD|arguments"),
     (("SCHEDULE", "s", "EVERY", 0, "PAYLOAD", "x"), "EVERY"),
     (("SCHEDULE", "s", "EVERY", -1, "PAYLOAD", "x"), "EVERY"),
     (("SCHEDULE", "s", "EVERY", TOO_BIG, "PAYLOAD", "x"), "EVERY"),
@@ -250,6 +250,8 @@ def test_hostile_arguments(server, r3, key, verb):
             for bad in HOSTILE:
                 args = list(words[1:])
                 args[at - 1 : at] = [bad]
+                if verb == "WAIT" and args == ["a", "0"]:
+                    continue  # a message that is there, and no end of time: it would wait, and rightly
                 reply = wire.call(f"DQ.{verb}", key, *args)
                 if isinstance(reply, Error):
                     assert "\r" not in reply and "\n" not in reply

@@ -114,9 +114,9 @@ def work(client, queue):
         held.update({receipt: id for id, receipt, _attempt, _payload in batch})
         for id, receipt, attempt, payload in batch:
             try:
-                closed = not stopping and close_order(client, queue, json.loads(payload), receipt)
-                if stopping and not closed:
+                if stopping:
                     raise GivenBack
+                closed = close_order(client, queue, json.loads(payload), receipt)
             except GivenBack:
                 continue  # still held: given back below
             except Exception as error:

@@ -15,7 +15,7 @@ BLOCK_MS=2000
 TIMEOUT_S=5 # longer than BLOCK_MS
 
 stopping=
-heart=
+exec {silence}<> <(:)
 
 # One command. Status 0: answered; otherwise the connection was lost or the server refused, and the output says why.
 call() { timeout "$TIMEOUT_S" redis-cli -e "-${RESP:-3}" -u "$url" "$@" 2>&1; }
@@ -54,26 +54,29 @@ send() {
 
 # ---- worker ---------------------------------------------------------------------------------------------------------
 
+# Keeps the lease of a receipt, until it is killed. It waits by a read that nothing answers: the sleep command would
+# outlive it.
 beat() {
-    while sleep "$((LEASE_MS / 3000)).$(printf %03d $((LEASE_MS / 3 % 1000)))"; do
+    local span
+    span=$((LEASE_MS / 3000)).$(printf %03d $((LEASE_MS / 3 % 1000)))
+    while ! read -rt "$span" -u "$silence"; do
         call DQ.TOUCH "$queue" "$LEASE_MS" "$1" >/dev/null
     done
 }
 
-# The work. Status 0: closed; 1: somebody with a newer receipt did it before; 2: failed; 3: to be given back.
+# The work, in steps between which it can be stopped.
+# Status 0: closed; 1: somebody with a newer receipt did it before; 2: failed; 3: to be given back.
 close_order() {
     local receipt=$1 payload=$2 order ms
     [[ $payload != *'"broken": true'* ]] || return 2
     [[ $payload =~ \"order\":\ *\"([^\"]*)\" ]] && order=${BASH_REMATCH[1]} || return 2
     [[ $payload =~ \"work_ms\":\ *([0-9]+) ]] && ms=${BASH_REMATCH[1]} || return 2
-    sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))" &
-    local nap=$!
-    wait "$nap" # a signal ends this wait, but would not end a sleep in the foreground
-    if [ -n "$stopping" ]; then
-        kill "$nap" 2>/dev/null
-        return 3
-    fi
-    local closed
+    local left=$ms closed
+    while ((left > 0)); do
+        [ -z "$stopping" ] || return 3
+        sleep "0.$(printf %03d $((left < 100 ? left : 100)))"
+        ((left -= 100))
+    done
     closed=$(call ZADD "$queue:closed" GT CH "$receipt" "$order") || return 2
     [ "$closed" = 1 ] || return 1
 }
@@ -91,7 +94,7 @@ work() {
         [ -n "$reply" ] || continue
         { read -r id && read -r receipt && read -r attempt && IFS= read -r -d '' payload; } <<<"$reply"
         beat "$receipt" &
-        heart=$!
+        local heart=$!
         close_order "$receipt" "$payload"
         case $? in
         0) ack=(ACK 1 "$receipt") && echo "done $id attempt $attempt" ;;

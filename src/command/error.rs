@@ -24,6 +24,11 @@ pub fn refusal(error: &Error) -> Failure {
         Error::ClockGoesBack { now, to } => {
             format!("ERR TO {to} lies before the queue's clock, which is at {now}").into()
         }
+        Error::TooManyFires { limit } => format!(
+            "ERR the schedules would fire more than {limit} times on the way; move the clock in \
+             smaller steps"
+        )
+        .into(),
         Error::NeverFires => "ERR the schedule would never fire".into(),
     }
 }

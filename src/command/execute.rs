@@ -166,15 +166,16 @@ impl Told {
     }
 }
 
+/// The events, causes before what follows from them.
 const EVENTS: [(Happened, &CStr); 8] = [
     (Happened::SENT, c"dq.sent"),
-    (Happened::READY, c"dq.ready"),
-    (Happened::DELIVERED, c"dq.delivered"),
     (Happened::ACKED, c"dq.acked"),
     (Happened::NACKED, c"dq.nacked"),
     (Happened::TIMEOUT, c"dq.timeout"),
     (Happened::DEAD, c"dq.dead"),
     (Happened::CANCELLED, c"dq.cancelled"),
+    (Happened::READY, c"dq.ready"),
+    (Happened::DELIVERED, c"dq.delivered"),
 ];
 
 thread_local! {

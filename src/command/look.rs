@@ -131,7 +131,7 @@ fn write_group(reply: Reply<'_>, queue: &Queue, view: &GroupView<'_>) {
         None => reply.null(),
     }
     field(reply, "head-due-at");
-    time(reply, view.head.map(|(_, message)| message.due));
+    time(reply, view.head.map(|(_, message)| message.due_at()));
     field(reply, "lease-until");
     time(reply, view.lease_until);
     field(reply, "weight");

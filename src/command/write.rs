@@ -31,7 +31,7 @@ fn meta(reply: Reply<'_>, view: &View<'_>) {
     field(reply, "sent-at");
     reply.unsigned(view.message.sent_at);
     field(reply, "due-at");
-    reply.unsigned(view.message.due);
+    reply.unsigned(view.message.due_at());
     field(reply, "lease-until");
     time(reply, view.lease_until());
     field(reply, "retries-left");
@@ -92,7 +92,7 @@ pub fn message(reply: Reply<'_>, view: &View<'_>) {
     field(reply, "sent-at");
     reply.unsigned(view.message.sent_at);
     field(reply, "due-at");
-    reply.unsigned(view.message.due);
+    reply.unsigned(view.message.due_at());
     field(reply, "first-started-at");
     time(reply, view.first_started_at());
     field(reply, "started-at");

@@ -24,6 +24,11 @@ pub enum Error {
         /// Where it was asked to go.
         to: u64,
     },
+    /// A manual clock would pass more fire times at once than can be borne.
+    TooManyFires {
+        /// The limit.
+        limit: u64,
+    },
     /// A schedule's rule never fires again.
     NeverFires,
 }

@@ -332,13 +332,6 @@ impl Groups {
             .map(|(ix, group)| (GroupIx(ix as u32), group.as_deref()))
     }
 
-    /// All groups by name, for snapshots. O(n log n).
-    pub fn by_name(&self) -> Vec<&Group> {
-        let mut groups: Vec<&Group> = self.slots.iter().flatten().map(|group| &**group).collect();
-        groups.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        groups
-    }
-
     /// Whether a dead message holds any group. O(1).
     pub fn any_held(&self) -> bool {
         self.held > 0

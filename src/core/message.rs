@@ -208,6 +208,9 @@ pub struct Extension {
     pub first_started_at: Millis,
     /// When it finished, died or was cancelled, or NEVER.
     pub ended_at: Millis,
+    /// The due time given, or the end of the last backoff: what a client sees
+    /// as its due time, though after a lease timeout it is ready since then.
+    pub due_at: Millis,
     /// The due time that a default score follows.
     pub score_base: Millis,
     /// The due time that a TTL counts from.
@@ -234,6 +237,7 @@ impl Extension {
             started_at: NEVER,
             first_started_at: NEVER,
             ended_at: NEVER,
+            due_at: due,
             score_base: due,
             ttl_base: due,
             attempt: 0,
@@ -252,7 +256,8 @@ impl Extension {
 /// One message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// When it is or was next due.
+    /// Since when it is or was ready, or when it will be: its due time, the end
+    /// of its backoff or of the lease that ran out.
     pub due: Millis,
     /// When it was sent.
     pub sent_at: Millis,
@@ -341,6 +346,11 @@ impl Message {
     /// When it finished, died or was cancelled, or NEVER.
     pub fn ended_at(&self) -> Millis {
         self.ext.as_ref().map_or(NEVER, |e| e.ended_at)
+    }
+
+    /// When it is or was due, as a client sees it.
+    pub fn due_at(&self) -> Millis {
+        self.ext.as_ref().map_or(self.due, |e| e.due_at)
     }
 
     /// Receipt of the present delivery; 0 unless running.

@@ -387,18 +387,6 @@ impl Happened {
     /// A message was cancelled.
     pub const CANCELLED: Happened = Happened(1 << 7);
 
-    /// All kinds, each with the name of its event.
-    pub const NAMED: [(Happened, &'static str); 8] = [
-        (Happened::SENT, "dq.sent"),
-        (Happened::READY, "dq.ready"),
-        (Happened::DELIVERED, "dq.delivered"),
-        (Happened::ACKED, "dq.acked"),
-        (Happened::NACKED, "dq.nacked"),
-        (Happened::TIMEOUT, "dq.timeout"),
-        (Happened::DEAD, "dq.dead"),
-        (Happened::CANCELLED, "dq.cancelled"),
-    ];
-
     /// Adds a kind.
     pub fn add(&mut self, kind: Happened) {
         self.0 |= kind.0;

@@ -76,7 +76,7 @@ impl Records {
 pub struct DedupMemory {
     by_id: HashMap<Arc<[u8]>, Millis, NameHasher>,
     /// Roughly by the time they ended: what is forgotten late costs memory for
-    /// a moment, never a wrong answer.
+    /// a moment, never a wrong answer. Each id is in it once.
     by_end: VecDeque<(Millis, Arc<[u8]>)>,
 }
 
@@ -89,23 +89,22 @@ impl DedupMemory {
     /// Remembers an id.
     pub fn remember(&mut self, id: &[u8], ended_at: Millis) {
         let id: Arc<[u8]> = id.into();
-        self.by_id.insert(id.clone(), ended_at);
+        if self.by_id.insert(id.clone(), ended_at).is_some() {
+            // It was free again but not forgotten yet, which is rare.
+            self.by_end.retain(|(_, other)| *other != id);
+        }
         self.by_end.push_back((ended_at, id));
     }
 
-    /// Forgets up to `limit` ids that ended `window` ms before `now` or
-    /// earlier. What is forgotten no longer counts anyway.
-    pub fn forget(&mut self, now: Millis, window: Millis, limit: usize) {
-        for _ in 0..limit {
-            match self.by_end.front() {
-                Some((ended_at, _)) if ended_at.saturating_add(window) <= now => {}
-                _ => return,
-            }
-            if let Some((ended_at, id)) = self.by_end.pop_front() {
-                if self.by_id.get(&id) == Some(&ended_at) {
-                    self.by_id.remove(&id);
-                }
-            }
+    /// When the message ended whose id is to be forgotten next.
+    pub fn oldest(&self) -> Option<Millis> {
+        self.by_end.front().map(|(ended_at, _)| *ended_at)
+    }
+
+    /// Forgets the id that is to be forgotten next.
+    pub fn forget_oldest(&mut self) {
+        if let Some((_, id)) = self.by_end.pop_front() {
+            self.by_id.remove(&id);
         }
     }
 
@@ -116,13 +115,9 @@ impl DedupMemory {
         self.by_end.retain(|(ended_at, _)| !gone(*ended_at));
     }
 
-    /// What is remembered, in the order it was entered, without what was
-    /// remembered anew later.
-    pub fn entries(&self) -> impl Iterator<Item = (&[u8], Millis)> + '_ {
-        self.by_end
-            .iter()
-            .filter(|(ended_at, id)| self.by_id.get(id) == Some(ended_at))
-            .map(|(ended_at, id)| (&**id, *ended_at))
+    /// What is remembered, in the order it was entered.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = (&[u8], Millis)> + '_ {
+        self.by_end.iter().map(|(ended_at, id)| (&**id, *ended_at))
     }
 
     /// Forgets everything.

@@ -94,7 +94,11 @@ impl Page {
         }
         let index = self.index(seq);
         let message = if self.packed {
-            self.slots.remove(index)
+            let message = self.slots.remove(index);
+            if self.slots.len() * 2 <= self.slots.capacity() {
+                self.slots.shrink_to_fit();
+            }
+            message
         } else {
             self.slots.get_mut(index)?.take()
         };
@@ -217,20 +221,10 @@ impl Store {
         })
     }
 
-    /// The numbers of all messages, in order. O(n log n); for snapshots.
+    /// The numbers of all messages, in order.
+    #[cfg(test)]
     pub fn seqs(&self) -> Vec<Seq> {
-        let mut numbers: Vec<u64> = self.pages.keys().copied().collect();
-        numbers.sort_unstable();
-        let mut seqs = Vec::with_capacity(self.len);
-        for number in numbers {
-            let present = self.pages.get(&number).map_or(0, |page| page.present);
-            seqs.extend(
-                (0..PAGE)
-                    .filter(|bit| present & (1 << bit) != 0)
-                    .map(|bit| number * PAGE + bit),
-            );
-        }
-        seqs
+        self.iter().map(|(seq, _)| seq).collect()
     }
 
     /// Takes out the messages of some page, at most 64 of them; `false` when
@@ -291,7 +285,8 @@ mod tests {
                 }
                 prop_assert_eq!(store.len(), model.len());
             }
-            prop_assert_eq!(store.seqs(), model.keys().copied().collect::<Vec<_>>());
+            let all: BTreeMap<Seq, Message> = store.iter().map(|(n, m)| (n, m.clone())).collect();
+            prop_assert_eq!(&all, &model);
             for (seq, expected) in &model {
                 prop_assert_eq!(store.get(*seq), Some(expected));
             }

@@ -32,7 +32,7 @@ unsafe extern "C" fn entry<const ROW: usize>(
     // SAFETY: context and arguments are the server's, for this call.
     unsafe {
         let args = Args::new(argv, argc);
-        if matches!(COMMANDS[ROW].keys, Keys::AllOrFirst) && tell_keys(ctx, &COMMANDS[ROW], args) {
+        if !matches!(COMMANDS[ROW].keys, Keys::First) && tell_keys(ctx, &COMMANDS[ROW], args) {
             return raw::REDISMODULE_OK as c_int;
         }
         contain_command(ctx, |context| {
@@ -56,7 +56,7 @@ unsafe fn tell_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: Arg
         if api!(RedisModule_IsKeysPositionRequest(ctx)) == 0 {
             return false;
         }
-        for position in 1..=last_key(args) {
+        for position in keys_of(spec.keys, args) {
             api!(RedisModule_KeyAtPosWithFlags(
                 ctx,
                 position as c_int,
@@ -67,17 +67,26 @@ unsafe fn tell_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: Arg
     true
 }
 
-/// The position of the last key of `verb [key ...]` and of
-/// `verb key ADVANCE|TO n`; 0 for none.
-fn last_key(args: Args<'_>) -> usize {
-    let is_move = args.len() == 4
-        && args.get(2).is_some_and(|word| {
-            word.eq_ignore_ascii_case(b"ADVANCE") || word.eq_ignore_ascii_case(b"TO")
-        });
-    if is_move {
-        1
-    } else {
-        args.len().saturating_sub(1)
+/// The positions of the keys of a call. The server works them out by itself
+/// only where they are a plain range of arguments: 7.0 routes by nothing else.
+fn keys_of(keys: Keys, args: Args<'_>) -> std::ops::Range<usize> {
+    match keys {
+        Keys::First => 1..2,
+        Keys::Counted => {
+            let count = args
+                .get(1)
+                .and_then(|count| std::str::from_utf8(count).ok())
+                .and_then(|count| count.parse::<usize>().ok())
+                .filter(|count| *count <= args.len().saturating_sub(2));
+            2..2 + count.unwrap_or(0)
+        }
+        Keys::AllOrFirst => {
+            let is_move = args.len() == 4
+                && args.get(2).is_some_and(|word| {
+                    word.eq_ignore_ascii_case(b"ADVANCE") || word.eq_ignore_ascii_case(b"TO")
+                });
+            1..if is_move { 2 } else { args.len() }
+        }
     }
 }
 

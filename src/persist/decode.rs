@@ -382,6 +382,9 @@ fn ending(reader: &mut Reader, bits: u64, due: Millis, ext: &mut Extension) -> R
     if has(extra::TTL_BASE) {
         ext.ttl_base = reader.delta(due)?;
     }
+    if has(extra::DUE_AT) {
+        ext.due_at = reader.delta(due)?;
+    }
     if has(extra::NOTES) {
         ext.notes = Some(Box::new(Notes {
             error: reader.optional_bytes()?.map(Into::into),

@@ -1,6 +1,7 @@
 //! Random operations: what is written is read, and equal records make equal
 //! queues.
 
+mod golden;
 mod ops;
 mod queues;
 mod records;

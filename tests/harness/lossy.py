@@ -65,8 +65,8 @@ class LossyProxy:
 
 
 def _shut(end: socket.socket) -> None:
+    # Not close(): the other thread may be about to read, and the number may belong to a new connection by then.
     try:
         end.shutdown(socket.SHUT_RDWR)
     except OSError:
         pass
-    end.close()

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,10 +38,12 @@ def test_types(tmp_path):
         "    q.send('x', backoff='EXP')  # type: ignore[arg-type]\n"
         "    q.send('x', dellay=5)  # type: ignore[call-arg]\n"
     )
+    readme = tmp_path / "readme.py"
+    readme.write_text("\n".join(re.findall(r"```python\n(.*?)```", (PACKAGE / "README.md").read_text(), re.DOTALL)))
     cache = ("--cache-dir", tmp_path / "cache")
     run(sys.executable, "-m", "mypy", "--strict", "--config-file", "pyproject.toml", *cache, cwd=PACKAGE)
     env = {**os.environ, "MYPYPATH": str(PACKAGE / "src")}
-    run(sys.executable, "-m", "mypy", "--strict", *cache, users, cwd=tmp_path, env=env)
+    run(sys.executable, "-m", "mypy", "--strict", *cache, users, readme, cwd=tmp_path, env=env)
 
 
 @pytest.mark.slow

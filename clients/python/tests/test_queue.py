@@ -81,9 +81,9 @@ def test_ids_and_replacing(q):
     assert not q.reschedule("order", delay=0) and not q.update("nobody", "5")
 
 
-def test_an_id_of_any_bytes_comes_back(q):
-    if q.client.get_connection_kwargs().get("decode_responses"):
-        pytest.skip("such a client refuses bytes that are no UTF-8 itself")
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_an_id_of_any_bytes_comes_back(dq_url, protocol):
+    q = Queue(connect(dq_url, protocol=protocol), "jobs")
     id = b"\xff\x00 id".decode("utf-8", "surrogateescape")
     assert q.send("x", id=id) == id
     assert q.fetch()[0].id == id

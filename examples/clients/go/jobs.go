@@ -6,8 +6,7 @@
 //	/tmp/jobs work redis://127.0.0.1:6379 orders
 //
 // This is the go-redis that Debian packages. With github.com/redis/go-redis/v9 only the function call changes: its body
-// is `return client.Do(ctx, words...).Result()`, and Options.Protocol chooses between RESP2 and RESP3. Its Options also
-// want ContextTimeoutEnabled left off, as ReadTimeout is what ends the wait for a reply.
+// is `return client.Do(ctx, words...).Result()`, and Options.Protocol chooses between RESP2 and RESP3.
 package main
 
 import (
@@ -76,7 +75,7 @@ func (s Server) Insist(words ...interface{}) (interface{}, error) {
 // isReply tells an error reply of the server, which repeating would not help, from a lost connection.
 func isReply(err error) bool {
 	word := strings.SplitN(err.Error(), " ", 2)[0]
-	return word != "LOADING" && word != "EOF" && word == strings.ToUpper(word) && strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+	return word != "LOADING" && word != "EOF" && strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
 func isStopping() bool {

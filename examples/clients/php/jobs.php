@@ -73,8 +73,10 @@ final class Server
         $parts = parse_url($this->url);
         $redis = new Redis();
         $redis->connect($parts['host'], $parts['port'] ?? 6379, SOCKET_TIMEOUT_S, null, 0, SOCKET_TIMEOUT_S);
+        // By itself phpredis makes a lost connection anew and waits on it for the reply that went down with the old one.
+        $redis->setOption(Redis::OPT_MAX_RETRIES, 0);
         if (isset($parts['pass'])) {
-            $redis->auth(array_filter([$parts['user'] ?? '', $parts['pass']], 'strlen'));
+            $redis->auth(isset($parts['user']) ? [$parts['user'], $parts['pass']] : $parts['pass']);
         }
         $database = (int) trim($parts['path'] ?? '', '/');
         if ($database) {

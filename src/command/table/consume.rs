@@ -52,7 +52,7 @@ pub const FETCH: CommandSpec = CommandSpec {
 pub const MFETCH: CommandSpec = CommandSpec {
     name: "DQ.MFETCH",
     handler: fetch::fetch_of_many,
-    flags: "write blocking",
+    flags: "write blocking getkeys-api",
     arity: -3,
     keys: Keys::Counted,
     access: Access::ReadUpdate,

@@ -88,6 +88,7 @@ impl Queue {
         if let Some(message) = self.store.get_mut(seq) {
             message.due = due;
             if let Some(ext) = message.ext.as_mut() {
+                ext.due_at = due;
                 ext.score_base = due;
                 ext.ttl_base = due;
             }
@@ -198,6 +199,7 @@ impl Queue {
         if count <= REDRIVE_AT_ONCE {
             self.finish_redriving();
         }
+        self.finish_manually();
         count
     }
 
@@ -224,6 +226,7 @@ impl Queue {
             ext.attempt = 0;
             ext.failures = 0;
             ext.timeouts = 0;
+            ext.due_at = due;
             ext.ttl_base = due;
             ext.ended_at = NEVER;
             if let Some(notes) = ext.notes.as_mut() {
@@ -274,12 +277,15 @@ impl Queue {
             }
             Some(name) => {
                 if let Some(ix) = self.groups.find(name) {
-                    if let Some(group) = self.groups.get_mut(ix) {
-                        group.paused_until = None;
-                        group.held_by.clear();
+                    let held = self.groups.get_mut(ix).is_some_and(|group| {
+                        let paused = group.paused_until.take().is_some();
+                        let held = !std::mem::take(&mut group.held_by).is_empty();
+                        paused || held
+                    });
+                    if held {
+                        self.refresh(ix, now, self.join(now));
+                        self.changed();
                     }
-                    self.refresh(ix, now, self.join(now));
-                    self.changed();
                 }
             }
         }
@@ -291,7 +297,11 @@ impl Queue {
         let ix = self.groups.find_or_add(name);
         if let Some(group) = self.groups.get_mut(ix) {
             let mut settings = group.settings.take().unwrap_or_default();
-            settings.weight = changes.weight.unwrap_or(settings.weight);
+            settings.weight = match changes.weight {
+                // The default is no setting that a group is remembered for.
+                Some(1) => 0,
+                weight => weight.unwrap_or(settings.weight),
+            };
             settings.concurrency = changes.concurrency.unwrap_or(settings.concurrency);
             if let Some(rate) = changes.rate {
                 settings.rate = rate;
@@ -346,6 +356,7 @@ impl Queue {
         // Retention may have become shorter: have it looked at.
         self.note(now);
         self.changed();
+        self.finish_manually();
         Done::Ok
     }
 

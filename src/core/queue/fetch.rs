@@ -1,6 +1,6 @@
 //! Delivering: who gives, what, and how much.
 
-use super::super::consumer::ConsumerIx;
+use super::super::consumer::{ConsumerIx, FORGET_AFTER};
 use super::super::group::GroupIx;
 use super::super::line::{Join, LineKey};
 use super::super::message::{Message, Place, Reason};
@@ -46,6 +46,7 @@ impl Queue {
         let consumer = match &fetch.consumer {
             Some(name) => {
                 self.effects.changed |= !self.consumers.was_seen(name, now);
+                self.note(now.saturating_add(FORGET_AFTER));
                 self.consumers.see(name, now)
             }
             None => ConsumerIx::NONE,

@@ -402,7 +402,7 @@ impl Queue {
 
     /// How many allocations freeing it takes, about.
     pub fn free_effort(&self) -> usize {
-        self.store.len() * 2 + self.records.dedup.entries().size_hint().0 + 1
+        self.store.len() * 2 + self.records.dedup.entries().len() + 1
     }
 
     /// Nothing happens by itself before `at`, at the latest.

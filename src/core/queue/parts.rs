@@ -8,6 +8,8 @@
 
 mod build;
 mod check;
+#[cfg(test)]
+mod valid;
 
 use super::super::consumer::ConsumerIx;
 use super::super::group::{Group, GroupIx};
@@ -198,9 +200,7 @@ impl<'a> Parts<'a> {
     /// The ids that are taken though their messages are gone, and when those
     /// ended.
     pub fn dedup(&self) -> impl Iterator<Item = (&'a [u8], Millis)> + 'a {
-        let (last, window) = (self.queue.last, self.queue.settings.dedup);
-        let entries = self.queue.records.dedup.entries();
-        entries.filter(move |(_, ended_at)| ended_at.saturating_add(window) > last)
+        self.queue.records.dedup.entries()
     }
 
     /// The batches of more than one message of which some still run: their
@@ -251,6 +251,6 @@ type Checked = Result<(), Invalid>;
 /// error names the first difference. For tests; O(n log n).
 #[cfg(test)]
 pub fn validate(queue: &Queue) -> Result<(), String> {
-    let rebuilt = check::rebuild(queue)?;
-    check::compare(queue, &rebuilt)
+    let rebuilt = valid::rebuild(queue)?;
+    valid::compare(queue, &rebuilt)
 }

@@ -109,7 +109,10 @@ impl Rehearsal<'_> {
     }
 
     fn take_plain(&mut self) -> Option<Seq> {
-        let (_, seq) = self.plain.next()?;
+        let Some((_, seq)) = self.plain.next() else {
+            self.plain_key = None;
+            return None;
+        };
         let join = self.join();
         let next = self.plain.as_slice().first();
         self.plain_key = next.map(|(priority, seq)| LineKey {

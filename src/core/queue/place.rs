@@ -285,6 +285,7 @@ impl Queue {
                 if self.settings.dedup > 0 {
                     let id = self.ids.of(seq, message).to_box();
                     self.records.dedup.remember(&id, now);
+                    self.wake = self.wake.min(now.saturating_add(self.settings.dedup));
                 }
             }
             self.forget(seq);
@@ -334,6 +335,7 @@ impl Queue {
                 if let Some(message) = self.store.get(seq) {
                     let id = self.ids.of(seq, message).to_box();
                     self.records.dedup.remember(&id, ended_at);
+                    self.wake = self.wake.min(ended_at.saturating_add(self.settings.dedup));
                 }
             }
             self.drop_record(seq);

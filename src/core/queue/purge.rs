@@ -57,7 +57,7 @@ impl Queue {
             self.tell_removed(*seq);
         }
         let removed = State::ALL.iter().map(|state| self.count(*state)).sum();
-        let had_holds = !self.groups.is_empty() || self.records.dedup.entries().next().is_some();
+        let had_holds = self.groups.listed() > 0 || self.records.dedup.oldest().is_some();
         self.effects.changed |= had_holds;
         let groups = self.groups.without_messages();
         let groups = std::mem::replace(&mut self.groups, groups);

@@ -11,6 +11,8 @@ use super::Queue;
 enum Return {
     /// It waits until then.
     Waits(Millis),
+    /// It is ready since its lease ended.
+    TimedOut,
     /// It goes to its old place, as if it had not been delivered.
     Uncounted,
     /// It dies.
@@ -155,7 +157,7 @@ impl Queue {
         let outcome = if retries >= 0 && i64::from(failures) > retries {
             Return::Dies(Reason::Retries)
         } else {
-            Return::Waits(now)
+            Return::TimedOut
         };
         self.totals.timeouts += 1;
         self.effects.changed = true;
@@ -214,8 +216,15 @@ impl Queue {
         match (reason, outcome) {
             (Some(reason), _) => self.die(seq, reason, now),
             (None, outcome) => {
-                if let (Return::Waits(due), Some(message)) = (outcome, self.store.get_mut(seq)) {
-                    message.due = due;
+                if let Some(message) = self.store.get_mut(seq) {
+                    match outcome {
+                        Return::Waits(due) => {
+                            message.due = due;
+                            message.ext_mut().due_at = due;
+                        }
+                        Return::TimedOut => message.due = now,
+                        Return::Uncounted | Return::Dies(_) => {}
+                    }
                 }
                 self.enter_pending(seq, now);
             }

@@ -2,6 +2,11 @@
 //! contract, and the promises of the contract one by one.
 
 mod acts;
+mod batches;
+mod bench;
+mod chance;
 mod driver;
 mod model;
+mod order;
 mod properties;
+mod retention;

@@ -20,12 +20,16 @@ enum Event {
     GroupWake,
     SettledAge,
     DeadAge,
+    DedupAge,
     ConsumerAge,
     Fire,
     Redrive,
     SettledCount,
     DeadCount,
 }
+
+/// More fires than this are refused in one move of a manual clock.
+const MOST_FIRES: u64 = 1_000_000;
 
 /// How far [`Queue::advance`] got.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,21 +47,26 @@ impl Queue {
     /// at most. Each thing is done as of its own time, so that two calls do
     /// what one does. O(log n) a step; O(1) when nothing is due.
     ///
-    /// A MANUAL queue does nothing: its time moves by
-    /// [`super::super::Op::Advance`].
+    /// A MANUAL queue does what is due at its own time, all of it: that moves
+    /// by [`super::super::Op::Advance`] alone.
     pub fn advance(&mut self, now: Millis, most: u64) -> Progress {
         match self.clock {
-            Clock::Manual(_) => Progress {
-                caught_up: true,
-                ..Progress::default()
-            },
+            Clock::Manual(clock) => self.run(clock, u64::MAX),
             Clock::Server => self.run(now.max(self.last), most),
         }
     }
 
     /// Whether [`Queue::advance`] would do anything at `now`. O(1).
     pub fn has_work(&self, now: Millis) -> bool {
-        self.clock == Clock::Server && self.wake <= now
+        self.wake <= now
+    }
+
+    /// What a MANUAL queue has left to do at its own time, it does at once: no
+    /// timer comes to it.
+    pub(super) fn finish_manually(&mut self) {
+        if let Clock::Manual(clock) = self.clock {
+            self.run(clock, u64::MAX);
+        }
     }
 
     pub(super) fn advance_manually(&mut self, to: Millis) -> Result<Done, Error> {
@@ -66,6 +75,9 @@ impl Queue {
         };
         if to < now {
             return Err(Error::ClockGoesBack { now, to });
+        }
+        if self.fires_until(to) > MOST_FIRES {
+            return Err(Error::TooManyFires { limit: MOST_FIRES });
         }
         let progress = self.run(to, u64::MAX);
         self.clock = Clock::Manual(to);
@@ -102,10 +114,6 @@ impl Queue {
             self.step(at, event, most, &mut progress);
         }
         progress.caught_up = true;
-        // As of the last change, which replicas know of, not as of now.
-        self.records
-            .dedup
-            .forget(self.last, self.settings.dedup, 1 + progress.steps as usize);
         progress
     }
 
@@ -130,6 +138,13 @@ impl Queue {
             (
                 age(self.records.oldest_dead(), self.settings.dead_retain),
                 Event::DeadAge,
+            ),
+            (
+                self.records
+                    .dedup
+                    .oldest()
+                    .map(|at| at.saturating_add(self.settings.dedup)),
+                Event::DedupAge,
             ),
             (self.consumers.next_forget(), Event::ConsumerAge),
             (self.schedules.next_fire().map(|(at, _)| at), Event::Fire),
@@ -204,6 +219,7 @@ impl Queue {
                 ticked.pruned += 1;
                 self.prune_oldest(Place::Dead);
             }
+            Event::DedupAge => self.records.dedup.forget_oldest(),
             Event::ConsumerAge => self.consumers.forget_next(),
             Event::Fire => {
                 // What time sends joins the line as time does.

@@ -1,21 +1,21 @@
 //! Building a queue from its parts.
 
-use super::super::super::consumer::{ConsumerIx, Consumers};
-use super::super::super::group::{GroupIx, GroupOrder, GroupSettings, OrderKey};
-use super::super::super::lease::Leases;
-use super::super::super::limits::{ensure, exact, name, schedule_name, Invalid};
-use super::super::super::line::{Join, LineKey};
-use super::super::super::message::{Message, Place};
-use super::super::super::ordered::{MinTime, OrderedSet};
-use super::super::super::records::Records;
-use super::super::super::schedule::{Schedule, Schedules};
-use super::super::super::settings::OnRetry;
-use super::super::super::waiting::{Lane, Waiting};
-use super::super::super::{Millis, Receipt, Seq, TimeIndex};
 use super::super::place::order_key;
 use super::super::Queue;
 use super::check;
 use super::{Checked, Known, Standing, Whole};
+use crate::core::consumer::{ConsumerIx, Consumers};
+use crate::core::group::{GroupIx, GroupOrder, GroupSettings, OrderKey};
+use crate::core::lease::Leases;
+use crate::core::limits::{ensure, exact, name, schedule_name, Invalid};
+use crate::core::line::{Join, LineKey};
+use crate::core::message::{Message, Place};
+use crate::core::ordered::{MinTime, OrderedSet};
+use crate::core::records::Records;
+use crate::core::schedule::{Schedule, Schedules};
+use crate::core::settings::OnRetry;
+use crate::core::waiting::{Lane, Waiting};
+use crate::core::{Millis, Receipt, Seq, TimeIndex};
 
 /// Makes a queue of parts that anyone may have written: what no operation can
 /// have led to is refused. Parts may come in any order, except that a message
@@ -147,7 +147,9 @@ impl Builder {
     pub fn dedup(&mut self, id: &[u8], ended_at: Millis) -> Checked {
         name(id)?;
         exact(ended_at)?;
-        self.queue.records.dedup.remember(id, ended_at);
+        let dedup = &mut self.queue.records.dedup;
+        ensure(dedup.ended_at(id).is_none(), "an id is remembered twice")?;
+        dedup.remember(id, ended_at);
         Ok(())
     }
 

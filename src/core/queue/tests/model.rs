@@ -7,16 +7,17 @@
 
 mod change;
 mod give;
+mod line;
+mod send;
 mod settle;
 mod time;
 
-use crate::core::id::generated;
 use crate::core::message::{Choices, Place, Reason, State};
-use crate::core::op::{Done, Moment, Op, Send, Sent, Ticked};
+use crate::core::op::{Done, Moment, Op, Redrive, Ticked};
 use crate::core::schedule::Overlap;
-use crate::core::settings::{OnDead, OnRetry, Rate, Settings};
+use crate::core::settings::{Rate, Settings};
 use crate::core::stats::Totals;
-use crate::core::{Error, Millis, Receipt, Seq, NEVER};
+use crate::core::{Error, Millis, Receipt, Seq};
 
 /// A message, written out in full.
 #[derive(Debug, Clone)]
@@ -28,7 +29,10 @@ pub struct Msg {
     pub group: Option<usize>,
     pub priority: i8,
     pub choices: Choices,
+    /// When it became ready or will be.
     pub due: Millis,
+    /// What is told as its due time.
+    pub due_at: Millis,
     pub score_base: Millis,
     pub ttl_base: Millis,
     pub place: Place,
@@ -160,7 +164,11 @@ impl Model {
         self.ticked = Ticked::default();
         let done = match op {
             Op::Tick => Ok(Done::Ticked(Ticked::default())),
-            Op::Alter(changes) => Ok(self.alter(changes)),
+            Op::Alter(changes) => {
+                let done = self.alter(changes);
+                self.finish_manually();
+                Ok(done)
+            }
             Op::Send(send) => self.send(send),
             Op::Duplicate => {
                 self.totals.duplicates += 1;
@@ -178,7 +186,13 @@ impl Model {
             }
             Op::Reschedule { id, due } => Ok(Done::Flag(self.reschedule(id, *due))),
             Op::Update { id, payload } => self.update(id, payload).map(Done::Flag),
-            Op::Redrive(which) => Ok(Done::Count(self.redrive(which))),
+            Op::Redrive(which) => {
+                let count = self.redrive(which);
+                if matches!(which, Redrive::Oldest(_)) {
+                    self.finish_manually();
+                }
+                Ok(Done::Count(count))
+            }
             Op::Purge { state, group } => Ok(Done::Count(self.purge(*state, group.as_deref()))),
             Op::Pause { group, ms } => Ok(self.pause(group.as_deref(), *ms)),
             Op::Resume { group } => Ok(self.resume(group.as_deref())),
@@ -268,202 +282,8 @@ impl Model {
     /// Messages pending and running, and their payload bytes.
     pub fn live(&self) -> (u64, u64) {
         let live = self.msgs.iter().filter(|m| m.is_live());
-        live.fold((0, 0), |(n, bytes), m| (n + 1, bytes + m.payload.len() as u64))
+        live.fold((0, 0), |(n, bytes), m| {
+            (n + 1, bytes + m.payload.len() as u64)
+        })
     }
-
-    /// What `who` would give now, if it can give.
-    pub fn head(&self, who: Option<usize>) -> Option<&Msg> {
-        let mine = || self.msgs.iter().filter(move |m| m.group == who);
-        let due = mine().filter(|m| m.place == Place::Due);
-        let Some(number) = who else {
-            return due.min_by_key(|m| (m.priority, m.due, m.seq));
-        };
-        let group = &self.groups[number];
-        let concurrency = match group.concurrency {
-            0 => self.settings.group_concurrency,
-            own => own,
-        };
-        if group.paused_until.is_some()
-            || self.is_held(group)
-            || self.group_allowance(group) == 0
-            || self.batches(number) >= concurrency
-        {
-            return None;
-        }
-        self.next_of_group(number)
-    }
-
-    /// What comes next of a group, if slots and pauses are left out.
-    pub fn next_of_group(&self, number: usize) -> Option<&Msg> {
-        let mine = || self.msgs.iter().filter(move |m| m.group == Some(number));
-        let block = self.settings.on_retry == OnRetry::Block;
-        if block && mine().any(|m| m.place == Place::Retry) {
-            return None;
-        }
-        let before = |a: &&Msg, b: &&Msg| {
-            let failed = |m: &Msg| block && m.has_failed();
-            (failed(b).cmp(&failed(a)))
-                .then(a.priority.cmp(&b.priority))
-                .then(a.score().total_cmp(&b.score()))
-                .then(a.seq.cmp(&b.seq))
-        };
-        mine().filter(|m| m.place == Place::Due).min_by(before)
-    }
-
-    pub fn is_held(&self, group: &Group) -> bool {
-        self.settings.on_dead == OnDead::Block && !group.held_by.is_empty()
-    }
-
-    pub fn group_allowance(&self, group: &Group) -> u64 {
-        match group.rate {
-            None => u64::MAX,
-            Some(rate) => free(rate, &group.given, self.now),
-        }
-    }
-
-    /// Batches of a group that are leased.
-    pub fn batches(&self, number: usize) -> u64 {
-        let mine = self.msgs.iter().filter(|m| m.group == Some(number));
-        let running = mine.filter(|m| m.place == Place::Running);
-        let mut batches: Vec<Receipt> = running.map(|m| m.batch).collect();
-        batches.sort_unstable();
-        batches.dedup();
-        batches.len() as u64
-    }
-
-    /// Takes those out of the line that can no longer give, or would now give
-    /// something of another priority; puts those at its end that can.
-    pub fn line_up(&mut self, ticket: u64) {
-        let groups = (0..self.groups.len()).map(Some);
-        for who in std::iter::once(None).chain(groups) {
-            let head = self.head(who).map(|m| (m.priority, m.seq));
-            let priority = head.map(|(priority, _)| priority);
-            self.line
-                .retain(|s| s.who != who || Some(s.priority) == priority);
-            let Some((priority, head)) = head else {
-                continue;
-            };
-            let now = self.now;
-            match self.line.iter_mut().find(|s| s.who == who) {
-                // What else happens in that moment may bring another head.
-                Some(stand) if (stand.time, stand.ticket) == (now, ticket) => stand.head = head,
-                Some(_) => {}
-                None => self.line.push(Stand {
-                    who,
-                    priority,
-                    time: now,
-                    ticket,
-                    head,
-                    turn: 0,
-                }),
-            }
-        }
-    }
-
-    fn send(&mut self, send: &Send) -> Result<Done, Error> {
-        let mut replaced = None;
-        if let Some(id) = send.id.as_deref() {
-            let of_id = self.find(id);
-            match of_id.filter(|m| !m.is_settled()) {
-                Some(m) if send.replace && m.place.is_pending() => replaced = Some(m.seq),
-                Some(_) => return Ok(self.taken()),
-                None if self.is_remembered(id) => return Ok(self.taken()),
-                None => replaced = of_id.map(|m| m.seq),
-            }
-        }
-        let gone = self.msgs.iter().find(|m| Some(m.seq) == replaced);
-        let gone = gone.filter(|m| m.is_live());
-        let gone = gone.map_or((0, 0), |m| (1, m.payload.len() as u64));
-        let (live, bytes) = self.live();
-        let more: u64 = send.payloads.iter().map(|p| p.len() as u64).sum();
-        let length = live - gone.0 + send.payloads.len() as u64;
-        let limit = self.settings.max_len;
-        if limit > 0 && length > limit {
-            return Err(Error::FullLength { limit });
-        }
-        let limit = self.settings.max_bytes;
-        if limit > 0 && bytes - gone.1 + more > limit {
-            return Err(Error::FullBytes { limit });
-        }
-        if let Some(replaced) = replaced {
-            self.msgs.retain(|m| m.seq != replaced);
-            if gone.0 > 0 {
-                // The group has lost it for a moment.
-                self.line_up(self.ticket);
-            }
-        }
-        let group = send.group.as_deref().map(|name| self.group_number(name));
-        let due = send.due.from(self.now);
-        let add = |payload: &&[u8]| {
-            let seq = self.add(send.id.as_deref(), payload, due);
-            let m = self.msg_mut(seq);
-            m.group = group;
-            m.priority = send.priority;
-            m.choices = send.choices.clone();
-            Sent::Added(seq)
-        };
-        Ok(Done::Sent(send.payloads.iter().map(add).collect()))
-    }
-
-    fn taken(&mut self) -> Done {
-        self.totals.duplicates += 1;
-        Done::Sent([Sent::Taken].into_iter().collect())
-    }
-
-    /// Whether DEDUP keeps an id taken.
-    fn is_remembered(&self, id: &[u8]) -> bool {
-        let dedup = self.settings.dedup;
-        let counts = |of: &[u8], at: Millis| of == id && at + dedup > self.now;
-        let mut records = self.msgs.iter().filter(|m| m.is_settled());
-        records.any(|m| counts(&m.id, m.ended_at))
-            || self.ended_ids.iter().any(|(id, at)| counts(id, *at))
-    }
-
-    /// Removes a record; DEDUP goes on counting.
-    fn drop_record(&mut self, seq: Seq) {
-        let m = self.msg(seq);
-        if m.is_settled() && self.settings.dedup > 0 {
-            self.ended_ids.push((m.id.clone(), m.ended_at));
-        }
-        self.msgs.retain(|m| m.seq != seq);
-    }
-
-    /// Puts a message in; says nothing yet of group and options.
-    fn add(&mut self, id: Option<&[u8]>, payload: &[u8], due: Millis) -> Seq {
-        self.last_seq += 1;
-        self.totals.sent += 1;
-        let seq = self.last_seq;
-        let made = generated(seq, self.now, self.salt);
-        self.msgs.push(Msg {
-            seq,
-            id: id.unwrap_or(&made).to_vec(),
-            payload: payload.to_vec(),
-            group: None,
-            priority: 0,
-            choices: Choices::default(),
-            due,
-            score_base: due,
-            ttl_base: due,
-            place: if due > self.now {
-                Place::Delayed
-            } else {
-                Place::Due
-            },
-            attempt: 0,
-            failures: 0,
-            timeouts: 0,
-            receipt: 0,
-            batch: 0,
-            lease_until: NEVER,
-            ended_at: NEVER,
-            reason: None,
-        });
-        seq
-    }
-}
-
-/// How many deliveries a RATE still allows.
-pub fn free(rate: Rate, given: &[Millis], now: Millis) -> u64 {
-    let counted = given.iter().filter(|at| **at + rate.per > now).count();
-    rate.count.saturating_sub(counted as u64)
 }

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::acts::{burst, plan};
+use super::chance::{burst, plan};
 use super::driver::{run, run_burst, run_in_slices};
 
 /// A failing plan is printed in full and becomes a test of its own; no file

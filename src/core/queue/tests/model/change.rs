@@ -32,6 +32,7 @@ impl Model {
         };
         let m = self.msg_mut(seq);
         m.due = due.from(now);
+        m.due_at = m.due;
         m.score_base = m.due;
         m.ttl_base = m.due;
         m.place = match m.due > now {
@@ -78,6 +79,7 @@ impl Model {
             let m = self.msg_mut(*seq);
             m.place = Place::Due;
             m.due = now;
+            m.due_at = now;
             m.ttl_base = now;
             m.attempt = 0;
             m.failures = 0;

@@ -1,6 +1,7 @@
 //! Deliveries.
 
-use super::{free, Model, Stand};
+use super::line::free;
+use super::{Model, Stand};
 use crate::core::message::Place;
 use crate::core::op::{Delivered, Fetch};
 use crate::core::{Receipt, Seq};

@@ -153,6 +153,9 @@ impl Model {
         m.place = Place::Due;
         if let Back::Failed(wait) = back {
             m.due = now + wait.unwrap_or(0);
+            if wait.is_some() {
+                m.due_at = m.due;
+            }
             if m.due > now {
                 m.place = Place::Retry;
             }

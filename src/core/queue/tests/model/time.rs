@@ -26,21 +26,24 @@ impl Model {
     /// Does what has fallen due by `to`, and says what.
     pub fn advance(&mut self, to: Millis) -> Ticked {
         self.ticked = Ticked::default();
-        while let Some((at, _)) = self.next_event().filter(|(at, _)| *at <= to) {
+        while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= to) {
             self.now = at;
-            // A millisecond is one moment for what falls due in it: who can give
-            // after that can give. What fires comes after it.
-            while let Some((_, event)) = self.next_event().filter(|(at, _)| *at == self.now) {
-                if matches!(event, Event::Fire(_)) {
-                    self.line_up(0);
-                }
-                self.happen(event);
-            }
+            self.happen(event);
             self.line_up(0);
         }
         self.now = self.now.max(to);
         self.prune_counts();
         self.ticked
+    }
+
+    /// No timer comes to a MANUAL queue: what an operation leaves to do at its
+    /// time is done with it.
+    pub(super) fn finish_manually(&mut self) {
+        self.prune_counts();
+        self.line_up(self.ticket);
+        if self.manual {
+            self.advance(self.now);
+        }
     }
 
     pub(super) fn advance_manually(&mut self, to: Millis) -> Result<Done, Error> {

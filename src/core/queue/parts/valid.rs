@@ -1,0 +1,155 @@
+//! Whether a queue is sound: what its own parts make must be the same queue.
+
+use std::collections::HashMap;
+
+use crate::core::message::{Place, State};
+use crate::core::queue::parts::{Builder, GroupPart};
+use crate::core::queue::Queue;
+use crate::core::Seq;
+
+/// A queue of the parts of another one.
+pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
+    let parts = queue.parts();
+    let mut builder = Builder::new(parts.whole())?;
+    let mut groups = HashMap::new();
+    for (ix, group) in queue.groups.from_number(0) {
+        let Some(group) = group else { continue };
+        groups.insert(ix, groups.len() as u64);
+        let part = GroupPart {
+            settings: group.settings.clone(),
+            paused_until: group.paused_until,
+            held_by: group.held_by.clone(),
+            line: group.line.map(|key| parts.standing(key)),
+            turn: group.turn,
+            wake: group.wake,
+        };
+        builder.group(&group.name, part)?;
+    }
+    let mut consumers: HashMap<&[u8], u64> = HashMap::new();
+    for (name, known) in parts.consumers() {
+        consumers.insert(name, consumers.len() as u64);
+        builder.consumer(name, Some(known))?;
+    }
+    for (name, schedule) in parts.schedules() {
+        builder.schedule(name, schedule.clone())?;
+    }
+    for (id, ended_at) in parts.dedup() {
+        builder.dedup(id, ended_at)?;
+    }
+    for (first, len) in parts.batches() {
+        builder.batch(first, len)?;
+    }
+    for numbered in parts.messages() {
+        let message = numbered.message;
+        let name = message
+            .ext
+            .as_ref()
+            .and_then(|ext| parts.consumer(ext.consumer));
+        let consumer = match name {
+            None => None,
+            Some(name) => {
+                let next = consumers.len() as u64;
+                let number = *consumers.entry(name).or_insert(next);
+                if number == next {
+                    builder.consumer(name, None)?;
+                }
+                Some(number)
+            }
+        };
+        builder.message(
+            numbered.seq,
+            message.clone(),
+            groups.get(&message.group).copied(),
+            consumer,
+            numbered.redriving,
+        )?;
+    }
+    Ok(builder.finish()?)
+}
+
+/// Compares indexes and counts.
+pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
+    let same = |what: &str, a: String, b: String| match a == b {
+        true => Ok(()),
+        false => Err(format!("{what}: {a} in place of {b}")),
+    };
+    let pending = |queue: &Queue| -> Vec<Vec<((u64, Seq), ())>> {
+        let mut all = Vec::new();
+        for place in [Place::Delayed, Place::Due, Place::Retry] {
+            let grouped = queue.waiting.grouped.at(place).into_iter();
+            for index in queue.waiting.indexes(place).chain(grouped) {
+                if !index.is_empty() {
+                    all.push(index.iter().collect());
+                }
+            }
+        }
+        all
+    };
+    let counts = |queue: &Queue| {
+        let states: Vec<u64> = State::ALL.iter().map(|s| queue.count(*s)).collect();
+        (states, queue.bytes, queue.live(), queue.grouped_ready)
+    };
+    let groups = |queue: &Queue| {
+        let mut groups: Vec<_> = queue.groups.from_number(0).filter_map(|g| g.1).collect();
+        groups.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        // One that only records name, purged ones maybe, is nowhere to be seen.
+        let seen = groups
+            .into_iter()
+            .filter(|group| group.pending() + group.running > 0 || !group.held_by.is_empty());
+        let told = seen.map(|group| {
+            (
+                group.name.clone(),
+                (group.due, group.retrying, group.running, group.batches),
+                (group.ready, group.turn, group.wake),
+                (group.order.clone(), group.failed.clone()),
+            )
+        });
+        format!("{:?}", told.collect::<Vec<_>>())
+    };
+    let others = |queue: &Queue| {
+        let mut batches: Vec<_> = queue.leases.batches().collect();
+        batches.sort_unstable_by_key(|(first, _)| *first);
+        let line: Vec<_> = queue
+            .line
+            .iter()
+            .map(|(key, ())| (key.priority, key.seq))
+            .collect();
+        let records = &queue.records;
+        (
+            format!("{:?}", (&queue.expiring, &queue.redriving, line, batches)),
+            format!(
+                "{:?}",
+                (&records.finished, &records.dead, &records.cancelled)
+            ),
+            format!("{:?}", queue.leases.by_end()),
+            queue.groups.listed(),
+        )
+    };
+    let consumers = |queue: &Queue| {
+        let known = queue.consumers.known();
+        format!(
+            "{:?}",
+            known
+                .iter()
+                .map(|c| (&c.name, c.running))
+                .collect::<Vec<_>>()
+        )
+    };
+    same("groups", groups(queue), groups(rebuilt))?;
+    same(
+        "counts",
+        format!("{:?}", counts(queue)),
+        format!("{:?}", counts(rebuilt)),
+    )?;
+    same(
+        "pending",
+        format!("{:?}", pending(queue)),
+        format!("{:?}", pending(rebuilt)),
+    )?;
+    same(
+        "others",
+        format!("{:?}", others(queue)),
+        format!("{:?}", others(rebuilt)),
+    )?;
+    same("consumers", consumers(queue), consumers(rebuilt))
+}

@@ -1,0 +1,215 @@
+//! What is kept of messages that have ended, and for how long.
+
+use super::bench::{letter, named, with_ttl, Bench};
+use crate::core::message::{Reason, State};
+use crate::core::op::{Done, DueTime, Fetch, NackKind, NewSchedule, Op, Redrive, Send, Sent};
+use crate::core::recurrence::Recurrence;
+use crate::core::schedule::{Missed, Overlap};
+use crate::core::settings::{Changes, OnDead, Settings};
+
+fn finish(bench: &mut Bench, send: Send) -> u64 {
+    let seq = bench.send(send);
+    let got = bench.fetch(Fetch::one());
+    assert_eq!(got[0].0, seq);
+    bench.ack(&[got[0].1]);
+    seq
+}
+
+fn kill(bench: &mut Bench, send: Send) -> u64 {
+    let seq = bench.send(send);
+    let got = bench.fetch(Fetch::one());
+    assert_eq!(got[0].0, seq);
+    bench.nack(&[got[0].1], NackKind::Fatal);
+    seq
+}
+
+fn is_taken(bench: &mut Bench, send: Send) -> bool {
+    let done = bench.apply(&Op::Send(send));
+    done == Done::Sent([Sent::Taken].into_iter().collect())
+}
+
+fn alter(bench: &mut Bench, changes: Changes) {
+    bench.apply(&Op::Alter(changes));
+}
+
+#[test]
+fn finished_and_cancelled_records_are_kept_for_retain_and_share_a_count() {
+    let settings = Settings {
+        retain: 100,
+        retain_count: 2,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    let first = finish(&mut b, letter(None));
+    let second = finish(&mut b, letter(None));
+    b.send(named("c"));
+    assert_eq!(b.cancel("c"), Some(State::Ready));
+    assert_eq!(b.state(first), None);
+    assert_eq!(b.state(second), Some(State::Finished));
+    assert_eq!(b.cancel("c"), Some(State::Cancelled));
+    assert_eq!(b.wait(99).pruned, 0);
+    assert_eq!(b.wait(1).pruned, 2);
+    assert_eq!(b.state(second), None);
+}
+
+#[test]
+fn dead_messages_are_kept_for_ever_unless_told_otherwise() {
+    let mut b = Bench::new(Settings::default());
+    let old = kill(&mut b, letter(None));
+    b.wait(1_000_000_000);
+    let young = kill(&mut b, letter(None));
+    assert_eq!(b.state(old), Some(State::Dead));
+    alter(
+        &mut b,
+        Changes {
+            dead_count: Some(1),
+            ..Changes::default()
+        },
+    );
+    assert_eq!(b.state(old), None);
+    assert_eq!(b.state(young), Some(State::Dead));
+}
+
+#[test]
+fn an_id_is_taken_while_its_message_lives_is_dead_or_dedup_says_so() {
+    let settings = Settings {
+        retain: 1000,
+        dedup: 50,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    finish(&mut b, named("a"));
+    assert!(is_taken(&mut b, named("a")));
+    b.wait(50);
+    // The record is still there; a new message takes its place.
+    let dead = kill(&mut b, named("a"));
+    assert_eq!(b.queue.count(State::Finished), 0);
+    b.wait(1_000_000);
+    assert!(is_taken(&mut b, named("a")));
+    let replaced = Send {
+        replace: true,
+        ..named("a")
+    };
+    assert!(is_taken(&mut b, replaced));
+    b.apply(&Op::Purge {
+        state: Some(State::Dead),
+        group: None,
+    });
+    assert_eq!(b.state(dead), None);
+    assert_eq!(b.queue.count(State::Dead), 0);
+    assert!(!is_taken(&mut b, named("a")));
+}
+
+#[test]
+fn a_longer_dedup_does_not_take_back_ids_that_were_free() {
+    let settings = Settings {
+        dedup: 10,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    for id in ["a", "b", "c"] {
+        finish(&mut b, named(id));
+    }
+    b.wait(10);
+    alter(
+        &mut b,
+        Changes {
+            dedup: Some(1000),
+            ..Changes::default()
+        },
+    );
+    for id in ["a", "b", "c"] {
+        assert!(!is_taken(&mut b, named(id)));
+    }
+}
+
+#[test]
+fn a_shorter_ttl_lets_die_now_not_in_the_past() {
+    let settings = Settings {
+        dead_retain: 20,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    let seq = b.plain();
+    b.wait(100);
+    alter(
+        &mut b,
+        Changes {
+            ttl: Some(10),
+            ..Changes::default()
+        },
+    );
+    let view = b.queue.view(seq, b.now).unwrap();
+    assert_eq!(view.state, State::Dead);
+    assert_eq!(view.reason(), Some(Reason::Expired));
+    assert_eq!(view.ended_at(), Some(b.now));
+    assert_eq!(b.wait(20).pruned, 1);
+}
+
+#[test]
+fn retries_count_before_the_ttl() {
+    let settings = Settings {
+        retries: 0,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    let seq = b.send(with_ttl(letter(None), 10));
+    let got = b.fetch(Fetch::one());
+    b.wait(10);
+    b.nack(&[got[0].1], NackKind::Backoff);
+    let view = b.queue.view(seq, b.now).unwrap();
+    assert_eq!(view.reason(), Some(Reason::Retries));
+}
+
+#[test]
+fn a_dead_message_holds_its_group_until_someone_decides() {
+    let settings = Settings {
+        on_dead: OnDead::Block,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    let dead = kill(&mut b, letter(Some("g")));
+    let next = b.to("g");
+    assert!(b.take(1).is_empty());
+    b.apply(&Op::Redrive(Redrive::Oldest(1)));
+    let got = b.fetch(Fetch::one());
+    assert_eq!(got[0].0, dead);
+    b.nack(&[got[0].1], NackKind::Fatal);
+    // Pruned, it holds on.
+    alter(
+        &mut b,
+        Changes {
+            dead_retain: Some(5),
+            ..Changes::default()
+        },
+    );
+    assert_eq!(b.wait(5).pruned, 1);
+    assert!(b.take(1).is_empty());
+    b.apply(&Op::Resume {
+        group: Some(b"g".as_slice().into()),
+    });
+    assert_eq!(b.take(1), [next]);
+}
+
+#[test]
+fn a_purged_message_does_not_keep_its_schedule_from_firing() {
+    let mut b = Bench::new(Settings::default());
+    b.apply(&Op::Schedule(NewSchedule {
+        name: b"s".as_slice().into(),
+        rule: Recurrence::every(10, None, b.now).unwrap(),
+        send: Send {
+            due: DueTime::Now,
+            ..letter(None)
+        },
+        missed: Missed::Once,
+        overlap: Overlap::Skip,
+    }));
+    assert_eq!(b.wait(10).fired, 1);
+    assert_eq!(b.wait(10).fired, 0);
+    let ready = Op::Purge {
+        state: Some(State::Ready),
+        group: None,
+    };
+    assert_eq!(b.apply(&ready), Done::Count(1));
+    assert_eq!(b.wait(10).fired, 1);
+}

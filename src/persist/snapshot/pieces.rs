@@ -1,0 +1,219 @@
+//! What stands in the frames of a snapshot.
+
+use super::{extra, tag, told, Bases};
+use crate::core::group::Group;
+use crate::core::message::{Extension, Message, Notes};
+use crate::core::queue::parts::{Known, Standing, Whole};
+use crate::core::rate::RateWindow;
+use crate::core::schedule::Schedule;
+use crate::core::stats::Totals;
+use crate::core::NEVER;
+use crate::persist::options::{put_choices, put_clock, put_rate, put_rule, put_settings};
+use crate::persist::wire::{
+    put_bytes, put_delta, put_fixed, put_number, put_optional, put_optional_bytes,
+};
+
+pub fn put_whole(out: &mut Vec<u8>, whole: &Whole) {
+    out.push(tag::WHOLE);
+    put_settings(out, &whole.settings);
+    put_clock(out, whole.clock);
+    put_fixed(out, whole.salt);
+    for n in [
+        whole.last,
+        whole.next_seq,
+        whole.last_receipt,
+        whole.redriven.0,
+        whole.redriven.1,
+    ] {
+        put_number(out, n);
+    }
+    put_totals(out, &whole.totals);
+    put_optional(out, whole.paused_until);
+    put_window(out, &whole.window);
+    let counts = whole.lateness.counts();
+    put_number(out, counts.len() as u64);
+    let mut base = 0;
+    for (late, n) in counts {
+        put_delta(out, late, base);
+        put_number(out, n);
+        base = late;
+    }
+    put_number(out, whole.lateness.max().unwrap_or(0));
+    if let Some(standing) = whole.plain_line {
+        put_standing(out, standing);
+    }
+}
+
+fn put_totals(out: &mut Vec<u8>, totals: &Totals) {
+    for n in [
+        totals.sent,
+        totals.duplicates,
+        totals.delivered,
+        totals.redelivered,
+        totals.acked,
+        totals.nacked,
+        totals.timeouts,
+        totals.deaths,
+        totals.expired,
+        totals.cancellations,
+        totals.redriven,
+        totals.skipped_fires,
+    ] {
+        put_number(out, n);
+    }
+}
+
+fn put_window(out: &mut Vec<u8>, window: &RateWindow) {
+    let given = window.given();
+    put_number(out, given.len() as u64);
+    let mut base = 0;
+    for (at, n) in given {
+        put_delta(out, at, base);
+        put_number(out, n);
+        base = at;
+    }
+}
+
+fn put_standing(out: &mut Vec<u8>, standing: Standing) {
+    out.push(standing.priority as u8);
+    for n in [standing.time, standing.rank, standing.seq] {
+        put_number(out, n);
+    }
+}
+
+/// All of a group but its name, which is the end of the frame.
+pub fn put_group(out: &mut Vec<u8>, group: &Group, line: Option<Standing>) {
+    let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+    out.push(
+        flag(group.settings.is_some(), told::SETTINGS)
+            | flag(group.paused_until.is_some(), told::PAUSE)
+            | flag(!group.held_by.is_empty(), told::HELD)
+            | flag(line.is_some(), told::LINE)
+            | flag(group.turn != 0, told::TURN)
+            | flag(group.wake.is_some(), told::WAKE),
+    );
+    if let Some(settings) = &group.settings {
+        put_number(out, settings.weight);
+        put_number(out, settings.concurrency);
+        put_rate(out, settings.rate);
+        put_window(out, &settings.window);
+    }
+    if let Some(until) = group.paused_until {
+        put_number(out, until);
+    }
+    if !group.held_by.is_empty() {
+        put_number(out, group.held_by.len() as u64);
+        for (seq, id) in &group.held_by {
+            put_number(out, *seq);
+            put_bytes(out, id);
+        }
+    }
+    if let Some(standing) = line {
+        put_standing(out, standing);
+    }
+    if group.turn != 0 {
+        put_number(out, group.turn);
+    }
+    if let Some(wake) = group.wake {
+        put_number(out, wake);
+    }
+}
+
+pub fn put_consumer(out: &mut Vec<u8>, name: &[u8], known: Option<Known>) {
+    out.push(tag::CONSUMER);
+    put_bytes(out, name);
+    if let Some((last_seen, counts)) = known {
+        put_number(out, last_seen);
+        for n in counts {
+            put_number(out, n);
+        }
+    }
+}
+
+/// All of a schedule but its payload, which is the end of the frame.
+pub fn put_schedule(out: &mut Vec<u8>, name: &[u8], schedule: &Schedule) {
+    put_bytes(out, name);
+    put_rule(out, &schedule.rule, schedule.missed, schedule.overlap);
+    put_optional(out, schedule.next_at);
+    put_optional(out, schedule.last_at);
+    put_number(out, schedule.fired);
+    put_optional(out, schedule.last_seq);
+    let template = &schedule.template;
+    put_optional_bytes(out, template.group.as_deref());
+    out.push(template.priority as u8);
+    put_choices(out, &template.choices);
+}
+
+pub fn put_extension(
+    out: &mut Vec<u8>,
+    message: &Message,
+    ext: &Extension,
+    consumer: Option<u64>,
+    redriving: bool,
+    bases: &mut Bases,
+) {
+    let flag = |is: bool, bit: u64| if is { bit } else { 0 };
+    let runs = ext.receipt != 0;
+    put_number(
+        out,
+        flag(ext.choices.is_some(), extra::CHOICES)
+            | flag(runs, extra::RUNNING)
+            | flag(ext.started_at != NEVER, extra::STARTED)
+            | flag(ext.first_started_at != ext.started_at, extra::FIRST_STARTED)
+            | flag(ext.attempt != 0, extra::ATTEMPT)
+            | flag(consumer.is_some(), extra::CONSUMER)
+            | flag(ext.ended_at != NEVER, extra::ENDED)
+            | flag(ext.failures != 0, extra::FAILURES)
+            | flag(ext.score_base != message.due, extra::SCORE_BASE)
+            | flag(ext.ttl_base != message.due, extra::TTL_BASE)
+            | flag(ext.notes.is_some(), extra::NOTES)
+            | flag(redriving, extra::REDRIVING)
+            | flag(ext.due_at != message.due, extra::DUE_AT),
+    );
+    if let Some(choices) = &ext.choices {
+        put_choices(out, choices);
+    }
+    if ext.started_at != NEVER {
+        put_delta(out, ext.started_at, message.due);
+    }
+    if ext.first_started_at != ext.started_at {
+        put_delta(out, ext.first_started_at, message.due);
+    }
+    if runs {
+        put_delta(out, ext.receipt, bases.receipt);
+        put_number(out, ext.receipt.wrapping_sub(ext.batch));
+        put_delta(out, ext.lease_until, ext.started_at);
+        bases.receipt = ext.receipt;
+    }
+    if ext.attempt != 0 {
+        put_number(out, u64::from(ext.attempt));
+    }
+    if let Some(consumer) = consumer {
+        put_number(out, consumer);
+    }
+    if ext.ended_at != NEVER {
+        put_delta(out, ext.ended_at, message.due);
+    }
+    if ext.failures != 0 {
+        put_number(out, u64::from(ext.failures));
+        put_number(out, u64::from(ext.timeouts));
+    }
+    if ext.score_base != message.due {
+        put_delta(out, ext.score_base, message.due);
+    }
+    if ext.ttl_base != message.due {
+        put_delta(out, ext.ttl_base, message.due);
+    }
+    if ext.due_at != message.due {
+        put_delta(out, ext.due_at, message.due);
+    }
+    if let Some(notes) = &ext.notes {
+        put_notes(out, notes);
+    }
+}
+
+fn put_notes(out: &mut Vec<u8>, notes: &Notes) {
+    put_optional_bytes(out, notes.error.as_deref());
+    put_optional_bytes(out, notes.result.as_deref());
+    out.push(notes.reason.map_or(0, |reason| reason as u8));
+}

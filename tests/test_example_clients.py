@@ -1,0 +1,273 @@
+"""The producer and worker of each language, with its own Redis client, against a real server.
+
+A language that is not installed is skipped, with the Debian packages that are missing in the reason.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from tests.harness.lossy import LossyProxy
+from tests.harness.replies import Queue
+from tests.harness.server import ROOT, wait_for
+
+CLIENTS = ROOT / "examples/clients"
+GOCODE = "/usr/share/gocode"
+
+
+def _done(*command, **kwargs) -> str:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **kwargs)
+    assert done.returncode == 0, f"{command}:\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def _need(condition, packages):
+    if not condition:
+        pytest.skip(f"not installed: {packages} (Debian packages)")
+
+
+def _built(*sources):
+    """A folder for what is made of these files: another one when they change, so nothing is made twice."""
+    content = b"".join(source.read_bytes() for source in sources)
+    folder = ROOT / "target/example-clients" / hashlib.sha256(content).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _python(name):
+    return lambda: [sys.executable, CLIENTS / name]
+
+
+def _php():
+    php = shutil.which("php")
+    _need(php and {"redis", "pcntl"} <= set(_done(php, "-m").split()), "php-cli php-redis")
+    return [php, CLIENTS / "php/jobs.php"]
+
+
+def _node():
+    _need(shutil.which("node") and shutil.which("npm"), "nodejs npm")
+    sources = [CLIENTS / "node" / name for name in ("package.json", "package-lock.json", "jobs.mjs")]
+    folder = _built(*sources)
+    if not (folder / "installed").exists():
+        for source in sources:
+            shutil.copy(source, folder)
+        _done("npm", "ci", "--no-audit", "--no-fund", cwd=folder)
+        (folder / "installed").touch()
+    return ["node", folder / "jobs.mjs"]
+
+
+def _go():
+    library = os.path.isdir(f"{GOCODE}/src/gopkg.in/redis.v5")
+    _need(shutil.which("go") and library, "golang-go golang-gopkg-redis.v5-dev")
+    source = CLIENTS / "go/jobs.go"
+    program = _built(source) / "jobs"
+    if not program.exists():
+        env = {**os.environ, "GO111MODULE": "off", "GOPATH": GOCODE, "GOFLAGS": ""}
+        _done("go", "build", "-o", program, source, env=env)
+    return [program]
+
+
+def _redis_cli():
+    _need(shutil.which("redis-cli") and shutil.which("bash"), "redis-tools bash")
+    return ["bash", CLIENTS / "redis-cli.sh"]
+
+
+PROGRAMS = {
+    "python_sync": (_python("python_sync.py"), [2, 3]),
+    "python_asyncio": (_python("python_asyncio.py"), [2, 3]),
+    "php": (_php, [2]),
+    "node": (_node, [2, 3]),
+    "go": (_go, [2]),
+    "redis-cli": (_redis_cli, [2, 3]),
+}
+
+
+class Program:
+    """One language's program with one protocol."""
+
+    def __init__(self, name, resp):
+        self.name = name
+        self.resp = resp
+        self.command = PROGRAMS[name][0]()
+
+    def start(self, role, port, *words, lease_ms=30_000):
+        """Starts it in a process group of its own; its output can be read while it runs."""
+        command = [*self.command, role, f"redis://127.0.0.1:{port}", "orders", *words]
+        return subprocess.Popen(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            bufsize=1,
+            start_new_session=True,
+            env={**os.environ, "RESP": str(self.resp), "LEASE_MS": str(lease_ms), "PYTHONUNBUFFERED": "1"},
+        )
+
+    def send(self, port, *words):
+        """Runs the producer to its end; its lines."""
+        process = self.start("send", port, *words)
+        output, _ = process.communicate(timeout=30)
+        assert process.returncode == 0, output
+        return output.splitlines()
+
+    @contextmanager
+    def working(self, port, **kwargs):
+        """The worker, at work. Its whole group is killed in the end, if it still lives."""
+        process = self.start("work", port, **kwargs)
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def stopped(process):
+    """SIGTERM; its remaining lines, if it ended in time and well."""
+    process.terminate()
+    output, _ = process.communicate(timeout=15)
+    assert process.returncode == 0, output
+    return output.splitlines()
+
+
+def each(protocols=True):
+    """A parameter for each program: with each of its protocols, or only with the newest."""
+    given = [
+        (name, resp) for name, (_, resps) in PROGRAMS.items() for resp in (resps if protocols else resps[-1:])
+    ]
+    return pytest.mark.parametrize("program", given, ids=[f"{name}-resp{resp}" for name, resp in given], indirect=True)
+
+
+@pytest.fixture
+def program(request):
+    return Program(*request.param)
+
+
+@pytest.fixture
+def q(server):
+    return Queue(server.client(), "orders")
+
+
+def order(name, work_ms, **fields):
+    """The payload of a job."""
+    return json.dumps({"order": name, "work_ms": work_ms, **fields})
+
+
+def closed(q):
+    """Which orders are closed, and with which receipt."""
+    return {name.decode(): int(score) for name, score in q.client.zrange("orders:closed", 0, -1, withscores=True)}
+
+
+@each()
+def test_a_lost_reply_does_not_send_twice(program, q, server):
+    proxy = LossyProxy(server.port)
+    proxy.lose(b"DQ.SEND", times=2)
+    lines = program.send(proxy.port, 4)
+    proxy.close()
+    assert proxy.lost == 2
+    assert sum(line.startswith("trying again") for line in lines) == 2
+    said = [line for line in lines if line.startswith(("sent", "already there"))]
+    assert [line.rsplit(" ", 1)[1] for line in said] == [f"close:order-{n}" for n in range(4)]
+    # Both replies lost were about the first one.
+    assert [line.startswith("already there") for line in said] == [True, False, False, False]
+    assert (q.len(), q.info()["duplicates"]) == (4, 2)
+    assert all(line.startswith("already there") for line in program.send(server.port, 4))
+    assert q.len() == 4
+
+
+@pytest.mark.slow
+@each()
+def test_worker(program, q, server):
+    q.do("CREATE", "RETRIES", 1)
+    q.client.execute_command("CONFIG", "RESETSTAT")
+    program.send(server.port, 12, 5)
+    q.send(order("order-x", 0, broken=True), "ID", "close:order-x")
+    with program.working(server.port) as process:
+        wait_for(lambda: q.len() == 0, 20)
+        # A connection may break at any time, also while a FETCH waits.
+        killer = server.client()
+        wait_for(lambda: int(server.info("clients")["blocked_clients"]) == 1)
+        killer.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        Queue(killer, "orders").send(order("late", 5), "ID", "close:late")
+        wait_for(lambda: Queue(killer, "orders").len() == 0, 20)
+        lines = stopped(process)
+    again = Queue(server.client(), "orders")
+    assert set(closed(again)) == {*(f"order-{n}" for n in range(12)), "late"}
+    assert [record.decode() for record in again.do("LIST", "dead", "IDS")[1]] == ["close:order-x"]
+    assert b"cannot be closed" in again.get("close:order-x")["error"]
+    info = again.info()
+    assert (info["acked"], info["timeouts"]) == (13, 0)
+    assert "done close:order-3 attempt 1" in lines
+    assert "failed close:order-x attempt 1" in lines and "failed close:order-x attempt 2" in lines
+    # All were acked by the FETCH that followed; only the last batch before the stop may need an ACK.
+    assert server.info("commandstats").get("cmdstat_dq.ack", "calls=0").split(",")[0] in ("calls=0", "calls=1")
+
+
+@pytest.mark.slow
+@each(protocols=False)
+def test_long_work_and_sigterm(program, q, server):
+    q.do("CREATE", "DEDUP", 60_000)
+    q.send(order("long", 1800), "ID", "close:long")
+    for n in range(3):
+        q.send(order(f"endless-{n}", 60_000), "ID", f"close:endless-{n}")
+    with program.working(server.port, lease_ms=600) as process:
+        # Heartbeats keep the lease for three times its length.
+        wait_for(lambda: "long" in closed(q), 20)
+        assert q.state("close:endless-0") in ("running", "ready")
+        wait_for(lambda: q.state("close:endless-0") == "running")
+        assert q.info()["timeouts"] == 0
+        lines = stopped(process)
+    assert "done close:long attempt 1" in lines
+    assert any(line.startswith("gave back") and "close:endless-0" in line for line in lines)
+    info = q.info()
+    assert (info["timeouts"], info["acked"], info["running"], info["ready"]) == (0, 1, 0, 3)
+    assert [(m.id, m.attempt) for m in q.fetch("COUNT", 3)] == [(b"close:endless-%d" % n, 1) for n in range(3)]
+
+
+@pytest.mark.slow
+@each(protocols=False)
+def test_a_frozen_worker_is_fenced_off(program, q, server):
+    q.do("CREATE", "DEDUP", 60_000)
+    q.send(order("order-1", 1500), "ID", "close:order-1")
+    with program.working(server.port, lease_ms=600) as process:
+        wait_for(lambda: q.state("close:order-1") == "running")
+        os.killpg(process.pid, signal.SIGSTOP)
+        wait_for(lambda: q.state("close:order-1") == "ready")
+        successor = q.one()
+        assert successor.attempt == 2
+        q.client.zadd("orders:closed", {"order-1": successor.receipt}, gt=True)
+        assert q.ack(successor.receipt) == 1
+        os.killpg(process.pid, signal.SIGCONT)
+        for line in process.stdout:
+            if "close:order-1" in line:
+                break
+        assert line == "fenced close:order-1 attempt 1\n"
+        stopped(process)
+    assert closed(q) == {"order-1": successor.receipt}
+    assert q.info()["acked"] == 1
+
+
+@pytest.mark.slow
+@each(protocols=False)
+def test_a_server_that_crashes_and_comes_back(program, make_server):
+    server = make_server(appendonly="yes", appendfsync="always")
+    Queue(server.client(), "orders").do("CREATE", "RETRIES", 9, "DEDUP", 60_000)
+    with program.working(server.port, lease_ms=1000) as process:
+        producer = program.start("send", server.port, 40, 30)
+        wait_for(lambda: len(closed(Queue(server.client(), "orders"))) > 5, 20)
+        server.restart(crash=True)
+        output, _ = producer.communicate(timeout=30)
+        assert producer.returncode == 0, output
+        q = Queue(server.client(), "orders")
+        wait_for(lambda: q.len() == 0, 30)
+        stopped(process)
+    assert set(closed(q)) == {f"order-{n}" for n in range(40)}
+    assert q.info()["sent"] == 40
