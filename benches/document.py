@@ -87,7 +87,9 @@ def _command_line():
             next(arguments, None)
         else:
             words.append(word)
-    return f"make bench BENCH_FLAGS='{' '.join(words)}'" if words else "make bench"
+    # A bar would end the cell of the table that it stands in.
+    flags = " ".join(words).replace("|", "\\|")
+    return f"make bench BENCH_FLAGS='{flags}'" if flags else "make bench"
 
 
 def _machine():

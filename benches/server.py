@@ -46,7 +46,11 @@ class Server:
         self.process = subprocess.Popen(words, preexec_fn=pinned(SERVER_CORE), stdout=subprocess.DEVNULL)
         self.pid = self.process.pid
         self.client = redis.Redis(port=self.port, socket_timeout=600)
-        self._await_ready()
+        try:
+            self._await_ready()
+        except BaseException:
+            self.__exit__()
+            raise
 
     def _await_ready(self):
         deadline = time.monotonic() + 300

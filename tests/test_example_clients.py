@@ -215,11 +215,11 @@ def test_worker(program, q, server):
 @each(protocols=False)
 def test_long_work_and_sigterm(program, q, server):
     q.do("CREATE", "DEDUP", 60_000)
-    q.send(order("long", 1800), "ID", "close:long")
+    q.send(order("long", 3200), "ID", "close:long")
     for n in range(3):
         q.send(order(f"endless-{n}", 60_000), "ID", f"close:endless-{n}")
-    with program.working(server.port, lease_ms=600) as process:
-        # Heartbeats keep the lease for three times its length.
+    with program.working(server.port, lease_ms=1500) as process:
+        # Heartbeats keep the lease for twice its length.
         wait_for(lambda: "long" in closed(q), 20)
         assert q.state("close:endless-0") in ("running", "ready")
         wait_for(lambda: q.state("close:endless-0") == "running")

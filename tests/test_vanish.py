@@ -100,10 +100,17 @@ def test_many_come_and_go_without_a_leak(server, r3, key):
             w.close()
         server.wait_blocked(0)
 
-    churn(200)
-    before = int(server.info("memory")["used_memory"])
-    churn(1000)
-    assert int(server.info("memory")["used_memory"]) < before + 1_000_000
+    def least_memory(rounds):
+        # The server frees closed clients bit by bit: the least of several looks is what stays.
+        used = []
+        for _ in range(rounds):
+            churn(300)
+            time.sleep(0.3)
+            used.append(int(server.info("memory")["used_memory"]))
+        return min(used)
+
+    before = least_memory(3)
+    assert least_memory(5) < before + 500_000
 
 
 def test_a_killed_workers_message_comes_back_when_its_lease_ends(server, r3, key):

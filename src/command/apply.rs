@@ -4,7 +4,7 @@
 use crate::command::execute::{conclude, Wake};
 use crate::core::op::Effects;
 use crate::core::settings::Clock;
-use crate::ffi::{log, Args, CommandResult, Context, Level, Name};
+use crate::ffi::{warn, Args, CommandResult, Context, Name};
 use crate::persist::record::{Chunk, Record};
 use crate::persist::restore;
 use crate::runtime::moment;
@@ -19,10 +19,7 @@ pub fn apply(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         Err(why) if obey => {
             // An error on a replication link would not undo what the primary
             // has done; the difference must be seen, not hidden.
-            log(
-                Level::Warning,
-                &format!("a record could not be applied: {why}"),
-            );
+            warn(&format!("a record could not be applied: {why}"));
         }
         Err(why) => return Err(format!("ERR {why}").into()),
         Ok(()) => {}
@@ -71,12 +68,7 @@ fn repeat(
 
 /// Takes in a part of a whole queue, as an append-only file without preamble
 /// has it.
-fn take_in(
-    ctx: &mut Context,
-    key: Name<'_>,
-    bytes: &[u8],
-    chunk: Chunk<'_>,
-) -> Result<(), String> {
+fn take_in(ctx: &mut Context, key: Name<'_>, bytes: &[u8], chunk: Chunk<'_>) -> Result<(), String> {
     let db = ctx.db();
     let mut opened = ctx.open_write(key).map_err(|_| WRONG_TYPE)?;
     let (here, _) = opened.split();

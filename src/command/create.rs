@@ -1,8 +1,8 @@
 //! DQ.CREATE.
 
+use crate::command::error;
 use crate::command::execute::{creation, settle, Wake};
 use crate::command::parse::{self, settings, Words};
-use crate::command::error;
 use crate::core::{Error, Op};
 use crate::ffi::{Args, CommandResult, Context};
 use crate::persist::record::Record;

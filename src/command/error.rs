@@ -10,10 +10,10 @@ pub const NO_SUCH_QUEUE: &str = "ERR no such queue";
 pub fn refusal(error: &Error) -> Failure {
     match error {
         Error::Exists => "ERR queue already exists".into(),
-        Error::FullLength { limit } => format!(
-            "QUEUEFULL the queue may have {limit} messages pending and running (MAXLEN)"
-        )
-        .into(),
+        Error::FullLength { limit } => {
+            format!("QUEUEFULL the queue may have {limit} messages pending and running (MAXLEN)")
+                .into()
+        }
         Error::FullBytes { limit } => format!(
             "QUEUEFULL the queue may have {limit} payload bytes pending and running (MAXBYTES)"
         )

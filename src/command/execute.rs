@@ -19,7 +19,7 @@ use crate::runtime::{moment, waiters, wake};
 
 /// The steps of time that a command takes at most before it does what it was
 /// asked for. The timer does the rest.
-const STEPS_OF_A_COMMAND: u64 = 32;
+const STEPS_OF_A_COMMAND: u64 = 512;
 /// The purged messages that a command frees at most.
 const SWEPT_BY_A_COMMAND: usize = 64;
 

@@ -74,9 +74,9 @@ pub fn fetch_of_many(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         let Op::Fetch(fetch) = &op else { break };
         let opened = ctx.open_read(*key)?;
         // A queue that has nothing is not touched: one command, one record.
-        let can_serve = opened.get().is_some_and(|queue| {
-            queue.can_serve(fetch, queue.now(moment))
-        });
+        let can_serve = opened
+            .get()
+            .is_some_and(|queue| queue.can_serve(fetch, queue.now(moment)));
         drop(opened);
         if !can_serve {
             continue;
@@ -106,14 +106,7 @@ pub fn fetch_of_many(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 }
 
 /// Blocks the client until one of the queues can serve it.
-fn wait(
-    ctx: &mut Context,
-    keys: &[Name<'_>],
-    ms: u64,
-    fetch: Fetch<'_>,
-    shape: Shape,
-    bind: bool,
-) {
+fn wait(ctx: &mut Context, keys: &[Name<'_>], ms: u64, fetch: Fetch<'_>, shape: Shape, bind: bool) {
     let waiter = FetchWaiter {
         fetch: fetch.into_owned(),
         shape,

@@ -1,7 +1,7 @@
 //! DQ.TICK.
 
-use crate::command::execute::{run, settle, Missing, Wake};
 use crate::command::error;
+use crate::command::execute::{run, settle, Missing, Wake};
 use crate::command::parse::tick::{self, Tick};
 use crate::command::parse::{self, Words};
 use crate::core::op::Ticked;

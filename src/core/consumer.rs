@@ -212,14 +212,9 @@ impl Consumers {
         known
     }
 
-    /// How many count as consumers. O(consumers).
-    pub fn len(&self) -> usize {
-        self.slots.iter().flatten().filter(|c| c.known).count()
-    }
-
     /// Bytes allocated, roughly.
     pub fn memory_bytes(&self) -> usize {
-        self.slots.capacity() * std::mem::size_of::<Option<Consumer>>()
+        self.slots.capacity() * size_of::<Option<Consumer>>()
             + self.by_name.capacity() * 40
             + self.idle.memory_bytes()
     }

@@ -197,11 +197,6 @@ impl Groups {
         self.listed
     }
 
-    /// Whether there is no group at all.
-    pub fn is_empty(&self) -> bool {
-        self.by_name.is_empty()
-    }
-
     /// The group of this name.
     pub fn find(&self, name: &[u8]) -> Option<GroupIx> {
         let hash = hash_name(&self.hasher, name);
@@ -323,7 +318,7 @@ impl Groups {
     }
 
     /// All groups from this number on, in the order of their numbers.
-    pub fn from_number(&self, number: u64) -> impl Iterator<Item = (GroupIx, Option<&Group>)> {
+    pub fn starting_at(&self, number: u64) -> impl Iterator<Item = (GroupIx, Option<&Group>)> {
         let start = usize::try_from(number).unwrap_or(usize::MAX);
         self.slots
             .iter()
@@ -369,7 +364,7 @@ impl Groups {
 
     /// The numbers of all groups.
     pub fn all(&self) -> Vec<GroupIx> {
-        self.from_number(0)
+        self.starting_at(0)
             .filter_map(|(ix, group)| group.map(|_| ix))
             .collect()
     }
@@ -377,8 +372,8 @@ impl Groups {
     /// Bytes allocated by the tables; the groups' own orders not included.
     pub fn memory_bytes(&self) -> usize {
         self.by_name.allocation_size()
-            + self.by_name.len() * std::mem::size_of::<Group>()
-            + self.slots.capacity() * std::mem::size_of::<Option<Box<Group>>>()
+            + self.by_name.len() * size_of::<Group>()
+            + self.slots.capacity() * size_of::<Option<Box<Group>>>()
             + self.wakes.memory_bytes()
     }
 }
@@ -416,6 +411,6 @@ mod tests {
         assert_eq!(groups.find(b"a"), Some(ix));
         groups.settle(ix);
         assert_eq!(groups.find(b"a"), None);
-        assert!(groups.is_empty());
+        assert_eq!(groups.listed(), 0);
     }
 }

@@ -22,7 +22,9 @@ pub const GENERATED_LEN: usize = 36;
 /// Within one millisecond of a queue such ids grow with the order of sending.
 pub fn generated(seq: Seq, sent_at: Millis, salt: u64) -> [u8; GENERATED_LEN] {
     let mut text = [0u8; GENERATED_LEN];
-    uuid(seq, sent_at, salt).as_hyphenated().encode_lower(&mut text);
+    uuid(seq, sent_at, salt)
+        .as_hyphenated()
+        .encode_lower(&mut text);
     text
 }
 
@@ -69,7 +71,7 @@ impl Id<'_> {
     }
 
     /// The id in memory of its own.
-    pub fn to_box(&self) -> Box<[u8]> {
+    pub fn to_box(self) -> Box<[u8]> {
         self.as_bytes().into()
     }
 }
@@ -120,8 +122,7 @@ impl Ids {
     pub fn find(&self, store: &Store, id: &[u8]) -> Option<Seq> {
         if let Some(seq) = seq_of_generated(id, self.salt) {
             if let Some(message) = store.get(seq) {
-                if message.given_id().is_none()
-                    && generated(seq, message.sent_at, self.salt) == id
+                if message.given_id().is_none() && generated(seq, message.sent_at, self.salt) == id
                 {
                     return Some(seq);
                 }
@@ -224,7 +225,10 @@ mod tests {
         assert_eq!(parsed.get_version_num(), 7);
         assert_eq!(parsed.get_variant(), uuid::Variant::RFC4122);
         let (seconds, nanos) = parsed.get_timestamp().unwrap().to_unix();
-        assert_eq!(seconds * 1000 + u64::from(nanos) / 1_000_000, 1_795_159_374_646);
+        assert_eq!(
+            seconds * 1000 + u64::from(nanos) / 1_000_000,
+            1_795_159_374_646
+        );
     }
 
     #[test]

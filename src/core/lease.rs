@@ -29,11 +29,6 @@ impl Leases {
         self.by_receipt.len()
     }
 
-    /// Whether none is.
-    pub fn is_empty(&self) -> bool {
-        self.by_receipt.is_empty()
-    }
-
     /// The message that has this receipt now.
     pub fn find(&self, receipt: Receipt) -> Option<Seq> {
         self.by_receipt.get(&receipt).copied()
@@ -91,11 +86,16 @@ impl Leases {
         leases: Vec<(Receipt, Seq, Millis)>,
         batches: Vec<(Receipt, Batch)>,
     ) -> Leases {
-        let mut ends: Vec<(Millis, Receipt)> =
-            leases.iter().map(|(receipt, _, until)| (*until, *receipt)).collect();
+        let mut ends: Vec<(Millis, Receipt)> = leases
+            .iter()
+            .map(|(receipt, _, until)| (*until, *receipt))
+            .collect();
         ends.sort_unstable();
         Leases {
-            by_receipt: leases.into_iter().map(|(receipt, seq, _)| (receipt, seq)).collect(),
+            by_receipt: leases
+                .into_iter()
+                .map(|(receipt, seq, _)| (receipt, seq))
+                .collect(),
             by_end: TimeIndex::from_sorted(ends.into_iter().map(|key| (key, ()))),
             batches: batches.into_iter().collect(),
         }

@@ -362,16 +362,16 @@ impl Message {
     pub fn heap_bytes(&self) -> usize {
         let mut bytes = self.body.len();
         if let Some(ext) = &self.ext {
-            bytes += std::mem::size_of::<Extension>();
+            bytes += size_of::<Extension>();
             if let Some(choices) = &ext.choices {
-                bytes += std::mem::size_of::<Choices>();
+                bytes += size_of::<Choices>();
                 bytes += choices.label.as_ref().map_or(0, |l| l.len());
                 for (field, value) in choices.headers.iter() {
-                    bytes += std::mem::size_of::<Header>() + field.len() + value.len();
+                    bytes += size_of::<Header>() + field.len() + value.len();
                 }
             }
             if let Some(notes) = &ext.notes {
-                bytes += std::mem::size_of::<Notes>();
+                bytes += size_of::<Notes>();
                 bytes += notes.error.as_ref().map_or(0, |t| t.len());
                 bytes += notes.result.as_ref().map_or(0, |t| t.len());
             }
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_plain_message_takes_48_bytes() {
-        assert_eq!(std::mem::size_of::<Message>(), 48);
+        assert_eq!(size_of::<Message>(), 48);
     }
 
     #[test]

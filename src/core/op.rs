@@ -25,11 +25,13 @@ pub struct Moment {
 
 impl Moment {
     /// The moment of this queue clock, in microseconds.
+    #[cfg(test)]
     pub fn at_us(us: u64) -> Moment {
         Moment { us, receipt: us }
     }
 
     /// The moment of this queue clock, in milliseconds.
+    #[cfg(test)]
     pub fn at_ms(ms: Millis) -> Moment {
         Moment::at_us(ms.saturating_mul(1000))
     }

@@ -16,7 +16,9 @@ pub struct RateWindow {
 impl RateWindow {
     /// The window with these deliveries, oldest first, as stored in a snapshot.
     pub fn from_given(given: VecDeque<(Millis, u64)>) -> RateWindow {
-        let total = given.iter().fold(0u64, |sum, (_, n)| sum.saturating_add(*n));
+        let total = given
+            .iter()
+            .fold(0u64, |sum, (_, n)| sum.saturating_add(*n));
         RateWindow { given, total }
     }
 
@@ -38,7 +40,11 @@ impl RateWindow {
             return now;
         }
         let mut to_leave = used - rate.count + 1;
-        for (at, n) in self.given.iter().filter(|(at, _)| in_window(*at, rate, now)) {
+        for (at, n) in self
+            .given
+            .iter()
+            .filter(|(at, _)| in_window(*at, rate, now))
+        {
             if *n >= to_leave {
                 return at.saturating_add(rate.per);
             }

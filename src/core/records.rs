@@ -120,11 +120,6 @@ impl DedupMemory {
         self.by_end.iter().map(|(ended_at, id)| (&**id, *ended_at))
     }
 
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        *self = DedupMemory::default();
-    }
-
     /// Bytes allocated, roughly.
     pub fn memory_bytes(&self) -> usize {
         self.by_id.allocation_size() + self.by_end.capacity() * 24 + self.by_end.len() * 56

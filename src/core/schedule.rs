@@ -78,11 +78,6 @@ impl Schedules {
         self.by_name.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.by_name.is_empty()
-    }
-
     /// The schedule of this name.
     pub fn get(&self, name: &[u8]) -> Option<&Schedule> {
         self.by_name.get(name)
@@ -150,9 +145,7 @@ impl Schedules {
     pub fn memory_bytes(&self) -> usize {
         self.by_name
             .iter()
-            .map(|(name, s)| {
-                2 * name.len() + s.template.payload.len() + std::mem::size_of::<Schedule>() + 64
-            })
+            .map(|(name, s)| 2 * name.len() + s.template.payload.len() + size_of::<Schedule>() + 64)
             .sum()
     }
 }

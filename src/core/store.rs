@@ -7,7 +7,7 @@
 
 use hashbrown::HashMap;
 
-use super::message::Message;
+use super::message::{Extension, Message};
 use super::Seq;
 
 const PAGE: u64 = 64;
@@ -145,11 +145,6 @@ impl Store {
         self.len
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// The message with this number. O(1).
     pub fn get(&self, seq: Seq) -> Option<&Message> {
         self.pages.get(&(seq / PAGE))?.get(seq)
@@ -173,7 +168,7 @@ impl Store {
 
     /// A message was given its extension through [`Store::get_mut`].
     pub fn count_extension(&mut self) {
-        self.heap_bytes += std::mem::size_of::<super::message::Extension>();
+        self.heap_bytes += size_of::<Extension>();
     }
 
     /// Puts a message in under a number that has none.
@@ -242,8 +237,8 @@ impl Store {
     /// Bytes allocated, the messages' own included; an estimate within a few
     /// percent. O(1).
     pub fn memory_bytes(&self) -> usize {
-        let slot = std::mem::size_of::<Option<Message>>();
-        let page = std::mem::size_of::<(u64, Page)>() + 1;
+        let slot = size_of::<Option<Message>>();
+        let page = size_of::<(u64, Page)>() + 1;
         self.heap_bytes + self.len * slot + self.pages.capacity() * page
     }
 

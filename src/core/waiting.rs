@@ -239,7 +239,9 @@ impl Waiting {
 
     /// The indexes of the ungrouped messages at this place, one a lane.
     pub fn indexes(&self, place: Place) -> impl Iterator<Item = &TimeIndex> + '_ {
-        self.lanes.iter().filter_map(move |(_, lane)| lane.at(place))
+        self.lanes
+            .iter()
+            .filter_map(move |(_, lane)| lane.at(place))
     }
 
     /// The lanes of the ungrouped messages, by priority.
@@ -278,7 +280,7 @@ impl Waiting {
             + self
                 .lanes
                 .iter()
-                .map(|(_, lane)| lane.memory_bytes() + std::mem::size_of::<(i8, Lane)>())
+                .map(|(_, lane)| lane.memory_bytes() + size_of::<(i8, Lane)>())
                 .sum::<usize>()
     }
 }

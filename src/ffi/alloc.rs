@@ -11,8 +11,6 @@ const ALIGNMENT: usize = 16;
 /// The server's allocator. Not to be used before the API is initialised.
 struct ServerAlloc;
 
-// Unit tests run without a server.
-#[cfg(not(test))]
 #[global_allocator]
 static GLOBAL: ServerAlloc = ServerAlloc;
 

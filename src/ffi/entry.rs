@@ -1,7 +1,7 @@
 //! Where the server enters when it loads the module.
 
 use super::guard::{contain, log_panics};
-use super::log::{log, Level};
+use super::log::warn;
 use super::{config, context, raw, registration, value, Args, Context};
 use std::os::raw::c_int;
 
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     match loaded {
         Ok(()) => raw::REDISMODULE_OK as c_int,
         Err(why) => {
-            log(Level::Warning, &format!("not loaded: {why}"));
+            warn(&format!("not loaded: {why}"));
             raw::REDISMODULE_ERR as c_int
         }
     }

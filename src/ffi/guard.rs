@@ -5,7 +5,7 @@
 //! checks has changed nothing. One in a change is a bug that the log names; the
 //! server lives on, because the other queues have no part in it.
 
-use super::log::{log, Level};
+use super::log::warn;
 use super::{raw, Context};
 use std::panic::{self, AssertUnwindSafe};
 
@@ -33,6 +33,6 @@ pub(super) unsafe fn contain_command(
 /// standard error, which a server that runs as a daemon has closed.
 pub(super) fn log_panics() {
     panic::set_hook(Box::new(|info| {
-        log(Level::Warning, &format!("internal error: {info}"));
+        warn(&format!("internal error: {info}"));
     }));
 }

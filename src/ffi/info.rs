@@ -6,8 +6,8 @@ use super::{raw, Context};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::marker::PhantomData;
+use std::os::raw::{c_int, c_ulonglong};
 use std::ptr;
-use std::os::raw::{c_int, c_longlong, c_ulonglong};
 
 /// Writes sections and fields of INFO.
 pub struct InfoWriter<'a> {
@@ -51,45 +51,6 @@ impl InfoWriter<'_> {
                 self.info,
                 name.as_ptr(),
                 value as c_ulonglong
-            ))
-        };
-    }
-
-    /// A field that holds an integer.
-    pub fn integer(&mut self, name: &str, value: i64) {
-        let name = c_text(name);
-        // SAFETY: as above.
-        unsafe {
-            api!(RedisModule_InfoAddFieldLongLong(
-                self.info,
-                name.as_ptr(),
-                value as c_longlong
-            ))
-        };
-    }
-
-    /// A field that holds a number with a fraction.
-    pub fn double(&mut self, name: &str, value: f64) {
-        let name = c_text(name);
-        // SAFETY: as above.
-        unsafe {
-            api!(RedisModule_InfoAddFieldDouble(
-                self.info,
-                name.as_ptr(),
-                value
-            ))
-        };
-    }
-
-    /// A field that holds text. Nothing from a payload.
-    pub fn text(&mut self, name: &str, value: &str) {
-        let (name, value) = (c_text(name), c_text(value));
-        // SAFETY: as above.
-        unsafe {
-            api!(RedisModule_InfoAddFieldCString(
-                self.info,
-                name.as_ptr(),
-                value.as_ptr()
             ))
         };
     }

@@ -42,7 +42,7 @@ impl Context {
     pub fn open_write<'a>(&'a mut self, name: Name<'a>) -> Result<KeyWrite<'a>, WrongType> {
         let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
         // SAFETY: the context and the name are live.
-        unsafe { Handle::open(self, name, mode) }.map(|handle| KeyWrite { handle, name })
+        unsafe { Handle::open(self, name, mode) }.map(|handle| KeyWrite { handle })
     }
 }
 
@@ -113,7 +113,6 @@ impl KeyRead<'_> {
 /// A key that is open for changing.
 pub struct KeyWrite<'a> {
     handle: Handle<'a>,
-    name: Name<'a>,
 }
 
 impl<'a> KeyWrite<'a> {
@@ -137,12 +136,6 @@ impl<'a> KeyWrite<'a> {
     #[inline]
     pub fn split(&mut self) -> (&'a Context, Option<&mut Value>) {
         (self.handle.ctx, self.get_mut())
-    }
-
-    /// The key's name.
-    #[inline]
-    pub fn name(&self) -> Name<'a> {
-        self.name
     }
 
     /// Puts a queue there, in place of one that may be there.

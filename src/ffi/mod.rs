@@ -27,6 +27,8 @@ macro_rules! api {
     };
 }
 
+// Unit tests run without a server, on the system's allocator.
+#[cfg(not(test))]
 mod alloc;
 mod args;
 pub mod blocking;
@@ -48,11 +50,10 @@ mod value;
 
 pub use args::Args;
 pub use context::Context;
-pub use key::{KeyRead, KeyWrite, WrongType};
-pub use log::{log, Level};
+pub use log::warn;
 pub use name::{Name, OwnedName};
 pub use reply::{CommandResult, Failure, Reply};
-pub use value::{QueueValue, TYPE_NAME};
+pub use value::QueueValue;
 
 #[cold]
 fn missing(name: &str) -> ! {

@@ -51,7 +51,7 @@ pub trait QueueValue: Sized + Send + 'static {
     fn effort(&self) -> usize;
 
     /// What COPY puts under the other name.
-    fn copy(&self) -> Self;
+    fn copied(&self) -> Self;
 
     /// Gives parts of all that a client can observe, in any order, no two
     /// alike (equal parts cancel each other out).
@@ -165,7 +165,7 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
         match loaded {
             _ if broken => refuse(io, "it is cut off"),
             Ok(value) if whole => {
-                super::events::loaded();
+                events::loaded();
                 return into_server(value);
             }
             Ok(_) => refuse(io, "something follows its end"),
@@ -273,7 +273,7 @@ unsafe extern "C" fn unlink2(ctx: *mut raw::RedisModuleKeyOptCtx, _: *const c_vo
 unsafe extern "C" fn copy2(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) -> *mut c_void {
     contain(ptr::null_mut(), || {
         // SAFETY: the value is the server's, for this call.
-        let copy = unsafe { borrow(value) }.copy();
+        let copy = unsafe { borrow(value) }.copied();
         into_server(copy)
     })
 }

@@ -44,8 +44,8 @@ impl QueueValue for Queue {
         self.free_effort()
     }
 
-    fn copy(&self) -> Queue {
-        Queue::copy(self)
+    fn copied(&self) -> Queue {
+        self.copy()
     }
 
     /// The blocks of the snapshot, each with its number: an encoding that is

@@ -157,4 +157,3 @@ fn end_leases(ctx: &mut Context, key: Name<'_>, receipts: Receipts) -> bool {
     told.tell(ctx, key);
     true
 }
-

@@ -7,8 +7,8 @@ between asking and answering to the side of doubt, so that a finding is never a 
 
 from collections import defaultdict
 
-# The queue's clock and the machine's monotonic clock may drift apart by this many ms in a run.
-DRIFT = 20.0
+from tests.checker import durable
+from tests.checker.view import DRIFT, View
 
 
 def check(history) -> list:
@@ -17,41 +17,10 @@ def check(history) -> list:
     found = []
     for rule in (
         known, one_delivery_a_receipt, not_early, never_two_at_once, group_order, failed_first,
-        attempts_exact, ack_is_final, stale_receipts, nothing_lost, dead_exactly,
+        attempts_exact, ack_is_final, stale_receipts, nothing_lost, dead_exactly, *durable.RULES,
     ):  # fmt: skip
         found += [f"{rule.__name__}: {text}" for text in rule(view)]
     return found
-
-
-class View:
-    """The history sorted and indexed once for all rules."""
-
-    def __init__(self, history):
-        self.h = history
-        self.deliveries = sorted(history.deliveries, key=lambda d: d.receipt)
-        self.sends = {s.id: s for s in history.sends}
-        self.by_id, self.by_group = defaultdict(list), defaultdict(list)
-        for d in self.deliveries:
-            self.by_id[d.id].append(d)
-            self.by_group[d.group].append(d)
-        self.verdicts = defaultdict(list)
-        for v in history.verdicts:
-            self.verdicts[v.receipt].append(v)
-
-    def last(self, id):
-        """The receipt of the id's last delivery, or -1."""
-        return self.by_id[id][-1].receipt if id in self.by_id else -1
-
-    def surely_held(self, d):
-        """When it was surely leased: from the answer to the first verdict asked or the lease's earliest end."""
-        ends = [d.begin + d.lease - DRIFT] + [v.begin for v in self.verdicts[d.receipt]]
-        # A verdict on another one of the batch may bring this one back.
-        return d.end, min(ends)
-
-    def failed_at(self, d):
-        """When it is known that this delivery failed (nack answered with 1), or None."""
-        times = [v.end for v in self.verdicts[d.receipt] if v.kind == "nack" and v.count == 1]
-        return min(times) if times else None
 
 
 def known(view):
@@ -74,16 +43,20 @@ def one_delivery_a_receipt(view):
 
 
 def not_early(view):
-    """Nothing before its due time."""
+    """Nothing before its due time: by the watch of who sent it, and by the queue's own clock."""
     for d in view.deliveries:
         send = view.sends.get(d.id)
-        if send and d.end < send.begin + send.delay - DRIFT:
-            yield f"{d.id} came {send.begin + send.delay - d.end:.0f} ms early"
+        if send:
+            early = send.begin + send.delay - DRIFT - view.stepped(send.begin, d.end) - d.end
+            if early > 0:
+                yield f"{d.id} came {early:.0f} ms early"
+        if d.at is not None and d.due is not None and d.at < d.due:
+            yield f"{d.id} was delivered at {d.at:.0f} and due at {d.due:.0f}"
 
 
 def never_two_at_once(view):
     """Two batches of one group are never leased at the same moment."""
-    for group, deliveries in view.by_group.items():
+    for group, deliveries in view.groups():
         batches = defaultdict(list)
         for d in deliveries:
             batches[d.batch].append(d)
@@ -106,7 +79,7 @@ def never_two_at_once(view):
 def _has_failed_before(view, d):
     """Whether an earlier delivery of it may have failed, which makes it the head."""
     return any(
-        not any(v.kind in ("ack", "silent") and v.count == 1 for v in view.verdicts[p.receipt])
+        not any(v.kind in ("ack", "silent") and v.count == 1 and not view.undone(v) for v in view.verdicts[p.receipt])
         for p in view.by_id[d.id]
         if p.receipt < d.receipt
     )
@@ -116,9 +89,9 @@ def group_order(view):
     """A message goes out only when none before it in its group is waiting, unless it is a failed head."""
     waiting = defaultdict(list)
     for send in view.h.sends:
-        if send.end is not None:
+        if send.end is not None and not send.refused:
             waiting[send.group].append(send)
-    for group, deliveries in view.by_group.items():
+    for group, deliveries in view.groups():
         sends = sorted(waiting[group], key=lambda s: s.score)
         for d in deliveries:
             mine = view.sends.get(d.id)
@@ -137,7 +110,7 @@ def group_order(view):
 
 def failed_first(view):
     """While a failed message waits for its next try, nothing else of its group goes out (ONRETRY BLOCK)."""
-    for group, deliveries in view.by_group.items():
+    for group, deliveries in view.groups():
         for at, d in enumerate(deliveries):
             failed = view.failed_at(d)
             if failed is None or view.last(d.id) <= d.receipt:
@@ -151,29 +124,28 @@ def failed_first(view):
 
 def attempts_exact(view):
     """Attempts count one up for every failure, and for nothing else."""
-    slack = view.h.lost_fetches
     for id, deliveries in view.by_id.items():
-        expected = {1}
+        # What the next attempt may be as of each moment: a crash goes back to one of them.
+        states, last = [(float("-inf"), {1})], None
         for d in deliveries:
-            allowed = {e + extra for e in expected for extra in range(slack + 1)}
-            if d.attempt not in allowed:
+            expected = set(states[-1][1])
+            for window in view.h.windows:
+                if last is None or (window.end > last.begin and window.begin < d.end):
+                    expected |= view.rolled_back(states, window)
+            slack = view.lost_between(last, d)
+            if not any(e <= d.attempt <= e + slack for e in expected):
                 yield f"{id}: attempt {d.attempt}, expected {sorted(expected)}"
-            kinds = {v.kind: v.count for v in view.verdicts[d.receipt]}
-            if kinds.get("silent") == 1:
-                expected = {d.attempt}
-            elif kinds.get("nack") == 1:
-                expected = {d.attempt + 1}
-            else:
-                # Its lease ran out (a failure), or it came back with its batch (none).
-                expected = {d.attempt, d.attempt + 1}
-        if deliveries[-1].attempt > view.h.retries + 1:
-            yield f"{id}: {deliveries[-1].attempt} attempts of {view.h.retries + 1}"
+            states.append((d.begin, view.next_attempts(d)))
+            last = d
+        highest = max(d.attempt for d in deliveries)
+        if highest > view.h.retries + 1:
+            yield f"{id}: {highest} attempts of {view.h.retries + 1}"
 
 
 def ack_is_final(view):
     """What was acked is never delivered again."""
     for v in view.h.verdicts:
-        if v.kind == "ack" and v.count == 1 and view.last(v.id) > v.receipt:
+        if v.kind == "ack" and v.count == 1 and view.last(v.id) > v.receipt and not view.undone(v):
             yield f"{v.id} was delivered again after its ack"
 
 
@@ -183,7 +155,7 @@ def stale_receipts(view):
         if v.count != 1:
             continue
         for d in view.by_id[v.id]:
-            if d.receipt > v.receipt and d.end < v.begin:
+            if d.receipt > v.receipt and d.end < v.begin and not view.undone(d):
                 yield f"{v.kind} of the stale receipt {v.receipt} of {v.id} worked"
 
 
@@ -191,14 +163,15 @@ def nothing_lost(view):
     """At the end everything sent has ended: acked, or dead."""
     finished = set(view.h.final.get("finished", ()))
     dead = set(view.h.final.get("dead", ()))
-    acked = {v.id for v in view.h.verdicts if v.kind == "ack" and v.count == 1}
+    acked = {v.id for v in view.h.verdicts if v.kind == "ack" and v.count == 1 and not view.undone(v)}
     asked = {v.id for v in view.h.verdicts if v.kind == "ack"}
     for id in acked - finished:
         yield f"{id} was acked but is not among the finished"
     for id in finished - asked:
         yield f"{id} is finished though nobody acked it"
     for send in view.h.sends:
-        if send.end is not None and send.id not in finished and send.id not in dead:
+        sure = send.end is not None and not send.refused and not view.undone(send)
+        if sure and send.id not in finished and send.id not in dead:
             yield f"{send.id} is gone"
     for state, ids in view.h.final.items():
         if state not in ("finished", "dead") and ids:

@@ -23,7 +23,11 @@ class Journal:
 
 @dataclass
 class Send:
-    """One acknowledged or attempted SEND. begin and end are when it was asked and answered."""
+    """One SEND. begin: when it was first asked; end: when it was answered, None if it never was.
+
+    group is empty for an ungrouped message. `tries` above 1: asked again, with the same id, since no
+    answer had come. `refused`: the last answer was an error, and no other had been open.
+    """
 
     id: str
     group: str
@@ -31,6 +35,8 @@ class Send:
     begin: float
     end: float | None
     delay: float = 0
+    tries: int = 1
+    refused: bool = False
 
 
 @dataclass
@@ -47,6 +53,9 @@ class Delivery:
     batch: str
     consumer: str
     intact: bool = True
+    # On the queue's own clock, in Unix ms: when it was delivered, and when it was due.
+    at: float | None = None
+    due: float | None = None
 
 
 @dataclass
@@ -62,12 +71,34 @@ class Verdict:
 
 
 @dataclass
+class Window:
+    """A crash that may undo what was answered from `begin` until it came at `end`: the last of it, never a hole."""
+
+    begin: float
+    end: float
+
+    def covers(self, begin: float, end: float) -> bool:
+        """Whether what was done between asking and answering may be undone."""
+        return end > self.begin and begin < self.end
+
+
+@dataclass
 class History:
     sends: list = field(default_factory=list)
     deliveries: list = field(default_factory=list)
     verdicts: list = field(default_factory=list)
-    # FETCHes of which no answer was read: what they were given nobody knows.
-    lost_fetches: int = 0
+    # When those FETCHes were asked of which no answer was read: what they were given nobody knows.
+    lost: list = field(default_factory=list)
+    # (asked, answered) of the FETCHes of any group that gave nothing.
+    empties: list = field(default_factory=list)
+    # What the faults allow: losses, steps of the wall clock (when, ms), and times in which nothing is held to be late.
+    windows: list = field(default_factory=list)
+    steps: list = field(default_factory=list)
+    disturbed: list = field(default_factory=list)
+    # Times on the queue's clock in which nothing may be delivered.
+    quiet: list = field(default_factory=list)
+    # Where two servers, or one before and after, were not the same.
+    differences: list = field(default_factory=list)
     # At the end: ids by state, and the dead ones' records.
     final: dict = field(default_factory=dict)
     dead: dict = field(default_factory=dict)
@@ -84,24 +115,43 @@ class History:
                     if not line.endswith(b"\n"):
                         continue
                     history._event(json.loads(line), open_sends, open_fetches, open_verdicts)
-            history.lost_fetches += len(open_fetches)
+            history.lost += [asked["begin"] for asked in open_fetches.values()]
         return history
+
+    @property
+    def lost_fetches(self) -> int:
+        """How many FETCHes got no answer."""
+        return len(self.lost)
+
+    @property
+    def operations(self) -> int:
+        """How many commands were answered."""
+        answered = sum(s.end is not None for s in self.sends) + sum(v.end is not None for v in self.verdicts)
+        return answered + len({(d.consumer, d.begin) for d in self.deliveries}) + len(self.empties)
 
     def _event(self, e, sends, fetches, verdicts) -> None:
         kind = e.pop("what")
-        if kind == "send":
+        if kind == "send" and e["id"] in sends:
+            sends[e["id"]].tries += 1
+        elif kind == "send":
             sends[e["id"]] = Send(end=None, **e)
             self.sends.append(sends[e["id"]])
+        elif kind == "refused":
+            sends[e["id"]].refused = sends[e["id"]].tries == 1
         elif kind == "sent":
             sends[e["id"]].end = e["end"]
         elif kind == "fetch":
             fetches[e["n"]] = e
         elif kind == "fetched":
             asked = fetches.pop(e["n"])
+            if not e["messages"] and not asked.get("group"):
+                self.empties.append((asked["begin"], e["end"]))
             for m in e["messages"]:
                 self.deliveries.append(
                     Delivery(begin=asked["begin"], end=e["end"], lease=asked["lease"], consumer=asked["consumer"], **m)
                 )
+        elif kind == "unfetched":
+            fetches.pop(e["n"])
         elif kind == "verdict":
             for id, receipt in zip(e["ids"], e["receipts"]):
                 verdict = Verdict(e["kind"], id, receipt, e["begin"], None, None)

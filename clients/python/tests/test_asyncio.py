@@ -62,7 +62,7 @@ def test_queue(dq_url, protocol):
 
 def test_worker(dq_url):
     async def scene(q):
-        worker = Worker(q, concurrency=50, lease=300, block=200)
+        worker = Worker(q, concurrency=50, lease=900, block=200)
         running = most = 0
 
         @worker.handler("long")
@@ -70,7 +70,7 @@ def test_worker(dq_url):
             nonlocal running, most
             running += 1
             most = max(most, running)
-            await asyncio.sleep(0.8)
+            await asyncio.sleep(2.2)
             running -= 1
             return "took long"
 

@@ -7,6 +7,7 @@ import redis
 from dqueue import Message, Queue, connect
 
 from tests.harness.lossy import LossyProxy
+from tests.harness.topology import Cluster
 
 
 @pytest.fixture(params=["resp2", "resp3", "decoding"])
@@ -178,3 +179,19 @@ def test_send_gives_up(server):
         q.send("x")
     with pytest.raises(redis.ResponseError, match="DELAY"):
         Queue(connect(f"redis://127.0.0.1:{server.port}"), "jobs").send("x", delay=-1)
+
+
+def test_on_a_cluster():
+    nodes = Cluster().start()
+    try:
+        client = redis.RedisCluster(host="127.0.0.1", port=nodes.nodes[0].port, socket_timeout=2)
+        for key in ("jobs:{0}", "jobs:{1}", "jobs:{2}"):
+            q = Queue(client, key)
+            id = q.send("x", type="t")
+            [message] = q.fetch(block=500)
+            assert (message.id, message.type, q.ack(message)) == (id, "t", 1)
+            with pytest.raises(ValueError, match="socket_timeout"):
+                q.fetch(block=2000)
+        client.close()
+    finally:
+        nodes.close()

@@ -107,11 +107,11 @@ def test_concurrency_is_what_was_asked_for(q):
 
 
 def test_heartbeats_keep_a_long_handler(q):
-    worker = Worker(q, lease=300, block=100, concurrency=3)
+    worker = Worker(q, lease=900, block=100, concurrency=3)
 
     @worker.handler()
     def long(message):
-        time.sleep(1.5)
+        time.sleep(2.2)
 
     q.send_many(["x"] * 3)
     with running(worker):

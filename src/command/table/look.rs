@@ -84,7 +84,7 @@ pub const LEN: CommandSpec = CommandSpec {
     access: Access::Measure,
     ..looking(
         "DQ.LEN",
-    look::len,
+        look::len,
         "readonly fast",
         -2,
         "Counts the messages that are pending or running, or those of one state.",

@@ -123,7 +123,9 @@ impl Queue {
     /// payload of this size. Changes nothing.
     fn check_update(&self, id: &[u8], after: u64) -> Result<(), Error> {
         let limit = self.settings.max_bytes;
-        let Some((seq, message)) = self.find(id).and_then(|seq| Some((seq, self.store.get(seq)?)))
+        let Some((seq, message)) = self
+            .find(id)
+            .and_then(|seq| Some((seq, self.store.get(seq)?)))
         else {
             return Ok(());
         };
@@ -145,10 +147,7 @@ impl Queue {
     fn find_pending(&mut self, id: &[u8]) -> Option<(Seq, GroupIx)> {
         let seq = self.find_settled(id)?;
         let message = self.store.get(seq)?;
-        message
-            .place
-            .is_pending()
-            .then_some((seq, message.group))
+        message.place.is_pending().then_some((seq, message.group))
     }
 
     /// Makes dead messages pending again; how many. A large number is moved in
@@ -245,12 +244,7 @@ impl Queue {
     }
 
     /// Stops deliveries.
-    pub(super) fn pause(
-        &mut self,
-        group: Option<&[u8]>,
-        ms: Option<Millis>,
-        now: Millis,
-    ) -> Done {
+    pub(super) fn pause(&mut self, group: Option<&[u8]>, ms: Option<Millis>, now: Millis) -> Done {
         let until = ms.map_or(NEVER, |ms| now.saturating_add(ms).min(MAX_EXACT));
         match group {
             None => self.paused_until = Some(until),

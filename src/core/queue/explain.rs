@@ -129,7 +129,10 @@ impl Queue {
             State::Finished => Explanation::new(Code::Finished, "It was acked."),
             State::Dead => Explanation::new(
                 Code::Dead,
-                format!("It died, reason {reason}, after {} deliveries.", view.attempt()),
+                format!(
+                    "It died, reason {reason}, after {} deliveries.",
+                    view.attempt()
+                ),
             ),
             State::Cancelled => Explanation::new(Code::Cancelled, "It was cancelled."),
         })

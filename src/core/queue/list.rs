@@ -91,17 +91,15 @@ impl Queue {
         (last.filter(|_| more), found)
     }
 
-    fn is_wanted(
-        &self,
-        seq: Seq,
-        wanted: &Listing,
-        group: Option<GroupIx>,
-        now: Millis,
-    ) -> bool {
+    fn is_wanted(&self, seq: Seq, wanted: &Listing, group: Option<GroupIx>, now: Millis) -> bool {
         let Some(message) = self.store.get(seq) else {
             return false;
         };
-        let label = || message.choices().and_then(|choices| choices.label.as_deref());
+        let label = || {
+            message
+                .choices()
+                .and_then(|choices| choices.label.as_deref())
+        };
         self.state_of(message, now) == wanted.state
             && group.is_none_or(|ix| message.group == ix)
             && wanted.label.is_none_or(|wanted| label() == Some(wanted))

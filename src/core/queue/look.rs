@@ -86,8 +86,8 @@ impl Queue {
             -1 => -1,
             retries => (retries - i64::from(message.failures())).max(0),
         };
-        let redriven = message.place == Place::Dead
-            && self.redriving.contains(&(message.ended_at(), seq));
+        let redriven =
+            message.place == Place::Dead && self.redriving.contains(&(message.ended_at(), seq));
         let state = match redriven {
             true => State::Ready,
             false => self.state_of(message, now),
@@ -237,7 +237,7 @@ impl Queue {
     ) -> (u64, Vec<GroupView<'_>>) {
         let mut views = Vec::new();
         let most = count.saturating_mul(10).max(1000);
-        for (looked, (ix, group)) in self.groups.from_number(cursor).enumerate() {
+        for (looked, (ix, group)) in self.groups.starting_at(cursor).enumerate() {
             if views.len() == count || looked == most {
                 return (ix.number(), views);
             }

@@ -378,7 +378,7 @@ impl Queue {
 
     /// Bytes allocated by the queue. O(lanes + schedules + consumers).
     pub fn memory_bytes(&self) -> usize {
-        std::mem::size_of::<Queue>()
+        size_of::<Queue>()
             + self.store.memory_bytes()
             + self.ids.memory_bytes()
             + self.waiting.memory_bytes()

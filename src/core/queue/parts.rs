@@ -163,7 +163,7 @@ impl<'a> Parts<'a> {
     /// The groups that have something to say though no message names them,
     /// and maybe others; by name.
     pub fn lasting_groups(&self) -> Vec<(GroupIx, &'a Group)> {
-        let groups = self.queue.groups.from_number(0);
+        let groups = self.queue.groups.starting_at(0);
         let mut lasting: Vec<(GroupIx, &Group)> = groups
             .filter_map(|(ix, group)| Some((ix, group?)))
             .filter(|(_, group)| {

@@ -53,9 +53,7 @@ impl Queue {
                 (a, b) => a.or(b),
             };
             let seq = match (rehearsal.plain_key, group) {
-                (Some(plain), Some(key)) if key < plain => {
-                    take(key, &mut rehearsal, &mut line)
-                }
+                (Some(plain), Some(key)) if key < plain => take(key, &mut rehearsal, &mut line),
                 (Some(_), _) => rehearsal.take_plain(),
                 (None, Some(key)) => take(key, &mut rehearsal, &mut line),
                 (None, None) => break,

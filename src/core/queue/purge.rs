@@ -305,5 +305,4 @@ impl Queue {
     pub fn has_discarded(&self) -> bool {
         !self.discarded.is_empty()
     }
-
 }

@@ -2,8 +2,8 @@
 
 use super::super::error::Error;
 use super::super::op::{Done, DueTime, NewSchedule, Send, Sent};
-use super::super::settings::Clock;
 use super::super::schedule::{Missed, Overlap, Schedule, Template};
+use super::super::settings::Clock;
 use super::super::Millis;
 use super::Queue;
 
@@ -175,11 +175,7 @@ impl Queue {
     /// Whether any schedule has a fire time before `since`. One of a MANUAL queue
     /// misses nothing.
     pub fn has_missed(&self, since: Millis) -> bool {
-        self.clock == Clock::Server
-            && self
-                .schedules
-                .next_fire()
-                .is_some_and(|(at, _)| at < since)
+        self.clock == Clock::Server && self.schedules.next_fire().is_some_and(|(at, _)| at < since)
     }
 
     /// How many schedules there are, and each of them by name.

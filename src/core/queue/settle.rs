@@ -1,6 +1,5 @@
 //! Ending deliveries: ACK, NACK, TOUCH, and leases that run out.
 
-use super::super::group::GroupIx;
 use super::super::line::Join;
 use super::super::message::{Place, Reason};
 use super::super::op::{Done, Happened, NackKind};
@@ -21,12 +20,7 @@ enum Return {
 
 impl Queue {
     /// Ends deliveries well; how many of them were current.
-    pub(super) fn ack(
-        &mut self,
-        receipts: &[Receipt],
-        result: Option<&[u8]>,
-        now: Millis,
-    ) -> Done {
+    pub(super) fn ack(&mut self, receipts: &[Receipt], result: Option<&[u8]>, now: Millis) -> Done {
         let acked = receipts
             .iter()
             .filter(|receipt| self.ack_one(**receipt, result, now))
@@ -191,13 +185,7 @@ impl Queue {
         }
     }
 
-    fn give_back(
-        &mut self,
-        seq: Seq,
-        outcome: Return,
-        now: Millis,
-        join: Join,
-    ) -> Option<Reason> {
+    fn give_back(&mut self, seq: Seq, outcome: Return, now: Millis, join: Join) -> Option<Reason> {
         self.unlease(seq);
         let message = self.store.get_mut(seq)?;
         let group = message.group;
@@ -271,14 +259,6 @@ impl Queue {
         let seq = self.leases.find(receipt)?;
         let ext = self.store.get(seq)?.ext.as_ref()?;
         (ext.lease_until > now).then_some(seq)
-    }
-
-    /// Ends the delivery of a message whose group is refreshed afterwards by
-    /// the caller; the group it is of.
-    pub(super) fn take_back(&mut self, seq: Seq) -> GroupIx {
-        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
-        self.unlease(seq);
-        group
     }
 }
 

@@ -129,10 +129,7 @@ impl Queue {
             (self.leases.first_end().map(|(at, _)| at), Event::LeaseEnd),
             (self.expiring.first().map(|(key, ())| key.0), Event::Expiry),
             (self.waiting.next_promotion().map(|(at, _)| at), Event::Due),
-            (
-                self.paused_until.filter(|at| *at != NEVER),
-                Event::PauseEnd,
-            ),
+            (self.paused_until.filter(|at| *at != NEVER), Event::PauseEnd),
             (self.groups.next_wake().map(|(at, _)| at), Event::GroupWake),
             (self.settled_age(), Event::SettledAge),
             (
@@ -148,10 +145,7 @@ impl Queue {
             ),
             (self.consumers.next_forget(), Event::ConsumerAge),
             (self.schedules.next_fire().map(|(at, _)| at), Event::Fire),
-            (
-                (!self.redriving.is_empty()).then_some(0),
-                Event::Redrive,
-            ),
+            ((!self.redriving.is_empty()).then_some(0), Event::Redrive),
             (over(Place::Finished), Event::SettledCount),
             (over(Place::Dead), Event::DeadCount),
         ];

@@ -12,7 +12,7 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
     let parts = queue.parts();
     let mut builder = Builder::new(parts.whole())?;
     let mut groups = HashMap::new();
-    for (ix, group) in queue.groups.from_number(0) {
+    for (ix, group) in queue.groups.starting_at(0) {
         let Some(group) = group else { continue };
         groups.insert(ix, groups.len() as u64);
         let part = GroupPart {
@@ -90,7 +90,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         (states, queue.bytes, queue.live(), queue.grouped_ready)
     };
     let groups = |queue: &Queue| {
-        let mut groups: Vec<_> = queue.groups.from_number(0).filter_map(|g| g.1).collect();
+        let mut groups: Vec<_> = queue.groups.starting_at(0).filter_map(|g| g.1).collect();
         groups.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         // One that only records name, purged ones maybe, is nowhere to be seen.
         let seen = groups

@@ -222,12 +222,13 @@ pub fn run(plan: &Plan, manual: bool) {
     for step in &plan.steps {
         pair.step(step);
     }
+    // A copy is as of the last change: let that be now.
+    pair.apply(&Op::Alter(Changes::default()));
     let mut copy = Pair {
         queue: pair.queue.copy(),
-        model: pair.model.copy(pair.queue.last_seen()),
+        model: pair.model.copy(),
         now: pair.now,
     };
-    copy.advance(pair.now);
     copy.compare();
     drain(&mut copy, 5);
     drain(&mut pair, 30);

@@ -265,11 +265,9 @@ impl Model {
         listed.iter().map(|m| m.seq).collect()
     }
 
-    /// A COPY: nothing runs in it. It is as of the time when anything changed
-    /// last.
-    pub fn copy(&self, at: Millis) -> Model {
+    /// A COPY: nothing runs in it.
+    pub fn copy(&self) -> Model {
         let mut copy = self.clone();
-        copy.now = at;
         let running = self.msgs.iter().filter(|m| m.place == Place::Running);
         for m in running {
             copy.come_back(m.seq, settle::Back::Uncounted);

@@ -1,0 +1,91 @@
+"""The promises that faults put to the test, as predicates over a history, like those of check.py."""
+
+from bisect import bisect_right
+
+from tests.checker.view import DRIFT
+
+# An idle consumer gets what is due within this many ms, on a machine that is busy with the tests themselves.
+LAG = 1_000.0
+
+
+def one_holder(view):
+    """A message has never two live leases: by the watches of the consumers and by the queue's own clock."""
+    for id, deliveries in view.by_id.items():
+        for a, b in zip(deliveries, deliveries[1:]):
+            begin, end = view.surely_held(a)
+            if begin < end and b.end < end:
+                yield f"{id}: receipt {b.receipt} was given out while {a.receipt} was held"
+            ended = view.verdicts[a.receipt] or view.undone(a)
+            if not ended and a.at is not None and b.at is not None and b.at < a.at + a.lease:
+                # The first of its batch may have been nacked, which brings this one back.
+                members = [d for d in view.by_group[a.group] if d.batch == a.batch] if a.group else []
+                if not any(view.verdicts[d.receipt] for d in members):
+                    yield f"{id}: delivered again {a.at + a.lease - b.at:.0f} ms before its lease was over"
+
+
+def no_hole(view):
+    """What a crash takes is the end of what was done, never something before what stayed."""
+    finished, dead = set(view.h.final.get("finished", ())), set(view.h.final.get("dead", ()))
+    for window in view.h.windows:
+        events = []
+        for send in view.h.sends:
+            if send.end is None or send.tries > 1 or send.refused or not window.covers(send.begin, send.end):
+                continue
+            again = any(d.begin >= window.end for d in view.by_id[send.id])
+            events.append((send, send.id in finished or send.id in dead or again))
+        for v in view.h.verdicts:
+            if v.kind != "ack" or v.count != 1 or not window.covers(v.begin, v.end):
+                continue
+            again = [d for d in view.by_id[v.id] if d.receipt > v.receipt]
+            if not again and v.id in finished:
+                events.append((v, True))
+            elif again and again[0].begin >= window.end:
+                events.append((v, False))
+        lost = [event for event, stayed in events if not stayed]
+        first = min(lost, key=lambda event: event.end, default=None)
+        for event, stayed in events:
+            if stayed and first is not None and first.end < event.begin:
+                yield f"{first.id} was undone, and {event.id}, {event.begin - first.end:.1f} ms later, was not"
+
+
+def refused_is_nothing(view):
+    """What was refused with an error has changed nothing."""
+    ended = {id for ids in view.h.final.values() for id in ids}
+    for send in view.h.sends:
+        if send.refused and (send.id in ended or send.id in view.by_id):
+            yield f"{send.id} was refused, and is there"
+
+
+def in_time(view):
+    """A consumer that waits gets what is due: no wait ends with nothing, or late, while a message is there."""
+    empties = sorted(view.h.empties, key=lambda empty: empty[1])
+    ends = [end for _, end in empties]
+    for id, deliveries in view.by_id.items():
+        send, first = view.sends.get(id), deliveries[0]
+        if send is None or send.group or send.end is None or first.attempt != 1 or view.undone(first):
+            continue
+        there = send.end + send.delay + DRIFT
+        if view.disturbed(there, first.end):
+            continue
+        # Answered empty, though the message had been there for long and stayed until a later FETCH was asked.
+        at = bisect_right(ends, first.begin) - 1
+        if at >= 0 and ends[at] > there + LAG:
+            yield f"{id} had been due for {ends[at] - there:.0f} ms when a FETCH gave nothing"
+        if first.begin < there and first.end > there + LAG:
+            yield f"{id} came {first.end - there:.0f} ms late to a consumer that waited"
+
+
+def quiet_in_pause(view):
+    """Nothing is delivered while the server is told not to change anything."""
+    for begin, end in view.h.quiet:
+        for d in view.deliveries:
+            if d.at is not None and begin < d.at < end:
+                yield f"{d.id} was delivered {d.at - begin:.0f} ms into a pause of {end - begin:.0f} ms"
+
+
+def same_state(view):
+    """Restarted servers and replicas hold what they held, and what their primary holds."""
+    yield from view.h.differences
+
+
+RULES = (one_holder, no_hole, refused_is_nothing, in_time, quiet_in_pause, same_state)

@@ -1,0 +1,81 @@
+"""A history, sorted and indexed once for all rules."""
+
+from collections import defaultdict
+
+# The queue's clock and the machine's monotonic clock may drift apart by this many ms in a run.
+DRIFT = 20.0
+
+# A FETCH without an answer may have been done this many ms after it was asked: it stood in a paused server.
+LINGER = 15_000.0
+
+
+class View:
+    """What the rules look things up in."""
+
+    def __init__(self, history):
+        self.h = history
+        self.deliveries = sorted(history.deliveries, key=lambda d: d.receipt)
+        self.sends = {s.id: s for s in history.sends}
+        self.by_id, self.by_group = defaultdict(list), defaultdict(list)
+        for d in self.deliveries:
+            self.by_id[d.id].append(d)
+            self.by_group[d.group].append(d)
+        self.verdicts = defaultdict(list)
+        for v in history.verdicts:
+            self.verdicts[v.receipt].append(v)
+
+    def groups(self):
+        """Each group with its deliveries; the ungrouped messages are none."""
+        return [(group, deliveries) for group, deliveries in self.by_group.items() if group]
+
+    def last(self, id):
+        """The receipt of the id's last delivery, or -1."""
+        return self.by_id[id][-1].receipt if id in self.by_id else -1
+
+    def undone(self, event) -> bool:
+        """Whether a crash may have undone this send, delivery or verdict."""
+        end = float("inf") if event.end is None else event.end
+        return any(window.covers(event.begin, end) for window in self.h.windows)
+
+    def surely_held(self, d):
+        """When it was surely leased: from the answer to the first verdict asked or the lease's earliest end."""
+        ends = [d.begin + d.lease - DRIFT] + [v.begin for v in self.verdicts[d.receipt]]
+        # A crash may have taken the delivery back, and a wall clock set forward ends leases.
+        ends += [w.end for w in self.h.windows if w.covers(d.begin, d.end)]
+        ends += [when for when, ms in self.h.steps if ms > 0 and when > d.begin]
+        return d.end, min(ends)
+
+    def stepped(self, begin, end) -> float:
+        """By how many ms the wall clock was set forward in between."""
+        return sum(ms for when, ms in self.h.steps if ms > 0 and begin <= when <= end)
+
+    def failed_at(self, d):
+        """When it is known that this delivery failed (nack answered with 1, for good), or None."""
+        nacks = [v for v in self.verdicts[d.receipt] if v.kind == "nack" and v.count == 1]
+        return min((v.end for v in nacks if not self.undone(v)), default=None)
+
+    def next_attempts(self, d) -> set:
+        """What the attempt after this delivery may be."""
+        kinds = {v.kind for v in self.verdicts[d.receipt] if v.count == 1 and not self.undone(v)}
+        if "silent" in kinds:
+            return {d.attempt}
+        if "nack" in kinds:
+            return {d.attempt + 1}
+        # Its lease ran out (a failure), or it came back with its batch (none), or a crash undid its verdict.
+        return {d.attempt, d.attempt + 1}
+
+    @staticmethod
+    def rolled_back(states, window) -> set:
+        """What the next attempt may be after a crash: any state from the last before the window on."""
+        before = [attempts for when, attempts in states if when <= window.begin]
+        since = [attempts for when, attempts in states if when > window.begin]
+        return set().union(*before[-1:], *since)
+
+    def lost_between(self, last, d) -> int:
+        """How many FETCHes without an answer may have had the message since its last delivery."""
+        begin = float("-inf") if last is None else last.begin - LINGER
+        return sum(begin < when < d.end for when in self.h.lost)
+
+    def disturbed(self, begin, end) -> bool:
+        """Whether a fault was on in that time."""
+        return any(b <= end and begin <= e for b, e in self.h.disturbed)
