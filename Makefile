@@ -4,16 +4,18 @@ PORT ?= 6379
 export CARGO_FLAGS ?=
 export PYTEST_FLAGS ?=
 BENCH_FLAGS ?=
+CHECKER_FLAGS ?= --seconds 60
+TORTURE_FLAGS ?= --seconds 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test lint fmt bench bench-smoke
+.PHONY: help setup build run cli test lint fmt checker torture bench bench-smoke dist
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  make run PORT=7000                    on another port than 6379"
-	@echo "  make test PYTEST_FLAGS='-k blocking'  only some of the server tests"
-	@echo "  make bench BENCH_FLAGS='--rows ^life'  only some of the rows; benches/run.py --help tells more"
+	@echo "  make run PORT=7000                     on another port than 6379"
+	@echo "  make test PYTEST_FLAGS='-k blocking'   only some of the server tests"
+	@echo "  make checker CHECKER_FLAGS=--help      what it can be told; torture and bench likewise"
 
 setup: ## install whatever building, running and testing need (nothing where all is there)
 	@scripts/setup.sh build server tests lint
@@ -24,6 +26,9 @@ build: ## build the module: target/release/libdq.so
 run: ## build, then start a Redis server with the module in the foreground
 	@PORT=$(PORT) scripts/run.sh
 
+cli: ## build the terminal program: target/cli/release/dq
+	@scripts/cli.sh
+
 test: ## set up and run every test: Rust, then pytest against a real server
 	@scripts/test.sh
 
@@ -31,11 +36,19 @@ lint: ## rustfmt, clippy and ruff; any warning is an error
 	@scripts/lint.sh
 
 fmt: ## format the Rust sources
-	@scripts/setup.sh lint
-	@cargo fmt --all
+	@scripts/fmt.sh
+
+checker: ## groups under a minute of concurrent traffic, its history checked for lost, doubled and disordered messages
+	@scripts/python.sh tests.checker $(CHECKER_FLAGS)
+
+torture: ## the same under crashes, power loss, failovers and other faults, ten minutes in all
+	@scripts/python.sh tests.torture $(TORTURE_FLAGS)
 
 bench: ## measure the module against its peers on this machine: a quarter of an hour, one table
 	@benches/run.sh $(BENCH_FLAGS)
 
 bench-smoke: ## the same at a hundredth of the size, in seconds: shows that the benchmark works, not how fast it is
 	@benches/run.sh --quick $(BENCH_FLAGS)
+
+dist: ## pack what is given to others: a tar.gz and a Debian package in dist/
+	@scripts/dist.sh

@@ -8,7 +8,11 @@ fi
 
 REDIS_SERVER=${REDIS_SERVER:-redis-server}
 VENV=.venv
-MODULE=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release/libdq.so
+TARGET=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+MODULE=$TARGET/release/libdq.so
+# The programs beside the module are crates of their own, so that what they need stays out of it. Each is built in a
+# directory of its name below the module's.
+PROGRAMS=(benches/load cli)
 # Split on purpose: several flags in one variable.
 read -ra CARGO_FLAGS_LIST <<<"${CARGO_FLAGS:-}"
 
@@ -20,3 +24,11 @@ die() {
 }
 
 have() { command -v "$1" >/dev/null 2>&1; }
+
+# Runs cargo for one of PROGRAMS: cargo_of DIRECTORY SUBCOMMAND [OPTION...]
+cargo_of() {
+    local program=$1 subcommand=$2
+    shift 2
+    cargo "$subcommand" --manifest-path "$program/Cargo.toml" --target-dir "$TARGET/$(basename "$program")" \
+        "${CARGO_FLAGS_LIST[@]}" "$@"
+}

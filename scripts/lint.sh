@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# rustfmt, clippy and ruff (real mistakes and import order, not style) over everything; any finding fails.
+# rustfmt and clippy over every crate, ruff (real mistakes and import order, not style) over all Python; any finding fails.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,10 +8,15 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh build lint
 
 say "rustfmt"
-cargo fmt --all --check
+for crate in . "${PROGRAMS[@]}"; do
+    cargo fmt --manifest-path "$crate/Cargo.toml" --check
+done
 
 say "clippy"
 cargo clippy --all-targets "${CARGO_FLAGS_LIST[@]}" -- -D warnings
+for program in "${PROGRAMS[@]}"; do
+    cargo_of "$program" clippy --all-targets -- -D warnings
+done
 
 say "ruff"
 python_dirs=()

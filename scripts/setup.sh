@@ -5,7 +5,7 @@
 #
 #   build    a C compiler and libclang (the Redis module bindings are generated at build time)
 #   server   redis-server and redis-cli
-#   tests    the Python environment .venv with tests/requirements.txt, PHP for the PHP example
+#   tests    the Python environment .venv with tests/requirements.txt; the languages of the example clients; tmux
 #   lint     rustfmt, clippy, and .venv for ruff
 #
 # System packages come from apt: as root directly, otherwise through sudo.
@@ -82,14 +82,17 @@ setup_venv() {
     echo "$wanted" >"$VENV/requirements.sha256"
 }
 
-setup_php() {
-    have php && php -m 2>/dev/null | grep -qix redis && return
-    apt_install php-cli php-redis
-}
-
 setup_tests() {
     setup_venv
-    setup_php
+    local missing=()
+    { have php && php -m 2>/dev/null | grep -qix redis; } || missing+=(php-cli php-redis)
+    # A node from elsewhere has an npm of its own, which Debian's would fight with.
+    have node || missing+=(nodejs npm)
+    have go || missing+=(golang-go)
+    [ -d /usr/share/gocode/src/gopkg.in/redis.v5 ] || missing+=(golang-gopkg-redis.v5-dev)
+    have redis-cli || missing+=(redis-tools)
+    have tmux || missing+=(tmux)
+    [ ${#missing[@]} -eq 0 ] || apt_install "${missing[@]}"
 }
 
 setup_lint() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every test: the Rust ones, then pytest against a real redis-server with the built module. Both always run;
-# the last lines are the runners' own summaries.
+# Runs every test: the Rust ones of the module and of the programs beside it, then pytest against a real redis-server
+# with the built module. All always run; the last lines are the runners' own summaries.
 # PYTEST_FLAGS go to pytest, CARGO_FLAGS to cargo, REDIS_SERVER names the server to test against.
 
 set -euo pipefail
@@ -20,11 +20,15 @@ if cargo nextest --version >/dev/null 2>&1; then
 else
     cargo test "${CARGO_FLAGS_LIST[@]}" 2>&1 | tee "$logs/rust" || failed=1
 fi
+for program in "${PROGRAMS[@]}"; do
+    say "Rust tests of $program"
+    cargo_of "$program" test 2>&1 | tee -a "$logs/rust" || failed=1
+done
 
 say "server tests"
 read -ra pytest_flags <<<"${PYTEST_FLAGS:-}"
 DQ_MODULE=$MODULE REDIS_SERVER=$REDIS_SERVER \
-    "$VENV/bin/python" -m pytest -q "${pytest_flags[@]}" tests 2>&1 | tee "$logs/pytest" || failed=1
+    "$VENV/bin/python" -m pytest -q "${pytest_flags[@]}" tests clients/python/tests 2>&1 | tee "$logs/pytest" || failed=1
 
 say "summary"
 grep -E '^ *Summary \[|^test result:' "$logs/rust" || echo "Rust tests: no summary, see above"

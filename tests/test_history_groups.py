@@ -5,6 +5,7 @@ import pytest
 from tests.checker.check import check
 from tests.checker.run import run
 from tests.checker.toy import FAULTS, Toy
+from tests.checker.toy_durable import DURABLE_FAULTS, DurableToy
 
 SEEDS = range(30)
 
@@ -19,6 +20,19 @@ def test_a_good_history_is_called_good(seed):
 @pytest.mark.parametrize("fault,rule", FAULTS.items())
 def test_every_seeded_fault_is_seen_by_its_rule(fault, rule):
     assert any(one.startswith(rule) for seed in SEEDS for one in check(Toy(seed, fault).run()))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_good_history_with_crashes_is_called_good(seed):
+    history = DurableToy(seed).run()
+    assert len(history.deliveries) > 150
+    assert len(history.windows) == 6
+    assert check(history) == []
+
+
+@pytest.mark.parametrize("fault,rule", DURABLE_FAULTS.items())
+def test_every_seeded_fault_of_durability_is_seen_by_its_rule(fault, rule):
+    assert any(one.startswith(rule) for seed in SEEDS for one in check(DurableToy(seed, fault).run()))
 
 
 def report(found):

@@ -1,1 +1,35 @@
-fn main(){}
+//! `dq`: see and steer the dq queues of a Redis or Valkey server from a
+//! terminal.
+//!
+//! The layers, each of which knows only those before it: `text` and `table`
+//! (what is printed), `server` (the connection), `model` (what the server told,
+//! as values), `command` (one file per command that prints and ends), `top`
+//! (the live view).
+
+mod args;
+mod command;
+mod failure;
+mod json;
+mod model;
+mod moment;
+mod server;
+mod table;
+mod text;
+mod top;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = args::Cli::parse();
+    match command::run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader of the pipe has seen enough: `dq ls | head`.
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("dq: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

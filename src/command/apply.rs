@@ -58,7 +58,7 @@ fn repeat(
         queue.made_at(moment);
     }
     let effects = queue.take_effects();
-    moment::saw_receipt(queue.last_receipt());
+    moment::saw_receipt(queue.last_receipt(), moment);
     here.replicate(key, bytes);
     let told = conclude(here, key, queue, moment, effects, Wake::Waiters);
     drop(opened);
@@ -75,12 +75,13 @@ fn take_in(ctx: &mut Context, key: Name<'_>, bytes: &[u8], chunk: Chunk<'_>) -> 
     here.replicate(key, bytes);
     if let Some(queue) = restore::take(db, key.bytes(), chunk)? {
         let queue = opened.create(queue);
-        moment::saw_receipt(queue.last_receipt());
+        let moment = moment::now();
+        moment::saw_receipt(queue.last_receipt(), moment);
         let effects = Effects {
             visible: true,
             ..Effects::default()
         };
-        conclude(here, key, queue, moment::now(), effects, Wake::Waiters);
+        conclude(here, key, queue, moment, effects, Wake::Waiters);
     }
     Ok(())
 }

@@ -206,7 +206,7 @@ pub fn settle(
                 *buffer = Vec::new();
             }
         });
-        moment::saw_receipt(queue.last_receipt());
+        moment::saw_receipt(queue.last_receipt(), moment);
     }
     conclude(ctx, key, queue, moment, effects, who)
 }

@@ -29,7 +29,6 @@ pub fn fetch(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         with_key: false,
     };
     let tie = bind.then(|| (ctx.client_id(), ctx.db()));
-    let wanted = fetch.without_acks();
     let op = Op::Fetch(fetch);
     let mut served = false;
     execute::run(ctx, key, &op, Missing::Nothing, |reply, outcome| {
@@ -43,7 +42,7 @@ pub fn fetch(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     })?;
     if !served {
         match block {
-            Some(ms) if !ctx.deny_blocking() => wait(ctx, &[key], ms, wanted, shape, bind),
+            Some(ms) if !ctx.deny_blocking() => wait(ctx, &[key], ms, op, shape, bind),
             _ => shape.write_nothing(ctx.reply()),
         }
     }
@@ -95,20 +94,20 @@ pub fn fetch_of_many(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             return Ok(());
         }
     }
-    let Op::Fetch(fetch) = op else {
-        return Ok(());
-    };
     match block {
-        Some(ms) if !ctx.deny_blocking() => wait(ctx, &keys, ms, fetch, shape, bind),
+        Some(ms) if !ctx.deny_blocking() => wait(ctx, &keys, ms, op, shape, bind),
         _ => shape.write_nothing(ctx.reply()),
     }
     Ok(())
 }
 
 /// Blocks the client until one of the queues can serve it.
-fn wait(ctx: &mut Context, keys: &[Name<'_>], ms: u64, fetch: Fetch<'_>, shape: Shape, bind: bool) {
+fn wait(ctx: &mut Context, keys: &[Name<'_>], ms: u64, op: Op<'_>, shape: Shape, bind: bool) {
+    let Op::Fetch(fetch) = op else {
+        return;
+    };
     let waiter = FetchWaiter {
-        fetch: fetch.into_owned(),
+        fetch: fetch.without_acks(),
         shape,
         tie: bind.then(|| (ctx.client_id(), ctx.db())),
         _waiting: Waiting::new(ctx.db(), keys.iter().map(|key| key.bytes().into())),
@@ -224,26 +223,18 @@ impl Wait for FetchWaiter {
     }
 }
 
-impl<'a> Fetch<'a> {
-    /// The same without its acks, borrowed from what it borrows.
-    fn without_acks(&self) -> Fetch<'a> {
-        Fetch {
-            acks: Receipts::new(),
-            ..self.clone()
-        }
-    }
-
-    /// The same with memory of its own.
-    fn into_owned(self) -> Fetch<'static> {
+impl Fetch<'_> {
+    /// The same without its acks, which are done, with memory of its own.
+    fn without_acks(self) -> Fetch<'static> {
         let own = |name: Cow<'_, [u8]>| Cow::Owned(name.into_owned());
         Fetch {
             consumer: self.consumer.map(own),
             group: self.group.map(own),
+            acks: Receipts::new(),
             count: self.count,
             lease: self.lease,
             per_group: self.per_group,
             max_bytes: self.max_bytes,
-            acks: self.acks,
             no_ack: self.no_ack,
         }
     }

@@ -8,7 +8,7 @@ use crate::ffi::Reply;
 
 /// One delivery: id, receipt, attempt, payload, and a map where asked for.
 pub fn delivery(reply: Reply<'_>, queue: &Queue, delivered: &Delivered, with_meta: bool) {
-    let message = delivered.message.as_ref();
+    let message = delivered.message.as_deref();
     let Some(message) = message.or_else(|| queue.message(delivered.seq)) else {
         return reply.null();
     };

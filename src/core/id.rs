@@ -189,6 +189,9 @@ impl Ids {
 
     /// Takes out a message that is still in the store.
     pub fn remove(&mut self, store: &Store, seq: Seq) {
+        if self.given.is_empty() {
+            return;
+        }
         let Some(id) = given_id(store, seq) else {
             return;
         };

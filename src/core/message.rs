@@ -253,6 +253,44 @@ impl Extension {
     }
 }
 
+/// Extensions that are in no use.
+#[derive(Debug, Default)]
+pub struct Spare {
+    // Boxes, because they go from message to message as they are.
+    #[allow(clippy::vec_box)]
+    boxes: Vec<Box<Extension>>,
+}
+
+impl Spare {
+    /// More than these are given back.
+    const MOST: usize = 128;
+
+    /// An extension as new, for a message with this due time.
+    pub fn take(&mut self, due: Millis) -> Box<Extension> {
+        match self.boxes.pop() {
+            Some(mut spare) => {
+                *spare = Extension::new(due);
+                spare
+            }
+            None => Box::new(Extension::new(due)),
+        }
+    }
+
+    /// Keeps an extension for later.
+    pub fn keep(&mut self, extension: Box<Extension>) {
+        if self.boxes.len() < Spare::MOST {
+            self.boxes.push(extension);
+        }
+    }
+}
+
+impl Clone for Spare {
+    /// A copy of a queue begins without any.
+    fn clone(&self) -> Spare {
+        Spare::default()
+    }
+}
+
 /// One message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {

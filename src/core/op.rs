@@ -315,8 +315,11 @@ pub struct Delivered {
     /// The how-many-th attempt it is, from 1.
     pub attempt: u32,
     /// The message itself, where the queue no longer has it.
-    pub message: Option<Message>,
+    pub message: Option<Box<Message>>,
 }
+
+/// Deliveries of one operation; most have one.
+pub type Deliveries = SmallVec<[Delivered; 1]>;
 
 /// What time has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -358,7 +361,7 @@ pub enum Done {
     /// What became of each message sent.
     Sent(SmallVec<[Sent; 1]>),
     /// What was delivered.
-    Fetched(Vec<Delivered>),
+    Fetched(Deliveries),
     /// The state each message was in; `None` where there is none.
     States(Vec<Option<State>>),
     /// What time has done.

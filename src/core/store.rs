@@ -79,6 +79,10 @@ impl Page {
             self.unpack();
         }
         let index = self.index(seq);
+        if self.slots.is_empty() && seq >= PAGE {
+            // The queue is no small one: its pages fill.
+            self.slots.reserve_exact(PAGE as usize);
+        }
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, || None);
         }

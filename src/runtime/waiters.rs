@@ -1,8 +1,9 @@
 //! The blocked clients: who waits for messages, and who for an ending.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::core::message::State;
 use crate::core::op::Ending;
@@ -26,11 +27,13 @@ struct Waiters {
 
 thread_local! {
     static WAITERS: RefCell<Waiters> = RefCell::default();
-    /// Clients that wait for messages, so that nothing is looked up while
-    /// there are none.
-    static FETCHERS: Cell<usize> = const { Cell::new(0) };
-    static ENDINGS: Cell<usize> = const { Cell::new(0) };
 }
+
+/// Clients that wait for messages, so that nothing is looked up while there
+/// are none.
+static FETCHERS: AtomicUsize = AtomicUsize::new(0);
+/// Queues of which someone waits for an ending.
+static ENDINGS: AtomicUsize = AtomicUsize::new(0);
 
 /// A client that waits for messages of some queues, as long as this lives.
 pub struct Waiting {
@@ -46,7 +49,7 @@ impl Waiting {
                 *waiters.fetchers.entry(place.clone()).or_default() += 1;
             }
         });
-        FETCHERS.set(FETCHERS.get() + 1);
+        FETCHERS.fetch_add(1, Relaxed);
         Waiting { places }
     }
 }
@@ -63,13 +66,13 @@ impl Drop for Waiting {
                 }
             }
         });
-        FETCHERS.set(FETCHERS.get() - 1);
+        FETCHERS.fetch_sub(1, Relaxed);
     }
 }
 
 /// How many clients wait for messages of a queue.
 pub fn fetchers(db: i32, key: &[u8]) -> usize {
-    if FETCHERS.get() == 0 {
+    if FETCHERS.load(Relaxed) == 0 {
         return 0;
     }
     let place: Place = (db, key.into());
@@ -78,7 +81,7 @@ pub fn fetchers(db: i32, key: &[u8]) -> usize {
 
 /// How many clients wait for messages, over all queues.
 pub fn all_fetchers() -> usize {
-    FETCHERS.get()
+    FETCHERS.load(Relaxed)
 }
 
 /// Notes that a client waits for the end of a message.
@@ -88,13 +91,13 @@ pub fn wait_for_end(db: i32, key: &[u8], id: &[u8], outcome: Outcome, handle: Ha
         let of_message = endings.entry(id.into()).or_default();
         of_message.retain(|(_, handle)| !handle.is_over());
         of_message.push((outcome, handle));
-        ENDINGS.set(waiters.endings.len());
+        ENDINGS.store(waiters.endings.len(), Relaxed);
     });
 }
 
 /// Whether anybody waits for the end of any message.
 pub fn any_endings() -> bool {
-    ENDINGS.get() > 0
+    ENDINGS.load(Relaxed) > 0
 }
 
 /// The messages of a queue whose end someone waits for.
@@ -114,7 +117,7 @@ pub fn tell_end(db: i32, key: &[u8], ending: Ending) {
         if endings.is_empty() {
             waiters.endings.remove(&place);
         }
-        ENDINGS.set(waiters.endings.len());
+        ENDINGS.store(waiters.endings.len(), Relaxed);
         told
     });
     // Ending a wait runs its callback at once: nothing is borrowed by now.

@@ -80,7 +80,7 @@ def _has_failed_before(view, d):
     """Whether an earlier delivery of it may have failed, which makes it the head."""
     return any(
         not any(v.kind in ("ack", "silent") and v.count == 1 and not view.undone(v) for v in view.verdicts[p.receipt])
-        for p in view.by_id[d.id]
+        for p in view.by_id.get(d.id, ())
         if p.receipt < d.receipt
     )
 
@@ -154,7 +154,7 @@ def stale_receipts(view):
     for v in view.h.verdicts:
         if v.count != 1:
             continue
-        for d in view.by_id[v.id]:
+        for d in view.by_id.get(v.id, ()):
             if d.receipt > v.receipt and d.end < v.begin and not view.undone(d):
                 yield f"{v.kind} of the stale receipt {v.receipt} of {v.id} worked"
 

@@ -16,13 +16,16 @@ class View:
         self.h = history
         self.deliveries = sorted(history.deliveries, key=lambda d: d.receipt)
         self.sends = {s.id: s for s in history.sends}
-        self.by_id, self.by_group = defaultdict(list), defaultdict(list)
+        self.by_id, self.by_group, self.by_batch = defaultdict(list), defaultdict(list), defaultdict(list)
         for d in self.deliveries:
             self.by_id[d.id].append(d)
             self.by_group[d.group].append(d)
+            self.by_batch[d.batch].append(d)
         self.verdicts = defaultdict(list)
         for v in history.verdicts:
             self.verdicts[v.receipt].append(v)
+        # So that looking up what is not there does not make it.
+        self.by_id, self.by_batch = dict(self.by_id), dict(self.by_batch)
 
     def groups(self):
         """Each group with its deliveries; the ungrouped messages are none."""
@@ -44,6 +47,11 @@ class View:
         ends += [w.end for w in self.h.windows if w.covers(d.begin, d.end)]
         ends += [when for when, ms in self.h.steps if ms > 0 and when > d.begin]
         return d.end, min(ends)
+
+    def cuts(self, d) -> list:
+        """When a verdict was asked that brings the batch of this delivery back: any but an ack on a grouped one."""
+        members = self.by_batch[d.batch] if d.group else []
+        return [v.begin for m in members for v in self.verdicts[m.receipt] if v.kind != "ack"]
 
     def stepped(self, begin, end) -> float:
         """By how many ms the wall clock was set forward in between."""

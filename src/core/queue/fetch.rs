@@ -4,7 +4,7 @@ use super::super::consumer::{ConsumerIx, FORGET_AFTER};
 use super::super::group::GroupIx;
 use super::super::line::{Join, LineKey};
 use super::super::message::{Message, Place, Reason};
-use super::super::op::{Delivered, Done, Fetch, Happened};
+use super::super::op::{Delivered, Deliveries, Done, Fetch, Happened};
 use super::super::{Millis, Receipt, Seq, MAX_EXACT, NEVER};
 use super::Queue;
 
@@ -18,7 +18,7 @@ struct Round<'a> {
     /// Payload bytes it may still take.
     bytes_left: u64,
     next_receipt: Receipt,
-    given: Vec<Delivered>,
+    given: Deliveries,
 }
 
 impl Round<'_> {
@@ -58,7 +58,7 @@ impl Queue {
             left: fetch.count.min(self.allowance(now, fetch.no_ack)),
             bytes_left: fetch.max_bytes.unwrap_or(u64::MAX),
             next_receipt: receipt.max(self.last_receipt + 1),
-            given: Vec::new(),
+            given: Deliveries::new(),
         };
         match &fetch.group {
             Some(name) => {
@@ -248,7 +248,8 @@ impl Queue {
         let size = message.payload().len() as u64;
         let group = message.group;
         let fresh_ext = message.ext.is_none();
-        let ext = message.ext_mut();
+        let spare = &mut self.spare;
+        let ext = message.ext.get_or_insert_with(|| spare.take(message.due));
         let own_lease = ext.choices.as_ref().and_then(|choices| choices.lease);
         let lease = round.fetch.lease.or(own_lease).unwrap_or(settings_lease);
         ext.attempt = ext.attempt.saturating_add(1);
@@ -305,10 +306,11 @@ impl Queue {
 
     /// A message delivered for good is finished; it is handed out where the
     /// queue does not keep it.
-    fn finish_at_once(&mut self, seq: Seq, size: u64, now: Millis) -> Option<Message> {
+    fn finish_at_once(&mut self, seq: Seq, size: u64, now: Millis) -> Option<Box<Message>> {
         self.bytes -= size;
         let kept = self.settings.retain > 0;
         let copy = (!kept).then(|| self.store.get(seq).cloned()).flatten();
+        let copy = copy.map(Box::new);
         self.end(seq, Place::Finished, now);
         copy
     }

@@ -29,7 +29,7 @@ use super::group::Groups;
 use super::id::{Id, Ids, NameHasher};
 use super::lease::Leases;
 use super::line::{Join, LineKey};
-use super::message::{Message, Place, State};
+use super::message::{Message, Place, Spare, State};
 use super::op::{Done, Effects, Fetch, Moment, Op, Ticked};
 use super::ordered::OrderedSet;
 use super::rate::RateWindow;
@@ -92,6 +92,9 @@ pub struct Queue {
     /// moved.
     redriving: TimeIndex,
     redriven: Join,
+    /// Extensions of messages that are gone, for those that are delivered next:
+    /// every delivery needs one.
+    spare: Spare,
     /// Purged messages whose memory is still to be freed.
     discarded: Vec<purge::Discarded>,
 }
@@ -133,6 +136,7 @@ impl Queue {
             noted_wake: None,
             redriving: TimeIndex::new(),
             redriven: Join { time: 0, ticket: 0 },
+            spare: Spare::default(),
             discarded: Vec::new(),
         }
     }

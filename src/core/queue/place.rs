@@ -162,8 +162,11 @@ impl Queue {
     /// Brings a group's place in the line up to date with what it can give.
     /// Call it after every change to what it has, holds or may.
     pub(super) fn refresh(&mut self, ix: GroupIx, now: Millis, join: Join) {
-        let Some(group) = self.groups.get(ix) else {
+        if !ix.is_some() {
             return self.refresh_plain(now, join);
+        }
+        let Some(group) = self.groups.get(ix) else {
+            return;
         };
         let head = self.group_head(group, now);
         let had = group.line;
@@ -357,9 +360,10 @@ impl Queue {
     /// Removes a message that stands in no index any longer.
     pub(super) fn forget(&mut self, seq: Seq) -> Option<Message> {
         self.ids.remove(&self.store, seq);
-        let message = self.store.remove(seq)?;
-        if let Some(ext) = &message.ext {
+        let mut message = self.store.remove(seq)?;
+        if let Some(ext) = message.ext.take() {
             self.consumers.unmention(ext.consumer);
+            self.spare.keep(ext);
         }
         if let Some(group) = self.groups.get_mut(message.group) {
             group.members -= 1;

@@ -1,5 +1,6 @@
 //! Ending deliveries: ACK, NACK, TOUCH, and leases that run out.
 
+use super::super::group::GroupIx;
 use super::super::line::Join;
 use super::super::message::{Place, Reason};
 use super::super::op::{Done, Happened, NackKind};
@@ -84,12 +85,14 @@ impl Queue {
                 later.extend(self.later_of_batch(seq));
             }
         }
+        let groups = self.groups_of(nacked.iter().chain(&later));
         for seq in &nacked {
             self.nack_one(*seq, kind, error, random, now);
         }
         for seq in later {
-            self.come_back_uncounted(seq, now, self.join(now));
+            self.come_back_uncounted(seq, now);
         }
+        self.refresh_each(&groups, now, self.join(now));
         Done::Count(nacked.len() as u64)
     }
 
@@ -134,7 +137,7 @@ impl Queue {
         self.effects.changed = true;
         self.effects.visible = true;
         self.effects.happened.add(Happened::NACKED);
-        self.give_back(seq, outcome, now, self.join(now));
+        self.give_back(seq, outcome, now);
     }
 
     /// The lease of a message has run out.
@@ -157,38 +160,62 @@ impl Queue {
         self.effects.changed = true;
         self.effects.visible = true;
         self.effects.happened.add(Happened::TIMEOUT);
-        let died = self.give_back(seq, outcome, now, join);
+        let groups = self.groups_of([seq].iter());
+        let died = self.give_back(seq, outcome, now);
         for seq in later {
-            self.come_back_uncounted(seq, now, join);
+            self.come_back_uncounted(seq, now);
         }
+        self.refresh_each(&groups, now, join);
         died
     }
 
     /// A message comes back with its batch, or from a copy.
-    fn come_back_uncounted(&mut self, seq: Seq, now: Millis, join: Join) {
+    fn come_back_uncounted(&mut self, seq: Seq, now: Millis) {
         let running = self
             .store
             .get(seq)
             .is_some_and(|message| message.place == Place::Running);
         if running {
-            self.give_back(seq, Return::Uncounted, now, join);
+            self.give_back(seq, Return::Uncounted, now);
         }
     }
 
     /// Everything that runs comes back.
     pub(super) fn release_all(&mut self, now: Millis) {
-        let running: Vec<Receipt> = self.leases.by_end().iter().map(|((_, r), ())| r).collect();
-        for receipt in running {
-            if let Some(seq) = self.leases.find(receipt) {
-                self.come_back_uncounted(seq, now, self.join(now));
-            }
+        let receipts = self
+            .leases
+            .by_end()
+            .iter()
+            .map(|((_, receipt), ())| receipt);
+        let running: Vec<Seq> = receipts.filter_map(|r| self.leases.find(r)).collect();
+        let groups = self.groups_of(running.iter());
+        for seq in running {
+            self.come_back_uncounted(seq, now);
+        }
+        self.refresh_each(&groups, now, self.join(now));
+    }
+
+    /// The groups of these messages, each once.
+    fn groups_of<'a>(&self, seqs: impl Iterator<Item = &'a Seq>) -> Vec<GroupIx> {
+        let messages = seqs.filter_map(|seq| self.store.get(*seq));
+        let mut groups: Vec<GroupIx> = messages.map(|message| message.group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
+    }
+
+    /// What comes back together is seen together: a group keeps its place in
+    /// the line if it could give before and can give the same afterwards.
+    fn refresh_each(&mut self, groups: &[GroupIx], now: Millis, join: Join) {
+        for ix in groups {
+            self.refresh(*ix, now, join);
         }
     }
 
-    fn give_back(&mut self, seq: Seq, outcome: Return, now: Millis, join: Join) -> Option<Reason> {
+    /// Ends a delivery; the caller refreshes the group.
+    fn give_back(&mut self, seq: Seq, outcome: Return, now: Millis) -> Option<Reason> {
         self.unlease(seq);
         let message = self.store.get_mut(seq)?;
-        let group = message.group;
         let ext = message.ext_mut();
         match outcome {
             Return::Uncounted => ext.attempt = ext.attempt.saturating_sub(1),
@@ -217,7 +244,6 @@ impl Queue {
                 self.enter_pending(seq, now);
             }
         }
-        self.refresh(group, now, join);
         reason
     }
 

@@ -1,0 +1,59 @@
+//! The command line.
+
+use clap::{Parser, Subcommand};
+
+use crate::command::{bench, explain, ls, pause, peek, redrive, show, tail};
+use crate::server::Endpoint;
+use crate::top;
+
+/// See and steer the dq queues of a Redis or Valkey server.
+#[derive(Debug, Parser)]
+#[command(name = "dq", version, max_term_width = 100)]
+pub struct Cli {
+    /// Where the server is.
+    #[command(flatten)]
+    pub endpoint: Endpoint,
+    /// Print JSON instead of tables, with the server's own field names and figures
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What is to be done.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// A live view of all queues: rates, states, lateness, groups held and why
+    Top(top::Args),
+    /// List the queues
+    Ls(ls::Args),
+    /// Show everything about a queue, or about one message
+    Show(show::Args),
+    /// Tell why a message is not delivered now, and what that waits for
+    Explain(explain::Args),
+    /// Show what would be delivered next, without taking it
+    Peek(peek::Args),
+    /// Follow a queue: messages as they end, or its events
+    Tail(tail::Args),
+    /// Let dead messages run again
+    Redrive(redrive::Args),
+    /// Stop deliveries from a queue or of one group; everything else goes on
+    Pause(pause::PauseArgs),
+    /// Go on with deliveries
+    Resume(pause::ResumeArgs),
+    /// Measure a send, fetch and ack loop in a queue of its own, for a quick look
+    Bench(bench::Args),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

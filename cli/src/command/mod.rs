@@ -1,0 +1,81 @@
+//! The commands that print and end, one file each.
+
+pub mod bench;
+pub mod explain;
+pub mod ls;
+pub mod pause;
+pub mod peek;
+pub mod redrive;
+pub mod show;
+pub mod tail;
+
+use std::io::{self, Write};
+
+use crate::args::{Cli, Verb};
+use crate::failure::Failure;
+use crate::server::Server;
+use crate::text::printable;
+use crate::top;
+
+/// Where a command prints to, and how.
+pub struct Output<'a> {
+    /// The stream.
+    pub to: &'a mut dyn Write,
+    /// Whether JSON is wanted.
+    pub json: bool,
+}
+
+impl Output<'_> {
+    /// One line of text.
+    pub fn line(&mut self, text: &str) -> Result<(), Failure> {
+        Ok(writeln!(self.to, "{text}")?)
+    }
+
+    /// A JSON value on one line.
+    pub fn json(&mut self, value: &serde_json::Value) -> Result<(), Failure> {
+        self.line(&value.to_string())
+    }
+}
+
+/// Runs what the command line says.
+pub fn run(cli: &Cli) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let out = &mut Output {
+        to: &mut stdout,
+        json: cli.json,
+    };
+    let connect = || cli.endpoint.connect();
+    match &cli.verb {
+        Verb::Top(args) => top::run(&cli.endpoint, args),
+        Verb::Ls(args) => ls::run(&mut connect()?, args, out),
+        Verb::Show(args) => show::run(&mut connect()?, args, out),
+        Verb::Explain(args) => explain::run(&mut connect()?, args, out),
+        Verb::Peek(args) => peek::run(&mut connect()?, args, out),
+        Verb::Tail(args) => tail::run(&mut connect()?, args, out),
+        Verb::Redrive(args) => redrive::run(&mut connect()?, args, out),
+        Verb::Pause(args) => pause::pause(&mut connect()?, args, out),
+        Verb::Resume(args) => pause::resume(&mut connect()?, args, out),
+        Verb::Bench(args) => bench::run(&mut connect()?, args, out),
+    }
+}
+
+/// Fails unless the queue exists: several verbs would make it, or read a
+/// missing one as empty, and a slip in a name must not go unnoticed. Nothing
+/// is checked where the user has no right to.
+fn must_exist(server: &mut Server, queue: &str) -> Result<(), Failure> {
+    match server.call(&crate::server::verb("DQ.INFO", queue.as_bytes())) {
+        Err(failure) if !failure.is_forbidden() => Err(about(queue, failure)),
+        _ => Ok(()),
+    }
+}
+
+/// A refusal with the queue's name before it.
+fn about(queue: &str, failure: Failure) -> Failure {
+    match failure {
+        Failure::Refused(words) => {
+            let words = words.strip_prefix("ERR ").unwrap_or(&words);
+            Failure::Refused(format!("{}: {words}", printable(queue.as_bytes())))
+        }
+        other => other,
+    }
+}

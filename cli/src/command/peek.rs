@@ -1,0 +1,48 @@
+//! `dq peek`: what would be delivered next.
+
+use super::{about, must_exist, Output};
+use crate::failure::Failure;
+use crate::model::record::Record;
+use crate::server::{verb, Server};
+use crate::table::Table;
+use crate::text::{cut, printable};
+
+/// Options of `dq peek`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The queue's key
+    queue: String,
+    /// How many messages at most
+    #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    count: u64,
+    /// How many columns of a payload are printed in the table
+    #[arg(long, default_value_t = 60)]
+    width: usize,
+}
+
+/// Prints the messages, first the one that goes first.
+pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
+    must_exist(server, &args.queue)?;
+    let mut cmd = verb("DQ.PEEK", args.queue.as_bytes());
+    cmd.arg("COUNT").arg(args.count);
+    let reply = server.call(&cmd).map_err(|failure| about(&args.queue, failure))?;
+    if out.json {
+        return out.json(&crate::json::of(&reply));
+    }
+    let mut table = Table::new(&["ID", "GROUP", ">PRIORITY", ">FAILURES", "TYPE", "PAYLOAD"]);
+    for message in Record::all(reply)? {
+        let payload = message.bytes("payload").map(printable).unwrap_or_default();
+        table.row(vec![
+            message.text("id"),
+            message.text("group"),
+            message.text("priority"),
+            message.text("failures"),
+            message.text("type"),
+            cut(&payload, args.width),
+        ]);
+    }
+    match table.is_empty() {
+        true => out.line("nothing can be delivered now"),
+        false => Ok(table.write(out.to)?),
+    }
+}

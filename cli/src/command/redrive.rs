@@ -1,0 +1,45 @@
+//! `dq redrive`: dead messages run again.
+
+use serde_json::json;
+
+use super::{about, must_exist, Output};
+use crate::failure::Failure;
+use crate::model::record::integer;
+use crate::server::{verb, Server};
+use crate::text::plural;
+
+/// Options of `dq redrive`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The queue's key
+    queue: String,
+    /// The ids of dead messages
+    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    ids: Vec<String>,
+    /// All dead messages, the oldest death first
+    #[arg(long)]
+    all: bool,
+    /// With --all: no more than so many
+    #[arg(short = 'n', long, requires = "all", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    count: Option<u64>,
+}
+
+/// Redrives, and prints how many are pending again.
+pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
+    must_exist(server, &args.queue)?;
+    let mut cmd = verb("DQ.REDRIVE", args.queue.as_bytes());
+    if args.all {
+        cmd.arg("ALL");
+        if let Some(count) = args.count {
+            cmd.arg("COUNT").arg(count);
+        }
+    } else {
+        cmd.arg("IDS").arg(args.ids.len()).arg(&args.ids);
+    }
+    let reply = server.call(&cmd).map_err(|failure| about(&args.queue, failure))?;
+    let redriven = integer(&reply)?;
+    match out.json {
+        true => out.json(&json!({ "redriven": redriven })),
+        false => out.line(&format!("{} pending again", plural(redriven, "message"))),
+    }
+}

@@ -1,0 +1,145 @@
+//! `dq show`: everything about a queue, or about one message.
+
+use redis::Value;
+use serde_json::json;
+
+use super::{about, must_exist, Output};
+use crate::failure::Failure;
+use crate::model::group::{self, Wanted};
+use crate::model::record::{shown, Record};
+use crate::moment::{relative, stamp, Millis};
+use crate::server::{verb, Server};
+use crate::table::Table;
+use crate::text::printable;
+
+/// How many held groups are printed.
+const GROUPS: usize = 20;
+
+/// Options of `dq show`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The queue's key
+    queue: String,
+    /// The id of one of its messages
+    id: Option<String>,
+}
+
+/// Prints the queue or the message.
+pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
+    match &args.id {
+        Some(id) => message(server, &args.queue, id, out),
+        None => queue(server, &args.queue, out),
+    }
+}
+
+fn message(server: &mut Server, queue: &str, id: &str, out: &mut Output) -> Result<(), Failure> {
+    let mut cmd = verb("DQ.GET", queue.as_bytes());
+    cmd.arg(id);
+    let reply = server.call(&cmd).map_err(|failure| about(queue, failure))?;
+    let now = server.call(&verb("DQ.INFO", queue.as_bytes())).ok();
+    let now = now.and_then(|info| Record::of(info).ok()?.number("now"));
+    let Some(message) = Record::maybe(reply)? else {
+        must_exist(server, queue)?;
+        let id = printable(id.as_bytes());
+        return Err(Failure::mistake(format!("no message with the id {id}")));
+    };
+    match out.json {
+        true => out.json(&crate::json::map(message.fields())),
+        false => fields(&message, now, out),
+    }
+}
+
+fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failure> {
+    let key = queue.as_bytes();
+    let info = server.call(&verb("DQ.INFO", key)).map_err(|failure| about(queue, failure))?;
+    let cmds = [verb("DQ.CONSUMERS", key), verb("DQ.SCHEDULES", key)];
+    let mut lists = server.pipeline(&cmds)?.into_iter();
+    // A user without a right sees the rest.
+    let mut list = || lists.next().and_then(Result::ok).unwrap_or(Value::Array(Vec::new()));
+    let (consumers, schedules) = (list(), list());
+    if out.json {
+        return out.json(&json!({
+            "info": crate::json::of(&info),
+            "consumers": crate::json::of(&consumers),
+            "schedules": crate::json::of(&schedules),
+        }));
+    }
+    let info = Record::of(info)?;
+    let now = info.number("now");
+    fields(&info, now, out)?;
+    held(server, key, now, out)?;
+    let relative_to = |record: &Record, field| {
+        record.number(field).zip(now).map(|(at, now)| relative(at, now)).unwrap_or_default()
+    };
+    let mut table = Table::new(&["CONSUMER", ">RUNNING", ">DELIVERED", ">ACKED", ">NACKED", "SEEN"]);
+    for one in Record::all(consumers)? {
+        let mut row: Vec<_> = ["name", "running", "delivered", "acked", "nacked"]
+            .map(|field| one.text(field))
+            .into();
+        row.push(relative_to(&one, "last-seen"));
+        table.row(row);
+    }
+    section(&table, out)?;
+    let mut table = Table::new(&["SCHEDULE", "DEFINITION", ">FIRED", "NEXT", "LAST"]);
+    for one in Record::all(schedules)? {
+        let mut row: Vec<_> = ["name", "definition", "fired"].map(|field| one.text(field)).into();
+        row.extend(["next-at", "last-at"].map(|field| relative_to(&one, field)));
+        table.row(row);
+    }
+    section(&table, out)
+}
+
+/// The groups that are held, and why.
+fn held(server: &mut Server, key: &[u8], now: Option<Millis>, out: &mut Output) -> Result<(), Failure> {
+    let groups = match group::fetch(server, key, Wanted::Blocked, GROUPS) {
+        Err(failure) if failure.is_forbidden() => return Ok(()),
+        groups => groups?,
+    };
+    let mut table = Table::new(&["HELD GROUP", ">WAITING", "HEAD", "UNTIL", "WHY"]);
+    for one in &groups.found {
+        let why = one.why.as_ref();
+        let until = why.and_then(|why| why.until).zip(now);
+        table.row(vec![
+            printable(&one.name),
+            one.waiting.to_string(),
+            one.head.as_deref().map(printable).unwrap_or_default(),
+            until.map(|(until, now)| relative(until, now)).unwrap_or_default(),
+            why.map(|why| format!("{}: {}", why.code, why.why)).unwrap_or_default(),
+        ]);
+    }
+    section(&table, out)?;
+    match groups.more {
+        true => out.line(&format!("... and more than these {GROUPS}")),
+        false => Ok(()),
+    }
+}
+
+fn section(table: &Table, out: &mut Output) -> Result<(), Failure> {
+    if table.is_empty() {
+        return Ok(());
+    }
+    out.line("")?;
+    Ok(table.write(out.to)?)
+}
+
+/// All fields of a record, one line each, times readable.
+fn fields(record: &Record, now: Option<Millis>, out: &mut Output) -> Result<(), Failure> {
+    for (name, value) in record.fields() {
+        let name = shown(name);
+        let text = match value {
+            Value::Int(at) if is_time(&name) => match (u64::try_from(*at), now) {
+                (Ok(at), Some(now)) => format!("{}  ({})", stamp(at), relative(at, now)),
+                (Ok(at), None) => stamp(at),
+                (Err(_), _) => at.to_string(),
+            },
+            value => shown(value),
+        };
+        let text = if text.is_empty() { "-" } else { &text };
+        out.line(&format!("{name:<18} {text}"))?;
+    }
+    Ok(())
+}
+
+fn is_time(field: &str) -> bool {
+    field.ends_with("-at") || field == "lease-until"
+}

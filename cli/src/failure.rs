@@ -1,0 +1,76 @@
+//! Why a command ends without its answer, in words for a person.
+
+use std::fmt;
+use std::io;
+
+use redis::RedisError;
+
+use crate::text::printable;
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The connection could not be made, or broke.
+    Lost(String),
+    /// The server refused: its own words.
+    Refused(String),
+    /// What was asked for makes no sense, or does not exist.
+    Mistake(String),
+    /// Nobody reads the output any more.
+    ClosedPipe,
+    /// The terminal or the output failed.
+    Output(String),
+}
+
+impl Failure {
+    /// A mistake, in these words.
+    pub fn mistake(words: impl Into<String>) -> Failure {
+        Failure::Mistake(words.into())
+    }
+
+    /// Whether only the reader of the output went away.
+    pub fn is_closed_pipe(&self) -> bool {
+        *self == Failure::ClosedPipe
+    }
+
+    /// Whether the server answered that the user lacks a right.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Failure::Refused(words) if words.starts_with("NOPERM"))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Failure::Lost(words) => write!(f, "no connection: {words}"),
+            Failure::Refused(words) | Failure::Mistake(words) | Failure::Output(words) => {
+                f.write_str(words)
+            }
+            Failure::ClosedPipe => f.write_str("the output was closed"),
+        }
+    }
+}
+
+impl From<RedisError> for Failure {
+    fn from(error: RedisError) -> Failure {
+        match error.code() {
+            Some(code) => {
+                let words = format!("{code} {}", error.detail().unwrap_or(""));
+                Failure::Refused(printable(words.trim_end().as_bytes()))
+            }
+            None if error.kind() == redis::ErrorKind::InvalidClientConfig => {
+                Failure::Mistake(printable(error.to_string().as_bytes()))
+            }
+            None => Failure::Lost(printable(error.to_string().as_bytes())),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            _ => Failure::Output(error.to_string()),
+        }
+    }
+}

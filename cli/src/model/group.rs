@@ -1,0 +1,194 @@
+//! Groups, and what holds them.
+
+use redis::Value;
+
+use super::record::Record;
+use crate::failure::Failure;
+use crate::moment::Millis;
+use crate::server::{verb, Server};
+
+/// Which groups are looked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// Those that have something but can give nothing, and have no lease.
+    #[default]
+    Blocked,
+    /// Those that somebody paused.
+    Paused,
+    /// Those with leases that can give nothing more now.
+    Running,
+    /// Those that can give something.
+    Ready,
+    /// All.
+    All,
+}
+
+impl Wanted {
+    /// The next choice, round and round.
+    pub fn next(self) -> Wanted {
+        match self {
+            Wanted::Blocked => Wanted::Paused,
+            Wanted::Paused => Wanted::Running,
+            Wanted::Running => Wanted::Ready,
+            Wanted::Ready => Wanted::All,
+            Wanted::All => Wanted::Blocked,
+        }
+    }
+
+    /// The word for it, which is the server's but for all.
+    pub fn word(self) -> &'static str {
+        match self {
+            Wanted::Blocked => "blocked",
+            Wanted::Paused => "paused",
+            Wanted::Running => "running",
+            Wanted::Ready => "ready",
+            Wanted::All => "all",
+        }
+    }
+}
+
+/// Why a message is not delivered now, as DQ.EXPLAIN tells it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Why {
+    /// One word.
+    pub code: String,
+    /// One sentence.
+    pub why: String,
+    /// When that ends by itself.
+    pub until: Option<Millis>,
+    /// Printable: the id, group or consumer that holds it; empty if none.
+    pub by: String,
+}
+
+impl Why {
+    /// Reads the map of DQ.EXPLAIN; `None` of a null.
+    pub fn of(reply: Value) -> Result<Option<Why>, Failure> {
+        Ok(Record::maybe(reply)?.map(|answer| Why {
+            code: answer.text("code"),
+            why: answer.text("why"),
+            until: answer.number("until"),
+            by: answer.text("by"),
+        }))
+    }
+}
+
+/// A group at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Group {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// ready, running, blocked, paused or waiting.
+    pub state: String,
+    /// Its pending messages.
+    pub waiting: u64,
+    /// Its leased messages.
+    pub running: u64,
+    /// The id of the first pending message.
+    pub head: Option<Vec<u8>>,
+    /// When that one is due.
+    pub head_due_at: Option<Millis>,
+    /// Why the head is not delivered, if that was asked and is allowed.
+    pub why: Option<Why>,
+}
+
+impl Group {
+    fn of(record: &Record) -> Group {
+        Group {
+            name: record.bytes("group").unwrap_or_default().to_vec(),
+            state: record.text("state"),
+            waiting: record.count("waiting"),
+            running: record.count("running"),
+            head: record.bytes("head").map(<[u8]>::to_vec),
+            head_due_at: record.number("head-due-at"),
+            why: None,
+        }
+    }
+}
+
+/// Some groups of a queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Groups {
+    /// Those found.
+    pub found: Vec<Group>,
+    /// Whether there are, or may be, more than these.
+    pub more: bool,
+}
+
+/// How many pages are looked through at most: where a queue has very many
+/// groups of which few are wanted, a look must stay cheap for the server.
+const PAGES: usize = 10;
+
+/// Up to `most` groups of a queue, each with what holds its head: a few
+/// DQ.GROUPS, and one DQ.EXPLAIN for each group.
+pub fn fetch(server: &mut Server, queue: &[u8], wanted: Wanted, most: usize) -> Result<Groups, Failure> {
+    let mut groups = Groups::default();
+    let mut cursor = None;
+    for _ in 0..PAGES {
+        let mut cmd = verb("DQ.GROUPS", queue);
+        cmd.arg("COUNT").arg(most);
+        if wanted != Wanted::All {
+            cmd.arg("STATE").arg(wanted.word());
+        }
+        if let Some(cursor) = cursor.take() {
+            cmd.arg("CURSOR").arg::<Vec<u8>>(cursor);
+        }
+        let (next, records) = Record::page(server.call(&cmd)?)?;
+        groups.found.extend(records.iter().map(Group::of));
+        cursor = next;
+        if cursor.is_none() || groups.found.len() >= most {
+            break;
+        }
+    }
+    groups.more = cursor.is_some() || groups.found.len() > most;
+    groups.found.truncate(most);
+    explain(server, queue, &mut groups.found)?;
+    Ok(groups)
+}
+
+fn explain(server: &mut Server, queue: &[u8], groups: &mut [Group]) -> Result<(), Failure> {
+    let mut asked: Vec<&mut Group> = groups.iter_mut().filter(|g| g.head.is_some()).collect();
+    let cmds: Vec<_> = asked
+        .iter()
+        .map(|group| {
+            let mut cmd = verb("DQ.EXPLAIN", queue);
+            cmd.arg(group.head.as_deref());
+            cmd
+        })
+        .collect();
+    for (group, reply) in asked.iter_mut().zip(server.pipeline(&cmds)?) {
+        // A user without this right still sees the groups.
+        group.why = reply.ok().and_then(|reply| Why::of(reply).ok().flatten());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::record;
+    use super::*;
+
+    #[test]
+    fn a_group_is_read() {
+        let read = Group::of(&record(&[
+            ("group", Value::BulkString(b"user-7".to_vec())),
+            ("state", Value::BulkString(b"blocked".to_vec())),
+            ("waiting", Value::Int(4)),
+            ("running", Value::Int(0)),
+            ("head", Value::BulkString(b"m1".to_vec())),
+            ("head-due-at", Value::Int(70)),
+        ]));
+        assert_eq!(read.name, b"user-7");
+        assert_eq!((read.state.as_str(), read.waiting, read.running), ("blocked", 4, 0));
+        assert_eq!((read.head.as_deref(), read.head_due_at), (Some(&b"m1"[..]), Some(70)));
+        assert_eq!(Why::of(Value::Nil), Ok(None));
+    }
+
+    #[test]
+    fn every_choice_comes_round() {
+        let mut wanted = Wanted::default();
+        for _ in 0..5 {
+            wanted = wanted.next();
+        }
+        assert_eq!(wanted, Wanted::Blocked);
+    }
+}

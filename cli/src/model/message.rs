@@ -1,0 +1,62 @@
+//! One line about a message.
+
+use super::record::Record;
+use crate::moment::{relative, span, Millis};
+use crate::text::plural;
+
+/// What a record of DQ.GET says beyond id and state, for a log line: only what
+/// is worth saying.
+pub fn remarks(message: &Record) -> String {
+    let mut remarks = Vec::new();
+    for field in ["type", "group", "consumer", "reason"] {
+        let text = message.text(field);
+        if !text.is_empty() {
+            remarks.push(format!("{field} {text}"));
+        }
+    }
+    remarks.push(plural(message.count("attempt"), "attempt"));
+    if let (Some(from), Some(to)) = (message.number("started-at"), message.number("finished-at")) {
+        remarks.push(format!("took {}", span(to.saturating_sub(from))));
+    }
+    for field in ["result", "error"] {
+        let text = message.text(field);
+        if !text.is_empty() {
+            remarks.push(format!("{field}: {text}"));
+        }
+    }
+    remarks.join(", ")
+}
+
+/// When a message is due, from `now`; empty if it has no due time.
+pub fn due(message: &Record, now: Millis) -> String {
+    let at = message.number("due-at");
+    at.map(|at| relative(at, now)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value;
+
+    use super::super::record::record;
+    use super::*;
+
+    #[test]
+    fn only_what_is_there_is_said() {
+        let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let dead = record(&[
+            ("group", text("user-7")),
+            ("type", Value::Nil),
+            ("reason", text("retries")),
+            ("attempt", Value::Int(1)),
+            ("started-at", Value::Int(1000)),
+            ("finished-at", Value::Int(3500)),
+            ("error", text("boom\x1b")),
+        ]);
+        assert_eq!(
+            remarks(&dead),
+            "group user-7, reason retries, 1 attempt, took 2.5s, error: boom\\x1b"
+        );
+        assert_eq!(due(&record(&[("due-at", Value::Int(5000))]), 3000), "in 2.0s");
+        assert_eq!(due(&record(&[]), 3000), "");
+    }
+}

@@ -1,0 +1,130 @@
+//! Times as a person reads and writes them. The server's are milliseconds.
+
+/// Milliseconds: a span, or since the Unix epoch.
+pub type Millis = u64;
+
+const SECOND: Millis = 1000;
+const MINUTE: Millis = 60 * SECOND;
+const HOUR: Millis = 60 * MINUTE;
+const DAY: Millis = 24 * HOUR;
+
+/// A span in at most six columns: 850ms, 12.3s, 4m10s, 3h20m, 5d2h, 1234d.
+pub fn span(ms: Millis) -> String {
+    match ms {
+        0..1000 => format!("{ms}ms"),
+        ..MINUTE => format!("{}.{}s", ms / SECOND, ms % SECOND / 100),
+        ..HOUR => format!("{}m{}s", ms / MINUTE, ms % MINUTE / SECOND),
+        ..DAY => format!("{}h{}m", ms / HOUR, ms % HOUR / MINUTE),
+        _ if ms < 100 * DAY => format!("{}d{}h", ms / DAY, ms % DAY / HOUR),
+        _ => format!("{}d", ms / DAY),
+    }
+}
+
+/// How far `at` is from `now`: "in 3.2s", "5m10s ago", "now".
+pub fn relative(at: Millis, now: Millis) -> String {
+    if at > now {
+        format!("in {}", span(at - now))
+    } else if at < now {
+        format!("{} ago", span(now - at))
+    } else {
+        "now".to_owned()
+    }
+}
+
+/// A time in UTC: 2026-11-20 11:08:25.679Z.
+pub fn stamp(at: Millis) -> String {
+    let (year, month, day) = date(at / DAY);
+    format!("{year}-{month:02}-{day:02} {}Z", clock(at))
+}
+
+/// The time of day in UTC: 11:08:25.679.
+pub fn clock(at: Millis) -> String {
+    let (hour, minute) = (at % DAY / HOUR, at % HOUR / MINUTE);
+    let (second, ms) = (at % MINUTE / SECOND, at % SECOND);
+    format!("{hour:02}:{minute:02}:{second:02}.{ms:03}")
+}
+
+/// Year, month and day of a count of days since 1970-01-01: Howard Hinnant's
+/// `civil_from_days`, whose year begins in March so that the leap day is last.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let era = days / 146_097;
+    let of_era = days % 146_097;
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (year + era * 400 + u64::from(month <= 2), month, day)
+}
+
+/// The wall clock of this machine; for what this machine does, never for a
+/// queue's times, which are those of the server.
+pub fn here() -> Millis {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as Millis)
+}
+
+/// Reads a span of at least 1 ms: 500ms, 10s, 5m, 2h, 1d, or just milliseconds.
+pub fn parse_span(text: &str) -> Result<Millis, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit {
+        "" | "ms" => 1,
+        "s" => SECOND,
+        "m" => MINUTE,
+        "h" => HOUR,
+        "d" => DAY,
+        _ => return Err("write a time as 500ms, 10s, 5m, 2h or 1d".to_owned()),
+    };
+    match number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit)) {
+        Some(0) => Err("at least 1ms".to_owned()),
+        Some(ms) if ms < 1 << 53 => Ok(ms),
+        _ => Err("write a time as 500ms, 10s, 5m, 2h or 1d".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans() {
+        for (ms, text) in [
+            (0, "0ms"),
+            (999, "999ms"),
+            (1000, "1.0s"),
+            (59_999, "59.9s"),
+            (60_000, "1m0s"),
+            (3_599_999, "59m59s"),
+            (3_600_000, "1h0m"),
+            (DAY, "1d0h"),
+            (400 * DAY, "400d"),
+        ] {
+            assert_eq!(span(ms), text);
+        }
+        assert_eq!(relative(2000, 500), "in 1.5s");
+        assert_eq!(relative(500, 2000), "1.5s ago");
+        assert_eq!(relative(5, 5), "now");
+    }
+
+    #[test]
+    fn stamps_know_leap_years() {
+        assert_eq!(stamp(0), "1970-01-01 00:00:00.000Z");
+        assert_eq!(stamp(951_782_400_000), "2000-02-29 00:00:00.000Z");
+        assert_eq!(stamp(1_709_251_199_999), "2024-02-29 23:59:59.999Z");
+        assert_eq!(stamp(1_795_172_905_679), "2026-11-20 11:08:25.679Z");
+        assert_eq!(stamp(4_107_542_400_000), "2100-03-01 00:00:00.000Z");
+    }
+
+    #[test]
+    fn spans_are_read() {
+        assert_eq!(parse_span("500"), Ok(500));
+        assert_eq!(parse_span("10s"), Ok(10_000));
+        assert_eq!(parse_span("2h"), Ok(2 * HOUR));
+        for bad in ["", "s", "0", "-5s", "5 s", "5w", "99999999999999999999", "9999999999999d"] {
+            assert!(parse_span(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Bytes that clients chose, made safe and short enough for a terminal.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The text of `bytes`, with everything escaped that could steer a terminal
+/// (control characters, marks that turn the direction of writing) or is no
+/// UTF-8: a payload must not be able to rewrite the screen of who looks at it.
+pub fn printable(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\n' => text.push_str("\\n"),
+                '\r' => text.push_str("\\r"),
+                '\t' => text.push_str("\\t"),
+                c if c.is_ascii_control() => text.push_str(&format!("\\x{:02x}", c as u32)),
+                c if steers(c) => text.push_str(&format!("\\u{{{:x}}}", c as u32)),
+                c => text.push(c),
+            }
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
+
+fn steers(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// How many columns of a terminal `text` takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// `text`, cut to at most `columns` columns; a cut is shown by an ellipsis.
+pub fn cut(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    let mut used = 1;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used > columns {
+            break;
+        }
+        kept.push(c);
+    }
+    if columns > 0 {
+        kept.push('…');
+    }
+    kept
+}
+
+/// A count in at most five columns: 99999, 9999k, 9999M, ...
+pub fn compact(count: u64) -> String {
+    if count < 100_000 {
+        return count.to_string();
+    }
+    let mut rest = count;
+    for unit in ["k", "M", "G", "T", "P"] {
+        rest /= 1000;
+        if rest < 10_000 {
+            return format!("{rest}{unit}");
+        }
+    }
+    format!("{}E", rest / 1000)
+}
+
+/// "1 message", "2 messages".
+pub fn plural(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_cannot_steer_the_terminal() {
+        assert_eq!(printable(b"\x1b[2Jhi\0\x7f"), "\\x1b[2Jhi\\x00\\x7f");
+        assert_eq!(printable(b"a\nb\tc\r"), "a\\nb\\tc\\r");
+        assert_eq!(
+            printable("\u{9b}x\u{202e}y".as_bytes()),
+            "\\u{9b}x\\u{202e}y"
+        );
+        assert_eq!(printable(b"ok \xff\xfe ok"), "ok \\xff\\xfe ok");
+        assert_eq!(printable("订单 é".as_bytes()), "订单 é");
+    }
+
+    #[test]
+    fn cuts_fit_and_show() {
+        assert_eq!(cut("order", 5), "order");
+        assert_eq!(cut("orders", 5), "orde…");
+        assert_eq!(cut("订单订单", 5), "订单…");
+        assert_eq!(cut("订单订单", 4), "订…");
+        assert_eq!(cut("ab", 0), "");
+    }
+
+    #[test]
+    fn counts_stay_in_five_columns() {
+        for (count, text) in [
+            (0, "0"),
+            (99_999, "99999"),
+            (100_000, "100k"),
+            (9_999_999, "9999k"),
+            (10_000_000, "10M"),
+            (12_345_678_901, "12G"),
+        ] {
+            assert_eq!(compact(count), text);
+        }
+        assert!(compact(u64::MAX).len() <= 5);
+    }
+}

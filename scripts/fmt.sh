@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Formats the Rust sources of every crate.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+scripts/setup.sh lint
+for crate in . "${PROGRAMS[@]}"; do
+    cargo fmt --manifest-path "$crate/Cargo.toml"
+done

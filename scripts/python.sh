@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Builds the module and runs a Python program of this repository with it: scripts/python.sh tests.checker --seconds 60
+# REDIS_SERVER names the server.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+scripts/setup.sh build server tests
+scripts/build.sh
+DQ_MODULE=$MODULE REDIS_SERVER=$REDIS_SERVER exec "$VENV/bin/python" -m "$@"

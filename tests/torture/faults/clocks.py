@@ -1,0 +1,51 @@
+"""The wall clock of the server is set forward and back while it runs."""
+
+import tempfile
+import time
+from pathlib import Path
+
+from tests.checker.history import clock
+from tests.torture.preload import WallClock
+from tests.torture.stage import Alone, Rigged
+
+STEPS_MS = (500, 5_000, 60_000, 3_600_000)
+
+
+class ClockSteps(Alone):
+    """Steps of half a second to an hour. Forward, leases and delays end; back, time goes on at half speed."""
+
+    pause = 0.8
+
+    def make(self) -> Rigged:
+        self.folder = tempfile.TemporaryDirectory(prefix="dq-clock-")
+        self.wall = WallClock(Path(self.folder.name) / "offset")
+        return Rigged(env=self.wall.env, **self.conf)
+
+    def inject(self) -> None:
+        ms = self.rng.choice(STEPS_MS) * self.rng.choice((1, -1))
+        if self.wall.offset + ms < -3_600_000:
+            ms = -ms
+        # Before the step and not after: what is done in between may already be done by the new clock.
+        self.steps.append((clock(), ms))
+        self.wall.step(ms)
+        self.probe(ms)
+
+    def probe(self, ms) -> None:
+        """A delay and a waiting consumer on a queue of their own: time must not stand still."""
+        with self.server.wire() as w:
+            begin = time.monotonic()
+            w.ok("DQ.SEND", "probe", "x", "DELAY", 200)
+            [[_, receipt, *_]] = w.ok("DQ.FETCH", "probe", "BLOCK", 0)
+            took = (time.monotonic() - begin) * 1000
+            w.ok("DQ.ACK", "probe", receipt)
+        # At half speed a delay takes twice as long; one second more is allowed for noticing the step.
+        if not 180 <= took <= 1_500:
+            self.differences.append(f"a delay of 200 ms took {took:.0f} ms after a step of {ms} ms")
+
+    def finish(self) -> None:
+        """A restart knows the wall clock only, which is not what this fault is about."""
+        self.wall.step(-self.wall.offset)
+
+    def close(self) -> None:
+        super().close()
+        self.folder.cleanup()

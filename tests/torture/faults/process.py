@@ -1,0 +1,122 @@
+"""Faults of the server's process: killed, stopped, saving, reloading."""
+
+import shutil
+import time
+
+from tests.harness.replies import digest
+from tests.harness.server import Server, wait_for
+from tests.torture.stage import Alone
+
+
+class Nothing(Alone):
+    """No fault: what the checker says of a quiet run."""
+
+    pause = 0.5
+
+    def do(self) -> None:
+        """Nothing is done, so everything has to come in time."""
+
+
+class Kill9(Alone):
+    """The process dies; the kernel keeps what it had written."""
+
+    def inject(self) -> None:
+        if self.rng.random() < 0.5:
+            self.server.kill9()
+        else:
+            frozen = self.freeze(self.server)
+            self.server.kill9()
+            self.differ("what the log leads to", frozen, self.replayed(self.server))
+        time.sleep(self.rng.random() * 0.4)
+        self.server.start()
+
+
+class Kill9Everysec(Alone):
+    """The same: what was answered had been handed to the kernel, synced or not."""
+
+    conf = {"appendonly": "yes", "appendfsync": "everysec"}
+
+    def inject(self) -> None:
+        self.server.restart(crash=True)
+
+
+class Sigstop(Alone):
+    """The process stands still for longer than leases last."""
+
+    def inject(self) -> None:
+        self.server.pause()
+        time.sleep(self.rng.choice((0.1, 0.4, 1.2)))
+        self.server.resume()
+
+    def heal(self) -> None:
+        self.server.resume()
+
+
+class Bgsave(Alone):
+    """Snapshots under load; what one holds is what was there when it began."""
+
+    conf = {"appendonly": "no"}
+
+    def inject(self) -> None:
+        client = self.server.client()
+        frozen = self.freeze(self.server)
+        client.execute_command("BGSAVE")
+        self.thaw(self.server)
+        wait_for(lambda: not client.info("persistence")["rdb_bgsave_in_progress"], 30, "BGSAVE")
+        assert client.info("persistence")["rdb_last_bgsave_status"] == "ok"
+        self.differ("the snapshot", frozen, self.loaded())
+
+    def loaded(self) -> bytes:
+        """The digest of the snapshot in a server of its own, whose time does not go on."""
+        twin = Server(replicaof="127.0.0.1 1")
+        try:
+            shutil.copy(self.server.dir / "dump.rdb", twin.dir / "dump.rdb")
+            twin.start()
+            return digest(twin.client(), self.key)
+        finally:
+            twin.close()
+
+
+class Rewrite(Alone):
+    """The log is written anew under load, then the process dies."""
+
+    def inject(self) -> None:
+        client = self.server.client()
+        client.execute_command("BGREWRITEAOF")
+
+        def done():
+            info = client.info("persistence")
+            return not info["aof_rewrite_in_progress"] and not info["aof_rewrite_scheduled"]
+
+        wait_for(done, 30, "the rewriting of the log")
+        assert client.info("persistence")["aof_last_bgrewrite_status"] == "ok"
+        time.sleep(self.rng.random() * 0.3)
+        frozen = self.freeze(self.server)
+        self.server.kill9()
+        self.differ("what the log leads to", frozen, self.replayed(self.server))
+        self.server.start()
+
+
+class RewriteNoPreamble(Rewrite):
+    """The same, where the new log consists of commands."""
+
+    conf = Alone.conf | {"aof-use-rdb-preamble": "no"}
+
+
+class Reload(Alone):
+    """DEBUG RELOAD and DEBUG LOADAOF with live leases and blocked clients."""
+
+    def inject(self) -> None:
+        with self.server.wire(timeout=60) as w:
+            how = self.rng.choice(("RELOAD", "LOADAOF"))
+            w.ok("MULTI")
+            w.ok("DQ.GROUPSET", self.key, "frozen", "WEIGHT", self.rng.randrange(1, 100))
+            if how == "RELOAD":
+                w.ok("DEBUG", "DIGEST-VALUE", self.key)
+                w.ok("DEBUG", "RELOAD")
+                w.ok("DEBUG", "DIGEST-VALUE", self.key)
+            replies = w.ok("EXEC")
+            if how == "RELOAD":
+                self.differ("after DEBUG RELOAD", replies[1][0], replies[3][0])
+            else:
+                w.ok("DEBUG", "LOADAOF")

@@ -1,0 +1,71 @@
+"""Libraries for LD_PRELOAD, compiled when a test first asks for one."""
+
+import hashlib
+import mmap
+import os
+import random
+import struct
+import subprocess
+import tempfile
+from pathlib import Path
+
+_SOURCES = Path(__file__).parent
+# Inode and synced length of so many files; see power.c.
+_SLOTS = 1024
+_SLOT = struct.Struct("=QQ")
+
+
+def library(name: str) -> Path:
+    """The compiled library; made anew when its source has changed."""
+    source = _SOURCES / f"{name}.c"
+    version = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    built = Path(tempfile.gettempdir()) / f"dq-preload-{os.getuid()}-{name}-{version}.so"
+    if not built.exists():
+        made = built.with_suffix(f".{os.getpid()}")
+        subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", made, source, "-ldl"], check=True)
+        made.rename(built)
+    return built
+
+
+class Power:
+    """What of a server's files has been synced, and the failure that takes the rest."""
+
+    def __init__(self, table: Path):
+        self.table = table
+        table.write_bytes(bytes(_SLOTS * _SLOT.size))
+        self.env = {"LD_PRELOAD": str(library("power")), "POWER_TABLE": str(table)}
+
+    def fail(self, folder: Path, rng: random.Random) -> int:
+        """Cuts the files of a dead server; returns how many bytes are gone.
+
+        Half of the time nothing past the last sync is left, else the disk had come to some place behind it.
+        """
+        synced = {inode: size for inode, size in _SLOT.iter_unpack(self.table.read_bytes()) if inode}
+        gone = 0
+        for path in folder.rglob("*"):
+            if not path.is_file() or path.stat().st_ino not in synced:
+                continue
+            size, safe = path.stat().st_size, synced[path.stat().st_ino]
+            left = safe if rng.random() < 0.5 else rng.randint(min(safe, size), size)
+            if left < size:
+                os.truncate(path, left)
+                gone += size - left
+        return gone
+
+
+class WallClock:
+    """The wall clock of one server; what it is ahead of the machine's, in ms."""
+
+    def __init__(self, path: Path):
+        path.write_bytes(bytes(8))
+        self.env = {"LD_PRELOAD": str(library("clock")), "CLOCK_OFFSET": str(path)}
+        with open(path, "r+b") as file:
+            self._map = mmap.mmap(file.fileno(), 8)
+
+    @property
+    def offset(self) -> int:
+        return struct.unpack("=q", self._map)[0]
+
+    def step(self, ms: int) -> None:
+        """Sets the clock forward, or back where ms is negative."""
+        self._map[:] = struct.pack("=q", self.offset + ms)

@@ -1,0 +1,175 @@
+"""What a fault is done to: one server or several, and what may be said of the time it took."""
+
+import os
+import random
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from tests.checker.history import Window, clock
+from tests.harness.replies import digest
+from tests.harness.server import Server, engine, wait_for
+from tests.harness.wire import Error
+
+# After a fault, so many ms may pass before everything has to come in time again.
+HEALING = 1_500.0
+
+FAR = 2**50
+
+
+class Rigged(Server):
+    """A server with variables of its own in its environment, and, if asked for, a directory the test has made."""
+
+    def __init__(self, env=None, before=None, **conf):
+        super().__init__(**conf)
+        self.env, self.before = env or {}, before
+
+    def launch(self) -> int:
+        self.process = subprocess.Popen(
+            [engine(), str(self._write_conf()), *self.arguments()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **self.env},
+            preexec_fn=self.before,
+        )
+        return self.process.pid
+
+    def arguments(self) -> list:
+        """More words for the command line."""
+        return []
+
+
+class Stage:
+    """One fault, done again and again while the actors work. Subclasses say how.
+
+    `inject` does it once and returns when the servers answer again; `heal` makes everything well for
+    the actors to drain the queue; `finish` looks at what is left when they have.
+    """
+
+    # Seconds from one injection to the next.
+    pause = 1.0
+    conf: dict = {}
+
+    def __init__(self, seed: int):
+        self.rng, self.key = random.Random(seed), f"torture:{seed}"
+        self.injected = 0
+        self.windows, self.steps, self.disturbed, self.quiet, self.differences = [], [], [], [], []
+        self.extra_operations = 0
+
+    @property
+    def ports(self) -> list:
+        """Where the actors find the queue."""
+        raise NotImplementedError
+
+    def primary(self) -> Server:
+        """The server that has the queue now."""
+        raise NotImplementedError
+
+    def open(self) -> None:
+        """Starts what is needed."""
+        raise NotImplementedError
+
+    def inject(self) -> None:
+        raise NotImplementedError
+
+    def heal(self) -> None:
+        """Nothing to do for most."""
+
+    def finish(self) -> None:
+        """Nothing to do for most."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def do(self) -> None:
+        """One injection, and the note that nothing is held to be late meanwhile."""
+        begin = clock()
+        self.inject()
+        self.injected += 1
+        self.disturbed.append((begin, clock() + HEALING))
+
+    def lose(self, begin: float, end: float) -> None:
+        """What was answered in that time may be undone, but nothing from before the last loss."""
+        last = max((window.end for window in self.windows), default=float("-inf"))
+        self.windows.append(Window(max(begin, last), end))
+
+    def differ(self, what: str, one, other) -> None:
+        if one != other:
+            self.differences.append(f"{what}: {one.hex()[:12]} and {other.hex()[:12]}")
+
+    def freeze(self, server: Server, ms: int = 8_000) -> bytes:
+        """One last record, the digest right after it, and from then on no change for so long."""
+        with server.wire() as w:
+            w.ok("MULTI")
+            w.ok("DQ.GROUPSET", self.key, "frozen", "WEIGHT", self.rng.randrange(1, 100))
+            w.ok("DEBUG", "DIGEST-VALUE", self.key)
+            w.ok("CLIENT", "PAUSE", ms, "WRITE")
+            replies = w.ok("EXEC")
+        errors = [reply for reply in replies if isinstance(reply, Error)]
+        assert not errors, errors
+        return replies[1][0]
+
+    def thaw(self, server: Server) -> None:
+        with server.wire() as w:
+            w.ok("CLIENT", "UNPAUSE")
+
+    def replayed(self, server: Server) -> bytes:
+        """The digest that the server's log leads to where nobody's time goes on: in a replica without a primary."""
+        twin = Server(appendonly="yes", replicaof="127.0.0.1 1", **self.twin_conf(server))
+        try:
+            shutil.copytree(server.dir / "appendonlydir", Path(twin.dir) / "appendonlydir")
+            twin.start()
+            return digest(twin.client(), self.key)
+        finally:
+            twin.close()
+
+    def twin_conf(self, server: Server) -> dict:
+        return {"aof_load_truncated": "yes"}
+
+
+class Alone(Stage):
+    """One server with a log."""
+
+    conf = {"appendonly": "yes", "appendfsync": "always"}
+
+    def make(self) -> Server:
+        return Server(auto_aof_rewrite_percentage=0, **self.conf)
+
+    def open(self) -> None:
+        self.server = self.make().start()
+
+    @property
+    def ports(self) -> list:
+        return [self.server.port]
+
+    def primary(self) -> Server:
+        return self.server
+
+    def finish(self) -> None:
+        """Everything has ended: a crash and the log change nothing of it."""
+        # Under everysec a write may wait up to two seconds for a sync that is on its way.
+        if self.conf.get("appendonly") == "yes":
+            if self.conf.get("appendfsync") != "always":
+                time.sleep(2.2)
+            before = digest(self.server.client(), self.key)
+            self.server.restart(crash=True)
+            self.differ("after the last restart", before, digest(self.server.client(), self.key))
+
+    def close(self) -> None:
+        self.server.close()
+
+
+def wait_link(primary: Server, replica: Server, timeout: float = 20) -> None:
+    """Until the replica has everything the primary has written."""
+
+    def same():
+        p, r = primary.info("replication"), replica.info("replication")
+        return (
+            r.get("master_link_status") == "up"
+            and r.get("master_sync_in_progress") == "0"
+            and p["master_repl_offset"] == r["slave_repl_offset"]
+        )
+
+    wait_for(same, timeout, "the replica to have everything")
