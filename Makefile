@@ -8,7 +8,7 @@ CHECKER_FLAGS ?= --seconds 60
 TORTURE_FLAGS ?= --seconds 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run cli test lint fmt checker torture bench bench-smoke dist
+.PHONY: help setup build run cli test lint fmt checker torture fuzz bench bench-smoke dist
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ checker: ## groups under a minute of concurrent traffic, its history checked for
 
 torture: ## the same under crashes, power loss, failovers and other faults, ten minutes in all
 	@scripts/python.sh tests.torture $(TORTURE_FLAGS)
+
+fuzz: ## hostile bytes for the parts that read them, a minute each (FUZZ_SECONDS); needs nightly Rust
+	@scripts/fuzz.sh
 
 bench: ## measure the module against its peers on this machine: a quarter of an hour, one table
 	@benches/run.sh $(BENCH_FLAGS)

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh build lint
 
 say "rustfmt"
-for crate in . "${PROGRAMS[@]}"; do
+for crate in . fuzz "${PROGRAMS[@]}"; do
     cargo fmt --manifest-path "$crate/Cargo.toml" --check
 done
 
@@ -23,6 +23,7 @@ python_dirs=()
 for dir in tests examples benches clients scripts; do
     [ -d "$dir" ] && python_dirs+=("$dir")
 done
-"$VENV/bin/ruff" check --no-cache --select E4,E7,E9,F,I "${python_dirs[@]}"
+# Isolated, so that no settings in a directory above the checkout decide.
+"$VENV/bin/ruff" check --isolated --no-cache --select E4,E7,E9,F,I "${python_dirs[@]}"
 
 say "lint: clean"

@@ -7,6 +7,7 @@
 #   server   redis-server and redis-cli
 #   tests    the Python environment .venv with tests/requirements.txt; the languages of the example clients; tmux
 #   lint     rustfmt, clippy, and .venv for ruff
+#   fuzz     cargo-fuzz, the nightly Rust that its sanitizers need, and a C++ compiler for libFuzzer
 #
 # System packages come from apt: as root directly, otherwise through sudo.
 
@@ -35,7 +36,8 @@ apt_install() {
 # libclang is a library, so there is no command to look for: ask the linker's cache, then the places LLVM packages use.
 has_libclang() {
     [ -n "${LIBCLANG_PATH:-}" ] && return 0
-    ldconfig -p 2>/dev/null | grep -q 'libclang[-.]' && return 0
+    # Not grep -q: it ends at the first match, and the writer's broken pipe would count as a failure.
+    ldconfig -p 2>/dev/null | grep 'libclang[-.]' >/dev/null && return 0
     compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null
 }
 
@@ -85,7 +87,7 @@ setup_venv() {
 setup_tests() {
     setup_venv
     local missing=()
-    { have php && php -m 2>/dev/null | grep -qix redis; } || missing+=(php-cli php-redis)
+    php -r 'exit(extension_loaded("redis") ? 0 : 1);' 2>/dev/null || missing+=(php-cli php-redis)
     # A node from elsewhere has an npm of its own, which Debian's would fight with.
     have node || missing+=(nodejs npm)
     have go || missing+=(golang-go)
@@ -107,10 +109,21 @@ setup_lint() {
     setup_venv
 }
 
-[ $# -gt 0 ] || die "usage: scripts/setup.sh build|server|tests|lint ..."
+setup_fuzz() {
+    setup_build
+    have c++ || apt_install g++
+    if ! cargo +nightly --version >/dev/null 2>&1; then
+        have rustup || die "rustup not found: fuzzing needs a nightly Rust"
+        say "installing with rustup: nightly"
+        rustup --quiet toolchain install nightly --profile minimal
+    fi
+    cargo fuzz --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-fuzz
+}
+
+[ $# -gt 0 ] || die "usage: scripts/setup.sh build|server|tests|lint|fuzz ..."
 for part in "$@"; do
     case $part in
-    build | server | tests | lint) "setup_$part" ;;
+    build | server | tests | lint | fuzz) "setup_$part" ;;
     *) die "unknown part: $part" ;;
     esac
 done

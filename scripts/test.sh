@@ -26,8 +26,10 @@ for program in "${PROGRAMS[@]}"; do
 done
 
 say "server tests"
+# The program as its Rust tests have it: what they were built from is there already.
+cargo_of cli build
 read -ra pytest_flags <<<"${PYTEST_FLAGS:-}"
-DQ_MODULE=$MODULE REDIS_SERVER=$REDIS_SERVER \
+DQ_MODULE=$MODULE REDIS_SERVER=$REDIS_SERVER DQ_CLI=$TARGET/cli/debug/dq \
     "$VENV/bin/python" -m pytest -q "${pytest_flags[@]}" tests clients/python/tests 2>&1 | tee "$logs/pytest" || failed=1
 
 say "summary"

@@ -111,6 +111,18 @@ def test_python_in_the_documentation_compiles(path):
         compile(block, str(path), "exec")
 
 
+def test_the_map_of_the_code_is_the_tree():
+    rows = re.findall(r"^\| `([\w/.]+)`", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    missing = [row for row in rows if not (ROOT / row).exists()]
+    assert not missing, missing
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if tracked.returncode == 0:
+        folders = {f"{path.split('/')[0]}/" for path in tracked.stdout.split() if "/" in path and path[0] != "."}
+        folders |= {f"{path.rsplit('/', 1)[0]}/" for path in tracked.stdout.split() if re.match(r"src/\w+/", path)}
+        unnamed = {f for f in folders if not any(f.startswith(row) or row.startswith(f) for row in rows)}
+        assert not unnamed, unnamed
+
+
 # ---- links
 
 

@@ -14,11 +14,12 @@ def fired(r, key, expr, span, tz=None, start=YEAR):
     q = Scene(r, key, start=start)
     zone = ["TZ", tz] if tz else []
     q.do("SCHEDULE", "c", "CRON", expr, *zone, "PAYLOAD", "x")
-    counts = q.to(start + span)
+    q.to(start + span)
     out = []
     while ids := q.take("COUNT", 10_000, "NOACK"):
         out += [int(id.split("@")[1]) for id in ids]
-    assert counts["fired"] == len(out)
+    # Not TICK's count: a time that is the very start may have fired with a slice before it.
+    assert q.schedules()["c"]["fired"] == len(out)
     return out
 
 

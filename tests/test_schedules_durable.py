@@ -6,6 +6,7 @@ import pytest
 
 from tests.harness.replies import Queue, digest, msgs
 from tests.harness.server import now_ms, wait_for
+from tests.harness.waiting import noise
 from tests.scene import START, Scene, assert_same_digest, twin
 
 
@@ -29,13 +30,14 @@ def test_on_time_and_never_early(server, r3, key):
     q = Queue(r3, key)
     q.do("SCHEDULE", "s", "EVERY", 50, "PAYLOAD", "x")
     wire = server.wire()
+    allowed = 5 + 2 * noise()
     late = []
     for _ in range(20):
         wire.send("DQ.FETCH", key, "BLOCK", 5000, "NOACK")
         (m,) = msgs(wire.recv(5))
         late.append(now_ms() - int(m.id.split(b"@")[1]))
     assert min(late) >= 0, late
-    assert sorted(late)[10] <= 5, late
+    assert sorted(late)[10] <= allowed, (late, allowed)
 
 
 def test_it_fires_without_any_client(make_server, key):

@@ -51,12 +51,21 @@ mod tests {
     #[test]
     fn every_shape_of_a_reply() {
         let reply = Value::Map(vec![
-            (Value::BulkString(b"id".into()), Value::BulkString(b"a\n".into())),
+            (
+                Value::BulkString(b"id".into()),
+                Value::BulkString(b"a\n".into()),
+            ),
             (Value::SimpleString("n".into()), Value::Int(-1)),
             (Value::BulkString(b"score".into()), Value::Double(1.5)),
             (Value::BulkString(b"paused".into()), Value::Boolean(true)),
-            (Value::BulkString(b"list".into()), Value::Array(vec![Value::Nil, Value::Okay])),
-            (Value::BulkString(b"bytes".into()), Value::BulkString(vec![0xff, b'a'])),
+            (
+                Value::BulkString(b"list".into()),
+                Value::Array(vec![Value::Nil, Value::Okay]),
+            ),
+            (
+                Value::BulkString(b"bytes".into()),
+                Value::BulkString(vec![0xff, b'a']),
+            ),
         ]);
         assert_eq!(
             of(&reply).to_string(),

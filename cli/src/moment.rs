@@ -10,13 +10,18 @@ const DAY: Millis = 24 * HOUR;
 
 /// A span in at most six columns: 850ms, 12.3s, 4m10s, 3h20m, 5d2h, 1234d.
 pub fn span(ms: Millis) -> String {
-    match ms {
-        0..1000 => format!("{ms}ms"),
-        ..MINUTE => format!("{}.{}s", ms / SECOND, ms % SECOND / 100),
-        ..HOUR => format!("{}m{}s", ms / MINUTE, ms % MINUTE / SECOND),
-        ..DAY => format!("{}h{}m", ms / HOUR, ms % HOUR / MINUTE),
-        _ if ms < 100 * DAY => format!("{}d{}h", ms / DAY, ms % DAY / HOUR),
-        _ => format!("{}d", ms / DAY),
+    if ms < SECOND {
+        format!("{ms}ms")
+    } else if ms < MINUTE {
+        format!("{}.{}s", ms / SECOND, ms % SECOND / 100)
+    } else if ms < HOUR {
+        format!("{}m{}s", ms / MINUTE, ms % MINUTE / SECOND)
+    } else if ms < DAY {
+        format!("{}h{}m", ms / HOUR, ms % HOUR / MINUTE)
+    } else if ms < 100 * DAY {
+        format!("{}d{}h", ms / DAY, ms % DAY / HOUR)
+    } else {
+        format!("{}d", ms / DAY)
     }
 }
 
@@ -54,7 +59,11 @@ fn date(days: u64) -> (u64, u64, u64) {
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let march_month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let month = if march_month < 10 {
+        march_month + 3
+    } else {
+        march_month - 9
+    };
     (year + era * 400 + u64::from(month <= 2), month, day)
 }
 
@@ -68,7 +77,9 @@ pub fn here() -> Millis {
 
 /// Reads a span of at least 1 ms: 500ms, 10s, 5m, 2h, 1d, or just milliseconds.
 pub fn parse_span(text: &str) -> Result<Millis, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = match unit {
         "" | "ms" => 1,
@@ -123,7 +134,16 @@ mod tests {
         assert_eq!(parse_span("500"), Ok(500));
         assert_eq!(parse_span("10s"), Ok(10_000));
         assert_eq!(parse_span("2h"), Ok(2 * HOUR));
-        for bad in ["", "s", "0", "-5s", "5 s", "5w", "99999999999999999999", "9999999999999d"] {
+        for bad in [
+            "",
+            "s",
+            "0",
+            "-5s",
+            "5 s",
+            "5w",
+            "99999999999999999999",
+            "9999999999999d",
+        ] {
             assert!(parse_span(bad).is_err(), "{bad}");
         }
     }

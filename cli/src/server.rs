@@ -60,7 +60,10 @@ impl Endpoint {
             .into_connection_info()
             .map_err(|_| Failure::mistake("the URL is none of a Redis server"))?;
         // Maps and booleans arrive as such, so that no reply has to be guessed at.
-        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        let settings = info
+            .redis_settings()
+            .clone()
+            .set_protocol(ProtocolVersion::RESP3);
         let info = info.set_redis_settings(settings);
         let secret = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
         let files = self.cacert.is_some() || self.cert.is_some();
@@ -83,7 +86,10 @@ impl Endpoint {
             _ => None,
         };
         let root_cert = self.cacert.as_deref().map(read).transpose()?;
-        let certificates = TlsCertificates { client_tls, root_cert };
+        let certificates = TlsCertificates {
+            client_tls,
+            root_cert,
+        };
         Ok(Client::build_with_tls(info, certificates)?)
     }
 }
@@ -137,7 +143,10 @@ impl Server {
             pipeline.add_command(cmd.clone());
         }
         let replies: Vec<RedisResult<Value>> = pipeline.query(&mut self.connection)?;
-        Ok(replies.into_iter().map(|reply| reply.map_err(Failure::from)).collect())
+        Ok(replies
+            .into_iter()
+            .map(|reply| reply.map_err(Failure::from))
+            .collect())
     }
 
     /// Subscribes to a channel and gives each message to `receive`, until that fails.

@@ -58,7 +58,12 @@ impl Table {
         let headings: Vec<String> = self.columns.iter().map(|(h, _)| (*h).to_owned()).collect();
         let lines = || std::iter::once(&headings).chain(&self.rows);
         let widths: Vec<usize> = (0..self.columns.len())
-            .map(|i| lines().filter_map(|line| line.get(i)).map(|cell| width(cell)).max())
+            .map(|i| {
+                lines()
+                    .filter_map(|line| line.get(i))
+                    .map(|cell| width(cell))
+                    .max()
+            })
             .map(|widest| widest.unwrap_or(0))
             .collect();
         for line in lines() {

@@ -91,6 +91,8 @@ pub struct Group {
     pub due: u64,
     /// How many of the failed ones wait for their backoff.
     pub retrying: u64,
+    /// Payload bytes of all pending ones.
+    pub bytes: u64,
     /// Messages leased.
     pub running: u64,
     /// Batches leased.
@@ -123,6 +125,7 @@ impl Group {
             failed: GroupOrder::new(),
             due: 0,
             retrying: 0,
+            bytes: 0,
             running: 0,
             batches: 0,
             members: 0,

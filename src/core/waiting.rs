@@ -4,6 +4,8 @@
 //! are in the order in which they are given. Grouped ones stand in a lane of
 //! their own, by time, and in the order of their group (`group.rs`).
 
+use std::ops::Bound;
+
 use super::message::Place;
 use super::{Millis, Seq, TimeIndex};
 
@@ -81,7 +83,7 @@ impl Lane {
     }
 
     /// What is to be promoted next: its due time and message.
-    fn next_promotion(&self) -> Option<(Millis, Seq)> {
+    pub fn next_promotion(&self) -> Option<(Millis, Seq)> {
         earlier(first(&self.delayed), first(&self.retry))
     }
 
@@ -249,11 +251,13 @@ impl Waiting {
         self.lanes.iter().map(|(priority, lane)| (*priority, lane))
     }
 
-    /// The earliest due time of all that is not due yet at `now`.
-    pub fn next_due(&self, now: Millis) -> Option<Millis> {
+    /// The earliest due time of all that is not due yet at `now` and that
+    /// `counts` lets pass.
+    pub fn next_due(&self, now: Millis, counts: impl Fn(Seq) -> bool) -> Option<Millis> {
         let after = |index: &TimeIndex| {
-            let key = index.next_after(&(now, Seq::MAX))?;
-            Some((key.0).0)
+            let later = index.range_from(Bound::Excluded((now, Seq::MAX)));
+            let mut later = later.map(|(key, ())| key);
+            later.find(|(_, seq)| counts(*seq)).map(|(due, _)| due)
         };
         self.lanes
             .iter()

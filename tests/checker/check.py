@@ -78,10 +78,13 @@ def never_two_at_once(view):
 
 def _has_failed_before(view, d):
     """Whether an earlier delivery of it may have failed, which makes it the head."""
+    before = [p for p in view.by_id.get(d.id, ()) if p.receipt < d.receipt]
+    # An attempt that nobody has seen was one of a FETCH whose answer was lost.
+    if d.attempt > (before[-1].attempt if before else 1):
+        return True
     return any(
         not any(v.kind in ("ack", "silent") and v.count == 1 and not view.undone(v) for v in view.verdicts[p.receipt])
-        for p in view.by_id.get(d.id, ())
-        if p.receipt < d.receipt
+        for p in before
     )
 
 
@@ -101,10 +104,14 @@ def group_order(view):
                 if other.score >= mine.score:
                     break
                 # Sent and due before this FETCH was asked, and delivered only later: it stood there.
-                due = other.end + other.delay + DRIFT
-                first = view.by_id[other.id][0].receipt if other.id in view.by_id else None
-                later = first is not None and first > d.receipt
-                if due < d.begin and later:
+                first = view.by_id[other.id][0] if other.id in view.by_id else None
+                if first is None or first.receipt < d.receipt:
+                    continue
+                if d.at is None or first.due is None:
+                    stood = other.end + other.delay + DRIFT < d.begin
+                else:
+                    stood = other.end < d.begin and first.due < d.at
+                if stood:
                     yield f"{group}: {d.id} ({mine.score}) went before {other.id} ({other.score})"
 
 

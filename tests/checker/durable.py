@@ -26,6 +26,8 @@ def no_hole(view):
     """What a crash takes is the end of what was done, never something before what stayed."""
     finished, dead = set(view.h.final.get("finished", ())), set(view.h.final.get("dead", ()))
     for window in view.h.windows:
+        if window.split:
+            continue
         events = []
         for send in view.h.sends:
             if send.end is None or send.tries > 1 or send.refused or not window.covers(send.begin, send.end):

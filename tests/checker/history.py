@@ -72,10 +72,15 @@ class Verdict:
 
 @dataclass
 class Window:
-    """A crash that may undo what was answered from `begin` until it came at `end`: the last of it, never a hole."""
+    """A crash that may undo what was answered from `begin` until it came at `end`.
+
+    What it takes is the last of that, never a hole; unless there were two primaries for a time (`split`),
+    where all is lost that went to the one that lost.
+    """
 
     begin: float
     end: float
+    split: bool = False
 
     def covers(self, begin: float, end: float) -> bool:
         """Whether what was done between asking and answering may be undone."""

@@ -45,7 +45,7 @@ class View:
         ends = [d.begin + d.lease - DRIFT] + [v.begin for v in self.verdicts[d.receipt]]
         # A crash may have taken the delivery back, and a wall clock set forward ends leases.
         ends += [w.end for w in self.h.windows if w.covers(d.begin, d.end)]
-        ends += [when for when, ms in self.h.steps if ms > 0 and when > d.begin]
+        ends += [when for when, ms in self.h.steps if ms > 0 and when > d.begin - DRIFT]
         return d.end, min(ends)
 
     def cuts(self, d) -> list:

@@ -1,6 +1,7 @@
 """Blocked consumers on raw connections, and how late a wake-up may be."""
 
 import resource
+import time
 
 from tests.harness.replies import msgs
 from tests.harness.server import now_ms
@@ -28,6 +29,23 @@ def wakes_at(w, at):
     assert at <= now_ms() <= at + LATE
     assert reply
     return reply
+
+
+def noise():
+    """How late this machine wakes a sleeping process at this hour, in ms: the median of 20 times."""
+    late = []
+    for _ in range(20):
+        began = time.perf_counter()
+        time.sleep(0.01)
+        late.append((time.perf_counter() - began) * 1000 - 10)
+    return sorted(late)[10]
+
+
+def in_time_for(load, times):
+    """A due time before which `load()` can run so often on this machine at this hour; it runs once to find out."""
+    began = now_ms()
+    load()
+    return now_ms() + 2000 + 2 * times * (now_ms() - began)
 
 
 def many_sockets(n):

@@ -44,7 +44,8 @@ class Wire:
         self.sock = socket.create_connection(("127.0.0.1", port), timeout)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.timeout = timeout
-        self._buffer = b""
+        # What was received; read up to _at.
+        self._buffer, self._at = b"", 0
         self.closed = False
         if protocol != 2:
             self.call("HELLO", protocol)
@@ -77,7 +78,7 @@ class Wire:
 
     def silent(self, seconds: float) -> bool:
         """True if nothing arrives for so long."""
-        if self._buffer:
+        if self._at < len(self._buffer):
             return False
         self.sock.settimeout(seconds)
         try:
@@ -102,26 +103,27 @@ class Wire:
         data = self.sock.recv(65536)
         if not data:
             raise ConnectionError("the server closed the connection")
-        self._buffer += data
+        self._buffer, self._at = self._buffer[self._at :] + data, 0
 
     def _line(self) -> bytes:
-        while (end := self._buffer.find(b"\r\n")) < 0:
+        while (end := self._buffer.find(b"\r\n", self._at)) < 0:
             self._fill()
-        line, self._buffer = self._buffer[:end], self._buffer[end + 2 :]
+        line, self._at = self._buffer[self._at : end], end + 2
         return line
 
     def _bytes(self, n: int) -> bytes:
-        if len(self._buffer) < n + 2:
-            chunks = [self._buffer]
-            have = len(self._buffer)
+        if len(self._buffer) - self._at < n + 2:
+            chunks = [self._buffer[self._at :]]
+            have = len(chunks[0])
             while have < n + 2:
                 data = self.sock.recv(1 << 20)
                 if not data:
                     raise ConnectionError("the server closed the connection")
                 chunks.append(data)
                 have += len(data)
-            self._buffer = b"".join(chunks)
-        data, self._buffer = self._buffer[:n], self._buffer[n + 2 :]
+            self._buffer, self._at = b"".join(chunks), 0
+        end = self._at + n
+        data, self._at = self._buffer[self._at : end], end + 2
         return data
 
     def _reply(self):

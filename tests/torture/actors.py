@@ -51,14 +51,17 @@ def send(link, journal, rng, event, call):
 
 
 def consume(ports, key, directory, name, seed, until, lease, crash):
-    """Keeps one consumer alive: each that crashes is followed by another, with a journal of its own."""
+    """Keeps one consumer alive: each that crashes is followed by another, with a journal of its own.
+
+    All is well again when there is a file `healed` in the directory.
+    """
     os.setpgid(0, 0)
     for life in range(10_000):
         child = os.fork()
         if child == 0:
             try:
                 path = f"{directory}/{name}.{life}.jsonl"
-                Consumer(ports, key, path, f"{name}.{life}", seed + life, lease, crash).run(until)
+                Consumer(ports, key, path, f"{name}.{life}", seed + life, lease, crash).run(until, f"{directory}/healed")
                 os._exit(0)
             except BaseException:
                 traceback.print_exc()
@@ -77,13 +80,12 @@ class Consumer:
         self.key, self.name, self.lease, self.crash = key, name, lease, crash
         self.n, self.old = 0, []
 
-    def run(self, until):
-        """Works until `until`, then on until nothing has come for PATIENCE."""
+    def run(self, until, healed):
+        """Works until `until`, then on until all is well and nothing has come for PATIENCE."""
         idle_since = clock()
-        while clock() < until or clock() - idle_since < PATIENCE:
-            chaos = clock() < until
+        while (chaos := clock() < until) or clock() - idle_since < PATIENCE:
             messages = self.fetch(chaos)
-            if messages or messages is None:
+            if messages or messages is None or not os.path.exists(healed):
                 idle_since = clock()
             for m in messages or ():
                 self.handle(m, chaos)

@@ -39,11 +39,13 @@ def run(name: str, stage: Stage, seconds: float, seed: int, producers: int = 3, 
     try:
         with tempfile.TemporaryDirectory(prefix="dq-torture-") as folder:
             create(stage)
+            stage.created()
             until = clock() + seconds * 1000
             crew = Crew(stage, Path(folder), seed, until, producers, consumers)
             try:
                 inject(stage, until)
                 stage.heal()
+                (Path(folder) / "healed").touch()
                 crew.join(until)
             finally:
                 crew.stop()

@@ -71,6 +71,9 @@ class Stage:
         """Starts what is needed."""
         raise NotImplementedError
 
+    def created(self) -> None:
+        """The queue has been made; nothing to do for most."""
+
     def inject(self) -> None:
         raise NotImplementedError
 
@@ -90,10 +93,10 @@ class Stage:
         self.injected += 1
         self.disturbed.append((begin, clock() + HEALING))
 
-    def lose(self, begin: float, end: float) -> None:
+    def lose(self, begin: float, end: float, split: bool = False) -> None:
         """What was answered in that time may be undone, but nothing from before the last loss."""
         last = max((window.end for window in self.windows), default=float("-inf"))
-        self.windows.append(Window(max(begin, last), end))
+        self.windows.append(Window(max(begin, last), end, split))
 
     def differ(self, what: str, one, other) -> None:
         if one != other:

@@ -71,7 +71,11 @@ impl Round {
     /// The round trip that `percent` of all did not exceed, in ms.
     fn percentile(&self, percent: usize) -> f64 {
         let last = self.trips.len().saturating_sub(1);
-        let trip = self.trips.get(last * percent / 100).copied().unwrap_or_default();
+        let trip = self
+            .trips
+            .get(last * percent / 100)
+            .copied()
+            .unwrap_or_default();
         trip.as_secs_f64() * 1e3
     }
 }
@@ -105,7 +109,14 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
             .collect();
         return out.json(&rounds);
     }
-    let mut table = Table::new(&["ROUND", ">MESSAGES", ">SECONDS", ">PER SECOND", ">TRIP P50", ">TRIP P99"]);
+    let mut table = Table::new(&[
+        "ROUND",
+        ">MESSAGES",
+        ">SECONDS",
+        ">PER SECOND",
+        ">TRIP P50",
+        ">TRIP P99",
+    ]);
     for round in &rounds {
         table.row(vec![
             round.name.to_owned(),
@@ -129,9 +140,30 @@ fn measure(server: &mut Server, queue: &[u8], args: &Args) -> Result<[Round; 5],
     Ok([
         send("send, one by one", server, queue, &payload, few, 1)?,
         take("fetch+ack, one by one", server, queue, few, 1, 1)?,
-        send("send, pipelined", server, queue, &payload, args.count, args.pipeline)?,
-        take("fetch+ack, pipelined", server, queue, args.count.div_ceil(2), 1, args.pipeline)?,
-        take("fetch+ack in batches, pipelined", server, queue, args.count / 2, args.batch, args.pipeline)?,
+        send(
+            "send, pipelined",
+            server,
+            queue,
+            &payload,
+            args.count,
+            args.pipeline,
+        )?,
+        take(
+            "fetch+ack, pipelined",
+            server,
+            queue,
+            args.count.div_ceil(2),
+            1,
+            args.pipeline,
+        )?,
+        take(
+            "fetch+ack in batches, pipelined",
+            server,
+            queue,
+            args.count / 2,
+            args.batch,
+            args.pipeline,
+        )?,
     ])
 }
 

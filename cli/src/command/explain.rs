@@ -21,7 +21,9 @@ pub struct Args {
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     let mut cmd = verb("DQ.EXPLAIN", args.queue.as_bytes());
     cmd.arg(&args.id);
-    let reply = server.call(&cmd).map_err(|failure| about(&args.queue, failure))?;
+    let reply = server
+        .call(&cmd)
+        .map_err(|failure| about(&args.queue, failure))?;
     if out.json && reply != redis::Value::Nil {
         return out.json(&crate::json::of(&reply));
     }
@@ -34,9 +36,15 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     if let Some(until) = answer.until {
         // Times are those of the queue's clock, which a MANUAL queue stops.
         let info = server.call(&verb("DQ.INFO", args.queue.as_bytes()));
-        let now = info.ok().and_then(|info| Record::of(info).ok()?.number("now"));
+        let now = info
+            .ok()
+            .and_then(|info| Record::of(info).ok()?.number("now"));
         match now {
-            Some(now) => out.line(&format!("until {} ({})", stamp(until), relative(until, now)))?,
+            Some(now) => out.line(&format!(
+                "until {} ({})",
+                stamp(until),
+                relative(until, now)
+            ))?,
             None => out.line(&format!("until {}", stamp(until)))?,
         }
     }

@@ -26,7 +26,11 @@ pub struct Args {
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     let given = !args.queues.is_empty();
     let names = match given {
-        true => args.queues.iter().map(|name| name.clone().into_bytes()).collect(),
+        true => args
+            .queues
+            .iter()
+            .map(|name| name.clone().into_bytes())
+            .collect(),
         false => keys::all(server, args.pattern.as_deref())?,
     };
     let replies = keys::infos(server, &names)?;

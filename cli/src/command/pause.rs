@@ -37,7 +37,9 @@ impl Target {
     }
 
     fn send(&self, server: &mut Server, cmd: &Cmd) -> Result<(), Failure> {
-        server.call(cmd).map_err(|failure| about(&self.queue, failure))?;
+        server
+            .call(cmd)
+            .map_err(|failure| about(&self.queue, failure))?;
         Ok(())
     }
 }
@@ -70,7 +72,10 @@ pub fn pause(server: &mut Server, args: &PauseArgs, out: &mut Output) -> Result<
     if out.json {
         return out.json(&json!({ "paused": true, "for": args.time }));
     }
-    let time = args.time.map(|time| format!(" for {}", span(time))).unwrap_or_default();
+    let time = args
+        .time
+        .map(|time| format!(" for {}", span(time)))
+        .unwrap_or_default();
     out.line(&format!("{} is paused{time}", args.target.words()))
 }
 

@@ -25,7 +25,9 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     must_exist(server, &args.queue)?;
     let mut cmd = verb("DQ.PEEK", args.queue.as_bytes());
     cmd.arg("COUNT").arg(args.count);
-    let reply = server.call(&cmd).map_err(|failure| about(&args.queue, failure))?;
+    let reply = server
+        .call(&cmd)
+        .map_err(|failure| about(&args.queue, failure))?;
     if out.json {
         return out.json(&crate::json::of(&reply));
     }

@@ -10,11 +10,16 @@ use crate::text::plural;
 
 /// Options of `dq redrive`.
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["ids", "all"])))]
 pub struct Args {
     /// The queue's key
     queue: String,
     /// The ids of dead messages
-    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(
+        value_name = "ID",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
     ids: Vec<String>,
     /// All dead messages, the oldest death first
     #[arg(long)]
@@ -36,7 +41,9 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     } else {
         cmd.arg("IDS").arg(args.ids.len()).arg(&args.ids);
     }
-    let reply = server.call(&cmd).map_err(|failure| about(&args.queue, failure))?;
+    let reply = server
+        .call(&cmd)
+        .map_err(|failure| about(&args.queue, failure))?;
     let redriven = integer(&reply)?;
     match out.json {
         true => out.json(&json!({ "redriven": redriven })),

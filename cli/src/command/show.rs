@@ -51,11 +51,18 @@ fn message(server: &mut Server, queue: &str, id: &str, out: &mut Output) -> Resu
 
 fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failure> {
     let key = queue.as_bytes();
-    let info = server.call(&verb("DQ.INFO", key)).map_err(|failure| about(queue, failure))?;
+    let info = server
+        .call(&verb("DQ.INFO", key))
+        .map_err(|failure| about(queue, failure))?;
     let cmds = [verb("DQ.CONSUMERS", key), verb("DQ.SCHEDULES", key)];
     let mut lists = server.pipeline(&cmds)?.into_iter();
     // A user without a right sees the rest.
-    let mut list = || lists.next().and_then(Result::ok).unwrap_or(Value::Array(Vec::new()));
+    let mut list = || {
+        lists
+            .next()
+            .and_then(Result::ok)
+            .unwrap_or(Value::Array(Vec::new()))
+    };
     let (consumers, schedules) = (list(), list());
     if out.json {
         return out.json(&json!({
@@ -69,9 +76,20 @@ fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failu
     fields(&info, now, out)?;
     held(server, key, now, out)?;
     let relative_to = |record: &Record, field| {
-        record.number(field).zip(now).map(|(at, now)| relative(at, now)).unwrap_or_default()
+        record
+            .number(field)
+            .zip(now)
+            .map(|(at, now)| relative(at, now))
+            .unwrap_or_default()
     };
-    let mut table = Table::new(&["CONSUMER", ">RUNNING", ">DELIVERED", ">ACKED", ">NACKED", "SEEN"]);
+    let mut table = Table::new(&[
+        "CONSUMER",
+        ">RUNNING",
+        ">DELIVERED",
+        ">ACKED",
+        ">NACKED",
+        "SEEN",
+    ]);
     for one in Record::all(consumers)? {
         let mut row: Vec<_> = ["name", "running", "delivered", "acked", "nacked"]
             .map(|field| one.text(field))
@@ -82,7 +100,9 @@ fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failu
     section(&table, out)?;
     let mut table = Table::new(&["SCHEDULE", "DEFINITION", ">FIRED", "NEXT", "LAST"]);
     for one in Record::all(schedules)? {
-        let mut row: Vec<_> = ["name", "definition", "fired"].map(|field| one.text(field)).into();
+        let mut row: Vec<_> = ["name", "definition", "fired"]
+            .map(|field| one.text(field))
+            .into();
         row.extend(["next-at", "last-at"].map(|field| relative_to(&one, field)));
         table.row(row);
     }
@@ -90,7 +110,12 @@ fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failu
 }
 
 /// The groups that are held, and why.
-fn held(server: &mut Server, key: &[u8], now: Option<Millis>, out: &mut Output) -> Result<(), Failure> {
+fn held(
+    server: &mut Server,
+    key: &[u8],
+    now: Option<Millis>,
+    out: &mut Output,
+) -> Result<(), Failure> {
     let groups = match group::fetch(server, key, Wanted::Blocked, GROUPS) {
         Err(failure) if failure.is_forbidden() => return Ok(()),
         groups => groups?,
@@ -103,8 +128,11 @@ fn held(server: &mut Server, key: &[u8], now: Option<Millis>, out: &mut Output) 
             printable(&one.name),
             one.waiting.to_string(),
             one.head.as_deref().map(printable).unwrap_or_default(),
-            until.map(|(until, now)| relative(until, now)).unwrap_or_default(),
-            why.map(|why| format!("{}: {}", why.code, why.why)).unwrap_or_default(),
+            until
+                .map(|(until, now)| relative(until, now))
+                .unwrap_or_default(),
+            why.map(|why| format!("{}: {}", why.code, why.why))
+                .unwrap_or_default(),
         ]);
     }
     section(&table, out)?;
@@ -128,8 +156,10 @@ fn fields(record: &Record, now: Option<Millis>, out: &mut Output) -> Result<(), 
         let name = shown(name);
         let text = match value {
             Value::Int(at) if is_time(&name) => match (u64::try_from(*at), now) {
-                (Ok(at), Some(now)) => format!("{}  ({})", stamp(at), relative(at, now)),
-                (Ok(at), None) => stamp(at),
+                (Ok(at), Some(now)) if at != now => {
+                    format!("{}  ({})", stamp(at), relative(at, now))
+                }
+                (Ok(at), _) => stamp(at),
                 (Err(_), _) => at.to_string(),
             },
             value => shown(value),
@@ -141,5 +171,5 @@ fn fields(record: &Record, now: Option<Millis>, out: &mut Output) -> Result<(), 
 }
 
 fn is_time(field: &str) -> bool {
-    field.ends_with("-at") || field == "lease-until"
+    field.ends_with("-at") || matches!(field, "lease-until" | "now")
 }

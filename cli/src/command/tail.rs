@@ -46,7 +46,9 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     let info = server.call(&verb("DQ.INFO", args.queue.as_bytes()));
     let info = match info {
         Err(failure) if failure.is_forbidden() => None,
-        info => Some(Record::of(info.map_err(|failure| about(&args.queue, failure))?)?),
+        info => Some(Record::of(
+            info.map_err(|failure| about(&args.queue, failure))?,
+        )?),
     };
     if args.events {
         return events(server, args, out);
@@ -87,7 +89,11 @@ impl Place {
                 (id, record.count("finished-at"))
             };
             let page: HashSet<_> = records.iter().map(ends).collect();
-            fresh.extend(records.into_iter().filter(|record| !self.seen.contains(&ends(record))));
+            fresh.extend(
+                records
+                    .into_iter()
+                    .filter(|record| !self.seen.contains(&ends(record))),
+            );
             match next {
                 Some(next) => {
                     self.cursor = Some(next);
@@ -114,7 +120,9 @@ fn records(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     loop {
         let mut fresh = Vec::new();
         for place in &mut places {
-            let step = place.step(server, queue).map_err(|failure| about(&args.queue, failure))?;
+            let step = place
+                .step(server, queue)
+                .map_err(|failure| about(&args.queue, failure))?;
             fresh.extend(step);
         }
         if !first || args.all {
@@ -143,9 +151,15 @@ fn line(record: &Record) -> String {
 
 fn events(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     let queue = args.queue.as_bytes();
-    let settings = server.call(redis::cmd("CONFIG").arg("GET").arg("notify-keyspace-events"));
+    let settings = server.call(
+        redis::cmd("CONFIG")
+            .arg("GET")
+            .arg("notify-keyspace-events"),
+    );
     if let Ok(Value::Map(settings)) = settings {
-        let classes = settings.first().map(|(_, value)| crate::model::record::shown(value));
+        let classes = settings
+            .first()
+            .map(|(_, value)| crate::model::record::shown(value));
         let classes = classes.unwrap_or_default();
         // "A" stands for the classes of before modules had one, and for `d` too.
         if !classes.contains('K') || !classes.contains(['d', 'A']) {

@@ -120,7 +120,12 @@ const PAGES: usize = 10;
 
 /// Up to `most` groups of a queue, each with what holds its head: a few
 /// DQ.GROUPS, and one DQ.EXPLAIN for each group.
-pub fn fetch(server: &mut Server, queue: &[u8], wanted: Wanted, most: usize) -> Result<Groups, Failure> {
+pub fn fetch(
+    server: &mut Server,
+    queue: &[u8],
+    wanted: Wanted,
+    most: usize,
+) -> Result<Groups, Failure> {
     let mut groups = Groups::default();
     let mut cursor = None;
     for _ in 0..PAGES {
@@ -178,8 +183,14 @@ mod tests {
             ("head-due-at", Value::Int(70)),
         ]));
         assert_eq!(read.name, b"user-7");
-        assert_eq!((read.state.as_str(), read.waiting, read.running), ("blocked", 4, 0));
-        assert_eq!((read.head.as_deref(), read.head_due_at), (Some(&b"m1"[..]), Some(70)));
+        assert_eq!(
+            (read.state.as_str(), read.waiting, read.running),
+            ("blocked", 4, 0)
+        );
+        assert_eq!(
+            (read.head.as_deref(), read.head_due_at),
+            (Some(&b"m1"[..]), Some(70))
+        );
         assert_eq!(Why::of(Value::Nil), Ok(None));
     }
 

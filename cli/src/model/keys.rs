@@ -75,8 +75,13 @@ fn page(reply: Value) -> Result<(Vec<u8>, Vec<Vec<u8>>), Failure> {
     };
     match <[Value; 2]>::try_from(parts) {
         Ok([cursor, Value::Array(names)]) => {
-            let names = names.iter().filter_map(|name| bytes(name).map(<[u8]>::to_vec));
-            Ok((bytes(&cursor).ok_or_else(unexpected)?.to_vec(), names.collect()))
+            let names = names
+                .iter()
+                .filter_map(|name| bytes(name).map(<[u8]>::to_vec));
+            Ok((
+                bytes(&cursor).ok_or_else(unexpected)?.to_vec(),
+                names.collect(),
+            ))
         }
         _ => Err(unexpected()),
     }
@@ -93,7 +98,10 @@ pub fn all(server: &mut Server, pattern: Option<&str>) -> Result<Vec<Vec<u8>>, F
 }
 
 /// DQ.INFO of each queue: its reply or error.
-pub fn infos(server: &mut Server, names: &[Vec<u8>]) -> Result<Vec<Result<Value, Failure>>, Failure> {
+pub fn infos(
+    server: &mut Server,
+    names: &[Vec<u8>],
+) -> Result<Vec<Result<Value, Failure>>, Failure> {
     let mut replies = Vec::with_capacity(names.len());
     for chunk in names.chunks(CHUNK) {
         let cmds: Vec<_> = chunk.iter().map(|name| verb("DQ.INFO", name)).collect();

@@ -1,7 +1,7 @@
 //! One line about a message.
 
 use super::record::Record;
-use crate::moment::{relative, span, Millis};
+use crate::moment::span;
 use crate::text::plural;
 
 /// What a record of DQ.GET says beyond id and state, for a log line: only what
@@ -27,12 +27,6 @@ pub fn remarks(message: &Record) -> String {
     remarks.join(", ")
 }
 
-/// When a message is due, from `now`; empty if it has no due time.
-pub fn due(message: &Record, now: Millis) -> String {
-    let at = message.number("due-at");
-    at.map(|at| relative(at, now)).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use redis::Value;
@@ -56,7 +50,5 @@ mod tests {
             remarks(&dead),
             "group user-7, reason retries, 1 attempt, took 2.5s, error: boom\\x1b"
         );
-        assert_eq!(due(&record(&[("due-at", Value::Int(5000))]), 3000), "in 2.0s");
-        assert_eq!(due(&record(&[]), 3000), "");
     }
 }

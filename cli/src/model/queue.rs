@@ -8,7 +8,14 @@ use crate::moment::Millis;
 
 /// The eight states, in the order of DQ.INFO.
 pub const STATES: [&str; 8] = [
-    "delayed", "ready", "blocked", "retry", "running", "finished", "dead", "cancelled",
+    "delayed",
+    "ready",
+    "blocked",
+    "retry",
+    "running",
+    "finished",
+    "dead",
+    "cancelled",
 ];
 
 /// What has happened since the queue was made.
@@ -112,11 +119,21 @@ mod tests {
             field("lateness-p99", Value::Int(4)),
         ]);
         let queue = Queue::of(b"q", info).unwrap();
-        assert_eq!((queue.count("delayed"), queue.count("dead"), queue.count("ready")), (3, 2, 0));
+        assert_eq!(
+            (
+                queue.count("delayed"),
+                queue.count("dead"),
+                queue.count("ready")
+            ),
+            (3, 2, 0)
+        );
         assert_eq!(queue.count("nonsense"), 0);
         assert!(queue.paused);
         assert_eq!(queue.totals.acked, 9);
-        assert_eq!((queue.next_due_at, queue.oldest_ready_age), (Some(1500), None));
+        assert_eq!(
+            (queue.next_due_at, queue.oldest_ready_age),
+            (Some(1500), None)
+        );
         assert_eq!(queue.lateness, [None, Some(4), None]);
         assert!(Queue::of(b"q", Value::Nil).is_err());
     }

@@ -51,7 +51,10 @@ impl Record {
 
     /// A field's value; null if there is none.
     pub fn get(&self, field: &str) -> &Value {
-        let found = self.0.iter().find(|(name, _)| bytes(name) == Some(field.as_bytes()));
+        let found = self
+            .0
+            .iter()
+            .find(|(name, _)| bytes(name) == Some(field.as_bytes()));
         found.map_or(&Value::Nil, |(_, value)| value)
     }
 
@@ -92,7 +95,9 @@ pub fn shown(value: &Value) -> String {
         Value::Double(n) => n.to_string(),
         Value::Boolean(b) => (if *b { "yes" } else { "no" }).to_owned(),
         Value::Map(pairs) => {
-            let pairs = pairs.iter().map(|(k, v)| format!("{}={}", shown(k), shown(v)));
+            let pairs = pairs
+                .iter()
+                .map(|(k, v)| format!("{}={}", shown(k), shown(v)));
             pairs.collect::<Vec<_>>().join(" ")
         }
         other => bytes(other).map(printable).unwrap_or_default(),

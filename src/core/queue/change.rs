@@ -103,7 +103,7 @@ impl Queue {
     pub(super) fn update(&mut self, id: &[u8], payload: &[u8]) -> Result<Done, Error> {
         let after = payload.len() as u64;
         self.check_update(id, after)?;
-        let Some((seq, _)) = self.find_pending(id) else {
+        let Some((seq, group)) = self.find_pending(id) else {
             return Ok(Done::Flag(false));
         };
         let before = self.store.get(seq).map_or(0, |m| m.payload().len() as u64);
@@ -112,6 +112,9 @@ impl Queue {
             let place = message.place;
             let waiter = super::place::waiter(seq, message);
             self.waiting.resize(place, waiter, after);
+            if let Some(group) = self.groups.get_mut(group) {
+                group.bytes = (group.bytes + after).saturating_sub(before);
+            }
         }
         self.store.with(seq, |message| message.set_payload(payload));
         self.bytes = bytes;
@@ -373,6 +376,8 @@ impl Queue {
 
     /// Makes the index of expiries anew.
     pub(super) fn index_expiries(&mut self) {
+        // What is purged must not come back into an index.
+        self.sweep(usize::MAX);
         let mut expiries: Vec<(Millis, Seq)> = Vec::new();
         for place in [Place::Delayed, Place::Due, Place::Retry] {
             let grouped = self.waiting.grouped.at(place).into_iter();

@@ -101,6 +101,7 @@ impl Queue {
                 .and_then(|choices| choices.label.as_deref())
         };
         self.state_of(message, now) == wanted.state
+            && !self.is_purged(seq)
             && group.is_none_or(|ix| message.group == ix)
             && wanted.label.is_none_or(|wanted| label() == Some(wanted))
     }

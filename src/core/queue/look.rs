@@ -133,7 +133,7 @@ impl Queue {
 
     /// The earliest due time of all delayed and retry messages.
     pub fn next_due_at(&self, now: Millis) -> Option<Millis> {
-        self.waiting.next_due(now)
+        self.waiting.next_due(now, |seq| !self.is_purged(seq))
     }
 
     /// How long the ready message that has waited longest has been due. Where
@@ -162,7 +162,7 @@ impl Queue {
             return None;
         }
         let gives = |seq: Seq| {
-            let message = self.store.get(seq)?;
+            let message = self.store.get(seq).filter(|_| !self.is_purged(seq))?;
             self.groups.get(message.group)?.line
         };
         let due = self.waiting.grouped.due.iter();

@@ -6,6 +6,7 @@
 //! and `explain.rs` only read.
 
 mod change;
+mod discard;
 pub mod explain;
 mod fetch;
 pub mod list;
@@ -96,7 +97,9 @@ pub struct Queue {
     /// every delivery needs one.
     spare: Spare,
     /// Purged messages whose memory is still to be freed.
-    discarded: Vec<purge::Discarded>,
+    discarded: Vec<discard::Discarded>,
+    /// How many of those are still among all grouped messages, by place.
+    ghosts: [u64; 3],
 }
 
 impl Queue {
@@ -138,6 +141,7 @@ impl Queue {
             redriven: Join { time: 0, ticket: 0 },
             spare: Spare::default(),
             discarded: Vec::new(),
+            ghosts: [0; 3],
         }
     }
 
@@ -260,9 +264,14 @@ impl Queue {
             Place::Running => self.leases.len(),
             _ => match self.records.at(place) {
                 Some(index) => index.len(),
-                None => self.waiting.count(place),
+                None => self.waiting.count(place) - self.ghosts_at(place),
             },
         }
+    }
+
+    /// How many purged ones the indexes of the grouped messages still have.
+    fn ghosts_at(&self, place: Place) -> usize {
+        self.ghosts.get(place as usize).map_or(0, |n| *n as usize)
     }
 
     /// How many messages are in a state.
@@ -276,7 +285,8 @@ impl Queue {
                     + self.grouped_ready
             }
             State::Blocked => {
-                (self.waiting.grouped.due.len() as u64).saturating_sub(self.grouped_ready)
+                let due = self.waiting.grouped.due.len() - self.ghosts_at(Place::Due);
+                (due as u64).saturating_sub(self.grouped_ready)
             }
             State::Running => count(Place::Running),
             State::Finished => count(Place::Finished),

@@ -21,7 +21,7 @@ use super::super::schedule::Schedule;
 use super::super::settings::{Clock, Settings};
 use super::super::stats::{Lateness, Totals};
 use super::super::{Millis, Receipt, Seq};
-use super::purge::Discarded;
+use super::discard::Discarded;
 use super::Queue;
 
 pub use build::{Builder, GroupPart};
@@ -108,7 +108,7 @@ impl Queue {
             .collect();
         tickets.sort_unstable();
         tickets.dedup();
-        let cut = |discarded: &Discarded| matches!(discarded, Discarded::Cut(_));
+        let cut = |discarded: &Discarded| !matches!(discarded, Discarded::All(..));
         Parts {
             queue: self,
             tickets,

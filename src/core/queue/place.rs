@@ -54,7 +54,9 @@ impl Queue {
         message.place = place;
         let (due, group) = (message.due, message.group);
         let key = order_key(seq, message);
-        self.waiting.insert(place, waiter(seq, message));
+        let waiter = waiter(seq, message);
+        let size = waiter.size;
+        self.waiting.insert(place, waiter);
         if let Some(at) = self.store.get(seq).and_then(|m| self.expiry(m)) {
             self.expiring.insert((at, seq), ());
             self.note(at);
@@ -68,6 +70,7 @@ impl Queue {
             order.insert(key, MinTime(due));
             group.due += u64::from(place == Place::Due);
             group.retrying += u64::from(place == Place::Retry);
+            group.bytes += size;
         }
         match place {
             Place::Due if !group.is_some() => self.effects.happened.add(Happened::READY),
@@ -98,6 +101,7 @@ impl Queue {
             order.remove(&key);
             group.due -= u64::from(place == Place::Due);
             group.retrying -= u64::from(place == Place::Retry);
+            group.bytes -= waiter.size;
         }
     }
 

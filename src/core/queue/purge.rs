@@ -1,28 +1,15 @@
 //! Removing many messages at once.
 //!
-//! What is purged is out of every index, and so gone for every client, when
-//! PURGE answers. Large sets are cut off whole in O(1); their memory is freed
-//! afterwards, in slices, by [`Queue::sweep`]. That cannot be observed and is
-//! therefore not part of what is replicated.
+//! What is purged is gone for every client when PURGE answers. Large sets are
+//! cut off whole in O(1) and freed afterwards, in slices (`discard.rs`).
 
-use super::super::group::{GroupIx, Groups};
+use super::super::group::GroupIx;
 use super::super::id::Ids;
-use super::super::message::{Message, Place, State};
+use super::super::message::{Place, State};
 use super::super::op::Done;
 use super::super::ordered::OrderedSet;
-use super::super::store::Store;
-use super::super::{Millis, Seq, TimeIndex};
-use super::place::waiter;
+use super::super::{Millis, Seq};
 use super::Queue;
-
-/// Purged messages whose memory is still to be freed.
-#[derive(Debug, Clone)]
-pub(super) enum Discarded {
-    /// Everything that a queue had.
-    All(Box<Store>, Box<Groups>, Vec<TimeIndex>),
-    /// Messages that are still in the store but in no index.
-    Cut(TimeIndex),
-}
 
 impl Queue {
     /// Removes messages and records; how many. Their ids are free.
@@ -73,10 +60,7 @@ impl Queue {
         self.grouped_ready = 0;
         self.bytes = 0;
         self.consumers.unmention_all();
-        self.discarded
-            .retain(|discarded| matches!(discarded, Discarded::All(..)));
-        self.discarded
-            .push(Discarded::All(Box::new(store), Box::new(groups), indexes));
+        self.discard_all(store, groups, indexes);
         removed
     }
 
@@ -112,11 +96,17 @@ impl Queue {
                 self.refresh(GroupIx::NONE, now, self.join(now));
             }
         }
+        if place.is_pending() {
+            removed += self.cut_groups(state, place, now);
+        }
+        if self.count_place(place) == 0 {
+            return removed;
+        }
         let doomed: Vec<Seq> = self
             .seqs_at(place)
             .filter(|seq| {
                 let message = self.store.get(*seq);
-                message.is_some_and(|m| self.state_of(m, now) == state)
+                message.is_some_and(|m| self.state_of(m, now) == state) && !self.is_purged(*seq)
             })
             .collect();
         removed + self.remove_each(&doomed, now)
@@ -124,6 +114,21 @@ impl Queue {
 
     fn purge_group(&mut self, ix: GroupIx, state: Option<State>, now: Millis) -> u64 {
         self.finish_redriving();
+        for id in self.watched.clone() {
+            let watched = self.find(&id).and_then(|seq| {
+                let message = self.store.get(seq)?;
+                let wanted = message.group == ix
+                    && state.is_none_or(|state| state == self.state_of(message, now));
+                wanted.then_some(seq)
+            });
+            if let Some(seq) = watched {
+                self.tell_removed(seq);
+            }
+        }
+        let mut cut = 0;
+        if self.may_cut_group(ix, state) {
+            cut = self.cut_group(ix);
+        }
         let mut doomed: Vec<Seq> = Vec::new();
         let pending = |state: State| {
             !matches!(
@@ -143,7 +148,11 @@ impl Queue {
             (Place::Dead, State::Dead),
             (Place::Cancelled, State::Cancelled),
         ] {
-            if state.is_none_or(|state| state == of) && self.has_members_beyond(ix, &doomed) {
+            let left = self.groups.get(ix).map_or(0, |group| match place {
+                Place::Running => group.running,
+                _ => group.members,
+            });
+            if state.is_none_or(|state| state == of) && left > 0 {
                 doomed.extend(self.seqs_at(place).filter(|seq| {
                     let message = self.store.get(*seq);
                     message.is_some_and(|message| message.group == ix)
@@ -162,20 +171,11 @@ impl Queue {
                 group.held_by.clear();
             }
         }
-        for seq in &doomed {
-            self.tell_removed(*seq);
-        }
-        let removed = self.remove_each(&doomed, now);
+        let removed = cut + self.remove_each(&doomed, now);
         if removed > 0 || self.effects.changed {
             self.refresh(ix, now, self.join(now));
         }
         removed
-    }
-
-    /// Whether a group has more messages and records than these.
-    fn has_members_beyond(&self, ix: GroupIx, found: &[Seq]) -> bool {
-        let members = self.groups.get(ix).map_or(0, |group| group.members);
-        members > found.len() as u64
     }
 
     fn seqs_at(&self, place: Place) -> Box<dyn Iterator<Item = Seq> + '_> {
@@ -192,14 +192,17 @@ impl Queue {
     }
 
     fn remove_each(&mut self, doomed: &[Seq], now: Millis) -> u64 {
+        let groups = self.groups_of(doomed.iter());
         for seq in doomed {
-            self.remove(*seq, now);
+            self.remove(*seq);
         }
+        self.refresh_each(&groups, now, self.join(now));
         doomed.len() as u64
     }
 
-    /// Removes one message or record, wherever it stands.
-    fn remove(&mut self, seq: Seq, now: Millis) {
+    /// Removes one message or record, wherever it stands; the caller refreshes
+    /// its group.
+    fn remove(&mut self, seq: Seq) {
         let Some(message) = self.store.get(seq) else {
             return;
         };
@@ -221,88 +224,5 @@ impl Queue {
                 self.drop_record(seq);
             }
         }
-        self.refresh(group, now, self.join(now));
-    }
-
-    /// Messages that stand in no index any longer but this one.
-    fn cut(&mut self, index: TimeIndex) -> u64 {
-        let len = index.len() as u64;
-        if len > 0 {
-            self.discarded.push(Discarded::Cut(index));
-        }
-        len
-    }
-
-    /// Whether a message of the store was purged already.
-    pub(super) fn is_purged(&self, seq: Seq) -> bool {
-        let cut = |discarded: &Discarded| matches!(discarded, Discarded::Cut(_));
-        if !self.discarded.iter().any(cut) {
-            return false;
-        }
-        self.store
-            .get(seq)
-            .is_some_and(|message| !self.stands(seq, message))
-    }
-
-    /// Whether a message stands in an index.
-    fn stands(&self, seq: Seq, message: &Message) -> bool {
-        let ended = (message.ended_at(), seq);
-        match message.place {
-            Place::Running => true,
-            Place::Dead if self.redriving.contains(&ended) => true,
-            place => match self.records.at(place) {
-                Some(index) => index.contains(&ended),
-                None => self.waiting.contains(place, &waiter(seq, message)),
-            },
-        }
-    }
-
-    /// Frees the id of a message that was purged already.
-    pub(super) fn free_purged(&mut self, id: &[u8]) {
-        if let Some(seq) = self.ids.find(&self.store, id) {
-            if self.is_purged(seq) {
-                self.forget(seq);
-            }
-        }
-    }
-
-    /// Frees the memory of up to about `most` purged messages; whether there
-    /// is more to free. Nobody can see a difference.
-    pub fn sweep(&mut self, most: usize) -> bool {
-        let mut left = most;
-        while left > 0 {
-            match self.discarded.last_mut() {
-                None => return false,
-                Some(Discarded::All(store, groups, indexes)) => {
-                    if store.drop_page() {
-                        left = left.saturating_sub(64);
-                    } else if groups.drop_some(32) {
-                        left = left.saturating_sub(32);
-                    } else if let Some(index) = indexes.last_mut() {
-                        if index.drain_some(left.min(1024)) == 0 {
-                            indexes.pop();
-                        }
-                        left = left.saturating_sub(64);
-                    } else {
-                        self.discarded.pop();
-                    }
-                }
-                Some(Discarded::Cut(index)) => match index.pop_first() {
-                    Some(((_, seq), ())) => {
-                        left -= 1;
-                        self.forget(seq);
-                    }
-                    None => {
-                        self.discarded.pop();
-                    }
-                },
-            }
-        }
-        !self.discarded.is_empty()
-    }
-
-    /// Whether there is anything to [`Queue::sweep`].
-    pub fn has_discarded(&self) -> bool {
-        !self.discarded.is_empty()
     }
 }

@@ -196,7 +196,7 @@ impl Queue {
     }
 
     /// The groups of these messages, each once.
-    fn groups_of<'a>(&self, seqs: impl Iterator<Item = &'a Seq>) -> Vec<GroupIx> {
+    pub(super) fn groups_of<'a>(&self, seqs: impl Iterator<Item = &'a Seq>) -> Vec<GroupIx> {
         let messages = seqs.filter_map(|seq| self.store.get(*seq));
         let mut groups: Vec<GroupIx> = messages.map(|message| message.group).collect();
         groups.sort_unstable();
@@ -204,9 +204,9 @@ impl Queue {
         groups
     }
 
-    /// What comes back together is seen together: a group keeps its place in
-    /// the line if it could give before and can give the same afterwards.
-    fn refresh_each(&mut self, groups: &[GroupIx], now: Millis, join: Join) {
+    /// What one operation does to several messages is seen together: a group
+    /// keeps its place in the line if it could give before and can afterwards.
+    pub(super) fn refresh_each(&mut self, groups: &[GroupIx], now: Millis, join: Join) {
         for ix in groups {
             self.refresh(*ix, now, join);
         }

@@ -90,6 +90,7 @@ impl Queue {
     fn run(&mut self, now: Millis, most: u64) -> Progress {
         let mut progress = Progress::default();
         while self.wake <= now {
+            self.drop_purged_heads(now);
             let Some((at, event)) = self.next_event() else {
                 self.wake = NEVER;
                 break;
@@ -242,6 +243,10 @@ impl Queue {
     fn promote_all(&mut self, at: Millis, join: Join, most: u64, progress: &mut Progress) {
         let mut first = true;
         while let Some((due, seq)) = self.waiting.next_promotion() {
+            if due <= at && self.ghosts != [0; 3] && self.is_purged(seq) {
+                self.drop_purged_heads(at);
+                continue;
+            }
             if due > at || !first && progress.steps >= most {
                 return;
             }

@@ -40,7 +40,8 @@ class Power:
 
         Half of the time nothing past the last sync is left, else the disk had come to some place behind it.
         """
-        synced = {inode: size for inode, size in _SLOT.iter_unpack(self.table.read_bytes()) if inode}
+        table = bytearray(self.table.read_bytes())
+        synced = {inode: size for inode, size in _SLOT.iter_unpack(table) if inode}
         gone = 0
         for path in folder.rglob("*"):
             if not path.is_file() or path.stat().st_ino not in synced:
@@ -50,6 +51,13 @@ class Power:
             if left < size:
                 os.truncate(path, left)
                 gone += size - left
+            # What has outlived one failure outlives the next.
+            synced[path.stat().st_ino] = left
+        for at in range(0, len(table), _SLOT.size):
+            inode, _ = _SLOT.unpack_from(table, at)
+            if inode:
+                _SLOT.pack_into(table, at, inode, synced[inode])
+        self.table.write_bytes(table)
         return gone
 
 

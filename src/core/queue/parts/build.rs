@@ -189,6 +189,9 @@ impl Builder {
             let known = self.queue.groups.get_mut(group.ix);
             let known = known.ok_or(Invalid("there is no such group"))?;
             known.members += 1;
+            if message.place.is_pending() {
+                known.bytes += size;
+            }
             match message.place {
                 Place::Due => known.due += 1,
                 Place::Retry => known.retrying += 1,

@@ -78,8 +78,12 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         for place in [Place::Delayed, Place::Due, Place::Retry] {
             let grouped = queue.waiting.grouped.at(place).into_iter();
             for index in queue.waiting.indexes(place).chain(grouped) {
-                if !index.is_empty() {
-                    all.push(index.iter().collect());
+                let live: Vec<_> = index
+                    .iter()
+                    .filter(|((_, seq), ())| !queue.is_purged(*seq))
+                    .collect();
+                if !live.is_empty() {
+                    all.push(live);
                 }
             }
         }
@@ -100,7 +104,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
             (
                 group.name.clone(),
                 (group.due, group.retrying, group.running, group.batches),
-                (group.ready, group.turn, group.wake),
+                (group.ready, group.turn, group.wake, group.bytes),
                 (group.order.clone(), group.failed.clone()),
             )
         });

@@ -14,6 +14,7 @@ impl Model {
             self.totals.cancellations += 1;
             self.unhold(seq);
             self.end(seq, Place::Cancelled);
+            self.line_up(self.ticket);
         }
         Some(state)
     }
@@ -165,9 +166,12 @@ impl Model {
         let over = |m: &&super::Msg| {
             m.place.is_pending() && self.expiry(m.seq).is_some_and(|at| at <= now)
         };
-        let expired: Vec<Seq> = self.msgs.iter().filter(over).map(|m| m.seq).collect();
-        for seq in expired {
+        let expired = self.msgs.iter().filter(over);
+        let mut expired: Vec<_> = expired.map(|m| (self.expiry(m.seq), m.seq)).collect();
+        expired.sort_unstable();
+        for (_, seq) in expired {
             self.die(seq, Reason::Expired);
+            self.line_up(self.ticket);
         }
         Done::Ok
     }

@@ -66,6 +66,7 @@ impl Model {
             // One that ran out before it may have brought this one back.
             if let Some(seq) = self.running(*receipt).map(|m| m.seq) {
                 self.time_out(seq);
+                self.line_up(self.ticket);
                 n += 1;
             }
         }

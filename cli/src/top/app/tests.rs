@@ -1,0 +1,248 @@
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::model::group::Groups;
+
+/// A queue with this many dead messages.
+fn queue(name: &str, dead: u64) -> Queue {
+    let mut queue = Queue {
+        name: name.as_bytes().to_vec(),
+        ..Queue::default()
+    };
+    queue.counts[6] = dead;
+    queue
+}
+
+fn sample(queues: Vec<Queue>) -> Sample {
+    Sample {
+        at: Instant::now(),
+        queues,
+        complete: true,
+        detail: None,
+    }
+}
+
+fn app() -> App {
+    let mut app = App::new("here:1/0");
+    let mut old = queue("b", 0);
+    old.oldest_ready_age = Some(500);
+    app.take(Update::Sample(sample(vec![
+        queue("a", 1),
+        old,
+        queue("c", 7),
+    ])));
+    app
+}
+
+fn press(app: &mut App, code: KeyCode) -> Option<Request> {
+    app.press(KeyEvent::new(code, KeyModifiers::NONE))
+}
+
+fn selected(app: &App) -> &[u8] {
+    &app.selected().unwrap().name
+}
+
+#[test]
+fn the_selection_follows_its_queue() {
+    let mut app = app();
+    assert_eq!(selected(&app), b"a");
+    press(&mut app, KeyCode::Up);
+    assert_eq!(selected(&app), b"a");
+    press(&mut app, KeyCode::Down);
+    press(&mut app, KeyCode::Char('j'));
+    press(&mut app, KeyCode::Down);
+    assert_eq!(selected(&app), b"c");
+    press(&mut app, KeyCode::Home);
+    assert_eq!(selected(&app), b"a");
+    press(&mut app, KeyCode::Down);
+    app.take(Update::Sample(sample(vec![
+        queue("0", 0),
+        queue("a", 0),
+        queue("b", 0),
+    ])));
+    assert_eq!(selected(&app), b"b");
+    app.take(Update::Sample(sample(vec![queue("0", 0), queue("a", 0)])));
+    assert_eq!(selected(&app), b"0");
+    app.take(Update::Sample(sample(Vec::new())));
+    assert!(app.selected().is_none());
+    for code in [
+        KeyCode::Down,
+        KeyCode::Enter,
+        KeyCode::Char('p'),
+        KeyCode::Char('r'),
+    ] {
+        assert_eq!(press(&mut app, code), None);
+    }
+    assert!(app.question.is_none());
+}
+
+#[test]
+fn sorting_goes_round() {
+    let mut app = app();
+    let order = |app: &App| -> Vec<u8> { app.queues().iter().map(|q| q.name[0]).collect() };
+    let mut seen = Vec::new();
+    for _ in 0..5 {
+        seen.push(order(&app));
+        press(&mut app, KeyCode::Char('s'));
+    }
+    assert_eq!(seen, [b"abc", b"bac", b"abc", b"cab", b"abc"]);
+}
+
+#[test]
+fn screens_lead_in_and_out() {
+    let mut app = app();
+    press(&mut app, KeyCode::Enter);
+    assert_eq!(app.screen, Screen::Queue);
+    press(&mut app, KeyCode::Char('g'));
+    assert_eq!(app.screen, Screen::Groups);
+    press(&mut app, KeyCode::Esc);
+    press(&mut app, KeyCode::Esc);
+    assert_eq!(app.screen, Screen::Queues);
+    press(&mut app, KeyCode::Char('g'));
+    assert_eq!(app.screen, Screen::Groups);
+    // The queue is gone: there is nothing left to look into.
+    app.take(Update::Sample(sample(vec![queue("z", 0)])));
+    assert_eq!(app.screen, Screen::Queues);
+}
+
+#[test]
+fn nothing_changes_without_a_yes() {
+    let mut app = app();
+    assert_eq!(press(&mut app, KeyCode::Char('p')), None);
+    let question = app.question.clone().unwrap();
+    assert_eq!(question.words, "Pause a? Sends and acks go on.");
+    for no in [
+        KeyCode::Char('n'),
+        KeyCode::Esc,
+        KeyCode::Enter,
+        KeyCode::Char('q'),
+    ] {
+        app.question = Some(question.clone());
+        assert_eq!(press(&mut app, no), None);
+        assert_eq!((app.question.as_ref(), app.quits()), (None, false));
+    }
+    app.question = Some(question);
+    let pause = Request::Do(Deed::Pause(b"a".to_vec(), None));
+    assert_eq!(press(&mut app, KeyCode::Char('y')), Some(pause));
+    assert_eq!(press(&mut app, KeyCode::Char('y')), None);
+}
+
+#[test]
+fn what_is_paused_is_resumed() {
+    let mut app = app();
+    let mut paused = queue("a", 0);
+    paused.paused = true;
+    app.take(Update::Sample(sample(vec![paused])));
+    press(&mut app, KeyCode::Char('p'));
+    assert_eq!(app.question.as_ref().unwrap().words, "Resume a?");
+    let resume = Request::Do(Deed::Resume(b"a".to_vec(), None));
+    assert_eq!(press(&mut app, KeyCode::Char('y')), Some(resume));
+}
+
+#[test]
+fn dead_messages_are_redriven() {
+    let mut app = app();
+    press(&mut app, KeyCode::Char('r'));
+    assert_eq!(
+        app.question.as_ref().unwrap().words,
+        "Redrive 1 dead message of a?"
+    );
+    let redrive = Request::Do(Deed::Redrive(b"a".to_vec()));
+    assert_eq!(press(&mut app, KeyCode::Char('y')), Some(redrive));
+    press(&mut app, KeyCode::Down);
+    press(&mut app, KeyCode::Char('r'));
+    assert_eq!(app.question, None);
+    assert_eq!(app.note.as_deref(), Some("b has no dead messages"));
+}
+
+#[test]
+fn a_question_names_what_it_is_about_safely() {
+    let mut app = App::new("here");
+    app.take(Update::Sample(sample(vec![queue("a\x1b[2J", 0)])));
+    press(&mut app, KeyCode::Char('p'));
+    assert!(app.question.unwrap().words.starts_with("Pause a\\x1b[2J?"));
+}
+
+#[test]
+fn a_group_is_paused_and_resumed() {
+    let mut app = app();
+    press(&mut app, KeyCode::Char('g'));
+    let Some(Request::Focus(focus)) = app.new_focus() else {
+        panic!("groups are looked at");
+    };
+    assert_eq!(
+        (focus.queue.as_slice(), focus.wanted),
+        (&b"a"[..], Wanted::Blocked)
+    );
+    assert_eq!(app.new_focus(), None);
+    let group = |name: &str, state: &str| Group {
+        name: name.as_bytes().to_vec(),
+        state: state.to_owned(),
+        ..Group::default()
+    };
+    let mut looked = sample(vec![queue("a", 0)]);
+    looked.detail = Some(Detail {
+        focus,
+        groups: Ok(Groups {
+            found: vec![group("g1", "blocked"), group("g2", "paused")],
+            more: false,
+        }),
+        consumers: Vec::new(),
+    });
+    app.take(Update::Sample(looked));
+    press(&mut app, KeyCode::Char('p'));
+    let pause = Request::Do(Deed::Pause(b"a".to_vec(), Some(b"g1".to_vec())));
+    assert_eq!(press(&mut app, KeyCode::Char('y')), Some(pause));
+    press(&mut app, KeyCode::Down);
+    press(&mut app, KeyCode::Char('p'));
+    let resume = Request::Do(Deed::Resume(b"a".to_vec(), Some(b"g2".to_vec())));
+    assert_eq!(press(&mut app, KeyCode::Char('y')), Some(resume));
+    // Other groups are wanted: those at hand are not them.
+    press(&mut app, KeyCode::Char('f'));
+    assert!(app.new_focus().is_some());
+    assert!(app.detail().is_none());
+    press(&mut app, KeyCode::Char('p'));
+    assert_eq!(app.question, None);
+}
+
+#[test]
+fn figures_heal_a_lost_connection() {
+    let mut app = app();
+    app.take(Update::Lost("no connection: refused".to_owned()));
+    assert!(app.lost.is_some());
+    assert_eq!(selected(&app), b"a");
+    app.take(Update::Sample(sample(vec![queue("a", 0)])));
+    assert_eq!(app.lost, None);
+}
+
+#[test]
+fn rates_come_from_samples() {
+    let mut app = App::new("here");
+    let start = Instant::now();
+    for second in 0..3 {
+        let mut queue = queue("a", 0);
+        queue.totals.sent = second * 40;
+        let mut sample = sample(vec![queue]);
+        sample.at = start + Duration::from_secs(second);
+        app.take(Update::Sample(sample));
+    }
+    let history = app.history(app.selected().unwrap()).unwrap();
+    assert_eq!(history.rates().unwrap().sent, 40.0);
+}
+
+#[test]
+fn leaving() {
+    for key in [
+        KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE),
+        KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL),
+    ] {
+        let mut app = app();
+        app.press(key);
+        assert!(app.quits());
+    }
+    let mut app = app();
+    press(&mut app, KeyCode::Char('?'));
+    assert!(app.help);
+    press(&mut app, KeyCode::Char('q'));
+    assert!(!app.help && !app.quits());
+}

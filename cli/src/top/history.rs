@@ -1,0 +1,216 @@
+//! What a queue's figures were, for rates and for the lateness line.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::model::queue::{Queue, Totals};
+use crate::moment::Millis;
+
+/// How many samples are kept: as many as the widest terminals have columns.
+const KEPT: usize = 300;
+
+/// Over how long a rate is taken: shorter, it jumps; longer, it lags.
+const WINDOW: Duration = Duration::from_secs(3);
+
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    at: Instant,
+    totals: Totals,
+    late: Millis,
+    worst: Millis,
+}
+
+/// The last samples of one queue.
+#[derive(Debug, Clone, Default)]
+pub struct History(VecDeque<Point>);
+
+/// Events a second.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Rates {
+    /// Messages accepted.
+    pub sent: f64,
+    /// Deliveries.
+    pub delivered: f64,
+    /// Messages acked.
+    pub acked: f64,
+    /// Messages nacked.
+    pub nacked: f64,
+    /// Leases that ran out.
+    pub timeouts: f64,
+    /// Messages that died.
+    pub deaths: f64,
+}
+
+impl History {
+    /// Adds a sample. Totals that shrank are those of a new queue of the same
+    /// name: its history begins here.
+    pub fn add(&mut self, at: Instant, queue: &Queue) {
+        let worst = queue.lateness[2].unwrap_or(0);
+        let mut late = queue.oldest_ready_age.unwrap_or(0);
+        if let Some(last) = self.0.back() {
+            if queue.totals.sent < last.totals.sent
+                || queue.totals.delivered < last.totals.delivered
+            {
+                self.0.clear();
+            } else if worst > last.worst {
+                // A new worst one was delivered between the two samples.
+                late = late.max(worst);
+            }
+        }
+        if self.0.len() == KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back(Point {
+            at,
+            totals: queue.totals,
+            late,
+            worst,
+        });
+    }
+
+    /// Rates over the last seconds; `None` before there are two samples.
+    pub fn rates(&self) -> Option<Rates> {
+        let (last, earlier) = self
+            .0
+            .iter()
+            .rev()
+            .fold((None, None), |(last, earlier), point| match last {
+                None => (Some(point), earlier),
+                Some(end) if earlier.is_none() || end.at - point.at <= WINDOW => {
+                    (last, Some(point))
+                }
+                _ => (last, earlier),
+            });
+        let (last, earlier) = (last?, earlier?);
+        let seconds = (last.at - earlier.at).as_secs_f64();
+        // Two looks in quick succession, as after a key press, tell nothing.
+        if seconds < 0.1 {
+            return None;
+        }
+        let per_second = |count: fn(&Totals) -> u64| {
+            count(&last.totals).saturating_sub(count(&earlier.totals)) as f64 / seconds
+        };
+        Some(Rates {
+            sent: per_second(|t| t.sent),
+            delivered: per_second(|t| t.delivered),
+            acked: per_second(|t| t.acked),
+            nacked: per_second(|t| t.nacked),
+            timeouts: per_second(|t| t.timeouts),
+            deaths: per_second(|t| t.deaths),
+        })
+    }
+
+    /// The lateness of the last samples as bars, `columns` wide, the newest
+    /// at the right.
+    pub fn bars(&self, columns: usize) -> String {
+        let shown = self.0.len().min(columns);
+        let bars = self
+            .0
+            .iter()
+            .skip(self.0.len() - shown)
+            .map(|point| bar(point.late));
+        " ".repeat(columns - shown).chars().chain(bars).collect()
+    }
+}
+
+/// What the heights of the bars mean. Steps of ten: lateness spans
+/// milliseconds to hours, and the same bar means the same in every queue.
+pub const LEGEND: &str = "▁ below 10ms  ▂ 10ms  ▃ 0.1s  ▄ 1s  ▅ 10s  ▆ 1min  ▇ 10min  █ 1h";
+
+fn bar(late: Millis) -> char {
+    const STEPS: [(Millis, char); 7] = [
+        (10, '▁'),
+        (100, '▂'),
+        (1000, '▃'),
+        (10_000, '▄'),
+        (60_000, '▅'),
+        (600_000, '▆'),
+        (3_600_000, '▇'),
+    ];
+    let found = STEPS.iter().find(|(below, _)| late < *below);
+    found.map_or('█', |(_, bar)| *bar)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(sent: u64, age: Option<Millis>, worst: Millis) -> Queue {
+        Queue {
+            totals: Totals {
+                sent,
+                ..Totals::default()
+            },
+            oldest_ready_age: age,
+            lateness: [None, None, Some(worst)],
+            ..Queue::default()
+        }
+    }
+
+    #[test]
+    fn rates_are_of_the_last_seconds() {
+        let start = Instant::now();
+        let mut history = History::default();
+        history.add(start, &queue(0, None, 0));
+        assert_eq!(history.rates(), None);
+        for second in 1..=10u64 {
+            // 100 a second, then 10 a second.
+            let sent = second.min(5) * 100 + second.saturating_sub(5) * 10;
+            history.add(start + Duration::from_secs(second), &queue(sent, None, 0));
+            if second == 5 {
+                assert_eq!(history.rates().unwrap().sent, 100.0);
+            }
+        }
+        assert_eq!(history.rates().unwrap().sent, 10.0);
+    }
+
+    #[test]
+    fn a_long_interval_still_gives_rates() {
+        let start = Instant::now();
+        let mut history = History::default();
+        history.add(start, &queue(0, None, 0));
+        history.add(start + Duration::from_secs(60), &queue(600, None, 0));
+        assert_eq!(history.rates().unwrap().sent, 10.0);
+    }
+
+    #[test]
+    fn a_new_queue_of_the_same_name_starts_anew() {
+        let start = Instant::now();
+        let mut history = History::default();
+        history.add(start, &queue(1000, None, 0));
+        history.add(start + Duration::from_secs(1), &queue(3, None, 0));
+        assert_eq!(history.rates(), None);
+        assert_eq!(history.bars(3), "  ▁");
+    }
+
+    #[test]
+    fn bars_show_waiting_and_the_worst_delivery() {
+        let start = Instant::now();
+        let mut history = History::default();
+        for (i, (age, worst)) in [
+            (None, 0),
+            (Some(50), 0),
+            (None, 2000),
+            (None, 2000),
+            (Some(7_200_000), 2000),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            history.add(start + Duration::from_secs(i as u64), &queue(0, age, worst));
+        }
+        assert_eq!(history.bars(5), "▁▂▄▁█");
+        assert_eq!(history.bars(2), "▁█");
+        assert_eq!(history.bars(7), "  ▁▂▄▁█");
+    }
+
+    #[test]
+    fn no_more_is_kept_than_can_be_seen() {
+        let start = Instant::now();
+        let mut history = History::default();
+        for i in 0..1000 {
+            history.add(start + Duration::from_secs(i), &queue(i, None, 0));
+        }
+        assert_eq!(history.0.len(), KEPT);
+    }
+}

@@ -1,0 +1,92 @@
+//! `dq top`: the live view.
+//!
+//! `sampler` asks the server, in a thread of its own, so that a slow network
+//! never delays a key; `app` is what is seen and what keys do to it; `view`
+//! draws it. Only this file knows the terminal.
+
+mod app;
+mod history;
+mod sampler;
+mod view;
+
+use std::io::{self, IsTerminal};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+
+use crate::failure::Failure;
+use crate::moment::{parse_span, Millis};
+use crate::server::Endpoint;
+use app::App;
+use sampler::Sampler;
+
+/// Options of `dq top`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Only these queues; without, the server is searched for all
+    #[arg(value_name = "QUEUE")]
+    queues: Vec<String>,
+    /// Only queues whose names match, as of KEYS: 'jobs:*'
+    #[arg(long = "match", value_name = "GLOB", conflicts_with = "queues")]
+    pattern: Option<String>,
+    /// How often the server is asked
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
+    interval: Millis,
+}
+
+/// How long a key press, or news of the sampler, may wait to be seen.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Runs until the user quits.
+pub fn run(endpoint: &Endpoint, args: &Args) -> Result<(), Failure> {
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        return Err(Failure::mistake(
+            "top needs a terminal; dq ls prints the same figures",
+        ));
+    }
+    // A wrong URL or password is better told before the screen changes.
+    let server = endpoint.connect()?;
+    let mut app = App::new(server.place());
+    let (requests, inbox) = mpsc::channel();
+    let (outbox, updates) = mpsc::channel();
+    let sampler = Sampler::new(endpoint.clone(), args, inbox, outbox);
+    thread::spawn(move || sampler.run(server));
+
+    let mut terminal = ratatui::try_init()?;
+    let mut drawn = None::<Instant>;
+    let result = loop {
+        let mut changed = drawn.is_none_or(|at| at.elapsed() >= Duration::from_secs(1));
+        while let Ok(update) = updates.try_recv() {
+            app.take(update);
+            changed = true;
+        }
+        if let Some(focus) = app.new_focus() {
+            // The sampler ends only with this program.
+            let _ = requests.send(focus);
+        }
+        if changed {
+            if let Err(error) = terminal.draw(|frame| view::draw(frame, &app)) {
+                break Err(error.into());
+            }
+            drawn = Some(Instant::now());
+        }
+        match event::poll(TICK).and_then(|ready| ready.then(event::read).transpose()) {
+            Ok(Some(Event::Key(key))) if key.kind != KeyEventKind::Release => {
+                if let Some(request) = app.press(key) {
+                    let _ = requests.send(request);
+                }
+                drawn = None;
+            }
+            Ok(Some(_)) => drawn = None,
+            Ok(None) => {}
+            Err(error) => break Err(error.into()),
+        }
+        if app.quits() {
+            break Ok(());
+        }
+    };
+    ratatui::try_restore()?;
+    result
+}

@@ -1,0 +1,25 @@
+//! The help.
+
+/// Its lines: at most 76 columns and 21 lines, to fit 80x24 with the border.
+pub const LINES: [&str; 20] = [
+    "up/down j/k    select          PgUp PgDn Home End    further",
+    "enter, right   into the queue, then its groups",
+    "esc, left      back",
+    "g              groups: which are held, by what, until when",
+    "f              which groups: blocked, paused, running, ready, all",
+    "s              sort by name, oldest ready, load, dead",
+    "p              pause or resume the queue, or the selected group (asks)",
+    "r              redrive all dead messages of the queue (asks)",
+    "?              this help          q, ctrl-c    quit",
+    "",
+    "LATER     delayed, and retry: they wait for their time",
+    "BLOCKED   due, but the group can give nothing now",
+    "RUN       leased to a consumer",
+    "OLDEST    how long the oldest ready message has waited",
+    "LATENESS  what the oldest one had waited, or the worst new delivery, at",
+    "          each of the last samples; the newest is at the right:",
+    "          ▁ below 10ms  ▂ 10ms  ▃ 0.1s  ▄ 1s",
+    "          ▅ 10s  ▆ 1min  ▇ 10min  █ 1h and more",
+    "",
+    "any key closes this",
+];

@@ -1,0 +1,116 @@
+//! Drawing: from the state to a frame, nothing else. Nothing is told by colour
+//! alone: what is selected has a mark, what is paused says so.
+
+mod groups;
+mod help;
+mod line;
+mod queue;
+mod queues;
+
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Clear, Paragraph};
+use ratatui::Frame;
+
+use super::app::{App, Screen};
+use crate::text::{cut, width};
+use line::{beside, bold};
+
+/// Draws everything.
+pub fn draw(frame: &mut Frame, app: &App) {
+    let area = frame.area();
+    let (columns, rows) = (usize::from(area.width), usize::from(area.height));
+    // The first line says where we are, the last two what happened and what can be done.
+    let body = rows.saturating_sub(3);
+    let mut lines = vec![heading(app, columns)];
+    let mut content = match (app.screen, &app.sample) {
+        (_, None) => vec![Line::raw(""), Line::raw(" asking the server ...")],
+        (Screen::Queues, _) => queues::lines(app, columns, body),
+        (Screen::Queue, _) => queue::lines(app, columns, body),
+        (Screen::Groups, _) => groups::lines(app, columns, body),
+    };
+    content.resize(body, Line::raw(""));
+    lines.append(&mut content);
+    lines.push(status(app, columns));
+    lines.push(keys(app, columns));
+    frame.render_widget(Paragraph::new(lines), area);
+    if app.help {
+        popup(frame, " keys ", &help::LINES);
+    } else if let Some(question) = &app.question {
+        let answers = "y: yes    any other key: no";
+        popup(frame, " sure? ", &[question.words.as_str(), "", answers]);
+    }
+}
+
+fn heading(app: &App, columns: usize) -> Line<'static> {
+    let left = format!("dq top  {}", app.place);
+    let right = match &app.sample {
+        Some(sample) => {
+            let pending: u64 = sample
+                .queues
+                .iter()
+                .map(|queue| ["ready", "delayed", "blocked", "retry"].map(|s| queue.count(s)))
+                .map(|counts| counts.iter().sum::<u64>())
+                .sum();
+            let searching = if sample.complete { "" } else { ", searching" };
+            format!(
+                "{}, {} pending{searching} ",
+                crate::text::plural(sample.queues.len() as u64, "queue"),
+                crate::text::compact(pending)
+            )
+        }
+        None => String::new(),
+    };
+    Line::styled(
+        beside(&left, &right, columns),
+        Style::new().add_modifier(Modifier::REVERSED),
+    )
+}
+
+/// What happened last; a lost connection before all.
+fn status(app: &App, columns: usize) -> Line<'static> {
+    match (&app.lost, &app.note) {
+        (Some(why), _) => bold(cut(&format!("! {why} - trying again"), columns)),
+        (None, Some(note)) => bold(cut(&format!("* {note}"), columns)),
+        (None, None) => Line::raw(""),
+    }
+}
+
+fn keys(app: &App, columns: usize) -> Line<'static> {
+    let keys = match app.screen {
+        Screen::Queues => {
+            "↑↓ select  enter queue  g groups  p pause  r redrive  s sort  ? help  q quit"
+        }
+        Screen::Queue => "esc back  g groups  p pause/resume  r redrive  ? help  q quit",
+        Screen::Groups => "↑↓ select  f which groups  p pause group  esc back  ? help  q quit",
+    };
+    Line::styled(cut(keys, columns), Style::new().add_modifier(Modifier::DIM))
+}
+
+/// A box in the middle.
+fn popup(frame: &mut Frame, title: &str, lines: &[&str]) {
+    let area = frame.area();
+    let widest = lines.iter().map(|line| width(line)).max().unwrap_or(0);
+    let wide = (widest + 4).min(usize::from(area.width)) as u16;
+    let high = (lines.len() + 2).min(usize::from(area.height)) as u16;
+    let inner = usize::from(wide.saturating_sub(4));
+    let place = Rect {
+        x: (area.width - wide) / 2,
+        y: (area.height - high) / 2,
+        width: wide,
+        height: high,
+    };
+    let lines: Vec<Line> = lines
+        .iter()
+        .map(|line| Line::raw(format!(" {}", cut(line, inner))))
+        .collect();
+    frame.render_widget(Clear, place);
+    frame.render_widget(
+        Paragraph::new(lines).block(Block::bordered().title(title.to_owned())),
+        place,
+    );
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! One queue.
+
+use ratatui::text::Line;
+
+use super::line::{beside, fit, rule};
+use super::queues::{held, lateness};
+use crate::model::queue::{Queue, STATES};
+use crate::moment::relative;
+use crate::table::Side;
+use crate::text::{compact, cut, printable};
+use crate::top::app::App;
+use crate::top::history::LEGEND;
+
+/// Columns of the left half: the states.
+const LEFT: usize = 40;
+
+/// The screen in `columns` by `rows`.
+pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
+    let Some(queue) = app.selected() else {
+        return vec![Line::raw(""), Line::raw(" this queue is gone")];
+    };
+    let mut title = printable(&queue.name);
+    if queue.paused {
+        title.push_str(" - PAUSED: nothing is delivered");
+    }
+    let mut lines = vec![rule(&title, columns)];
+    for (state, rate) in states(queue).iter().zip(rates(app, queue)) {
+        let text = format!("{}{rate}", fit(state, LEFT, Side::Left));
+        lines.push(Line::raw(cut(&text, columns)));
+    }
+    lines.push(rule("lateness", columns));
+    let bars = app
+        .history(queue)
+        .map(|history| history.bars(columns.saturating_sub(2)));
+    lines.push(Line::raw(format!(" {}", bars.unwrap_or_default())));
+    lines.push(Line::raw(cut(&format!(" {LEGEND}"), columns)));
+    lines.push(Line::raw(cut(&format!(" {}", lateness(queue)), columns)));
+    // What is left is shared by groups and consumers.
+    let left = rows.saturating_sub(lines.len() + 2);
+    let consumers = consumers(app, queue, columns);
+    let groups = (left / 2).max(left.saturating_sub(consumers.len()));
+    lines.push(rule(&format!("groups: {}", queue.groups), columns));
+    lines.extend(held(app, columns, groups));
+    let waiting = format!(
+        "consumers: {} named, {} clients waiting in FETCH",
+        queue.consumers, queue.blocked_clients
+    );
+    lines.push(rule(&waiting, columns));
+    lines.extend(consumers);
+    lines.truncate(rows);
+    lines
+}
+
+/// Every state with its count and its share of all as a bar.
+fn states(queue: &Queue) -> Vec<String> {
+    let most = queue.counts.iter().copied().max().unwrap_or(0).max(1);
+    let line = |state| {
+        let count = queue.count(state);
+        // Whoever is there can be seen.
+        let length = (count as f64 / most as f64 * 18.0).ceil() as usize;
+        format!(" {state:<9} {:>8} {}", compact(count), "#".repeat(length))
+    };
+    STATES.map(line).into()
+}
+
+/// As many lines as there are states: rates, with the totals.
+fn rates(app: &App, queue: &Queue) -> Vec<String> {
+    let rates = app.history(queue).and_then(|history| history.rates());
+    let totals = &queue.totals;
+    let line = |name: &str, total: u64, rate: Option<f64>| {
+        let rate = rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
+        format!("{name:<12} {rate:>10}/s {:>8}", compact(total))
+    };
+    vec![
+        format!("{:<12} {:>12} {:>8}", "", "now", "in all"),
+        line("sent", totals.sent, rates.map(|r| r.sent)),
+        line("delivered", totals.delivered, rates.map(|r| r.delivered)),
+        line("acked", totals.acked, rates.map(|r| r.acked)),
+        line("nacked", totals.nacked, rates.map(|r| r.nacked)),
+        line("timeouts", totals.timeouts, rates.map(|r| r.timeouts)),
+        line("deaths", totals.deaths, rates.map(|r| r.deaths)),
+        format!(
+            "{:<12} {:>12} {:>8}",
+            "redelivered",
+            "",
+            compact(totals.redelivered)
+        ),
+    ]
+}
+
+fn consumers(app: &App, queue: &Queue, columns: usize) -> Vec<Line<'static>> {
+    let consumers = app
+        .detail()
+        .map(|detail| detail.consumers.as_slice())
+        .unwrap_or_default();
+    consumers
+        .iter()
+        .map(|one| {
+            // The consumers were asked for a moment after the queue's clock.
+            let seen = one
+                .last_seen
+                .map(|at| relative(at.min(queue.now), queue.now));
+            let seen = seen.map(|seen| format!("seen {seen}"));
+            let left = format!(
+                " {}  running {}, acked {}, nacked {}",
+                one.name, one.running, one.acked, one.nacked
+            );
+            Line::raw(beside(&left, &seen.unwrap_or_default(), columns))
+        })
+        .collect()
+}

@@ -1,0 +1,265 @@
+use std::time::{Duration, Instant};
+
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::Terminal;
+
+use super::*;
+use crate::model::group::{Group, Groups, Why};
+use crate::model::queue::{Queue, Totals};
+use crate::text::width;
+use crate::top::sampler::{Consumer, Detail, Focus, Request, Sample, Update};
+
+/// The lines of the screen, as a terminal of this size shows them.
+fn screen(app: &App, columns: u16, rows: u16) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
+    terminal.draw(|frame| draw(frame, app)).unwrap();
+    let buffer = terminal.backend().buffer();
+    (0..rows)
+        .map(|y| {
+            (0..columns)
+                .map(|x| buffer[(x, y)].symbol())
+                .collect::<String>()
+        })
+        .map(|line| line.trim_end().to_owned())
+        .collect()
+}
+
+fn orders(sent: u64) -> Queue {
+    Queue {
+        name: b"orders".to_vec(),
+        counts: [12, 3, 41, 1, 4, 250_000, 2, 0],
+        groups: 12,
+        consumers: 1,
+        blocked_clients: 2,
+        now: 1_000_000,
+        totals: Totals {
+            sent,
+            acked: sent,
+            ..Totals::default()
+        },
+        next_due_at: Some(1_005_000),
+        oldest_ready_age: Some(1500),
+        lateness: [Some(3), Some(18), Some(2100)],
+        ..Queue::default()
+    }
+}
+
+fn mails() -> Queue {
+    Queue {
+        name: b"mails\x1b[2J".to_vec(),
+        paused: true,
+        ..Queue::default()
+    }
+}
+
+fn detail(focus: Focus) -> Detail {
+    Detail {
+        focus,
+        groups: Ok(Groups {
+            found: vec![Group {
+                name: b"user-7".to_vec(),
+                state: "blocked".to_owned(),
+                waiting: 2,
+                head: Some(b"o1".to_vec()),
+                head_due_at: Some(1_030_000),
+                why: Some(Why {
+                    code: "backoff".to_owned(),
+                    why: "A delivery of it failed.".to_owned(),
+                    until: Some(1_030_000),
+                    by: String::new(),
+                }),
+                ..Group::default()
+            }],
+            more: false,
+        }),
+        consumers: vec![Consumer {
+            name: "worker-1".to_owned(),
+            running: 4,
+            last_seen: Some(999_000),
+            ..Consumer::default()
+        }],
+    }
+}
+
+/// The live view after two samples, with these keys pressed between them.
+fn app(keys: &[KeyCode]) -> App {
+    let mut app = App::new("example:6379/0");
+    let start = Instant::now();
+    let sample = |second, sent, detail| Sample {
+        at: start + Duration::from_secs(second),
+        queues: vec![mails(), orders(sent)],
+        complete: true,
+        detail,
+    };
+    app.take(Update::Sample(sample(0, 1000, None)));
+    press(&mut app, KeyCode::Down);
+    for key in keys {
+        press(&mut app, *key);
+    }
+    let Some(Request::Focus(focus)) = app.new_focus() else {
+        panic!("something is selected");
+    };
+    app.take(Update::Sample(sample(1, 1200, Some(detail(focus)))));
+    app
+}
+
+fn press(app: &mut App, code: KeyCode) {
+    app.press(KeyEvent::new(code, KeyModifiers::NONE));
+}
+
+fn has(screen: &[String], text: &str) {
+    assert!(
+        screen.iter().any(|line| line.contains(text)),
+        "no {text:?} in\n{}",
+        screen.join("\n")
+    );
+}
+
+#[test]
+fn the_list_fits_80_by_24() {
+    let shown = screen(&app(&[]), 80, 24);
+    assert_eq!(
+        shown[0].split_whitespace().collect::<Vec<_>>().join(" "),
+        "dq top example:6379/0 2 queues, 57 pending"
+    );
+    assert_eq!(
+        shown[1],
+        " QUEUE         READY LATER BLOCKED   RUN  DEAD SENT/s  ACK/s OLDEST     LATENESS"
+    );
+    assert_eq!(
+        shown[2],
+        " mails… PAUSED     0     0       0     0     0      0      0      -           ▁▁"
+    );
+    assert_eq!(
+        shown[3],
+        ">orders            3    13      41     4     2    200    200   1.5s           ▄▄"
+    );
+    has(&shown, "── orders ──");
+    has(
+        &shown,
+        "12 delayed, 1 retry, 250k finished, 0 cancelled; next due in 5.0s",
+    );
+    has(
+        &shown,
+        "lateness p50 3ms, p99 18ms, worst 2.1s; oldest ready 1.5s",
+    );
+    has(
+        &shown,
+        "1 named consumers, 2 clients waiting in FETCH, 12 groups",
+    );
+    has(&shown, "held: user-7 (2 waiting): A delivery of it failed.");
+    assert!(shown[23].ends_with("q quit"), "{}", shown[23]);
+}
+
+#[test]
+fn one_queue_in_full() {
+    let shown = screen(&app(&[KeyCode::Enter]), 80, 24);
+    has(&shown, " ready            3 #");
+    has(&shown, " finished      250k ##################");
+    has(&shown, "sent              200.0/s     1200");
+    has(&shown, "▁ below 10ms");
+    has(&shown, "held: user-7");
+    has(&shown, " worker-1  running 4, acked 0, nacked 0");
+    has(&shown, "seen 1.0s ago");
+}
+
+#[test]
+fn groups_and_what_holds_them() {
+    let shown = screen(&app(&[KeyCode::Char('g')]), 80, 24);
+    has(&shown, "── orders: blocked groups ──");
+    has(
+        &shown,
+        ">user-7           blocked       2     0 o1                in 30.0s  backoff",
+    );
+    has(
+        &shown,
+        "Its first message is o1, due in 30.0s. A delivery of it failed. That ends in",
+    );
+}
+
+#[test]
+fn paused_is_said_in_words() {
+    let mut app = app(&[]);
+    press(&mut app, KeyCode::Up);
+    has(&screen(&app, 80, 24), "PAUSED ──");
+    press(&mut app, KeyCode::Enter);
+    has(&screen(&app, 80, 24), "PAUSED: nothing is delivered");
+}
+
+#[test]
+fn boxes_lie_above() {
+    let mut app = app(&[]);
+    press(&mut app, KeyCode::Char('p'));
+    let shown = screen(&app, 80, 24);
+    has(&shown, "│ Pause orders? Sends and acks go on. │");
+    has(&shown, "y: yes    any other key: no");
+    press(&mut app, KeyCode::Char('n'));
+    has(&screen(&app, 80, 24), "* nothing was changed");
+    press(&mut app, KeyCode::Char('?'));
+    let shown = screen(&app, 80, 24);
+    for line in help::LINES {
+        has(&shown, line);
+    }
+}
+
+#[test]
+fn a_lost_connection_is_told_and_the_last_figures_stay() {
+    let mut app = app(&[]);
+    app.take(Update::Lost("no connection: refused".to_owned()));
+    let shown = screen(&app, 80, 24);
+    has(&shown, "! no connection: refused - trying again");
+    has(&shown, ">orders ");
+}
+
+#[test]
+fn every_screen_bears_every_size() {
+    for keys in [
+        &[][..],
+        &[KeyCode::Enter],
+        &[KeyCode::Char('g')],
+        &[KeyCode::Char('?')],
+    ] {
+        let app = app(keys);
+        for columns in [1, 5, 20, 60, 80, 132, 300] {
+            for rows in [1, 2, 3, 5, 10, 24, 60] {
+                let shown = screen(&app, columns, rows);
+                assert!(shown.iter().all(|line| width(line) <= usize::from(columns)));
+            }
+        }
+    }
+    for empty in [App::new("here"), {
+        let mut app = App::new("here");
+        app.take(Update::Sample(Sample {
+            at: Instant::now(),
+            queues: Vec::new(),
+            complete: true,
+            detail: None,
+        }));
+        app
+    }] {
+        screen(&empty, 80, 24);
+        screen(&empty, 3, 3);
+    }
+}
+
+#[test]
+fn the_selected_queue_is_in_sight_among_many() {
+    let mut app = App::new("here");
+    let queues = (0..1000)
+        .map(|i| Queue {
+            name: format!("q{i:04}").into_bytes(),
+            ..Queue::default()
+        })
+        .collect();
+    app.take(Update::Sample(Sample {
+        at: Instant::now(),
+        queues,
+        complete: true,
+        detail: None,
+    }));
+    press(&mut app, KeyCode::End);
+    has(&screen(&app, 80, 24), ">q0999");
+    press(&mut app, KeyCode::PageUp);
+    has(&screen(&app, 80, 24), ">q0989");
+}

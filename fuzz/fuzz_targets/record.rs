@@ -1,0 +1,57 @@
+//! Records that come from anyone: refused, or an operation that means the
+//! same when it is written and read again.
+
+#![no_main]
+
+use dq_fuzz::core::settings::{Clock, Settings};
+use dq_fuzz::persist::record::{Chunk, Creation, Record};
+use dq_fuzz::persist::restore;
+use dq_fuzz::{loaded, saved};
+use libfuzzer_sys::fuzz_target;
+
+/// No server takes more steps before one operation.
+const MAX_STEPS: u64 = 4096;
+
+fn encoded(record: &Record<'_, '_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    record.encode_into(&mut bytes);
+    bytes
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let creation = Creation {
+        settings: Settings::default(),
+        clock: Clock::Server,
+        salt: 7,
+    };
+    let mut queue = creation.queue();
+    // Records one after the other, each after its length.
+    let mut rest = bytes;
+    while let Some((&len, after)) = rest.split_first() {
+        let (one, later) = after.split_at(after.len().min(len.into()));
+        rest = later;
+        if let Ok(Some(chunk)) = Chunk::of(one) {
+            if let Ok(Some(whole)) = restore::take(0, b"key", chunk) {
+                queue = whole;
+            }
+            continue;
+        }
+        let Ok(record) = Record::decode(one) else {
+            continue;
+        };
+        let written = encoded(&record);
+        let again = Record::decode(&written).expect("what was written can be read");
+        assert_eq!(written, encoded(&again));
+        if record.steps > MAX_STEPS {
+            continue;
+        }
+        if let Some(created) = &record.created {
+            queue = created.queue();
+        }
+        record.replay(&mut queue).ok();
+        queue.take_effects();
+    }
+    let kept = saved(&queue);
+    let again = loaded(&kept, 1000).expect("what was done can be saved and loaded");
+    assert!(kept == saved(&again), "what was loaded differs");
+});

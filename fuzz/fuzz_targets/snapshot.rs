@@ -1,0 +1,26 @@
+//! Snapshots that come from anyone: refused, or a queue that can be used and
+//! saved again.
+
+#![no_main]
+
+use dq_fuzz::core::op::Op;
+use dq_fuzz::core::Moment;
+use dq_fuzz::{loaded, saved};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(mut queue) = loaded(bytes, 37) else {
+        return;
+    };
+    let kept = saved(&queue);
+    let again = loaded(&kept, 65536).expect("what was accepted can be saved and loaded");
+    assert!(kept == saved(&again), "what was loaded again differs");
+    let moment = Moment {
+        us: 1_800_000_000_000_000,
+        receipt: 1_800_000_000_000_000,
+    };
+    queue.advance(moment.ms(), 200);
+    queue.apply(&Op::Tick, moment).ok();
+    queue.take_effects();
+    loaded(&saved(&queue), 4096).expect("what was used can be saved and loaded");
+});

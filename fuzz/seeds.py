@@ -1,0 +1,112 @@
+"""python fuzz/seeds.py (in the root of the repository): writes the first inputs of the fuzz targets.
+
+Snapshots and records are taken from the log of a real server, so that they hold everything there is.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.harness.aof import commands, increments  # noqa: E402
+from tests.harness.server import Server, wait_for  # noqa: E402
+from tests.harness.traffic import Traffic, rich  # noqa: E402
+from tests.test_commands import KEYS  # noqa: E402
+
+CORPUS = Path(__file__).parent / "corpus"
+# A chunk of a snapshot begins with its kind and whether it is the first.
+CHUNK_HEAD = 2
+
+DOCUMENTS = [
+    b'a b /c/d\n{"a":1,"b":"x","c":{"d":true}}',
+    b'/a/0 /a/1\n{"a":[18446744073709551615,-1.5e300]}',
+    b'/ /~0~1\n{"":"\\u0000\\ud83d\\ude00","~/":2302393013}',
+    b'a\n{"a":null}',
+    b"a\n" + b'{"a":' * 127 + b"1" + b"}" * 127,
+    b"a\n" + b'{"a":' * 129 + b"1" + b"}" * 129,
+    b'a\n{"a":1,"a":2,"b":1e400}',
+    b'/a/b\n{"a":{"b":1e-5},"x":[[],{},"\\"\\\\"]}',
+]
+
+
+def put(target: str, number: int, data: bytes) -> None:
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"seed-{number:02}").write_bytes(data)
+
+
+def log_of(work, **conf) -> list:
+    """The records that some work leaves in the log, and then those that a rewriting makes of it."""
+    server = Server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no", **conf).start()
+    try:
+        work(server.client())
+        records = [args[2] for args in commands(server)]
+        client = server.client()
+        client.execute_command("BGREWRITEAOF")
+        wait_for(lambda: not client.info("persistence")["aof_rewrite_in_progress"], 20, "the rewriting")
+        [base] = (server.dir / "appendonlydir").glob("*.base.aof")
+        increments(server)
+        return records, chunks(base.read_bytes())
+    finally:
+        server.close()
+
+
+def chunks(data: bytes) -> list:
+    """The snapshot in each DQ.APPLY of a log that is nothing else."""
+    found, at = [], 0
+    while (at := data.find(b"DQ.APPLY\r\n", at)) >= 0:
+        at += len(b"DQ.APPLY\r\n")
+        for _ in range(2):
+            end = data.index(b"\r\n", at)
+            size = int(data[at + 1 : end])
+            value, at = data[end + 2 : end + 2 + size], end + 2 + size + 2
+        found.append(value[CHUNK_HEAD:])
+    return found
+
+
+def line(wait: int, *words) -> bytes:
+    return bytes([wait]) + b"\x1f".join(w if isinstance(w, bytes) else str(w).encode() for w in words) + b"\n"
+
+
+def main() -> None:
+    works = [
+        lambda c: rich(c, "q"),
+        lambda c: rich(c, "q", "SERVER"),
+        lambda c: Traffic(c, "q", 1, "RETAIN", 500).run(60),
+        lambda c: Traffic(c, "q", 2, "CLOCK", "MANUAL", "MAXLEN", 20).run(60),
+        lambda c: c.execute_command("DQ.CREATE", "q"),
+    ]
+    for number, work in enumerate(works):
+        records, snapshots = log_of(work)
+        put("snapshot", number, b"".join(snapshots))
+        put("record", number, b"".join(bytes([len(r)]) + r for r in records if len(r) < 256)[:4000])
+    calls = [line(9, args[0], *args[1:]) for args, _ in KEYS]
+    put("arguments", 0, b"m" + b"".join(calls))
+    put("arguments", 1, b"s" + b"".join(calls[::-1]))
+    for n in range(0, len(calls), 5):
+        put("arguments", 2 + n // 5, b"s" + b"".join(calls[n : n + 5]))
+    life = [
+        line(0, "ALTER", "k", "RETRIES", 1, "LEASE", 5, "BACKOFF", "EXP", 3, "ONDEAD", "BLOCK", "DEDUP", 9, "RETAIN", 9),
+        line(0, "SEND", "k", "p", "ID", "a", "GROUP", "g", "SCORE", 1, "DELAY", 2, "TTL", 500, "HEADERS", 1, "f", "v"),
+        line(0, "SEND", "k", "p", "ID", "b", "GROUP", "g", "PRIORITY", -3, "TYPE", "t", "RETRIES", -1),
+        line(40, "FETCH", "k", "COUNT", 5, "PERGROUP", 2, "CONSUMER", "c"),
+        line(9, "NACK", "k", 1700000000000001, "DELAY", 5),
+        line(200, "FETCH", "k", "GROUP", "g"),
+        line(0, "CANCEL", "k", "a", "b"),
+        line(0, "GROUPSET", "k", "g", "WEIGHT", 2, "CONCURRENCY", 3, "RATE", 2, "PER", 50),
+        line(9, "MSEND", "k", 3, "x", "y", "z", "GROUP", "g"),
+        line(0, "PAUSE", "k", "GROUP", "g", "FOR", 20),
+        line(90, "FETCH", "k", "COUNT", 9, "NOACK"),
+        line(9, "REDRIVE", "k", "ALL"),
+        line(255, "PURGE", "k", "STATE", "dead"),
+        line(0, "SCHEDULE", "k", "n", "EVERY", 7, "PAYLOAD", "p", "MISSED", "ALL", "OVERLAP", "SKIP"),
+        line(90, "FETCH", "k", "COUNT", 99),
+    ]
+    put("arguments", 50, b"s" + b"".join(life))
+    put("arguments", 51, b"m" + b"".join(life))
+    for number, document in enumerate(DOCUMENTS):
+        put("json", number, document)
+
+
+if __name__ == "__main__":
+    main()

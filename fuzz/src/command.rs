@@ -1,0 +1,4 @@
+//! The arguments of commands.
+
+#[path = "../../src/command/parse/mod.rs"]
+pub mod parse;

@@ -1,0 +1,153 @@
+//! A queue and its replica: whatever is done to the one is repeated on the
+//! other from its record, and in the end both are the same, and so is what
+//! their snapshot gives.
+
+use crate::command::parse::{self, Parsed, Words};
+use crate::core::op::Op;
+use crate::core::settings::{Clock, Settings};
+use crate::core::{Millis, Moment, Queue};
+use crate::ffi::{Args, QueueValue};
+use crate::persist::record::{Creation, Record};
+use crate::{loaded, saved};
+
+/// The longest payload, in bytes.
+const MAX_PAYLOAD: u64 = 1 << 20;
+/// The steps of time before a command.
+const STEPS: u64 = 512;
+/// When the first command is done, in Unix ms.
+const START: Millis = 1_700_000_000_000;
+
+/// The two of them.
+pub struct Twins {
+    queue: Queue,
+    replica: Queue,
+    us: u64,
+    receipt: u64,
+}
+
+impl Twins {
+    /// Two new queues of a clock.
+    pub fn new(manual: bool) -> Twins {
+        let creation = Creation {
+            settings: Settings::default(),
+            clock: if manual {
+                Clock::Manual(START)
+            } else {
+                Clock::Server
+            },
+            salt: 7,
+        };
+        Twins {
+            queue: creation.queue(),
+            replica: creation.queue(),
+            us: START * 1000,
+            receipt: START * 1000,
+        }
+    }
+
+    /// Lets so many ms pass, and then does what the words of a command say;
+    /// nothing if they say nothing.
+    pub fn command(&mut self, passed: Millis, words: &[&[u8]]) {
+        self.us = self.us.saturating_add(passed.saturating_mul(1000) + 1);
+        let moment = Moment {
+            us: self.us,
+            receipt: self.receipt.max(self.us),
+        };
+        let Ok(Some(op)) = operation(words, self.queue.now(moment)) else {
+            return;
+        };
+        let now = self.queue.now(moment);
+        let steps = if self.queue.has_work(now) {
+            self.queue.advance(now, STEPS).steps
+        } else {
+            0
+        };
+        let done = self.queue.apply(&op, moment);
+        let changed = self.queue.take_effects().changed;
+        self.receipt = self.receipt.max(self.queue.last_receipt() + 1);
+        if !changed {
+            return;
+        }
+        let told = if done.is_ok() { &op } else { &Op::Tick };
+        let mut bytes = Vec::new();
+        Record::of(moment, steps, None, told).encode_into(&mut bytes);
+        let record = Record::decode(&bytes).expect("a record can be read");
+        record
+            .replay(&mut self.replica)
+            .expect("a record can be repeated");
+        self.replica.take_effects();
+    }
+
+    /// Compares the two with each other and with what their snapshot gives.
+    pub fn compare(&self) {
+        let bytes = saved(&self.queue);
+        assert!(bytes == saved(&self.replica), "the replica differs");
+        let again = loaded(&bytes, 1000).expect("what was saved can be loaded");
+        assert!(bytes == saved(&again), "what was loaded differs");
+        let copy = saved(&self.queue.copied());
+        loaded(&copy, 64).expect("a copy can be loaded");
+    }
+}
+
+/// The operation that a command is; `None` for what only looks.
+fn operation<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Op<'a>>> {
+    let Some((verb, _)) = args.split_first() else {
+        return Ok(None);
+    };
+    // The arguments begin with the verb and the key, as they do in a server.
+    let words = || Words::after_key(Args(args));
+    let op = match *verb {
+        b"CREATE" => Op::Alter(parse::settings::create(words())?.changes),
+        b"ALTER" => Op::Alter(parse::settings::alter(words())?),
+        b"SEND" => Op::Send(parse::send::send(words(), MAX_PAYLOAD)?),
+        b"MSEND" => Op::Send(parse::send::multi(words(), MAX_PAYLOAD)?),
+        b"GROUPPUSH" => Op::Send(parse::group_push::group_push(words(), MAX_PAYLOAD)?),
+        b"FETCH" => Op::Fetch(parse::fetch::fetch(words())?.fetch),
+        b"MFETCH" => {
+            Op::Fetch(parse::fetch::multi(Words::from_first(Args(args)))?.request.fetch)
+        }
+        b"ACK" => parse::settle::ack(words())?,
+        b"NACK" => parse::settle::nack(words(), now)?,
+        b"TOUCH" => parse::settle::touch(words())?,
+        b"CANCEL" => parse::change::cancel(words())?,
+        b"RESCHEDULE" => parse::change::reschedule(words())?,
+        b"UPDATE" => parse::change::update(words(), MAX_PAYLOAD)?,
+        b"REDRIVE" => parse::change::redrive(words())?,
+        b"PURGE" => parse::change::purge(words())?,
+        b"PAUSE" => parse::group::pause(words())?,
+        b"RESUME" => parse::group::resume(words())?,
+        b"GROUPSET" => parse::group::group_set(words())?,
+        b"UNSCHEDULE" => parse::schedule::unschedule(words())?,
+        b"SCHEDULE" => Op::Schedule(parse::schedule::schedule(words(), MAX_PAYLOAD)?.at(now)?),
+        b"TICK" => {
+            parse::tick::tick(Words::from_first(Args(args)))?;
+            Op::Tick
+        }
+        b"GET" => {
+            parse::look::message(words())?;
+            return Ok(None);
+        }
+        b"LEN" => {
+            parse::look::len(words())?;
+            return Ok(None);
+        }
+        b"PEEK" => {
+            parse::look::peek(words())?;
+            return Ok(None);
+        }
+        b"LIST" => {
+            parse::look::list(words())?;
+            return Ok(None);
+        }
+        b"GROUPS" => {
+            parse::look::groups(words())?;
+            return Ok(None);
+        }
+        b"WAIT" => {
+            parse::look::wait(words())?;
+            return Ok(None);
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(op))
+}

@@ -1,0 +1,231 @@
+//! Purged messages: gone for every client, but not freed yet.
+//!
+//! They are freed in slices, by [`Queue::sweep`]. That cannot be observed and
+//! is therefore no part of what is replicated: each server does it at its own
+//! pace.
+
+use super::super::group::{GroupIx, GroupOrder, Groups};
+use super::super::message::{Message, Place, State};
+use super::super::store::Store;
+use super::super::{Millis, Seq, TimeIndex};
+use super::place::{order_key, waiter};
+use super::Queue;
+
+/// Purged messages whose memory is still to be freed.
+#[derive(Debug, Clone)]
+pub(super) enum Discarded {
+    /// Everything that a queue had.
+    All(Box<Store>, Box<Groups>, Vec<TimeIndex>),
+    /// Messages that are still in the store but in no index.
+    Cut(TimeIndex),
+    /// Messages of a group that are in no order of it any longer, but still
+    /// among all grouped ones, by time.
+    CutGroup(GroupOrder),
+}
+
+/// So few messages of a group are removed one by one. Tests have small groups
+/// and take the other way.
+const FEW: u64 = if cfg!(test) { 1 } else { 64 };
+
+impl Queue {
+    /// Messages that stand in no index any longer but this one.
+    pub(super) fn cut(&mut self, index: TimeIndex) -> u64 {
+        let len = index.len() as u64;
+        if len > 0 {
+            self.discarded.push(Discarded::Cut(index));
+        }
+        len
+    }
+
+    /// Whether a message of the store was purged already.
+    pub(super) fn is_purged(&self, seq: Seq) -> bool {
+        let cut = |discarded: &Discarded| !matches!(discarded, Discarded::All(..));
+        if !self.discarded.iter().any(cut) {
+            return false;
+        }
+        self.store
+            .get(seq)
+            .is_some_and(|message| !self.stands(seq, message))
+    }
+
+    /// Whether a message stands in an index.
+    fn stands(&self, seq: Seq, message: &Message) -> bool {
+        let ended = (message.ended_at(), seq);
+        match message.place {
+            Place::Running => true,
+            Place::Dead if self.redriving.contains(&ended) => true,
+            place => match self.records.at(place) {
+                Some(index) => index.contains(&ended),
+                None => match self.groups.get(message.group) {
+                    None => self.waiting.contains(place, &waiter(seq, message)),
+                    Some(group) => {
+                        let key = order_key(seq, message);
+                        group.order.contains(&key) || group.failed.contains(&key)
+                    }
+                },
+            },
+        }
+    }
+
+    /// Frees the id of a message that was purged already.
+    pub(super) fn free_purged(&mut self, id: &[u8]) {
+        if let Some(seq) = self.ids.find(&self.store, id) {
+            if self.is_purged(seq) {
+                self.drop_purged(seq);
+            }
+        }
+    }
+
+    /// Frees a message that was purged already.
+    fn drop_purged(&mut self, seq: Seq) {
+        let Some(message) = self.store.get(seq) else {
+            return;
+        };
+        let place = message.place;
+        if message.group.is_some() && place.is_pending() {
+            self.waiting.remove(place, waiter(seq, message));
+            if let Some(ghosts) = self.ghosts.get_mut(place as usize) {
+                *ghosts = ghosts.saturating_sub(1);
+            }
+        }
+        self.forget(seq);
+    }
+
+    /// Frees the purged messages that are due next, so that time does not come
+    /// across them.
+    pub(super) fn drop_purged_heads(&mut self, now: Millis) {
+        while self.ghosts != [0; 3] {
+            match self.waiting.grouped.next_promotion() {
+                Some((due, seq)) if due <= now && self.is_purged(seq) => self.drop_purged(seq),
+                _ => return,
+            }
+        }
+    }
+
+    /// Whether all that a group has pending can be cut off at once, in these
+    /// states: it is all in them, it is much, and no other index has it.
+    pub(super) fn may_cut_group(&self, ix: GroupIx, state: Option<State>) -> bool {
+        let Some(group) = self.groups.get(ix) else {
+            return false;
+        };
+        let all = group.pending();
+        let in_state = match state {
+            None => all,
+            Some(State::Delayed) if group.due + group.retrying == 0 => all,
+            Some(State::Retry) => group.retrying,
+            Some(State::Ready) if group.line.is_some() => group.due,
+            Some(State::Blocked) if group.line.is_none() => group.due,
+            _ => 0,
+        };
+        all > FEW && in_state == all && self.expiring.is_empty()
+    }
+
+    /// Cuts off all that a group has pending; how many messages. The caller
+    /// refreshes the group.
+    pub(super) fn cut_group(&mut self, ix: GroupIx) -> u64 {
+        let Some(group) = self.groups.get_mut(ix) else {
+            return 0;
+        };
+        let pending = group.pending();
+        let (due, retrying) = (group.due, group.retrying);
+        let by_place = [
+            (Place::Delayed, pending - due - retrying),
+            (Place::Due, due),
+            (Place::Retry, retrying),
+        ];
+        for (place, count) in by_place {
+            if let Some(ghosts) = self.ghosts.get_mut(place as usize) {
+                *ghosts += count;
+            }
+        }
+        self.bytes = self.bytes.saturating_sub(group.bytes);
+        (group.due, group.retrying, group.bytes) = (0, 0, 0);
+        for order in [&mut group.order, &mut group.failed] {
+            let order = std::mem::take(order);
+            if !order.is_empty() {
+                self.discarded.push(Discarded::CutGroup(order));
+            }
+        }
+        pending
+    }
+
+    /// Cuts off what groups have in this state, where that is all they have
+    /// pending; how many messages. O(groups).
+    pub(super) fn cut_groups(&mut self, state: State, place: Place, now: Millis) -> u64 {
+        let grouped = self
+            .waiting
+            .grouped
+            .at(place)
+            .map_or(0, |index| index.len());
+        if grouped as u64 <= FEW {
+            return 0;
+        }
+        let mut cut = 0;
+        for ix in self.groups.all() {
+            if self.may_cut_group(ix, Some(state)) {
+                cut += self.cut_group(ix);
+                self.refresh(ix, now, self.join(now));
+            }
+        }
+        cut
+    }
+
+    /// Everything that a queue had is to be freed.
+    pub(super) fn discard_all(&mut self, store: Store, groups: Groups, indexes: Vec<TimeIndex>) {
+        // What was cut off before is in that store.
+        self.discarded
+            .retain(|discarded| matches!(discarded, Discarded::All(..)));
+        self.ghosts = [0; 3];
+        self.discarded
+            .push(Discarded::All(Box::new(store), Box::new(groups), indexes));
+    }
+
+    /// Frees the memory of up to about `most` purged messages; whether there
+    /// is more to free. Nobody can see a difference.
+    pub fn sweep(&mut self, most: usize) -> bool {
+        let mut left = most;
+        while left > 0 {
+            match self.discarded.last_mut() {
+                None => return false,
+                Some(Discarded::All(store, groups, indexes)) => {
+                    if store.drop_page() {
+                        left = left.saturating_sub(64);
+                    } else if groups.drop_some(32) {
+                        left = left.saturating_sub(32);
+                    } else if let Some(index) = indexes.last_mut() {
+                        if index.drain_some(left.min(1024)) == 0 {
+                            indexes.pop();
+                        }
+                        left = left.saturating_sub(64);
+                    } else {
+                        self.discarded.pop();
+                    }
+                }
+                Some(Discarded::Cut(index)) => match index.pop_first() {
+                    Some(((_, seq), ())) => {
+                        left -= 1;
+                        self.drop_purged(seq);
+                    }
+                    None => {
+                        self.discarded.pop();
+                    }
+                },
+                Some(Discarded::CutGroup(order)) => match order.pop_first() {
+                    Some((key, _)) => {
+                        left -= 1;
+                        self.drop_purged(key.seq());
+                    }
+                    None => {
+                        self.discarded.pop();
+                    }
+                },
+            }
+        }
+        !self.discarded.is_empty()
+    }
+
+    /// Whether there is anything to [`Queue::sweep`].
+    pub fn has_discarded(&self) -> bool {
+        !self.discarded.is_empty()
+    }
+}

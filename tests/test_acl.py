@@ -1,0 +1,106 @@
+"""What rights each verb asks for: the whole table, by ACL DRYRUN.
+
+`%R~` lets a user see what is in a queue, `%W~` change it; a verb that gives what is in a queue to
+its caller needs the first, one that changes it the second.
+"""
+
+import pytest
+
+from tests.harness.wire import Error
+from tests.test_commands import BLOCKS, KEYS, READS, WRITES
+
+NEEDS = (
+    dict.fromkeys("GET LIST PEEK INFO GROUPS CONSUMERS EXPLAIN SCHEDULES WAIT".split(), "R")
+    | dict.fromkeys("FETCH MFETCH".split(), "RW")
+    | dict.fromkeys(
+        "CREATE ALTER SEND MSEND GROUPPUSH ACK NACK TOUCH TICK CANCEL RESCHEDULE UPDATE REDRIVE PURGE PAUSE RESUME "
+        "GROUPSET SCHEDULE UNSCHEDULE".split(),
+        "W",
+    )
+    # A length is no content, as with LLEN.
+    | {"LEN": ""}
+)
+
+CALLS = [pytest.param(call, keys, id=" ".join(map(str, call))) for call, keys in KEYS]
+
+
+@pytest.fixture
+def dry_run(server):
+    """Whether a user with these rules may make a call."""
+    w = server.wire(2)
+
+    def run(call, *rules) -> bool:
+        w.ok("ACL", "SETUSER", "limited", "reset", "on", *rules)
+        reply = w.ok("ACL", "DRYRUN", "limited", f"DQ.{call[0]}", *call[1:])
+        return reply == b"OK"
+
+    yield run
+    w.ok("ACL", "DELUSER", "limited")
+
+
+def test_the_table_has_every_verb():
+    assert set(NEEDS) == set(READS) | set(WRITES) | {"WAIT"}
+
+
+@pytest.mark.parametrize("call, keys", CALLS)
+@pytest.mark.parametrize("rights", ["R", "W", "RW"])
+def test_key_rights(dry_run, call, keys, rights):
+    enough = set(NEEDS[call[0]]) <= set(rights)
+    assert dry_run(call, f"%{rights}~*", "+@all") == enough
+    # On each of its keys: one that is out of reach is enough to refuse.
+    assert dry_run(call, *(f"%{rights}~{key}" for key in keys), "+@all") == enough
+    for missing in keys:
+        if any(key == missing for key in keys if keys.count(key) > 1):
+            continue
+        rest = [f"%{rights}~{key}" for key in keys if key != missing]
+        assert not dry_run(call, *rest, "+@all")
+
+
+@pytest.mark.parametrize("call, keys", CALLS)
+def test_rights_do_not_add_up_over_selectors(dry_run, call, keys):
+    """One selector must allow the whole call: to read in one and to write in another is not to do both."""
+    verb = f"+dq.{call[0].lower()}"
+    apart = dry_run(call, f"({verb} %R~*)", f"({verb} %W~*)")
+    assert apart == (len(NEEDS[call[0]]) < 2)
+    assert dry_run(call, "(+get ~*)", f"({verb} %RW~*)")
+
+
+@pytest.mark.parametrize("call, keys", CALLS)
+def test_categories(dry_run, call, keys):
+    verb = call[0]
+    assert dry_run(call, "~*", "+@read") == (verb not in WRITES)
+    assert dry_run(call, "~*", "+@write") == (verb in WRITES)
+    assert dry_run(call, "~*", "+@blocking") == (verb in BLOCKS)
+    assert not dry_run(call, "~*", "+@all", f"-dq.{verb.lower()}")
+    assert not dry_run(call, "~*", "-@all")
+    # No client needs scripts, nor anything that can harm the server.
+    assert dry_run(call, "~*", "+@all", "-@scripting", "-@dangerous", "-@admin")
+
+
+def test_a_limited_user_is_refused_for_real_too(server):
+    """DRYRUN is what the server says of itself: once, what it does."""
+    admin, w = server.wire(2), server.wire(2)
+    admin.ok("ACL", "SETUSER", "limited", "reset", "on", ">secret", "%R~k", "+@all")
+    try:
+        w.ok("AUTH", "limited", "secret")
+        for call, keys in KEYS:
+            if keys == ["k"] and call[0] != "WAIT":
+                refused = w.call(f"DQ.{call[0]}", *call[1:])
+                denied = isinstance(refused, Error) and refused.startswith("NOPERM")
+                assert denied == ("W" in NEEDS[call[0]]), call
+        assert admin.ok("DQ.LEN", "k") == 0
+    finally:
+        admin.ok("ACL", "DELUSER", "limited")
+
+
+def test_the_internal_command_is_refused_even_to_administrators(server):
+    """A record from a client could do what no command can, so only the log, replication and migration bring them."""
+    w = server.wire(2)
+    w.ok("DQ.SEND", "k", "x")
+    reply = w.call("DQ.APPLY", "k", b"\x20")
+    assert isinstance(reply, Error)
+    assert w.ok("DQ.LEN", "k") == 1
+    for rules in (("+@all", "-@dangerous"), ("+@all", "-@admin"), ("+@write",)):
+        w.ok("ACL", "SETUSER", "limited", "reset", "on", "~*", *rules)
+        assert b"OK" != w.ok("ACL", "DRYRUN", "limited", "DQ.APPLY", "k", "x"), rules
+    w.ok("ACL", "DELUSER", "limited")

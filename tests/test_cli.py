@@ -1,0 +1,317 @@
+"""The terminal program dq against a real server: what it prints, what it changes, whom it obeys.
+
+DQ_CLI names the program; without, it is built from cli/. The live view is in test_cli_top.py.
+"""
+
+import json
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from tests.harness.cli import Cli, build
+from tests.harness.server import free_port, wait_for
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="session")
+def program():
+    return build()
+
+
+@pytest.fixture
+def dq(program, server):
+    """Runs dq on the shared server."""
+    return Cli(program, f"redis://127.0.0.1:{server.port}")
+
+
+@pytest.fixture
+def shop(r3):
+    """A queue with a held group, a running, a dead and a delayed message, and another queue."""
+    do = r3.execute_command
+    do("DQ.CREATE", "shop", "BACKOFF", "FIXED", 60000, "RETAIN", 60000)
+    for id, group in [("a1", "ann"), ("a2", "ann"), ("b1", "bob"), ("b2", "bob")]:
+        do("DQ.SEND", "shop", f"pay {id}", "ID", id, "GROUP", group)
+    do("DQ.SEND", "shop", "x", "ID", "dead", "RETRIES", 0, "TYPE", "mail")
+    do("DQ.SEND", "shop", "x", "ID", "later", "DELAY", 3600000)
+    for _ in range(2):
+        for id, receipt, *_ in do("DQ.FETCH", "shop", "COUNT", 10, "CONSUMER", "worker-1"):
+            if id == b"dead":
+                do("DQ.NACK", "shop", receipt, "ERROR", "no such mailbox")
+            if id == b"a1":
+                do("DQ.NACK", "shop", receipt, "ERROR", "HTTP 500")
+    do("DQ.SEND", "mails", "hello")
+    return r3
+
+
+def test_ls(dq, shop):
+    lines = dq("ls").stdout.splitlines()
+    assert lines[0].split() == (
+        "QUEUE READY DELAYED RETRY BLOCKED RUNNING DEAD GROUPS WAITERS OLDEST P99 PAUSED".split()
+    )
+    rows = {line.split()[0]: line.split()[1:8] for line in lines[1:]}
+    assert rows == {"mails": list("1000000"), "shop": ["0", "1", "1", "2", "1", "1", "2"]}
+    assert [line.split()[0] for line in dq("ls", "--match", "sh*").stdout.splitlines()[1:]] == ["shop"]
+    assert [line.split()[0] for line in dq("ls", "mails").stdout.splitlines()[1:]] == ["mails"]
+
+
+def test_ls_of_nothing(dq, r3):
+    r3.set("plain", "text")
+    assert dq("ls").stdout == "no queues\n"
+    assert json.loads(dq("ls", "--json").stdout) == []
+
+
+def test_ls_finds_queues_among_many_keys(dq, r3):
+    r3.mset({f"key:{i}": i for i in range(20000)})
+    for i in range(700):
+        r3.execute_command("DQ.SEND", f"q{i}", "x")
+    assert len(dq("ls").stdout.splitlines()) == 701
+
+
+def test_ls_json_is_what_the_server_says(dq, shop):
+    told = {queue.pop("queue"): queue for queue in json.loads(dq("ls", "--json").stdout)}
+    info = shop.execute_command("DQ.INFO", "shop")
+    expected = {k.decode(): v.decode() if isinstance(v, bytes) else v for k, v in info.items()}
+    for moving in ("now", "oldest-ready-age"):
+        told["shop"].pop(moving), expected.pop(moving)
+    assert told["shop"] == expected
+    assert set(told) == {"shop", "mails"}
+
+
+def test_show_a_queue(dq, shop):
+    text = dq("show", "shop").stdout
+    assert "backoff            FIXED 60000" in text
+    held = next(line for line in text.splitlines() if line.startswith("ann"))
+    assert held.split()[1:3] == ["2", "a1"] and "backoff:" in held
+    consumer = next(line for line in text.splitlines() if line.startswith("worker-1"))
+    assert consumer.split()[1:5] == ["1", "3", "0", "2"]
+    shop.execute_command("DQ.SCHEDULE", "shop", "nightly", "CRON", "0 3 * * *", "PAYLOAD", "x")
+    assert "nightly" in dq("show", "shop").stdout
+    assert set(json.loads(dq("show", "shop", "--json").stdout)) == {"info", "consumers", "schedules"}
+
+
+def test_show_a_message(dq, shop):
+    fields = dict(line.split(maxsplit=1) for line in dq("show", "shop", "dead").stdout.splitlines())
+    assert (fields["state"], fields["reason"], fields["error"]) == ("dead", "retries", "no such mailbox")
+    assert fields["finished-at"].endswith("ago)")
+    told = json.loads(dq("show", "shop", "dead", "--json").stdout)
+    assert (told["id"], told["failures"], told["group"]) == ("dead", 1, None)
+
+
+def test_explain(dq, shop):
+    lines = dq("explain", "shop", "a2").stdout.splitlines()
+    assert lines[0].startswith("behind-head: ")
+    assert lines[1].startswith("until 20") and lines[1].endswith("s)")
+    assert lines[2] == "by a1"
+    assert json.loads(dq("explain", "shop", "b1", "--json").stdout)["code"] == "running"
+
+
+def test_peek(dq, shop):
+    assert dq("peek", "shop").stdout == "nothing can be delivered now\n"
+    row = dq("peek", "mails").stdout.splitlines()[1].split()
+    assert row[1:] == ["-", "0", "0", "-", "hello"]
+    assert json.loads(dq("peek", "mails", "--json").stdout)[0]["payload"] == "hello"
+
+
+def test_redrive(dq, shop):
+    do = shop.execute_command
+    assert dq("redrive", "shop", "dead", "nobody").stdout == "1 message pending again\n"
+    assert do("DQ.LEN", "shop", "dead") == 0
+    for _ in range(3):
+        do("DQ.SEND", "mails", "x", "RETRIES", 0)
+    for _, receipt, *_ in do("DQ.FETCH", "mails", "COUNT", 10):
+        do("DQ.NACK", "mails", receipt, "FATAL")
+    assert dq("redrive", "mails", "--all", "-n", 2).stdout == "2 messages pending again\n"
+    assert json.loads(dq("redrive", "mails", "--all", "--json").stdout) == {"redriven": 2}
+
+
+def test_pause_and_resume(dq, shop):
+    do = shop.execute_command
+    assert dq("pause", "mails").stdout == "mails is paused\n"
+    assert do("DQ.FETCH", "mails") == []
+    assert dq("ls", "mails").stdout.splitlines()[1].endswith(" paused")
+    assert dq("resume", "mails").stdout == "mails goes on\n"
+    assert dq("pause", "shop", "--group", "bob", "--for", "10m").stdout == "group bob of shop is paused for 10m0s\n"
+    _, groups = do("DQ.GROUPS", "shop", "STATE", "paused")
+    assert [group[b"group"] for group in groups] == [b"bob"]
+    assert dq("resume", "shop", "--group", "bob").stdout == "group bob of shop goes on\n"
+    assert do("DQ.GROUPS", "shop", "STATE", "paused")[1] == []
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("show", "nope"),
+        ("ls", "nope"),
+        ("explain", "nope", "id"),
+        ("peek", "nope"),
+        ("tail", "nope"),
+        ("redrive", "nope", "--all"),
+        ("pause", "nope"),
+        ("resume", "nope"),
+    ],
+    ids=lambda args: args[0],
+)
+def test_a_slip_in_the_name_is_told_and_makes_no_queue(dq, r3, args):
+    failed = dq(*args, code=1)
+    assert failed.stderr == "dq: nope: no such queue\n"
+    assert failed.stdout == ""
+    assert r3.exists("nope") == 0
+
+
+def test_unknown_messages_are_told(dq, shop):
+    assert dq("show", "shop", "zz", code=1).stderr == "dq: no message with the id zz\n"
+    assert dq("explain", "shop", "zz", code=1).stderr == "dq: no message with the id zz\n"
+    shop.set("plain", "text")
+    assert "WRONGTYPE" in dq("show", "plain", code=1).stderr
+
+
+def test_wrong_usage_is_told(dq):
+    for args in [("redrive", "q"), ("redrive", "q", "id", "--all"), ("pause", "q", "--for", "0"), ("peek", "q", "-n", "0")]:
+        assert dq(*args, code=2).stderr.startswith("error: "), args
+
+
+def test_names_and_payloads_cannot_steer_the_terminal(dq, r3):
+    evil = b"\x1b[2J\x07\r\n\xff\xc2\x9b"
+    r3.execute_command("DQ.SEND", b"evil" + evil, b"pay" + evil, "ID", b"id" + evil, "GROUP", b"g" + evil)
+    r3.execute_command("DQ.SEND", "q", b"pay" + evil, "ID", b"id" + evil, "TYPE", b"t" + evil)
+    for args in [("ls",), ("peek", "q"), ("show", "q"), ("ls", "--json"), ("peek", "q", "--json")]:
+        told = dq(*args, text=False).stdout
+        assert not [byte for byte in told if byte < 32 and byte != 10 or byte in (0x7F, 0x9B, 0xFF)], args
+    assert "pay\\x1b[2J\\x07\\r\\n\\xff\\u{9b}" in dq("peek", "q").stdout
+
+
+def test_tail_tells_how_messages_end(dq, shop):
+    do = shop.execute_command
+    with dq.start("tail", "shop", "--interval", "50ms", "-n", "3") as tail:
+        tail.running()
+        for _ in range(3):
+            do("DQ.SEND", "shop", "x", "TYPE", "mail")
+        for i, (_, receipt, *_) in enumerate(do("DQ.FETCH", "shop", "COUNT", 3, "CONSUMER", "worker-2")):
+            time.sleep(0.002)  # so that no two end in the same millisecond
+            if i == 1:
+                do("DQ.NACK", "shop", receipt, "FATAL", "ERROR", "broken")
+            else:
+                do("DQ.ACK", "shop", receipt, "RESULT", f"ok {i}")
+        lines = [line.split(maxsplit=4) for line in tail.output().splitlines()]
+    assert [line[2] for line in lines] == ["finished", "dead", "finished"]
+    assert "type mail, consumer worker-2, 1 attempt" in lines[0][4] and lines[0][4].endswith("result: ok 0")
+    assert "reason rejected" in lines[1][4] and lines[1][4].endswith("error: broken")
+
+
+def test_tail_from_the_beginning_goes_through_all_pages(dq, r3):
+    do = r3.execute_command
+    do("DQ.CREATE", "q", "RETAIN", 600000, "RETAINCOUNT", 0)
+    sent = do("DQ.MSEND", "q", 2500, *["x"] * 2500)
+    do("DQ.FETCH", "q", "COUNT", 2500, "NOACK")
+    told = [json.loads(line) for line in dq("tail", "q", "--all", "-n", 2500, "--json").stdout.splitlines()]
+    assert sorted(message["id"].encode() for message in told) == sorted(sent)
+
+
+def test_tail_of_events(dq, r3):
+    r3.execute_command("DQ.SEND", "q", "x")
+    assert "notify-keyspace-events" in dq("tail", "q", "--events", code=1).stderr
+    r3.config_set("notify-keyspace-events", "Kd")
+    try:
+        with dq.start("tail", "q", "--events", "-n", "2") as tail:
+            wait_for(r3.pubsub_channels, what="the subscription")
+            _, receipt, *_ = r3.execute_command("DQ.FETCH", "q")[0]
+            r3.execute_command("DQ.ACK", "q", receipt)
+            assert [line.split()[1] for line in tail.output().splitlines()] == ["dq.delivered", "dq.acked"]
+    finally:
+        r3.config_set("notify-keyspace-events", "")
+
+
+def test_bench_measures_and_tidies_up(dq, r3):
+    lines = dq("bench", "-n", 3001, "--size", 20).stdout.splitlines()
+    # The columns behind the name: messages, seconds, rate, two times with their unit.
+    assert [int(line.split()[-7]) for line in lines[1:6]] == [2000, 2000, 3001, 1501, 1500]
+    assert r3.dbsize() == 0
+    rounds = json.loads(dq("bench", "-n", 1, "--json").stdout)
+    assert len(rounds) == 5 and rounds[0]["per-second"] > 0
+
+
+def test_a_closed_pipe_is_no_failure(dq, r3):
+    for i in range(3000):
+        r3.execute_command("DQ.SEND", f"queue-with-a-long-name-{i}", "x")
+    ended = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {dq.program} ls | head -n 1"], env=dq.env(), capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_another_database(program, server, r3):
+    r3.execute_command("SELECT", 3)
+    r3.execute_command("DQ.SEND", "third", "x")
+    dq = Cli(program, f"redis://127.0.0.1:{server.port}/3")
+    assert "third" in dq("ls").stdout
+    assert dq("tail", "third", "--all", "--events", code=2)
+
+
+def test_no_server_and_no_sense(program):
+    port = free_port()
+    assert Cli(program, f"redis://127.0.0.1:{port}")("ls", code=1).stderr.startswith("dq: no connection: ")
+    told = Cli(program, "http://me:secret@127.0.0.1")("ls", code=1).stderr
+    assert "URL" in told and "secret" not in told
+    told = Cli(program, "redis://127.0.0.1")("--cacert", "x.pem", "ls", code=1).stderr
+    assert "rediss" in told
+
+
+def test_users_see_and_do_what_they_may(program, server, r3):
+    r3.execute_command("DQ.SEND", "mine:a", "x")
+    r3.execute_command("DQ.SEND", "other:b", "x")
+    r3.execute_command(
+        *"ACL SETUSER viewer on >pa55 %R~mine:* -@all +scan +hello +dq.info +dq.get +dq.list +dq.explain".split()
+    )
+    try:
+        dq = Cli(program, f"redis://viewer:pa55@127.0.0.1:{server.port}")
+        assert [line.split()[0] for line in dq("ls").stdout.splitlines()[1:]] == ["mine:a"]
+        # Groups and consumers may not be asked for: the rest is shown.
+        assert "delayed" in dq("show", "mine:a").stdout
+        refused = dq("pause", "mine:a", code=1).stderr
+        assert "NOPERM" in refused and "dq.pause" in refused
+        assert "NOPERM" in dq("show", "other:b", code=1).stderr
+        wrong = Cli(program, f"redis://viewer:wrong-one@127.0.0.1:{server.port}")("ls", code=1).stderr
+        assert "wrong-one" not in wrong and "WRONGPASS" in wrong
+    finally:
+        r3.execute_command("ACL", "DELUSER", "viewer")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """A CA, and a certificate of it that serves as the server's and as a client's."""
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    there = tmp_path_factory.mktemp("tls")
+
+    def openssl(*args):
+        subprocess.run(["openssl", *args], cwd=there, check=True, capture_output=True)
+
+    new = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    openssl(*new, "-keyout", "ca.key", "-out", "ca.crt", "-subj", "/CN=test CA")
+    openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "own.key", "-out", "own.csr", "-subj", "/CN=localhost")
+    (there / "own.ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    openssl(*"x509 -req -in own.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile own.ext -out own.crt".split())
+    return there
+
+
+def test_tls(program, make_server, certificates):
+    port = free_port()
+    server = make_server(
+        tls_port=port,
+        tls_cert_file=certificates / "own.crt",
+        tls_key_file=certificates / "own.key",
+        tls_ca_cert_file=certificates / "ca.crt",
+    )
+    server.client().execute_command("DQ.SEND", "q", "x")
+    server.client().execute_command(*"ACL SETUSER me on >pa55 ~* +@all".split())
+    url = f"rediss://me:pa55@localhost:{port}"
+    ca = ("--cacert", certificates / "ca.crt")
+    own = ("--cert", certificates / "own.crt", "--key", certificates / "own.key")
+    assert "q " in Cli(program, url)("ls", *ca, *own).stdout
+    # An unknown authority, a server that is not asked who it is, and one that misses our certificate.
+    assert Cli(program, url)("ls", *own, code=1).stderr.startswith("dq: no connection")
+    assert "q " in Cli(program, url + "/#insecure")("ls", *ca, *own).stdout
+    assert Cli(program, url)("ls", *ca, code=1).stderr.startswith("dq: no connection")

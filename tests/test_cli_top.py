@@ -1,0 +1,194 @@
+"""`dq top` in a real terminal: what a person sees and does, by the keys they press."""
+
+import re
+
+import pytest
+
+from tests.harness.cli import Cli, Screen, build
+from tests.harness.server import wait_for
+
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(Screen.missing(), reason="tmux is not installed (Debian: tmux)"),
+]
+
+
+@pytest.fixture(scope="session")
+def program():
+    return build()
+
+
+@pytest.fixture
+def dq(program, server):
+    return Cli(program, f"redis://127.0.0.1:{server.port}")
+
+
+@pytest.fixture
+def shop(r3):
+    """mails: one ready message. shop: a group held by a failed message, another group's turn, a dead message."""
+    do = r3.execute_command
+    do("DQ.SEND", "mails", "hello")
+    do("DQ.CREATE", "shop", "BACKOFF", "FIXED", 600000)
+    for id, group in [("a1", "ann"), ("a2", "ann"), ("b1", "bob")]:
+        do("DQ.SEND", "shop", "x", "ID", id, "GROUP", group)
+    do("DQ.SEND", "shop", "x", "ID", "dead")
+    for id, receipt, *_ in do("DQ.FETCH", "shop", "COUNT", 10, "CONSUMER", "worker-1"):
+        if id in (b"a1", b"dead"):
+            do("DQ.NACK", "shop", receipt, *(["FATAL"] if id == b"dead" else []))
+    return r3
+
+
+def row(screen, name):
+    """The cells of a queue in the list, without its mark."""
+    line = next(line for line in screen.lines() if re.match(rf"[> ]{name}\b", line))
+    return line[1:].split()
+
+
+def test_a_tour_of_all_screens(dq, shop):
+    with Screen(dq, "top", "--interval", "200ms") as screen:
+        screen.sees("2 queues", ">mails", " shop", "q quit")
+        assert row(screen, "mails")[:6] == ["mails", "1", "0", "0", "0", "0"]
+        assert row(screen, "shop")[:6] == ["shop", "0", "1", "1", "1", "1"]
+        screen.press("Down")
+        screen.sees(">shop", "held: ann (2 waiting): ")
+        screen.press("Enter")
+        screen.sees("── shop ──", "retry            1 #", "redelivered", "worker-1  running 1", "held: ann")
+        screen.press("g")
+        text = screen.sees("shop: blocked groups", ">ann", "Its first message is a1, due in 9m")
+        assert re.search(r">ann +blocked +2 +0 +a1 +in 9m\d+s +backoff", text)
+        screen.press("f")
+        screen.sees("shop: paused groups", "there are none")
+        screen.press("f")
+        screen.sees("shop: running groups", ">bob")
+        screen.press("?")
+        screen.sees("any key closes this", "LATENESS  what the oldest one had waited")
+        screen.press("x")
+        screen.press("Escape")
+        screen.sees("── shop ──", "redelivered")
+        screen.press("Escape")
+        screen.sees(">shop", " mails")
+        assert max(map(len, screen.lines())) <= 80
+        screen.press("q")
+        # The screen is what it was before.
+        assert "dq top" not in screen.sees("ended with 0")
+
+
+def test_rates_and_waiting_move(dq, shop):
+    with Screen(dq, "top", "--interval", "200ms") as screen:
+        screen.sees(">mails")
+
+        def sent():
+            for _ in range(10):
+                shop.execute_command("DQ.MSEND", "mails", 20, *["x"] * 20)
+            rate = row(screen, "mails")[6]
+            return rate != "-" and int(rate) > 100
+
+        wait_for(sent, 10, "a rate")
+        # One that has been ready for more than a second: the newest bar is that high.
+        wait_for(lambda: row(screen, "mails")[-1].endswith("▄"), 10, "a higher bar")
+        assert row(screen, "mails")[8].endswith("s")
+
+
+def test_pause_and_resume_ask_first(dq, shop):
+    def paused():
+        return shop.execute_command("DQ.INFO", "mails")[b"paused"]
+
+    with Screen(dq, "top", "--interval", "200ms") as screen:
+        screen.sees(">mails")
+        screen.press("p")
+        screen.sees("Pause mails?", "y: yes")
+        screen.press("n")
+        screen.sees("* nothing was changed")
+        assert not paused()
+        screen.press("p")
+        screen.press("y")
+        screen.sees("* mails is paused", ">mails PAUSED", "── mails - PAUSED ──")
+        assert paused()
+        screen.press("p")
+        screen.sees("Resume mails?")
+        screen.press("y")
+        screen.sees("* mails goes on")
+        assert not paused()
+        screen.press("Down")
+        screen.press("g")
+        screen.sees(">ann")
+        screen.press("p")
+        screen.sees("Pause group ann of shop?")
+        screen.press("y")
+        screen.sees("* group ann of shop is paused", "no group is held")
+        screen.press("f")
+        screen.sees(">ann", "paused")
+
+
+def test_redrive_asks_first(dq, shop):
+    with Screen(dq, "top", "--interval", "200ms") as screen:
+        screen.sees(">mails")
+        screen.press("r")
+        screen.sees("* mails has no dead messages")
+        screen.press("Down")
+        screen.press("r")
+        screen.sees("Redrive 1 dead message of shop?")
+        screen.press("y")
+        screen.sees("* shop: 1 message pending again")
+        wait_for(lambda: row(screen, "shop")[5] == "0", what="no dead message in the list")
+        assert shop.execute_command("DQ.LEN", "shop", "dead") == 0
+
+
+def test_queues_come_and_go(dq, r3):
+    with Screen(dq, "top", "--interval", "200ms") as screen:
+        screen.sees("no queues here")
+        r3.execute_command("DQ.SEND", "new", "x")
+        screen.sees(">new", timeout=15)
+        screen.press("Enter")
+        screen.sees("── new ──")
+        r3.delete("new")
+        screen.sees("no queues here")
+
+
+def test_a_lost_server_is_told_and_found_again(program, make_server):
+    server = make_server(appendonly="yes")
+    server.client().execute_command("DQ.SEND", "kept", "x")
+    with Screen(Cli(program, f"redis://127.0.0.1:{server.port}"), "top", "--interval", "200ms") as screen:
+        screen.sees(">kept")
+        server.stop()
+        screen.sees("! no connection", "trying again", ">kept")
+        server.start()
+        wait_for(lambda: "!" not in screen.text(), 15, "the connection")
+        screen.sees(">kept")
+
+
+def test_a_refusal_is_told(program, server, shop):
+    shop.execute_command(
+        *"ACL SETUSER viewer on >pa55 ~* -@all +scan +hello +select +dq.info +dq.groups +dq.explain +dq.consumers".split()
+    )
+    try:
+        with Screen(Cli(program, f"redis://viewer:pa55@127.0.0.1:{server.port}"), "top") as screen:
+            screen.sees(">mails")
+            screen.press("p")
+            screen.sees("Pause mails?")
+            screen.press("y")
+            screen.sees("* not done: NOPERM")
+            assert "pa55" not in screen.text()
+    finally:
+        shop.execute_command("ACL", "DELUSER", "viewer")
+
+
+def test_other_sizes(dq, shop):
+    with Screen(dq, "top", "--interval", "200ms", columns=132, rows=43) as screen:
+        screen.sees(">mails", "── mails ──")
+        for columns, rows in [(40, 10), (20, 5), (200, 50)]:
+            screen.resize(columns, rows)
+            wait_for(lambda: len(screen.lines()[0]) <= columns, what="the new size")
+            screen.press("g", "Left", "Left")
+        screen.sees(">mails", "── mails ──")
+
+
+def test_names_cannot_steer_the_terminal(dq, r3):
+    r3.execute_command("DQ.SEND", b"evil\x1b[2J\x1b[1;1HGOTCHA\r\n", "x", "GROUP", b"g\x1b[2J")
+    with Screen(dq, "top", columns=120) as screen:
+        text = screen.sees("evil\\x1b[2J")
+        assert not text.startswith("GOTCHA")
+
+
+def test_without_a_terminal(dq, program):
+    assert "needs a terminal" in dq("top", code=1).stderr

@@ -1,0 +1,97 @@
+"""A short run under each kind of fault; `make torture` runs all of them for ten minutes."""
+
+import random
+
+import pytest
+
+from tests.harness.aof import increments
+from tests.harness.replies import Queue
+from tests.harness.server import now_ms
+from tests.torture.faults import FAULTS
+from tests.torture.preload import Power, WallClock
+from tests.torture.run import run
+from tests.torture.stage import Rigged
+
+# One of each kind; each takes its seconds and about three more for draining.
+SHORT = {
+    "kill9-always": 3, "power-always": 3, "torn-tail": 3, "reload": 2,
+    "lost-replies": 2, "failover": 3, "slot-migration": 3, "clock-steps": 3,
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", SHORT)
+def test_the_promises_hold_under(fault):
+    row = run(fault, FAULTS[fault](7), SHORT[fault], 7, producers=2, consumers=3)
+    assert row.violations == []
+    assert row.operations > 100
+    assert row.injected > 0
+
+
+# ---- the tools themselves: a fault that is not done would prove nothing ------------------------------------------
+
+
+def test_a_power_failure_takes_what_was_not_synced(tmp_path):
+    power = Power(tmp_path / "table")
+    server = Rigged(env=power.env, appendonly="yes", appendfsync="no").start()
+    try:
+        q = Queue(server.client(), "q")
+        server.client().config_set("appendfsync", "always")
+        q.send("synced", "ID", "synced")
+        server.client().config_set("appendfsync", "no")
+        safe = increments(server)[0].stat().st_size
+        for n in range(50):
+            q.send("not synced", "ID", n)
+        server.kill9()
+        gone = power.fail(server.dir, random.Random(4))
+        assert gone > 0
+        assert increments(server)[0].stat().st_size >= safe
+        server.start()
+        q = Queue(server.client(), "q")
+        assert q.get("synced") is not None
+        assert q.len() < 51
+    finally:
+        server.close()
+
+
+def test_the_wall_clock_of_a_server_can_be_stepped(tmp_path):
+    wall = WallClock(tmp_path / "offset")
+    server = Rigged(env=wall.env).start()
+    try:
+        client = server.client()
+        for ms in (3_600_000, -7_200_000):
+            wall.step(ms)
+            seconds, us = client.time()
+            assert abs(seconds * 1000 + us // 1000 - now_ms() - wall.offset) < 5_000
+    finally:
+        server.close()
+
+
+def test_a_log_replayed_elsewhere_is_the_state_it_was_taken_from():
+    stage = FAULTS["kill9-always"](3)
+    stage.open()
+    try:
+        q = Queue(stage.server.client(), stage.key)
+        q.do("MSEND", 20, *range(20))
+        q.fetch("COUNT", 5)
+        frozen = stage.freeze(stage.server)
+        assert stage.replayed(stage.server) == frozen
+        assert set(frozen) != {ord("0")}
+    finally:
+        stage.close()
+
+
+def test_a_server_without_its_log_is_seen():
+    """The whole run must fail where messages are lost for certain."""
+
+    class Forgetful(FAULTS["kill9-always"]):
+        conf = {"appendonly": "no"}
+
+        def inject(self):
+            self.server.restart(crash=True)
+
+        def finish(self):
+            """There is no log to compare with."""
+
+    row = run("forgetful", Forgetful(5), 2, 5, producers=1, consumers=2)
+    assert any(violation.startswith("nothing_lost") for violation in row.violations)

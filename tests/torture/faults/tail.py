@@ -1,0 +1,87 @@
+"""The log's end is torn off at every byte of its last records."""
+
+import os
+import shutil
+import time
+
+from tests.checker.history import clock
+from tests.harness.aof import increments
+from tests.harness.replies import Queue, digest
+from tests.harness.server import Server
+from tests.harness.traffic import Traffic
+from tests.torture.stage import Alone
+
+# Every so many cuts the server goes on and dies once more: what came after the first restart must be there.
+AGAIN = 8
+
+
+class TornTail(Alone):
+    """A crash in the middle of a write. Exactly the torn record is missing, and nothing that comes later.
+
+    The logs that are cut at every byte are those of a queue with its own time, whose state is known after
+    every record. Between the cuts the actors' own server dies, and some bytes of its log with it.
+    """
+
+    pause = 1.0
+    # Operations in the log that is cut, and how far back, in ms, the bytes torn from the actors' log may reach.
+    length = 120
+    reach = 1_000.0
+
+    def open(self) -> None:
+        super().open()
+        self.prepare()
+        self.cuts = iter(range(self.ends[-1] - 1, self.ends[0], -1))
+
+    def prepare(self) -> None:
+        """A log, and what it holds up to each of its records."""
+        source = Server(**self.conf).start()
+        try:
+            client = source.client()
+            traffic = Traffic(client, "q", self.rng.randrange(10**6), "CLOCK", "MANUAL")
+            [log] = increments(source)
+            self.ends, self.states = [log.stat().st_size], [digest(client, "q")]
+            for _ in range(self.length):
+                traffic.run(1)
+                size = log.stat().st_size
+                if size != self.ends[-1]:
+                    self.ends.append(size)
+                    self.states.append(digest(client, "q"))
+            self.folder = self.server.dir / "torn"
+            shutil.copytree(source.dir / "appendonlydir", self.folder)
+            self.log = log.name
+        finally:
+            source.close()
+
+    def inject(self) -> None:
+        """As many cuts as fit into the time between two faults, then a tear under load."""
+        deadline = time.monotonic() + self.pause * 2
+        twin = Server(**self.conf)
+        try:
+            while time.monotonic() < deadline and (size := next(self.cuts, None)) is not None:
+                self.cut(twin, size)
+        finally:
+            twin.close()
+        begin = clock()
+        self.server.kill9()
+        [log] = increments(self.server)
+        os.truncate(log, max(0, log.stat().st_size - self.rng.randrange(1, 300)))
+        self.lose(begin - self.reach, clock())
+        self.server.start()
+
+    def cut(self, twin, size) -> None:
+        self.injected += 1
+        target = twin.dir / "appendonlydir"
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(self.folder, target)
+        os.truncate(target / self.log, size)
+        twin.start()
+        held = max(n for n, end in enumerate(self.ends) if end <= size)
+        self.differ(f"a log cut at byte {size} of {self.ends[-1]}", self.states[held], digest(twin.client(), "q"))
+        if self.injected % AGAIN == 0:
+            q = Queue(twin.client(), "q")
+            q.do("SEND", "after", "ID", "after the tear")
+            after = q.digest()
+            twin.restart(crash=True)
+            self.differ(f"what came after a cut at byte {size}", after, digest(twin.client(), "q"))
+        twin.kill9()
+        self.extra_operations += 1
