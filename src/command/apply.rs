@@ -60,7 +60,7 @@ fn repeat(
     let effects = queue.take_effects();
     moment::saw_receipt(queue.last_receipt(), moment);
     here.replicate(key, bytes);
-    let told = conclude(here, key, queue, moment, effects, Wake::Waiters);
+    let told = conclude(here, key, queue, moment, effects, Wake::Soon);
     drop(opened);
     told.tell(ctx, key);
     done.map(|_| ())
@@ -81,7 +81,7 @@ fn take_in(ctx: &mut Context, key: Name<'_>, bytes: &[u8], chunk: Chunk<'_>) -> 
             visible: true,
             ..Effects::default()
         };
-        conclude(here, key, queue, moment, effects, Wake::Waiters);
+        conclude(here, key, queue, moment, effects, Wake::Soon);
     }
     Ok(())
 }

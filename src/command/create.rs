@@ -22,7 +22,7 @@ pub fn create(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let queue = opened.create(creation.queue());
     queue.made_at(moment);
     let record = Record::of(moment, 0, Some(creation), &Op::Tick);
-    let told = settle(here, key, queue, moment, &record, Wake::Waiters);
+    let told = settle(here, key, queue, moment, &record, Wake::Soon);
     here.reply().status(c"OK");
     drop(opened);
     told.tell(ctx, key);

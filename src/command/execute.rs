@@ -60,7 +60,7 @@ pub fn run(
             }
             let done = result.as_ref().ok();
             let record = Record::of(moment, steps, None, recorded(op, done));
-            let told = settle(here, key, queue, moment, &record, Wake::Waiters);
+            let told = settle(here, key, queue, moment, &record, Wake::Soon);
             if let Err(error) = result {
                 drop(opened);
                 told.tell(ctx, key);
@@ -85,7 +85,7 @@ pub fn run(
                 let record = Record::of(moment, 0, Some(creation), recorded(op, Some(&done)));
                 queue.made_at(moment);
                 let queue = opened.create(queue);
-                settle(here, key, queue, moment, &record, Wake::Waiters)
+                settle(here, key, queue, moment, &record, Wake::Soon)
             }
         },
     };
@@ -138,7 +138,10 @@ fn recorded<'o, 'a>(op: &'o Op<'a>, done: Option<&Done>) -> &'o Op<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
     /// They are, if there is anything to serve.
-    Waiters,
+    Now,
+    /// The same, but where very many wait the timer sees to it in a moment:
+    /// every one of them is asked, so that commands of that moment share it.
+    Soon,
     /// One of them is being served; the others are asked anyway.
     Nobody,
 }
@@ -185,6 +188,10 @@ thread_local! {
 /// A buffer that has grown beyond this is given back.
 const KEPT_BUFFER: usize = 64 * 1024;
 
+/// Beyond so many waiting clients a command leaves it to the timer to serve
+/// them.
+const MANY_WAITING: usize = 64;
+
 /// Replicates what has changed, as one record, wakes clients that can be
 /// served, and sees to it that the queue is looked at in time. Call it once
 /// after whatever changed a queue.
@@ -226,12 +233,25 @@ pub fn conclude(
     if queue.has_discarded() {
         queue.sweep(SWEPT_BY_A_COMMAND);
     }
-    let waiting = waiters::all_fetchers() > 0 && waiters::fetchers(ctx.db(), key.bytes()) > 0;
-    let now = queue.now(moment);
-    if waiting && who == Wake::Waiters && queue.can_give(now) {
-        ctx.signal_ready(key);
+    if effects.changed {
+        waiters::something_changed();
     }
-    let wake = queue.next_wake(now, waiting).unwrap_or(NEVER);
+    let waiting = match waiters::all_fetchers() {
+        0 => 0,
+        _ => waiters::fetchers(ctx.db(), key.bytes()),
+    };
+    let now = queue.now(moment);
+    let mut wake = match queue.next_wake(now, waiting > 0) {
+        Some(wake) => wake.max(now),
+        None => NEVER,
+    };
+    if waiting > 0 && who != Wake::Nobody && queue.can_give(now) {
+        if who == Wake::Now || waiting <= MANY_WAITING {
+            ctx.signal_ready(key);
+        } else {
+            wake = now;
+        }
+    }
     if queue.noted_wake.is_none_or(|noted| wake < noted) {
         queue.noted_wake = Some(wake);
         wake::note(ctx, ctx.db(), key.bytes(), wake);

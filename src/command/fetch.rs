@@ -11,7 +11,7 @@ use crate::core::{Done, Op, Queue};
 use crate::ffi::blocking::{self, Wait};
 use crate::ffi::{Args, CommandResult, Context, Name, Reply};
 use crate::persist::record::Record;
-use crate::runtime::waiters::Waiting;
+use crate::runtime::waiters::{self, Waiting};
 use crate::runtime::{bound, moment, wake};
 
 /// Delivers messages of one queue.
@@ -183,7 +183,11 @@ impl Wait for FetchWaiter {
     fn ready(&self, ctx: &mut Context, key: Name<'_>) -> bool {
         if !ctx.may_act() {
             // A pause or failover is on: the timer signals again afterwards.
-            wake::note(ctx, ctx.db(), key.bytes(), 1);
+            wake::note(ctx, ctx.db(), key.bytes(), moment::now().ms());
+            return false;
+        }
+        let any_group = self.fetch.group.is_none();
+        if any_group && waiters::nothing_for(ctx.db(), key.bytes()) {
             return false;
         }
         let moment = moment::now();
@@ -195,6 +199,9 @@ impl Wait for FetchWaiter {
         };
         let now = queue.now(moment);
         if !queue.can_serve(&self.fetch, now) {
+            if any_group {
+                waiters::note_nothing_for(here.db(), key.bytes());
+            }
             return false;
         }
         if queue.has_overdue_expiry(now) {

@@ -56,7 +56,7 @@ fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
     }
     let progress = queue.advance(now, u64::MAX);
     let record = Record::of(moment, progress.steps, None, &Op::Tick);
-    let told = settle(here, key, queue, moment, &record, Wake::Waiters);
+    let told = settle(here, key, queue, moment, &record, Wake::Soon);
     drop(opened);
     told.tell(ctx, key);
     Ok(progress.ticked)

@@ -117,7 +117,7 @@ fn visit(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Millis) 
     // What is noted is settled anew: the time it was noted for has come.
     queue.noted_wake = None;
     let record = Record::of(moment, steps, None, &op);
-    let told = settle(here, key, queue, moment, &record, Wake::Waiters);
+    let told = settle(here, key, queue, moment, &record, Wake::Now);
     let changed = steps > 0 || op != Op::Tick;
     drop(opened);
     told.tell(ctx, key);
@@ -152,7 +152,7 @@ fn end_leases(ctx: &mut Context, key: Name<'_>, receipts: Receipts) -> bool {
         return false;
     }
     let record = Record::of(moment, steps, None, &op);
-    let told = settle(here, key, queue, moment, &record, Wake::Waiters);
+    let told = settle(here, key, queue, moment, &record, Wake::Now);
     drop(opened);
     told.tell(ctx, key);
     true

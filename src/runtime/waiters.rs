@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::core::message::State;
 use crate::core::op::Ending;
@@ -144,4 +144,38 @@ pub fn tell_flushed(db: Option<i32>) {
     for (db, key) in places {
         tell_gone(db, &key);
     }
+}
+
+/// How often anything has changed in any queue.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// The queue that had nothing for a waiting client, and after how many
+    /// changes that was.
+    static NOTHING: RefCell<(u64, i32, Vec<u8>)> = RefCell::default();
+}
+
+/// Something has changed in some queue: who waits is to be asked again.
+pub fn something_changed() {
+    CHANGES.fetch_add(1, Relaxed);
+}
+
+/// Notes that a queue has nothing that any client would get.
+pub fn note_nothing_for(db: i32, key: &[u8]) {
+    NOTHING.with_borrow_mut(|(changes, of, name)| {
+        *changes = CHANGES.load(Relaxed);
+        *of = db;
+        name.clear();
+        name.extend_from_slice(key);
+    });
+}
+
+/// Whether that has been noted and nothing has changed since. Every waiting
+/// client of a queue is asked whenever there is something for one of them:
+/// this makes the many answers cheap. What time brings is not seen; the timer
+/// asks again then.
+pub fn nothing_for(db: i32, key: &[u8]) -> bool {
+    NOTHING.with_borrow(|(changes, of, name)| {
+        *changes == CHANGES.load(Relaxed) && *of == db && name == key
+    })
 }

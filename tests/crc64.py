@@ -1,0 +1,29 @@
+"""The checksum that the server puts at the end of a DUMP, so that a changed one gets past it."""
+
+_POLYNOMIAL = 0x95AC9329AC4BC9B5
+
+
+def _table() -> list:
+    table = []
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (_POLYNOMIAL if crc & 1 else 0)
+        table.append(crc)
+    return table
+
+
+_TABLE = _table()
+
+
+def crc64(data: bytes) -> int:
+    """CRC-64 of the Jones polynomial, bits reversed, starting at 0."""
+    crc = 0
+    for byte in data:
+        crc = _TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
+    return crc
+
+
+def sealed(data: bytes) -> bytes:
+    """A payload without its last eight bytes, with those that belong to it."""
+    return data + crc64(data).to_bytes(8, "little")

@@ -1,0 +1,67 @@
+"""Files as every version of the encodings has written them, and what they hold. They must load for ever.
+
+A folder is made once, by `python -m tests.golden v1`, and never again: a new encoding gets a new one.
+"""
+
+import json
+from pathlib import Path
+
+from tests.harness.replies import Queue, as_map, as_maps
+
+FOLDER = Path(__file__).parent
+# One queue with every kind of state and option on a clock of its own, one on the server's, one of random traffic.
+KEYS = ("manual", "server", "traffic")
+STATES = "delayed ready blocked retry running finished dead cancelled".split()
+# What tells of the moment of asking and not of the queue.
+MOMENTARY = ("now", "oldest-ready-age", "blocked-clients")
+
+
+def versions() -> list:
+    """The names of all folders."""
+    return sorted(path.name for path in FOLDER.iterdir() if (path / "description.json").exists())
+
+
+def describe(client) -> dict:
+    """All that a client can see of the queues, as JSON has it."""
+    return {key: plain(queue(Queue(client, key))) for key in KEYS}
+
+
+def queue(q) -> dict:
+    """All that a client can see of one."""
+    info = q.info()
+    momentary = MOMENTARY if q.key == "server" else MOMENTARY[1:]
+    seen = {"info": {name: value for name, value in info.items() if name not in momentary}}
+    for state in STATES:
+        seen[state] = listed(q, state)
+        assert len(seen[state]) == info[state], state
+        assert seen[state] == [q.get(message["id"]) for message in seen[state]], state
+    seen["next"] = [message["id"] for message in q.peek("COUNT", 1000)]
+    seen["groups"] = as_maps(q.do("GROUPS", "COUNT", 1000)[1])
+    seen["consumers"] = as_maps(q.do("CONSUMERS"))
+    seen["schedules"] = as_maps(q.do("SCHEDULES"))
+    return seen
+
+
+def listed(q, state) -> list:
+    cursor, found = b"0", []
+    while True:
+        cursor, some = q.do("LIST", state, "CURSOR", cursor, "COUNT", 7)
+        found += as_maps(some)
+        if cursor == b"0":
+            return found
+
+
+def plain(value):
+    """As JSON gives it back: maps with text keys, bytes as Latin-1."""
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, dict):
+        return {plain(k): plain(v) for k, v in as_map(value).items()}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return value
+
+
+def description(version: str) -> dict:
+    """What the files of a version hold."""
+    return json.loads((FOLDER / version / "description.json").read_text())

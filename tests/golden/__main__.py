@@ -1,0 +1,54 @@
+"""python -m tests.golden v1: writes the files of this version into a folder that must not be there yet."""
+
+import json
+import shutil
+import sys
+
+from tests.golden import FOLDER, KEYS, describe
+from tests.harness.server import Server, wait_for
+from tests.harness.traffic import Traffic, rich
+
+
+def main() -> None:
+    folder = FOLDER / sys.argv[1]
+    folder.mkdir()
+    for name, preamble in (("preamble", "yes"), ("commands", "no")):
+        server = Server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble=preamble).start()
+        try:
+            write(server, folder, name)
+        finally:
+            server.close()
+
+
+def write(server, folder, name) -> None:
+    """The log of one kind. The one with a preamble has records after it; the other is that of the dumps."""
+    client = server.client()
+    if name == "preamble":
+        fill(client)
+    else:
+        # The same queues as in the other files.
+        for key in KEYS:
+            dump = bytes.fromhex((folder / f"{key}.dump").read_text())
+            client.restore(key, 0, dump)
+    client.execute_command("BGREWRITEAOF")
+    wait_for(lambda: not client.info("persistence")["aof_rewrite_in_progress"], 20, "the rewriting")
+    if name == "preamble":
+        # On a clock of its own nothing falls due between the writing of one file and of the next.
+        Traffic(client, "traffic", 5).run(150)
+        for key in KEYS:
+            (folder / f"{key}.dump").write_text(client.dump(key).hex())
+        client.save()
+        shutil.copy(server.dir / "dump.rdb", folder / "dump.rdb")
+        seen = json.dumps(describe(client), indent=1, sort_keys=True)
+        (folder / "description.json").write_text(seen + "\n")
+    shutil.copytree(server.dir / "appendonlydir", folder / name)
+
+
+def fill(client) -> None:
+    rich(client, "manual", "MANUAL")
+    rich(client, "server", "SERVER")
+    Traffic(client, "traffic", 4, "CLOCK", "MANUAL", "RETAIN", 5000, "DEDUP", 900, "MAXLEN", 60).run(200)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""What any version has ever written loads, and is what it was."""
+
+import shutil
+
+import pytest
+
+from tests.golden import FOLDER, KEYS, describe, description, plain, queue, versions
+from tests.harness.replies import Queue
+from tests.harness.server import Server
+
+# A replica without a primary: time does not go on in it, however long ago the files were written.
+STILL = {"replicaof": "127.0.0.1 1"}
+
+
+@pytest.fixture
+def loaded():
+    """Makes a server that begins with some files."""
+    made = []
+
+    def load(*paths, **conf):
+        server = Server(**conf)
+        made.append(server)
+        for path, name in paths:
+            copy = shutil.copytree if path.is_dir() else shutil.copy
+            copy(path, server.dir / name)
+        return server.start()
+
+    yield load
+    for server in made:
+        server.close()
+
+
+def test_there_are_golden_files():
+    assert "v1" in versions()
+
+
+@pytest.mark.parametrize("version", versions())
+@pytest.mark.parametrize("kind", ["dump.rdb", "preamble", "commands"])
+def test_files_load(loaded, version, kind):
+    folder = FOLDER / version
+    if kind == "dump.rdb":
+        server = loaded((folder / kind, "dump.rdb"), **STILL)
+    else:
+        server = loaded((folder / kind, "appendonlydir"), appendonly="yes", **STILL)
+    seen, held = describe(server.client()), description(version)
+    for key in KEYS:
+        for part in held[key]:
+            assert seen[key][part] == held[key][part], (key, part)
+    assert seen == held
+
+
+@pytest.mark.parametrize("version", versions())
+@pytest.mark.parametrize("key", ["manual", "traffic"])
+def test_dumps_restore(r3, version, key):
+    """Those on a clock of their own: the other has to go on with the time of the server it comes to."""
+    r3.restore(key, 0, bytes.fromhex((FOLDER / version / f"{key}.dump").read_text()))
+    assert plain(queue(Queue(r3, key))) == description(version)[key]
+
+
+@pytest.mark.parametrize("version", versions())
+def test_what_was_loaded_goes_on(loaded, version):
+    """Leases of then end, receipts go on growing, and what is due is delivered."""
+    server = loaded((FOLDER / version / "dump.rdb", "dump.rdb"))
+    held = description(version)
+    for key in KEYS:
+        q = Queue(server.client(), key)
+        q.do("RESUME")
+        highest = max([m["receipt"] for m in held[key]["running"]], default=0)
+        fetched = q.fetch("COUNT", 1000)
+        assert fetched, key
+        assert min(m.receipt for m in fetched) > highest
+        assert q.ack(*(m.receipt for m in fetched)) == len(fetched)
