@@ -190,7 +190,7 @@ def test_promotion_with_a_replica_behind(pair):
 def test_a_demoted_primary_sends_its_waiters_away(pair):
     q = primary_queue(pair)
     q.do("CREATE")
-    q.send("soon", "DELAY", 200)
+    q.send("soon", "DELAY", 3000)
     w = pair.primary.wire()
     w.send("DQ.FETCH", "q", "BLOCK", 0)
     pair.primary.wait_blocked(1)
@@ -199,7 +199,7 @@ def test_a_demoted_primary_sends_its_waiters_away(pair):
     pair.primary.client().execute_command("REPLICAOF", "127.0.0.1", pair.replica.port)
     reply = w.recv(5)
     assert isinstance(reply, Error) and reply.startswith("UNBLOCKED")
-    wait_for(lambda: len(replica_queue(pair).fetch()) == 1, 5, "the delivery by the new primary")
+    wait_for(lambda: len(replica_queue(pair).fetch()) == 1, 10, "the delivery by the new primary")
 
 
 @pytest.mark.parametrize("mode", ["WRITE", "ALL"])
