@@ -25,17 +25,23 @@ def one_holder(view):
 def no_hole(view):
     """What a crash takes is the end of what was done, never something before what stayed."""
     finished, dead = set(view.h.final.get("finished", ())), set(view.h.final.get("dead", ()))
-    for window in view.h.windows:
+    windows = sorted(view.h.windows, key=lambda window: window.end)
+    for number, window in enumerate(windows):
         if window.split:
             continue
+
+        def may_be_undone(event, window=window, earlier=windows[:number]):
+            # Not what an earlier crash may have undone already: its answer can be read after the server is dead.
+            return window.covers(event.begin, event.end) and not any(w.covers(event.begin, event.end) for w in earlier)
+
         events = []
         for send in view.h.sends:
-            if send.end is None or send.tries > 1 or send.refused or not window.covers(send.begin, send.end):
+            if send.end is None or send.tries > 1 or send.refused or not may_be_undone(send):
                 continue
             again = any(d.begin >= window.end for d in view.by_id.get(send.id, ()))
             events.append((send, send.id in finished or send.id in dead or again))
         for v in view.h.verdicts:
-            if v.kind != "ack" or v.count != 1 or not window.covers(v.begin, v.end):
+            if v.kind != "ack" or v.count != 1 or not may_be_undone(v):
                 continue
             again = [d for d in view.by_id.get(v.id, ()) if d.receipt > v.receipt]
             if not again and v.id in finished:
@@ -46,7 +52,12 @@ def no_hole(view):
         first = min(lost, key=lambda event: event.end, default=None)
         for event, stayed in events:
             if stayed and first is not None and first.end < event.begin:
-                yield f"{first.id} was undone, and {event.id}, {event.begin - first.end:.1f} ms later, was not"
+                later = event.begin - first.end
+                yield f"{_name(first)} was undone, and {_name(event)}, {later:.1f} ms later, was not"
+
+
+def _name(event) -> str:
+    return f"the {type(event).__name__.lower()} of {event.id} at {event.begin:.0f}"
 
 
 def refused_is_nothing(view):

@@ -43,8 +43,9 @@ class View:
     def surely_held(self, d):
         """When it was surely leased: from the answer to the first verdict asked or the lease's earliest end."""
         ends = [d.begin + d.lease - DRIFT] + [v.begin for v in self.verdicts[d.receipt]]
-        # A crash may have taken the delivery back, and a wall clock set forward ends leases.
-        ends += [w.end for w in self.h.windows if w.covers(d.begin, d.end)]
+        # A crash may have taken the delivery back (of two primaries, the other one never knew of it), and a wall clock
+        # set forward ends leases.
+        ends += [w.begin if w.split else w.end for w in self.h.windows if w.covers(d.begin, d.end)]
         ends += [when for when, ms in self.h.steps if ms > 0 and when > d.begin - DRIFT]
         return d.end, min(ends)
 

@@ -114,6 +114,11 @@ class Stage:
         assert not errors, errors
         return replies[1][0]
 
+    def listen(self, server: Server) -> None:
+        """A record that did not go as it went elsewhere is told in the log alone."""
+        told = [line for line in server.log().splitlines() if "could not be applied" in line]
+        self.differences += told[:5]
+
     def thaw(self, server: Server) -> None:
         with server.wire() as w:
             w.ok("CLIENT", "UNPAUSE")
@@ -124,6 +129,7 @@ class Stage:
         try:
             shutil.copytree(server.dir / "appendonlydir", Path(twin.dir) / "appendonlydir")
             twin.start()
+            self.listen(twin)
             return digest(twin.client(), self.key)
         finally:
             twin.close()
@@ -152,6 +158,7 @@ class Alone(Stage):
 
     def finish(self) -> None:
         """Everything has ended: a crash and the log change nothing of it."""
+        self.listen(self.server)
         # Under everysec a write may wait up to two seconds for a sync that is on its way.
         if self.conf.get("appendonly") == "yes":
             if self.conf.get("appendfsync") != "always":

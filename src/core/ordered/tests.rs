@@ -309,6 +309,17 @@ fn first_at_most_takes_key_order_over_time() {
 }
 
 #[test]
+fn the_first_entries_can_be_taken_out_as_a_set() {
+    for (len, limit) in [(0, 5), (5, 0), (5, 5), (5, 9), (10_000, 1), (10_000, 6_789)] {
+        let mut set: OrderedSet<u64> = OrderedSet::from_sorted((0..len).map(|key| (key, ())));
+        let taken = set.take_first(limit as usize);
+        let middle = len.min(limit);
+        assert!(taken.iter().map(|(key, ())| key).eq(0..middle));
+        assert!(set.iter().map(|(key, ())| key).eq(middle..len));
+    }
+}
+
+#[test]
 fn draining_in_slices_frees_memory_as_it_goes() {
     let mut set = OrderedSet::from_sorted((0..100_000u64).map(|n| ((n, n), ())));
     let mut before = set.memory_bytes();

@@ -190,11 +190,7 @@ impl Queue {
         if count == self.records.dead.len() as u64 {
             self.redriving = std::mem::take(&mut self.records.dead);
         } else {
-            for _ in 0..count {
-                if let Some((key, ())) = self.records.dead.pop_first() {
-                    self.redriving.insert(key, ());
-                }
-            }
+            self.redriving = self.records.dead.take_first(count as usize);
         }
         self.redriven = self.join(now);
         self.note(0);

@@ -45,6 +45,7 @@ class ClockSteps(Alone):
     def finish(self) -> None:
         """A restart knows the wall clock only, which is not what this fault is about."""
         self.wall.step(-self.wall.offset)
+        self.listen(self.server)
 
     def close(self) -> None:
         super().close()

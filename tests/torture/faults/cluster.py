@@ -27,5 +27,9 @@ class SlotMigration(Stage):
         self.cluster.move_slot(self.slot, self.owner, target)
         self.owner = target
 
+    def finish(self) -> None:
+        for node in self.cluster.nodes:
+            self.listen(node)
+
     def close(self) -> None:
         self.cluster.close()

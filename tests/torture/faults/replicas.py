@@ -37,6 +37,8 @@ class Replicated(Stage):
     def finish(self) -> None:
         wait_link(self.first, self.second)
         self.compare()
+        for server in self.servers:
+            self.listen(server)
 
     def close(self) -> None:
         for server in reversed(self.servers):
