@@ -8,7 +8,7 @@ CHECKER_FLAGS ?= --seconds 60
 TORTURE_FLAGS ?= --seconds 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run cli test lint fmt checker torture fuzz bench bench-smoke dist
+.PHONY: help setup build run cli test lint fmt checker torture fuzz bench bench-smoke dist bench-groups
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ fuzz: ## hostile bytes for the parts that read them, a minute each (FUZZ_SECONDS
 
 bench: ## measure the module against its peers on this machine: a quarter of an hour, one table
 	@benches/run.sh $(BENCH_FLAGS)
+
+bench-groups: ## what groups cost where most of them are in the way
+	@scripts/setup.sh build server tests && scripts/build.sh
+	@.venv/bin/python benches/groups.py --module target/release/libdq.so
 
 bench-smoke: ## the same at a hundredth of the size, in seconds: shows that the benchmark works, not how fast it is
 	@benches/run.sh --quick $(BENCH_FLAGS)

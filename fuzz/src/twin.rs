@@ -103,9 +103,11 @@ fn operation<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Op<'a>>> {
         b"MSEND" => Op::Send(parse::send::multi(words(), MAX_PAYLOAD)?),
         b"GROUPPUSH" => Op::Send(parse::group_push::group_push(words(), MAX_PAYLOAD)?),
         b"FETCH" => Op::Fetch(parse::fetch::fetch(words())?.fetch),
-        b"MFETCH" => {
-            Op::Fetch(parse::fetch::multi(Words::from_first(Args(args)))?.request.fetch)
-        }
+        b"MFETCH" => Op::Fetch(
+            parse::fetch::multi(Words::from_first(Args(args)))?
+                .request
+                .fetch,
+        ),
         b"ACK" => parse::settle::ack(words())?,
         b"NACK" => parse::settle::nack(words(), now)?,
         b"TOUCH" => parse::settle::touch(words())?,
