@@ -4,9 +4,9 @@
 use crate::command::parse::look;
 use crate::command::parse::{self, Words};
 use crate::command::write::{self, field, text, time};
-use crate::core::message::State;
 use crate::core::queue::look::GroupView;
 use crate::core::schedule::Schedule;
+use crate::core::state::State;
 use crate::core::{Millis, Queue, Seq};
 use crate::ffi::{Args, CommandResult, Context, Failure, Name, Reply};
 use crate::runtime::moment;

@@ -1,7 +1,7 @@
 //! DQ.WAIT.
 
 use crate::command::parse::{self, look, Words};
-use crate::core::message::State;
+use crate::core::state::State;
 use crate::core::Queue;
 use crate::ffi::blocking::{self, Wait};
 use crate::ffi::{Args, CommandResult, Context, Name, Reply};

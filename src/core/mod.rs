@@ -31,6 +31,7 @@ pub mod recurrence;
 pub mod retry;
 pub mod schedule;
 pub mod settings;
+pub mod state;
 pub mod stats;
 pub mod store;
 pub mod waiting;

@@ -7,10 +7,11 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use super::message::{Choices, Message, State};
+use super::message::{Choices, Message};
 use super::recurrence::Recurrence;
 use super::schedule::{Missed, Overlap};
 use super::settings::{Changes, Rate};
+use super::state::State;
 use super::{Millis, Receipt, Seq};
 
 /// When an operation happens.

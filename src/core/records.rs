@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::id::NameHasher;
-use super::message::Place;
+use super::state::Place;
 use super::{Millis, Seq, TimeIndex};
 
 /// The ended messages that are kept, by the time they ended.

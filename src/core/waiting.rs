@@ -6,7 +6,7 @@
 
 use std::ops::Bound;
 
-use super::message::Place;
+use super::state::Place;
 use super::{Millis, Seq, TimeIndex};
 
 /// Messages that wait, by due time.

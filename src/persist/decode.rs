@@ -7,10 +7,11 @@ use super::snapshot::{extra, tag, told, Bases};
 use super::wire::{Reader, MOST_RESERVED};
 use crate::core::group::GroupSettings;
 use crate::core::limits::{ensure, exact, Invalid};
-use crate::core::message::{Extension, Message, Notes, Place, Reason};
+use crate::core::message::{Extension, Message, Notes};
 use crate::core::queue::parts::{Builder, GroupPart, Standing, Whole};
 use crate::core::rate::RateWindow;
 use crate::core::schedule::{Schedule, Template};
+use crate::core::state::{Place, Reason};
 use crate::core::stats::{Lateness, Totals};
 use crate::core::{Millis, Queue, MAX_EXACT, NEVER};
 

@@ -1,7 +1,7 @@
 //! `INFO dq`: all queues of the server in numbers.
 
-use crate::core::message::State;
 use crate::core::queue::Queue;
+use crate::core::state::State;
 use crate::core::stats::Lateness;
 use crate::ffi::info::InfoWriter;
 use crate::ffi::OwnedName;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use crate::core::message::State;
 use crate::core::op::Ending;
+use crate::core::state::State;
 use crate::ffi::blocking::Handle;
 
 use super::index::Place;

@@ -98,14 +98,14 @@ def group_order(view):
         sends = sorted(waiting[group], key=lambda s: s.score)
         for d in deliveries:
             mine = view.sends.get(d.id)
-            if mine is None or _has_failed_before(view, d):
+            if mine is None or _has_failed_before(view, d) or view.split(d):
                 continue
             for other in sends:
                 if other.score >= mine.score:
                     break
                 # Sent and due before this FETCH was asked, and delivered only later: it stood there.
                 first = view.by_id[other.id][0] if other.id in view.by_id else None
-                if first is None or first.receipt < d.receipt:
+                if first is None or first.receipt < d.receipt or view.split(other):
                     continue
                 if d.at is None or first.due is None:
                     stood = other.end + other.delay + DRIFT < d.begin
@@ -123,7 +123,7 @@ def failed_first(view):
             if failed is None or view.last(d.id) <= d.receipt:
                 continue
             for later in deliveries[at + 1 :]:
-                if later.id == d.id:
+                if later.id == d.id or view.split(later):
                     break
                 if later.begin > failed and not _has_failed_before(view, later):
                     yield f"{group}: {later.id} went out while {d.id} waited for its next try"

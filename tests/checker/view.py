@@ -40,6 +40,11 @@ class View:
         end = float("inf") if event.end is None else event.end
         return any(window.covers(event.begin, end) for window in self.h.windows)
 
+    def split(self, event) -> bool:
+        """Whether it happened while there may have been two primaries, each with an order of its own."""
+        end = float("inf") if event.end is None else event.end
+        return any(window.split and window.covers(event.begin, end) for window in self.h.windows)
+
     def surely_held(self, d):
         """When it was surely leased: from the answer to the first verdict asked or the lease's earliest end."""
         ends = [d.begin + d.lease - DRIFT] + [v.begin for v in self.verdicts[d.receipt]]

@@ -84,7 +84,7 @@ pub fn purge(mut words: Words<'_>) -> Parsed<Op<'_>> {
 mod tests {
     use super::super::testing::{error, words};
     use super::*;
-    use crate::core::message::State;
+    use crate::core::state::State;
 
     type Parser = fn(Words<'_>) -> Parsed<Op<'_>>;
 

@@ -3,9 +3,9 @@
 use super::option::{flag, once};
 use super::words::{instead, ANY, COUNT, MS};
 use super::{Parsed, Words};
-use crate::core::message::State;
 use crate::core::queue::list::{Cursor, Listing};
 use crate::core::queue::look::GroupState;
+use crate::core::state::State;
 use crate::core::Millis;
 
 /// COUNT of LIST and GROUPS where none is given.

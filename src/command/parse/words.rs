@@ -6,9 +6,9 @@ use std::ops::{Range, RangeInclusive};
 use super::option::OptionWord;
 use super::Parsed;
 use crate::core::limits::{MAX_COUNT, MAX_NAME};
-use crate::core::message::State;
 use crate::core::op::Receipts;
 use crate::core::quote::quote;
+use crate::core::state::State;
 use crate::core::{Millis, Receipt, MAX_EXACT};
 use crate::ffi::{Args, Failure, Name};
 

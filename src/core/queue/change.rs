@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use super::super::error::Error;
 use super::super::group::GroupIx;
 use super::super::line::Join;
-use super::super::message::{Message, Place, State};
+use super::super::message::Message;
 use super::super::op::{Done, DueTime, GroupChanges, Happened, Redrive};
 use super::super::settings::{Changes, OnDead};
+use super::super::state::{Place, State};
 use super::super::{Millis, Seq, MAX_EXACT, NEVER};
 use super::Queue;
 

@@ -5,7 +5,8 @@
 //! pace.
 
 use super::super::group::{GroupIx, GroupOrder, Groups};
-use super::super::message::{Message, Place, State};
+use super::super::message::Message;
+use super::super::state::{Place, State};
 use super::super::store::Store;
 use super::super::{Millis, Seq, TimeIndex};
 use super::place::{order_key, waiter};

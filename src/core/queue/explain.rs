@@ -1,8 +1,9 @@
 //! Why a message is where it is.
 
 use super::super::group::{Group, OrderKey};
-use super::super::message::{Message, State};
+use super::super::message::Message;
 use super::super::settings::OnRetry;
+use super::super::state::State;
 use super::super::{Millis, Seq, NEVER};
 use super::place::order_key;
 use super::Queue;

@@ -3,8 +3,9 @@
 use super::super::consumer::{ConsumerIx, FORGET_AFTER};
 use super::super::group::GroupIx;
 use super::super::line::{Join, LineKey};
-use super::super::message::{Message, Place, Reason};
+use super::super::message::Message;
 use super::super::op::{Delivered, Deliveries, Done, Fetch, Happened};
+use super::super::state::{Place, Reason};
 use super::super::{Millis, Receipt, Seq, MAX_EXACT, NEVER};
 use super::Queue;
 

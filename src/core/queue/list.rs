@@ -5,7 +5,7 @@ use std::iter::Peekable;
 use std::ops::Bound;
 
 use super::super::group::GroupIx;
-use super::super::message::{Place, State};
+use super::super::state::{Place, State};
 use super::super::{Millis, Seq, TimeIndex};
 use super::Queue;
 

@@ -3,7 +3,8 @@
 use super::super::consumer::Consumer;
 use super::super::group::Group;
 use super::super::id::Id;
-use super::super::message::{Message, Place, Reason, State};
+use super::super::message::Message;
+use super::super::state::{Place, Reason, State};
 use super::super::stats::{Lateness, Totals};
 use super::super::{Millis, Seq, NEVER};
 use super::Queue;

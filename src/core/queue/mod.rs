@@ -2,11 +2,12 @@
 //!
 //! `send.rs`, `fetch.rs`, `settle.rs` and `change.rs` do what commands ask;
 //! `time.rs` does what time brings; `place.rs` moves a message from one place
-//! to another and keeps every index in step; `look.rs`, `list.rs`, `peek.rs`
-//! and `explain.rs` only read.
+//! to another and keeps every index in step, `ending.rs` ends it; `look.rs`,
+//! `list.rs`, `peek.rs` and `explain.rs` only read.
 
 mod change;
 mod discard;
+mod ending;
 pub mod explain;
 mod fetch;
 pub mod list;
@@ -30,13 +31,14 @@ use super::group::Groups;
 use super::id::{Id, Ids, NameHasher};
 use super::lease::Leases;
 use super::line::{Join, LineKey};
-use super::message::{Message, Place, Spare, State};
+use super::message::{Message, Spare};
 use super::op::{Done, Effects, Fetch, Moment, Op, Ticked};
 use super::ordered::OrderedSet;
 use super::rate::RateWindow;
 use super::records::Records;
 use super::schedule::Schedules;
 use super::settings::{Clock, Settings};
+use super::state::{Place, State};
 use super::stats::{Lateness, Totals};
 use super::store::Store;
 use super::waiting::Waiting;

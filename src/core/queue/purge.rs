@@ -5,9 +5,9 @@
 
 use super::super::group::GroupIx;
 use super::super::id::Ids;
-use super::super::message::{Place, State};
 use super::super::op::Done;
 use super::super::ordered::OrderedSet;
+use super::super::state::{Place, State};
 use super::super::{Millis, Seq};
 use super::Queue;
 

@@ -2,8 +2,9 @@
 
 use super::super::error::Error;
 use super::super::group::GroupIx;
-use super::super::message::{Choices, Message, Place};
+use super::super::message::{Choices, Message};
 use super::super::op::{Done, Happened, Send, Sent};
+use super::super::state::Place;
 use super::super::{Millis, Seq};
 use super::Queue;
 

@@ -2,8 +2,8 @@
 
 use super::super::group::GroupIx;
 use super::super::line::Join;
-use super::super::message::{Place, Reason};
 use super::super::op::{Done, Happened, NackKind};
+use super::super::state::{Place, Reason};
 use super::super::{retry, Millis, Receipt, Seq, MAX_EXACT};
 use super::Queue;
 

@@ -3,9 +3,9 @@
 use super::super::error::Error;
 use super::super::group::GroupIx;
 use super::super::line::Join;
-use super::super::message::{Place, Reason};
 use super::super::op::{Done, Ticked};
 use super::super::settings::Clock;
+use super::super::state::{Place, Reason};
 use super::super::{Millis, Seq, NEVER};
 use super::Queue;
 

@@ -9,10 +9,10 @@ use super::{
     PURGE, REDRIVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TICK, TOUCH, UNSCHEDULE, UPDATE,
 };
 use crate::core::limits::{self, ensure, Invalid};
-use crate::core::message::State;
 use crate::core::op::{
     DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Receipts, Redrive, Send,
 };
+use crate::core::state::State;
 use crate::core::{Op, Receipt};
 use crate::persist::options::{changes, choices, rate, rule};
 use crate::persist::wire::{Reader, MOST_RESERVED};

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::limits_of;
-use crate::core::message::State;
 use crate::core::op::{DueTime, Fetch, NackKind, Redrive, Send};
+use crate::core::state::State;
 use crate::core::{Op, Receipt};
 use crate::persist::options::{put_changes, put_choices, put_rate, put_rule};
 use crate::persist::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};

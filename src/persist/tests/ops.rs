@@ -8,11 +8,12 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use smallvec::SmallVec;
 
-use crate::core::message::{Choices, State};
+use crate::core::message::Choices;
 use crate::core::op::*;
 use crate::core::recurrence::Recurrence;
 use crate::core::schedule::{Missed, Overlap};
 use crate::core::settings::*;
+use crate::core::state::State;
 use crate::core::{Op, MAX_EXACT};
 
 /// How large numbers are: up to anything for codecs, small where operations

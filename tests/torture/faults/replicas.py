@@ -27,6 +27,12 @@ class Replicated(Stage):
     def primary(self) -> Server:
         return self.first
 
+    def come_back(self) -> None:
+        """The dead server starts as a replica of the other: told before it starts, or there would be two primaries."""
+        with open(self.second.dir / "redis.conf", "a") as conf:
+            conf.write(f"\nreplicaof 127.0.0.1 {self.first.port}\n")
+        self.second.start()
+
     def compare(self) -> None:
         """At one moment of the traffic the replica holds what its primary holds."""
         frozen = self.freeze(self.first)
@@ -115,10 +121,7 @@ class Promotion(Replicated):
         self.lose(begin - self.reach, clock())
         self.second.client().execute_command("REPLICAOF", "NO", "ONE")
         self.first, self.second = self.second, self.first
-        # Told before it starts, or clients would find two primaries.
-        with open(self.second.dir / "redis.conf", "a") as conf:
-            conf.write(f"replicaof 127.0.0.1 {self.first.port}\n")
-        self.second.start()
+        self.come_back()
         wait_link(self.first, self.second)
 
 
@@ -166,14 +169,15 @@ class SentinelFailover(Replicated):
         else:
             self.first.kill9()
         wait_for(lambda: Pair.role(self.second) == "master", 40, "Sentinel's failover")
-        # It comes back as a primary and takes what clients send it until Sentinel reaches it.
-        if frozen:
-            self.first.resume()
-        else:
-            self.first.start()
         self.first, self.second = self.second, self.first
-        wait_for(lambda: Pair.role(self.second) == "slave", 60, "Sentinel to demote the old primary")
-        self.lose(begin - Promotion.reach, clock(), split=True)
+        if frozen:
+            # It goes on as a primary and takes what clients send it until Sentinel reaches it.
+            self.second.resume()
+            wait_for(lambda: Pair.role(self.second) == "slave", 60, "Sentinel to demote the old primary")
+            self.lose(begin - Promotion.reach, clock(), split=True)
+        else:
+            self.lose(begin - Promotion.reach, clock())
+            self.come_back()
         wait_link(self.first, self.second)
 
     def close(self) -> None:

@@ -9,11 +9,12 @@ use crate::core::group::{GroupIx, GroupOrder, GroupSettings, OrderKey};
 use crate::core::lease::Leases;
 use crate::core::limits::{ensure, exact, name, schedule_name, Invalid};
 use crate::core::line::{Join, LineKey};
-use crate::core::message::{Message, Place};
+use crate::core::message::Message;
 use crate::core::ordered::{MinTime, OrderedSet};
 use crate::core::records::Records;
 use crate::core::schedule::{Schedule, Schedules};
 use crate::core::settings::OnRetry;
+use crate::core::state::Place;
 use crate::core::waiting::{Lane, Waiting};
 use crate::core::{Millis, Receipt, Seq, TimeIndex};
 

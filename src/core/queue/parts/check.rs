@@ -4,10 +4,11 @@ use super::build::GroupPart;
 use super::{Checked, Standing, Whole};
 use crate::core::lease::Batch;
 use crate::core::limits::{self, ensure, exact, name, Invalid, MAX_COUNT};
-use crate::core::message::{Message, Place};
+use crate::core::message::Message;
 use crate::core::rate::RateWindow;
 use crate::core::schedule::Schedule;
 use crate::core::settings::{Clock, Rate};
+use crate::core::state::Place;
 use crate::core::{Millis, Receipt, Seq, MAX_EXACT, NEVER};
 
 /// What the queue has once.

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::core::message::{Place, State};
 use crate::core::queue::parts::{Builder, GroupPart};
 use crate::core::queue::Queue;
+use crate::core::state::{Place, State};
 use crate::core::Seq;
 
 /// A queue of the parts of another one.

@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::model::Model;
-use crate::core::message::{Choices, State};
+use crate::core::message::Choices;
 use crate::core::op::{
     DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Op, Receipts, Redrive, Send,
 };
 use crate::core::recurrence::Recurrence;
 use crate::core::schedule::{Missed, Overlap};
 use crate::core::settings::Changes;
+use crate::core::state::State;
 use crate::core::{Millis, Receipt};
 
 /// A message.

@@ -1,9 +1,9 @@
 //! What becomes of a batch of a group.
 
 use super::bench::{letter, with_ttl, Bench, Got};
-use crate::core::message::State;
 use crate::core::op::{Done, Fetch, NackKind, Op};
 use crate::core::settings::Settings;
+use crate::core::state::State;
 
 fn batch_of(bench: &mut Bench, n: u64) -> Vec<Got> {
     for _ in 0..n {

@@ -1,9 +1,10 @@
 //! A queue with short words for what the tests do to it.
 
-use crate::core::message::{Choices, State};
+use crate::core::message::Choices;
 use crate::core::op::{Done, DueTime, Fetch, NackKind, Op, Send, Sent, Ticked};
 use crate::core::queue::Queue;
 use crate::core::settings::{Clock, Settings};
+use crate::core::state::State;
 use crate::core::{Millis, Moment, Receipt, Seq};
 
 /// A queue of the server's clock, and the time.

@@ -5,10 +5,11 @@ use proptest::option::{of, weighted};
 use proptest::prelude::*;
 
 use super::acts::{Act, Letter, Name, Plan, Step, When};
-use crate::core::message::{Choices, State};
+use crate::core::message::Choices;
 use crate::core::op::{GroupChanges, NackKind};
 use crate::core::schedule::Overlap;
 use crate::core::settings::{Backoff, Changes, OnDead, OnRetry, Rate};
+use crate::core::state::State;
 
 fn name() -> impl Strategy<Value = Name> {
     prop_oneof![(0..4u8).prop_map(Name::Given), (0..12u8).prop_map(Name::At)]

@@ -3,11 +3,12 @@
 
 use super::acts::{Act, Letter, Plan, Step, START};
 use super::model::Model;
-use crate::core::message::{Message, Place, Reason, State};
+use crate::core::message::Message;
 use crate::core::op::{Done, Fetch, Moment, Op, Ticked};
 use crate::core::queue::list::Listing;
 use crate::core::queue::Queue;
 use crate::core::settings::{Changes, Clock, Settings};
+use crate::core::state::{Place, Reason, State};
 use crate::core::{Millis, Receipt, Seq, NEVER};
 
 const SALT: u64 = 7;

@@ -12,10 +12,11 @@ mod send;
 mod settle;
 mod time;
 
-use crate::core::message::{Choices, Place, Reason, State};
+use crate::core::message::Choices;
 use crate::core::op::{Done, Moment, Op, Redrive, Ticked};
 use crate::core::schedule::Overlap;
 use crate::core::settings::{Rate, Settings};
+use crate::core::state::{Place, Reason, State};
 use crate::core::stats::Totals;
 use crate::core::{Error, Millis, Receipt, Seq};
 

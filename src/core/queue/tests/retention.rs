@@ -1,11 +1,11 @@
 //! What is kept of messages that have ended, and for how long.
 
 use super::bench::{letter, named, with_ttl, Bench};
-use crate::core::message::{Reason, State};
 use crate::core::op::{Done, DueTime, Fetch, NackKind, NewSchedule, Op, Redrive, Send, Sent};
 use crate::core::recurrence::Recurrence;
 use crate::core::schedule::{Missed, Overlap};
 use crate::core::settings::{Changes, OnDead, Settings};
+use crate::core::state::{Reason, State};
 
 fn finish(bench: &mut Bench, send: Send) -> u64 {
     let seq = bench.send(send);

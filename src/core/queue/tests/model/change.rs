@@ -1,9 +1,9 @@
 //! What is changed by hand.
 
 use super::Model;
-use crate::core::message::{Place, Reason, State};
 use crate::core::op::{Done, DueTime, GroupChanges, Redrive};
 use crate::core::settings::{Changes, OnDead};
+use crate::core::state::{Place, Reason, State};
 use crate::core::{Error, Millis, Seq, NEVER};
 
 impl Model {

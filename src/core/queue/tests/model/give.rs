@@ -2,8 +2,8 @@
 
 use super::line::free;
 use super::{Model, Stand};
-use crate::core::message::Place;
 use crate::core::op::{Delivered, Fetch};
+use crate::core::state::Place;
 use crate::core::{Receipt, Seq};
 
 /// A FETCH on its way.

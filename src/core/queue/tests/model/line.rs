@@ -1,8 +1,8 @@
 //! Who can give, what, and who stands where in the line.
 
 use super::{Group, Model, Msg, Stand};
-use crate::core::message::Place;
 use crate::core::settings::{OnDead, OnRetry, Rate};
+use crate::core::state::Place;
 use crate::core::{Millis, Receipt};
 
 impl Model {

@@ -2,8 +2,9 @@
 
 use super::{Model, Msg};
 use crate::core::id::generated;
-use crate::core::message::{Choices, Place};
+use crate::core::message::Choices;
 use crate::core::op::{Done, Send, Sent};
+use crate::core::state::Place;
 use crate::core::{Error, Millis, Seq, NEVER};
 
 impl Model {

@@ -1,9 +1,9 @@
 //! What ends a delivery.
 
 use super::Model;
-use crate::core::message::{Place, Reason};
 use crate::core::op::NackKind;
 use crate::core::settings::{Backoff, OnDead};
+use crate::core::state::{Place, Reason};
 use crate::core::{Millis, Receipt, Seq};
 
 /// How a message comes back from a delivery.

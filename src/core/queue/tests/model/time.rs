@@ -1,10 +1,10 @@
 //! What time brings.
 
 use super::{Model, Schedule};
-use crate::core::message::{Place, Reason};
 use crate::core::op::{Done, DueTime, NewSchedule, Send, Sent, Ticked};
 use crate::core::recurrence::Recurrence;
 use crate::core::schedule::Overlap;
+use crate::core::state::{Place, Reason};
 use crate::core::{Error, Millis, NEVER};
 
 /// What happens by itself, in the order in which it happens within one

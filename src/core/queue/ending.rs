@@ -1,0 +1,168 @@
+//! The end of a message, the record it leaves, and the end of that.
+
+use super::super::group::GroupIx;
+use super::super::message::Message;
+use super::super::op::{Ending, Happened};
+use super::super::settings::OnDead;
+use super::super::state::{Place, Reason, State};
+use super::super::{Millis, Seq};
+use super::Queue;
+
+impl Queue {
+    /// A message that neither waits nor runs any longer has ended.
+    pub(super) fn end(&mut self, seq: Seq, place: Place, now: Millis) {
+        self.tell_end(seq, place);
+        if place != Place::Dead && self.settings.retain == 0 {
+            if let Some(message) = self.store.get_mut(seq) {
+                message.place = place;
+                if self.settings.dedup > 0 {
+                    let id = self.ids.of(seq, message).to_box();
+                    self.records.dedup.remember(&id, now);
+                    self.wake = self.wake.min(now.saturating_add(self.settings.dedup));
+                }
+            }
+            self.forget(seq);
+            return;
+        }
+        self.store.with(seq, |message| {
+            message.place = place;
+            message.ext_mut().ended_at = now;
+        });
+        if let Some(index) = self.records.at_mut(place) {
+            index.insert((now, seq), ());
+        }
+        let kept = match place {
+            Place::Dead => self.settings.dead_retain,
+            _ => self.settings.retain,
+        };
+        if kept > 0 {
+            self.note(now.saturating_add(kept));
+        }
+        if self.over_count(place) {
+            self.prune_oldest(place);
+        }
+    }
+
+    /// Whether more records like this one are kept than may be.
+    pub(super) fn over_count(&self, place: Place) -> bool {
+        match place {
+            Place::Dead => {
+                let most = self.settings.dead_count;
+                most > 0 && self.records.dead.len() as u64 > most
+            }
+            _ => {
+                let most = self.settings.retain_count;
+                most > 0 && self.records.settled() > most
+            }
+        }
+    }
+
+    /// Removes the oldest record like this one.
+    pub(super) fn prune_oldest(&mut self, place: Place) {
+        let oldest = match place {
+            Place::Dead => self.records.oldest_dead(),
+            _ => self.records.oldest_settled(),
+        };
+        if let Some((ended_at, seq)) = oldest {
+            if self.settings.dedup > 0 && place != Place::Dead {
+                if let Some(message) = self.store.get(seq) {
+                    let id = self.ids.of(seq, message).to_box();
+                    self.records.dedup.remember(&id, ended_at);
+                    self.wake = self.wake.min(ended_at.saturating_add(self.settings.dedup));
+                }
+            }
+            self.drop_record(seq);
+        }
+    }
+
+    /// Removes a record, whatever it is of.
+    pub(super) fn drop_record(&mut self, seq: Seq) {
+        let Some(message) = self.store.get(seq) else {
+            return;
+        };
+        let (place, ended_at) = (message.place, message.ended_at());
+        if let Some(index) = self.records.at_mut(place) {
+            index.remove(&(ended_at, seq));
+        }
+        self.forget(seq);
+    }
+
+    /// Removes a message that stands in no index any longer.
+    pub(super) fn forget(&mut self, seq: Seq) -> Option<Message> {
+        self.ids.remove(&self.store, seq);
+        let mut message = self.store.remove(seq)?;
+        if let Some(ext) = message.ext.take() {
+            self.consumers.unmention(ext.consumer);
+            self.spare.keep(ext);
+        }
+        if let Some(group) = self.groups.get_mut(message.group) {
+            group.members -= 1;
+            self.groups.settle(message.group);
+        }
+        Some(message)
+    }
+
+    /// A message that neither waits nor runs any longer dies.
+    pub(super) fn die(&mut self, seq: Seq, reason: Reason, now: Millis) {
+        self.totals.deaths += 1;
+        self.totals.expired += u64::from(reason == Reason::Expired);
+        self.effects.happened.add(Happened::DEAD);
+        let group = self.store.with(seq, |message| {
+            message.ext_mut().notes_mut().reason = Some(reason);
+            (message.group, message.payload().len() as u64)
+        });
+        let Some((group, bytes)) = group else {
+            return;
+        };
+        self.bytes -= bytes;
+        if self.settings.on_dead == OnDead::Block && group.is_some() {
+            if let Some(id) = self.store.get(seq).map(|m| self.ids.of(seq, m).to_box()) {
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.held_by.push((seq, id));
+                }
+            }
+        }
+        self.end(seq, Place::Dead, now);
+    }
+
+    /// A dead message no longer holds its group.
+    pub(super) fn unhold(&mut self, seq: Seq, group: GroupIx) {
+        if let Some(group) = self.groups.get_mut(group) {
+            group.held_by.retain(|(held, _)| *held != seq);
+        }
+    }
+
+    /// Tells those who wait for this message how it ends.
+    fn tell_end(&mut self, seq: Seq, place: Place) {
+        if self.watched.is_empty() {
+            return;
+        }
+        let Some(message) = self.store.get(seq) else {
+            return;
+        };
+        let id = self.ids.of(seq, message).to_box();
+        if !self.watched.remove(&id) {
+            return;
+        }
+        let notes = message.notes();
+        let end = match place {
+            Place::Finished => (State::Finished, notes.and_then(|n| n.result.clone())),
+            Place::Cancelled => (State::Cancelled, None),
+            _ => (State::Dead, notes.and_then(|n| n.error.clone())),
+        };
+        self.effects.endings.push(Ending { id, end: Some(end) });
+    }
+
+    /// Tells those who wait for this message that it is no more.
+    pub(super) fn tell_removed(&mut self, seq: Seq) {
+        if self.watched.is_empty() {
+            return;
+        }
+        if let Some(message) = self.store.get(seq) {
+            let id = self.ids.of(seq, message).to_box();
+            if self.watched.remove(&id) {
+                self.effects.endings.push(Ending { id, end: None });
+            }
+        }
+    }
+}
