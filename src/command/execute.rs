@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::command::error;
 use crate::config;
@@ -20,6 +21,11 @@ use crate::runtime::{moment, waiters, wake};
 /// The steps of time that a command takes at most before it does what it was
 /// asked for. The timer does the rest.
 const STEPS_OF_A_COMMAND: u64 = 512;
+/// The same for the commands that follow within [`SHARED_US`]: in a large burst
+/// many commands at once must not hold the server one after the other.
+const STEPS_OF_THE_NEXT: u64 = 16;
+/// So long commands share one large slice, in microseconds.
+const SHARED_US: u64 = 1000;
 /// The purged messages that a command frees at most.
 const SWEPT_BY_A_COMMAND: usize = 64;
 
@@ -122,7 +128,15 @@ pub fn let_time_act(queue: &mut Queue, moment: Moment) -> u64 {
     if !queue.has_work(now) || queue.has_missed(since) {
         return 0;
     }
-    queue.advance(now, STEPS_OF_A_COMMAND).steps
+    static LAST_LARGE_US: AtomicU64 = AtomicU64::new(0);
+    if moment.us < LAST_LARGE_US.load(Relaxed) + SHARED_US {
+        return queue.advance(now, STEPS_OF_THE_NEXT).steps;
+    }
+    let steps = queue.advance(now, STEPS_OF_A_COMMAND).steps;
+    if steps > STEPS_OF_THE_NEXT {
+        LAST_LARGE_US.store(moment.us, Relaxed);
+    }
+    steps
 }
 
 /// What of an operation must be told to a replica, if it changed anything.
