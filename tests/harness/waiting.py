@@ -45,7 +45,7 @@ def in_time_for(load, times):
     """A due time before which `load()` can run so often on this machine at this hour; it runs once to find out."""
     began = now_ms()
     load()
-    return now_ms() + 2000 + 2 * times * (now_ms() - began)
+    return now_ms() + 4000 + 3 * times * (now_ms() - began)
 
 
 def many_sockets(n):
