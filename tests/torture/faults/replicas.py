@@ -34,7 +34,9 @@ class Replicated(Stage):
         """Until the replica gets what the primary does: after a full resync that takes a second more."""
         with self.first.wire() as w:
             w.ok("DQ.GROUPSET", self.key, "frozen", "WEIGHT", 1)
-            assert w.ok("WAIT", 1, 10_000) == 1, "the replica does not get anything"
+            if w.ok("WAIT", 1, 10_000) != 1:
+                links = [server.info("replication") for server in (self.first, self.second)]
+                raise AssertionError(f"the replica does not get anything: {links}")
 
     def come_back(self) -> None:
         """The dead server starts as a replica of the other: told before it starts, or there would be two primaries."""
@@ -134,6 +136,10 @@ class Promotion(Replicated):
         wait_link(self.first, self.second)
 
 
+# Sentinel holds a primary to be dead after so many ms: a busy machine must not make it fail over by itself.
+DOWN_AFTER = 2_000
+
+
 class Sentinel(Rigged):
     """A sentinel that watches one primary."""
 
@@ -147,7 +153,7 @@ class Sentinel(Rigged):
             path.write_text(
                 f"port {self.port}\ndir {self.dir}\nlogfile {self.log_path}\n"
                 f"sentinel monitor dq 127.0.0.1 {self.watched.port} 1\n"
-                "sentinel down-after-milliseconds dq 500\nsentinel failover-timeout dq 5000\n"
+                f"sentinel down-after-milliseconds dq {DOWN_AFTER}\nsentinel failover-timeout dq 5000\n"
             )
         return path
 
