@@ -94,7 +94,7 @@ class LocalCluster:
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
-                raise TimeoutError("the cluster does not come up")
+                raise TimeoutError("the cluster does not come to agree")
             time.sleep(0.05)
 
     def _cluster(self, *words):
@@ -125,6 +125,8 @@ class LocalCluster:
 
     def reshard(self, source, target, slots):
         """Moves that many slots, with the keys in them, from one node to another."""
+        # redis-cli refuses to move anything while gossip has not yet told all nodes of the last move or election.
+        self._until(self._agreed)
         self._cluster(
             "reshard",
             f"127.0.0.1:{source}",
@@ -135,6 +137,15 @@ class LocalCluster:
             "--cluster-slots",
             str(slots),
         )
+
+    def _agreed(self):
+        """Whether every node has the same picture of which node owns which slots."""
+        pictures = {self._slots_as_seen_by(port) for port in self.ports}
+        return len(pictures) == 1
+
+    def _slots_as_seen_by(self, port):
+        nodes = (line.split() for line in self.call(port, "CLUSTER", "NODES").splitlines())
+        return tuple(sorted((words[0], *words[8:]) for words in nodes if len(words) > 8))
 
     def fail_over(self, replica):
         """Makes the replica the primary of its slots, in agreement with the old one: no acknowledged write is lost."""
