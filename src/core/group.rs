@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hashbrown::HashTable;
 
 use super::id::{hash_name, NameHasher};
-use super::line::LineKey;
+use super::line::{LineKey, Places};
 use super::ordered::{MinTime, OrderedSet};
 use super::rate::RateWindow;
 use super::settings::Rate;
@@ -49,6 +49,12 @@ impl OrderKey {
             priority << 56 | ordered >> 8,
             ordered << 56 | seq & (u64::MAX >> 8),
         )
+    }
+
+    /// Below every place of this priority, above those that go before it.
+    pub fn start_of(priority: i8) -> OrderKey {
+        let priority = u64::from((priority as u8) ^ 0x80);
+        OrderKey(priority << 56, 0)
     }
 
     /// The message's number.
@@ -107,6 +113,8 @@ pub struct Group {
     pub settings: Option<Box<GroupSettings>>,
     /// Its place in the line, if it can give.
     pub line: Option<LineKey>,
+    /// The places that time will give it, as far as they are known already.
+    pub expected: Places,
     /// Messages given in the present turn.
     pub turn: u64,
     /// When to look at it again though nothing happens to it.
@@ -133,6 +141,7 @@ impl Group {
             paused_until: None,
             settings: None,
             line: None,
+            expected: Places::new(),
             turn: 0,
             wake: None,
             ready: 0,
@@ -166,6 +175,21 @@ impl Group {
     /// Whether it is paused at `now`.
     pub fn is_paused(&self, now: Millis) -> bool {
         self.paused_until.is_some_and(|until| until > now)
+    }
+
+    /// Where time has let it stand by `now`, if the line does not know it yet.
+    pub fn given_place(&self, now: Millis) -> Option<LineKey> {
+        let given = self.expected.iter().rev();
+        given.copied().find(|key| key.join.time <= now)
+    }
+
+    /// From when on pause and limit let it give, as far as that is known: 0 or
+    /// a time that has passed where they do not hold it, NEVER without end.
+    pub fn opens_at(&self) -> Millis {
+        let limit = self
+            .rate()
+            .map_or(0, |(rate, window)| window.next_free(rate, 0));
+        self.paused_until.unwrap_or(0).max(limit)
     }
 
     /// Whether it has anything that GROUPS shows.
@@ -301,7 +325,7 @@ impl Groups {
             };
         }
         // One that still stands in the line is taken out of it first.
-        if listed || group.members > 0 || group.line.is_some() {
+        if listed || group.members > 0 || group.line.is_some() || !group.expected.is_empty() {
             return;
         }
         self.wake_at(ix, None);

@@ -1,6 +1,9 @@
-//! The line in which those stand that can give.
+//! The line in which those stand that can give, and who is expected in it.
+
+use smallvec::SmallVec;
 
 use super::group::GroupIx;
+use super::ordered::OrderedSet;
 use super::{Millis, Seq};
 
 /// When and how something joined the line. Who joined in an earlier
@@ -12,6 +15,13 @@ pub struct Join {
     pub time: Millis,
     /// 0 where time did it, else the ticket of the command.
     pub ticket: u64,
+}
+
+impl Join {
+    /// How time lets something join.
+    pub fn by_time(time: Millis) -> Join {
+        Join { time, ticket: 0 }
+    }
 }
 
 /// A place in the line: one line per priority of what would be given.
@@ -26,4 +36,95 @@ pub struct LineKey {
     pub seq: Seq,
     /// Who stands here; [`GroupIx::NONE`] for the ungrouped messages.
     pub group: GroupIx,
+}
+
+/// The places in the line that time gives to a group one after the other: the
+/// first is where it joins, each further one has a priority that goes before.
+/// Nearly always there is one at most.
+pub type Places = SmallVec<[LineKey; 1]>;
+
+/// The places that time will give to groups.
+///
+/// They are some few a group, however many messages it has: so who is first
+/// in line is known at once also when very many messages fall due in one
+/// moment.
+#[derive(Debug, Clone, Default)]
+pub struct Expected {
+    /// By priority, lowest number first; none is empty.
+    lanes: Vec<(i8, Lane)>,
+}
+
+type Lane = OrderedSet<(Millis, Seq, GroupIx)>;
+
+impl Expected {
+    /// Enters a place, one that time gives.
+    pub fn insert(&mut self, key: LineKey) {
+        let entry = (key.join.time, key.seq, key.group);
+        match self
+            .lanes
+            .binary_search_by_key(&key.priority, |lane| lane.0)
+        {
+            Ok(at) => {
+                if let Some((_, lane)) = self.lanes.get_mut(at) {
+                    lane.insert(entry, ());
+                }
+            }
+            Err(at) => {
+                let lane = Lane::from_sorted([(entry, ())]);
+                self.lanes.insert(at, (key.priority, lane));
+            }
+        }
+    }
+
+    /// Takes a place out.
+    pub fn remove(&mut self, key: &LineKey) {
+        if let Ok(at) = self
+            .lanes
+            .binary_search_by_key(&key.priority, |lane| lane.0)
+        {
+            if let Some((_, lane)) = self.lanes.get_mut(at) {
+                lane.remove(&(key.join.time, key.seq, key.group));
+                if lane.is_empty() {
+                    self.lanes.remove(at);
+                }
+            }
+        }
+    }
+
+    /// The place that time gives next.
+    pub fn next(&self) -> Option<LineKey> {
+        let lanes = self.lanes.iter();
+        let firsts = lanes.filter_map(|(priority, lane)| Some(key(*priority, lane.first()?.0)));
+        firsts.min_by_key(|key| (key.join, key.seq))
+    }
+
+    /// The place that is first in line of those that time has given by `now`.
+    pub fn first(&self, now: Millis) -> Option<LineKey> {
+        self.by(now).next()
+    }
+
+    /// The places that time has given by `now`, in the order of the line. Of
+    /// those of one group only the last given is where it stands.
+    pub fn by(&self, now: Millis) -> impl Iterator<Item = LineKey> + '_ {
+        self.lanes.iter().flat_map(move |(priority, lane)| {
+            let entries = lane.iter().map(|(entry, ())| entry);
+            entries
+                .take_while(move |(time, _, _)| *time <= now)
+                .map(|entry| key(*priority, entry))
+        })
+    }
+
+    /// Bytes allocated.
+    pub fn memory_bytes(&self) -> usize {
+        self.lanes.iter().map(|(_, lane)| lane.memory_bytes()).sum()
+    }
+}
+
+fn key(priority: i8, (time, seq, group): (Millis, Seq, GroupIx)) -> LineKey {
+    LineKey {
+        priority,
+        join: Join::by_time(time),
+        seq,
+        group,
+    }
 }

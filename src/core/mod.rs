@@ -17,6 +17,7 @@ pub mod error;
 pub mod group;
 pub mod id;
 pub mod json;
+pub mod lane;
 pub mod lease;
 pub mod limits;
 pub mod line;

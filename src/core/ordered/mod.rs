@@ -202,6 +202,11 @@ impl<K: Copy + Ord, V: Measure> OrderedSet<K, V> {
         self.root.measure()
     }
 
+    /// The least measure of the entries with keys below `bound`.
+    pub fn least_before(&self, bound: &K) -> Option<V> {
+        self.root.least_before(bound)
+    }
+
     /// All entries in order of their keys, at O(1) an entry.
     pub fn iter(&self) -> Iter<'_, K, V> {
         self.range_from(Bound::Unbounded)

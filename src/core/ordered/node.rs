@@ -84,6 +84,30 @@ impl<K: Copy + Ord, V: Measure> Node<K, V> {
         }
     }
 
+    pub(super) fn least_before(&self, bound: &K) -> Option<V> {
+        let mut node = self;
+        let mut least: Option<V> = None;
+        loop {
+            // Of an inner node only the last child in question has both kinds.
+            let (whole, child) = match node {
+                Node::Leaf(entries) => (rank(entries, |key| key < bound), None),
+                Node::Inner(inner) => {
+                    let at = inner.position(bound);
+                    (at, inner.children.get(at))
+                }
+            };
+            let below = node.items().iter().take(whole).map(|item| item.1).min();
+            least = match (least, below) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            match child {
+                Some(child) => node = child,
+                None => return least,
+            }
+        }
+    }
+
     /// The only leaf that may hold `key`, and a key that leads to the leaf
     /// behind it, if there is one.
     pub(super) fn leaf_for(&self, key: &K) -> (&[(K, V)], Option<K>) {

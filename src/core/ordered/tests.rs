@@ -185,6 +185,8 @@ impl Twin {
         assert_eq!(self.set.min_measure(), self.map.values().min().copied());
         let due = self.map.iter().map(entry).find(|due| due.1 .0 <= limit);
         assert_eq!(self.set.first_at_most(limit), due);
+        let below = self.map.range(..probe).map(|(_, time)| *time).min();
+        assert_eq!(self.set.least_before(&probe), below);
     }
 }
 

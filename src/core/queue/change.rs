@@ -19,10 +19,11 @@ impl Queue {
     /// The state of a message at `now`.
     pub fn state_of(&self, message: &Message, now: Millis) -> State {
         let ready = || match self.groups.get(message.group) {
-            Some(group) if group.line.is_none() => State::Blocked,
+            Some(group) if self.group_head(group, now).is_none() => State::Blocked,
             _ => State::Ready,
         };
         match message.place {
+            place if place.is_pending() && self.expired_at(message, now).is_some() => State::Dead,
             Place::Due => ready(),
             Place::Delayed | Place::Retry if message.due <= now => ready(),
             Place::Delayed => State::Delayed,
@@ -41,7 +42,7 @@ impl Queue {
     }
 
     fn cancel_one(&mut self, id: &[u8], now: Millis) -> Option<State> {
-        let seq = self.find_settled(id)?;
+        let seq = self.find_settled(id, now)?;
         let message = self.store.get(seq)?;
         let state = self.state_of(message, now);
         let (group, size) = (message.group, message.payload().len() as u64);
@@ -69,9 +70,17 @@ impl Queue {
         Some(state)
     }
 
-    /// The message with this id, in its final place if it was redriven.
-    fn find_settled(&mut self, id: &[u8]) -> Option<Seq> {
+    /// The message with this id, where it stands at `now`: what has expired
+    /// has died, what was redriven is pending, a record over its age is gone.
+    pub(super) fn find_settled(&mut self, id: &[u8], now: Millis) -> Option<Seq> {
         let seq = self.find(id)?;
+        if self.prune_if_over(seq, now) {
+            return None;
+        }
+        if let Some(at) = self.expire_if_over(seq, now) {
+            let group = self.store.get(seq)?.group;
+            self.refresh(group, at, Join::by_time(at));
+        }
         let ended_at = self.store.get(seq)?.ended_at();
         if self.redriving.remove(&(ended_at, seq)).is_some() {
             self.redrive_one(seq, self.redriven);
@@ -81,7 +90,7 @@ impl Queue {
 
     /// Moves the due time of a waiting message.
     pub(super) fn reschedule(&mut self, id: &[u8], due: DueTime, now: Millis) -> Done {
-        let Some((seq, group)) = self.find_pending(id) else {
+        let Some((seq, group)) = self.find_pending(id, now) else {
             return Done::Flag(false);
         };
         self.leave_pending(seq);
@@ -101,10 +110,10 @@ impl Queue {
     }
 
     /// Replaces the payload of a waiting message.
-    pub(super) fn update(&mut self, id: &[u8], payload: &[u8]) -> Result<Done, Error> {
+    pub(super) fn update(&mut self, id: &[u8], payload: &[u8], now: Millis) -> Result<Done, Error> {
         let after = payload.len() as u64;
         self.check_update(id, after)?;
-        let Some((seq, group)) = self.find_pending(id) else {
+        let Some((seq, group)) = self.find_pending(id, now) else {
             return Ok(Done::Flag(false));
         };
         let before = self.store.get(seq).map_or(0, |m| m.payload().len() as u64);
@@ -148,8 +157,8 @@ impl Queue {
         }
     }
 
-    fn find_pending(&mut self, id: &[u8]) -> Option<(Seq, GroupIx)> {
-        let seq = self.find_settled(id)?;
+    fn find_pending(&mut self, id: &[u8], now: Millis) -> Option<(Seq, GroupIx)> {
+        let seq = self.find_settled(id, now)?;
         let message = self.store.get(seq)?;
         message.place.is_pending().then_some((seq, message.group))
     }
@@ -161,7 +170,7 @@ impl Queue {
             Redrive::Ids(ids) => {
                 let mut count = 0;
                 for id in ids {
-                    let Some(seq) = self.find_settled(id) else {
+                    let Some(seq) = self.find_settled(id, now) else {
                         continue;
                     };
                     let Some(message) = self.store.get(seq) else {
@@ -377,8 +386,7 @@ impl Queue {
         self.sweep(usize::MAX);
         let mut expiries: Vec<(Millis, Seq)> = Vec::new();
         for place in [Place::Delayed, Place::Due, Place::Retry] {
-            let grouped = self.waiting.grouped.at(place).into_iter();
-            for index in self.waiting.indexes(place).chain(grouped) {
+            for index in self.waiting.indexes(place) {
                 for ((_, seq), ()) in index.iter() {
                     if let Some(at) = self.store.get(seq).and_then(|m| self.expiry(m)) {
                         expiries.push((at, seq));

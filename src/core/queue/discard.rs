@@ -153,11 +153,7 @@ impl Queue {
     /// Cuts off what groups have in this state, where that is all they have
     /// pending; how many messages. O(groups).
     pub(super) fn cut_groups(&mut self, state: State, place: Place, now: Millis) -> u64 {
-        let grouped = self
-            .waiting
-            .grouped
-            .at(place)
-            .map_or(0, |index| index.len());
+        let grouped = self.waiting.grouped.count(place);
         if grouped as u64 <= FEW {
             return 0;
         }

@@ -63,16 +63,44 @@ impl Queue {
             Place::Dead => self.records.oldest_dead(),
             _ => self.records.oldest_settled(),
         };
-        if let Some((ended_at, seq)) = oldest {
-            if self.settings.dedup > 0 && place != Place::Dead {
-                if let Some(message) = self.store.get(seq) {
-                    let id = self.ids.of(seq, message).to_box();
-                    self.records.dedup.remember(&id, ended_at);
-                    self.wake = self.wake.min(ended_at.saturating_add(self.settings.dedup));
-                }
-            }
-            self.drop_record(seq);
+        if let Some((_, seq)) = oldest {
+            self.prune(seq);
         }
+    }
+
+    /// Removes a record that was kept long enough by `now`, if this is one: in
+    /// a burst that is still being worked off it may be there yet.
+    pub(super) fn prune_if_over(&mut self, seq: Seq, now: Millis) -> bool {
+        let Some(message) = self.store.get(seq) else {
+            return false;
+        };
+        let kept = match message.place {
+            Place::Finished | Place::Cancelled => self.settings.retain,
+            Place::Dead if self.settings.dead_retain > 0 => self.settings.dead_retain,
+            _ => return false,
+        };
+        let ended = (message.ended_at(), seq);
+        let is_over = ended.0.saturating_add(kept) <= now && !self.redriving.contains(&ended);
+        if is_over {
+            self.prune(seq);
+            self.effects.changed = true;
+            self.effects.visible = true;
+        }
+        is_over
+    }
+
+    /// Removes a record; its id may stay taken.
+    fn prune(&mut self, seq: Seq) {
+        let Some(message) = self.store.get(seq) else {
+            return;
+        };
+        if self.settings.dedup > 0 && message.place != Place::Dead {
+            let ended_at = message.ended_at();
+            let id = self.ids.of(seq, message).to_box();
+            self.records.dedup.remember(&id, ended_at);
+            self.wake = self.wake.min(ended_at.saturating_add(self.settings.dedup));
+        }
+        self.drop_record(seq);
     }
 
     /// Removes a record, whatever it is of.
@@ -123,6 +151,26 @@ impl Queue {
             }
         }
         self.end(seq, Place::Dead, now);
+    }
+
+    /// When a waiting message expired, if it has by `now`: in a burst that is
+    /// still being worked off it may not be dead yet.
+    pub(super) fn expired_at(&self, message: &Message, now: Millis) -> Option<Millis> {
+        if !self.has_overdue_expiry(now) || !message.place.is_pending() {
+            return None;
+        }
+        self.expiry(message).filter(|at| *at <= now)
+    }
+
+    /// Lets a message die as of when it expired, if it has; when that was. The
+    /// caller refreshes its group.
+    pub(super) fn expire_if_over(&mut self, seq: Seq, now: Millis) -> Option<Millis> {
+        let at = self.expired_at(self.store.get(seq)?, now)?;
+        self.leave_pending(seq);
+        self.die(seq, Reason::Expired, at);
+        self.effects.changed = true;
+        self.effects.visible = true;
+        Some(at)
     }
 
     /// A dead message no longer holds its group.

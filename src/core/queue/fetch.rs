@@ -2,10 +2,10 @@
 
 use super::super::consumer::{ConsumerIx, FORGET_AFTER};
 use super::super::group::GroupIx;
-use super::super::line::{Join, LineKey};
+use super::super::line::Join;
 use super::super::message::Message;
 use super::super::op::{Delivered, Deliveries, Done, Fetch, Happened};
-use super::super::state::{Place, Reason};
+use super::super::state::Place;
 use super::super::{Millis, Receipt, Seq, MAX_EXACT, NEVER};
 use super::Queue;
 
@@ -20,9 +20,19 @@ struct Round<'a> {
     bytes_left: u64,
     next_receipt: Receipt,
     given: Deliveries,
+    /// Messages met on the way that had expired.
+    expired: u64,
 }
 
+/// So many expired messages at most die in one FETCH, which must not hold the
+/// server: the timer is at work on them.
+const MOST_EXPIRED: u64 = 1024;
+
 impl Round<'_> {
+    fn goes_on(&self) -> bool {
+        self.left > 0 && self.expired < MOST_EXPIRED
+    }
+
     /// Whether a message of this size still goes in; if not, the round is
     /// over.
     fn takes(&mut self, size: u64) -> bool {
@@ -60,12 +70,16 @@ impl Queue {
             bytes_left: fetch.max_bytes.unwrap_or(u64::MAX),
             next_receipt: receipt.max(self.last_receipt + 1),
             given: Deliveries::new(),
+            expired: 0,
         };
         match &fetch.group {
             Some(name) => {
-                let group = self.groups.find(name).filter(|_| round.left > 0);
-                if let Some(ix) = group.filter(|ix| self.can_group_give(*ix, now)) {
-                    self.give_of_group(ix, fetch.count, &mut round);
+                if let Some(ix) = self.groups.find(name) {
+                    self.admit(ix, now);
+                    while round.goes_on() && round.given.is_empty() && self.can_group_give(ix, now)
+                    {
+                        self.give_of_group(ix, fetch.count, &mut round);
+                    }
                 }
             }
             None => self.go_round(&mut round),
@@ -78,17 +92,11 @@ impl Queue {
         Done::Fetched(round.given)
     }
 
-    /// Whether a group can give at `now`.
-    pub(super) fn can_group_give(&self, ix: GroupIx, now: Millis) -> bool {
-        self.groups
-            .get(ix)
-            .is_some_and(|group| self.group_head(group, now).is_some())
-    }
-
     /// Takes a batch from each that stands in line, first come first served,
     /// until the round is full or nobody can give.
     fn go_round(&mut self, round: &mut Round) {
-        while round.left > 0 {
+        while round.goes_on() {
+            self.admit_first(round.now);
             let plain = self.plain_key(round.now);
             let group = self.line.first().map(|(key, ())| key);
             match (plain, group) {
@@ -104,33 +112,21 @@ impl Queue {
         }
     }
 
-    /// Where the ungrouped messages stand. In a burst that is still being
-    /// promoted they may be due without having joined the line yet: then they
-    /// stand where they would have joined.
-    pub(super) fn plain_key(&self, now: Millis) -> Option<LineKey> {
-        let (priority, due, seq) = self.waiting.plain_head(now)?;
-        match self.plain_line {
-            Some(key) if key.priority == priority => Some(key),
-            _ => Some(LineKey {
-                priority,
-                join: Join {
-                    time: due,
-                    ticket: 0,
-                },
-                seq,
-                group: GroupIx::NONE,
-            }),
-        }
-    }
-
     /// One batch of the ungrouped messages, which then go to the end.
     fn give_plain(&mut self, round: &mut Round) {
         let before = round.given.len();
-        for _ in 0..round.fetch.per_group {
-            let Some((_, _, seq)) = self.waiting.plain_head(round.now) else {
+        self.plain_line = self.plain_key(round.now);
+        let most = round.fetch.per_group;
+        while (round.given.len() - before) as u64 != most && round.goes_on() {
+            let Some((_, _, seq)) = self.waiting.plain.head(round.now) else {
                 break;
             };
-            if self.expire_if_over(seq, round.now) {
+            if let Some(at) = self.expire_if_over(seq, round.now) {
+                round.expired += 1;
+                if round.given.len() == before {
+                    // Without it they may stand elsewhere.
+                    return self.refresh(GroupIx::NONE, at, Join::by_time(at));
+                }
                 continue;
             }
             let size = self.payload_len(seq);
@@ -140,20 +136,18 @@ impl Queue {
             self.deliver(seq, 0, round);
         }
         if round.given.len() == before {
-            // MAXBYTES left no room: their turn is still to come.
-            self.plain_line = self.plain_key(round.now);
+            // Their turn is still to come.
             return;
         }
-        self.plain_line = None;
         let join = self.next_join(round.now);
-        self.refresh(GroupIx::NONE, round.now, join);
+        self.plain_line = self.plain_place(None, round.now, join);
     }
 
     /// One batch of up to `most` messages of a group that can give.
     fn give_of_group(&mut self, ix: GroupIx, most: u64, round: &mut Round) {
         let batch = round.next_receipt;
         let before = round.given.len();
-        for _ in 0..most {
+        while (round.given.len() - before) as u64 != most && round.goes_on() {
             let Some(group) = self.groups.get(ix) else {
                 break;
             };
@@ -164,7 +158,12 @@ impl Queue {
                 break;
             };
             let seq = key.seq();
-            if self.expire_if_over(seq, round.now) {
+            if let Some(at) = self.expire_if_over(seq, round.now) {
+                round.expired += 1;
+                if round.given.len() == before {
+                    // Without it the group may stand elsewhere.
+                    return self.refresh(ix, at, Join::by_time(at));
+                }
                 continue;
             }
             let size = self.payload_len(seq);
@@ -210,25 +209,6 @@ impl Queue {
     fn next_join(&mut self, now: Millis) -> Join {
         self.ticket += 1;
         self.join(now)
-    }
-
-    /// In a burst that is still being worked off, a message may have expired
-    /// without being dead yet: it dies now. Whether that is so.
-    fn expire_if_over(&mut self, seq: Seq, now: Millis) -> bool {
-        if self.expiring.first().is_none_or(|((at, _), ())| at > now) {
-            return false;
-        }
-        let expiry = self.store.get(seq).and_then(|m| self.expiry(m));
-        match expiry.filter(|at| *at <= now) {
-            Some(at) => {
-                self.leave_pending(seq);
-                self.die(seq, Reason::Expired, at);
-                self.effects.changed = true;
-                self.effects.visible = true;
-                true
-            }
-            None => false,
-        }
     }
 
     fn payload_len(&self, seq: Seq) -> u64 {

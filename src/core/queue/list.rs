@@ -128,9 +128,9 @@ impl Queue {
             indexes.push(index);
         } else {
             if state != State::Blocked {
-                indexes.extend(self.waiting.indexes(place));
+                indexes.extend(self.waiting.plain.indexes(place));
             }
-            indexes.extend(self.waiting.grouped.at(place));
+            indexes.extend(self.waiting.grouped.indexes(place));
         }
         indexes
             .into_iter()

@@ -26,6 +26,8 @@ pub struct View<'a> {
     pub consumer: Option<&'a [u8]>,
     /// Failures still forgiven; -1 for all.
     pub retries_left: i64,
+    /// When it expired, where that was not worked off yet.
+    expired_at: Option<Millis>,
 }
 
 impl View<'_> {
@@ -56,12 +58,13 @@ impl View<'_> {
 
     /// When it finished, died or was cancelled, if it has.
     pub fn ended_at(&self) -> Option<Millis> {
-        known(self.message.ended_at())
+        known(self.message.ended_at()).or(self.expired_at)
     }
 
     /// Why it died, if it has.
     pub fn reason(&self) -> Option<Reason> {
-        self.message.notes()?.reason
+        let overdue = self.expired_at.map(|_| Reason::Expired);
+        overdue.or_else(|| self.message.notes()?.reason)
     }
 }
 
@@ -104,6 +107,7 @@ impl Queue {
                 .as_ref()
                 .and_then(|ext| self.consumers.name(ext.consumer)),
             retries_left,
+            expired_at: self.expired_at(message, now),
         }
     }
 
@@ -143,6 +147,7 @@ impl Queue {
     pub fn oldest_ready_age(&self, now: Millis) -> Option<Millis> {
         let plain = self
             .waiting
+            .plain
             .indexes(Place::Due)
             .filter_map(|index| Some(index.first()?.0 .0))
             .min();
@@ -166,11 +171,12 @@ impl Queue {
             let message = self.store.get(seq).filter(|_| !self.is_purged(seq))?;
             self.groups.get(message.group)?.line
         };
-        let due = self.waiting.grouped.due.iter();
-        let found = due
-            .take(LOOK_PAST)
-            .find(|((_, seq), ())| gives(*seq).is_some());
-        found.map(|((at, _), ())| at).or_else(|| {
+        let lanes = self.waiting.grouped.indexes(Place::Due);
+        let found = lanes.filter_map(|due| {
+            let mut due = due.iter().take(LOOK_PAST);
+            due.find(|((_, seq), ())| gives(*seq).is_some())
+        });
+        found.map(|((at, _), ())| at).min().or_else(|| {
             let heads = self.line.iter().take(LOOK_PAST);
             heads
                 .filter_map(|(key, ())| Some(self.store.get(key.seq)?.due))
@@ -259,7 +265,7 @@ impl Queue {
             || !group.failed.is_empty() && self.next_in_group(group, now).is_none();
         let state = if group.is_paused(now) {
             GroupState::Paused
-        } else if group.line.is_some() {
+        } else if self.group_head(group, now).is_some() {
             GroupState::Ready
         } else if group.running > 0 {
             GroupState::Running

@@ -2,7 +2,8 @@
 //!
 //! `send.rs`, `fetch.rs`, `settle.rs` and `change.rs` do what commands ask;
 //! `time.rs` does what time brings; `place.rs` moves a message from one place
-//! to another and keeps every index in step, `ending.rs` ends it; `look.rs`,
+//! to another and keeps every index in step, `standing.rs` does so with the
+//! line, `ending.rs` ends it; `look.rs`,
 //! `list.rs`, `peek.rs` and `explain.rs` only read.
 
 mod change;
@@ -19,6 +20,7 @@ mod purge;
 mod schedules;
 mod send;
 mod settle;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -30,7 +32,7 @@ use super::error::Error;
 use super::group::Groups;
 use super::id::{Id, Ids, NameHasher};
 use super::lease::Leases;
-use super::line::{Join, LineKey};
+use super::line::{Expected, Join, LineKey};
 use super::message::{Message, Spare};
 use super::op::{Done, Effects, Fetch, Moment, Op, Ticked};
 use super::ordered::OrderedSet;
@@ -66,6 +68,8 @@ pub struct Queue {
     groups: Groups,
     /// The groups that can give.
     line: OrderedSet<LineKey>,
+    /// The groups that time will let give.
+    expected: Expected,
     /// Where the ungrouped messages stand, if any is due.
     plain_line: Option<LineKey>,
     /// Due messages of groups that can give.
@@ -123,6 +127,7 @@ impl Queue {
             waiting: Waiting::default(),
             groups: Groups::default(),
             line: OrderedSet::new(),
+            expected: Expected::default(),
             plain_line: None,
             grouped_ready: 0,
             leases: Leases::default(),
@@ -200,6 +205,9 @@ impl Queue {
     fn perform(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
         let now = self.now(moment);
         self.last = now;
+        if self.wake <= now {
+            self.catch_up_with(now);
+        }
         self.ticket += 1;
         match op {
             Op::Tick => Ok(Done::Ticked(Ticked::default())),
@@ -219,7 +227,7 @@ impl Queue {
             Op::Advance { to } => self.advance_manually(*to),
             Op::Cancel { ids } => Ok(self.cancel(ids, now)),
             Op::Reschedule { id, due } => Ok(self.reschedule(id, *due, now)),
-            Op::Update { id, payload } => self.update(id, payload),
+            Op::Update { id, payload } => self.update(id, payload, now),
             Op::Redrive(which) => Ok(self.redrive(which, now)),
             Op::Purge { state, group } => Ok(self.purge(*state, group.as_deref(), now)),
             Op::Pause { group, ms } => Ok(self.pause(group.as_deref(), *ms, now)),
@@ -283,11 +291,11 @@ impl Queue {
             State::Delayed => count(Place::Delayed),
             State::Retry => count(Place::Retry),
             State::Ready => {
-                (self.waiting.plain_count(Place::Due) + self.redriving.len()) as u64
+                (self.waiting.plain.count(Place::Due) + self.redriving.len()) as u64
                     + self.grouped_ready
             }
             State::Blocked => {
-                let due = self.waiting.grouped.due.len() - self.ghosts_at(Place::Due);
+                let due = self.waiting.grouped.count(Place::Due) - self.ghosts_at(Place::Due);
                 (due as u64).saturating_sub(self.grouped_ready)
             }
             State::Running => count(Place::Running),
@@ -304,7 +312,9 @@ impl Queue {
 
     /// Whether anything is ready, limits of the whole queue aside.
     pub fn has_ready(&self, now: Millis) -> bool {
-        !self.line.is_empty() || self.waiting.plain_head(now).is_some()
+        !self.line.is_empty()
+            || self.waiting.plain.head(now).is_some()
+            || self.expected.first(now).is_some()
     }
 
     /// How many deliveries the queue as a whole allows at `now`.
@@ -401,6 +411,7 @@ impl Queue {
             + self.groups.memory_bytes()
             + self.group_order_bytes()
             + self.line.memory_bytes()
+            + self.expected.memory_bytes()
             + self.leases.memory_bytes()
             + self.expiring.memory_bytes()
             + self.records.memory_bytes()
@@ -412,8 +423,9 @@ impl Queue {
     /// What the orders of all groups take: about two words a grouped message
     /// and its due time, at the fill of the trees.
     fn group_order_bytes(&self) -> usize {
-        let grouped = &self.waiting.grouped;
-        (grouped.delayed.len() + grouped.retry.len() + grouped.due.len()) * 28
+        let places = [Place::Delayed, Place::Retry, Place::Due].into_iter();
+        let grouped = places.map(|place| self.waiting.grouped.count(place));
+        grouped.sum::<usize>() * 28
     }
 
     /// How many allocations freeing it takes, about.

@@ -3,10 +3,15 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::super::group::{Group, GroupIx, OrderKey};
+use super::super::lane::Lane;
 use super::super::line::{Join, LineKey};
-use super::super::waiting::Lane;
+use super::super::settings::{OnDead, OnRetry};
 use super::super::{Millis, Seq};
 use super::Queue;
+
+/// In a burst that is still being worked off, so many expired messages are
+/// looked past.
+const MOST_EXPIRED: usize = 10_000;
 
 /// What a group would have given so far.
 #[derive(Default)]
@@ -43,7 +48,7 @@ impl Queue {
             given: HashMap::new(),
             ticket: self.ticket,
         };
-        let mut line = self.line.iter().map(|(key, ())| key).peekable();
+        let mut line = self.line_at(now).peekable();
         let mut peeked = Vec::new();
         while peeked.len() < count {
             let rejoined = rehearsal.rejoined.first().copied();
@@ -63,27 +68,55 @@ impl Queue {
         peeked
     }
 
+    /// The groups in line at `now`, as they stand, worked off already or not.
+    fn line_at(&self, now: Millis) -> impl Iterator<Item = LineKey> + '_ {
+        let given_place = move |ix| self.groups.get(ix)?.given_place(now);
+        let line = self.line.iter().map(|(key, ())| key);
+        let mut stand = line
+            .filter(move |key| given_place(key.group).is_none())
+            .peekable();
+        let given = self.expected.by(now);
+        let mut join = given
+            .filter(move |key| given_place(key.group) == Some(*key))
+            .peekable();
+        std::iter::from_fn(move || match (stand.peek(), join.peek()) {
+            (Some(stands), Some(joins)) if joins < stands => join.next(),
+            (Some(_), _) => stand.next(),
+            (None, _) => join.next(),
+        })
+    }
+
     /// The first ungrouped messages that are due at `now`, in order.
     fn plain_heads(&self, count: usize, now: Millis) -> Vec<(i8, Seq)> {
         let mut heads = Vec::new();
-        for (priority, lane) in self.waiting.lanes() {
+        for (priority, lane) in self.waiting.plain.iter() {
             let left = count.saturating_sub(heads.len());
-            heads.extend(lane_heads(lane, left, now).map(|seq| (priority, seq)));
+            heads.extend(self.lane_heads(lane, left, now).map(|seq| (priority, seq)));
         }
         heads
     }
-}
 
-/// The first messages of a lane that are due at `now`, promoted or not.
-fn lane_heads(lane: &Lane, count: usize, now: Millis) -> impl Iterator<Item = Seq> {
-    let mut heads: Vec<(Millis, Seq)> = Vec::new();
-    for index in [&lane.due, &lane.delayed, &lane.retry] {
-        let keys = index.iter().map(|(key, ())| key);
-        heads.extend(keys.take_while(|(due, _)| *due <= now).take(count));
+    /// The first messages of a lane that are due at `now`, promoted or not.
+    fn lane_heads(&self, lane: &Lane, count: usize, now: Millis) -> impl Iterator<Item = Seq> {
+        let mut heads: Vec<(Millis, Seq)> = Vec::new();
+        for index in [&lane.due, &lane.delayed, &lane.retry] {
+            let keys = index
+                .iter()
+                .map(|(key, ())| key)
+                .take(count.saturating_add(MOST_EXPIRED));
+            let due = keys.take_while(|(due, _)| *due <= now);
+            heads.extend(due.filter(|(_, seq)| !self.is_over(*seq, now)).take(count));
+        }
+        heads.sort_unstable();
+        heads.truncate(count);
+        heads.into_iter().map(|(_, seq)| seq)
     }
-    heads.sort_unstable();
-    heads.truncate(count);
-    heads.into_iter().map(|(_, seq)| seq)
+
+    /// Whether a waiting message has expired, dead already or not.
+    fn is_over(&self, seq: Seq, now: Millis) -> bool {
+        let message = self.store.get(seq);
+        message.is_some_and(|message| self.expired_at(message, now).is_some())
+    }
 }
 
 fn take(
@@ -155,16 +188,23 @@ impl Rehearsal<'_> {
     /// What a group would give after what it would have given.
     fn head(&self, ix: GroupIx, group: &Group) -> Option<OrderKey> {
         let queue = self.queue;
-        let Some(given) = self.given.get(&ix) else {
-            return queue.group_head(group, self.now);
-        };
-        let batches = given.keys.len() as u64;
+        let given = self.given.get(&ix).map_or(&[][..], |given| &given.keys);
+        if given.is_empty() {
+            let head = queue.group_head(group, self.now)?;
+            if !queue.is_over(head.seq(), self.now) {
+                return Some(head);
+            }
+            if queue.settings.on_dead == OnDead::Block {
+                return None;
+            }
+        }
+        let batches = given.len() as u64;
         if group.batches + batches >= queue.concurrency(group)
             || group.allowance(self.now) <= batches
         {
             return None;
         }
-        let left = |key: &OrderKey| !given.keys.contains(key);
+        let left = |key: &OrderKey| !given.contains(key) && !queue.is_over(key.seq(), self.now);
         let due = |order: &super::super::group::GroupOrder| {
             order
                 .iter()
@@ -174,8 +214,8 @@ impl Rehearsal<'_> {
         };
         let failed = due(&group.failed);
         match queue.settings.on_retry {
-            super::super::settings::OnRetry::Block => failed.or_else(|| due(&group.order)),
-            super::super::settings::OnRetry::Skip => match (failed, due(&group.order)) {
+            OnRetry::Block => failed.or_else(|| due(&group.order)),
+            OnRetry::Skip => match (failed, due(&group.order)) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             },

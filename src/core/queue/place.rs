@@ -1,11 +1,9 @@
 //! Moves a message from one place to another and keeps every index in step.
 
-use super::super::group::{Group, GroupIx, OrderKey};
-use super::super::line::{Join, LineKey};
+use super::super::group::OrderKey;
 use super::super::message::Message;
 use super::super::op::Happened;
 use super::super::ordered::MinTime;
-use super::super::settings::{OnDead, OnRetry};
 use super::super::state::Place;
 use super::super::waiting::Waiter;
 use super::super::{Millis, Receipt, Seq, MAX_EXACT, NEVER};
@@ -113,14 +111,20 @@ impl Queue {
         };
         let from = std::mem::replace(&mut message.place, Place::Due);
         let (group, waiter) = (message.group, waiter(seq, message));
-        self.waiting.remove(from, waiter);
-        self.waiting.insert(Place::Due, waiter);
-        match self.groups.get_mut(group) {
+        self.waiting.promote(from, waiter);
+        let is_ready = match self.groups.get_mut(group) {
             Some(group) => {
                 group.due += 1;
                 group.retrying -= u64::from(from == Place::Retry);
+                let is_ready = group.line.is_some();
+                group.ready += u64::from(is_ready);
+                self.grouped_ready += u64::from(is_ready);
+                is_ready
             }
-            None => self.effects.happened.add(Happened::READY),
+            None => true,
+        };
+        if is_ready {
+            self.effects.happened.add(Happened::READY);
         }
     }
 
@@ -162,125 +166,5 @@ impl Queue {
         (ext.receipt + 1..first + batch.len)
             .filter_map(|receipt| self.leases.find(receipt))
             .collect()
-    }
-
-    /// Brings a group's place in the line up to date with what it can give.
-    /// Call it after every change to what it has, holds or may.
-    pub(super) fn refresh(&mut self, ix: GroupIx, now: Millis, join: Join) {
-        if !ix.is_some() {
-            return self.refresh_plain(now, join);
-        }
-        let Some(group) = self.groups.get(ix) else {
-            return;
-        };
-        let head = self.group_head(group, now);
-        let had = group.line;
-        let has = head.map(|head| {
-            let joined = LineKey {
-                priority: head.priority(),
-                join,
-                seq: head.seq(),
-                group: ix,
-            };
-            match had {
-                Some(key) if key.priority == joined.priority && key.join != join => key,
-                _ => joined,
-            }
-        });
-        let ready = if has.is_some() { group.due } else { 0 };
-        let wake = self.group_wake(group, now);
-        if let Some(group) = self.groups.get_mut(ix) {
-            self.grouped_ready = (self.grouped_ready + ready).saturating_sub(group.ready);
-            if ready > group.ready {
-                self.effects.happened.add(Happened::READY);
-            }
-            group.ready = ready;
-            if had.map(|key| key.priority) != has.map(|key| key.priority) {
-                group.turn = 0;
-            }
-            group.line = has;
-        }
-        if had != has {
-            if let Some(key) = had {
-                self.line.remove(&key);
-            }
-            if let Some(key) = has {
-                self.line.insert(key, ());
-            }
-        }
-        self.groups.wake_at(ix, wake);
-        if let Some(at) = wake {
-            self.note(at);
-        }
-        self.groups.settle(ix);
-    }
-
-    fn refresh_plain(&mut self, now: Millis, join: Join) {
-        self.plain_line = self.waiting.plain_head(now).map(|(priority, _, seq)| {
-            let joined = LineKey {
-                priority,
-                join,
-                seq,
-                group: GroupIx::NONE,
-            };
-            match self.plain_line {
-                Some(key) if key.priority == priority && key.join != join => key,
-                _ => joined,
-            }
-        });
-    }
-
-    /// What a group would give next at `now`, if it can give anything.
-    pub(super) fn group_head(&self, group: &Group, now: Millis) -> Option<OrderKey> {
-        if group.is_paused(now)
-            || self.is_held_by_dead(group)
-            || group.batches >= self.concurrency(group)
-            || group.allowance(now) == 0
-        {
-            return None;
-        }
-        self.next_in_group(group, now)
-    }
-
-    /// What comes next in the order of a group at `now`, limits aside.
-    pub(super) fn next_in_group(&self, group: &Group, now: Millis) -> Option<OrderKey> {
-        let fresh = || group.order.first_at_most(now).map(|(key, _)| key);
-        if group.failed.is_empty() {
-            return fresh();
-        }
-        match self.settings.on_retry {
-            OnRetry::Block if group.retrying > 0 => None,
-            OnRetry::Block => group.failed.first().map(|(key, _)| key),
-            OnRetry::Skip => {
-                let failed = group.failed.first_at_most(now).map(|(key, _)| key);
-                match (failed, fresh()) {
-                    (Some(a), Some(b)) => Some(a.min(b)),
-                    (a, b) => a.or(b),
-                }
-            }
-        }
-    }
-
-    /// Whether a dead message holds a group.
-    pub(super) fn is_held_by_dead(&self, group: &Group) -> bool {
-        self.settings.on_dead == OnDead::Block && !group.held_by.is_empty()
-    }
-
-    /// Batches of a group that may be leased at once.
-    pub(super) fn concurrency(&self, group: &Group) -> u64 {
-        match group.settings.as_ref().map_or(0, |s| s.concurrency) {
-            0 => self.settings.group_concurrency,
-            own => own,
-        }
-    }
-
-    /// When a group's pause or limit ends, if that is what it waits for.
-    fn group_wake(&self, group: &Group, now: Millis) -> Option<Millis> {
-        if let Some(until) = group.paused_until {
-            return Some(until);
-        }
-        let (rate, window) = group.rate()?;
-        let next = window.next_free(rate, now);
-        (next > now && group.pending() > 0).then_some(next)
     }
 }

@@ -5,6 +5,7 @@
 
 use super::super::group::GroupIx;
 use super::super::id::Ids;
+use super::super::line::Expected;
 use super::super::op::Done;
 use super::super::ordered::OrderedSet;
 use super::super::state::{Place, State};
@@ -56,6 +57,7 @@ impl Queue {
         indexes.push(std::mem::take(&mut self.leases).into_by_end());
         self.ids = Ids::new(self.ids.salt());
         self.line = OrderedSet::new();
+        self.expected = Expected::default();
         self.plain_line = None;
         self.grouped_ready = 0;
         self.bytes = 0;
@@ -87,7 +89,7 @@ impl Queue {
             return self.cut(index.unwrap_or_default());
         }
         if place.is_pending() && state != State::Blocked && self.expiring.is_empty() {
-            let (indexes, bytes) = self.waiting.detach_plain(place);
+            let (indexes, bytes) = self.waiting.plain.detach(place);
             self.bytes = self.bytes.saturating_sub(bytes);
             for index in indexes {
                 removed += self.cut(index);
@@ -186,8 +188,7 @@ impl Queue {
         if let Some(index) = self.records.at(place) {
             return Box::new(index.iter().map(|((_, seq), ())| seq));
         }
-        let grouped = self.waiting.grouped.at(place).into_iter();
-        let indexes = self.waiting.indexes(place).chain(grouped);
+        let indexes = self.waiting.indexes(place);
         Box::new(indexes.flat_map(|index| index.iter().map(|((_, seq), ())| seq)))
     }
 

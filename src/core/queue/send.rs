@@ -23,6 +23,9 @@ enum IdUse {
 impl Queue {
     /// Sends all or none. O(log n) a message.
     pub(super) fn send(&mut self, send: &Send, now: Millis) -> Result<Done, Error> {
+        if let Some(id) = &send.id {
+            self.find_settled(id, now);
+        }
         let id_use = match &send.id {
             Some(id) => self.id_use(id, send.replace, now),
             None => IdUse::Free,

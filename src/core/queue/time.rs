@@ -18,6 +18,7 @@ enum Event {
     Due,
     PauseEnd,
     GroupWake,
+    Join,
     SettledAge,
     DeadAge,
     DedupAge,
@@ -30,6 +31,10 @@ enum Event {
 
 /// More fires than this are refused in one move of a manual clock.
 const MOST_FIRES: u64 = 1_000_000;
+
+/// So many leases at most end with one operation, which must not hold the
+/// server: the timer is at work on them.
+const MOST_ENDED: u64 = 4096;
 
 /// How far [`Queue::advance`] got.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -89,6 +94,9 @@ impl Queue {
 
     fn run(&mut self, now: Millis, most: u64) -> Progress {
         let mut progress = Progress::default();
+        if most < u64::MAX && self.wake <= now {
+            self.run_ahead(now, most, &mut progress);
+        }
         while self.wake <= now {
             self.drop_purged_heads(now);
             let Some((at, event)) = self.next_event() else {
@@ -118,6 +126,38 @@ impl Queue {
         progress
     }
 
+    /// In a large burst, what adds to that which consumers can have does not
+    /// wait for what only moves on: leases that are over and schedules.
+    fn run_ahead(&mut self, now: Millis, most: u64, progress: &mut Progress) {
+        while progress.steps < most {
+            let fire = self.schedules.next_fire().map(|(at, _)| (at, Event::Fire));
+            let lease = self.leases.first_end().map(|(at, _)| (at, Event::LeaseEnd));
+            match fire.into_iter().chain(lease).min() {
+                Some((at, event)) if at <= now => {
+                    self.last = self.last.max(at);
+                    self.plain_line = self.plain_key(at);
+                    self.step(at, event, most, progress);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Where a burst is still being worked off, brings up to date what an
+    /// operation at `now` cannot see through: what it does must not depend on
+    /// how far time was worked off.
+    pub(super) fn catch_up_with(&mut self, now: Millis) {
+        let mut progress = Progress::default();
+        while let Some((at, _)) = self.leases.first_end().filter(|(at, _)| *at <= now) {
+            if progress.steps == MOST_ENDED {
+                break;
+            }
+            self.plain_line = self.plain_key(at);
+            self.step(at, Event::LeaseEnd, MOST_ENDED, &mut progress);
+        }
+        self.plain_line = self.plain_key(now);
+    }
+
     /// What happens next by itself, and when.
     fn next_event(&self) -> Option<(Millis, Event)> {
         let age = |oldest: Option<(Millis, Seq)>, keep: Millis| {
@@ -132,6 +172,7 @@ impl Queue {
             (self.waiting.next_promotion().map(|(at, _)| at), Event::Due),
             (self.paused_until.filter(|at| *at != NEVER), Event::PauseEnd),
             (self.groups.next_wake().map(|(at, _)| at), Event::GroupWake),
+            (self.expected.next().map(|key| key.join.time), Event::Join),
             (self.settled_age(), Event::SettledAge),
             (
                 age(self.records.oldest_dead(), self.settings.dead_retain),
@@ -167,10 +208,7 @@ impl Queue {
         self.effects.changed = true;
         self.effects.visible = true;
         let ticked = &mut progress.ticked;
-        let join = Join {
-            time: at,
-            ticket: 0,
-        };
+        let join = Join::by_time(at);
         match event {
             Event::LeaseEnd => {
                 if let Some(seq) = self
@@ -191,7 +229,7 @@ impl Queue {
                 ticked.expired += 1;
                 self.expire_next(at, join);
             }
-            Event::Due => self.promote_all(at, join, most, progress),
+            Event::Due => self.promote_all(at, most, progress),
             Event::PauseEnd => self.paused_until = None,
             // All of one moment are one step: which of them is first depends
             // on where they are in memory.
@@ -206,6 +244,7 @@ impl Queue {
                     self.refresh(ix, at, join);
                 }
             }
+            Event::Join => self.admit_all(at, most, progress),
             Event::SettledAge => {
                 ticked.pruned += 1;
                 self.prune_oldest(Place::Finished);
@@ -240,7 +279,7 @@ impl Queue {
 
     /// Promotes what is due at `at`, as far as the steps go: nothing that
     /// comes before it within the millisecond can be added meanwhile.
-    fn promote_all(&mut self, at: Millis, join: Join, most: u64, progress: &mut Progress) {
+    fn promote_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
         let mut first = true;
         while let Some((due, seq)) = self.waiting.next_promotion() {
             if due <= at && self.ghosts != [0; 3] && self.is_purged(seq) {
@@ -257,7 +296,34 @@ impl Queue {
             progress.ticked.due += 1;
             let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
             self.promote(seq);
-            self.refresh(group, at, join);
+            if !group.is_some() {
+                self.refresh(group, at, Join::by_time(at));
+                continue;
+            }
+            // A group joins the line by a step of its own, unless it was not
+            // known when the last of very many failed messages would be due.
+            let known = self.groups.get(group).is_some_and(|group| {
+                !group.expected.is_empty() || group.line.is_some() || group.retrying > 0
+            });
+            if !known {
+                self.refresh(group, self.last, Join::by_time(at));
+            }
+        }
+    }
+
+    /// Lets those groups join the line that can give since `at`, as far as the
+    /// steps go.
+    fn admit_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
+        let mut first = true;
+        while let Some(key) = self.expected.next().filter(|key| key.join.time <= at) {
+            if !first && progress.steps >= most {
+                return;
+            }
+            if !first {
+                progress.steps += 1;
+            }
+            first = false;
+            self.admit(key.group, key.join.time);
         }
     }
 }

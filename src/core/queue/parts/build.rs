@@ -6,6 +6,7 @@ use super::check;
 use super::{Checked, Known, Standing, Whole};
 use crate::core::consumer::{ConsumerIx, Consumers};
 use crate::core::group::{GroupIx, GroupOrder, GroupSettings, OrderKey};
+use crate::core::lane::{Lane, Lanes};
 use crate::core::lease::Leases;
 use crate::core::limits::{ensure, exact, name, schedule_name, Invalid};
 use crate::core::line::{Join, LineKey};
@@ -15,7 +16,7 @@ use crate::core::records::Records;
 use crate::core::schedule::{Schedule, Schedules};
 use crate::core::settings::OnRetry;
 use crate::core::state::Place;
-use crate::core::waiting::{Lane, Waiting};
+use crate::core::waiting::Waiting;
 use crate::core::{Millis, Receipt, Seq, TimeIndex};
 
 /// Makes a queue of parts that anyone may have written: what no operation can
@@ -26,8 +27,8 @@ pub struct Builder {
     queue: Queue,
     groups: Vec<NewGroup>,
     consumers: Vec<Box<[u8]>>,
-    lanes: Vec<Lists>,
-    grouped: Lists,
+    /// Ungrouped and grouped, by priority.
+    lanes: [Vec<Lists>; 2],
     expiring: Vec<(Millis, Seq)>,
     /// Finished, dead, cancelled, in the order of the places.
     ended: [Vec<(Millis, Seq)>; 3],
@@ -91,8 +92,7 @@ impl Builder {
             queue,
             groups: Vec::new(),
             consumers: Vec::new(),
-            lanes: vec![Lists::default(); 256],
-            grouped: Lists::default(),
+            lanes: [vec![Lists::default(); 256], vec![Lists::default(); 256]],
             expiring: Vec::new(),
             ended: Default::default(),
             redriving: Vec::new(),
@@ -207,15 +207,11 @@ impl Builder {
         let (place, due) = (message.place, message.due);
         match place {
             Place::Delayed | Place::Due | Place::Retry => {
-                let lists = match group {
-                    Some(_) => Some(&mut self.grouped),
-                    None => self
-                        .lanes
-                        .get_mut(usize::from(message.priority as u8 ^ 0x80)),
-                };
-                lists
-                    .into_iter()
-                    .for_each(|lists| lists.push(place, due, seq, size));
+                let [plain, grouped] = &mut self.lanes;
+                let lanes = if group.is_some() { grouped } else { plain };
+                if let Some(lists) = lanes.get_mut(usize::from(message.priority as u8 ^ 0x80)) {
+                    lists.push(place, due, seq, size);
+                }
                 if let Some(order) = order {
                     order.push((order_key(seq, &message), MinTime(due)));
                 }
@@ -278,14 +274,8 @@ impl Builder {
             "two messages have one id",
         )?;
 
-        let lanes = self.lanes.into_iter().zip(i8::MIN..=i8::MAX);
-        let lanes = lanes.filter(|(lists, _)| lists.at.iter().any(|list| !list.is_empty()));
-        self.queue.waiting = Waiting::from_lanes(
-            lanes
-                .map(|(lists, priority)| (priority, lists.into_lane()))
-                .collect(),
-            self.grouped.into_lane(),
-        );
+        let [plain, grouped] = self.lanes.map(lanes);
+        self.queue.waiting = Waiting { plain, grouped };
         self.queue.expiring = index(self.expiring);
         self.queue.redriving = index(self.redriving);
         let [finished, dead, cancelled] = self.ended;
@@ -323,7 +313,8 @@ impl Builder {
             let Some(group) = queue.groups.get(new.ix) else {
                 continue;
             };
-            let blocked = queue.settings.on_retry == OnRetry::Block && group.retrying > 0;
+            let blocked = queue.settings.on_retry == OnRetry::Block
+                && queue.waits_for_retry(group, queue.last);
             let can_give = group.pending() > 0
                 && !blocked
                 && !queue.is_held_by_dead(group)
@@ -334,6 +325,7 @@ impl Builder {
                 "a group stands in line that can give nothing",
             )?;
             queue.groups.wake_at(new.ix, new.part.wake);
+            queue.expect_next(new.ix);
             queue.groups.settle(new.ix);
         }
         let keys = line.iter().chain(&queue.plain_line);
@@ -360,6 +352,15 @@ impl Lists {
         let [delayed, due, retry] = self.at;
         Lane::from_indexes(index(delayed), index(due), index(retry), self.bytes)
     }
+}
+
+fn lanes(lists: Vec<Lists>) -> Lanes {
+    let all = lists.into_iter().zip(i8::MIN..=i8::MAX);
+    let used = all.filter(|(lists, _)| lists.at.iter().any(|list| !list.is_empty()));
+    Lanes::from_sorted(
+        used.map(|(lists, priority)| (priority, lists.into_lane()))
+            .collect(),
+    )
 }
 
 fn at_mut<T>(list: &mut [T], number: u64) -> Option<&mut T> {

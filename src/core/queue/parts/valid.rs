@@ -76,8 +76,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
     let pending = |queue: &Queue| -> Vec<Vec<((u64, Seq), ())>> {
         let mut all = Vec::new();
         for place in [Place::Delayed, Place::Due, Place::Retry] {
-            let grouped = queue.waiting.grouped.at(place).into_iter();
-            for index in queue.waiting.indexes(place).chain(grouped) {
+            for index in queue.waiting.indexes(place) {
                 let live: Vec<_> = index
                     .iter()
                     .filter(|((_, seq), ())| !queue.is_purged(*seq))
@@ -105,6 +104,11 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
                 group.name.clone(),
                 (group.due, group.retrying, group.running, group.batches),
                 (group.ready, group.turn, group.wake, group.bytes),
+                group
+                    .expected
+                    .iter()
+                    .map(|key| (key.priority, key.join, key.seq))
+                    .collect::<Vec<_>>(),
                 (group.order.clone(), group.failed.clone()),
             )
         });

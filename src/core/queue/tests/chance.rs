@@ -217,11 +217,10 @@ pub fn plan(most: usize) -> impl Strategy<Value = Plan> {
     (options, vec(step, 1..most)).prop_map(|(options, steps)| Plan { options, steps })
 }
 
-/// Ungrouped messages that all become due within a few milliseconds.
+/// Messages that all become due within a few milliseconds.
 pub fn burst() -> impl Strategy<Value = Vec<Letter>> {
     let letter = (letter(), 8..=10u64).prop_map(|(letter, ms)| Letter {
         id: None,
-        group: None,
         due: When::After(ms),
         // The leases last: only what falls due together is told apart here.
         choices: Choices {

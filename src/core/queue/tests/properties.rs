@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::chance::{burst, plan};
-use super::driver::{run, run_burst, run_in_slices};
+use super::driver::{run, run_burst, run_in_slices, run_lagging};
 
 /// A failing plan is printed in full and becomes a test of its own; no file
 /// of seeds is kept.
@@ -32,6 +32,14 @@ proptest! {
     #[test]
     fn time_does_the_same_in_one_go_and_in_slices(plan in plan(40), most in 1..4u64) {
         run_in_slices(&plan, most);
+    }
+
+    #[test]
+    fn what_consumers_get_does_not_depend_on_how_far_time_was_worked_off(
+        plan in plan(40),
+        most in 0..4u64,
+    ) {
+        run_lagging(&plan, most);
     }
 
     #[test]

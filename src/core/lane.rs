@@ -1,0 +1,230 @@
+//! Messages that wait, by priority and due time.
+
+use super::state::Place;
+use super::waiting::Waiter;
+use super::{Millis, Seq, TimeIndex};
+
+/// Messages of one priority that wait, by due time.
+#[derive(Debug, Clone, Default)]
+pub struct Lane {
+    /// Not due yet.
+    pub delayed: TimeIndex,
+    /// Failed, and not due again yet.
+    pub retry: TimeIndex,
+    /// Due.
+    pub due: TimeIndex,
+    /// Payload bytes of the messages at each of these places.
+    bytes: [u64; 3],
+}
+
+impl Lane {
+    /// A lane of a snapshot, with the payload bytes at each place.
+    pub fn from_indexes(
+        delayed: TimeIndex,
+        due: TimeIndex,
+        retry: TimeIndex,
+        bytes: [u64; 3],
+    ) -> Lane {
+        Lane {
+            delayed,
+            retry,
+            due,
+            bytes,
+        }
+    }
+
+    /// The index for this place, which must be a pending one.
+    pub fn at(&self, place: Place) -> Option<&TimeIndex> {
+        match place {
+            Place::Delayed => Some(&self.delayed),
+            Place::Retry => Some(&self.retry),
+            Place::Due => Some(&self.due),
+            _ => None,
+        }
+    }
+
+    fn at_mut(&mut self, place: Place) -> Option<&mut TimeIndex> {
+        match place {
+            Place::Delayed => Some(&mut self.delayed),
+            Place::Retry => Some(&mut self.retry),
+            Place::Due => Some(&mut self.due),
+            _ => None,
+        }
+    }
+
+    fn count(&mut self, place: Place, size: u64, comes: bool) {
+        // The three pending places have the numbers 0 to 2.
+        if let Some(bytes) = self.bytes.get_mut(place as usize) {
+            *bytes = match comes {
+                true => *bytes + size,
+                false => bytes.saturating_sub(size),
+            };
+        }
+    }
+
+    /// What is to be promoted next: its due time and message.
+    pub fn next_promotion(&self) -> Option<(Millis, Seq)> {
+        earlier(first(&self.delayed), first(&self.retry))
+    }
+
+    /// The first message that is due at `now`, promoted or not.
+    fn head(&self, now: Millis) -> Option<(Millis, Seq)> {
+        earlier(first(&self.due), self.next_promotion()).filter(|(due, _)| *due <= now)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.delayed.is_empty() && self.retry.is_empty() && self.due.is_empty()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.delayed.memory_bytes() + self.retry.memory_bytes() + self.due.memory_bytes()
+    }
+}
+
+fn first(index: &TimeIndex) -> Option<(Millis, Seq)> {
+    index.first().map(|(key, ())| key)
+}
+
+fn earlier(a: Option<(Millis, Seq)>, b: Option<(Millis, Seq)>) -> Option<(Millis, Seq)> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// One lane a priority, lowest number first; none is empty, but for a last
+/// one.
+#[derive(Debug, Clone, Default)]
+pub struct Lanes(Vec<(i8, Lane)>);
+
+impl Lanes {
+    /// Lanes of a snapshot, by priority, none empty.
+    pub fn from_sorted(lanes: Vec<(i8, Lane)>) -> Lanes {
+        Lanes(lanes)
+    }
+
+    /// Enters a message.
+    pub fn insert(&mut self, place: Place, waiter: Waiter) {
+        let Some(lane) = self.lane_mut(waiter.priority) else {
+            return;
+        };
+        if let Some(index) = lane.at_mut(place) {
+            index.insert((waiter.due, waiter.seq), ());
+            lane.count(place, waiter.size, true);
+        }
+    }
+
+    /// Takes a message out.
+    pub fn remove(&mut self, place: Place, waiter: Waiter) {
+        let Some(lane) = self.lane_mut(waiter.priority) else {
+            return;
+        };
+        if let Some(index) = lane.at_mut(place) {
+            index.remove(&(waiter.due, waiter.seq));
+            lane.count(place, waiter.size, false);
+        }
+        if lane.is_empty() && self.0.len() > 1 {
+            self.0.retain(|(_, lane)| !lane.is_empty());
+        }
+    }
+
+    /// A message's time has come.
+    pub fn promote(&mut self, from: Place, waiter: Waiter) {
+        let Some(lane) = self.lane_mut(waiter.priority) else {
+            return;
+        };
+        if let Some(index) = lane.at_mut(from) {
+            index.remove(&(waiter.due, waiter.seq));
+        }
+        lane.due.insert((waiter.due, waiter.seq), ());
+        lane.count(from, waiter.size, false);
+        lane.count(Place::Due, waiter.size, true);
+    }
+
+    /// The payload of a message here has another size from now on.
+    pub fn resize(&mut self, place: Place, waiter: Waiter, before: u64, after: u64) {
+        if let Some(lane) = self.lane_mut(waiter.priority) {
+            lane.count(place, before, false);
+            lane.count(place, after, true);
+        }
+    }
+
+    /// Whether a message stands here.
+    pub fn contains(&self, place: Place, waiter: &Waiter) -> bool {
+        let found = self.0.binary_search_by_key(&waiter.priority, |(p, _)| *p);
+        let lane = found.ok().and_then(|at| Some(&self.0.get(at)?.1));
+        lane.and_then(|lane| lane.at(place))
+            .is_some_and(|index| index.contains(&(waiter.due, waiter.seq)))
+    }
+
+    /// Takes all messages at this place out at once: their indexes, and how
+    /// many payload bytes they have. O(lanes).
+    pub fn detach(&mut self, place: Place) -> (Vec<TimeIndex>, u64) {
+        let mut indexes = Vec::new();
+        let mut bytes = 0;
+        for (_, lane) in &mut self.0 {
+            if let Some(index) = lane.at_mut(place) {
+                indexes.push(std::mem::take(index));
+            }
+            if let Some(count) = lane.bytes.get_mut(place as usize) {
+                bytes += std::mem::take(count);
+            }
+        }
+        (indexes, bytes)
+    }
+
+    fn lane_mut(&mut self, priority: i8) -> Option<&mut Lane> {
+        let at = match self.0.binary_search_by_key(&priority, |(p, _)| *p) {
+            Ok(at) => at,
+            Err(at) => {
+                self.0.insert(at, (priority, Lane::default()));
+                at
+            }
+        };
+        self.0.get_mut(at).map(|(_, lane)| lane)
+    }
+
+    /// The lanes with their priorities, lowest number first.
+    pub fn iter(&self) -> impl Iterator<Item = (i8, &Lane)> + '_ {
+        self.0.iter().map(|(priority, lane)| (*priority, lane))
+    }
+
+    /// The next message to be promoted: when, and which.
+    pub fn next_promotion(&self) -> Option<(Millis, Seq)> {
+        let lanes = self.0.iter();
+        lanes.filter_map(|(_, lane)| lane.next_promotion()).min()
+    }
+
+    /// The message that goes out first at `now`: priority, due time and
+    /// number. Exact also while a burst is still being promoted.
+    pub fn head(&self, now: Millis) -> Option<(i8, Millis, Seq)> {
+        self.iter().find_map(|(priority, lane)| {
+            let (due, seq) = lane.head(now)?;
+            Some((priority, due, seq))
+        })
+    }
+
+    /// Messages at this place, which must be a pending one.
+    pub fn count(&self, place: Place) -> usize {
+        self.indexes(place).map(|index| index.len()).sum()
+    }
+
+    /// The indexes of the messages at this place, one a lane.
+    pub fn indexes(&self, place: Place) -> impl Iterator<Item = &TimeIndex> + '_ {
+        self.iter().filter_map(move |(_, lane)| lane.at(place))
+    }
+
+    /// All indexes, for freeing.
+    pub fn into_indexes(self) -> impl Iterator<Item = TimeIndex> {
+        let lanes = self.0.into_iter();
+        lanes.flat_map(|(_, lane)| [lane.delayed, lane.retry, lane.due])
+    }
+
+    /// Bytes allocated.
+    pub fn memory_bytes(&self) -> usize {
+        let lanes = self.iter();
+        lanes
+            .map(|(_, lane)| lane.memory_bytes() + size_of::<(i8, Lane)>())
+            .sum()
+    }
+}

@@ -1,0 +1,286 @@
+//! Who stands in line, and where: kept in step with what each has to give.
+//!
+//! A place in the line is known by its time also where that was not worked off
+//! yet: a group knows the places that time will give it, and the ungrouped
+//! messages stand where the first of them fell due.
+
+use super::super::group::{Group, GroupIx, OrderKey};
+use super::super::line::{Join, LineKey, Places};
+use super::super::op::Happened;
+use super::super::settings::{OnDead, OnRetry};
+use super::super::{Millis, NEVER};
+use super::Queue;
+
+/// Where more messages of a group have failed, they are not looked through to
+/// tell when it can give again.
+const MANY_FAILED: usize = 64;
+
+impl Queue {
+    /// Brings a group's place in the line up to date with what it can give.
+    /// Call it after every change to what it has, holds or may.
+    pub(super) fn refresh(&mut self, ix: GroupIx, now: Millis, join: Join) {
+        if !ix.is_some() {
+            return self.refresh_plain(now, join);
+        }
+        let Some(group) = self.groups.get(ix) else {
+            return;
+        };
+        let line = group.line;
+        // What time brings late is no reason to forget what came after it.
+        let now = now.max(line.map_or(0, |key| key.join.time));
+        let head = self.group_head(group, now);
+        // A place that time has given is taken, worked off already or not.
+        let given = group.given_place(now);
+        let had = given.or(line);
+        let has = head.map(|head| {
+            let joined = LineKey {
+                priority: head.priority(),
+                join,
+                seq: head.seq(),
+                group: ix,
+            };
+            match had {
+                Some(key) if key.priority == joined.priority && key.join != join => key,
+                _ => joined,
+            }
+        });
+        let ready = if has.is_some() { group.due } else { 0 };
+        let wake = self.group_wake(group, now);
+        let expected = self.expected_of(ix, group, has);
+        self.expect(ix, expected);
+        if let Some(group) = self.groups.get_mut(ix) {
+            self.grouped_ready = (self.grouped_ready + ready).saturating_sub(group.ready);
+            if ready > group.ready {
+                self.effects.happened.add(Happened::READY);
+            }
+            group.ready = ready;
+            if given.is_some() || line.map(|key| key.priority) != has.map(|key| key.priority) {
+                group.turn = 0;
+            }
+            group.line = has;
+        }
+        if line != has {
+            if let Some(key) = line {
+                self.line.remove(&key);
+            }
+            if let Some(key) = has {
+                self.line.insert(key, ());
+            }
+        }
+        self.groups.wake_at(ix, wake);
+        if let Some(at) = wake {
+            self.note(at);
+        }
+        self.groups.settle(ix);
+    }
+
+    /// The places in the line that time gives to a group that stands as `has`,
+    /// as far as that can be told.
+    fn expected_of(&self, ix: GroupIx, group: &Group, has: Option<LineKey>) -> Places {
+        let mut places = Places::new();
+        let mut stands = has;
+        while let Some(at) = match stands {
+            None => self.opening(group),
+            Some(key) => self.overtaking(group, key),
+        } {
+            let Some(head) = self.next_in_group(group, at).filter(|_| at != NEVER) else {
+                break;
+            };
+            let place = LineKey {
+                priority: head.priority(),
+                join: Join::by_time(at),
+                seq: head.seq(),
+                group: ix,
+            };
+            places.push(place);
+            stands = Some(place);
+        }
+        places
+    }
+
+    /// When a group that stands in line gives a message first that takes it to
+    /// another line, one that goes before.
+    fn overtaking(&self, group: &Group, stands: LineKey) -> Option<Millis> {
+        let firsts = group.order.first().into_iter().chain(group.failed.first());
+        if firsts.map(|(key, _)| key.priority()).min()? >= stands.priority {
+            return None;
+        }
+        let bound = OrderKey::start_of(stands.priority);
+        let failed = match self.settings.on_retry {
+            // What has failed goes first, whatever comes.
+            OnRetry::Block if !group.failed.is_empty() => return None,
+            _ => group.failed.least_before(&bound),
+        };
+        let fresh = group.order.least_before(&bound);
+        Some(fresh.into_iter().chain(failed).min()?.0)
+    }
+
+    /// From when on a group that cannot give yet can, if only time keeps it.
+    fn opening(&self, group: &Group) -> Option<Millis> {
+        if self.is_held_by_dead(group) || group.batches >= self.concurrency(group) {
+            return None;
+        }
+        let fresh = group.order.min_measure();
+        let due = match self.settings.on_retry {
+            _ if group.failed.is_empty() => fresh?,
+            OnRetry::Skip => fresh.into_iter().chain(group.failed.min_measure()).min()?,
+            // Where very many have failed, each that is promoted is a reason to
+            // look at the group again.
+            OnRetry::Block if group.failed.len() > MANY_FAILED => return None,
+            OnRetry::Block => group.failed.iter().map(|(_, due)| due).max()?,
+        };
+        Some(due.0.max(group.opens_at()))
+    }
+
+    /// Finds the places in the line that time gives to a group that was made as
+    /// a whole.
+    pub(super) fn expect_next(&mut self, ix: GroupIx) {
+        if let Some(group) = self.groups.get(ix) {
+            let places = self.expected_of(ix, group, group.line);
+            self.expect(ix, places);
+        }
+    }
+
+    /// Notes the places in the line that time gives to a group.
+    fn expect(&mut self, ix: GroupIx, places: Places) {
+        let Some(group) = self.groups.get_mut(ix) else {
+            return;
+        };
+        if group.expected == places {
+            return;
+        }
+        let before = std::mem::replace(&mut group.expected, places.clone());
+        for key in before {
+            self.expected.remove(&key);
+        }
+        for key in places {
+            self.expected.insert(key);
+            self.note(key.join.time);
+        }
+    }
+
+    /// Gives a group the place in the line that time has given it by `now`.
+    pub(super) fn admit(&mut self, ix: GroupIx, now: Millis) {
+        if let Some(key) = self.groups.get(ix).and_then(|group| group.given_place(now)) {
+            self.refresh(ix, key.join.time, key.join);
+            // That it cannot give after all would be a mistake of ours; it must
+            // not be asked for ever.
+            if self
+                .groups
+                .get(ix)
+                .is_some_and(|group| group.given_place(now).is_some())
+            {
+                self.expect(ix, Places::new());
+            }
+        }
+    }
+
+    fn refresh_plain(&mut self, now: Millis, join: Join) {
+        let now = now.max(self.plain_line.map_or(0, |key| key.join.time));
+        let stands = self.plain_line.filter(|key| key.join != join);
+        self.plain_line = self.plain_place(stands, now, join);
+    }
+
+    /// Where the ungrouped messages stand at `now`: where they stood, or, where
+    /// what they give first has another priority, as they join now.
+    pub(super) fn plain_place(
+        &self,
+        stood: Option<LineKey>,
+        now: Millis,
+        join: Join,
+    ) -> Option<LineKey> {
+        let (priority, _, seq) = self.waiting.plain.head(now)?;
+        let stands = stood.filter(|key| key.priority == priority);
+        Some(stands.unwrap_or(LineKey {
+            priority,
+            join,
+            seq,
+            group: GroupIx::NONE,
+        }))
+    }
+
+    /// What a group would give next at `now`, if it can give anything.
+    pub(super) fn group_head(&self, group: &Group, now: Millis) -> Option<OrderKey> {
+        if group.is_paused(now)
+            || self.is_held_by_dead(group)
+            || group.batches >= self.concurrency(group)
+            || group.allowance(now) == 0
+        {
+            return None;
+        }
+        self.next_in_group(group, now)
+    }
+
+    /// What comes next in the order of a group at `now`, limits aside.
+    pub(super) fn next_in_group(&self, group: &Group, now: Millis) -> Option<OrderKey> {
+        let fresh = || group.order.first_at_most(now).map(|(key, _)| key);
+        if group.failed.is_empty() {
+            return fresh();
+        }
+        match self.settings.on_retry {
+            OnRetry::Block if self.waits_for_retry(group, now) => None,
+            OnRetry::Block => group.failed.first().map(|(key, _)| key),
+            OnRetry::Skip => {
+                let failed = group.failed.first_at_most(now).map(|(key, _)| key);
+                match (failed, fresh()) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                }
+            }
+        }
+    }
+
+    /// Whether any of those that have failed still waits for its backoff.
+    pub(super) fn waits_for_retry(&self, group: &Group, now: Millis) -> bool {
+        group.retrying > 0 && group.failed.iter().any(|(_, due)| due.0 > now)
+    }
+
+    /// Whether a dead message holds a group.
+    pub(super) fn is_held_by_dead(&self, group: &Group) -> bool {
+        self.settings.on_dead == OnDead::Block && !group.held_by.is_empty()
+    }
+
+    /// Batches of a group that may be leased at once.
+    pub(super) fn concurrency(&self, group: &Group) -> u64 {
+        match group.settings.as_ref().map_or(0, |s| s.concurrency) {
+            0 => self.settings.group_concurrency,
+            own => own,
+        }
+    }
+
+    /// When a group's pause or limit ends, if that is what it waits for.
+    fn group_wake(&self, group: &Group, now: Millis) -> Option<Millis> {
+        if let Some(until) = group.paused_until {
+            return Some(until);
+        }
+        let (rate, window) = group.rate()?;
+        let next = window.next_free(rate, now);
+        (next > now && group.pending() > 0).then_some(next)
+    }
+
+    /// Whether a group can give at `now`.
+    pub(super) fn can_group_give(&self, ix: GroupIx, now: Millis) -> bool {
+        self.groups
+            .get(ix)
+            .is_some_and(|group| self.group_head(group, now).is_some())
+    }
+
+    /// In a burst that is still being worked off, groups may be able to give
+    /// without having joined the line yet: the one that would be first in it
+    /// joins now.
+    pub(super) fn admit_first(&mut self, now: Millis) {
+        while let Some(key) = self.expected.first(now) {
+            if self.line.first().is_some_and(|(first, ())| first < key) {
+                return;
+            }
+            self.admit(key.group, now);
+        }
+    }
+
+    /// Where the ungrouped messages stand: what has fallen due without having
+    /// been worked off joined the line when it did.
+    pub(super) fn plain_key(&self, now: Millis) -> Option<LineKey> {
+        let (_, due, _) = self.waiting.plain.head(now)?;
+        self.plain_place(self.plain_line, now, Join::by_time(due))
+    }
+}
