@@ -47,14 +47,26 @@ replace_line() {
     mv "$file.new" "$file"
 }
 
+# Copies what there is to read, look at and try into DIRECTORY, laid out as here, so that every link between the pages
+# leads somewhere. The Python package is there as its source: pip installs that as well as a wheel.
+install_documents() {
+    local unwanted=(-name '.?*' -o -name __pycache__ -o -name node_modules -o -name build -o -name '*.egg-info')
+    local file mode
+    find README.md README.zh-CN.md CHANGELOG.md CONTRIBUTING.md redis.conf docs monitoring examples clients \
+        \( "${unwanted[@]}" -o -path clients/python/tests \) -prune -o -type f -print0 |
+        while IFS= read -rd '' file; do
+            if [ -x "$file" ]; then mode=755; else mode=644; fi
+            install -D -m "$mode" "$file" "$1/$file"
+        done
+}
+
 build_tar() {
     local name=dq-$VERSION-linux-$ARCH
     local root=$work/$name
-    mkdir -p "$root/docs" "$root/monitoring" "$root/scripts"
+    mkdir -p "$root/scripts"
     install -m 755 "$MODULE" "$root/libdq.so"
-    install -m 644 redis.conf LICENSE README.md README.zh-CN.md CHANGELOG.md "$root"
-    install -m 644 docs/* "$root/docs"
-    install -m 644 monitoring/* "$root/monitoring"
+    install_documents "$root"
+    install -m 644 LICENSE "$root"
     install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/scripts"
     # redis.conf looks the module up from ./data, where the server works.
     replace_line "$root/redis.conf" 'loadmodule ../target/release/libdq.so' 'loadmodule ../libdq.so'
@@ -70,17 +82,17 @@ build_tar() {
 build_deb() {
     local root=$work/deb
     local doc=$root/usr/share/doc/$PACKAGE
-    mkdir -p "$root/DEBIAN" "$root/etc/redis" "$doc/examples" "$root/usr/share/$PACKAGE"
+    mkdir -p "$root/DEBIAN" "$root/etc/redis" "$root/usr/share/$PACKAGE"
     # Redis refuses a module without execute permission.
     install -D -m 755 "$MODULE" "$root/usr/lib/redis/modules/libdq.so"
     install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/usr/share/$PACKAGE"
-    install -m 644 README.md README.zh-CN.md docs/* "$doc"
-    install -m 644 redis.conf monitoring/* "$doc/examples"
+    install_documents "$doc"
+    ln -s "../../$PACKAGE" "$doc/scripts"
     gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
 
     {
         echo '# The dq module. /etc/redis/redis.conf reads this file where it says: include /etc/redis/dq.conf'
-        echo "# Settings under which a queue can be relied on: $doc/examples/redis.conf" | sed "s|$root||"
+        echo "# Settings under which a queue can be relied on: $doc/redis.conf" | sed "s|$root||"
         echo
         conf_section module durability
     } >"$root/etc/redis/dq.conf"
@@ -109,7 +121,10 @@ The package does not change the configuration of redis-server. To load the modul
     systemctl restart redis-server
 
 For queues that must survive a crash set "appendonly yes" there as well, and leave maxmemory-policy
-at noeviction; examples/redis.conf beside this file gives the reasons.
+at noeviction; redis.conf beside this file gives the reasons.
+
+What there is to read is beside this file, README.md first. The Python package for clients: copy the directory
+clients/python to where you may write, and "pip install" it there.
 
 Take the line out before you remove the package. A server with queues in its data does not start
 without the module; it does not drop them.
@@ -131,14 +146,22 @@ Description: durable, ordered delay queue for Redis, as a native module
  retries, groups, schedules, records. Nothing else has to run beside it.
 TEXT
     echo /etc/redis/dq.conf >"$root/DEBIAN/conffiles"
+    # DPKG_ROOT is where dpkg was told to install, if not to /.
     cat >"$root/DEBIAN/postinst" <<'TEXT'
 #!/bin/sh
 set -e
-if [ "$1" = configure ] && ! grep -qs '^include /etc/redis/dq.conf' /etc/redis/redis.conf; then
+if [ "$1" = configure ] && ! grep -qs '^include /etc/redis/dq.conf' "$DPKG_ROOT/etc/redis/redis.conf"; then
     echo "redis-dq: to load the module, add 'include /etc/redis/dq.conf' to /etc/redis/redis.conf and restart redis-server"
 fi
 TEXT
-    chmod 755 "$root/DEBIAN/postinst"
+    cat >"$root/DEBIAN/prerm" <<'TEXT'
+#!/bin/sh
+set -e
+if [ "$1" = remove ] && grep -qs '^include /etc/redis/dq.conf' "$DPKG_ROOT/etc/redis/redis.conf"; then
+    echo "redis-dq: take 'include /etc/redis/dq.conf' out of /etc/redis/redis.conf: redis-server does not start with it"
+fi
+TEXT
+    chmod 755 "$root/DEBIAN/postinst" "$root/DEBIAN/prerm"
     (cd "$root" && find usr -type f | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums)
     find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
     dpkg-deb --root-owner-group -Zxz --build "$root" "$DIST/${PACKAGE}_${VERSION}_$ARCH.deb" >/dev/null

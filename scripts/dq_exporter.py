@@ -80,6 +80,8 @@ def server_metrics(page: Page, info: dict) -> None:
     """What `INFO dq` says of the whole server."""
     if "dq_queues" not in info:
         raise redis.ResponseError("the server has no dq module")
+    build = {name: info.get(f"dq_{name}", "unknown") for name in ("version", "revision")}
+    page.gauge("dq_build_info", "Always 1; the labels say which module runs", 1, **build)
     page.gauge("dq_queues", "Queues", info["dq_queues"])
     for state in STATES:
         page.gauge("dq_messages", "Messages of all queues by state", info[f"dq_{state}"], state=state)

@@ -17,6 +17,7 @@ Exit code: 0 all moved, 1 something was left (the table tells what), 2 the serve
 """
 
 import argparse
+import shutil
 import sys
 import time
 from dataclasses import dataclass, field
@@ -106,7 +107,9 @@ class Bar:
         left = (self.total - self.done) / speed if speed else 0
         text = f"{share:4.0%} {self.done:,} of {self.total:,}  {speed:,.0f}/s  {left:.0f} s left  {place}"
         if self.tty:
-            print(f"\r[{'#' * int(share * 30):<30}] {text}\033[K", end="", file=sys.stderr, flush=True)
+            # Never longer than the line: what wraps could not be overwritten.
+            width = max(0, min(30, shutil.get_terminal_size().columns - len(text) - 4))
+            print(f"\r[{'#' * int(share * width):<{width}}] {text}\033[K", end="", file=sys.stderr, flush=True)
         else:
             print(text, file=sys.stderr, flush=True)
 

@@ -5,7 +5,8 @@
 #
 #   build    a C compiler and libclang (the Redis module bindings are generated at build time)
 #   server   redis-server and redis-cli
-#   tests    the Python environment .venv with tests/requirements.txt; the languages of the example clients; tmux
+#   tests    the Python environment .venv with tests/requirements.txt; the languages of the example clients; tmux;
+#            Prometheus and its exporter for Redis, in .venv/bin, where apt has them
 #   lint     rustfmt, clippy, and .venv for ruff
 #   fuzz     cargo-fuzz, the nightly Rust that its sanitizers need, and a C++ compiler for libFuzzer
 #
@@ -84,6 +85,24 @@ setup_venv() {
     echo "$wanted" >"$VENV/requirements.sha256"
 }
 
+# Taken out of their packages: installing those would start services of theirs. The tests go without where that fails.
+setup_prometheus() {
+    local bin=$VENV/bin unpacked
+    [ -x "$bin/promtool" ] && [ -x "$bin/prometheus" ] && [ -x "$bin/prometheus-redis-exporter" ] && return
+    say "fetching Prometheus for the tests of monitoring/"
+    unpacked=$(mktemp -d)
+    if (
+        cd "$unpacked"
+        apt-get -qq -o Acquire::Retries=3 -o APT::Sandbox::User=root download prometheus prometheus-redis-exporter &&
+            for package in *.deb; do dpkg-deb --extract "$package" . || exit; done
+    ); then
+        cp "$unpacked"/usr/bin/{promtool,prometheus,prometheus-redis-exporter} "$bin"
+    else
+        say "apt-get cannot fetch it: the tests that need it will be skipped"
+    fi
+    rm -rf "$unpacked"
+}
+
 setup_tests() {
     setup_venv
     local missing=()
@@ -95,6 +114,7 @@ setup_tests() {
     have redis-cli || missing+=(redis-tools)
     have tmux || missing+=(tmux)
     [ ${#missing[@]} -eq 0 ] || apt_install "${missing[@]}"
+    setup_prometheus
 }
 
 setup_lint() {

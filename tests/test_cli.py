@@ -4,27 +4,17 @@ DQ_CLI names the program; without, it is built from cli/. The live view is in te
 """
 
 import json
-import shutil
+import re
 import subprocess
 import time
 
 import pytest
 
-from tests.harness.cli import Cli, build
-from tests.harness.server import free_port, wait_for
+from tests.harness.cli import Cli
+from tests.harness.server import ROOT, free_port, wait_for
 
+pytest_plugins = ["tests.harness.cli_fixtures"]
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(scope="session")
-def program():
-    return build()
-
-
-@pytest.fixture
-def dq(program, server):
-    """Runs dq on the shared server."""
-    return Cli(program, f"redis://127.0.0.1:{server.port}")
 
 
 @pytest.fixture
@@ -113,6 +103,15 @@ def test_peek(dq, shop):
     row = dq("peek", "mails").stdout.splitlines()[1].split()
     assert row[1:] == ["-", "0", "0", "-", "hello"]
     assert json.loads(dq("peek", "mails", "--json").stdout)[0]["payload"] == "hello"
+
+
+def test_peek_at_more_or_less(dq, r3):
+    for n in range(12):
+        r3.execute_command("DQ.SEND", "q", "0123456789" * 10)
+    assert len(dq("peek", "q").stdout.splitlines()) == 11
+    assert len(dq("peek", "q", "--count", 12).stdout.splitlines()) == 13
+    short, long = (dq("peek", "q", "-n", 1, "--width", width).stdout for width in (20, 100))
+    assert "0123456789" * 10 in long and "0123456789" * 2 not in short and "012345678" in short
 
 
 def test_redrive(dq, shop):
@@ -229,6 +228,7 @@ def test_bench_measures_and_tidies_up(dq, r3):
     # The columns behind the name: messages, seconds, rate, two times with their unit.
     assert [int(line.split()[-7]) for line in lines[1:6]] == [2000, 2000, 3001, 1501, 1500]
     assert r3.dbsize() == 0
+    assert dq("bench", "-n", 100, "--batch", 1, "--pipeline", 1)
     rounds = json.loads(dq("bench", "-n", 1, "--json").stdout)
     assert len(rounds) == 5 and rounds[0]["per-second"] > 0
 
@@ -279,35 +279,8 @@ def test_users_see_and_do_what_they_may(program, server, r3):
         r3.execute_command("ACL", "DELUSER", "viewer")
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory):
-    """A CA, and a certificate of it that serves as the server's and as a client's."""
-    if not shutil.which("openssl"):
-        pytest.skip("openssl is not installed")
-    there = tmp_path_factory.mktemp("tls")
-
-    def openssl(*args):
-        subprocess.run(["openssl", *args], cwd=there, check=True, capture_output=True)
-
-    new = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    openssl(*new, "-keyout", "ca.key", "-out", "ca.crt", "-subj", "/CN=test CA")
-    openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "own.key", "-out", "own.csr", "-subj", "/CN=localhost")
-    (there / "own.ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    openssl(*"x509 -req -in own.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile own.ext -out own.crt".split())
-    return there
-
-
-def test_tls(program, make_server, certificates):
-    port = free_port()
-    server = make_server(
-        tls_port=port,
-        tls_cert_file=certificates / "own.crt",
-        tls_key_file=certificates / "own.key",
-        tls_ca_cert_file=certificates / "ca.crt",
-    )
-    server.client().execute_command("DQ.SEND", "q", "x")
-    server.client().execute_command(*"ACL SETUSER me on >pa55 ~* +@all".split())
-    url = f"rediss://me:pa55@localhost:{port}"
+def test_tls(program, tls_url, certificates):
+    url = tls_url
     ca = ("--cacert", certificates / "ca.crt")
     own = ("--cert", certificates / "own.crt", "--key", certificates / "own.key")
     assert "q " in Cli(program, url)("ls", *ca, *own).stdout
@@ -315,3 +288,32 @@ def test_tls(program, make_server, certificates):
     assert Cli(program, url)("ls", *own, code=1).stderr.startswith("dq: no connection")
     assert "q " in Cli(program, url + "/#insecure")("ls", *ca, *own).stdout
     assert Cli(program, url)("ls", *ca, code=1).stderr.startswith("dq: no connection")
+    wrong = Cli(program, url.replace("pa55", "wrong"))("ls", *ca, *own, code=1).stderr
+    assert "WRONGPASS" in wrong and "rediss" not in wrong
+
+
+# ---- what is documented
+
+
+def verbs(program):
+    """The commands that the program knows, with their options."""
+    told = Cli(program, "")("--help").stdout
+    names = re.findall(r"^  (\w+) ", told[told.index("Commands:") : told.index("Options:")], re.MULTILINE)
+    helps = {name: Cli(program, "")(name, "--help").stdout for name in names if name != "help"}
+    return {name: set(re.findall(r"--[a-z]+|-[a-z]\b", text)) for name, text in helps.items()}
+
+
+def test_the_documentation_has_every_command_and_no_unknown_option(program):
+    known = verbs(program)
+    page = (ROOT / "docs/cli.md").read_text()
+    table = re.findall(r"^\| (`dq .*?) \| ", page, re.MULTILINE)
+    assert {verb for row in table for verb in re.findall(r"`dq (\w+)", row)} == set(known)
+    code = re.findall(r"`(dq [^`]+)`", page) + re.findall(r"^(?:\$ )?(dq [^|\n]+)", page, re.MULTILINE)
+    assert len(code) > 15
+    for line in code:
+        words = line.split("#")[0].split()
+        verb = next((word for word in words[1:] if word in known), None)
+        options = {word for word in words if re.fullmatch("--[a-z]+|-[a-z]", word)}
+        assert options <= (known[verb] if verb else set().union(*known.values())), line
+    every = set().union(*known.values())
+    assert set(re.findall(r"(?<=[`\s])--[a-z]+\b", page)) <= every

@@ -4,23 +4,14 @@ import re
 
 import pytest
 
-from tests.harness.cli import Cli, Screen, build
+from tests.harness.cli import Cli, Screen
 from tests.harness.server import wait_for
 
+pytest_plugins = ["tests.harness.cli_fixtures"]
 pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(Screen.missing(), reason="tmux is not installed (Debian: tmux)"),
 ]
-
-
-@pytest.fixture(scope="session")
-def program():
-    return build()
-
-
-@pytest.fixture
-def dq(program, server):
-    return Cli(program, f"redis://127.0.0.1:{server.port}")
 
 
 @pytest.fixture
@@ -71,6 +62,64 @@ def test_a_tour_of_all_screens(dq, shop):
         screen.press("q")
         # The screen is what it was before.
         assert "dq top" not in screen.sees("ended with 0")
+
+
+def test_every_key_of_the_help(dq, r3):
+    """Beside those of the tour: what the help names moves the selection, sorts, and ends the program."""
+    for n in range(40):
+        r3.execute_command("DQ.SEND", f"q{n:02}", "x", *(["RETRIES", 0] if n == 5 else []))
+    r3.execute_command("DQ.SEND", "q07", "x")
+    r3.execute_command("DQ.NACK", "q05", r3.execute_command("DQ.FETCH", "q05")[0][1], "FATAL")
+    with Screen(dq, "top", "--interval", "200ms") as screen:
+        screen.sees(">q00")
+        for keys, selected in [
+            (["j"], ">q01"),
+            (["k"], ">q00"),
+            (["Up"], ">q00"),
+            (["End"], ">q39"),
+            (["Down"], ">q39"),
+            (["Home"], ">q00"),
+            (["PPage"], ">q00"),
+            (["NPage"] * 9, ">q39"),
+            (["Home"], ">q00"),
+        ]:
+            screen.press(*keys)
+            screen.sees(selected)
+        screen.press("Right")
+        screen.sees("── q00 ──", "redelivered")
+        screen.press("Right")
+        screen.sees("q00: blocked groups")
+        screen.press("Left")
+        screen.sees("── q00 ──", "redelivered")
+        screen.press("Left")
+        screen.sees(">q00", " q01")
+        for word, first in [("oldest ready", None), ("ready + running", "q07"), ("dead", "q05")]:
+            screen.press("s")
+            screen.sees(f"sorted by {word}")
+            assert first is None or screen.lines()[2][1:].startswith(first)
+        screen.press("s")
+        wait_for(lambda: "sorted by" not in screen.text(), 10, "the order of names")
+        screen.press("?")
+        text = screen.sees("any key closes this")
+        for key in ("PgUp PgDn Home End", "esc, left", "enter, right", "g  ", "f  ", "s  ", "p  ", "r  ", "q, ctrl-c"):
+            assert key in text
+        screen.press("q")
+        screen.sees(">q00")
+        screen.press("C-c")
+        screen.sees("ended with 0")
+
+
+def test_only_some_queues(dq, shop):
+    with Screen(dq, "top", "--match", "sh*") as screen:
+        screen.sees("1 queue,", ">shop")
+    with Screen(dq, "top", "mails") as screen:
+        screen.sees("1 queue,", ">mails")
+
+
+def test_by_tls_as_a_user(program, tls_url, certificates):
+    files = [f"--{name} {certificates / file}" for name, file in (("cacert", "ca.crt"), ("cert", "own.crt"), ("key", "own.key"))]
+    with Screen(Cli(program, tls_url), *files, "top") as screen:
+        assert "pa55" not in screen.sees("dq top  localhost:", ">q ")
 
 
 def test_rates_and_waiting_move(dq, shop):

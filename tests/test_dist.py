@@ -1,22 +1,30 @@
-"""What `make dist` makes: complete, checked, reproducible, and the module in it works from where it is unpacked."""
+"""What `make dist` makes: complete, checked, reproducible, and the module in it works from where it is unpacked.
+
+The Debian package is installed for real, by dpkg, into a directory that stands for the machine.
+"""
 
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import tarfile
+from contextlib import contextmanager
 
 import pytest
 
 from tests.harness.server import ROOT, engine, free_port, module_path, wait_for
 from tests.harness.wire import Wire
 
+# Packing is all computation, which a busy machine makes long.
+pytestmark = pytest.mark.timeout(300)
+
 VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
 TOOLS = {"dq_exporter.py", "migrate_delayqueue.py"}
 
 
 def output(*command, **kwargs) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=50, **kwargs).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=250, **kwargs).stdout
 
 
 def pack(where):
@@ -56,11 +64,12 @@ def checksum(file):
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def serves(directory, conf, *options):
-    """Starts a server with this file in this directory; whether it works through a queue."""
+@contextmanager
+def serving(*command, **kwargs):
+    """A server that this command starts, and a connection to it."""
     port = free_port()
-    words = [engine(), str(conf), "--port", str(port), "--daemonize", "no", *options]
-    server = subprocess.Popen(words, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    words = [*map(str, command), "--port", str(port), "--daemonize", "no"]
+    server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **kwargs)
 
     def answers():
         assert server.poll() is None, server.stdout.read().decode()[-3000:]
@@ -73,12 +82,27 @@ def serves(directory, conf, *options):
     try:
         wait_for(answers, 10, "the server")
         with Wire(port) as wire:
-            wire.call("DQ.SEND", "q", "x", "ID", "a")
-            return wire.call("DQ.FETCH", "q")[0][0] == b"a"
+            yield wire
     finally:
         server.terminate()
         server.wait(10)
         server.stdout.close()
+
+
+def works(wire):
+    """Whether a message goes through a queue."""
+    wire.call("DQ.SEND", "q", "x", "ID", "a")
+    return wire.call("DQ.FETCH", "q")[0][0] == b"a"
+
+
+def dead_links(root):
+    """Links between the pages below a directory that lead to nothing there; those to tests are for who has the sources."""
+    found = []
+    for page in root.rglob("*.md"):
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+            if ":" not in link and not link.startswith("../tests/") and not (page.parent / link).exists():
+                found.append(f"{page.relative_to(root)}: {link}")
+    return found
 
 
 def test_names_carry_version_and_machine(dist):
@@ -93,10 +117,16 @@ def test_the_tar_is_complete_and_its_checksums_right(unpacked):
     assert {"libdq.so", "redis.conf", "LICENSE", "README.md", "README.zh-CN.md", "CHANGELOG.md"} <= files
     assert {f"scripts/{tool}" for tool in TOOLS} <= files
     assert {"docs/commands.md", "docs/quickstart.md", "monitoring/alerts.yml"} <= files
+    assert {"clients/python/pyproject.toml", "clients/python/src/dqueue/worker.py"} <= files
+    assert not [name for name in files if re.search(r"/\.|__pycache__|node_modules|egg-info", name)]
     assert set(sums(unpacked / "SHA256SUMS")) == files - {"SHA256SUMS"}
     assert all(checksum(unpacked / name) == value for name, value in sums(unpacked / "SHA256SUMS").items())
     assert checksum(unpacked / "libdq.so") == checksum(module_path())
     assert os.access(unpacked / "scripts/dq_exporter.py", os.X_OK)
+
+
+def test_links_in_the_tar_lead_somewhere(unpacked):
+    assert dead_links(unpacked) == []
 
 
 def test_the_tars_redis_conf_starts_a_server_as_it_says(unpacked):
@@ -105,7 +135,8 @@ def test_the_tars_redis_conf_starts_a_server_as_it_says(unpacked):
     command = re.search(r"^#     mkdir -p data && redis-server redis.conf$", conf, re.MULTILINE)
     assert command, "redis.conf no longer says how to start it"
     (unpacked / "data").mkdir()
-    assert serves(unpacked, "redis.conf")
+    with serving(engine(), "redis.conf", cwd=unpacked) as wire:
+        assert works(wire)
 
 
 def test_the_package_says_what_it_needs(dist):
@@ -122,7 +153,8 @@ def test_the_package_brings_module_snippet_and_documents(installed):
     files = {str(file.relative_to(installed)) for file in installed.rglob("*") if file.is_file()}
     doc = "usr/share/doc/redis-dq"
     assert {"usr/lib/redis/modules/libdq.so", "etc/redis/dq.conf"} <= files
-    assert {f"{doc}/{name}" for name in ("copyright", "changelog.gz", "README.Debian", "commands.md")} <= files
+    assert {f"{doc}/{name}" for name in ("copyright", "changelog.gz", "README.Debian", "docs/commands.md")} <= files
+    assert dead_links(installed / doc) == []
     assert {f"usr/share/redis-dq/{tool}" for tool in TOOLS} <= files
     assert checksum(installed / "usr/lib/redis/modules/libdq.so") == checksum(module_path())
     licence = (installed / doc / "copyright").read_text()
@@ -139,7 +171,99 @@ def test_a_server_loads_the_packages_snippet(installed, tmp_path):
     here = snippet.replace("/usr/lib/redis", f"{installed}/usr/lib/redis")
     (tmp_path / "dq.conf").write_text(here)
     (tmp_path / "main.conf").write_text(f'save ""\ninclude {tmp_path}/dq.conf\n')
-    assert serves(tmp_path, tmp_path / "main.conf")
+    with serving(engine(), "main.conf", cwd=tmp_path) as wire:
+        assert works(wire)
+
+
+# ---- installed by dpkg
+
+
+NEEDED = {"redis-server": "5:7.0.15-1", "libc6": "2.36-9", "libgcc-s1": "12.2.0-14"}
+
+
+class Machine:
+    """A directory that is a machine to dpkg, with a database of its own; the real one is never touched."""
+
+    def __init__(self, root, packages):
+        self.root = root
+        self.conf = root / "etc/redis/redis.conf"
+        self.conf.parent.mkdir(parents=True)
+        self.conf.write_text('save ""\n')
+        database = root / "var/lib/dpkg"
+        (database / "info").mkdir(parents=True)
+        (database / "updates").mkdir()
+        fields = "Package: {}\nVersion: {}\nStatus: install ok installed\nArchitecture: {}\nMaintainer: x <x@x>\nDescription: x\n"
+        arch = output("dpkg", "--print-architecture").strip()
+        (database / "status").write_text("\n".join(fields.format(*package, arch) for package in packages.items()))
+
+    def dpkg(self, *words, code=0):
+        """Runs dpkg on it; what it prints."""
+        # A machine may be told to leave documents out; this one takes everything. Scripts find the directory by the
+        # variable DPKG_ROOT: there is no shell in it for them.
+        command = ["dpkg", f"--root={self.root}", f"--log={self.root}/dpkg.log", "--path-include=*"]
+        command += ["--force-script-chrootless", "--force-confold", *map(str, words)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=250)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def files(self):
+        """What is on it, apart from dpkg's own."""
+        names = {str(file.relative_to(self.root)) for file in self.root.rglob("*") if not file.is_dir()}
+        return {name for name in names if not name.startswith(("var/lib/dpkg/", "dpkg.log"))}
+
+    def serving(self):
+        """Its server, which sees this directory as the whole machine, so that every path is the real one."""
+        program, installed = shutil.which(engine()), "/usr/bin/redis-server"
+        places = {file: file for file in re.findall(r"(/\S+) \(0x", output("ldd", program))}
+        for file, place in {program: installed, **places}.items():
+            there = self.root / place.lstrip("/")
+            if not there.exists():
+                there.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, there)
+        # There is no locale in that directory, and Valkey does not start with one that it cannot find.
+        return serving("env", "LC_ALL=C", "chroot", self.root, installed, "/etc/redis/redis.conf")
+
+
+@pytest.fixture
+def machine(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root can install packages and use chroot, also where both stay within a directory")
+    return lambda **packages: Machine(tmp_path / "machine", {**NEEDED, **packages})
+
+
+@pytest.fixture
+def package(dist):
+    return next(dist.glob("*.deb"))
+
+
+def test_a_life_of_the_installed_package(machine, package):
+    here = machine()
+    before = here.files()
+    told = here.dpkg("--install", package)
+    assert "add 'include /etc/redis/dq.conf' to /etc/redis/redis.conf and restart redis-server" in told
+    assert {"usr/lib/redis/modules/libdq.so", "etc/redis/dq.conf"} <= here.files()
+    assert here.conf.read_text() == 'save ""\n'
+    here.conf.write_text('save ""\ninclude /etc/redis/dq.conf\n')
+    with here.serving() as wire:
+        assert works(wire)
+        assert b"/usr/lib/redis/modules/libdq.so" in wire.call("MODULE", "LIST")[0].values()
+    # The snippet is the administrator's: what they change in it outlives the next version.
+    snippet = here.root / "etc/redis/dq.conf"
+    snippet.write_text(snippet.read_text().replace("dq.lease 30000", "dq.lease 12345"))
+    assert "to load the module" not in here.dpkg("--install", package)
+    with here.serving() as wire:
+        assert wire.call("CONFIG", "GET", "dq.lease") == {b"dq.lease": b"12345"}
+    assert "take 'include /etc/redis/dq.conf' out" in here.dpkg("--remove", "redis-dq")
+    assert "usr/lib/redis/modules/libdq.so" not in here.files() and snippet.exists()
+    here.dpkg("--purge", "redis-dq")
+    programs = ("usr/bin/", "usr/lib/", "usr/local/", "lib/", "lib64/")
+    assert {name for name in here.files() if not name.startswith(programs)} == before
+    assert not (here.root / "usr/lib/redis").exists() and not (here.root / "usr/share/redis-dq").exists()
+
+
+def test_an_older_server_is_refused(machine, package):
+    here = machine(**{"redis-server": "5:6.2.7-1"})
+    assert "redis-dq depends on redis-server (>= 5:7.0) | valkey-server" in here.dpkg("--install", package, code=1)
 
 
 @pytest.mark.slow

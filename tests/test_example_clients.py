@@ -10,7 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+import time
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -92,14 +93,15 @@ PROGRAMS = {
 class Program:
     """One language's program with one protocol."""
 
-    def __init__(self, name, resp):
+    def __init__(self, name, resp, queue="orders"):
         self.name = name
         self.resp = resp
+        self.queue = queue
         self.command = PROGRAMS[name][0]()
 
     def start(self, role, port, *words, lease_ms=30_000):
         """Starts it in a process group of its own; its output can be read while it runs."""
-        command = [*self.command, role, f"redis://127.0.0.1:{port}", "orders", *words]
+        command = [*self.command, role, f"redis://127.0.0.1:{port}", self.queue, *words]
         return subprocess.Popen(
             [str(word) for word in command],
             stdin=subprocess.DEVNULL,
@@ -133,17 +135,18 @@ class Program:
 def stopped(process):
     """SIGTERM; its remaining lines, if it ended in time and well."""
     process.terminate()
+    return ended(process)
+
+
+def ended(process):
+    """Its remaining lines, if it ends in time and well."""
     output, _ = process.communicate(timeout=15)
     assert process.returncode == 0, output
     return output.splitlines()
 
 
-def each(protocols=True):
-    """A parameter for each program: with each of its protocols, or only with the newest."""
-    given = [
-        (name, resp) for name, (_, resps) in PROGRAMS.items() for resp in (resps if protocols else resps[-1:])
-    ]
-    return pytest.mark.parametrize("program", given, ids=[f"{name}-resp{resp}" for name, resp in given], indirect=True)
+EACH = [(name, resp) for name, (_, protocols) in PROGRAMS.items() for resp in protocols]
+each = pytest.mark.parametrize("program", EACH, ids=[f"{name}-resp{resp}" for name, resp in EACH], indirect=True)
 
 
 @pytest.fixture
@@ -166,7 +169,7 @@ def closed(q):
     return {name.decode(): int(score) for name, score in q.client.zrange("orders:closed", 0, -1, withscores=True)}
 
 
-@each()
+@each
 def test_a_lost_reply_does_not_send_twice(program, q, server):
     proxy = LossyProxy(server.port)
     proxy.lose(b"DQ.SEND", times=2)
@@ -184,7 +187,7 @@ def test_a_lost_reply_does_not_send_twice(program, q, server):
 
 
 @pytest.mark.slow
-@each()
+@each
 def test_worker(program, q, server):
     q.do("CREATE", "RETRIES", 1)
     q.client.execute_command("CONFIG", "RESETSTAT")
@@ -212,7 +215,42 @@ def test_worker(program, q, server):
 
 
 @pytest.mark.slow
-@each(protocols=False)
+def test_waiting_is_no_fault(server):
+    """All programs at once, with nothing to do for longer than their socket timeout: none gives up on a reply."""
+    programs = []
+    for name, resp in EACH:
+        try:
+            programs.append(Program(name, resp, queue=f"orders:{name}:{resp}"))
+        except pytest.skip.Exception:
+            continue  # the other tests tell which
+    client = server.client()
+
+    def waiting():
+        """Connection -> protocol of whoever waits in FETCH."""
+        listed = client.client_list()
+        return {one["id"]: one["resp"] for one in listed if one["cmd"] == "dq.fetch" and "b" in one["flags"]}
+
+    with ExitStack() as stack:
+        processes = [stack.enter_context(program.working(server.port)) for program in programs]
+        wait_for(lambda: len(waiting()) == len(programs), 20, "all workers")
+        before = waiting()
+        assert sorted(before.values()) == sorted(str(program.resp) for program in programs)
+        time.sleep(5.5)
+        wait_for(lambda: len(waiting()) == len(programs), 5, "all workers")
+        # redis-cli makes a connection for each command; all others keep theirs.
+        kept = sum(program.name != "redis-cli" for program in programs)
+        assert len(before.keys() & waiting().keys()) == kept
+        for program in programs:
+            client.execute_command("DQ.SEND", program.queue, order("last", 0), "ID", "close:last")
+        wait_for(lambda: all(client.exists(f"{program.queue}:closed") for program in programs), 20, "all work")
+        for process in processes:
+            process.terminate()
+        said = {f"{one.name}-resp{one.resp}": ended(process) for one, process in zip(programs, processes)}
+    assert said == {name: ["done close:last attempt 1"] for name in said}
+
+
+@pytest.mark.slow
+@each
 def test_long_work_and_sigterm(program, q, server):
     q.do("CREATE", "DEDUP", 60_000)
     q.send(order("long", 3200), "ID", "close:long")
@@ -233,7 +271,7 @@ def test_long_work_and_sigterm(program, q, server):
 
 
 @pytest.mark.slow
-@each(protocols=False)
+@each
 def test_a_frozen_worker_is_fenced_off(program, q, server):
     q.do("CREATE", "DEDUP", 60_000)
     q.send(order("order-1", 1500), "ID", "close:order-1")
@@ -256,7 +294,7 @@ def test_a_frozen_worker_is_fenced_off(program, q, server):
 
 
 @pytest.mark.slow
-@each(protocols=False)
+@each
 def test_a_server_that_crashes_and_comes_back(program, make_server):
     server = make_server(appendonly="yes", appendfsync="always")
     Queue(server.client(), "orders").do("CREATE", "RETRIES", 9, "DEDUP", 60_000)

@@ -136,6 +136,28 @@ def test_a_dry_run_counts_and_changes_nothing(server, client):
     assert not client.exists("new")
 
 
+def test_progress_is_a_bar_on_a_terminal(server, client):
+    old = Library(client)
+    for n in range(300):
+        old.pending(b"%d" % n, now_ms() // 1000 + 60)
+    screen, terminal = os.openpty()
+    env = {**os.environ, "COLUMNS": "60"}
+    with subprocess.Popen(command(server, "--batch", 1), env=env, stdout=subprocess.DEVNULL, stderr=terminal) as process:
+        os.close(terminal)
+        shown = b""
+        try:
+            while part := os.read(screen, 65536):
+                shown += part
+        except OSError:
+            pass  # how Linux says that the other end is closed
+    os.close(screen)
+    assert process.returncode == 0, shown
+    lines = [line.strip() for line in shown.decode().replace("\x1b[K", "").split("\r") if line.strip()]
+    assert len(lines) > 1 and all(re.fullmatch(r"\[#* *\] +\d+% [\d,]+ of 300  .* left  pending", line) for line in lines), lines
+    assert lines[-1].startswith("[#") and " ] " not in lines[-1] and "100% 300 of 300" in lines[-1]
+    assert max(map(len, lines)) < 60
+
+
 def test_what_has_nothing_to_deliver_stays_and_is_counted(server, client):
     old = Library(client)
     gone = old.pending(b"expired", now_ms() // 1000 + 60)

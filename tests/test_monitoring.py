@@ -1,55 +1,22 @@
-"""The exporter against a real server, and the dashboard and alerts against what it really exports."""
+"""The exporter against a real server, and the dashboard and alerts against what it really exports.
+
+What Prometheus itself makes of them is in test_prometheus.py.
+"""
 
 import json
 import re
-import shutil
-import subprocess
-import sys
 import urllib.error
-import urllib.request
 
 import pytest
 import yaml
 
-from tests.harness.replies import msgs
+from tests.harness.exporter import Exporter, busy
 from tests.harness.server import ROOT, free_port
 
 MONITORING = ROOT / "monitoring"
-SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
-LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 # What stands before these in an expression is a metric; everything else of PromQL is a word that no metric begins with.
 METRIC = re.compile(r"\bdq_\w+")
 SELECTED = re.compile(r"\b(dq_\w+)\{([^}]*)\}")
-
-
-class Exporter:
-    """A running scripts/dq_exporter.py."""
-
-    def __init__(self, server, *options):
-        self.port = free_port()
-        words = ["--redis", f"redis://127.0.0.1:{server.port}", "--listen", f"127.0.0.1:{self.port}", *options]
-        script = ROOT / "scripts" / "dq_exporter.py"
-        self.process = subprocess.Popen([sys.executable, script, *words], stderr=subprocess.PIPE, text=True)
-        assert "serving" in self.process.stderr.readline()
-
-    def page(self, path="/metrics") -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as reply:
-            return reply.read().decode()
-
-    def metrics(self) -> dict:
-        """(name, ((label, value), ...)) -> number."""
-        found = {}
-        for line in self.page().splitlines():
-            if not line.startswith("#"):
-                name, labels, value = SAMPLE.fullmatch(line).groups()
-                at = (name, tuple(sorted(LABEL.findall(labels or ""))))
-                assert at not in found, f"{at} comes twice"
-                found[at] = float(value)
-        return found
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait(10)
 
 
 @pytest.fixture
@@ -70,21 +37,6 @@ def client(server):
     return server.client()
 
 
-def busy(client):
-    """A queue in which every metric has something to say."""
-    do = client.execute_command
-    do("DQ.CREATE", "work", "RETRIES", 0, "ONDEAD", "BLOCK", "MAXLEN", 100)
-    do("DQ.SEND", "work", "late", "DELAY", 60000)
-    for n in range(3):
-        do("DQ.SEND", "work", "x", "ID", f"g{n}", "GROUP", "held")
-    [m] = msgs(do("DQ.FETCH", "work", "CONSUMER", "w1"))
-    do("DQ.NACK", "work", m.receipt, "FATAL")
-    do("DQ.SEND", "work", "x")
-    do("DQ.SEND", "work", "x")
-    [m] = msgs(do("DQ.FETCH", "work"))
-    do("DQ.ACK", "work", m.receipt)
-
-
 def test_a_queue_in_figures(exporter, client):
     busy(client)
     metrics = exporter().metrics()
@@ -101,6 +53,9 @@ def test_a_queue_in_figures(exporter, client):
     assert of("dq_queue_paused") == 0
     assert of("dq_queue_lateness_seconds", quantile="0.99") < 1
     assert metrics["dq_up", ()] == 1
+    info = client.info("dq")
+    build = {name: str(info[f"dq_{name}"]) for name in ("version", "revision")}
+    assert metrics["dq_build_info", tuple(sorted(build.items()))] == 1
     assert metrics["dq_queues", ()] == 1
     assert metrics["dq_messages", (("state", "dead"),)] == 1
     assert metrics["dq_calls_total", (("verb", "send"),)] >= 6
@@ -206,14 +161,10 @@ def test_panels_do_not_overlap():
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
 
 
-@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (Debian: prometheus) is not installed")
-def test_prometheus_takes_the_alerts():
-    subprocess.run(["promtool", "check", "rules", MONITORING / "alerts.yml"], check=True, capture_output=True)
-
-
 def test_the_script_for_the_exporter_of_debian(client):
     busy(client)
     script = (MONITORING / "redis_exporter.lua").read_text()
     flat = client.execute_command("EVAL", script, 0)
     figures = {name.decode(): int(value) for name, value in zip(flat[::2], flat[1::2])}
     assert (figures["dq_queues"], figures["dq_dead"], figures["dq_ready"]) == (1, 1, 1)
+    assert not {"dq_version", "dq_revision"} & set(figures)

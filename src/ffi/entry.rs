@@ -5,7 +5,7 @@ use super::log::warn;
 use super::{config, context, raw, registration, value, Args, Context};
 use std::os::raw::c_int;
 
-/// 1.2.3 as 10203.
+/// 1.2.3 as 10203: MODULE LIST has a number only. INFO has the whole version.
 const VERSION: c_int = version();
 
 const fn version() -> c_int {

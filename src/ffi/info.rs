@@ -54,6 +54,19 @@ impl InfoWriter<'_> {
             ))
         };
     }
+
+    /// A field that holds a text; the server puts `dq_` before its name.
+    pub fn text(&mut self, name: &str, value: &str) {
+        let (name, value) = (c_text(name), c_text(value));
+        // SAFETY: as above.
+        unsafe {
+            api!(RedisModule_InfoAddFieldCString(
+                self.info,
+                name.as_ptr(),
+                value.as_ptr()
+            ))
+        };
+    }
 }
 
 const OK: c_int = raw::REDISMODULE_OK as c_int;

@@ -8,6 +8,13 @@ use crate::ffi::OwnedName;
 
 use super::{metrics, waiters, wake};
 
+/// As in Cargo.toml.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The commit that the module was built from; build.rs says when it is another
+/// text.
+const REVISION: &str = env!("DQ_REVISION");
+
 /// Sums over all queues.
 #[derive(Default)]
 struct Sums {
@@ -47,6 +54,10 @@ pub fn write(info: &mut InfoWriter<'_>) {
             };
         }
     });
+    if info.section(c"module") {
+        info.text("version", VERSION);
+        info.text("revision", REVISION);
+    }
     if info.section(c"queues") {
         info.count("queues", sums.queues);
         for (state, sum) in State::ALL.iter().zip(sums.by_state) {

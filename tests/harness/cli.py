@@ -102,6 +102,10 @@ class Screen:
     def lines(self) -> list:
         return self.text().splitlines()
 
+    def styled_lines(self) -> list:
+        """What is on the screen, to its edges, with the terminal's codes for bold and the like."""
+        return self._tmux("capture-pane", "-e", "-N", "-p", "-t", "dq").splitlines()
+
     def resize(self, columns: int, rows: int) -> None:
         self._tmux("resize-window", "-t", "dq", "-x", str(columns), "-y", str(rows))
 

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Draws docs/pictures/: the screens of `dq top`, as a real terminal (tmux) shows them, over queues with real traffic.
+
+    scripts/python.sh scripts.pictures
+
+The pictures are SVG, and what is text on the screen is text in them. Takes half a minute. DQ_CLI names the program;
+without, it is built from cli/.
+"""
+
+import random
+import re
+import threading
+import time
+from xml.sax.saxutils import escape
+
+import redis
+
+from tests.harness.cli import Cli, Screen, build
+from tests.harness.server import ROOT, Server
+
+PICTURES = ROOT / "docs/pictures"
+
+# ---- a screen as SVG
+
+CELL_WIDTH, CELL_HEIGHT, BASELINE, MARGIN = 8.4, 18, 13, 12
+PAPER, INK, FAINT = "#16181d", "#d7dae0", "#8b919c"
+# What `dq top` uses of a terminal's codes for style: it needs no colour, but says that it wants the usual ones.
+STYLES = {"1": "bold", "2": "dim", "7": "reversed"}
+USUAL_COLOURS = {"39", "49"}
+CODE = re.compile(r"\x1b\[([\d;]*)m")
+
+
+def runs(lines: list[str]) -> list[tuple[int, int, str, frozenset]]:
+    """The pieces of a captured screen that look alike: row, column, text, style.
+
+    Every character is one column wide. A style goes on over the ends of lines.
+    """
+    found, style = [], frozenset()
+    for row, line in enumerate(lines):
+        column = 0
+        for number, part in enumerate(CODE.split(line)):
+            if number % 2 == 0:
+                if part:
+                    found.append((row, column, part, style))
+                column += len(part)
+                continue
+            for code in part.split(";"):
+                if code in ("", "0"):
+                    style = frozenset()
+                elif code not in USUAL_COLOURS:
+                    style |= {STYLES[code]}
+    return found
+
+
+def svg(lines: list[str], columns: int, title: str) -> str:
+    """A captured screen. Each piece is pulled to its exact width, so that columns hold with any font."""
+    width, height = columns * CELL_WIDTH + 2 * MARGIN, len(lines) * CELL_HEIGHT + 2 * MARGIN
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img"'
+        ' font-family="ui-monospace, DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="14">',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{width:g}" height="{height:g}" rx="8" fill="{PAPER}"/>',
+    ]
+    for row, column, text, style in runs(lines):
+        x, y = MARGIN + column * CELL_WIDTH, MARGIN + row * CELL_HEIGHT
+        ink = FAINT if "dim" in style else INK
+        if "reversed" in style:
+            size = f'width="{len(text) * CELL_WIDTH:g}" height="{CELL_HEIGHT}"'
+            parts.append(f'<rect x="{x:g}" y="{y:g}" {size} fill="{ink}"/>')
+            ink = PAPER
+        shown = text.rstrip()
+        if shown:
+            bold = ' font-weight="bold"' if "bold" in style else ""
+            length = f'textLength="{len(shown) * CELL_WIDTH:g}" lengthAdjust="spacingAndGlyphs"'
+            place = f'x="{x:g}" y="{y + BASELINE:g}" {length}'
+            parts.append(f'<text {place} xml:space="preserve" fill="{ink}"{bold}>{escape(shown)}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+# ---- something to look at
+
+
+class Shop:
+    """Traffic on four queues: one that is quick, one behind, one with failing groups, one paused."""
+
+    def __init__(self, port: int):
+        self.port = port
+        self.ended = threading.Event()
+        self.threads = []
+        do = self.client().execute_command
+        do("DQ.CREATE", "orders", "RETAIN", 600_000, "BACKOFF", "FIXED", 120_000)
+        do("DQ.SEND", "reports", "monthly")
+        do("DQ.PAUSE", "reports")
+        do("DQ.MSEND", "mails", 40, *["newsletter"] * 40, "DELAY", 600_000)
+        for _ in range(3):
+            do("DQ.SEND", "mails", "to nobody", "RETRIES", 0, "PRIORITY", -1)
+            do("DQ.NACK", "mails", do("DQ.FETCH", "mails")[0][1], "FATAL")
+
+    def client(self) -> redis.Redis:
+        return redis.Redis(port=self.port, protocol=3)
+
+    def repeat(self, every: float, act) -> None:
+        """Runs act(command) again and again in a thread of its own, with a connection of its own."""
+
+        def loop():
+            do = self.client().execute_command
+            while not self.ended.wait(random.uniform(0.5, 1.5) * every):
+                act(do)
+
+        self.threads.append(threading.Thread(target=loop))
+        self.threads[-1].start()
+
+    def open(self) -> None:
+        self.repeat(0.01, lambda do: do("DQ.SEND", "invoices", "x"))
+        self.repeat(0.005, lambda do: self.work(do, "invoices", "biller", 0))
+        self.repeat(0.04, lambda do: do("DQ.SEND", "mails", "x"))
+        self.repeat(0.01, lambda do: self.work(do, "mails", "mailer", 0.04))
+        for step in ("created", "paid", "shipped"):
+            self.repeat(0.02, lambda do, step=step: self.order(do, step))
+        for number in range(3):
+            self.repeat(0.005, lambda do, number=number: self.work(do, "orders", f"billing-{number + 1}", 0.005))
+
+    def order(self, do, step: str) -> None:
+        user = random.choice([1, 2, 3, 5, 6, 7, 8])  # the others are held
+        do("DQ.SEND", "orders", step, "GROUP", f"user-{user}", "TYPE", step)
+
+    def work(self, do, queue: str, consumer: str, seconds: float) -> None:
+        for _, receipt, *_ in do("DQ.FETCH", queue, "BLOCK", 200, "CONSUMER", consumer):
+            time.sleep(seconds)
+            do("DQ.ACK", queue, receipt)
+
+    def close(self) -> None:
+        self.ended.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def hold(do) -> None:
+    """Two groups of orders whose first message failed, and two messages behind each."""
+    for user in (4, 9):
+        for step in ("created", "paid", "shipped"):
+            do("DQ.SEND", "orders", step, "GROUP", f"user-{user}", "ID", f"order-{user}-{step}", "PRIORITY", -1)
+        [(_, receipt, *_)] = do("DQ.FETCH", "orders", "GROUP", f"user-{user}", "CONSUMER", "billing-1")
+        do("DQ.NACK", "orders", receipt, "ERROR", "HTTP 500")
+
+
+def draw(name: str, title: str, screen: Screen) -> None:
+    path = PICTURES / name
+    path.write_text(svg(screen.styled_lines(), 80, title))
+    print(path.relative_to(ROOT))
+
+
+def main() -> None:
+    PICTURES.mkdir(exist_ok=True)
+    server = Server().start()
+    shop = Shop(server.port)
+    try:
+        hold(shop.client().execute_command)
+        shop.open()
+        with Screen(Cli(build(), f"redis://127.0.0.1:{server.port}"), "top") as screen:
+            screen.sees(">invoices")
+            screen.press("Down", "Down")
+            screen.sees("── orders ──")
+            time.sleep(20)  # until the bars of lateness reach back
+            draw("top.svg", "dq top: the queues of a server, with rates, states and lateness", screen)
+            screen.press("Enter")
+            screen.sees("redelivered")
+            draw("top-queue.svg", "dq top: one queue, its consumers and its held groups", screen)
+            screen.press("g")
+            screen.sees(">user-4", "its backoff ends")
+            draw("top-groups.svg", "dq top: the groups that are held, by what, and until when", screen)
+    finally:
+        shop.close()
+        server.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The pictures of the documentation: drawn from a real terminal, with their text as text."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from scripts.pictures import CELL_WIDTH, MARGIN, PICTURES, runs, svg
+from tests.harness.cli import Screen
+from tests.harness.server import ROOT
+
+pytest_plugins = ["tests.harness.cli_fixtures"]
+
+
+def shown(picture):
+    """The lines of text of a picture, as far as there is text in them."""
+    lines = {}
+    for text in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text"):
+        column = round((float(text.get("x")) - MARGIN) / CELL_WIDTH)
+        line = lines.setdefault(float(text.get("y")), "")
+        lines[float(text.get("y"))] = line.ljust(column) + text.text
+    return [lines[y] for y in sorted(lines)]
+
+
+def test_styles_go_on_over_the_ends_of_lines():
+    bold, both = frozenset({"bold"}), frozenset({"bold", "reversed"})
+    found = runs(["a\x1b[1mb", "c\x1b[39m\x1b[7md\x1b[0;2me"])
+    assert found == [(0, 0, "a", frozenset()), (0, 1, "b", bold), (1, 0, "c", bold), (1, 1, "d", both), (1, 2, "e", {"dim"})]
+
+
+def test_a_style_it_cannot_draw_is_an_error():
+    with pytest.raises(KeyError):
+        svg(["\x1b[31mred"], 80, "x")
+
+
+def test_text_is_kept_whatever_it_is():
+    assert shown(svg(["a <b> & 'c'", "", "  ▁▂ 键"], 20, "<&>")) == ["a <b> & 'c'", "  ▁▂ 键"]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(Screen.missing(), reason="tmux is not installed (Debian: tmux)")
+def test_a_picture_has_what_the_screen_has(dq, r3):
+    for n in range(3):
+        r3.execute_command("DQ.SEND", f"queue-{n}", "x", "GROUP", "g", "ID", "i")
+    with Screen(dq, "top", "--interval", "60s") as screen:
+        screen.sees(">queue-0", " queue-2", "── queue-0 ──")
+        lines = [line.rstrip() for line in screen.lines() if line.strip()]
+        assert shown(svg(screen.styled_lines(), 80, "x")) == lines
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("top.svg", ["dq top", "LATENESS", "PAUSED", "held: user-4"]),
+        ("top-queue.svg", ["redelivered", "lateness p50", "billing-1"]),
+        ("top-groups.svg", ["WHY", "backoff", "order-4-created"]),
+    ],
+)
+def test_the_pictures_show_what_they_are_for(name, words):
+    lines = shown((PICTURES / name).read_text())
+    assert all(any(word in line for line in lines) for word in words), lines
+    assert max(map(len, lines)) <= 80
+    used = [page.name for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")] if re.search(rf"\]\([\w/]*{name}\)", page.read_text())]
+    assert used, f"no page shows {name}"
