@@ -6,7 +6,7 @@ from statistics import median
 
 from bench import median_ratio
 from report import Row, rate, table
-from workloads import GROUP_COUNTS, GROUPED, OURS, PEERS, prepare_millions
+from workloads import GROUP_COUNTS, GROUPED, OURS, PEERS, STREAMS, prepare_millions
 
 
 @dataclass
@@ -40,6 +40,7 @@ OVER_GROUPS = [
     for verb in ("send", "fetch-ack")
     for groups in GROUP_COUNTS
 ]
+OVER_GROUPS += [Comparison(f"send-groups-{groups}", f"xadd-streams-{groups}") for groups in GROUP_COUNTS]
 
 LOGGED = [
     Comparison("send", "xadd", 1.0),
@@ -69,7 +70,7 @@ class Throughput:
 
     def __init__(self, bench):
         self._bench = bench
-        self._workloads = {workload.name: workload for workload in [*PEERS, *OURS, *GROUPED]}
+        self._workloads = {workload.name: workload for workload in [*PEERS, *OURS, *STREAMS, *GROUPED]}
         self._plain = defaultdict(Figures)
         self._logged = defaultdict(Figures)
 
@@ -81,7 +82,7 @@ class Throughput:
         self._measure_plain(self._needed(plain + grouped))
         self._measure_logged(self._needed(logged))
         rows = [self._row("Commands, server CPU a message", pair, self._plain) for pair in plain]
-        rows += [self._row("Groups against no groups, server CPU a message", pair, self._plain) for pair in grouped]
+        rows += [self._row("Groups against no groups and against a stream a group, server CPU a message", pair, self._plain) for pair in grouped]
         rows += [self._row("With AOF everysec, server CPU a message", pair, self._logged) for pair in logged]
         rows += [self._bytes_row([pair.ours], [pair.peer], pair.at_most) for pair in logged]
         if {"send", "fetch-ack"} <= {pair.ours for pair in logged}:

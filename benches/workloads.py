@@ -74,6 +74,14 @@ def fill_groups(groups, to_fetch):
     return prepare
 
 
+def fill_streams(streams):
+    def prepare(bench, server, messages):
+        number = bench.scaled(streams)
+        fill(bench, server, f"XADD s{{seq:{number}}} * f {{payload}}", number)
+
+    return prepare
+
+
 def read_group(count, *, delete):
     steps = [
         Step(f"XREADGROUP GROUP g c{{conn}} COUNT {count} STREAMS x >", "entries"),
@@ -121,6 +129,18 @@ OURS = [
 ]
 
 GROUP_COUNTS = (1, 1_000, 100_000, 1_000_000)
+
+# What a user of streams does for the order of each of so many users.
+STREAMS = [
+    Workload(
+        f"xadd-streams-{streams}",
+        f"XADD, {streams:,} stream{'s' * (streams > 1)}",
+        [Step(f"XADD s{{rand:0:{streams - 1}}} * f {{payload}}")],
+        prepare=fill_streams(streams),
+        pipelines=(64,),
+    )
+    for streams in GROUP_COUNTS
+]
 
 GROUPED = [
     workload
