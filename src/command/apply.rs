@@ -30,18 +30,13 @@ pub fn apply(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 fn apply_record(ctx: &mut Context, key: Name<'_>, bytes: &[u8]) -> Result<(), String> {
     match Chunk::of(bytes)? {
-        None => repeat(ctx, key, bytes, &Record::decode(bytes)?),
-        Some(chunk) => take_in(ctx, key, bytes, chunk),
+        None => repeat(ctx, key, &Record::decode(bytes)?),
+        Some(chunk) => take_in(ctx, key, chunk),
     }
 }
 
 /// Does what a record says was done elsewhere.
-fn repeat(
-    ctx: &mut Context,
-    key: Name<'_>,
-    bytes: &[u8],
-    record: &Record<'_, '_>,
-) -> Result<(), String> {
+fn repeat(ctx: &mut Context, key: Name<'_>, record: &Record<'_, '_>) -> Result<(), String> {
     let mut opened = ctx.open_write(key).map_err(|_| WRONG_TYPE)?;
     let (here, queue) = opened.split();
     let queue = match (queue, &record.created) {
@@ -59,7 +54,7 @@ fn repeat(
     }
     let effects = queue.take_effects();
     moment::saw_receipt(queue.last_receipt(), moment);
-    here.replicate(key, bytes);
+    here.replicate_command();
     let told = conclude(here, key, queue, moment, effects, Wake::Soon);
     drop(opened);
     told.tell(ctx, key);
@@ -68,11 +63,11 @@ fn repeat(
 
 /// Takes in a part of a whole queue, as an append-only file without preamble
 /// has it.
-fn take_in(ctx: &mut Context, key: Name<'_>, bytes: &[u8], chunk: Chunk<'_>) -> Result<(), String> {
+fn take_in(ctx: &mut Context, key: Name<'_>, chunk: Chunk<'_>) -> Result<(), String> {
     let db = ctx.db();
     let mut opened = ctx.open_write(key).map_err(|_| WRONG_TYPE)?;
     let (here, _) = opened.split();
-    here.replicate(key, bytes);
+    here.replicate_command();
     if let Some(queue) = restore::take(db, key.bytes(), chunk)? {
         let queue = opened.create(queue);
         let moment = moment::now();

@@ -124,7 +124,7 @@ fn write_group(reply: Reply<'_>, queue: &Queue, view: &GroupView<'_>) {
     field(reply, "waiting");
     reply.unsigned(view.group.pending());
     field(reply, "running");
-    reply.unsigned(view.group.running);
+    reply.unsigned(u64::from(view.group.running));
     field(reply, "head");
     match view.head {
         Some((seq, message)) => reply.bulk(queue.id_of(seq, message).as_bytes()),

@@ -43,6 +43,9 @@ pub fn tick(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
+/// Steps of one slice; all that is due is done in as many as it takes.
+const STEPS: u64 = 1_000_000;
+
 /// Does all that is due in one queue now.
 fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
     let mut opened = ctx.open_write(key)?;
@@ -54,12 +57,24 @@ fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
     if !queue.has_work(now) || queue.has_missed(wake::acting_since()) {
         return Ok(Ticked::default());
     }
-    let progress = queue.advance(now, u64::MAX);
-    let record = Record::of(moment, progress.steps, None, &Op::Tick);
+    let (mut steps, mut ticked) = (0, Ticked::default());
+    loop {
+        let progress = queue.advance(now, STEPS);
+        steps += progress.steps;
+        ticked += progress.ticked;
+        if progress.caught_up {
+            break;
+        }
+    }
+    // As the record will do it elsewhere.
+    queue
+        .apply(&Op::Tick, moment)
+        .map_err(|error| error::refusal(&error))?;
+    let record = Record::of(moment, steps, None, &Op::Tick);
     let told = settle(here, key, queue, moment, &record, Wake::Soon);
     drop(opened);
     told.tell(ctx, key);
-    Ok(progress.ticked)
+    Ok(ticked)
 }
 
 /// Moves a manual clock to where `to` says, given where it stands.

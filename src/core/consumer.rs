@@ -133,6 +133,13 @@ impl Consumers {
         self.drop_unused(ix);
     }
 
+    /// All leases have ended.
+    pub fn release_all(&mut self) {
+        for ix in 0..self.slots.len() as u32 {
+            self.change(ConsumerIx(ix), |consumer| consumer.running = 0);
+        }
+    }
+
     /// All messages that named consumers are gone.
     pub fn unmention_all(&mut self) {
         for ix in 0..self.slots.len() as u32 {

@@ -1,23 +1,45 @@
 //! Groups: messages that are given in their own order, a few at a time.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 
-use hashbrown::HashTable;
-
-use super::id::{hash_name, NameHasher};
+use super::footprint::allocated;
+use super::id::{hash_name, NameHasher, GENERATED_LEN};
 use super::line::{LineKey, Places};
+use super::long_list::LongList;
+use super::name_table::NameTable;
 use super::ordered::{MinTime, OrderedSet};
 use super::rate::RateWindow;
+use super::records::GroupRecords;
 use super::settings::Rate;
+use super::state::Place;
 use super::{Millis, Seq, NEVER};
 
 /// Names a group within its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupIx(u32);
+pub struct GroupIx(
+    /// The number of its slot and one: an optional place in line needs no more
+    /// room than a place.
+    NonZeroU32,
+);
 
 impl GroupIx {
     /// No group.
-    pub const NONE: GroupIx = GroupIx(u32::MAX);
+    pub const NONE: GroupIx = GroupIx(NonZeroU32::MAX);
+
+    /// The group in this slot.
+    fn in_slot(slot: usize) -> GroupIx {
+        let number = u32::try_from(slot)
+            .ok()
+            .and_then(|slot| slot.checked_add(1));
+        number
+            .and_then(NonZeroU32::new)
+            .map_or(GroupIx::NONE, GroupIx)
+    }
+
+    fn slot(self) -> usize {
+        self.0.get() as usize - 1
+    }
 
     /// Whether it names a group.
     pub fn is_some(self) -> bool {
@@ -26,7 +48,7 @@ impl GroupIx {
 
     /// The number of its slot: stable as long as the group exists.
     pub fn number(self) -> u64 {
-        u64::from(self.0)
+        u64::from(self.0.get()) - 1
     }
 }
 
@@ -100,11 +122,13 @@ pub struct Group {
     /// Payload bytes of all pending ones.
     pub bytes: u64,
     /// Messages leased.
-    pub running: u64,
+    pub running: u32,
     /// Batches leased.
-    pub batches: u64,
+    pub batches: u32,
     /// Messages and records that name it.
-    pub members: u64,
+    pub members: u32,
+    /// Its records, if it has any.
+    pub records: Option<Box<GroupRecords>>,
     /// Dead messages that hold it: their numbers and ids.
     pub held_by: Vec<(Seq, Box<[u8]>)>,
     /// Until when it is paused; NEVER for without end.
@@ -137,6 +161,7 @@ impl Group {
             running: 0,
             batches: 0,
             members: 0,
+            records: None,
             held_by: Vec::new(),
             paused_until: None,
             settings: None,
@@ -148,6 +173,11 @@ impl Group {
             listed: false,
             held: false,
         }
+    }
+
+    /// Its records at a place, if it has any.
+    pub fn records_at(&self, place: Place) -> Option<&OrderedSet<OrderKey>> {
+        self.records.as_ref()?.at(place)
     }
 
     /// Messages that wait for a delivery.
@@ -202,16 +232,21 @@ impl Group {
     }
 }
 
+/// What a name takes, more or less.
+const NAME: usize = 16;
+
 /// The groups of a queue.
 #[derive(Debug, Clone, Default)]
 pub struct Groups {
     hasher: NameHasher,
-    by_name: HashTable<GroupIx>,
-    slots: Vec<Option<Box<Group>>>,
-    free: Vec<u32>,
+    by_name: NameTable<GroupIx>,
+    slots: LongList<Option<Box<Group>>>,
+    free: LongList<GroupIx>,
     listed: usize,
-    /// How many are held by dead messages.
-    held: usize,
+    /// How many have records.
+    recorded: usize,
+    /// Those that are held by dead messages.
+    held: BTreeSet<GroupIx>,
     /// Those with settings or a pause, which outlive their messages.
     configured: BTreeSet<GroupIx>,
     /// When to look at which group again.
@@ -238,33 +273,56 @@ impl Groups {
             return ix;
         }
         let group = Box::new(Group::new(name));
-        let ix = match self.free.pop() {
-            Some(ix) => ix,
-            None => {
-                self.slots.push(None);
-                (self.slots.len() - 1) as u32
-            }
-        };
-        if let Some(slot) = self.slots.get_mut(ix as usize) {
+        let ix = self.free.pop_back().unwrap_or_else(|| {
+            self.slots.push_back(None);
+            GroupIx::in_slot(self.slots.len() - 1)
+        });
+        if let Some(slot) = self.slots.get_mut(ix.slot()) {
             *slot = Some(group);
         }
         let hash = hash_name(&self.hasher, name);
-        let (hasher, slots) = (&self.hasher, &self.slots);
-        self.by_name.insert_unique(hash, GroupIx(ix), |ix| {
-            let name = slot(slots, *ix).map(|group| &*group.name);
-            hash_name(hasher, name.unwrap_or_default())
-        });
-        GroupIx(ix)
+        self.by_name.insert_unique(hash, ix);
+        ix
     }
 
     /// The group with this number.
     pub fn get(&self, ix: GroupIx) -> Option<&Group> {
-        slot(&self.slots, ix)
+        self.slots.get(ix.slot())?.as_deref()
     }
 
     /// The same, to change; call [`Groups::settle`] afterwards.
     pub fn get_mut(&mut self, ix: GroupIx) -> Option<&mut Group> {
-        self.slots.get_mut(ix.0 as usize)?.as_deref_mut()
+        self.slots.get_mut(ix.slot())?.as_deref_mut()
+    }
+
+    /// Enters a record of a group.
+    pub fn enter_record(&mut self, ix: GroupIx, place: Place, key: OrderKey) {
+        let Some(group) = self.get_mut(ix) else {
+            return;
+        };
+        let is_first = group.records.is_none();
+        let records = group.records.get_or_insert_with(Box::default);
+        if let Some(of_place) = records.at_mut(place) {
+            of_place.insert(key, ());
+        }
+        self.recorded += usize::from(is_first);
+    }
+
+    /// Takes a record of a group out.
+    pub fn leave_record(&mut self, ix: GroupIx, place: Place, key: &OrderKey) {
+        let Some(group) = self.get_mut(ix) else {
+            return;
+        };
+        let Some(records) = &mut group.records else {
+            return;
+        };
+        if let Some(of_place) = records.at_mut(place) {
+            of_place.remove(key);
+        }
+        if records.is_empty() {
+            group.records = None;
+            self.recorded = self.recorded.saturating_sub(1);
+        }
     }
 
     /// Its name.
@@ -275,7 +333,7 @@ impl Groups {
     /// Sets when a group is to be looked at again, or never.
     pub fn wake_at(&mut self, ix: GroupIx, wake: Option<Millis>) {
         let wake = wake.filter(|at| *at != NEVER);
-        let Some(group) = self.slots.get_mut(ix.0 as usize).and_then(Option::as_mut) else {
+        let Some(group) = self.slots.get_mut(ix.slot()).and_then(Option::as_mut) else {
             return;
         };
         if group.wake == wake {
@@ -292,13 +350,13 @@ impl Groups {
     /// The group that is to be looked at next: when, and which.
     pub fn next_wake(&self) -> Option<(Millis, GroupIx)> {
         let ((at, number), ()) = self.wakes.first()?;
-        Some((at, GroupIx(number as u32)))
+        Some((at, GroupIx::in_slot(number as usize)))
     }
 
     /// Brings what depends on a group's contents up to date: whether it is
     /// listed, and whether it is still needed at all.
     pub fn settle(&mut self, ix: GroupIx) {
-        let Some(group) = self.slots.get_mut(ix.0 as usize).and_then(Option::as_mut) else {
+        let Some(group) = self.slots.get_mut(ix.slot()).and_then(Option::as_mut) else {
             return;
         };
         let listed = group.is_listed();
@@ -318,11 +376,11 @@ impl Groups {
         let held = !group.held_by.is_empty();
         if held != group.held {
             group.held = held;
-            self.held = if held {
-                self.held + 1
+            if held {
+                self.held.insert(ix);
             } else {
-                self.held.saturating_sub(1)
-            };
+                self.held.remove(&ix);
+            }
         }
         // One that still stands in the line is taken out of it first.
         if listed || group.members > 0 || group.line.is_some() || !group.expected.is_empty() {
@@ -330,33 +388,30 @@ impl Groups {
         }
         self.wake_at(ix, None);
         let hash = hash_name(&self.hasher, self.name(ix).unwrap_or_default());
-        if let Ok(entry) = self.by_name.find_entry(hash, |other| *other == ix) {
-            let (_, _) = entry.remove();
-        }
-        if let Some(slot) = self.slots.get_mut(ix.0 as usize) {
+        self.by_name.remove(hash, |other| *other == ix);
+        if let Some(slot) = self.slots.get_mut(ix.slot()) {
             *slot = None;
         }
-        self.free.push(ix.0);
+        self.free.push_back(ix);
         if self.by_name.is_empty() {
-            self.slots = Vec::new();
-            self.free = Vec::new();
-            self.by_name = HashTable::new();
+            self.slots = LongList::default();
+            self.free = LongList::default();
+            self.by_name = NameTable::default();
         }
     }
 
     /// All groups from this number on, in the order of their numbers.
     pub fn starting_at(&self, number: u64) -> impl Iterator<Item = (GroupIx, Option<&Group>)> {
         let start = usize::try_from(number).unwrap_or(usize::MAX);
-        self.slots
-            .iter()
-            .enumerate()
-            .skip(start)
-            .map(|(ix, group)| (GroupIx(ix as u32), group.as_deref()))
+        (start..self.slots.len()).filter_map(|ix| {
+            let group = self.slots.get(ix)?;
+            Some((GroupIx::in_slot(ix), group.as_deref()))
+        })
     }
 
-    /// Whether a dead message holds any group. O(1).
-    pub fn any_held(&self) -> bool {
-        self.held > 0
+    /// The groups that dead messages hold.
+    pub fn held(&self) -> Vec<GroupIx> {
+        self.held.iter().copied().collect()
     }
 
     /// A table of the groups that have settings or a pause, without their
@@ -382,7 +437,7 @@ impl Groups {
     /// freeing a large table in slices; it is of no other use afterwards.
     pub fn drop_some(&mut self, most: usize) -> bool {
         for _ in 0..most {
-            if self.slots.pop().is_none() {
+            if self.slots.pop_back().is_none() {
                 return false;
             }
         }
@@ -396,17 +451,25 @@ impl Groups {
             .collect()
     }
 
-    /// Bytes allocated by the tables; the groups' own orders not included.
+    /// Bytes allocated, roughly; the orders of the groups not included, but
+    /// for the room that each has for its first messages and records. O(groups
+    /// held).
     pub fn memory_bytes(&self) -> usize {
+        const FIRST: usize = 2 * size_of::<(OrderKey, MinTime)>();
+        const FIRST_RECORDS: usize = size_of::<GroupRecords>() + 2 * size_of::<OrderKey>();
+        // Ids that were generated are the usual ones.
+        const HOLD: usize = size_of::<(Seq, Box<[u8]>)>() + allocated(GENERATED_LEN);
+        let holds = self.held.iter().filter_map(|ix| self.get(*ix));
+        let holds: usize = holds.map(|group| group.held_by.len().max(2) * HOLD).sum();
         self.by_name.allocation_size()
-            + self.by_name.len() * size_of::<Group>()
-            + self.slots.capacity() * size_of::<Option<Box<Group>>>()
+            + self.by_name.len() * (allocated(size_of::<Group>()) + NAME)
+            + self.listed.saturating_sub(self.configured.len()) * FIRST
+            + self.recorded * FIRST_RECORDS
+            + self.configured.len() * (allocated(size_of::<GroupSettings>()) + 2 * NAME)
+            + holds
+            + self.slots.memory_bytes()
             + self.wakes.memory_bytes()
     }
-}
-
-fn slot(slots: &[Option<Box<Group>>], ix: GroupIx) -> Option<&Group> {
-    slots.get(ix.0 as usize)?.as_deref()
 }
 
 #[cfg(test)]

@@ -5,12 +5,11 @@
 //! therefore never stored and needs no look-up table: from the message one
 //! can compute it, and from it one can compute the message.
 
-use hashbrown::hash_table::Entry;
-use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hasher};
 use uuid::Uuid;
 
 use super::message::Message;
+use super::name_table::NameTable;
 use super::store::Store;
 use super::{Millis, Seq};
 
@@ -87,12 +86,28 @@ pub fn hash_name(hasher: &NameHasher, name: &[u8]) -> u64 {
     state.finish()
 }
 
+/// The number of a message that was given an id, in two halves: so it takes
+/// 12 bytes beside its hash, not 16.
+#[derive(Debug, Clone, Copy)]
+struct Given([u32; 2]);
+
+impl Given {
+    fn new(seq: Seq) -> Given {
+        Given([(seq >> 32) as u32, seq as u32])
+    }
+
+    fn seq(&self) -> Seq {
+        let Given([high, low]) = *self;
+        Seq::from(high) << 32 | Seq::from(low)
+    }
+}
+
 /// Which messages have which ids.
 #[derive(Debug, Clone)]
 pub struct Ids {
     salt: u64,
     hasher: NameHasher,
-    given: HashTable<Seq>,
+    given: NameTable<Given>,
 }
 
 impl Ids {
@@ -101,7 +116,7 @@ impl Ids {
         Ids {
             salt,
             hasher: NameHasher::default(),
-            given: HashTable::new(),
+            given: NameTable::default(),
         }
     }
 
@@ -132,9 +147,8 @@ impl Ids {
             return None;
         }
         let hash = hash_name(&self.hasher, id);
-        self.given
-            .find(hash, |seq| given_id(store, *seq) == Some(id))
-            .copied()
+        let is = |given: &Given| given_id(store, given.seq()) == Some(id);
+        self.given.find(hash, is).map(Given::seq)
     }
 
     /// The message that was given the id which the queue would make for the
@@ -146,9 +160,8 @@ impl Ids {
         }
         let id = generated(seq, sent_at, self.salt);
         let hash = hash_name(&self.hasher, &id);
-        self.given
-            .find(hash, |seq| given_id(store, *seq) == Some(&id))
-            .copied()
+        let is = |given: &Given| given_id(store, given.seq()) == Some(&id);
+        self.given.find(hash, is).map(Given::seq)
     }
 
     /// Enters a message of the store that carries a given id, which no other
@@ -158,10 +171,7 @@ impl Ids {
             return;
         };
         let hash = hash_name(&self.hasher, id);
-        let hasher = &self.hasher;
-        self.given.insert_unique(hash, seq, |seq| {
-            hash_name(hasher, given_id(store, *seq).unwrap_or_default())
-        });
+        self.given.insert_unique(hash, Given::new(seq));
     }
 
     /// The hash by which a given id is found in this table.
@@ -172,18 +182,17 @@ impl Ids {
     /// Enters messages of the store by the hashes of their given ids; `false`
     /// where two have the same id.
     pub fn insert_all(&mut self, store: &Store, hashed: &[(u64, Seq)]) -> bool {
-        let hasher = &self.hasher;
-        let hash = |seq: &Seq| hash_name(hasher, given_id(store, *seq).unwrap_or_default());
-        self.given.reserve(hashed.len(), hash);
-        hashed.iter().all(|(key, seq)| {
-            let same = |other: &Seq| given_id(store, *other) == given_id(store, *seq);
-            match self.given.entry(*key, same, hash) {
-                Entry::Occupied(_) => false,
-                Entry::Vacant(entry) => {
-                    entry.insert(*seq);
-                    true
-                }
+        if self.given.is_empty() {
+            self.given = NameTable::with_capacity(hashed.len());
+        }
+        hashed.iter().all(|(hash, seq)| {
+            let id = given_id(store, *seq);
+            let same = |other: &Given| given_id(store, other.seq()) == id;
+            let is_new = self.given.find(*hash, same).is_none();
+            if is_new {
+                self.given.insert_unique(*hash, Given::new(*seq));
             }
+            is_new
         })
     }
 
@@ -196,15 +205,7 @@ impl Ids {
             return;
         };
         let hash = hash_name(&self.hasher, id);
-        if let Ok(entry) = self.given.find_entry(hash, |other| *other == seq) {
-            let (_, _) = entry.remove();
-        }
-        if self.given.len() * 8 < self.given.capacity() && self.given.capacity() > 64 {
-            let hasher = &self.hasher;
-            self.given.shrink_to(self.given.len() * 2, |seq| {
-                hash_name(hasher, given_id(store, *seq).unwrap_or_default())
-            });
-        }
+        self.given.remove(hash, |given| given.seq() == seq);
     }
 
     /// Bytes allocated by the table.

@@ -1,8 +1,6 @@
 //! The leases: which message is delivered to someone, and until when.
 
-use hashbrown::HashMap;
-
-use super::store::SequenceHash;
+use super::number_table::NumberTable;
 use super::{Millis, Receipt, Seq, TimeIndex};
 
 /// A batch of a group that was delivered together: consecutive receipts.
@@ -17,10 +15,10 @@ pub struct Batch {
 /// All leases of a queue.
 #[derive(Debug, Clone, Default)]
 pub struct Leases {
-    by_receipt: HashMap<Receipt, Seq, SequenceHash>,
+    by_receipt: NumberTable<Seq>,
     by_end: TimeIndex,
     /// Batches of more than one message, by their first receipt.
-    batches: HashMap<Receipt, Batch, SequenceHash>,
+    batches: NumberTable<Batch>,
 }
 
 impl Leases {
@@ -31,7 +29,7 @@ impl Leases {
 
     /// The message that has this receipt now.
     pub fn find(&self, receipt: Receipt) -> Option<Seq> {
-        self.by_receipt.get(&receipt).copied()
+        self.by_receipt.get(receipt).copied()
     }
 
     /// The lease that ends first: when, and its receipt.
@@ -49,6 +47,14 @@ impl Leases {
         self.by_end
     }
 
+    /// Takes out the lease that ends first; its message.
+    pub fn pop_first(&mut self) -> Option<Seq> {
+        let ((until, receipt), ()) = self.by_end.first()?;
+        let seq = self.find(receipt);
+        self.remove(receipt, until);
+        seq.or_else(|| self.pop_first())
+    }
+
     /// Enters a lease.
     pub fn insert(&mut self, receipt: Receipt, seq: Seq, until: Millis) {
         self.by_receipt.insert(receipt, seq);
@@ -57,13 +63,8 @@ impl Leases {
 
     /// Takes a lease out.
     pub fn remove(&mut self, receipt: Receipt, until: Millis) {
-        self.by_receipt.remove(&receipt);
+        self.by_receipt.remove(receipt);
         self.by_end.remove(&(until, receipt));
-        if self.by_receipt.capacity() > 1024
-            && self.by_receipt.len() * 8 < self.by_receipt.capacity()
-        {
-            self.by_receipt.shrink_to(self.by_receipt.len() * 2);
-        }
     }
 
     /// Moves the end of a lease.
@@ -104,24 +105,24 @@ impl Leases {
     /// The batches of more than one message, by their first receipts, in no
     /// order.
     pub fn batches(&self) -> impl Iterator<Item = (Receipt, Batch)> + '_ {
-        self.batches.iter().map(|(first, batch)| (*first, *batch))
+        self.batches.iter().map(|(first, batch)| (first, *batch))
     }
 
     /// The batch that begins with this receipt, if it has more than one.
     pub fn batch(&self, first: Receipt) -> Option<Batch> {
-        self.batches.get(&first).copied()
+        self.batches.get(first).copied()
     }
 
     /// One message of the batch runs no longer; whether it was the last one.
     pub fn leave_batch(&mut self, first: Receipt) -> bool {
-        match self.batches.get_mut(&first) {
+        match self.batches.get_mut(first) {
             None => true,
             Some(batch) if batch.left > 1 => {
                 batch.left -= 1;
                 false
             }
             Some(_) => {
-                self.batches.remove(&first);
+                self.batches.remove(first);
                 true
             }
         }

@@ -9,7 +9,7 @@ use super::{Millis, Seq};
 /// When and how something joined the line. Who joined in an earlier
 /// millisecond stands before; within one, what time did stands before what
 /// commands did, and what commands did in their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Join {
     /// When.
     pub time: Millis,

@@ -14,6 +14,7 @@
 
 pub mod consumer;
 pub mod error;
+pub mod footprint;
 pub mod group;
 pub mod id;
 pub mod json;
@@ -21,7 +22,10 @@ pub mod lane;
 pub mod lease;
 pub mod limits;
 pub mod line;
+pub mod long_list;
 pub mod message;
+pub mod name_table;
+pub mod number_table;
 pub mod op;
 pub mod ordered;
 pub mod queue;
@@ -35,6 +39,7 @@ pub mod settings;
 pub mod state;
 pub mod stats;
 pub mod store;
+pub mod table;
 pub mod waiting;
 
 pub use error::Error;

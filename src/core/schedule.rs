@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::footprint::allocated;
 use super::message::Choices;
 use super::ordered::OrderedSet;
 use super::recurrence::Recurrence;
@@ -143,9 +144,11 @@ impl Schedules {
 
     /// Bytes allocated, roughly.
     pub fn memory_bytes(&self) -> usize {
-        self.by_name
-            .iter()
-            .map(|(name, s)| 2 * name.len() + s.template.payload.len() + size_of::<Schedule>() + 64)
-            .sum()
+        // Maps that grow in order of their keys are little more than half full.
+        let entries = size_of::<(Box<[u8]>, Schedule)>() + size_of::<(u64, Box<[u8]>)>();
+        let texts = self.by_name.iter().map(|(name, schedule)| {
+            2 * allocated(name.len()) + allocated(schedule.template.payload.len())
+        });
+        self.by_time.memory_bytes() + self.len() * entries * 7 / 4 + texts.sum::<usize>()
     }
 }

@@ -5,37 +5,13 @@
 //! grown thin, because most of its messages are gone, is packed, so that a few
 //! long-lived messages do not hold the memory of the many.
 
-use hashbrown::HashMap;
-
 use super::message::{Extension, Message};
+use super::number_table::NumberTable;
 use super::Seq;
 
 const PAGE: u64 = 64;
 /// A page with no more than this many messages is packed.
 const THIN: u32 = 12;
-
-/// Finds pages by number. Page numbers are made by the queue, not by clients,
-/// and come in sequence: multiplication spreads them well enough.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SequenceHasher(u64);
-
-impl std::hash::Hasher for SequenceHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-    fn write_u64(&mut self, n: u64) {
-        let mixed = (self.0 ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        self.0 = mixed ^ (mixed >> 32);
-    }
-}
-
-/// The hash of tables keyed by numbers that the queue itself gives out.
-pub type SequenceHash = std::hash::BuildHasherDefault<SequenceHasher>;
 
 #[derive(Debug, Clone, Default)]
 struct Page {
@@ -136,7 +112,7 @@ impl Page {
 /// All messages of a queue, by number.
 #[derive(Debug, Clone, Default)]
 pub struct Store {
-    pages: HashMap<u64, Page, SequenceHash>,
+    pages: NumberTable<Page>,
     len: usize,
     /// Page of the newest message: never packed, the next ones go there.
     newest: u64,
@@ -151,18 +127,18 @@ impl Store {
 
     /// The message with this number. O(1).
     pub fn get(&self, seq: Seq) -> Option<&Message> {
-        self.pages.get(&(seq / PAGE))?.get(seq)
+        self.pages.get(seq / PAGE)?.get(seq)
     }
 
     /// The same, to change. What is allocated for it must be changed through
     /// [`Store::with`] instead, so that the count of bytes stays right.
     pub fn get_mut(&mut self, seq: Seq) -> Option<&mut Message> {
-        self.pages.get_mut(&(seq / PAGE))?.get_mut(seq)
+        self.pages.get_mut(seq / PAGE)?.get_mut(seq)
     }
 
     /// Changes a message, allocations included.
     pub fn with<R>(&mut self, seq: Seq, change: impl FnOnce(&mut Message) -> R) -> Option<R> {
-        let message = self.pages.get_mut(&(seq / PAGE))?.get_mut(seq)?;
+        let message = self.pages.get_mut(seq / PAGE)?.get_mut(seq)?;
         let before = message.heap_bytes();
         let result = change(message);
         let after = message.heap_bytes();
@@ -180,24 +156,30 @@ impl Store {
         let number = seq / PAGE;
         self.heap_bytes += message.heap_bytes();
         self.len += 1;
-        self.pages.entry(number).or_default().insert(seq, message);
+        match self.pages.get_mut(number) {
+            Some(page) => page.insert(seq, message),
+            None => {
+                let mut page = Page::default();
+                page.insert(seq, message);
+                self.pages.insert(number, page);
+            }
+        }
         if number > self.newest {
             let previous = std::mem::replace(&mut self.newest, number);
-            if let Some(page) = self.pages.get_mut(&previous) {
+            if let Some(page) = self.pages.get_mut(previous) {
                 page.pack();
             }
         }
     }
 
-    /// Takes a message out. O(1) amortised.
+    /// Takes a message out. O(1).
     pub fn remove(&mut self, seq: Seq) -> Option<Message> {
         let number = seq / PAGE;
-        let page = self.pages.get_mut(&number)?;
+        let page = self.pages.get_mut(number)?;
         let message = page.remove(seq)?;
         if page.present == 0 {
             if number != self.newest {
-                self.pages.remove(&number);
-                self.shrink();
+                self.pages.remove(number);
             }
         } else if number != self.newest {
             page.pack();
@@ -210,7 +192,7 @@ impl Store {
     /// All messages in the order of their numbers. O(1) a message, and
     /// O(n log n) of the pages to start.
     pub fn iter(&self) -> impl Iterator<Item = (Seq, &Message)> + '_ {
-        let mut pages: Vec<(u64, &Page)> = self.pages.iter().map(|(n, page)| (*n, page)).collect();
+        let mut pages: Vec<(u64, &Page)> = self.pages.iter().collect();
         pages.sort_unstable_by_key(|(number, _)| *number);
         pages.into_iter().flat_map(|(number, page)| {
             (0..PAGE).filter_map(move |bit| {
@@ -227,29 +209,21 @@ impl Store {
     }
 
     /// Takes out the messages of some page, at most 64 of them; `false` when
-    /// there are none left. For freeing a large store in slices.
+    /// there are none left. For freeing a large store in slices; it is of no
+    /// other use afterwards.
     pub fn drop_page(&mut self) -> bool {
-        let Some(number) = self.pages.keys().next().copied() else {
-            return false;
-        };
-        if let Some(page) = self.pages.remove(&number) {
+        let page = self.pages.pop();
+        if let Some(page) = &page {
             self.len -= page.present.count_ones() as usize;
         }
-        true
+        page.is_some()
     }
 
     /// Bytes allocated, the messages' own included; an estimate within a few
     /// percent. O(1).
     pub fn memory_bytes(&self) -> usize {
         let slot = size_of::<Option<Message>>();
-        let page = size_of::<(u64, Page)>() + 1;
-        self.heap_bytes + self.len * slot + self.pages.capacity() * page
-    }
-
-    fn shrink(&mut self) {
-        if self.pages.capacity() > 1024 && self.pages.len() * 8 < self.pages.capacity() {
-            self.pages.shrink_to(self.pages.len() * 2);
-        }
+        self.heap_bytes + self.len * slot + self.pages.allocation_size()
     }
 }
 
@@ -304,7 +278,8 @@ mod tests {
             store.remove(seq);
         }
         assert_eq!(store.len(), 1000);
-        let slots: usize = store.pages.values().map(|page| page.slots.capacity()).sum();
+        let pages = store.pages.iter();
+        let slots: usize = pages.map(|(_, page)| page.slots.capacity()).sum();
         assert!(slots <= 2000, "{slots} slots for 1000 messages");
     }
 }

@@ -77,6 +77,17 @@ impl Waiting {
         lanes.filter_map(Lanes::next_promotion).min()
     }
 
+    /// Whether so many messages of one kind are due at `now` and not promoted
+    /// yet. O(most).
+    pub fn is_burst(&self, now: Millis, most: usize) -> bool {
+        let unpromoted = [Place::Delayed, Place::Retry].into_iter();
+        let mut indexes = unpromoted.flat_map(|place| self.indexes(place));
+        indexes.any(|index| {
+            let due = index.iter().take_while(|((due, _), ())| *due <= now);
+            due.take(most).count() == most
+        })
+    }
+
     /// Messages at this place, which must be a pending one.
     pub fn count(&self, place: Place) -> usize {
         self.plain.count(place) + self.grouped.count(place)

@@ -168,6 +168,13 @@ impl Context {
         unsafe { api!(RedisModule_GetClientId(self.ctx)) }
     }
 
+    /// Replicates the running command as it came. Once per call, and only for
+    /// a command that is itself a record.
+    pub fn replicate_command(&self) {
+        // SAFETY: as above.
+        unsafe { api!(RedisModule_ReplicateVerbatim(self.ctx)) };
+    }
+
     /// Replicates one operation: `DQ.APPLY name record` goes to the replicas
     /// and to the append-only file. Once per call: two records of one call
     /// travel inside MULTI, and a file torn there loses what is written after

@@ -158,14 +158,18 @@ impl<'o, 'a> Record<'o, 'a> {
     /// operation may be someone's only copy of a message.
     pub fn replay(&self, queue: &mut Queue) -> Result<Done, String> {
         let moment = self.moment();
-        let taken = match self.steps {
-            0 => 0,
-            steps => queue.advance(moment.ms(), steps).steps,
-        };
+        let mut missing = self.steps;
+        while missing > 0 {
+            // A fire ends a slice.
+            match queue.advance(moment.ms(), missing).steps {
+                0 => break,
+                taken => missing -= taken,
+            }
+        }
         let done = queue
             .apply(&self.op, moment)
             .map_err(|error| format!("an operation was refused: {error:?}"))?;
-        match self.steps - taken {
+        match missing {
             0 => Ok(done),
             missing => Err(format!("time took {missing} steps less than elsewhere")),
         }

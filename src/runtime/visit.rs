@@ -108,7 +108,9 @@ fn visit(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Millis) 
     let mut steps = 0;
     if op == Op::Tick {
         steps = advance(queue, moment, deadline);
-    } else if queue.apply(&op, moment).is_err() {
+    }
+    // As the record will do it elsewhere.
+    if queue.apply(&op, moment).is_err() {
         return false;
     }
     while queue.has_discarded() && clock::monotonic_us() < deadline {
@@ -130,7 +132,9 @@ fn advance(queue: &mut Queue, moment: Moment, deadline: u64) -> u64 {
     loop {
         let progress = queue.advance(now, STEPS);
         steps += progress.steps;
-        if progress.caught_up || clock::monotonic_us() >= deadline {
+        // A fire is told by itself.
+        let fired = progress.ticked.fired > 0;
+        if progress.caught_up || fired || clock::monotonic_us() >= deadline {
             return steps;
         }
     }

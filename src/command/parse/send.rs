@@ -9,6 +9,9 @@ use crate::core::op::Send;
 /// `payload [options]`; no payload is longer than `max` bytes.
 pub fn send<'a>(mut words: Words<'a>, max: u64) -> Parsed<Send<'a>> {
     let payload = words.payload(max)?;
+    if words.left() == 0 {
+        return Ok(Send::plain(payload));
+    }
     let scope = Scope {
         id: true,
         due: true,

@@ -23,6 +23,9 @@ pub const SOME: RangeInclusive<u64> = 1..=MAX_EXACT;
 /// COUNT, of whatever command.
 pub const COUNT: RangeInclusive<u64> = 1..=MAX_COUNT;
 
+/// The digits of the largest integer; no number of so many is beyond a u64.
+const MAX_DIGITS: usize = 19;
+
 /// Where the arguments are.
 #[derive(Clone, Copy)]
 enum Source<'a> {
@@ -242,11 +245,25 @@ pub fn check_name(what: &str, name: &[u8], max: usize) -> Parsed<()> {
 /// An integer as the server itself takes them: no sign but a minus, no
 /// leading zeros or spaces.
 fn integer(word: &[u8]) -> Option<i64> {
-    let digits = word.strip_prefix(b"-").unwrap_or(word);
-    match digits {
-        b"0" if word.len() == 1 => Some(0),
-        [b'1'..=b'9', ..] => std::str::from_utf8(word).ok()?.parse().ok(),
-        _ => None,
+    let (negative, digits) = match word {
+        b"0" => return Some(0),
+        [b'-', digits @ ..] => (true, digits),
+        _ => (false, word),
+    };
+    if !matches!(digits, [b'1'..=b'9', ..]) || digits.len() > MAX_DIGITS {
+        return None;
+    }
+    let mut size = 0u64;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        size = size * 10 + u64::from(digit);
+    }
+    match negative {
+        true => 0i64.checked_sub_unsigned(size),
+        false => i64::try_from(size).ok(),
     }
 }
 

@@ -6,14 +6,11 @@ use super::super::error::Error;
 use super::super::group::GroupIx;
 use super::super::line::Join;
 use super::super::message::Message;
-use super::super::op::{Done, DueTime, GroupChanges, Happened, Redrive};
+use super::super::op::{Done, DueTime, GroupChanges, Happened};
 use super::super::settings::{Changes, OnDead};
 use super::super::state::{Place, State};
 use super::super::{Millis, Seq, MAX_EXACT, NEVER};
 use super::Queue;
-
-/// More dead messages than this are redriven in slices.
-const REDRIVE_AT_ONCE: u64 = 256;
 
 impl Queue {
     /// The state of a message at `now`.
@@ -53,8 +50,7 @@ impl Queue {
                 self.bytes -= size;
             }
             State::Dead => {
-                let ended_at = message.ended_at();
-                self.records.dead.remove(&(ended_at, seq));
+                self.leave_record(seq);
                 self.unhold(seq, group);
             }
             State::Delayed | State::Ready | State::Blocked | State::Retry => {
@@ -81,10 +77,7 @@ impl Queue {
             let group = self.store.get(seq)?.group;
             self.refresh(group, at, Join::by_time(at));
         }
-        let ended_at = self.store.get(seq)?.ended_at();
-        if self.redriving.remove(&(ended_at, seq)).is_some() {
-            self.redrive_one(seq, self.redriven);
-        }
+        self.redrive_if_due(seq);
         Some(seq)
     }
 
@@ -145,7 +138,7 @@ impl Queue {
         let before = message.payload().len() as u64;
         let others = if message.place.is_pending() {
             self.bytes.saturating_sub(before)
-        } else if self.redriving.contains(&(message.ended_at(), seq)) {
+        } else if self.redriving.has(seq, message) {
             self.bytes
         } else {
             return Ok(());
@@ -161,95 +154,6 @@ impl Queue {
         let seq = self.find_settled(id, now)?;
         let message = self.store.get(seq)?;
         message.place.is_pending().then_some((seq, message.group))
-    }
-
-    /// Makes dead messages pending again; how many. A large number is moved in
-    /// slices afterwards, and each of them at once when it is asked for.
-    pub(super) fn redrive(&mut self, which: &Redrive, now: Millis) -> Done {
-        let count = match which {
-            Redrive::Ids(ids) => {
-                let mut count = 0;
-                for id in ids {
-                    let Some(seq) = self.find_settled(id, now) else {
-                        continue;
-                    };
-                    let Some(message) = self.store.get(seq) else {
-                        continue;
-                    };
-                    if message.place == Place::Dead {
-                        let ended_at = message.ended_at();
-                        self.records.dead.remove(&(ended_at, seq));
-                        self.redrive_one(seq, self.join(now));
-                        count += 1;
-                    }
-                }
-                count
-            }
-            Redrive::Oldest(most) => self.redrive_oldest(*most, now),
-        };
-        if count > 0 {
-            self.totals.redriven += count;
-            self.changed();
-        }
-        Done::Count(count)
-    }
-
-    fn redrive_oldest(&mut self, most: u64, now: Millis) -> u64 {
-        self.finish_redriving();
-        let count = most.min(self.records.dead.len() as u64);
-        if count == self.records.dead.len() as u64 {
-            self.redriving = std::mem::take(&mut self.records.dead);
-        } else {
-            self.redriving = self.records.dead.take_first(count as usize);
-        }
-        self.redriven = self.join(now);
-        self.note(0);
-        if count <= REDRIVE_AT_ONCE {
-            self.finish_redriving();
-        }
-        self.finish_manually();
-        count
-    }
-
-    /// Moves one of those that were redriven.
-    pub(super) fn redrive_next(&mut self) {
-        if let Some(((_, seq), ())) = self.redriving.pop_first() {
-            self.redrive_one(seq, self.redriven);
-        }
-    }
-
-    /// Moves all that were redriven.
-    pub(super) fn finish_redriving(&mut self) {
-        while !self.redriving.is_empty() {
-            self.redrive_next();
-        }
-    }
-
-    /// Moves a dead message as of the REDRIVE that it owes it to.
-    fn redrive_one(&mut self, seq: Seq, redriven: Join) {
-        let due = redriven.time;
-        let changed = self.store.with(seq, |message| {
-            message.due = due;
-            let ext = message.ext_mut();
-            ext.attempt = 0;
-            ext.failures = 0;
-            ext.timeouts = 0;
-            ext.due_at = due;
-            ext.ttl_base = due;
-            ext.ended_at = NEVER;
-            if let Some(notes) = ext.notes.as_mut() {
-                notes.reason = None;
-            }
-            (message.group, message.payload().len() as u64)
-        });
-        if let Some((group, size)) = changed {
-            // Also where a command that does nothing else comes across it.
-            self.effects.changed = true;
-            self.bytes += size;
-            self.unhold(seq, group);
-            self.enter_pending(seq, self.last);
-            self.refresh(group, self.last, redriven);
-        }
     }
 
     /// Stops deliveries.
@@ -401,7 +305,7 @@ impl Queue {
         self.expiring = super::super::TimeIndex::from_sorted(expiries.into_iter().map(|k| (k, ())));
     }
 
-    fn changed(&mut self) {
+    pub(super) fn changed(&mut self) {
         self.effects.changed = true;
         self.effects.visible = true;
     }

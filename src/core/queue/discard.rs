@@ -4,8 +4,11 @@
 //! is therefore no part of what is replicated: each server does it at its own
 //! pace.
 
-use super::super::group::{GroupIx, GroupOrder, Groups};
+use super::super::group::{GroupIx, GroupOrder, Groups, OrderKey};
+use super::super::lease::Leases;
 use super::super::message::Message;
+use super::super::ordered::OrderedSet;
+use super::super::records::{DeadOrder, SendOrder};
 use super::super::state::{Place, State};
 use super::super::store::Store;
 use super::super::{Millis, Seq, TimeIndex};
@@ -22,11 +25,31 @@ pub(super) enum Discarded {
     /// Messages of a group that are in no order of it any longer, but still
     /// among all grouped ones, by time.
     CutGroup(GroupOrder),
+    /// Dead messages that were redriven but not moved yet, and are in no index.
+    CutRedriven(SendOrder),
+    /// Records of a group that are no longer among its own, but among all.
+    CutRecords(OrderedSet<OrderKey>),
+    /// Leases that are over, and their messages.
+    Leases(Box<Leases>),
+    /// An index of messages that stand elsewhere.
+    Index(TimeIndex),
+    /// The same, by the order in which dead messages are redriven.
+    Order(SendOrder),
+}
+
+impl Discarded {
+    /// Whether its messages are still in the store of the queue.
+    fn has_messages(&self) -> bool {
+        !matches!(
+            self,
+            Discarded::All(..) | Discarded::Index(_) | Discarded::Order(_)
+        )
+    }
 }
 
 /// So few messages of a group are removed one by one. Tests have small groups
 /// and take the other way.
-const FEW: u64 = if cfg!(test) { 1 } else { 64 };
+const FEW: u64 = if cfg!(test) { 1 } else { 4 };
 
 impl Queue {
     /// Messages that stand in no index any longer but this one.
@@ -38,10 +61,42 @@ impl Queue {
         len
     }
 
+    /// The same for dead messages that were redriven.
+    pub(super) fn cut_redriven(&mut self, order: SendOrder) -> u64 {
+        let len = order.len() as u64;
+        if len > 0 {
+            self.discarded.push(Discarded::CutRedriven(order));
+        }
+        len
+    }
+
+    /// An index of dead messages that is of no use any longer.
+    pub(super) fn discard_order(&mut self, order: DeadOrder) {
+        for order in [order.plain, order.grouped] {
+            if !order.is_empty() {
+                self.discarded.push(Discarded::Order(order));
+            }
+        }
+    }
+
+    /// The dead messages that were purged hold their group no longer.
+    pub(super) fn drop_purged_holds(&mut self, ix: GroupIx) {
+        let Some(group) = self.groups.get_mut(ix) else {
+            return;
+        };
+        let held_by = std::mem::take(&mut group.held_by);
+        let left = held_by
+            .into_iter()
+            .filter(|(seq, _)| !self.is_purged(*seq))
+            .collect();
+        if let Some(group) = self.groups.get_mut(ix) {
+            group.held_by = left;
+        }
+    }
+
     /// Whether a message of the store was purged already.
     pub(super) fn is_purged(&self, seq: Seq) -> bool {
-        let cut = |discarded: &Discarded| !matches!(discarded, Discarded::All(..));
-        if !self.discarded.iter().any(cut) {
+        if !self.discarded.iter().any(Discarded::has_messages) {
             return false;
         }
         self.store
@@ -53,10 +108,16 @@ impl Queue {
     fn stands(&self, seq: Seq, message: &Message) -> bool {
         let ended = (message.ended_at(), seq);
         match message.place {
-            Place::Running => true,
-            Place::Dead if self.redriving.contains(&ended) => true,
+            Place::Running => self.leases.find(message.receipt()) == Some(seq),
+            Place::Dead if self.redriving.has(seq, message) => true,
             place => match self.records.at(place) {
-                Some(index) => index.contains(&ended),
+                Some(index) => {
+                    let group = self.groups.get(message.group);
+                    let records = group.and_then(|group| group.records_at(place));
+                    let key = order_key(seq, message);
+                    index.contains(&ended)
+                        && (group.is_none() || records.is_some_and(|r| r.contains(&key)))
+                }
                 None => match self.groups.get(message.group) {
                     None => self.waiting.contains(place, &waiter(seq, message)),
                     Some(group) => {
@@ -83,11 +144,20 @@ impl Queue {
             return;
         };
         let place = message.place;
-        if message.group.is_some() && place.is_pending() {
-            self.waiting.remove(place, waiter(seq, message));
-            if let Some(ghosts) = self.ghosts.get_mut(place as usize) {
-                *ghosts = ghosts.saturating_sub(1);
+        if let Some(at) = self.expiry(message).filter(|_| place.is_pending()) {
+            self.expiring.remove(&(at, seq));
+        }
+        let is_ghost = if place.is_ended() {
+            self.leave_record(seq)
+        } else {
+            let is_ghost = message.group.is_some() && place.is_pending();
+            if is_ghost {
+                self.waiting.remove(place, waiter(seq, message));
             }
+            is_ghost
+        };
+        if let Some(ghosts) = self.ghosts.get_mut(place as usize).filter(|_| is_ghost) {
+            *ghosts = ghosts.saturating_sub(1);
         }
         self.forget(seq);
     }
@@ -95,10 +165,33 @@ impl Queue {
     /// Frees the purged messages that are due next, so that time does not come
     /// across them.
     pub(super) fn drop_purged_heads(&mut self, now: Millis) {
-        while self.ghosts != [0; 3] {
-            match self.waiting.grouped.next_promotion() {
-                Some((due, seq)) if due <= now && self.is_purged(seq) => self.drop_purged(seq),
-                _ => return,
+        if !self.discarded.iter().any(Discarded::has_messages) {
+            return;
+        }
+        while let Some((due, seq)) = self.waiting.grouped.next_promotion() {
+            if due > now || !self.is_purged(seq) {
+                break;
+            }
+            self.drop_purged(seq);
+        }
+        while let Some(((at, seq), ())) = self.expiring.first() {
+            if at > now || !self.is_purged(seq) {
+                break;
+            }
+            self.drop_purged(seq);
+        }
+        self.drop_purged_records();
+    }
+
+    /// Frees the purged records that would be pruned next.
+    pub(super) fn drop_purged_records(&mut self) {
+        for place in [Place::Finished, Place::Dead, Place::Cancelled] {
+            while self.ghosts_at(place) > 0 {
+                let oldest = self.records.at(place).and_then(|index| index.first());
+                match oldest {
+                    Some(((_, seq), ())) if self.is_purged(seq) => self.drop_purged(seq),
+                    _ => break,
+                }
             }
         }
     }
@@ -118,7 +211,7 @@ impl Queue {
             Some(State::Blocked) if group.line.is_none() => group.due,
             _ => 0,
         };
-        all > FEW && in_state == all && self.expiring.is_empty()
+        all > FEW && in_state == all
     }
 
     /// Cuts off all that a group has pending; how many messages. The caller
@@ -150,6 +243,55 @@ impl Queue {
         pending
     }
 
+    /// Cuts off the records that a group has at a place, where they are many;
+    /// how many.
+    pub(super) fn cut_records(&mut self, ix: GroupIx, place: Place) -> u64 {
+        // Those purged before are among them as long as they are not freed.
+        if self.discarded.iter().any(Discarded::has_messages) {
+            return 0;
+        }
+        let Some(group) = self.groups.get_mut(ix) else {
+            return 0;
+        };
+        let records = group
+            .records
+            .as_mut()
+            .and_then(|records| records.at_mut(place));
+        let Some(records) = records.filter(|records| records.len() as u64 > FEW) else {
+            return 0;
+        };
+        let records = std::mem::take(records);
+        if place == Place::Dead {
+            group.held_by.retain(|(seq, _)| {
+                let message = self.store.get(*seq);
+                message.is_none_or(|message| !records.contains(&order_key(*seq, message)))
+            });
+        }
+        let count = records.len() as u64;
+        if let Some(ghosts) = self.ghosts.get_mut(place as usize) {
+            *ghosts += count;
+        }
+        self.discarded.push(Discarded::CutRecords(records));
+        count
+    }
+
+    /// Cuts off all leases with their messages, where no group has any; how
+    /// many.
+    pub(super) fn cut_running(&mut self) -> u64 {
+        if self.grouped_running > 0 {
+            return 0;
+        }
+        let leases = std::mem::take(&mut self.leases);
+        let count = leases.len() as u64;
+        if count > 0 {
+            let bytes = std::mem::take(&mut self.running_bytes);
+            self.bytes = self.bytes.saturating_sub(bytes);
+            self.consumers.release_all();
+            self.discarded.push(Discarded::Leases(Box::new(leases)));
+        }
+        count
+    }
+
     /// Cuts off what groups have in this state, where that is all they have
     /// pending; how many messages. O(groups).
     pub(super) fn cut_groups(&mut self, state: State, place: Place, now: Millis) -> u64 {
@@ -170,9 +312,8 @@ impl Queue {
     /// Everything that a queue had is to be freed.
     pub(super) fn discard_all(&mut self, store: Store, groups: Groups, indexes: Vec<TimeIndex>) {
         // What was cut off before is in that store.
-        self.discarded
-            .retain(|discarded| matches!(discarded, Discarded::All(..)));
-        self.ghosts = [0; 3];
+        self.discarded.retain(|discarded| !discarded.has_messages());
+        self.ghosts = [0; 7];
         self.discarded
             .push(Discarded::All(Box::new(store), Box::new(groups), indexes));
     }
@@ -216,6 +357,45 @@ impl Queue {
                         self.discarded.pop();
                     }
                 },
+                Some(Discarded::CutRecords(records)) => match records.pop_first() {
+                    Some((key, ())) => {
+                        left -= 1;
+                        self.drop_purged(key.seq());
+                    }
+                    None => {
+                        self.discarded.pop();
+                    }
+                },
+                Some(Discarded::CutRedriven(order)) => match order.pop_first() {
+                    Some(((_, seq), ())) => {
+                        left -= 1;
+                        self.drop_purged(seq);
+                    }
+                    None => {
+                        self.discarded.pop();
+                    }
+                },
+                Some(Discarded::Leases(leases)) => match leases.pop_first() {
+                    Some(seq) => {
+                        left -= 1;
+                        self.drop_purged(seq);
+                    }
+                    None => {
+                        self.discarded.pop();
+                    }
+                },
+                Some(Discarded::Index(index)) => {
+                    if index.drain_some(left.min(1024)) == 0 {
+                        self.discarded.pop();
+                    }
+                    left = left.saturating_sub(64);
+                }
+                Some(Discarded::Order(order)) => {
+                    if order.drain_some(left.min(1024)) == 0 {
+                        self.discarded.pop();
+                    }
+                    left = left.saturating_sub(64);
+                }
             }
         }
         !self.discarded.is_empty()

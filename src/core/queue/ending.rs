@@ -3,10 +3,22 @@
 use super::super::group::GroupIx;
 use super::super::message::Message;
 use super::super::op::{Ending, Happened};
+use super::super::records::Record;
 use super::super::settings::OnDead;
 use super::super::state::{Place, Reason, State};
 use super::super::{Millis, Seq};
+use super::place::order_key;
 use super::Queue;
+
+/// A record as the indexes know it.
+pub(super) fn record(seq: Seq, message: &Message) -> Record {
+    Record {
+        seq,
+        ended_at: message.ended_at(),
+        priority: message.priority,
+        grouped: message.group.is_some(),
+    }
+}
 
 impl Queue {
     /// A message that neither waits nor runs any longer has ended.
@@ -28,9 +40,7 @@ impl Queue {
             message.place = place;
             message.ext_mut().ended_at = now;
         });
-        if let Some(index) = self.records.at_mut(place) {
-            index.insert((now, seq), ());
-        }
+        self.enter_record(seq);
         let kept = match place {
             Place::Dead => self.settings.dead_retain,
             _ => self.settings.retain,
@@ -48,17 +58,18 @@ impl Queue {
         match place {
             Place::Dead => {
                 let most = self.settings.dead_count;
-                most > 0 && self.records.dead.len() as u64 > most
+                most > 0 && self.count(State::Dead) > most
             }
             _ => {
                 let most = self.settings.retain_count;
-                most > 0 && self.records.settled() > most
+                most > 0 && self.count(State::Finished) + self.count(State::Cancelled) > most
             }
         }
     }
 
     /// Removes the oldest record like this one.
     pub(super) fn prune_oldest(&mut self, place: Place) {
+        self.drop_purged_records();
         let oldest = match place {
             Place::Dead => self.records.oldest_dead(),
             _ => self.records.oldest_settled(),
@@ -71,22 +82,24 @@ impl Queue {
     /// Removes a record that was kept long enough by `now`, if this is one: in
     /// a burst that is still being worked off it may be there yet.
     pub(super) fn prune_if_over(&mut self, seq: Seq, now: Millis) -> bool {
-        let Some(message) = self.store.get(seq) else {
-            return false;
-        };
-        let kept = match message.place {
-            Place::Finished | Place::Cancelled => self.settings.retain,
-            Place::Dead if self.settings.dead_retain > 0 => self.settings.dead_retain,
-            _ => return false,
-        };
-        let ended = (message.ended_at(), seq);
-        let is_over = ended.0.saturating_add(kept) <= now && !self.redriving.contains(&ended);
+        let message = self.store.get(seq);
+        let is_over = message.is_some_and(|message| self.is_over_age(seq, message, now));
         if is_over {
             self.prune(seq);
             self.effects.changed = true;
             self.effects.visible = true;
         }
         is_over
+    }
+
+    /// Whether a record was kept long enough by `now`.
+    pub(super) fn is_over_age(&self, seq: Seq, message: &Message, now: Millis) -> bool {
+        let kept = match message.place {
+            Place::Finished | Place::Cancelled => self.settings.retain,
+            Place::Dead if self.settings.dead_retain > 0 => self.settings.dead_retain,
+            _ => return false,
+        };
+        message.ended_at().saturating_add(kept) <= now && !self.redriving.has(seq, message)
     }
 
     /// Removes a record; its id may stay taken.
@@ -105,14 +118,34 @@ impl Queue {
 
     /// Removes a record, whatever it is of.
     pub(super) fn drop_record(&mut self, seq: Seq) {
+        self.leave_record(seq);
+        self.forget(seq);
+    }
+
+    /// Enters an ended message in the indexes of records.
+    fn enter_record(&mut self, seq: Seq) {
         let Some(message) = self.store.get(seq) else {
             return;
         };
-        let (place, ended_at) = (message.place, message.ended_at());
-        if let Some(index) = self.records.at_mut(place) {
-            index.remove(&(ended_at, seq));
+        let place = message.place;
+        self.records.insert(place, record(seq, message));
+        if message.group.is_some() {
+            let key = order_key(seq, message);
+            self.groups.enter_record(message.group, place, key);
         }
-        self.forget(seq);
+    }
+
+    /// Takes a record out of the indexes; whether it was among all of its kind.
+    pub(super) fn leave_record(&mut self, seq: Seq) -> bool {
+        let Some(message) = self.store.get(seq) else {
+            return false;
+        };
+        let place = message.place;
+        if message.group.is_some() {
+            let key = order_key(seq, message);
+            self.groups.leave_record(message.group, place, &key);
+        }
+        self.records.remove(place, record(seq, message))
     }
 
     /// Removes a message that stands in no index any longer.

@@ -202,7 +202,7 @@ impl Queue {
                     .by(Some(id.as_bytes())),
             );
         }
-        if group.batches >= self.concurrency(group) {
+        if u64::from(group.batches) >= self.concurrency(group) {
             let lease = self.first_lease_of(group);
             let holder = lease.and_then(|(_, seq)| {
                 let message = self.store.get(seq)?;

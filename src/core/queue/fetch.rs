@@ -22,11 +22,16 @@ struct Round<'a> {
     given: Deliveries,
     /// Messages met on the way that had expired.
     expired: u64,
+    /// Messages that may still be redriven on the way though their groups
+    /// cannot give.
+    in_vain: u64,
 }
 
 /// So many expired messages at most die in one FETCH, which must not hold the
 /// server: the timer is at work on them.
 const MOST_EXPIRED: u64 = 1024;
+/// The same for redriven messages of groups that cannot give.
+const MOST_IN_VAIN: u64 = 512;
 
 impl Round<'_> {
     fn goes_on(&self) -> bool {
@@ -71,11 +76,13 @@ impl Queue {
             next_receipt: receipt.max(self.last_receipt + 1),
             given: Deliveries::new(),
             expired: 0,
+            in_vain: MOST_IN_VAIN,
         };
         match &fetch.group {
             Some(name) => {
                 if let Some(ix) = self.groups.find(name) {
                     self.admit(ix, now);
+                    self.redrive_first_of(ix, now);
                     while round.goes_on() && round.given.is_empty() && self.can_group_give(ix, now)
                     {
                         self.give_of_group(ix, fetch.count, &mut round);
@@ -96,6 +103,7 @@ impl Queue {
     /// until the round is full or nobody can give.
     fn go_round(&mut self, round: &mut Round) {
         while round.goes_on() {
+            self.redrive_first(round.now, &mut round.in_vain);
             self.admit_first(round.now);
             let plain = self.plain_key(round.now);
             let group = self.line.first().map(|(key, ())| key);
@@ -115,9 +123,10 @@ impl Queue {
     /// One batch of the ungrouped messages, which then go to the end.
     fn give_plain(&mut self, round: &mut Round) {
         let before = round.given.len();
-        self.plain_line = self.plain_key(round.now);
+        self.admit_plain(round.now);
         let most = round.fetch.per_group;
         while (round.given.len() - before) as u64 != most && round.goes_on() {
+            self.redrive_first(round.now, &mut round.in_vain);
             let Some((_, _, seq)) = self.waiting.plain.head(round.now) else {
                 break;
             };
@@ -148,6 +157,7 @@ impl Queue {
         let batch = round.next_receipt;
         let before = round.given.len();
         while (round.given.len() - before) as u64 != most && round.goes_on() {
+            self.redrive_first_of(ix, round.now);
             let Some(group) = self.groups.get(ix) else {
                 break;
             };
@@ -263,10 +273,12 @@ impl Queue {
             }
             self.leases.insert(receipt, seq, until);
             self.note(until);
+            self.running_bytes += size;
             self.last_receipt = receipt;
             round.next_receipt += 1;
             if let Some(group) = self.groups.get_mut(group) {
                 group.running += 1;
+                self.grouped_running += 1;
             }
             None
         } else {

@@ -90,9 +90,7 @@ impl Queue {
             -1 => -1,
             retries => (retries - i64::from(message.failures())).max(0),
         };
-        let redriven =
-            message.place == Place::Dead && self.redriving.contains(&(message.ended_at(), seq));
-        let state = match redriven {
+        let state = match self.redriving.has(seq, message) {
             true => State::Ready,
             false => self.state_of(message, now),
         };
@@ -151,9 +149,9 @@ impl Queue {
             .indexes(Place::Due)
             .filter_map(|index| Some(index.first()?.0 .0))
             .min();
-        let plain = match self.redriving.is_empty() {
+        let plain = match self.redriving.left.is_empty() {
             true => plain,
-            false => Some(plain.unwrap_or(NEVER).min(self.redriven.time)),
+            false => Some(plain.unwrap_or(NEVER).min(self.redriving.join.time)),
         };
         let grouped = self.oldest_grouped_ready();
         let oldest = match (plain, grouped) {

@@ -17,6 +17,7 @@ pub mod parts;
 mod peek;
 mod place;
 mod purge;
+mod redrive;
 mod schedules;
 mod send;
 mod settle;
@@ -45,6 +46,7 @@ use super::stats::{Lateness, Totals};
 use super::store::Store;
 use super::waiting::Waiting;
 use super::{Millis, Receipt, Seq, TimeIndex, NEVER};
+use redrive::Redriving;
 
 /// A delay queue.
 ///
@@ -74,6 +76,8 @@ pub struct Queue {
     plain_line: Option<LineKey>,
     /// Due messages of groups that can give.
     grouped_ready: u64,
+    /// Messages of groups that are leased.
+    grouped_running: u64,
     leases: Leases,
     /// Pending messages that have a TTL, by its end.
     expiring: TimeIndex,
@@ -87,6 +91,8 @@ pub struct Queue {
     paused_until: Option<Millis>,
     /// Payload bytes of pending and running messages.
     bytes: u64,
+    /// Those of running ones.
+    running_bytes: u64,
     /// Nothing happens by itself before this.
     wake: Millis,
     effects: Effects,
@@ -95,17 +101,15 @@ pub struct Queue {
     /// When the surroundings will look at the queue next by themselves; a note
     /// of theirs, `None` where they do not know it yet.
     pub noted_wake: Option<Millis>,
-    /// Dead messages that were redriven as `redriven` says and still are to be
-    /// moved.
-    redriving: TimeIndex,
-    redriven: Join,
+    redriving: Redriving,
     /// Extensions of messages that are gone, for those that are delivered next:
     /// every delivery needs one.
     spare: Spare,
     /// Purged messages whose memory is still to be freed.
     discarded: Vec<discard::Discarded>,
-    /// How many of those are still among all grouped messages, by place.
-    ghosts: [u64; 3],
+    /// How many of those the indexes of all messages at a place still have, by
+    /// place: only grouped messages are cut off without them.
+    ghosts: [u64; 7],
 }
 
 impl Queue {
@@ -130,6 +134,7 @@ impl Queue {
             expected: Expected::default(),
             plain_line: None,
             grouped_ready: 0,
+            grouped_running: 0,
             leases: Leases::default(),
             expiring: TimeIndex::new(),
             records: Records::default(),
@@ -140,15 +145,15 @@ impl Queue {
             window: RateWindow::default(),
             paused_until: None,
             bytes: 0,
+            running_bytes: 0,
             wake: NEVER,
             effects: Effects::default(),
             watched: HashSet::default(),
             noted_wake: None,
-            redriving: TimeIndex::new(),
-            redriven: Join { time: 0, ticket: 0 },
+            redriving: Redriving::default(),
             spare: Spare::default(),
             discarded: Vec::new(),
-            ghosts: [0; 3],
+            ghosts: [0; 7],
         }
     }
 
@@ -266,20 +271,21 @@ impl Queue {
             + self.count_place(Place::Retry)
             + self.count_place(Place::Due)
             + self.leases.len()
-            + self.redriving.len()) as u64
+            + self.redriving.left.len()) as u64
     }
 
     fn count_place(&self, place: Place) -> usize {
-        match place {
+        let indexed = match place {
             Place::Running => self.leases.len(),
             _ => match self.records.at(place) {
                 Some(index) => index.len(),
-                None => self.waiting.count(place) - self.ghosts_at(place),
+                None => self.waiting.count(place),
             },
-        }
+        };
+        indexed.saturating_sub(self.ghosts_at(place))
     }
 
-    /// How many purged ones the indexes of the grouped messages still have.
+    /// How many purged ones the indexes of all messages at a place still have.
     fn ghosts_at(&self, place: Place) -> usize {
         self.ghosts.get(place as usize).map_or(0, |n| *n as usize)
     }
@@ -291,11 +297,12 @@ impl Queue {
             State::Delayed => count(Place::Delayed),
             State::Retry => count(Place::Retry),
             State::Ready => {
-                (self.waiting.plain.count(Place::Due) + self.redriving.len()) as u64
+                (self.waiting.plain.count(Place::Due) + self.redriving.left.len()) as u64
                     + self.grouped_ready
             }
             State::Blocked => {
-                let due = self.waiting.grouped.count(Place::Due) - self.ghosts_at(Place::Due);
+                let due = self.waiting.grouped.count(Place::Due);
+                let due = due.saturating_sub(self.ghosts_at(Place::Due));
                 (due as u64).saturating_sub(self.grouped_ready)
             }
             State::Running => count(Place::Running),
@@ -421,11 +428,15 @@ impl Queue {
     }
 
     /// What the orders of all groups take: about two words a grouped message
-    /// and its due time, at the fill of the trees.
+    /// or record, and the due time of a message, at the fill of the trees.
     fn group_order_bytes(&self) -> usize {
         let places = [Place::Delayed, Place::Retry, Place::Due].into_iter();
         let grouped = places.map(|place| self.waiting.grouped.count(place));
-        grouped.sum::<usize>() * 28
+        // The first few of a group count with it.
+        let beyond = grouped
+            .sum::<usize>()
+            .saturating_sub(2 * self.groups.listed());
+        beyond * 28 + self.records.grouped * 20
     }
 
     /// How many allocations freeing it takes, about.

@@ -99,7 +99,8 @@ impl Queue {
     /// The queue as its parts. O(n log n) of the groups in line.
     pub fn parts(&self) -> Parts<'_> {
         let line = self.line.iter().map(|(key, ())| key).chain(self.plain_line);
-        let redriven = (!self.redriving.is_empty()).then_some(self.redriven);
+        let redriving = &self.redriving;
+        let redriven = (!redriving.left.is_empty()).then_some(redriving.join);
         let mut tickets: Vec<u64> = line
             .map(|key| key.join)
             .chain(redriven)
@@ -132,9 +133,12 @@ impl<'a> Parts<'a> {
             lateness: queue.lateness.clone(),
             window: queue.window.clone(),
             paused_until: queue.paused_until,
-            redriven: match queue.redriving.is_empty() {
+            redriven: match queue.redriving.left.is_empty() {
                 true => (0, 0),
-                false => (queue.redriven.time, self.rank(queue.redriven)),
+                false => {
+                    let join = queue.redriving.join;
+                    (join.time, self.rank(join))
+                }
             },
             plain_line: queue.plain_line.map(|key| self.standing(key)),
         }
@@ -143,7 +147,7 @@ impl<'a> Parts<'a> {
     /// Its messages and records, in the order of their numbers.
     pub fn messages(&self) -> impl Iterator<Item = Numbered<'a>> + 'a {
         let (queue, has_purged) = (self.queue, self.has_purged);
-        let none_redriving = queue.redriving.is_empty();
+        let none_redriving = queue.redriving.left.is_empty();
         queue
             .store
             .iter()
@@ -151,7 +155,7 @@ impl<'a> Parts<'a> {
             .map(move |(seq, message)| Numbered {
                 seq,
                 message,
-                redriving: !none_redriving && queue.redriving.contains(&(message.ended_at(), seq)),
+                redriving: !none_redriving && queue.redriving.has(seq, message),
             })
     }
 

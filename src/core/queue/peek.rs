@@ -199,7 +199,7 @@ impl Rehearsal<'_> {
             }
         }
         let batches = given.len() as u64;
-        if group.batches + batches >= queue.concurrency(group)
+        if u64::from(group.batches) + batches >= queue.concurrency(group)
             || group.allowance(self.now) <= batches
         {
             return None;

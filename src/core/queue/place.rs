@@ -133,7 +133,7 @@ impl Queue {
         let Some(message) = self.store.get_mut(seq) else {
             return;
         };
-        let group = message.group;
+        let (group, size) = (message.group, message.payload().len() as u64);
         let Some(ext) = message.ext.as_mut() else {
             return;
         };
@@ -143,12 +143,14 @@ impl Queue {
         ext.batch = 0;
         ext.lease_until = NEVER;
         self.leases.remove(receipt, until);
+        self.running_bytes = self.running_bytes.saturating_sub(size);
         self.consumers.release(consumer);
         if group.is_some() {
             let batch_ended = self.leases.leave_batch(batch);
             if let Some(group) = self.groups.get_mut(group) {
                 group.running -= 1;
-                group.batches -= u64::from(batch_ended);
+                self.grouped_running -= 1;
+                group.batches -= u32::from(batch_ended);
             }
         }
     }

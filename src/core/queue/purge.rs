@@ -8,15 +8,25 @@ use super::super::id::Ids;
 use super::super::line::Expected;
 use super::super::op::Done;
 use super::super::ordered::OrderedSet;
+use super::super::records::DedupMemory;
 use super::super::state::{Place, State};
 use super::super::{Millis, Seq};
 use super::Queue;
 
+/// Where ended messages are, and the states that this is.
+const ENDED: [(Place, State); 3] = [
+    (Place::Finished, State::Finished),
+    (Place::Dead, State::Dead),
+    (Place::Cancelled, State::Cancelled),
+];
+
 impl Queue {
     /// Removes messages and records; how many. Their ids are free.
     ///
-    /// O(1) for the whole queue, and for a state as far as its messages have
-    /// no group and no TTL; else O(log n) a message.
+    /// O(1) for the whole queue, for a state that all of it is in, for what has
+    /// no group, and for what one group has in a state; for what many groups
+    /// have in a state O(1) a group, or O(log n) a message where they have
+    /// others, too.
     pub(super) fn purge(
         &mut self,
         state: Option<State>,
@@ -40,34 +50,50 @@ impl Queue {
     }
 
     fn purge_all(&mut self, watched: &[Seq]) -> u64 {
-        self.finish_redriving();
+        let had_holds = self.groups.listed() > 0 || self.records.dedup.oldest().is_some();
+        self.effects.changed |= had_holds;
+        self.records.dedup = DedupMemory::default();
+        self.empty(watched)
+    }
+
+    /// How many messages and records there are.
+    fn len(&self) -> u64 {
+        State::ALL.iter().map(|state| self.count(*state)).sum()
+    }
+
+    /// Removes all messages and records; how many. O(groups with settings).
+    fn empty(&mut self, watched: &[Seq]) -> u64 {
+        let removed = self.len();
         for seq in watched {
             self.tell_removed(*seq);
         }
-        let removed = State::ALL.iter().map(|state| self.count(*state)).sum();
-        let had_holds = self.groups.listed() > 0 || self.records.dedup.oldest().is_some();
-        self.effects.changed |= had_holds;
         let groups = self.groups.without_messages();
         let groups = std::mem::replace(&mut self.groups, groups);
         let store = std::mem::take(&mut self.store);
         let mut indexes = std::mem::take(&mut self.waiting).into_indexes();
         indexes.push(std::mem::take(&mut self.expiring));
+        let dedup = std::mem::take(&mut self.records.dedup);
         let records = std::mem::take(&mut self.records);
+        self.records.dedup = dedup;
         indexes.extend([records.finished, records.cancelled, records.dead]);
+        self.discard_order(records.dead_order);
+        let redriving = std::mem::take(&mut self.redriving);
+        self.discard_order(redriving.left);
         indexes.push(std::mem::take(&mut self.leases).into_by_end());
         self.ids = Ids::new(self.ids.salt());
         self.line = OrderedSet::new();
         self.expected = Expected::default();
         self.plain_line = None;
         self.grouped_ready = 0;
+        self.grouped_running = 0;
         self.bytes = 0;
+        self.running_bytes = 0;
         self.consumers.unmention_all();
         self.discard_all(store, groups, indexes);
         removed
     }
 
     fn purge_state(&mut self, state: State, watched: &[Seq], now: Millis) -> u64 {
-        self.finish_redriving();
         let place = match state {
             State::Delayed => Place::Delayed,
             State::Retry => Place::Retry,
@@ -77,32 +103,78 @@ impl Queue {
             State::Dead => Place::Dead,
             State::Cancelled => Place::Cancelled,
         };
+        if self.count(state) == self.len() && self.groups.held().is_empty() {
+            return self.empty(watched);
+        }
         for seq in watched {
-            let of_state = self.store.get(*seq).map(|m| self.state_of(m, now));
+            let of_state = self.view(*seq, now).map(|view| view.state);
             if of_state == Some(state) {
                 self.tell_removed(*seq);
             }
         }
-        let mut removed = 0;
-        if place.is_ended() && (place != Place::Dead || !self.groups.any_held()) {
-            let index = self.records.at_mut(place).map(std::mem::take);
-            return self.cut(index.unwrap_or_default());
+        match place {
+            Place::Running => {
+                let removed = self.cut_running();
+                removed + self.remove_left(state, place, now)
+            }
+            Place::Finished | Place::Dead | Place::Cancelled => self.cut_place(place, now),
+            Place::Delayed | Place::Due | Place::Retry => self.purge_pending(state, place, now),
         }
-        if place.is_pending() && state != State::Blocked && self.expiring.is_empty() {
+    }
+
+    /// Removes all records at a place. O(1), but for the groups that dead ones
+    /// hold: O(log n) each.
+    fn cut_place(&mut self, place: Place, now: Millis) -> u64 {
+        let removed = self.count_place(place) as u64;
+        let index = self.records.at_mut(place).map(std::mem::take);
+        self.cut(index.unwrap_or_default());
+        if let Some(ghosts) = self.ghosts.get_mut(place as usize) {
+            *ghosts = 0;
+        }
+        if place == Place::Dead {
+            let order = std::mem::take(&mut self.records.dead_order);
+            self.discard_order(order);
+            for ix in self.groups.held() {
+                self.drop_purged_holds(ix);
+                self.refresh(ix, now, self.join(now));
+            }
+        }
+        removed
+    }
+
+    /// Removes what waits in a state. O(1) for the ungrouped ones and where
+    /// groups have nothing but such messages, O(1) a group; else O(log n) a
+    /// message.
+    fn purge_pending(&mut self, state: State, place: Place, now: Millis) -> u64 {
+        let mut removed = 0;
+        if state != State::Blocked {
             let (indexes, bytes) = self.waiting.plain.detach(place);
             self.bytes = self.bytes.saturating_sub(bytes);
-            for index in indexes {
-                removed += self.cut(index);
+            removed += indexes
+                .into_iter()
+                .map(|index| self.cut(index))
+                .sum::<u64>();
+            if place == Place::Due {
+                let redriven = std::mem::take(&mut self.redriving.left.plain);
+                removed += self.cut_redriven(redriven);
             }
             if removed > 0 {
                 self.refresh(GroupIx::NONE, now, self.join(now));
             }
         }
-        if place.is_pending() {
-            removed += self.cut_groups(state, place, now);
+        if place == Place::Due {
+            while let Some(((_, seq), ())) = self.redriving.left.grouped.first() {
+                self.redrive_if_due(seq);
+            }
         }
+        removed += self.cut_groups(state, place, now);
+        removed + self.remove_left(state, place, now)
+    }
+
+    /// Removes one by one what is still there in a state.
+    fn remove_left(&mut self, state: State, place: Place, now: Millis) -> u64 {
         if self.count_place(place) == 0 {
-            return removed;
+            return 0;
         }
         let doomed: Vec<Seq> = self
             .seqs_at(place)
@@ -111,19 +183,17 @@ impl Queue {
                 message.is_some_and(|m| self.state_of(m, now) == state) && !self.is_purged(*seq)
             })
             .collect();
-        removed + self.remove_each(&doomed, now)
+        self.remove_each(&doomed, now)
     }
 
     fn purge_group(&mut self, ix: GroupIx, state: Option<State>, now: Millis) -> u64 {
-        self.finish_redriving();
+        self.redrive_all_of(ix);
+        let is_meant = |queue: &Queue, seq: Seq| {
+            let message = queue.store.get(seq).filter(|message| message.group == ix);
+            message.is_some_and(|m| state.is_none_or(|state| state == queue.state_of(m, now)))
+        };
         for id in self.watched.clone() {
-            let watched = self.find(&id).and_then(|seq| {
-                let message = self.store.get(seq)?;
-                let wanted = message.group == ix
-                    && state.is_none_or(|state| state == self.state_of(message, now));
-                wanted.then_some(seq)
-            });
-            if let Some(seq) = watched {
+            if let Some(seq) = self.find(&id).filter(|seq| is_meant(self, *seq)) {
                 self.tell_removed(seq);
             }
         }
@@ -131,42 +201,13 @@ impl Queue {
         if self.may_cut_group(ix, state) {
             cut = self.cut_group(ix);
         }
-        let mut doomed: Vec<Seq> = Vec::new();
-        let pending = |state: State| {
-            !matches!(
-                state,
-                State::Running | State::Finished | State::Dead | State::Cancelled
-            )
-        };
-        if state.is_none_or(pending) {
-            if let Some(group) = self.groups.get(ix) {
-                let keys = group.failed.iter().chain(group.order.iter());
-                doomed.extend(keys.map(|(key, _)| key.seq()));
+        for (place, of) in ENDED {
+            if state.is_none_or(|state| state == of) {
+                cut += self.cut_records(ix, place);
             }
         }
-        for (place, of) in [
-            (Place::Running, State::Running),
-            (Place::Finished, State::Finished),
-            (Place::Dead, State::Dead),
-            (Place::Cancelled, State::Cancelled),
-        ] {
-            let left = self.groups.get(ix).map_or(0, |group| match place {
-                Place::Running => group.running,
-                _ => group.members,
-            });
-            if state.is_none_or(|state| state == of) && left > 0 {
-                doomed.extend(self.seqs_at(place).filter(|seq| {
-                    let message = self.store.get(*seq);
-                    message.is_some_and(|message| message.group == ix)
-                }));
-            }
-        }
-        if let Some(state) = state {
-            doomed.retain(|seq| {
-                let message = self.store.get(*seq);
-                message.is_some_and(|m| self.state_of(m, now) == state)
-            });
-        }
+        let mut doomed = self.members(ix, state);
+        doomed.retain(|seq| is_meant(self, *seq) && !self.is_purged(*seq));
         if state.is_none() {
             if let Some(group) = self.groups.get_mut(ix) {
                 self.effects.changed |= !group.held_by.is_empty();
@@ -178,6 +219,37 @@ impl Queue {
             self.refresh(ix, now, self.join(now));
         }
         removed
+    }
+
+    /// The messages and records of a group that may be in this state. O(its
+    /// own), but for running ones: they are looked for among all leases.
+    fn members(&self, ix: GroupIx, state: Option<State>) -> Vec<Seq> {
+        let Some(group) = self.groups.get(ix) else {
+            return Vec::new();
+        };
+        let mut members: Vec<Seq> = Vec::new();
+        let is_pending = |state: State| {
+            let ended = ENDED.iter().any(|(_, ended)| *ended == state);
+            !ended && state != State::Running
+        };
+        if state.is_none_or(is_pending) {
+            let keys = group.failed.iter().chain(group.order.iter());
+            members.extend(keys.map(|(key, _)| key.seq()));
+        }
+        if state.is_none_or(|state| state == State::Running) {
+            let of_group = self.seqs_at(Place::Running).filter(|seq| {
+                let message = self.store.get(*seq);
+                message.is_some_and(|message| message.group == ix)
+            });
+            members.extend(of_group.take(group.running as usize));
+        }
+        for (place, of) in ENDED {
+            if state.is_none_or(|state| state == of) {
+                let records = group.records_at(place).into_iter().flatten();
+                members.extend(records.map(|(key, ())| key.seq()));
+            }
+        }
+        members
     }
 
     fn seqs_at(&self, place: Place) -> Box<dyn Iterator<Item = Seq> + '_> {

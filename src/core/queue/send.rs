@@ -23,9 +23,6 @@ enum IdUse {
 impl Queue {
     /// Sends all or none. O(log n) a message.
     pub(super) fn send(&mut self, send: &Send, now: Millis) -> Result<Done, Error> {
-        if let Some(id) = &send.id {
-            self.find_settled(id, now);
-        }
         let id_use = match &send.id {
             Some(id) => self.id_use(id, send.replace, now),
             None => IdUse::Free,
@@ -121,7 +118,10 @@ impl Queue {
             return IdUse::Free;
         };
         match message.place {
+            // Dead already, though that was not worked off.
+            _ if self.expired_at(message, now).is_some() => IdUse::Taken,
             place if place.is_pending() && replace => IdUse::Waiting(seq),
+            Place::Dead if self.is_over_age(seq, message, now) => IdUse::Record(seq),
             Place::Finished | Place::Cancelled if !self.still_taken(message.ended_at(), now) => {
                 IdUse::Record(seq)
             }

@@ -117,7 +117,7 @@ impl Queue {
 
     /// From when on a group that cannot give yet can, if only time keeps it.
     fn opening(&self, group: &Group) -> Option<Millis> {
-        if self.is_held_by_dead(group) || group.batches >= self.concurrency(group) {
+        if self.is_held_by_dead(group) || u64::from(group.batches) >= self.concurrency(group) {
             return None;
         }
         let fresh = group.order.min_measure();
@@ -163,6 +163,7 @@ impl Queue {
     pub(super) fn admit(&mut self, ix: GroupIx, now: Millis) {
         if let Some(key) = self.groups.get(ix).and_then(|group| group.given_place(now)) {
             self.refresh(ix, key.join.time, key.join);
+            self.effects.changed = true;
             // That it cannot give after all would be a mistake of ours; it must
             // not be asked for ever.
             if self
@@ -176,8 +177,11 @@ impl Queue {
     }
 
     fn refresh_plain(&mut self, now: Millis, join: Join) {
-        let now = now.max(self.plain_line.map_or(0, |key| key.join.time));
-        let stands = self.plain_line.filter(|key| key.join != join);
+        // What time brings late is no reason to forget what came after it.
+        let now = now.max(self.last);
+        // Who joins in this very moment stands by what is first at its end.
+        let joins = |key: &LineKey| key.join == join && join.time == now;
+        let stands = self.plain_line.filter(|key| !joins(key));
         self.plain_line = self.plain_place(stands, now, join);
     }
 
@@ -203,7 +207,7 @@ impl Queue {
     pub(super) fn group_head(&self, group: &Group, now: Millis) -> Option<OrderKey> {
         if group.is_paused(now)
             || self.is_held_by_dead(group)
-            || group.batches >= self.concurrency(group)
+            || u64::from(group.batches) >= self.concurrency(group)
             || group.allowance(now) == 0
         {
             return None;
@@ -282,5 +286,14 @@ impl Queue {
     pub(super) fn plain_key(&self, now: Millis) -> Option<LineKey> {
         let (_, due, _) = self.waiting.plain.head(now)?;
         self.plain_place(self.plain_line, now, Join::by_time(due))
+    }
+
+    /// Lets the ungrouped messages stand where they do at `now`, worked off or
+    /// not.
+    pub(super) fn admit_plain(&mut self, now: Millis) {
+        let stands = self.plain_key(now.max(self.last));
+        // It is seen in a snapshot, so that a replica must hear of it.
+        self.effects.changed |= stands != self.plain_line;
+        self.plain_line = stands;
     }
 }

@@ -32,6 +32,10 @@ enum Event {
 /// More fires than this are refused in one move of a manual clock.
 const MOST_FIRES: u64 = 1_000_000;
 
+/// So many messages of one kind that are due and not promoted make a large
+/// burst. Tests have few.
+const BURST: usize = if cfg!(test) { 3 } else { 256 };
+
 /// So many leases at most end with one operation, which must not hold the
 /// server: the timer is at work on them.
 const MOST_ENDED: u64 = 4096;
@@ -51,6 +55,9 @@ impl Queue {
     /// Does what has fallen due by `now`, in order of time, `most` steps of it
     /// at most. Each thing is done as of its own time, so that two calls do
     /// what one does. O(log n) a step; O(1) when nothing is due.
+    ///
+    /// In a large burst a slice begins with what concerns consumers, and it
+    /// ends with a fire; `u64::MAX` is no slice, but strictly in order.
     ///
     /// A MANUAL queue does what is due at its own time, all of it: that moves
     /// by [`super::super::Op::Advance`] alone.
@@ -94,8 +101,10 @@ impl Queue {
 
     fn run(&mut self, now: Millis, most: u64) -> Progress {
         let mut progress = Progress::default();
-        if most < u64::MAX && self.wake <= now {
-            self.run_ahead(now, most, &mut progress);
+        let in_slices = most < u64::MAX;
+        let is_burst = in_slices && self.wake <= now && self.waiting.is_burst(now, BURST);
+        if is_burst && !self.run_ahead(now, most, &mut progress) {
+            return progress;
         }
         while self.wake <= now {
             self.drop_purged_heads(now);
@@ -121,26 +130,38 @@ impl Queue {
                 *clock = self.last;
             }
             self.step(at, event, most, &mut progress);
+            if event == Event::Fire && in_slices {
+                // A fire is the last of its slice: it is replicated by itself.
+                return progress;
+            }
         }
         progress.caught_up = true;
         progress
     }
 
-    /// In a large burst, what adds to that which consumers can have does not
-    /// wait for what only moves on: leases that are over and schedules.
-    fn run_ahead(&mut self, now: Millis, most: u64, progress: &mut Progress) {
+    /// In a large burst, what changes what consumers can have does not wait for
+    /// what only moves on: leases that are over, expiries and schedules. Whether
+    /// the slice goes on.
+    fn run_ahead(&mut self, now: Millis, most: u64, progress: &mut Progress) -> bool {
         while progress.steps < most {
-            let fire = self.schedules.next_fire().map(|(at, _)| (at, Event::Fire));
+            self.drop_purged_heads(now);
             let lease = self.leases.first_end().map(|(at, _)| (at, Event::LeaseEnd));
-            match fire.into_iter().chain(lease).min() {
+            let expiry = self.expiring.first();
+            let expiry = expiry.map(|((at, _), ())| (at, Event::Expiry));
+            let fire = self.schedules.next_fire().map(|(at, _)| (at, Event::Fire));
+            match lease.into_iter().chain(expiry).chain(fire).min() {
                 Some((at, event)) if at <= now => {
                     self.last = self.last.max(at);
-                    self.plain_line = self.plain_key(at);
+                    self.admit_plain(at);
                     self.step(at, event, most, progress);
+                    if event == Event::Fire {
+                        return false;
+                    }
                 }
-                _ => return,
+                _ => return true,
             }
         }
+        true
     }
 
     /// Where a burst is still being worked off, brings up to date what an
@@ -152,10 +173,10 @@ impl Queue {
             if progress.steps == MOST_ENDED {
                 break;
             }
-            self.plain_line = self.plain_key(at);
+            self.admit_plain(at);
             self.step(at, Event::LeaseEnd, MOST_ENDED, &mut progress);
         }
-        self.plain_line = self.plain_key(now);
+        self.admit_plain(now);
     }
 
     /// What happens next by itself, and when.
@@ -187,7 +208,10 @@ impl Queue {
             ),
             (self.consumers.next_forget(), Event::ConsumerAge),
             (self.schedules.next_fire().map(|(at, _)| at), Event::Fire),
-            ((!self.redriving.is_empty()).then_some(0), Event::Redrive),
+            (
+                (!self.redriving.left.is_empty()).then_some(0),
+                Event::Redrive,
+            ),
             (over(Place::Finished), Event::SettledCount),
             (over(Place::Dead), Event::DeadCount),
         ];
@@ -241,7 +265,8 @@ impl Queue {
                         }
                     }
                     self.groups.wake_at(ix, None);
-                    self.refresh(ix, at, join);
+                    // The place that this gives it is known already.
+                    self.refresh(ix, self.last, join);
                 }
             }
             Event::Join => self.admit_all(at, most, progress),
@@ -282,7 +307,7 @@ impl Queue {
     fn promote_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
         let mut first = true;
         while let Some((due, seq)) = self.waiting.next_promotion() {
-            if due <= at && self.ghosts != [0; 3] && self.is_purged(seq) {
+            if due <= at && self.is_purged(seq) {
                 self.drop_purged_heads(at);
                 continue;
             }

@@ -12,7 +12,7 @@ use crate::core::limits::{ensure, exact, name, schedule_name, Invalid};
 use crate::core::line::{Join, LineKey};
 use crate::core::message::Message;
 use crate::core::ordered::{MinTime, OrderedSet};
-use crate::core::records::Records;
+use crate::core::records::{DeadOrder, Records, SendOrder};
 use crate::core::schedule::{Schedule, Schedules};
 use crate::core::settings::OnRetry;
 use crate::core::state::Place;
@@ -32,7 +32,10 @@ pub struct Builder {
     expiring: Vec<(Millis, Seq)>,
     /// Finished, dead, cancelled, in the order of the places.
     ended: [Vec<(Millis, Seq)>; 3],
-    redriving: Vec<(Millis, Seq)>,
+    /// Dead ones, and those that were redriven, ungrouped and grouped.
+    dead: [Vec<(i8, Seq)>; 2],
+    redriving: [Vec<(i8, Seq)>; 2],
+    grouped_records: usize,
     running: Vec<check::Running>,
     batches: Vec<(Receipt, u64)>,
     /// Messages with given ids, by their hashes.
@@ -86,7 +89,7 @@ impl Builder {
         queue.window = whole.window;
         queue.paused_until = whole.paused_until;
         let (time, ticket) = whole.redriven;
-        queue.redriven = Join { time, ticket };
+        queue.redriving.join = Join { time, ticket };
         queue.plain_line = whole.plain_line.map(|at| at.key(GroupIx::NONE));
         Ok(Builder {
             queue,
@@ -95,7 +98,9 @@ impl Builder {
             lanes: [vec![Lists::default(); 256], vec![Lists::default(); 256]],
             expiring: Vec::new(),
             ended: Default::default(),
-            redriving: Vec::new(),
+            dead: Default::default(),
+            redriving: Default::default(),
+            grouped_records: 0,
             running: Vec::new(),
             batches: Vec::new(),
             given: Vec::new(),
@@ -223,14 +228,29 @@ impl Builder {
             Place::Running => {
                 self.running
                     .extend(check::Running::of(seq, &message, group));
+                self.queue.running_bytes = self.queue.running_bytes.saturating_add(size);
                 self.queue.bytes = self.queue.bytes.saturating_add(size);
             }
-            Place::Dead if redriving => self.redriving.push((message.ended_at(), seq)),
             Place::Finished | Place::Dead | Place::Cancelled => {
-                if let Some(list) = self
+                if message.group.is_some() {
+                    let key = order_key(seq, &message);
+                    self.queue.groups.enter_record(message.group, place, key);
+                    self.grouped_records += 1;
+                }
+                let orders = if redriving {
+                    &mut self.redriving
+                } else {
+                    &mut self.dead
+                };
+                let [plain, grouped] = orders;
+                let order = if group.is_some() { grouped } else { plain };
+                if place == Place::Dead {
+                    order.push((message.priority, seq));
+                }
+                let list = self
                     .ended
-                    .get_mut(place as usize - Place::Finished as usize)
-                {
+                    .get_mut(place as usize - Place::Finished as usize);
+                if let Some(list) = list.filter(|_| !redriving) {
                     list.push((message.ended_at(), seq));
                 }
             }
@@ -262,7 +282,8 @@ impl Builder {
         for (number, batches) in running.of_groups {
             let ix = at_mut(&mut self.groups, number).map(|group| group.ix);
             if let Some(group) = ix.and_then(|ix| self.queue.groups.get_mut(ix)) {
-                group.batches += batches;
+                self.queue.grouped_running += u64::from(group.running);
+                group.batches += u32::try_from(batches).unwrap_or(u32::MAX);
             }
         }
         let leases = self.running.iter().map(|r| (r.receipt, r.seq, r.until));
@@ -277,13 +298,15 @@ impl Builder {
         let [plain, grouped] = self.lanes.map(lanes);
         self.queue.waiting = Waiting { plain, grouped };
         self.queue.expiring = index(self.expiring);
-        self.queue.redriving = index(self.redriving);
+        self.queue.redriving.left = dead_order(self.redriving);
         let [finished, dead, cancelled] = self.ended;
         self.queue.records = Records {
             finished: index(finished),
             dead: index(dead),
             cancelled: index(cancelled),
+            dead_order: dead_order(self.dead),
             dedup: std::mem::take(&mut self.queue.records.dedup),
+            grouped: self.grouped_records,
         };
         self.queue.wake = 0;
         Ok(self.queue)
@@ -318,7 +341,7 @@ impl Builder {
             let can_give = group.pending() > 0
                 && !blocked
                 && !queue.is_held_by_dead(group)
-                && group.batches < queue.concurrency(group)
+                && u64::from(group.batches) < queue.concurrency(group)
                 && !group.is_paused(queue.last);
             ensure(
                 can_give || group.line.is_none(),
@@ -329,7 +352,7 @@ impl Builder {
             queue.groups.settle(new.ix);
         }
         let keys = line.iter().chain(&queue.plain_line);
-        let joins = keys.map(|key| key.join).chain([queue.redriven]);
+        let joins = keys.map(|key| key.join).chain([queue.redriving.join]);
         queue.ticket = joins.map(|join| join.ticket).max().unwrap_or(0);
         line.sort_unstable();
         queue.line = OrderedSet::from_sorted(line.into_iter().map(|key| (key, ())));
@@ -370,6 +393,14 @@ fn at_mut<T>(list: &mut [T], number: u64) -> Option<&mut T> {
 fn index(mut entries: Vec<(Millis, Seq)>) -> TimeIndex {
     entries.sort_unstable();
     TimeIndex::from_sorted(entries.into_iter().map(|key| (key, ())))
+}
+
+fn dead_order(orders: [Vec<(i8, Seq)>; 2]) -> DeadOrder {
+    let [plain, grouped] = orders.map(|mut order| {
+        order.sort_unstable();
+        SendOrder::from_sorted(order.into_iter().map(|key| (key, ())))
+    });
+    DeadOrder { plain, grouped }
 }
 
 fn order(mut entries: Vec<(OrderKey, MinTime)>) -> GroupOrder {

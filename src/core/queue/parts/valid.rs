@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::core::queue::parts::{Builder, GroupPart};
 use crate::core::queue::Queue;
 use crate::core::state::{Place, State};
-use crate::core::Seq;
+use crate::core::{Seq, TimeIndex};
 
 /// A queue of the parts of another one.
 pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
@@ -90,7 +90,8 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
     };
     let counts = |queue: &Queue| {
         let states: Vec<u64> = State::ALL.iter().map(|s| queue.count(*s)).collect();
-        (states, queue.bytes, queue.live(), queue.grouped_ready)
+        let bytes = (queue.bytes, queue.running_bytes);
+        (states, bytes, queue.live(), queue.grouped_ready)
     };
     let groups = |queue: &Queue| {
         let mut groups: Vec<_> = queue.groups.starting_at(0).filter_map(|g| g.1).collect();
@@ -98,7 +99,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         // One that only records name, purged ones maybe, is nowhere to be seen.
         let seen = groups
             .into_iter()
-            .filter(|group| group.pending() + group.running > 0 || !group.held_by.is_empty());
+            .filter(|group| group.pending() > 0 || group.running > 0 || !group.held_by.is_empty());
         let told = seen.map(|group| {
             (
                 group.name.clone(),
@@ -123,11 +124,16 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
             .map(|(key, ())| (key.priority, key.seq))
             .collect();
         let records = &queue.records;
+        let live = |index: &TimeIndex| -> Vec<_> {
+            let all = index.iter().map(|(key, ())| key);
+            all.filter(|(_, seq)| !queue.is_purged(*seq)).collect()
+        };
+        let expiring = live(&queue.expiring);
         (
-            format!("{:?}", (&queue.expiring, &queue.redriving, line, batches)),
+            format!("{:?}", (expiring, &queue.redriving.left, line, batches)),
             format!(
                 "{:?}",
-                (&records.finished, &records.dead, &records.cancelled)
+                [&records.finished, &records.dead, &records.cancelled].map(live),
             ),
             format!("{:?}", queue.leases.by_end()),
             queue.groups.listed(),

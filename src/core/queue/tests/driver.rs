@@ -330,7 +330,7 @@ pub fn run_lagging(plan: &Plan, most: u64) {
         // off.
         let is_of_many = matches!(
             step.act,
-            Act::Schedule { .. } | Act::Purge(..) | Act::Alter(_) | Act::Redrive(_)
+            Act::Schedule { .. } | Act::Purge(..) | Act::Alter(_)
         );
         if is_of_many {
             continue;

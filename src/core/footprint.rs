@@ -1,0 +1,40 @@
+//! What allocations take.
+
+/// Bytes that an allocation takes for so many that are asked for: allocators
+/// have classes of sizes. These are jemalloc's (its manual, "size classes"):
+/// multiples of 16 up to 128, then four to each doubling.
+pub const fn allocated(bytes: usize) -> usize {
+    if bytes == 0 {
+        return 0;
+    }
+    if bytes <= 128 {
+        return bytes.next_multiple_of(16);
+    }
+    let step = bytes.next_power_of_two() / 8;
+    bytes.next_multiple_of(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_rounded_up_to_classes() {
+        let cases = [
+            (0, 0),
+            (1, 16),
+            (16, 16),
+            (100, 112),
+            (128, 128),
+            (129, 160),
+            (160, 160),
+            (257, 320),
+            (320, 320),
+            (321, 384),
+            (1025, 1280),
+        ];
+        for (asked, taken) in cases {
+            assert_eq!(allocated(asked), taken, "{asked}");
+        }
+    }
+}

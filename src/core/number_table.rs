@@ -1,0 +1,116 @@
+//! Tables by numbers that the queue itself gives out, such as receipts.
+
+use super::table::Table;
+
+/// A map from numbers of the queue's own to values, which grows a few entries
+/// at a time as [`Table`] does.
+#[derive(Debug, Clone)]
+pub struct NumberTable<V> {
+    table: Table<(u64, V)>,
+}
+
+impl<V> Default for NumberTable<V> {
+    fn default() -> NumberTable<V> {
+        NumberTable {
+            table: Table::default(),
+        }
+    }
+}
+
+/// Clients do not choose these numbers, and they come in sequence:
+/// multiplication spreads them well enough.
+fn spread(number: u64) -> u64 {
+    let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ (mixed >> 32)
+}
+
+impl<V> NumberTable<V> {
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// What is under this number. O(1).
+    pub fn get(&self, number: u64) -> Option<&V> {
+        let found = self.table.find(spread(number), |(n, _)| *n == number);
+        found.map(|(_, value)| value)
+    }
+
+    /// The same, to change.
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut V> {
+        let found = self.table.find_mut(spread(number), |(n, _)| *n == number);
+        found.map(|(_, value)| value)
+    }
+
+    /// Puts a value under this number, in place of what is there. O(1).
+    pub fn insert(&mut self, number: u64, value: V) {
+        if let Some(place) = self.get_mut(number) {
+            *place = value;
+            return;
+        }
+        self.table
+            .insert_unique(spread(number), (number, value), |(n, _)| spread(*n));
+    }
+
+    /// Takes out what is under this number. O(1).
+    pub fn remove(&mut self, number: u64) -> Option<V> {
+        let is = |(n, _): &(u64, V)| *n == number;
+        let removed = self.table.remove(spread(number), is, |(n, _)| spread(*n));
+        removed.map(|(_, value)| value)
+    }
+
+    /// Takes out some value, as [`Table::pop`] does.
+    pub fn pop(&mut self) -> Option<V> {
+        self.table.pop().map(|(_, value)| value)
+    }
+
+    /// All numbers and what is under them, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &V)> + '_ {
+        self.table.iter().map(|(number, value)| (*number, value))
+    }
+
+    /// Bytes allocated.
+    pub fn allocation_size(&self) -> usize {
+        self.table.allocation_size()
+    }
+}
+
+impl<V> FromIterator<(u64, V)> for NumberTable<V> {
+    fn from_iter<I: IntoIterator<Item = (u64, V)>>(entries: I) -> NumberTable<V> {
+        let entries = entries.into_iter();
+        let mut table = NumberTable {
+            table: Table::with_capacity(entries.size_hint().0),
+        };
+        for (number, value) in entries {
+            table.insert(number, value);
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_has_one_value() {
+        let mut table = NumberTable::default();
+        (0..5000).for_each(|n| table.insert(n, n));
+        (0..5000).for_each(|n| table.insert(n, n + 1));
+        assert_eq!(table.len(), 5000);
+        assert!((0..5000).all(|n| table.get(n) == Some(&(n + 1))));
+        assert_eq!(table.remove(7), Some(8));
+        assert_eq!((table.remove(7), table.get(7)), (None, None));
+        let mut rest: Vec<u64> = table.iter().map(|(n, _)| n).collect();
+        rest.sort_unstable();
+        assert_eq!(rest, (0..5000).filter(|n| *n != 7).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_table_of_known_size_is_made_at_once() {
+        let table: NumberTable<u64> = (0..1000).map(|n| (n, n)).collect();
+        let room = Table::<(u64, u64)>::with_capacity(1000);
+        assert_eq!(table.allocation_size(), room.allocation_size());
+        assert!((0..1000).all(|n| table.get(n) == Some(&n)));
+    }
+}
