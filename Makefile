@@ -6,12 +6,16 @@ export PYTEST_FLAGS ?=
 BENCH_FLAGS ?=
 CHECKER_FLAGS ?= --seconds 60
 TORTURE_FLAGS ?= --seconds 600
+LOAD_FLAGS ?=
+SOAK_SECONDS ?= 1800
+SOAK_FLAGS ?=
+ENGINES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run cli test lint fmt checker torture fuzz bench bench-smoke dist bench-groups
+.PHONY: help setup build run cli test test-engines test-asan miri lint fmt checker torture load soak fuzz bench bench-smoke dist bench-groups
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make run PORT=7000                     on another port than 6379"
 	@echo "  make test PYTEST_FLAGS='-k blocking'   only some of the server tests"
@@ -32,6 +36,15 @@ cli: ## build the terminal program: target/cli/release/dq
 test: ## set up and run every test: Rust, then pytest against a real server
 	@scripts/test.sh
 
+test-engines: ## the server tests on this and on other Redis and Valkey servers (ENGINES), got from Debian's archive
+	@scripts/engines.sh test $(ENGINES)
+
+test-asan: ## the server tests with module and server under AddressSanitizer; needs nightly Rust
+	@scripts/asan.sh
+
+miri: ## the Rust tests of the core under Miri, minutes; needs nightly Rust
+	@scripts/miri.sh
+
 lint: ## rustfmt, clippy and ruff; any warning is an error
 	@scripts/lint.sh
 
@@ -43,6 +56,12 @@ checker: ## groups under a minute of concurrent traffic, its history checked for
 
 torture: ## the same under crashes, power loss, failovers and other faults, ten minutes in all
 	@scripts/python.sh tests.torture $(TORTURE_FLAGS)
+
+load: ## millions of messages that fall due, expire or go away at once: how long others wait meanwhile
+	@scripts/python.sh tests.load $(LOAD_FLAGS)
+
+soak: ## mixed traffic for SOAK_SECONDS (1800): whether memory stays flat and MEMORY USAGE true
+	@scripts/python.sh tests.soak --seconds $(SOAK_SECONDS) $(SOAK_FLAGS)
 
 fuzz: ## hostile bytes for the parts that read them, a minute each (FUZZ_SECONDS); needs nightly Rust
 	@scripts/fuzz.sh

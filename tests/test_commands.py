@@ -215,7 +215,8 @@ def test_the_category_is_there_where_the_engine_has_custom_ones(w):
 
 def test_module_list(w):
     modules = [dict(zip(m[::2], m[1::2])) for m in w.ok("MODULE", "LIST")]
-    assert [m[b"name"] for m in modules] == [b"dq"]
+    # Newer servers list parts of their own there, too: lua, vectorset.
+    assert [m[b"name"] for m in modules].count(b"dq") == 1
 
 
 def test_the_module_does_not_unload_under_its_queues(w):

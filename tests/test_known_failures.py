@@ -6,6 +6,7 @@ import time
 import pytest
 
 from tests.harness.replies import Manual, Queue
+from tests.harness.server import wait_for
 from tests.harness.waiting import in_time_for
 
 HANDLER_MS = 300
@@ -148,7 +149,8 @@ def test_a_million_due_at_once_does_not_stop_the_server(make_server):
     assert left > 0.3, "loading took longer than the delay"
     time.sleep(left - 0.3)
     stalled = longest_stall(probe, 1.5)
-    assert q.len("ready") == 1_000_000
+    # It is worked off in slices; on a busy machine that takes longer than the probe looked.
+    wait_for(lambda: q.len("ready") == 1_000_000, 20, "the end of the burst")
     assert stalled < idle + 0.1, f"{stalled * 1000:.0f} ms beside {idle * 1000:.0f} ms when idle"
     assert len(q.fetch("COUNT", 100)) == 100
 

@@ -33,6 +33,10 @@ pub fn tick(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             let mut ticked = Ticked::default();
             for (_, key) in places.into_iter().filter(|(of, _)| *of == db) {
                 let name = OwnedName::new(&key);
+                // A slot on its way to this node is changed by its owner alone.
+                if !ctx.owns(name.name()) {
+                    continue;
+                }
                 // What is there by that name now may be something else.
                 ticked += tick_one(ctx, name.name()).unwrap_or_default();
             }

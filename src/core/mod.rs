@@ -16,6 +16,7 @@ pub mod consumer;
 pub mod error;
 pub mod footprint;
 pub mod group;
+pub mod groups;
 pub mod id;
 pub mod json;
 pub mod lane;

@@ -1,8 +1,8 @@
 //! The server during one call.
 
-use super::{raw, Name, Reply};
+use super::{raw, slots, Name, Reply};
 use std::ffi::CStr;
-use std::os::raw::{c_int, c_uint, c_void};
+use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The connection speaks RESP3.
@@ -123,19 +123,18 @@ impl Context {
         if self.flags() & CTX_CLUSTER == 0 {
             return true;
         }
+        // Servers that lack this function move no slots before they hand them over.
+        // SAFETY: set at load.
+        let Some(slot_of) = (unsafe { raw::RedisModule_ClusterKeySlot }) else {
+            return true;
+        };
         // SAFETY: the name is a live string.
-        unsafe {
-            match (
-                raw::RedisModule_ClusterKeySlot,
-                raw::RedisModule_ClusterCanAccessKeysInSlot,
-            ) {
-                (Some(slot_of), Some(can_access)) => {
-                    let slot: c_uint = slot_of(name.as_ptr());
-                    can_access(slot as c_int) != 0
-                }
-                _ => true,
-            }
-        }
+        let slot = unsafe { slot_of(name.as_ptr()) } as c_int;
+        // Redis can be asked, Valkey has told.
+        // SAFETY: takes a number only.
+        let can_access =
+            unsafe { raw::RedisModule_ClusterCanAccessKeysInSlot.is_none_or(|ask| ask(slot) != 0) };
+        can_access && !slots::is_importing(slot)
     }
 
     /// Whether a replica is loading a copy beside the data it still serves.

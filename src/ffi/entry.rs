@@ -2,7 +2,7 @@
 
 use super::guard::{contain, log_panics};
 use super::log::warn;
-use super::{config, context, raw, registration, value, Args, Context};
+use super::{config, context, raw, registration, slots, value, Args, Context};
 use std::os::raw::c_int;
 
 /// 1.2.3 as 10203: MODULE LIST has a number only. INFO has the whole version.
@@ -80,6 +80,7 @@ unsafe fn load(ctx: *mut raw::RedisModuleCtx, args: Args<'_>) -> Result<(), Stri
         }
         registration::register(ctx)?;
         set_options(ctx);
+        slots::watch(&Context::new(ctx));
         crate::runtime::start(&mut Context::new(ctx))
     }
 }
@@ -103,6 +104,7 @@ fn is_new_enough() -> bool {
 /// - Without handling of I/O errors a cut-off RESTORE payload ends the server.
 /// - With implicit signals a FETCH that finds nothing breaks WATCH.
 /// - Loading beside the old data is safe, because all state is in the keys.
+/// - Keys that come before their slot are left alone ([`Context::owns`]).
 ///
 /// # Safety
 /// `ctx` must be the context of the module's load.
@@ -113,7 +115,8 @@ unsafe fn set_options(ctx: *mut raw::RedisModuleCtx) {
     // SAFETY: vouched for by the caller. Servers of 7.0 do not tell what they
     // know, but know these.
     unsafe {
-        let known = raw::RedisModule_GetModuleOptionsAll.map_or(wanted as c_int, |all| all());
-        api!(RedisModule_SetModuleOptions(ctx, wanted as c_int & known));
+        let known = raw::RedisModule_GetModuleOptionsAll.map_or(wanted, |all| all() as u32);
+        let options = (wanted & known) | slots::options(known);
+        api!(RedisModule_SetModuleOptions(ctx, options as c_int));
     }
 }

@@ -45,6 +45,7 @@ mod log;
 mod name;
 mod registration;
 mod reply;
+mod slots;
 pub mod timer;
 mod value;
 

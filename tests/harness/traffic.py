@@ -9,17 +9,17 @@ from tests.harness.replies import Queue, msgs
 FAR = 10_000_000
 
 
-def rich(client, key, clock="MANUAL") -> Queue:
+def rich(client, key, clock="MANUAL", far=FAR) -> Queue:
     """A queue with messages in every state and every option set.
 
-    Nothing in it falls due within hours, so that its digest stands still. `q.running` holds the
+    Nothing in it falls due within `far` ms, so that its digest stands still. `q.running` holds the
     receipt of the running message `running`.
     """
     q = Queue(client, key)
     q.do(
-        "CREATE", "CLOCK", clock, "LEASE", FAR, "RETRIES", 2, "BACKOFF", "EXP", FAR, "MAXBACKOFF", FAR * 4,
-        "JITTER", 10, "TTL", FAR * 100, "RETAIN", FAR, "RETAINCOUNT", 50, "DEADRETAIN", FAR, "DEADCOUNT", 50,
-        "DEDUP", FAR, "MAXLEN", 1000, "MAXBYTES", 10**6, "MAXRUNNING", 900, "RATE", 5000, "PER", FAR,
+        "CREATE", "CLOCK", clock, "LEASE", far, "RETRIES", 2, "BACKOFF", "EXP", far, "MAXBACKOFF", far * 4,
+        "JITTER", 10, "TTL", far * 100, "RETAIN", far, "RETAINCOUNT", 50, "DEADRETAIN", far, "DEADCOUNT", 50,
+        "DEDUP", far, "MAXLEN", 1000, "MAXBYTES", 10**6, "MAXRUNNING", 900, "RATE", 5000, "PER", far,
         "GROUPCONCURRENCY", 2, "ONRETRY", "SKIP", "ONDEAD", "BLOCK",
     )  # fmt: skip
     for id in ("finished", "dead", "retry", "running", "dedup"):
@@ -30,17 +30,17 @@ def rich(client, key, clock="MANUAL") -> Queue:
     q.nack(t.receipt, "ERROR", "again")
     q.do("CANCEL", "dedup")
     q.running = run.receipt
-    q.send(b"", "ID", "delayed", "DELAY", FAR, "TYPE", "t\0", "HEADERS", 2, b"a\0", b"\xff", "b", "")
-    q.send("own", "ID", "own", "LEASE", 5, "RETRIES", -1, "BACKOFF", "LINEAR", 7, "TTL", FAR, "PRIORITY", -128)
+    q.send(b"", "ID", "delayed", "DELAY", far, "TYPE", "t\0", "HEADERS", 2, b"a\0", b"\xff", "b", "")
+    q.send("own", "ID", "own", "LEASE", 5, "RETRIES", -1, "BACKOFF", "LINEAR", 7, "TTL", far, "PRIORITY", -128)
     q.send("late", "ID", "late", "PRIORITY", 127)
     for n in range(6):
         q.send(n, "ID", f"g{n}", "GROUP", b"group\0%d" % (n % 2), "SCORE", -n / 3)
     q.fetch("COUNT", 2, "GROUP", b"group\0" + b"0", "CONSUMER", "other")
     q.do("MSEND", 20, *range(20))
     q.send("doubled", "ID", "delayed")
-    q.do("GROUPSET", b"group\0" + b"1", "WEIGHT", 3, "CONCURRENCY", 2, "RATE", 5, "PER", FAR)
-    q.do("PAUSE", "GROUP", b"group\0" + b"1", "FOR", FAR)
-    q.do("SCHEDULE", "every", "EVERY", FAR, "PAYLOAD", "tick", "PRIORITY", 3)
+    q.do("GROUPSET", b"group\0" + b"1", "WEIGHT", 3, "CONCURRENCY", 2, "RATE", 5, "PER", far)
+    q.do("PAUSE", "GROUP", b"group\0" + b"1", "FOR", far)
+    q.do("SCHEDULE", "every", "EVERY", far, "PAYLOAD", "tick", "PRIORITY", 3)
     return q
 
 

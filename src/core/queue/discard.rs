@@ -1,10 +1,9 @@
 //! Purged messages: gone for every client, but not freed yet.
 //!
-//! They are freed in slices, by [`Queue::sweep`]. That cannot be observed and
-//! is therefore no part of what is replicated: each server does it at its own
-//! pace.
+//! They are freed by `sweep.rs`.
 
-use super::super::group::{GroupIx, GroupOrder, Groups, OrderKey};
+use super::super::group::{GroupIx, GroupOrder, OrderKey};
+use super::super::groups::Groups;
 use super::super::lease::Leases;
 use super::super::message::Message;
 use super::super::ordered::OrderedSet;
@@ -39,7 +38,7 @@ pub(super) enum Discarded {
 
 impl Discarded {
     /// Whether its messages are still in the store of the queue.
-    fn has_messages(&self) -> bool {
+    pub fn has_messages(&self) -> bool {
         !matches!(
             self,
             Discarded::All(..) | Discarded::Index(_) | Discarded::Order(_)
@@ -134,64 +133,6 @@ impl Queue {
         if let Some(seq) = self.ids.find(&self.store, id) {
             if self.is_purged(seq) {
                 self.drop_purged(seq);
-            }
-        }
-    }
-
-    /// Frees a message that was purged already.
-    fn drop_purged(&mut self, seq: Seq) {
-        let Some(message) = self.store.get(seq) else {
-            return;
-        };
-        let place = message.place;
-        if let Some(at) = self.expiry(message).filter(|_| place.is_pending()) {
-            self.expiring.remove(&(at, seq));
-        }
-        let is_ghost = if place.is_ended() {
-            self.leave_record(seq)
-        } else {
-            let is_ghost = message.group.is_some() && place.is_pending();
-            if is_ghost {
-                self.waiting.remove(place, waiter(seq, message));
-            }
-            is_ghost
-        };
-        if let Some(ghosts) = self.ghosts.get_mut(place as usize).filter(|_| is_ghost) {
-            *ghosts = ghosts.saturating_sub(1);
-        }
-        self.forget(seq);
-    }
-
-    /// Frees the purged messages that are due next, so that time does not come
-    /// across them.
-    pub(super) fn drop_purged_heads(&mut self, now: Millis) {
-        if !self.discarded.iter().any(Discarded::has_messages) {
-            return;
-        }
-        while let Some((due, seq)) = self.waiting.grouped.next_promotion() {
-            if due > now || !self.is_purged(seq) {
-                break;
-            }
-            self.drop_purged(seq);
-        }
-        while let Some(((at, seq), ())) = self.expiring.first() {
-            if at > now || !self.is_purged(seq) {
-                break;
-            }
-            self.drop_purged(seq);
-        }
-        self.drop_purged_records();
-    }
-
-    /// Frees the purged records that would be pruned next.
-    pub(super) fn drop_purged_records(&mut self) {
-        for place in [Place::Finished, Place::Dead, Place::Cancelled] {
-            while self.ghosts_at(place) > 0 {
-                let oldest = self.records.at(place).and_then(|index| index.first());
-                match oldest {
-                    Some(((_, seq), ())) if self.is_purged(seq) => self.drop_purged(seq),
-                    _ => break,
-                }
             }
         }
     }
@@ -316,93 +257,5 @@ impl Queue {
         self.ghosts = [0; 7];
         self.discarded
             .push(Discarded::All(Box::new(store), Box::new(groups), indexes));
-    }
-
-    /// Frees the memory of up to about `most` purged messages; whether there
-    /// is more to free. Nobody can see a difference.
-    pub fn sweep(&mut self, most: usize) -> bool {
-        let mut left = most;
-        while left > 0 {
-            match self.discarded.last_mut() {
-                None => return false,
-                Some(Discarded::All(store, groups, indexes)) => {
-                    if store.drop_page() {
-                        left = left.saturating_sub(64);
-                    } else if groups.drop_some(32) {
-                        left = left.saturating_sub(32);
-                    } else if let Some(index) = indexes.last_mut() {
-                        if index.drain_some(left.min(1024)) == 0 {
-                            indexes.pop();
-                        }
-                        left = left.saturating_sub(64);
-                    } else {
-                        self.discarded.pop();
-                    }
-                }
-                Some(Discarded::Cut(index)) => match index.pop_first() {
-                    Some(((_, seq), ())) => {
-                        left -= 1;
-                        self.drop_purged(seq);
-                    }
-                    None => {
-                        self.discarded.pop();
-                    }
-                },
-                Some(Discarded::CutGroup(order)) => match order.pop_first() {
-                    Some((key, _)) => {
-                        left -= 1;
-                        self.drop_purged(key.seq());
-                    }
-                    None => {
-                        self.discarded.pop();
-                    }
-                },
-                Some(Discarded::CutRecords(records)) => match records.pop_first() {
-                    Some((key, ())) => {
-                        left -= 1;
-                        self.drop_purged(key.seq());
-                    }
-                    None => {
-                        self.discarded.pop();
-                    }
-                },
-                Some(Discarded::CutRedriven(order)) => match order.pop_first() {
-                    Some(((_, seq), ())) => {
-                        left -= 1;
-                        self.drop_purged(seq);
-                    }
-                    None => {
-                        self.discarded.pop();
-                    }
-                },
-                Some(Discarded::Leases(leases)) => match leases.pop_first() {
-                    Some(seq) => {
-                        left -= 1;
-                        self.drop_purged(seq);
-                    }
-                    None => {
-                        self.discarded.pop();
-                    }
-                },
-                Some(Discarded::Index(index)) => {
-                    if index.drain_some(left.min(1024)) == 0 {
-                        self.discarded.pop();
-                    }
-                    left = left.saturating_sub(64);
-                }
-                Some(Discarded::Order(order)) => {
-                    if order.drain_some(left.min(1024)) == 0 {
-                        self.discarded.pop();
-                    }
-                    left = left.saturating_sub(64);
-                }
-            }
-        }
-        !self.discarded.is_empty()
-    }
-
-    /// Whether there is anything to [`Queue::sweep`].
-    pub fn has_discarded(&self) -> bool {
-        !self.discarded.is_empty()
     }
 }

@@ -113,7 +113,23 @@ impl Queue {
             self.records.dedup.remember(&id, ended_at);
             self.wake = self.wake.min(ended_at.saturating_add(self.settings.dedup));
         }
+        let group = message.group;
         self.drop_record(seq);
+        self.keep_one_hold(group);
+    }
+
+    /// Of the messages that were pruned and go on holding a group, one is
+    /// enough: only what frees all of them frees it.
+    fn keep_one_hold(&mut self, ix: GroupIx) {
+        let Some(group) = self.groups.get_mut(ix) else {
+            return;
+        };
+        let store = &self.store;
+        let seqs = group.held_by.iter().map(|(seq, _)| *seq);
+        let mut pruned = seqs.filter(|seq| store.get(*seq).is_none());
+        if let (Some(_), Some(second)) = (pruned.next(), pruned.next()) {
+            group.unhold(second);
+        }
     }
 
     /// Removes a record, whatever it is of.
@@ -179,7 +195,7 @@ impl Queue {
         if self.settings.on_dead == OnDead::Block && group.is_some() {
             if let Some(id) = self.store.get(seq).map(|m| self.ids.of(seq, m).to_box()) {
                 if let Some(group) = self.groups.get_mut(group) {
-                    group.held_by.push((seq, id));
+                    group.hold(seq, id);
                 }
             }
         }
@@ -209,7 +225,7 @@ impl Queue {
     /// A dead message no longer holds its group.
     pub(super) fn unhold(&mut self, seq: Seq, group: GroupIx) {
         if let Some(group) = self.groups.get_mut(group) {
-            group.held_by.retain(|(held, _)| *held != seq);
+            group.unhold(seq);
         }
     }
 

@@ -180,7 +180,7 @@ impl Queue {
             return Some(paused.until(group.paused_until).by(Some(&group.name)));
         }
         if self.is_held_by_dead(group) {
-            let (_, id) = group.held_by.first()?;
+            let (_, id) = group.held_by.front()?;
             let held = Explanation::new(
                 Code::BehindHead,
                 "A dead message holds its group until it is redriven, cancelled or purged, \

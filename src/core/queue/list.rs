@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use super::super::group::GroupIx;
 use super::super::state::{Place, State};
-use super::super::{Millis, Seq, TimeIndex};
+use super::super::{Millis, Seq, TimeIndex, NEVER};
 use super::Queue;
 
 /// Where a listing goes on: behind this time and number.
@@ -69,7 +69,7 @@ impl Queue {
             None => None,
         };
         let most = wanted.count.saturating_mul(10).max(1000);
-        let mut sources = self.sources(wanted.state, wanted.cursor);
+        let mut sources = self.sources(wanted.state, wanted.cursor, now);
         let mut last = None;
         for _ in 0..most {
             let Some((time, number)) = next_of(&mut sources) else {
@@ -106,41 +106,61 @@ impl Queue {
             && wanted.label.is_none_or(|wanted| label() == Some(wanted))
     }
 
-    /// The indexes that hold the messages of a state, each in order.
-    fn sources(&self, state: State, cursor: Option<Cursor>) -> Vec<Source<'_>> {
+    /// What holds the messages of a state, each in order. What is due counts as
+    /// due, promoted already or not.
+    fn sources(&self, state: State, cursor: Option<Cursor>, now: Millis) -> Vec<Source<'_>> {
         let from = match cursor {
             Some(cursor) => Bound::Excluded((cursor.time, cursor.number)),
             None => Bound::Unbounded,
         };
-        let place = match state {
-            State::Delayed => Place::Delayed,
-            State::Retry => Place::Retry,
-            State::Ready | State::Blocked => Place::Due,
-            State::Running => Place::Running,
-            State::Finished => Place::Finished,
-            State::Dead => Place::Dead,
-            State::Cancelled => Place::Cancelled,
+        let ahead = match cursor {
+            Some(cursor) if cursor.time > now => from,
+            _ => Bound::Excluded((now, Seq::MAX)),
         };
-        let mut indexes: Vec<&TimeIndex> = Vec::new();
-        if place == Place::Running {
-            indexes.push(self.leases.by_end());
-        } else if let Some(index) = self.records.at(place) {
-            indexes.push(index);
-        } else {
-            if state != State::Blocked {
-                indexes.extend(self.waiting.plain.indexes(place));
-            }
-            indexes.extend(self.waiting.grouped.indexes(place));
+        let records = |place| {
+            let index = self.records.at(place).into_iter();
+            index.map(|index| source(index, from, NEVER)).collect()
+        };
+        match state {
+            State::Delayed => self.not_yet_due(Place::Delayed, ahead),
+            State::Retry => self.not_yet_due(Place::Retry, ahead),
+            State::Ready | State::Blocked => self.due(state, from, now),
+            State::Running => vec![source(self.leases.by_end(), from, NEVER)],
+            State::Finished => records(Place::Finished),
+            State::Dead => records(Place::Dead),
+            State::Cancelled => records(Place::Cancelled),
         }
-        indexes
-            .into_iter()
-            .map(|index| {
-                let keys = index.range_from(from).map(|(key, ())| key);
-                let keys: Box<dyn Iterator<Item = (Millis, u64)>> = Box::new(keys);
-                keys.peekable()
-            })
-            .collect()
     }
+
+    fn not_yet_due(&self, place: Place, ahead: Bound<(Millis, u64)>) -> Vec<Source<'_>> {
+        let indexes = self.waiting.indexes(place);
+        indexes.map(|index| source(index, ahead, NEVER)).collect()
+    }
+
+    fn due(&self, state: State, from: Bound<(Millis, u64)>, now: Millis) -> Vec<Source<'_>> {
+        let mut sources = Vec::new();
+        for (place, until) in [
+            (Place::Due, NEVER),
+            (Place::Delayed, now),
+            (Place::Retry, now),
+        ] {
+            if state == State::Ready {
+                let plain = self.waiting.plain.indexes(place);
+                sources.extend(plain.map(|index| source(index, from, until)));
+            }
+            let grouped = self.waiting.grouped.indexes(place);
+            sources.extend(grouped.map(|index| source(index, from, until)));
+        }
+        sources
+    }
+}
+
+/// The keys of an index from one on, up to a time.
+fn source(index: &TimeIndex, from: Bound<(Millis, u64)>, until: Millis) -> Source<'_> {
+    let keys = index.range_from(from).map(|(key, ())| key);
+    let keys = keys.take_while(move |(time, _)| *time <= until);
+    let keys: Box<dyn Iterator<Item = (Millis, u64)>> = Box::new(keys);
+    keys.peekable()
 }
 
 /// The first of what the sources have next.

@@ -1,7 +1,7 @@
 //! Looking at single messages and at the queue as a whole.
 
 use super::super::consumer::Consumer;
-use super::super::group::Group;
+use super::super::group::{Group, GroupOrder};
 use super::super::id::Id;
 use super::super::message::Message;
 use super::super::state::{Place, Reason, State};
@@ -272,7 +272,7 @@ impl Queue {
         } else {
             GroupState::Waiting
         };
-        let first = |order: &super::super::group::GroupOrder| order.first().map(|(key, _)| key);
+        let first = |order: &GroupOrder| order.first().map(|(key, _)| key);
         let head = self
             .next_in_group(group, now)
             .or_else(|| first(&group.failed))

@@ -7,6 +7,7 @@
 //! `list.rs`, `peek.rs` and `explain.rs` only read.
 
 mod change;
+mod counts;
 mod discard;
 mod ending;
 pub mod explain;
@@ -22,6 +23,7 @@ mod schedules;
 mod send;
 mod settle;
 mod standing;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -30,7 +32,7 @@ use hashbrown::HashSet;
 
 use super::consumer::Consumers;
 use super::error::Error;
-use super::group::Groups;
+use super::groups::Groups;
 use super::id::{Id, Ids, NameHasher};
 use super::lease::Leases;
 use super::line::{Expected, Join, LineKey};
@@ -41,7 +43,6 @@ use super::rate::RateWindow;
 use super::records::Records;
 use super::schedule::Schedules;
 use super::settings::{Clock, Settings};
-use super::state::{Place, State};
 use super::stats::{Lateness, Totals};
 use super::store::Store;
 use super::waiting::Waiting;
@@ -265,53 +266,6 @@ impl Queue {
         (!self.is_purged(seq)).then_some(seq)
     }
 
-    /// Messages pending and running.
-    pub fn live(&self) -> u64 {
-        (self.count_place(Place::Delayed)
-            + self.count_place(Place::Retry)
-            + self.count_place(Place::Due)
-            + self.leases.len()
-            + self.redriving.left.len()) as u64
-    }
-
-    fn count_place(&self, place: Place) -> usize {
-        let indexed = match place {
-            Place::Running => self.leases.len(),
-            _ => match self.records.at(place) {
-                Some(index) => index.len(),
-                None => self.waiting.count(place),
-            },
-        };
-        indexed.saturating_sub(self.ghosts_at(place))
-    }
-
-    /// How many purged ones the indexes of all messages at a place still have.
-    fn ghosts_at(&self, place: Place) -> usize {
-        self.ghosts.get(place as usize).map_or(0, |n| *n as usize)
-    }
-
-    /// How many messages are in a state.
-    pub fn count(&self, state: State) -> u64 {
-        let count = |place| self.count_place(place) as u64;
-        match state {
-            State::Delayed => count(Place::Delayed),
-            State::Retry => count(Place::Retry),
-            State::Ready => {
-                (self.waiting.plain.count(Place::Due) + self.redriving.left.len()) as u64
-                    + self.grouped_ready
-            }
-            State::Blocked => {
-                let due = self.waiting.grouped.count(Place::Due);
-                let due = due.saturating_sub(self.ghosts_at(Place::Due));
-                (due as u64).saturating_sub(self.grouped_ready)
-            }
-            State::Running => count(Place::Running),
-            State::Finished => count(Place::Finished),
-            State::Dead => count(Place::Dead),
-            State::Cancelled => count(Place::Cancelled),
-        }
-    }
-
     /// Whether a plain FETCH at `now` would get anything.
     pub fn can_give(&self, now: Millis) -> bool {
         self.has_ready(now) && self.allowance(now, false) > 0
@@ -407,41 +361,6 @@ impl Queue {
         copy.release_all(now);
         copy.effects = Effects::default();
         copy
-    }
-
-    /// Bytes allocated by the queue. O(lanes + schedules + consumers).
-    pub fn memory_bytes(&self) -> usize {
-        size_of::<Queue>()
-            + self.store.memory_bytes()
-            + self.ids.memory_bytes()
-            + self.waiting.memory_bytes()
-            + self.groups.memory_bytes()
-            + self.group_order_bytes()
-            + self.line.memory_bytes()
-            + self.expected.memory_bytes()
-            + self.leases.memory_bytes()
-            + self.expiring.memory_bytes()
-            + self.records.memory_bytes()
-            + self.consumers.memory_bytes()
-            + self.schedules.memory_bytes()
-            + self.lateness.memory_bytes()
-    }
-
-    /// What the orders of all groups take: about two words a grouped message
-    /// or record, and the due time of a message, at the fill of the trees.
-    fn group_order_bytes(&self) -> usize {
-        let places = [Place::Delayed, Place::Retry, Place::Due].into_iter();
-        let grouped = places.map(|place| self.waiting.grouped.count(place));
-        // The first few of a group count with it.
-        let beyond = grouped
-            .sum::<usize>()
-            .saturating_sub(2 * self.groups.listed());
-        beyond * 28 + self.records.grouped * 20
-    }
-
-    /// How many allocations freeing it takes, about.
-    pub fn free_effort(&self) -> usize {
-        self.store.len() * 2 + self.records.dedup.entries().len() + 1
     }
 
     /// Nothing happens by itself before `at`, at the latest.

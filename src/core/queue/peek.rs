@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::super::group::{Group, GroupIx, OrderKey};
+use super::super::group::{Group, GroupIx, GroupOrder, OrderKey};
 use super::super::lane::Lane;
 use super::super::line::{Join, LineKey};
 use super::super::settings::{OnDead, OnRetry};
@@ -205,7 +205,7 @@ impl Rehearsal<'_> {
             return None;
         }
         let left = |key: &OrderKey| !given.contains(key) && !queue.is_over(key.seq(), self.now);
-        let due = |order: &super::super::group::GroupOrder| {
+        let due = |order: &GroupOrder| {
             order
                 .iter()
                 .filter(|(_, due)| due.0 <= self.now)

@@ -5,7 +5,7 @@ use super::super::Queue;
 use super::check;
 use super::{Checked, Known, Standing, Whole};
 use crate::core::consumer::{ConsumerIx, Consumers};
-use crate::core::group::{GroupIx, GroupOrder, GroupSettings, OrderKey};
+use crate::core::group::{GroupIx, GroupOrder, GroupSettings, Holds, OrderKey};
 use crate::core::lane::{Lane, Lanes};
 use crate::core::lease::Leases;
 use crate::core::limits::{ensure, exact, name, schedule_name, Invalid};
@@ -51,7 +51,7 @@ pub struct GroupPart {
     /// Until when it is paused; NEVER for without end.
     pub paused_until: Option<Millis>,
     /// Dead messages that hold it: their numbers and ids.
-    pub held_by: Vec<(Seq, Box<[u8]>)>,
+    pub held_by: Holds,
     /// Its place in the line, if it can give.
     pub line: Option<Standing>,
     /// Messages given in the present turn.

@@ -213,3 +213,31 @@ fn a_purged_message_does_not_keep_its_schedule_from_firing() {
     assert_eq!(b.apply(&ready), Done::Count(1));
     assert_eq!(b.wait(10).fired, 1);
 }
+
+#[test]
+fn what_holds_a_group_does_not_add_up() {
+    let mut b = Bench::new(Settings {
+        on_dead: OnDead::Block,
+        dead_count: 2,
+        ..Settings::default()
+    });
+    for _ in 0..50 {
+        b.send(with_ttl(letter(Some("g")), 1));
+    }
+    let seq = b.to("g");
+    b.wait(1);
+    assert_eq!(b.queue.count(State::Dead), 2);
+    assert_eq!(b.fetch(Fetch::one()), []);
+    // Two that are there, and one for all that were pruned.
+    let (_, group) = b.queue.groups.starting_at(0).next().unwrap();
+    assert_eq!(group.unwrap().held_by.len(), 3);
+    b.apply(&Op::Redrive(Redrive::Oldest(u64::MAX)));
+    assert_eq!(b.fetch(Fetch::one()), []);
+    b.apply(&Op::Resume {
+        group: Some(b"g".into()),
+    });
+    assert_eq!(
+        b.queue.state_of(b.queue.message(seq).unwrap(), b.now),
+        State::Ready
+    );
+}

@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# The servers the module is tested on beside the installed one. Nothing is installed: they come from Debian's archive, as
+# a package or built from a source package, into a cache outside the tree, and stay there until that is deleted.
+#
+#   scripts/engines.sh list                 the engines, and whence each comes
+#   scripts/engines.sh path ENGINE          gets it where needed; prints its redis-server
+#   scripts/engines.sh test [ENGINE...]     runs the server tests on these, or on all; prints one table
+#
+# DQ_ENGINES names the cache. PYTEST_FLAGS go to pytest; its whole output is kept in ENGINE.log there.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+CACHE=$(realpath -m "${DQ_ENGINES:-${XDG_CACHE_HOME:-$HOME/.cache}/dq-engines}")
+ARCHIVE=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# The suites are named, not their versions: what Debian has moved on to is what users will meet next.
+ENGINES=(installed valkey-backports redis-sid redis-experimental valkey-sid)
+
+origin() {
+    case $1 in
+    installed) echo "whatever $REDIS_SERVER is on this machine" ;;
+    valkey-backports) echo "package valkey-server of bookworm-backports" ;;
+    redis-sid) echo "source package redis of sid" ;;
+    redis-experimental) echo "source package redis of experimental" ;;
+    valkey-sid) echo "source package valkey of sid" ;;
+    redis-asan) echo "source package redis of bookworm, built with AddressSanitizer" ;;
+    *) die "unknown engine: $1 (there are: ${ENGINES[*]} redis-asan)" ;;
+    esac
+}
+
+# apt with sources, lists and downloads of its own: the machine's are left alone, and no root is needed.
+use_own_apt() {
+    have apt-get || die "these engines come from Debian's archive, and there is no apt-get here"
+    [ -f "$KEYRING" ] || die "these engines come from Debian's archive, and its keys are not here: $KEYRING"
+    local apt=$CACHE/apt suite
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+    {
+        echo "deb [signed-by=$KEYRING] $ARCHIVE bookworm-backports main"
+        for suite in bookworm sid experimental; do
+            echo "deb-src [signed-by=$KEYRING] $ARCHIVE $suite main"
+        done
+    } >"$apt/sources.list"
+    cat >"$apt/apt.conf" <<EOF
+Dir::Etc::sourcelist "$apt/sources.list";
+Dir::Etc::sourceparts "/dev/null";
+Dir::State::lists "$apt/lists";
+Dir::Cache "$apt/cache";
+Acquire::Languages "none";
+Acquire::Retries "3";
+APT::Sandbox::User "$(id -un)";
+EOF
+    export APT_CONFIG=$apt/apt.conf
+    apt-get -qq update
+}
+
+# Unpacks what a package needs at run time and the machine lacks beside it, instead of installing it.
+get_package() {
+    local package=$1 suite=$2 into=$3 root=$3/root
+    use_own_apt
+    local tools=${package%-server}-tools work
+    work=$(mktemp -d)
+    (cd "$work" && apt-get -qq download "$package/$suite" "$tools/$suite")
+    mkdir -p "$root" "$into/bin"
+    for deb in "$work"/*.deb; do dpkg -x "$deb" "$root"; done
+    rm -rf "$work"
+    local missing
+    missing=$(ldd "$root/usr/bin/${package%-server}-server" | awk '/not found/ {print $1}')
+    [ -z "$missing" ] || die "$package needs libraries that are not on this machine:"$'\n'"$missing"
+    ln -s "$root/usr/bin/${package%-server}-server" "$into/bin/redis-server"
+    ln -s "$root/usr/bin/${package%-server}-cli" "$into/bin/redis-cli"
+}
+
+# Debian's patches make it use the system's allocator, which cannot defragment; upstream's own is wanted here, so the
+# tree is built as upstream published it.
+get_source() {
+    local package=$1 suite=$2 into=$3 work tls=no
+    shift 3
+    local missing=()
+    have make || missing+=(make)
+    have g++ || missing+=(g++)
+    [ ${#missing[@]} -eq 0 ] || die "building a server needs: ${missing[*]}"
+    use_own_apt
+    work=$(mktemp -d)
+    (cd "$work" && apt-get -qq source --download-only "$package/$suite")
+    mkdir "$work/tree"
+    tar -xf "$work"/"$package"_*.orig.tar.* -C "$work/tree" --strip-components 1
+    say "building $package of $suite, some minutes: $CACHE/build.log"
+    [ ! -e /usr/include/openssl/ssl.h ] || tls=yes
+    # -O3 would bring link-time optimisation with it, which doubles the minutes.
+    make -C "$work/tree" -j2 BUILD_TLS=$tls OPTIMIZATION=-O2 PREFIX="$into" "$@" install >"$CACHE/build.log" 2>&1 ||
+        die "the build failed:"$'\n'"$(tail -n 20 "$CACHE/build.log")"
+    [ -e "$into/bin/redis-server" ] || ln -s "$package-server" "$into/bin/redis-server"
+    rm -rf "$work"
+}
+
+path_of() {
+    local engine=$1 home=$CACHE/$1
+    origin "$engine" >/dev/null
+    if [ "$engine" = installed ]; then
+        command -v "$REDIS_SERVER" || die "no $REDIS_SERVER here"
+        return
+    fi
+    if [ ! -x "$home/bin/redis-server" ]; then
+        rm -rf "$home"
+        mkdir -p "$home"
+        case $engine in
+        valkey-backports) get_package valkey-server bookworm-backports "$home" ;;
+        redis-sid) get_source redis sid "$home" MALLOC=jemalloc ;;
+        redis-experimental) get_source redis experimental "$home" MALLOC=jemalloc ;;
+        valkey-sid) get_source valkey sid "$home" MALLOC=jemalloc ;;
+        redis-asan) get_source redis bookworm "$home" SANITIZER=address MALLOC=libc ;;
+        esac
+    fi
+    echo "$home/bin/redis-server"
+}
+
+version_of() { "$1" --version | sed -E 's/^(Redis|Valkey) server v=([^ ]+).*malloc=([^ ]+).*/\1 \2 (\3)/'; }
+
+run_tests() {
+    local engine server failed=0 rows=() flags
+    read -ra flags <<<"${PYTEST_FLAGS:-}"
+    scripts/setup.sh tests
+    if [ -z "${DQ_MODULE:-}" ]; then
+        scripts/build.sh
+        DQ_MODULE=$MODULE
+    fi
+    mkdir -p "$CACHE"
+    for engine in "$@"; do
+        server=$(path_of "$engine")
+        say "$engine: $(version_of "$server")"
+        DQ_MODULE=$DQ_MODULE REDIS_SERVER=$server \
+            "$VENV/bin/python" -m pytest -q "${flags[@]}" tests >"$CACHE/$engine.log" 2>&1 || failed=1
+        grep -E '^(FAILED|ERROR) ' "$CACHE/$engine.log" || true
+        rows+=("$(printf '%-20s %-24s %s' "$engine" "$(version_of "$server")" "$(tail -n 1 "$CACHE/$engine.log")")")
+    done
+    printf '%s\n' "${rows[@]}"
+    return "$failed"
+}
+
+case ${1:-} in
+list) for engine in "${ENGINES[@]}" redis-asan; do printf '%-20s %s\n' "$engine" "$(origin "$engine")"; done ;;
+path) path_of "${2:?which engine?}" ;;
+test)
+    shift
+    [ $# -gt 0 ] || set -- "${ENGINES[@]}"
+    run_tests "$@"
+    ;;
+*) die "usage: scripts/engines.sh list | path ENGINE | test [ENGINE...]" ;;
+esac

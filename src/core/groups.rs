@@ -1,0 +1,268 @@
+//! The table of a queue's groups.
+
+use std::collections::BTreeSet;
+
+use super::footprint::allocated;
+use super::group::{Group, GroupIx, GroupSettings, OrderKey};
+use super::id::{hash_name, NameHasher, GENERATED_LEN};
+use super::long_list::LongList;
+use super::name_table::NameTable;
+use super::ordered::{MinTime, OrderedSet};
+use super::records::GroupRecords;
+use super::state::Place;
+use super::{Millis, Seq, NEVER};
+
+/// What a name takes, more or less.
+const NAME: usize = 16;
+
+/// The groups of a queue.
+#[derive(Debug, Clone, Default)]
+pub struct Groups {
+    hasher: NameHasher,
+    by_name: NameTable<GroupIx>,
+    slots: LongList<Option<Box<Group>>>,
+    free: LongList<GroupIx>,
+    listed: usize,
+    /// How many have records.
+    recorded: usize,
+    /// Those that are held by dead messages.
+    held: BTreeSet<GroupIx>,
+    /// Those with settings or a pause, which outlive their messages.
+    configured: BTreeSet<GroupIx>,
+    /// When to look at which group again.
+    wakes: OrderedSet<(Millis, u64)>,
+}
+
+impl Groups {
+    /// How many groups GROUPS would list.
+    pub fn listed(&self) -> usize {
+        self.listed
+    }
+
+    /// The group of this name.
+    pub fn find(&self, name: &[u8]) -> Option<GroupIx> {
+        let hash = hash_name(&self.hasher, name);
+        self.by_name
+            .find(hash, |ix| self.name(*ix) == Some(name))
+            .copied()
+    }
+
+    /// The group of this name, made if there is none.
+    pub fn find_or_add(&mut self, name: &[u8]) -> GroupIx {
+        if let Some(ix) = self.find(name) {
+            return ix;
+        }
+        let group = Box::new(Group::new(name));
+        let ix = self.free.pop_back().unwrap_or_else(|| {
+            self.slots.push_back(None);
+            GroupIx::in_slot(self.slots.len() - 1)
+        });
+        if let Some(slot) = self.slots.get_mut(ix.slot()) {
+            *slot = Some(group);
+        }
+        let hash = hash_name(&self.hasher, name);
+        self.by_name.insert_unique(hash, ix);
+        ix
+    }
+
+    /// The group with this number.
+    pub fn get(&self, ix: GroupIx) -> Option<&Group> {
+        self.slots.get(ix.slot())?.as_deref()
+    }
+
+    /// The same, to change; call [`Groups::settle`] afterwards.
+    pub fn get_mut(&mut self, ix: GroupIx) -> Option<&mut Group> {
+        self.slots.get_mut(ix.slot())?.as_deref_mut()
+    }
+
+    /// Enters a record of a group.
+    pub fn enter_record(&mut self, ix: GroupIx, place: Place, key: OrderKey) {
+        let Some(group) = self.get_mut(ix) else {
+            return;
+        };
+        let is_first = group.records.is_none();
+        let records = group.records.get_or_insert_with(Box::default);
+        if let Some(of_place) = records.at_mut(place) {
+            of_place.insert(key, ());
+        }
+        self.recorded += usize::from(is_first);
+    }
+
+    /// Takes a record of a group out.
+    pub fn leave_record(&mut self, ix: GroupIx, place: Place, key: &OrderKey) {
+        let Some(group) = self.get_mut(ix) else {
+            return;
+        };
+        let Some(records) = &mut group.records else {
+            return;
+        };
+        if let Some(of_place) = records.at_mut(place) {
+            of_place.remove(key);
+        }
+        if records.is_empty() {
+            group.records = None;
+            self.recorded = self.recorded.saturating_sub(1);
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self, ix: GroupIx) -> Option<&[u8]> {
+        self.get(ix).map(|group| &*group.name)
+    }
+
+    /// Sets when a group is to be looked at again, or never.
+    pub fn wake_at(&mut self, ix: GroupIx, wake: Option<Millis>) {
+        let wake = wake.filter(|at| *at != NEVER);
+        let Some(group) = self.slots.get_mut(ix.slot()).and_then(Option::as_mut) else {
+            return;
+        };
+        if group.wake == wake {
+            return;
+        }
+        if let Some(at) = std::mem::replace(&mut group.wake, wake) {
+            self.wakes.remove(&(at, ix.number()));
+        }
+        if let Some(at) = wake {
+            self.wakes.insert((at, ix.number()), ());
+        }
+    }
+
+    /// The group that is to be looked at next: when, and which.
+    pub fn next_wake(&self) -> Option<(Millis, GroupIx)> {
+        let ((at, number), ()) = self.wakes.first()?;
+        Some((at, GroupIx::in_slot(number as usize)))
+    }
+
+    /// Brings what depends on a group's contents up to date: whether it is
+    /// listed, and whether it is still needed at all.
+    pub fn settle(&mut self, ix: GroupIx) {
+        let Some(group) = self.slots.get_mut(ix.slot()).and_then(Option::as_mut) else {
+            return;
+        };
+        let listed = group.is_listed();
+        if group.settings.is_some() || group.paused_until.is_some() {
+            self.configured.insert(ix);
+        } else if !self.configured.is_empty() {
+            self.configured.remove(&ix);
+        }
+        if listed != group.listed {
+            group.listed = listed;
+            if listed {
+                self.listed += 1;
+            } else {
+                self.listed = self.listed.saturating_sub(1);
+            }
+        }
+        let held = !group.held_by.is_empty();
+        if held != group.held {
+            group.held = held;
+            if held {
+                self.held.insert(ix);
+            } else {
+                self.held.remove(&ix);
+            }
+        }
+        // One that still stands in the line is taken out of it first.
+        if listed || group.members > 0 || group.line.is_some() || !group.expected.is_empty() {
+            return;
+        }
+        self.wake_at(ix, None);
+        let hash = hash_name(&self.hasher, self.name(ix).unwrap_or_default());
+        self.by_name.remove(hash, |other| *other == ix);
+        if let Some(slot) = self.slots.get_mut(ix.slot()) {
+            *slot = None;
+        }
+        self.free.push_back(ix);
+        if self.by_name.is_empty() {
+            self.slots = LongList::default();
+            self.free = LongList::default();
+            self.by_name = NameTable::default();
+        }
+    }
+
+    /// All groups from this number on, in the order of their numbers.
+    pub fn starting_at(&self, number: u64) -> impl Iterator<Item = (GroupIx, Option<&Group>)> {
+        let start = usize::try_from(number).unwrap_or(usize::MAX);
+        (start..self.slots.len()).filter_map(|ix| {
+            let group = self.slots.get(ix)?;
+            Some((GroupIx::in_slot(ix), group.as_deref()))
+        })
+    }
+
+    /// The groups that dead messages hold.
+    pub fn held(&self) -> Vec<GroupIx> {
+        self.held.iter().copied().collect()
+    }
+
+    /// A table of the groups that have settings or a pause, without their
+    /// messages.
+    pub fn without_messages(&self) -> Groups {
+        let mut kept = Groups {
+            hasher: self.hasher.clone(),
+            ..Groups::default()
+        };
+        for group in self.configured.iter().filter_map(|ix| self.get(*ix)) {
+            let ix = kept.find_or_add(&group.name);
+            if let Some(copy) = kept.get_mut(ix) {
+                copy.settings = group.settings.clone();
+                copy.paused_until = group.paused_until;
+            }
+            kept.wake_at(ix, group.paused_until);
+            kept.settle(ix);
+        }
+        kept
+    }
+
+    /// Frees up to `most` groups; `false` when there are none left. For
+    /// freeing a large table in slices; it is of no other use afterwards.
+    pub fn drop_some(&mut self, most: usize) -> bool {
+        for _ in 0..most {
+            if self.slots.pop_back().is_none() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The numbers of all groups.
+    pub fn all(&self) -> Vec<GroupIx> {
+        self.starting_at(0)
+            .filter_map(|(ix, group)| group.map(|_| ix))
+            .collect()
+    }
+
+    /// Bytes allocated, roughly; the orders of the groups not included, but
+    /// for the room that each has for its first messages and records. O(groups
+    /// held).
+    pub fn memory_bytes(&self) -> usize {
+        const FIRST: usize = 2 * size_of::<(OrderKey, MinTime)>();
+        const FIRST_RECORDS: usize = size_of::<GroupRecords>() + 2 * size_of::<OrderKey>();
+        // Ids that were generated are the usual ones.
+        const HOLD: usize = size_of::<(Seq, Box<[u8]>)>() + allocated(GENERATED_LEN);
+        let holds = self.held.iter().filter_map(|ix| self.get(*ix));
+        let holds: usize = holds.map(|group| group.held_by.len().max(2) * HOLD).sum();
+        self.by_name.allocation_size()
+            + self.by_name.len() * (allocated(size_of::<Group>()) + NAME)
+            + self.listed.saturating_sub(self.configured.len()) * FIRST
+            + self.recorded * FIRST_RECORDS
+            + self.configured.len() * (allocated(size_of::<GroupSettings>()) + 2 * NAME)
+            + holds
+            + self.slots.memory_bytes()
+            + self.wakes.memory_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_that_is_empty_and_has_no_settings_is_gone() {
+        let mut groups = Groups::default();
+        let ix = groups.find_or_add(b"a");
+        assert_eq!(groups.find(b"a"), Some(ix));
+        groups.settle(ix);
+        assert_eq!(groups.find(b"a"), None);
+        assert_eq!(groups.listed(), 0);
+    }
+}

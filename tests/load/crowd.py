@@ -1,0 +1,44 @@
+"""Queues of millions of messages, made fast, and consumers that wait for them."""
+
+import time
+
+from tests.harness.wire import Error, encode
+
+BATCH = 1000
+PAYLOAD = b"x" * 100
+FAR = 86_400_000
+
+
+def fill(server, key, messages: int, *options) -> None:
+    """Sends so many messages of 100 bytes, `BATCH` in a command, all with these options."""
+    left = messages
+    with server.wire(protocol=2, timeout=600) as wire:
+        whole = encode(["DQ.MSEND", key, BATCH, *[PAYLOAD] * BATCH, *options])
+        while left:
+            n = min(left, BATCH)
+            wire.sock.sendall(whole if n == BATCH else encode(["DQ.MSEND", key, n, *[PAYLOAD] * n, *options]))
+            reply = wire.recv()
+            assert not isinstance(reply, Error) and len(reply) == n, reply
+            left -= n
+
+
+def until(condition, timeout: float = 300) -> None:
+    """Looks every 50 ms, so that the looking itself is no load."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"it did not come about in {timeout} s"
+        time.sleep(0.05)
+
+
+def freed(server) -> None:
+    """Returns when no thread of the server has anything left to free."""
+    until(lambda: int(server.info("memory")["lazyfree_pending_objects"]) == 0)
+
+
+def waiting(server, key, consumers: int) -> list:
+    """Connections that are blocked in FETCH."""
+    wires = [server.wire(protocol=2, timeout=60) for _ in range(consumers)]
+    for wire in wires:
+        wire.send("DQ.FETCH", key, "BLOCK", 0)
+    server.wait_blocked(consumers)
+    return wires

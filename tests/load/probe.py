@@ -1,0 +1,67 @@
+"""A client that wants nothing but its PINGs answered, one a millisecond, and remembers the longest wait."""
+
+import gc
+import multiprocessing
+import os
+import time
+from dataclasses import dataclass
+
+from tests.harness.wire import Wire
+
+PERIOD = 0.001
+
+
+@dataclass
+class Waits:
+    """The waits of one probe in ms."""
+
+    count: int
+    p99: float
+    longest: float
+
+
+class Probe:
+    """A probe in a process of its own, from entering the `with` until leaving it; then `waits` tells."""
+
+    def __init__(self, port: int):
+        self.port = port
+        self.waits = None
+
+    def __enter__(self) -> "Probe":
+        context = multiprocessing.get_context("fork")
+        self._ours, theirs = context.Pipe()
+        self._process = context.Process(target=_ping, args=(self.port, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._ours.recv()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._ours.send(None)
+        times = sorted(self._ours.recv())
+        self._process.join()
+        self.waits = Waits(len(times), times[len(times) * 99 // 100] * 1000, times[-1] * 1000)
+
+
+def _ping(port, pipe) -> None:
+    # Otherwise this process's own waits for a core would count as the server's. Not everybody may do it.
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        pass
+    gc.disable()
+    times = []
+    with Wire(port, protocol=2, timeout=600) as wire:
+        wire.call("PING")
+        pipe.send(None)
+        due = time.perf_counter()
+        while not pipe.poll():
+            began = time.perf_counter()
+            wire.sock.sendall(b"PING\r\n")
+            wire.recv()
+            ended = time.perf_counter()
+            times.append(ended - began)
+            # After a long wait the missed turns are not made up for: they were that one wait.
+            due = max(due + PERIOD, ended)
+            time.sleep(max(0.0, due - time.perf_counter()))
+    pipe.send(times)

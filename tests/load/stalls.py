@@ -1,0 +1,136 @@
+"""What may hold up others: everything that touches every message of a large queue at once."""
+
+import os
+import time
+from dataclasses import dataclass
+
+from tests.harness.server import Server, now_ms
+from tests.load.crowd import FAR, fill, freed, until, waiting
+from tests.load.probe import Probe, Waits
+
+# What redis.conf of this repository sets; 7.0 would otherwise free an expired key in the main thread.
+LAZY = {f"lazyfree-lazy-{what}": "yes" for what in ("expire", "eviction", "user-del", "user-flush", "server-del")}
+
+
+AFTERMATH = 0.5
+
+
+@dataclass
+class Row:
+    """One thing that was done to so many messages, and the longest waits without and with it."""
+
+    name: str
+    messages: int
+    idle: Waits
+    busy: Waits
+    seconds: float
+
+    @property
+    def beyond(self) -> float:
+        """By how much the longest wait exceeds the idle one, in ms."""
+        return self.busy.longest - self.idle.longest
+
+
+class Stalls:
+    """A server, and what is done to its queue `q` while a probe watches; `idle` seconds are watched before each."""
+
+    def __init__(self, due: int, big: int, idle: float):
+        self.due, self.big, self.idle = due, big, idle
+        self.server = Server(**LAZY)
+
+    def __enter__(self) -> "Stalls":
+        self.server.start()
+        # What else runs on this machine is not to be measured. Not everybody may do it.
+        try:
+            os.setpriority(os.PRIO_PROCESS, self.server.pid, -10)
+        except PermissionError:
+            pass
+        self.client = self.server.client(socket_timeout=600)
+        return self
+
+    def __exit__(self, kind, *_) -> None:
+        self.server.close(check_log=kind is None)
+
+    def rows(self):
+        """Every row, one by one as it is measured."""
+        yield self.due_at_once("due at once")
+        yield self.due_at_once("due at once, 50 consumers waiting", consumers=50)
+        yield self.on_big("UNLINK", lambda: self.client.unlink("q"), self.gone)
+        yield self.on_big("FLUSHALL ASYNC", lambda: self.client.flushall(asynchronous=True), self.gone)
+        yield self.on_big("key expires (PEXPIRE)", lambda: self.client.pexpire("q", 100), self.gone)
+        yield self.on_big("DQ.PURGE", lambda: self.client.execute_command("DQ.PURGE", "q"), self.empty)
+        yield self.expiring()
+        yield self.row("DQ.PURGE STATE dead", self.big, self.purge_dead, lambda: self.count("dead") == 0)
+        self.clear()
+
+    def due_at_once(self, name, consumers: int = 0) -> Row:
+        """All due in one millisecond. It is over when none of them is counted as delayed any more."""
+        due = self.after_filling(self.due, lambda at: fill(self.server, "q", self.due, "AT", at))
+        wires = waiting(self.server, "q", consumers)
+        row = self.row(
+            name, self.due, lambda: time.sleep(max(0, due - now_ms()) / 1000), lambda: self.count("delayed") == 0
+        )
+        assert all(len(wire.recv()) == 1 for wire in wires), "a consumer got nothing"
+        assert self.count("ready") == self.due - consumers
+        self.clear()
+        return row
+
+    def expiring(self) -> Row:
+        """All dead by their TTL in one millisecond."""
+        due = self.after_filling(self.big, self.fill_dying)
+        return self.row(
+            "messages expire (TTL)",
+            self.big,
+            lambda: time.sleep(max(0, due - now_ms()) / 1000),
+            lambda: self.count("dead") == self.big,
+        )
+
+    def fill_dying(self, at) -> None:
+        # TTL counts from the due time, so due times in the past would not do: they mean now.
+        fill(self.server, "q", self.big, "AT", at, "TTL", 1)
+
+    def purge_dead(self) -> None:
+        self.client.execute_command("DQ.PURGE", "q", "STATE", "dead")
+
+    def on_big(self, name, act, over) -> Row:
+        fill(self.server, "q", self.big, "DELAY", FAR)
+        row = self.row(name, self.big, act, over)
+        self.clear()
+        return row
+
+    def after_filling(self, messages, fill_until) -> int:
+        """Fills with a due time behind the end of the filling and of the idle look, and returns it."""
+        began = time.monotonic()
+        fill(self.server, "warm", messages // 50, "DELAY", FAR)
+        expected = (time.monotonic() - began) * 50
+        self.clear()
+        due = now_ms() + int(expected * 1500 + self.idle * 1000) + 2000
+        fill_until(due)
+        assert now_ms() + self.idle * 1000 < due, "the messages could not be sent before they were due"
+        return due
+
+    def row(self, name, messages, act, over) -> Row:
+        with Probe(self.server.port) as idle:
+            time.sleep(self.idle)
+        with Probe(self.server.port) as busy:
+            began = time.monotonic()
+            act()
+            until(over)
+            freed(self.server)
+            seconds = time.monotonic() - began
+            # What is over at once may have left work to the timers.
+            time.sleep(AFTERMATH)
+        return Row(name, messages, idle.waits, busy.waits, seconds)
+
+    def count(self, state) -> int:
+        return self.client.execute_command("DQ.LEN", "q", state)
+
+    def empty(self) -> bool:
+        return self.client.execute_command("DQ.LEN", "q") == 0
+
+    def gone(self) -> bool:
+        return not self.client.exists("q")
+
+    def clear(self) -> None:
+        self.client.flushall()
+        freed(self.server)

@@ -1,0 +1,141 @@
+"""python -m tests.soak: mixed traffic by many processes for a long time, with the memory looked at in between.
+
+Every so often all of them stop, and one line is printed: the records there are, what the allocator
+has given out for them, what MEMORY USAGE says, bytes a record, the resident size and the
+fragmentation. The exit status is 1 where MEMORY USAGE is off by more than a tenth, where a record
+takes more at the end than in the middle of the run, or where anything is left when the queues are
+deleted.
+"""
+
+import argparse
+import multiprocessing
+import sys
+import time
+from statistics import mean
+
+import redis
+
+from tests.harness.server import Server
+from tests.soak.actors import CAST, create, play
+from tests.soak.gate import Gate
+from tests.soak.gauge import MIB, Gauge
+
+MOST_OFF = 0.10
+MOST_GROWTH = 0.05
+# What the server itself may have come to need meanwhile: tables of clients and of keys, the slow log.
+MOST_LEFT = 2 * MIB
+# Eager enough to have work in a soak of minutes.
+DEFRAG = {
+    "active-defrag-ignore-bytes": "1mb",
+    "active-defrag-threshold-lower": "1",
+    "active-defrag-cycle-min": "5",
+    "activedefrag": "yes",
+}
+HEAD = (
+    f"{'seconds':>8}{'records':>10}{'allocated':>12}{'MEMORY USAGE':>14}{'off':>8}{'a record':>10}{'resident':>10}"
+    f"{'fragmented':>12}{'moved':>9}"
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=1800, help="(default %(default)s)")
+    parser.add_argument("--samples", type=int, default=20, help="how often memory is looked at (%(default)s)")
+    parser.add_argument("--messages", type=int, default=50_000, help="the most in each of four queues (%(default)s)")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="where the random numbers start")
+    args = parser.parse_args()
+    server = Server(appendonly="yes", auto_aof_rewrite_min_size="256mb").start()
+    try:
+        faults = soak(server, args)
+    finally:
+        server.close()
+    for fault in faults:
+        print(fault)
+    return 1 if faults else 0
+
+
+def soak(server, args) -> list:
+    """Runs it and prints its table; what was wrong, in words."""
+    gate = Gate()
+    client = server.client(socket_timeout=600)
+    info = client.info("server")
+    engine = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {info['redis_version']}"
+    print(f"{engine}, {client.info('memory')['mem_allocator']}, seed {args.seed}; active defrag {defrag(client)}")
+    crew = start(server, gate, args.seed)
+    try:
+        gate.shut(len(crew))
+        gauge = Gauge(server)
+        create(client, args.messages)
+        print(HEAD, flush=True)
+        samples = []
+        for _ in range(args.samples):
+            gate.open()
+            time.sleep(args.seconds / args.samples)
+            gate.shut(len(crew))
+            dead = [process.name for process in crew if not process.is_alive()]
+            assert not dead, f"these ended too soon: {dead}"
+            samples.append(gauge.sample())
+            show(samples[-1])
+        for line in gauge.take_away():
+            print(line)
+        left = gauge.beyond()
+    finally:
+        gate.end()
+        for process in crew:
+            process.join(5)
+            process.kill()
+    growth = grown(samples)
+    print(f"a record grew by {growth:+.1%} from the middle third to the last; {left / MIB:.2f} MiB left at the end")
+    return verdict(samples, growth, left)
+
+
+def start(server, gate, seed) -> list:
+    context = multiprocessing.get_context("fork")
+    crew = []
+    for n, kind in enumerate(CAST):
+        process = context.Process(
+            target=play, args=(kind, server.port, gate, seed + n), name=f"{kind.__name__} {n}", daemon=True
+        )
+        process.start()
+        crew.append(process)
+    return crew
+
+
+def defrag(client) -> str:
+    """Turns active defragmentation on, where this server's allocator can do it."""
+    try:
+        for name, value in DEFRAG.items():
+            client.config_set(name, value)
+    except redis.ResponseError:
+        return "not supported here"
+    return "on"
+
+
+def grown(samples) -> float:
+    """By which part a record's bytes in the last third of the samples exceed those in the middle third."""
+    third = max(1, len(samples) // 3)
+    middle, last = samples[-2 * third : -third] or samples[:1], samples[-third:]
+    return mean(s.each for s in last) / mean(s.each for s in middle) - 1
+
+
+def verdict(samples, growth, left) -> list:
+    faults = [
+        f"after {s.seconds:.0f} s MEMORY USAGE is off by {s.off:+.1%}" for s in samples if abs(s.off) > MOST_OFF
+    ]
+    if growth > MOST_GROWTH:
+        faults.append(f"a record takes {growth:.1%} more at the end than in the middle")
+    if left > MOST_LEFT:
+        faults.append(f"{left / MIB:.1f} MiB are left after all queues were deleted")
+    return faults
+
+
+def show(s) -> None:
+    print(
+        f"{s.seconds:>8.0f}{s.records:>10,}{s.allocated / MIB:>9.2f} MiB{s.told / MIB:>10.2f} MiB{s.off:>+8.1%}"
+        f"{s.each:>10.1f}{s.resident / MIB:>6.0f} MiB{s.fragmentation:>12.2f}{s.defragmented:>9}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""What the allocator has given out, and what the module says that its queues take."""
+
+import time
+from dataclasses import dataclass
+
+from tests.soak.actors import QUEUES
+
+MIB = 1 << 20
+
+
+@dataclass
+class Sample:
+    """The memory at one moment at which nobody works; bytes."""
+
+    seconds: float
+    records: int
+    allocated: int
+    told: int
+    resident: int
+    fragmentation: float
+    defragmented: int
+
+    @property
+    def off(self) -> float:
+        """By which part of it MEMORY USAGE misses what was allocated."""
+        return self.told / self.allocated - 1
+
+    @property
+    def each(self) -> float:
+        """Bytes of one record."""
+        return self.allocated / self.records
+
+
+class Gauge:
+    """Measures against the server as it was when this was made: connected to, and empty."""
+
+    def __init__(self, server):
+        self.client = server.client(socket_timeout=600)
+        self.began = time.monotonic()
+        self.base = self._settled()
+
+    def sample(self) -> Sample:
+        """The sizes of now, once the buffers of the connections have shrunk."""
+        used = self._settled()
+        memory, stats = self.client.info("memory"), self.client.info("stats")
+        return Sample(
+            time.monotonic() - self.began,
+            sum(self._records(key) for key in QUEUES),
+            used - self.base,
+            sum(self.client.memory_usage(key, samples=0) or 0 for key in QUEUES),
+            memory["used_memory_rss"],
+            memory["allocator_frag_ratio"],
+            stats["active_defrag_hits"],
+        )
+
+    def beyond(self) -> int:
+        """Bytes allocated now beyond those at the start."""
+        return self._settled() - self.base
+
+    def take_away(self):
+        """Deletes queue by queue; yields for each what it was said to take and what the allocator got back."""
+        for key in QUEUES:
+            records, told, before = self._records(key), self.client.memory_usage(key, samples=0), self.beyond()
+            self.client.delete(key)
+            freed = before - self.beyond()
+            yield (
+                f"{key.decode()}: {records:,} records, MEMORY USAGE {told / MIB:.2f} MiB, freed {freed / MIB:.2f} MiB"
+                f" ({told / freed - 1:+.1%})"
+            )
+
+    def _records(self, key) -> int:
+        ended = ("finished", "cancelled", "dead")
+        return sum(self.client.execute_command("DQ.LEN", key, *state) for state in [(), *((one,) for one in ended)])
+
+    def _settled(self) -> int:
+        # What ends by itself, the server's own buffers included, has ended when three looks in a row agree.
+        seen = []
+        for _ in range(40):
+            seen.append(self.client.info("memory")["used_memory"])
+            if len(seen) >= 3 and max(seen[-3:]) - min(seen[-3:]) < 64 << 10:
+                break
+            time.sleep(0.5)
+        return seen[-1]

@@ -1,0 +1,88 @@
+"""MEMORY USAGE against the allocator: for each kind of thing a queue stores, the two agree within a tenth."""
+
+import time
+
+import pytest
+
+from tests.load.crowd import FAR
+
+MESSAGES = 30_000
+MOST_OFF = 0.10
+
+
+def each(verb, *args):
+    """One command a message; `n` in an argument stands for the message's number."""
+    return lambda n: [f"DQ.{verb}", "q", *(str(arg).replace("{n}", str(n)) for arg in args)]
+
+
+# What is sent for each message, and what is done to the queue afterwards.
+SHAPES = {
+    "plain": (each("SEND", "x" * 100), []),
+    "empty payloads": (each("SEND", ""), []),
+    "large payloads": (each("SEND", "x" * 3000), []),
+    "odd sizes": (lambda n: ["DQ.SEND", "q", "x" * (n % 400)], []),
+    "ids": (each("SEND", "x" * 60, "ID", "order:{n}"), []),
+    "delayed": (each("SEND", "x" * 60, "DELAY", FAR), []),
+    "ttl": (each("SEND", "x" * 60, "TTL", FAR), []),
+    "choices": (each("SEND", "x" * 60, "RETRIES", 9, "PRIORITY", 3), []),
+    "type and headers": (each("SEND", "x" * 60, "TYPE", "order", "HEADERS", 2, "trace", "{n}", "from", "here"), []),
+    "a few groups": (lambda n: ["DQ.SEND", "q", "x" * 60, "GROUP", f"group:{n % 100}"], []),
+    "groups of three": (lambda n: ["DQ.SEND", "q", "x" * 60, "GROUP", f"group:{n // 3}"], []),
+    "groups of one": (each("SEND", "x" * 60, "GROUP", "group:{n}"), []),
+    "groups with settings": (each("GROUPSET", "group:{n}", "WEIGHT", 3), []),
+    "groups held by dead ones": (each("SEND", "", "GROUP", "group:{n}", "TTL", 1), ["over"]),
+    "a group held by many": (each("SEND", "", "GROUP", "group", "TTL", 1), ["over"]),
+    "schedules": (lambda n: ["DQ.SCHEDULE", "q", f"s{n % 1000}", "EVERY", FAR, "PAYLOAD", "x" * 60], []),
+    "running": (each("SEND", "x" * 60), [["DQ.FETCH", "q", "COUNT", 10000, "CONSUMER", "c"]] * 3),
+    "dead": (each("SEND", "x" * 60, "TTL", 1), ["over"]),
+    "finished": (each("SEND", "x" * 60), ["ack"]),
+    "remembered ids": (each("SEND", "", "ID", "order:{n}"), ["ack", ["DQ.ALTER", "q", "RETAIN", 0], "pruned"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_told_is_what_is_allocated(make_server, shape):
+    server = make_server()
+    wire = server.wire(protocol=2, timeout=60)
+    # The buffers of the connection and whatever else the server grows for this are no part of it.
+    make(wire, shape)
+    wire.ok("DEL", "q")
+    before = used(server)
+    make(wire, shape)
+    allocated = used(server) - before
+    told = wire.ok("MEMORY", "USAGE", "q", "SAMPLES", 0)
+    said = f"told {told:,}, allocated {allocated:,} ({told / allocated - 1:+.1%})"
+    print(f"{shape}: {said}")
+    assert abs(told / allocated - 1) <= MOST_OFF, said
+
+
+def make(wire, shape) -> None:
+    """The queue of this shape."""
+    options = ["RETAIN", FAR, "RETAINCOUNT", 0, "LEASE", FAR, "DEDUP", FAR, "ONDEAD", "BLOCK"]
+    wire.ok("DQ.CREATE", "q", *options)
+    command, after = SHAPES[shape]
+    for start in range(0, MESSAGES, 1000):
+        wire.send_many(command(n) for n in range(start, start + 1000))
+        for _ in range(1000):
+            wire.recv()
+    for step in after:
+        if step == "ack":
+            while got := wire.ok("DQ.FETCH", "q", "COUNT", 1000):
+                wire.ok("DQ.ACK", "q", *[one[1] for one in got])
+        elif step == "pruned":
+            while wire.ok("DQ.LEN", "q", "finished"):
+                wire.ok("DQ.TICK", "q")
+        elif step == "over":
+            while wire.ok("DQ.LEN", "q", "dead") < MESSAGES:
+                wire.ok("DQ.TICK", "q")
+        else:
+            wire.ok(*step)
+
+
+def used(server) -> int:
+    """used_memory, when the buffers of connections that have left are gone, and what the timers still free."""
+    seen = []
+    while len(seen) < 3 or max(seen[-3:]) - min(seen[-3:]) > 4096:
+        seen.append(int(server.info("memory")["used_memory"]))
+        time.sleep(0.1)
+    return seen[-1]
