@@ -163,9 +163,7 @@ impl Queue {
             }
         }
         if place == Place::Due {
-            while let Some(((_, seq), ())) = self.redriving.left.grouped.first() {
-                self.redrive_if_due(seq);
-            }
+            self.redrive_grouped();
         }
         removed += self.cut_groups(state, place, now);
         removed + self.remove_left(state, place, now)

@@ -106,9 +106,16 @@ impl Queue {
 
     /// Moves one of those that were redriven.
     pub(super) fn redrive_next(&mut self) {
-        let left = &self.redriving.left;
-        let next = left.plain.first().or(left.grouped.first());
+        let left = &mut self.redriving.left;
+        let next = left.plain.pop_first().or_else(|| left.grouped.pop_first());
         if let Some(((_, seq), ())) = next {
+            self.redrive_one(seq, self.redriving.join);
+        }
+    }
+
+    /// Moves all those of groups that were redriven.
+    pub(super) fn redrive_grouped(&mut self) {
+        while let Some(((_, seq), ())) = self.redriving.left.grouped.pop_first() {
             self.redrive_one(seq, self.redriving.join);
         }
     }
