@@ -11,8 +11,19 @@ from redis.retry import Retry
 from tests.checker.history import Journal, clock
 
 
+class Client(redis.Redis):
+    """Asks again where the server is loading: it has done nothing then."""
+
+    def execute_command(self, *args, **options):
+        while True:
+            try:
+                return super().execute_command(*args, **options)
+            except redis.BusyLoadingError:
+                time.sleep(0.005)
+
+
 def connect(port):
-    return redis.Redis(port=port, protocol=3, retry=Retry(NoBackoff(), 0), socket_timeout=30)
+    return Client(port=port, protocol=3, retry=Retry(NoBackoff(), 0), socket_timeout=30)
 
 
 def payload(id, group) -> bytes:
