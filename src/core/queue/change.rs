@@ -269,7 +269,11 @@ impl Queue {
 
     /// Lets die what has expired by `now`, as of `at` or its own time.
     fn expire_until(&mut self, now: Millis, at: Option<Millis>) {
-        while let Some(((expiry, _), ())) = self.expiring.first() {
+        loop {
+            self.drop_purged_heads(now);
+            let Some(((expiry, _), ())) = self.expiring.first() else {
+                return;
+            };
             if expiry > now {
                 return;
             }

@@ -133,8 +133,10 @@ impl Queue {
             if let Some(at) = self.expire_if_over(seq, round.now) {
                 round.expired += 1;
                 if round.given.len() == before {
-                    // Without it they may stand elsewhere.
-                    return self.refresh(GroupIx::NONE, at, Join::by_time(at));
+                    // Without it they may have stood elsewhere since then.
+                    let at = at.max(self.plain_line.map_or(0, |key| key.join.time));
+                    self.plain_line = self.plain_place(self.plain_line, at, Join::by_time(at));
+                    return;
                 }
                 continue;
             }

@@ -210,10 +210,10 @@ impl Queue {
 
     fn perform(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
         let now = self.now(moment);
-        self.last = now;
         if self.wake <= now {
             self.catch_up_with(now);
         }
+        self.last = now;
         self.ticket += 1;
         match op {
             Op::Tick => Ok(Done::Ticked(Ticked::default())),

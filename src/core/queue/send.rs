@@ -85,6 +85,8 @@ impl Queue {
             }
         }
         let group = message.group;
+        // What was redriven before has joined the line before.
+        self.redrive_first_of(group, now);
         let has_id = message.given_id().is_some();
         self.bytes += message.payload().len() as u64;
         self.totals.sent += 1;
@@ -121,6 +123,8 @@ impl Queue {
             // Dead already, though that was not worked off.
             _ if self.expired_at(message, now).is_some() => IdUse::Taken,
             place if place.is_pending() && replace => IdUse::Waiting(seq),
+            // Pending again, though it was not moved yet.
+            Place::Dead if self.redriving.has(seq, message) && replace => IdUse::Waiting(seq),
             Place::Dead if self.is_over_age(seq, message, now) => IdUse::Record(seq),
             Place::Finished | Place::Cancelled if !self.still_taken(message.ended_at(), now) => {
                 IdUse::Record(seq)
@@ -161,6 +165,7 @@ impl Queue {
     /// Makes room for a message that replaces this waiting one. Who waits for
     /// the end of the id goes on waiting.
     fn replace(&mut self, seq: Seq, now: Millis) {
+        self.redrive_if_due(seq);
         self.leave_pending(seq);
         let group = match self.forget(seq) {
             Some(message) => {

@@ -173,9 +173,12 @@ impl Queue {
             if progress.steps == MOST_ENDED {
                 break;
             }
+            self.last = self.last.max(at);
             self.admit_plain(at);
             self.step(at, Event::LeaseEnd, MOST_ENDED, &mut progress);
         }
+        // No message of a group: only that which the ungrouped ones give first.
+        self.redrive_first(now, &mut 0);
         self.admit_plain(now);
     }
 
