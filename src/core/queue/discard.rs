@@ -37,6 +37,19 @@ pub(super) enum Discarded {
 }
 
 impl Discarded {
+    /// Takes out the first of its messages that are still in the store of the
+    /// queue; `None` when there are none left.
+    pub fn pop_message(&mut self) -> Option<Seq> {
+        match self {
+            Discarded::Cut(index) => index.pop_first().map(|((_, seq), ())| seq),
+            Discarded::CutGroup(order) => order.pop_first().map(|(key, _)| key.seq()),
+            Discarded::CutRecords(records) => records.pop_first().map(|(key, ())| key.seq()),
+            Discarded::CutRedriven(order) => order.pop_first().map(|((_, seq), ())| seq),
+            Discarded::Leases(leases) => leases.pop_first(),
+            Discarded::All(..) | Discarded::Index(_) | Discarded::Order(_) => None,
+        }
+    }
+
     /// Whether its messages are still in the store of the queue.
     pub fn has_messages(&self) -> bool {
         !matches!(

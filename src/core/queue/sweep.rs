@@ -90,51 +90,6 @@ impl Queue {
                         self.discarded.pop();
                     }
                 }
-                Some(Discarded::Cut(index)) => match index.pop_first() {
-                    Some(((_, seq), ())) => {
-                        left -= 1;
-                        self.drop_purged(seq);
-                    }
-                    None => {
-                        self.discarded.pop();
-                    }
-                },
-                Some(Discarded::CutGroup(order)) => match order.pop_first() {
-                    Some((key, _)) => {
-                        left -= 1;
-                        self.drop_purged(key.seq());
-                    }
-                    None => {
-                        self.discarded.pop();
-                    }
-                },
-                Some(Discarded::CutRecords(records)) => match records.pop_first() {
-                    Some((key, ())) => {
-                        left -= 1;
-                        self.drop_purged(key.seq());
-                    }
-                    None => {
-                        self.discarded.pop();
-                    }
-                },
-                Some(Discarded::CutRedriven(order)) => match order.pop_first() {
-                    Some(((_, seq), ())) => {
-                        left -= 1;
-                        self.drop_purged(seq);
-                    }
-                    None => {
-                        self.discarded.pop();
-                    }
-                },
-                Some(Discarded::Leases(leases)) => match leases.pop_first() {
-                    Some(seq) => {
-                        left -= 1;
-                        self.drop_purged(seq);
-                    }
-                    None => {
-                        self.discarded.pop();
-                    }
-                },
                 Some(Discarded::Index(index)) => {
                     if index.drain_some(left.min(1024)) == 0 {
                         self.discarded.pop();
@@ -147,6 +102,15 @@ impl Queue {
                     }
                     left = left.saturating_sub(64);
                 }
+                Some(cut) => match cut.pop_message() {
+                    Some(seq) => {
+                        left -= 1;
+                        self.drop_purged(seq);
+                    }
+                    None => {
+                        self.discarded.pop();
+                    }
+                },
             }
         }
         !self.discarded.is_empty()
