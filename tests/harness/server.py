@@ -223,12 +223,13 @@ def assert_clean(log: str) -> None:
     assert not found, f"the server's log shows {found.group(0)!r}:\n{log[max(0, found.start() - 500) :][:6000]}"
 
 
-def wait_for(condition, timeout: float = 10, what: str = "the condition") -> None:
-    """Waits until condition() is true; fails after `timeout` seconds."""
+def wait_for(condition, timeout: float = 10, what: str = "the condition"):
+    """Waits until condition() is true and returns what it returned then; fails after `timeout` seconds."""
     deadline = time.monotonic() + timeout
-    while not condition():
+    while not (met := condition()):
         assert time.monotonic() < deadline, f"{what} did not come about in {timeout} s"
         time.sleep(0.005)
+    return met
 
 
 def now_ms() -> int:
