@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
+use smallvec::SmallVec;
+
 use super::line::{LineKey, Places};
 use super::ordered::{MinTime, OrderedSet};
 use super::rate::RateWindow;
@@ -106,19 +108,69 @@ pub struct GroupSettings {
     pub window: RateWindow,
 }
 
+/// The name of a group: the usual short one needs no allocation of its own.
+pub type GroupName = SmallVec<[u8; 16]>;
+
+/// What only some groups have.
+#[derive(Debug, Clone, Default)]
+pub struct GroupExtension {
+    /// Its pending messages that have failed.
+    pub failed: GroupOrder,
+    /// How many of them wait for their backoff.
+    pub retrying: u64,
+    /// Its records.
+    pub records: GroupRecords,
+    /// Dead messages that hold it: their numbers and ids.
+    pub held_by: Holds,
+    /// Until when it is paused; NEVER for without end.
+    pub paused_until: Option<Millis>,
+    /// What GROUPSET said.
+    pub settings: Option<Box<GroupSettings>>,
+    /// Messages given in the present turn.
+    pub turn: u64,
+    /// When to look at it again though nothing happens to it.
+    pub wake: Option<Millis>,
+}
+
+impl GroupExtension {
+    const fn new() -> GroupExtension {
+        GroupExtension {
+            failed: GroupOrder::new(),
+            retrying: 0,
+            records: GroupRecords::new(),
+            held_by: Holds::new(),
+            paused_until: None,
+            settings: None,
+            turn: 0,
+            wake: None,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.failed.is_empty()
+            && self.records.is_empty()
+            && self.held_by.is_empty()
+            && self.paused_until.is_none()
+            && self.settings.is_none()
+            && self.turn == 0
+            && self.wake.is_none()
+    }
+}
+
+static NO_EXTENSION: GroupExtension = GroupExtension::new();
+
 /// One group.
+///
+/// Of a million groups with some messages each only what a plain one needs is
+/// allocated: see [`GroupExtension`] for the rest.
 #[derive(Debug, Clone)]
 pub struct Group {
     /// As SEND named it.
-    pub name: Box<[u8]>,
+    pub name: GroupName,
     /// Its pending messages that have not failed.
     pub order: GroupOrder,
-    /// Its pending messages that have failed.
-    pub failed: GroupOrder,
     /// How many of all pending ones are due.
     pub due: u64,
-    /// How many of the failed ones wait for their backoff.
-    pub retrying: u64,
     /// Payload bytes of all pending ones.
     pub bytes: u64,
     /// Messages leased.
@@ -127,88 +179,117 @@ pub struct Group {
     pub batches: u32,
     /// Messages and records that name it.
     pub members: u32,
-    /// Its records, if it has any.
-    pub records: Option<Box<GroupRecords>>,
-    /// Dead messages that hold it: their numbers and ids.
-    pub held_by: Holds,
-    /// Until when it is paused; NEVER for without end.
-    pub paused_until: Option<Millis>,
-    /// What GROUPSET said.
-    pub settings: Option<Box<GroupSettings>>,
+    /// What only some groups have, if it has any of it.
+    ext: Option<Box<GroupExtension>>,
     /// Its place in the line, if it can give.
     pub line: Option<LineKey>,
     /// The places that time will give it, as far as they are known already.
     pub expected: Places,
-    /// Messages given in the present turn.
-    pub turn: u64,
-    /// When to look at it again though nothing happens to it.
-    pub wake: Option<Millis>,
     /// Its share of the queue's count of ready messages.
     pub ready: u64,
     /// Whether the table of groups counts it as listed.
     pub(super) listed: bool,
     /// Whether it does so as held.
     pub(super) held: bool,
+    /// Whether it does so as one that has an extension.
+    pub(super) extended: bool,
 }
 
 impl Group {
     /// An empty group.
     pub(super) fn new(name: &[u8]) -> Group {
         Group {
-            name: name.into(),
+            name: GroupName::from_slice(name),
             order: GroupOrder::new(),
-            failed: GroupOrder::new(),
             due: 0,
-            retrying: 0,
             bytes: 0,
             running: 0,
             batches: 0,
             members: 0,
-            records: None,
-            held_by: Holds::new(),
-            paused_until: None,
-            settings: None,
+            ext: None,
             line: None,
             expected: Places::new(),
-            turn: 0,
-            wake: None,
             ready: 0,
             listed: false,
             held: false,
+            extended: false,
+        }
+    }
+
+    /// What only some groups have.
+    pub fn ext(&self) -> &GroupExtension {
+        self.ext.as_deref().unwrap_or(&NO_EXTENSION)
+    }
+
+    /// The same, to change where there is any.
+    pub fn ext_if_any(&mut self) -> Option<&mut GroupExtension> {
+        self.ext.as_deref_mut()
+    }
+
+    /// The same, made when first needed.
+    pub fn ext_mut(&mut self) -> &mut GroupExtension {
+        self.ext.get_or_insert_with(Box::default)
+    }
+
+    /// Gives back what it no longer needs; whether it still has something
+    /// that only some groups have.
+    pub(super) fn tidy(&mut self) -> bool {
+        if self.ext.as_ref().is_some_and(|ext| ext.is_empty()) {
+            self.ext = None;
+        }
+        self.ext.is_some()
+    }
+
+    /// Sets how many messages it has given in the present turn.
+    pub fn set_turn(&mut self, given: u64) {
+        if given != self.ext().turn {
+            self.ext_mut().turn = given;
         }
     }
 
     /// A dead message holds it from now on. O(1) in the order of sending.
     pub fn hold(&mut self, seq: Seq, id: Box<[u8]>) {
-        let at = self.held_by.partition_point(|(other, _)| *other < seq);
-        self.held_by.insert(at, (seq, id));
+        let held_by = &mut self.ext_mut().held_by;
+        let at = held_by.partition_point(|(other, _)| *other < seq);
+        held_by.insert(at, (seq, id));
     }
 
     /// A dead message holds it no longer. O(1) in the order of sending.
     pub fn unhold(&mut self, seq: Seq) {
-        if let Ok(at) = self.held_by.binary_search_by_key(&seq, |(other, _)| *other) {
-            self.held_by.remove(at);
+        let Some(ext) = self.ext_if_any() else {
+            return;
+        };
+        if let Ok(at) = ext.held_by.binary_search_by_key(&seq, |(other, _)| *other) {
+            ext.held_by.remove(at);
         }
     }
 
-    /// Its records at a place, if it has any.
+    /// All dead messages hold it no longer; whether any did.
+    pub fn unhold_all(&mut self) -> bool {
+        let held_by = self
+            .ext_if_any()
+            .map(|ext| std::mem::take(&mut ext.held_by));
+        held_by.is_some_and(|held_by| !held_by.is_empty())
+    }
+
+    /// Its records at a place, which must be one of an ended message.
     pub fn records_at(&self, place: Place) -> Option<&OrderedSet<OrderKey>> {
-        self.records.as_ref()?.at(place)
+        self.ext().records.at(place)
     }
 
     /// Messages that wait for a delivery.
     pub fn pending(&self) -> u64 {
-        (self.order.len() + self.failed.len()) as u64
+        (self.order.len() + self.ext().failed.len()) as u64
     }
 
     /// Messages given in one turn.
     pub fn weight(&self) -> u64 {
-        self.settings.as_ref().map_or(1, |s| s.weight.max(1))
+        self.ext().settings.as_ref().map_or(1, |s| s.weight.max(1))
     }
 
     /// Its limit of deliveries, if it has one of its own.
     pub fn rate(&self) -> Option<(Rate, &RateWindow)> {
-        let settings = self.settings.as_ref()?;
+        let settings = self.ext().settings.as_ref()?;
         Some((settings.rate?, &settings.window))
     }
 
@@ -220,7 +301,7 @@ impl Group {
 
     /// Whether it is paused at `now`.
     pub fn is_paused(&self, now: Millis) -> bool {
-        self.paused_until.is_some_and(|until| until > now)
+        self.ext().paused_until.is_some_and(|until| until > now)
     }
 
     /// Where time has let it stand by `now`, if the line does not know it yet.
@@ -235,22 +316,29 @@ impl Group {
         let limit = self
             .rate()
             .map_or(0, |(rate, window)| window.next_free(rate, 0));
-        self.paused_until.unwrap_or(0).max(limit)
+        self.ext().paused_until.unwrap_or(0).max(limit)
     }
 
     /// Whether it has anything that GROUPS shows.
     pub fn is_listed(&self) -> bool {
+        let ext = self.ext();
         self.pending() > 0
             || self.running > 0
-            || self.settings.is_some()
-            || self.paused_until.is_some()
-            || !self.held_by.is_empty()
+            || ext.settings.is_some()
+            || ext.paused_until.is_some()
+            || !ext.held_by.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plain_group_takes_one_allocation_of_192_bytes() {
+        assert!(size_of::<Group>() <= 192, "{}", size_of::<Group>());
+        assert!(!Group::new(b"user-1234567890!").name.spilled());
+    }
 
     #[test]
     fn order_is_by_priority_then_score_then_send_order() {

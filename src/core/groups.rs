@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::footprint::allocated;
-use super::group::{Group, GroupIx, GroupSettings, OrderKey};
+use super::group::{Group, GroupExtension, GroupIx, GroupSettings, OrderKey};
 use super::id::{hash_name, NameHasher, GENERATED_LEN};
 use super::long_list::LongList;
 use super::name_table::NameTable;
 use super::ordered::{MinTime, OrderedSet};
-use super::records::GroupRecords;
 use super::state::Place;
 use super::{Millis, Seq, NEVER};
 
@@ -23,6 +22,8 @@ pub struct Groups {
     slots: LongList<Option<Box<Group>>>,
     free: LongList<GroupIx>,
     listed: usize,
+    /// How many have what only some have.
+    extended: usize,
     /// How many have records.
     recorded: usize,
     /// Those that are held by dead messages.
@@ -80,8 +81,8 @@ impl Groups {
         let Some(group) = self.get_mut(ix) else {
             return;
         };
-        let is_first = group.records.is_none();
-        let records = group.records.get_or_insert_with(Box::default);
+        let records = &mut group.ext_mut().records;
+        let is_first = records.is_empty();
         if let Some(of_place) = records.at_mut(place) {
             of_place.insert(key, ());
         }
@@ -90,19 +91,34 @@ impl Groups {
 
     /// Takes a record of a group out.
     pub fn leave_record(&mut self, ix: GroupIx, place: Place, key: &OrderKey) {
-        let Some(group) = self.get_mut(ix) else {
+        let Some(ext) = self.get_mut(ix).and_then(Group::ext_if_any) else {
             return;
         };
-        let Some(records) = &mut group.records else {
-            return;
-        };
-        if let Some(of_place) = records.at_mut(place) {
-            of_place.remove(key);
-        }
-        if records.is_empty() {
-            group.records = None;
+        let of_place = ext.records.at_mut(place);
+        let was_there = of_place.is_some_and(|records| records.remove(key).is_some());
+        if was_there && ext.records.is_empty() {
             self.recorded = self.recorded.saturating_sub(1);
         }
+    }
+
+    /// Takes out all records of a group at a place, if they are more than
+    /// `few`.
+    pub fn take_records(
+        &mut self,
+        ix: GroupIx,
+        place: Place,
+        few: u64,
+    ) -> Option<OrderedSet<OrderKey>> {
+        let ext = self.get_mut(ix)?.ext_if_any()?;
+        let records = ext.records.at_mut(place)?;
+        if records.len() as u64 <= few {
+            return None;
+        }
+        let records = std::mem::take(records);
+        if ext.records.is_empty() {
+            self.recorded = self.recorded.saturating_sub(1);
+        }
+        Some(records)
     }
 
     /// Its name.
@@ -116,10 +132,10 @@ impl Groups {
         let Some(group) = self.slots.get_mut(ix.slot()).and_then(Option::as_mut) else {
             return;
         };
-        if group.wake == wake {
+        if group.ext().wake == wake {
             return;
         }
-        if let Some(at) = std::mem::replace(&mut group.wake, wake) {
+        if let Some(at) = std::mem::replace(&mut group.ext_mut().wake, wake) {
             self.wakes.remove(&(at, ix.number()));
         }
         if let Some(at) = wake {
@@ -139,8 +155,19 @@ impl Groups {
         let Some(group) = self.slots.get_mut(ix.slot()).and_then(Option::as_mut) else {
             return;
         };
+        let extended = group.tidy();
+        if extended != group.extended {
+            group.extended = extended;
+            if extended {
+                self.extended += 1;
+            } else {
+                self.extended = self.extended.saturating_sub(1);
+            }
+        }
         let listed = group.is_listed();
-        if group.settings.is_some() || group.paused_until.is_some() {
+        let ext = group.ext();
+        let held = !ext.held_by.is_empty();
+        if ext.settings.is_some() || ext.paused_until.is_some() {
             self.configured.insert(ix);
         } else if !self.configured.is_empty() {
             self.configured.remove(&ix);
@@ -153,7 +180,6 @@ impl Groups {
                 self.listed = self.listed.saturating_sub(1);
             }
         }
-        let held = !group.held_by.is_empty();
         if held != group.held {
             group.held = held;
             if held {
@@ -167,6 +193,7 @@ impl Groups {
             return;
         }
         self.wake_at(ix, None);
+        self.extended -= usize::from(self.get(ix).is_some_and(|group| group.extended));
         let hash = hash_name(&self.hasher, self.name(ix).unwrap_or_default());
         self.by_name.remove(hash, |other| *other == ix);
         if let Some(slot) = self.slots.get_mut(ix.slot()) {
@@ -204,10 +231,10 @@ impl Groups {
         for group in self.configured.iter().filter_map(|ix| self.get(*ix)) {
             let ix = kept.find_or_add(&group.name);
             if let Some(copy) = kept.get_mut(ix) {
-                copy.settings = group.settings.clone();
-                copy.paused_until = group.paused_until;
+                copy.ext_mut().settings = group.ext().settings.clone();
+                copy.ext_mut().paused_until = group.ext().paused_until;
             }
-            kept.wake_at(ix, group.paused_until);
+            kept.wake_at(ix, group.ext().paused_until);
             kept.settle(ix);
         }
         kept
@@ -236,16 +263,20 @@ impl Groups {
     /// held).
     pub fn memory_bytes(&self) -> usize {
         const FIRST: usize = 2 * size_of::<(OrderKey, MinTime)>();
-        const FIRST_RECORDS: usize = size_of::<GroupRecords>() + 2 * size_of::<OrderKey>();
+        const EXTENSION: usize = allocated(size_of::<GroupExtension>());
+        const FIRST_RECORDS: usize = 2 * size_of::<OrderKey>();
         // Ids that were generated are the usual ones.
         const HOLD: usize = size_of::<(Seq, Box<[u8]>)>() + allocated(GENERATED_LEN);
         let holds = self.held.iter().filter_map(|ix| self.get(*ix));
-        let holds: usize = holds.map(|group| group.held_by.len().max(2) * HOLD).sum();
+        let holds: usize = holds
+            .map(|group| group.ext().held_by.len().max(2) * HOLD)
+            .sum();
         self.by_name.allocation_size()
-            + self.by_name.len() * (allocated(size_of::<Group>()) + NAME)
+            + self.by_name.len() * allocated(size_of::<Group>())
             + self.listed.saturating_sub(self.configured.len()) * FIRST
             + self.recorded * FIRST_RECORDS
-            + self.configured.len() * (allocated(size_of::<GroupSettings>()) + 2 * NAME)
+            + self.extended * EXTENSION
+            + self.configured.len() * (allocated(size_of::<GroupSettings>()) + NAME)
             + holds
             + self.slots.memory_bytes()
             + self.wakes.memory_bytes()

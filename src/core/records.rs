@@ -163,6 +163,15 @@ pub struct GroupRecords {
 }
 
 impl GroupRecords {
+    /// None; allocates nothing.
+    pub const fn new() -> GroupRecords {
+        GroupRecords {
+            finished: OrderedSet::new(),
+            dead: OrderedSet::new(),
+            cancelled: OrderedSet::new(),
+        }
+    }
+
     /// Those at this place, which must be one of an ended message.
     pub fn at(&self, place: Place) -> Option<&OrderedSet<OrderKey>> {
         match place {

@@ -164,7 +164,7 @@ impl Queue {
             Some(name) => {
                 let ix = self.groups.find_or_add(name);
                 if let Some(group) = self.groups.get_mut(ix) {
-                    group.paused_until = Some(until);
+                    group.ext_mut().paused_until = Some(until);
                 }
                 self.refresh(ix, now, self.join(now));
             }
@@ -185,9 +185,8 @@ impl Queue {
             Some(name) => {
                 if let Some(ix) = self.groups.find(name) {
                     let held = self.groups.get_mut(ix).is_some_and(|group| {
-                        let paused = group.paused_until.take().is_some();
-                        let held = !std::mem::take(&mut group.held_by).is_empty();
-                        paused || held
+                        let pause = group.ext_if_any().and_then(|ext| ext.paused_until.take());
+                        group.unhold_all() || pause.is_some()
                     });
                     if held {
                         self.refresh(ix, now, self.join(now));
@@ -203,7 +202,8 @@ impl Queue {
     pub(super) fn set_group(&mut self, name: &[u8], changes: &GroupChanges, now: Millis) -> Done {
         let ix = self.groups.find_or_add(name);
         if let Some(group) = self.groups.get_mut(ix) {
-            let mut settings = group.settings.take().unwrap_or_default();
+            let ext = group.ext_mut();
+            let mut settings = ext.settings.take().unwrap_or_default();
             settings.weight = match changes.weight {
                 // The default is no setting that a group is remembered for.
                 Some(1) => 0,
@@ -217,7 +217,7 @@ impl Queue {
                 }
             }
             if *settings != Default::default() {
-                group.settings = Some(settings);
+                ext.settings = Some(settings);
             }
         }
         self.refresh(ix, now, self.join(now));
@@ -248,7 +248,7 @@ impl Queue {
         if before.on_dead == OnDead::Block && self.settings.on_dead == OnDead::Continue {
             for ix in self.groups.all() {
                 if let Some(group) = self.groups.get_mut(ix) {
-                    group.held_by.clear();
+                    group.unhold_all();
                 }
             }
         }

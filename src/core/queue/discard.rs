@@ -2,7 +2,7 @@
 //!
 //! They are freed by `sweep.rs`.
 
-use super::super::group::{GroupIx, GroupOrder, OrderKey};
+use super::super::group::{Group, GroupIx, GroupOrder, OrderKey};
 use super::super::groups::Groups;
 use super::super::lease::Leases;
 use super::super::message::Message;
@@ -96,13 +96,16 @@ impl Queue {
         let Some(group) = self.groups.get_mut(ix) else {
             return;
         };
-        let held_by = std::mem::take(&mut group.held_by);
+        let Some(ext) = group.ext_if_any() else {
+            return;
+        };
+        let held_by = std::mem::take(&mut ext.held_by);
         let left = held_by
             .into_iter()
             .filter(|(seq, _)| !self.is_purged(*seq))
             .collect();
         if let Some(group) = self.groups.get_mut(ix) {
-            group.held_by = left;
+            group.ext_mut().held_by = left;
         }
     }
 
@@ -134,7 +137,7 @@ impl Queue {
                     None => self.waiting.contains(place, &waiter(seq, message)),
                     Some(group) => {
                         let key = order_key(seq, message);
-                        group.order.contains(&key) || group.failed.contains(&key)
+                        group.order.contains(&key) || group.ext().failed.contains(&key)
                     }
                 },
             },
@@ -159,8 +162,8 @@ impl Queue {
         let all = group.pending();
         let in_state = match state {
             None => all,
-            Some(State::Delayed) if group.due + group.retrying == 0 => all,
-            Some(State::Retry) => group.retrying,
+            Some(State::Delayed) if group.due + group.ext().retrying == 0 => all,
+            Some(State::Retry) => group.ext().retrying,
             Some(State::Ready) if group.line.is_some() => group.due,
             Some(State::Blocked) if group.line.is_none() => group.due,
             _ => 0,
@@ -175,7 +178,7 @@ impl Queue {
             return 0;
         };
         let pending = group.pending();
-        let (due, retrying) = (group.due, group.retrying);
+        let (due, retrying) = (group.due, group.ext().retrying);
         let by_place = [
             (Place::Delayed, pending - due - retrying),
             (Place::Due, due),
@@ -187,9 +190,13 @@ impl Queue {
             }
         }
         self.bytes = self.bytes.saturating_sub(group.bytes);
-        (group.due, group.retrying, group.bytes) = (0, 0, 0);
-        for order in [&mut group.order, &mut group.failed] {
-            let order = std::mem::take(order);
+        (group.due, group.bytes) = (0, 0);
+        let failed = group.ext_if_any().map(|ext| {
+            ext.retrying = 0;
+            std::mem::take(&mut ext.failed)
+        });
+        let order = std::mem::take(&mut group.order);
+        for order in [order].into_iter().chain(failed) {
             if !order.is_empty() {
                 self.discarded.push(Discarded::CutGroup(order));
             }
@@ -204,19 +211,12 @@ impl Queue {
         if self.discarded.iter().any(Discarded::has_messages) {
             return 0;
         }
-        let Some(group) = self.groups.get_mut(ix) else {
+        let Some(records) = self.groups.take_records(ix, place, FEW) else {
             return 0;
         };
-        let records = group
-            .records
-            .as_mut()
-            .and_then(|records| records.at_mut(place));
-        let Some(records) = records.filter(|records| records.len() as u64 > FEW) else {
-            return 0;
-        };
-        let records = std::mem::take(records);
-        if place == Place::Dead {
-            group.held_by.retain(|(seq, _)| {
+        let ext = self.groups.get_mut(ix).and_then(Group::ext_if_any);
+        if let Some(ext) = ext.filter(|_| place == Place::Dead) {
+            ext.held_by.retain(|(seq, _)| {
                 let message = self.store.get(*seq);
                 message.is_none_or(|message| !records.contains(&order_key(*seq, message)))
             });

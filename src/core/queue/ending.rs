@@ -125,7 +125,7 @@ impl Queue {
             return;
         };
         let store = &self.store;
-        let seqs = group.held_by.iter().map(|(seq, _)| *seq);
+        let seqs = group.ext().held_by.iter().map(|(seq, _)| *seq);
         let mut pruned = seqs.filter(|seq| store.get(*seq).is_none());
         if let (Some(_), Some(second)) = (pruned.next(), pruned.next()) {
             group.unhold(second);

@@ -177,10 +177,10 @@ impl Queue {
     fn explain_group(&self, key: OrderKey, group: &Group, now: Millis) -> Option<Explanation> {
         if group.is_paused(now) {
             let paused = Explanation::new(Code::GroupPaused, "Deliveries of its group are paused.");
-            return Some(paused.until(group.paused_until).by(Some(&group.name)));
+            return Some(paused.until(group.ext().paused_until).by(Some(&group.name)));
         }
         if self.is_held_by_dead(group) {
-            let (_, id) = group.held_by.front()?;
+            let (_, id) = group.ext().held_by.front()?;
             let held = Explanation::new(
                 Code::BehindHead,
                 "A dead message holds its group until it is redriven, cancelled or purged, \
@@ -235,10 +235,10 @@ impl Queue {
     /// The message that goes out of the group before this one, and whether it
     /// is one that waits for its backoff.
     fn goes_before(&self, key: OrderKey, group: &Group, now: Millis) -> Option<(Seq, bool)> {
-        if self.settings.on_retry == OnRetry::Block && group.retrying > 0 {
-            let waiting = group
-                .failed
-                .iter()
+        let ext = group.ext();
+        if self.settings.on_retry == OnRetry::Block && ext.retrying > 0 {
+            let mut failed = ext.failed.iter();
+            let waiting = failed
                 .find(|(_, due)| due.0 > now)
                 .map(|(failed, _)| failed.seq());
             if let Some(seq) = waiting {

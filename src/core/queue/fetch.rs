@@ -1,7 +1,7 @@
 //! Delivering: who gives, what, and how much.
 
 use super::super::consumer::{ConsumerIx, FORGET_AFTER};
-use super::super::group::GroupIx;
+use super::super::group::{Group, GroupIx};
 use super::super::line::Join;
 use super::super::message::Message;
 use super::super::op::{Delivered, Deliveries, Done, Fetch, Happened};
@@ -183,7 +183,8 @@ impl Queue {
                 break;
             }
             self.deliver(seq, batch, round);
-            let settings = self.groups.get_mut(ix).and_then(|g| g.settings.as_mut());
+            let settings = self.groups.get_mut(ix).and_then(Group::ext_if_any);
+            let settings = settings.and_then(|ext| ext.settings.as_mut());
             if let Some(settings) = settings {
                 if let Some(rate) = settings.rate {
                     settings.window.count(rate, round.now, 1);
@@ -200,11 +201,9 @@ impl Queue {
         let join = self.next_join(round.now);
         let turn_is_over = match self.groups.get_mut(ix) {
             Some(group) => {
-                group.turn += given;
-                let over = group.turn >= group.weight();
-                if over {
-                    group.turn = 0;
-                }
+                let turn = group.ext().turn + given;
+                let over = turn >= group.weight();
+                group.set_turn(if over { 0 } else { turn });
                 over
             }
             None => return,

@@ -260,7 +260,7 @@ impl Queue {
     /// All that is known of a group.
     fn group_view<'a>(&'a self, group: &'a Group, now: Millis) -> GroupView<'a> {
         let held = self.is_held_by_dead(group)
-            || !group.failed.is_empty() && self.next_in_group(group, now).is_none();
+            || !group.ext().failed.is_empty() && self.next_in_group(group, now).is_none();
         let state = if group.is_paused(now) {
             GroupState::Paused
         } else if self.group_head(group, now).is_some() {
@@ -275,7 +275,7 @@ impl Queue {
         let first = |order: &GroupOrder| order.first().map(|(key, _)| key);
         let head = self
             .next_in_group(group, now)
-            .or_else(|| first(&group.failed))
+            .or_else(|| first(&group.ext().failed))
             .or_else(|| first(&group.order))
             .map(|key| key.seq());
         GroupView {

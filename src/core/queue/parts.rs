@@ -171,9 +171,8 @@ impl<'a> Parts<'a> {
         let mut lasting: Vec<(GroupIx, &Group)> = groups
             .filter_map(|(ix, group)| Some((ix, group?)))
             .filter(|(_, group)| {
-                group.settings.is_some()
-                    || group.paused_until.is_some()
-                    || !group.held_by.is_empty()
+                let ext = group.ext();
+                ext.settings.is_some() || ext.paused_until.is_some() || !ext.held_by.is_empty()
             })
             .collect();
         lasting.sort_unstable_by(|a, b| a.1.name.cmp(&b.1.name));

@@ -159,7 +159,7 @@ impl Rehearsal<'_> {
         let group = self.queue.groups.get(key.group)?;
         let head = self.head(key.group, group)?;
         let weight = group.weight();
-        let base_turn = group.turn;
+        let base_turn = group.ext().turn;
         let given = self.given.entry(key.group).or_insert_with(|| Given {
             keys: Vec::new(),
             turn: base_turn,
@@ -212,7 +212,7 @@ impl Rehearsal<'_> {
                 .map(|(key, _)| key)
                 .find(left)
         };
-        let failed = due(&group.failed);
+        let failed = due(&group.ext().failed);
         match queue.settings.on_retry {
             OnRetry::Block => failed.or_else(|| due(&group.order)),
             OnRetry::Skip => match (failed, due(&group.order)) {

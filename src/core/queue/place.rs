@@ -61,14 +61,14 @@ impl Queue {
             self.note(at);
         }
         if let Some(group) = self.groups.get_mut(group) {
-            let order = if failed {
-                &mut group.failed
+            if failed {
+                let ext = group.ext_mut();
+                ext.failed.insert(key, MinTime(due));
+                ext.retrying += u64::from(place == Place::Retry);
             } else {
-                &mut group.order
-            };
-            order.insert(key, MinTime(due));
+                group.order.insert(key, MinTime(due));
+            }
             group.due += u64::from(place == Place::Due);
-            group.retrying += u64::from(place == Place::Retry);
             group.bytes += size;
         }
         match place {
@@ -92,14 +92,14 @@ impl Queue {
         }
         self.waiting.remove(place, waiter);
         if let Some(group) = self.groups.get_mut(group) {
-            let order = if failed {
-                &mut group.failed
+            if failed {
+                let ext = group.ext_mut();
+                ext.failed.remove(&key);
+                ext.retrying -= u64::from(place == Place::Retry);
             } else {
-                &mut group.order
-            };
-            order.remove(&key);
+                group.order.remove(&key);
+            }
             group.due -= u64::from(place == Place::Due);
-            group.retrying -= u64::from(place == Place::Retry);
             group.bytes -= waiter.size;
         }
     }
@@ -115,7 +115,9 @@ impl Queue {
         let is_ready = match self.groups.get_mut(group) {
             Some(group) => {
                 group.due += 1;
-                group.retrying -= u64::from(from == Place::Retry);
+                if from == Place::Retry {
+                    group.ext_mut().retrying -= 1;
+                }
                 let is_ready = group.line.is_some();
                 group.ready += u64::from(is_ready);
                 self.grouped_ready += u64::from(is_ready);

@@ -208,8 +208,7 @@ impl Queue {
         doomed.retain(|seq| is_meant(self, *seq) && !self.is_purged(*seq));
         if state.is_none() {
             if let Some(group) = self.groups.get_mut(ix) {
-                self.effects.changed |= !group.held_by.is_empty();
-                group.held_by.clear();
+                self.effects.changed |= group.unhold_all();
             }
         }
         let removed = cut + self.remove_each(&doomed, now);
@@ -231,7 +230,7 @@ impl Queue {
             !ended && state != State::Running
         };
         if state.is_none_or(is_pending) {
-            let keys = group.failed.iter().chain(group.order.iter());
+            let keys = group.ext().failed.iter().chain(group.order.iter());
             members.extend(keys.map(|(key, _)| key.seq()));
         }
         if state.is_none_or(|state| state == State::Running) {

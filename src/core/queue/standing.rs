@@ -55,7 +55,7 @@ impl Queue {
             }
             group.ready = ready;
             if given.is_some() || line.map(|key| key.priority) != has.map(|key| key.priority) {
-                group.turn = 0;
+                group.set_turn(0);
             }
             group.line = has;
         }
@@ -101,15 +101,16 @@ impl Queue {
     /// When a group that stands in line gives a message first that takes it to
     /// another line, one that goes before.
     fn overtaking(&self, group: &Group, stands: LineKey) -> Option<Millis> {
-        let firsts = group.order.first().into_iter().chain(group.failed.first());
+        let failed = &group.ext().failed;
+        let firsts = group.order.first().into_iter().chain(failed.first());
         if firsts.map(|(key, _)| key.priority()).min()? >= stands.priority {
             return None;
         }
         let bound = OrderKey::start_of(stands.priority);
         let failed = match self.settings.on_retry {
             // What has failed goes first, whatever comes.
-            OnRetry::Block if !group.failed.is_empty() => return None,
-            _ => group.failed.least_before(&bound),
+            OnRetry::Block if !failed.is_empty() => return None,
+            _ => failed.least_before(&bound),
         };
         let fresh = group.order.least_before(&bound);
         Some(fresh.into_iter().chain(failed).min()?.0)
@@ -121,13 +122,14 @@ impl Queue {
             return None;
         }
         let fresh = group.order.min_measure();
+        let failed = &group.ext().failed;
         let due = match self.settings.on_retry {
-            _ if group.failed.is_empty() => fresh?,
-            OnRetry::Skip => fresh.into_iter().chain(group.failed.min_measure()).min()?,
+            _ if failed.is_empty() => fresh?,
+            OnRetry::Skip => fresh.into_iter().chain(failed.min_measure()).min()?,
             // Where very many have failed, each that is promoted is a reason to
             // look at the group again.
-            OnRetry::Block if group.failed.len() > MANY_FAILED => return None,
-            OnRetry::Block => group.failed.iter().map(|(_, due)| due).max()?,
+            OnRetry::Block if failed.len() > MANY_FAILED => return None,
+            OnRetry::Block => failed.iter().map(|(_, due)| due).max()?,
         };
         Some(due.0.max(group.opens_at()))
     }
@@ -218,14 +220,15 @@ impl Queue {
     /// What comes next in the order of a group at `now`, limits aside.
     pub(super) fn next_in_group(&self, group: &Group, now: Millis) -> Option<OrderKey> {
         let fresh = || group.order.first_at_most(now).map(|(key, _)| key);
-        if group.failed.is_empty() {
+        let failed = &group.ext().failed;
+        if failed.is_empty() {
             return fresh();
         }
         match self.settings.on_retry {
             OnRetry::Block if self.waits_for_retry(group, now) => None,
-            OnRetry::Block => group.failed.first().map(|(key, _)| key),
+            OnRetry::Block => failed.first().map(|(key, _)| key),
             OnRetry::Skip => {
-                let failed = group.failed.first_at_most(now).map(|(key, _)| key);
+                let failed = failed.first_at_most(now).map(|(key, _)| key);
                 match (failed, fresh()) {
                     (Some(a), Some(b)) => Some(a.min(b)),
                     (a, b) => a.or(b),
@@ -236,17 +239,18 @@ impl Queue {
 
     /// Whether any of those that have failed still waits for its backoff.
     pub(super) fn waits_for_retry(&self, group: &Group, now: Millis) -> bool {
-        group.retrying > 0 && group.failed.iter().any(|(_, due)| due.0 > now)
+        let ext = group.ext();
+        ext.retrying > 0 && ext.failed.iter().any(|(_, due)| due.0 > now)
     }
 
     /// Whether a dead message holds a group.
     pub(super) fn is_held_by_dead(&self, group: &Group) -> bool {
-        self.settings.on_dead == OnDead::Block && !group.held_by.is_empty()
+        self.settings.on_dead == OnDead::Block && !group.ext().held_by.is_empty()
     }
 
     /// Batches of a group that may be leased at once.
     pub(super) fn concurrency(&self, group: &Group) -> u64 {
-        match group.settings.as_ref().map_or(0, |s| s.concurrency) {
+        match group.ext().settings.as_ref().map_or(0, |s| s.concurrency) {
             0 => self.settings.group_concurrency,
             own => own,
         }
@@ -254,7 +258,7 @@ impl Queue {
 
     /// When a group's pause or limit ends, if that is what it waits for.
     fn group_wake(&self, group: &Group, now: Millis) -> Option<Millis> {
-        if let Some(until) = group.paused_until {
+        if let Some(until) = group.ext().paused_until {
             return Some(until);
         }
         let (rate, window) = group.rate()?;

@@ -263,8 +263,8 @@ impl Queue {
             Event::GroupWake => {
                 while let Some((_, ix)) = self.groups.next_wake().filter(|(due, _)| *due <= at) {
                     if let Some(group) = self.groups.get_mut(ix) {
-                        if group.paused_until.is_some_and(|until| until <= at) {
-                            group.paused_until = None;
+                        if group.ext().paused_until.is_some_and(|until| until <= at) {
+                            group.ext_mut().paused_until = None;
                         }
                     }
                     self.groups.wake_at(ix, None);
@@ -331,7 +331,7 @@ impl Queue {
             // A group joins the line by a step of its own, unless it was not
             // known when the last of very many failed messages would be due.
             let known = self.groups.get(group).is_some_and(|group| {
-                !group.expected.is_empty() || group.line.is_some() || group.retrying > 0
+                !group.expected.is_empty() || group.line.is_some() || group.ext().retrying > 0
             });
             if !known {
                 self.refresh(group, self.last, Join::by_time(at));

@@ -84,26 +84,27 @@ fn put_standing(out: &mut Vec<u8>, standing: Standing) {
 /// All of a group but its name, which is the end of the frame.
 pub fn put_group(out: &mut Vec<u8>, group: &Group, line: Option<Standing>) {
     let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+    let ext = group.ext();
     out.push(
-        flag(group.settings.is_some(), told::SETTINGS)
-            | flag(group.paused_until.is_some(), told::PAUSE)
-            | flag(!group.held_by.is_empty(), told::HELD)
+        flag(ext.settings.is_some(), told::SETTINGS)
+            | flag(ext.paused_until.is_some(), told::PAUSE)
+            | flag(!ext.held_by.is_empty(), told::HELD)
             | flag(line.is_some(), told::LINE)
-            | flag(group.turn != 0, told::TURN)
-            | flag(group.wake.is_some(), told::WAKE),
+            | flag(ext.turn != 0, told::TURN)
+            | flag(ext.wake.is_some(), told::WAKE),
     );
-    if let Some(settings) = &group.settings {
+    if let Some(settings) = &ext.settings {
         put_number(out, settings.weight);
         put_number(out, settings.concurrency);
         put_rate(out, settings.rate);
         put_window(out, &settings.window);
     }
-    if let Some(until) = group.paused_until {
+    if let Some(until) = ext.paused_until {
         put_number(out, until);
     }
-    if !group.held_by.is_empty() {
-        put_number(out, group.held_by.len() as u64);
-        for (seq, id) in &group.held_by {
+    if !ext.held_by.is_empty() {
+        put_number(out, ext.held_by.len() as u64);
+        for (seq, id) in &ext.held_by {
             put_number(out, *seq);
             put_bytes(out, id);
         }
@@ -111,10 +112,10 @@ pub fn put_group(out: &mut Vec<u8>, group: &Group, line: Option<Standing>) {
     if let Some(standing) = line {
         put_standing(out, standing);
     }
-    if group.turn != 0 {
-        put_number(out, group.turn);
+    if ext.turn != 0 {
+        put_number(out, ext.turn);
     }
-    if let Some(wake) = group.wake {
+    if let Some(wake) = ext.wake {
         put_number(out, wake);
     }
 }

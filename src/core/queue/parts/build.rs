@@ -200,7 +200,7 @@ impl Builder {
             }
             match message.place {
                 Place::Due => known.due += 1,
-                Place::Retry => known.retrying += 1,
+                Place::Retry => known.ext_mut().retrying += 1,
                 Place::Running => known.running += 1,
                 _ => {}
             }
@@ -321,11 +321,12 @@ impl Builder {
                 continue;
             };
             group.order = order(new.order);
-            group.failed = order(new.failed);
-            group.settings = new.part.settings;
-            group.paused_until = new.part.paused_until;
-            group.held_by = new.part.held_by;
-            group.turn = new.part.turn;
+            let ext = group.ext_mut();
+            ext.failed = order(new.failed);
+            ext.settings = new.part.settings;
+            ext.paused_until = new.part.paused_until;
+            ext.held_by = new.part.held_by;
+            ext.turn = new.part.turn;
             if let Some(standing) = new.part.line {
                 let key = standing.key(new.ix);
                 group.line = Some(key);

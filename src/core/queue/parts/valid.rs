@@ -15,13 +15,14 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
     for (ix, group) in queue.groups.starting_at(0) {
         let Some(group) = group else { continue };
         groups.insert(ix, groups.len() as u64);
+        let ext = group.ext();
         let part = GroupPart {
-            settings: group.settings.clone(),
-            paused_until: group.paused_until,
-            held_by: group.held_by.clone(),
+            settings: ext.settings.clone(),
+            paused_until: ext.paused_until,
+            held_by: ext.held_by.clone(),
             line: group.line.map(|key| parts.standing(key)),
-            turn: group.turn,
-            wake: group.wake,
+            turn: ext.turn,
+            wake: ext.wake,
         };
         builder.group(&group.name, part)?;
     }
@@ -97,20 +98,21 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         let mut groups: Vec<_> = queue.groups.starting_at(0).filter_map(|g| g.1).collect();
         groups.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         // One that only records name, purged ones maybe, is nowhere to be seen.
-        let seen = groups
-            .into_iter()
-            .filter(|group| group.pending() > 0 || group.running > 0 || !group.held_by.is_empty());
+        let seen = groups.into_iter().filter(|group| {
+            group.pending() > 0 || group.running > 0 || !group.ext().held_by.is_empty()
+        });
         let told = seen.map(|group| {
+            let ext = group.ext();
             (
                 group.name.clone(),
-                (group.due, group.retrying, group.running, group.batches),
-                (group.ready, group.turn, group.wake, group.bytes),
+                (group.due, ext.retrying, group.running, group.batches),
+                (group.ready, ext.turn, ext.wake, group.bytes),
                 group
                     .expected
                     .iter()
                     .map(|key| (key.priority, key.join, key.seq))
                     .collect::<Vec<_>>(),
-                (group.order.clone(), group.failed.clone()),
+                (group.order.clone(), ext.failed.clone()),
             )
         });
         format!("{:?}", told.collect::<Vec<_>>())
