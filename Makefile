@@ -12,7 +12,7 @@ SOAK_FLAGS ?=
 ENGINES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run cli test test-engines test-asan miri lint fmt checker torture load soak fuzz bench bench-smoke dist bench-groups
+.PHONY: help setup build run cli test test-engines test-asan miri lint fmt checker torture load soak fuzz bench bench-smoke dist bench-groups bench-core
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ bench: ## measure the module against its peers on this machine: a quarter of an 
 bench-groups: ## what groups cost where most of them are in the way
 	@scripts/setup.sh build server tests && scripts/build.sh
 	@.venv/bin/python benches/groups.py --module target/release/libdq.so
+
+bench-core: ## what the core costs without a server: Criterion benches; BENCH_FLAGS=--help
+	@scripts/bench-core.sh $(BENCH_FLAGS)
 
 bench-smoke: ## the same at a hundredth of the size, in seconds: shows that the benchmark works, not how fast it is
 	@benches/run.sh --quick $(BENCH_FLAGS)

@@ -27,6 +27,8 @@ class Bench:
 
     binary: str
     module: Path
+    floor: Path
+    """The module whose commands do next to nothing."""
     generator: Generator
     rounds: int
     quick: bool
@@ -45,11 +47,15 @@ class Bench:
 
     def server(self, **options):
         """A server with the module."""
-        return Server(self.binary, self.module, **options)
+        return Server(self.binary, [self.module], **options)
+
+    def server_with_floor(self):
+        """The same, with the module beside it whose commands do next to nothing."""
+        return Server(self.binary, [self.module, self.floor])
 
     def bare_server(self):
         """A server without it."""
-        return Server(self.binary, None)
+        return Server(self.binary, [])
 
     def look_around(self):
         """Notes what other programs use of the processor; to be called while nothing of the benchmark has work to do.

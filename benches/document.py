@@ -43,6 +43,9 @@ ratios of the rounds. Commands run from 50 connections with 64 in flight on each
   (`benches/lua_design.py`); they make fewer round trips than the library.
 - With fewer groups than fetches in flight (1 and 1,000 groups), GROUPCONCURRENCY is 100,000: with one lease a group the
   row would measure empty answers. From 100,000 groups on it is the default of 1.
+- *The least of a module* (`benches/floor`) is a module whose commands do what no queue in a module can do without: they
+  find the key, keep or give a payload, say it to replicas and log, and reply as much as ours do. No ids, no order, no
+  time, no leases. What is below its figures no module can reach.
 - A whole life one by one is SEND with a delay of 0.5 to 1.5 s and FETCH COUNT 1 ACK 1; in tens it is MSEND of 10 and FETCH
   COUNT 10 ACK 10. The Lua design does one by one in both: its library has no batches.
 - The 160 bytes that XADD writes to the AOF hold the 100 of the payload, so that no SEND can write 0.6 times as much; the

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the module and its peers in one run, and prints one table of both.
 
-    benches/run.py [--quick] [--rows REGEX] [--rounds N] [--module PATH] [--redis-server PATH] [--generator PATH]
-                   [--write FILE]
+    benches/run.py [--quick] [--rows REGEX] [--rounds N] [--module PATH] [--floor PATH] [--redis-server PATH]
+                   [--generator PATH] [--write FILE]
 
 `make bench` builds what it needs and runs it. Rows are named `command-NAME`, `groups-NAME`, `aof-NAME` (see
 workloads.py for the names), `life`, `backlog`, `memory`, `rdb`, `stall-alone`, `stall-waiting`, `lateness-50`,
@@ -33,6 +33,7 @@ def options():
     parser.add_argument("--rows", type=re.compile, default="", metavar="REGEX", help="only rows whose name matches")
     parser.add_argument("--rounds", type=int, help="how often each is measured (5; quick: 1)")
     parser.add_argument("--module", type=Path, default=ROOT / "target/release/libdq.so")
+    parser.add_argument("--floor", type=Path, default=ROOT / "target/floor/release/libdq_floor.so")
     parser.add_argument("--redis-server", default=os.environ.get("REDIS_SERVER") or "redis-server")
     parser.add_argument("--generator", type=Path, default=ROOT / "target/load/release/dq-load")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as a Markdown page, too")
@@ -46,6 +47,7 @@ def main():
     bench = Bench(
         binary=chosen.redis_server,
         module=chosen.module.resolve(),
+        floor=chosen.floor.resolve(),
         generator=Generator(chosen.generator.resolve()),
         rounds=chosen.rounds or (1 if chosen.quick else 5),
         quick=chosen.quick,

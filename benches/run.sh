@@ -13,5 +13,10 @@ load_target=${CARGO_TARGET_DIR:-target}/load
 say "building the load generator"
 cargo build --release --manifest-path benches/load/Cargo.toml --target-dir "$load_target" "${CARGO_FLAGS_LIST[@]}"
 
+floor_target=${CARGO_TARGET_DIR:-target}/floor
+say "building the module that does next to nothing"
+cargo build --release --manifest-path benches/floor/Cargo.toml --target-dir "$floor_target" "${CARGO_FLAGS_LIST[@]}"
+
 exec "$VENV/bin/python" benches/run.py --module "$MODULE" --generator "$load_target/release/dq-load" \
+    --floor "$floor_target/release/libdq_floor.so" \
     --redis-server "$REDIS_SERVER" "$@"

@@ -23,12 +23,12 @@ def pinned(core):
 
 
 class Server:
-    """A redis-server with the module, or without (`module=None`), in a directory of its own.
+    """A redis-server with these modules, or with none, in a directory of its own.
 
     Use it in a `with`: at the end process and directory are gone. `dump` names an RDB file to load at the start.
     """
 
-    def __init__(self, binary, module, *, aof=False, dump=None):
+    def __init__(self, binary, modules, *, aof=False, dump=None):
         self.dir = Path(tempfile.mkdtemp(prefix="dq-bench-"))
         if dump is not None:
             shutil.copy(dump, self.dir / "dump.rdb")
@@ -41,7 +41,7 @@ class Server:
         words += ["--appendonly", "yes" if aof else "no", "--appendfsync", "everysec"]
         # A rewrite in the middle of a row would be measured with it.
         words += ["--auto-aof-rewrite-percentage", "0"]
-        if module is not None:
+        for module in modules:
             words += ["--loadmodule", str(module)]
         self.process = subprocess.Popen(words, preexec_fn=pinned(SERVER_CORE), stdout=subprocess.DEVNULL)
         self.pid = self.process.pid

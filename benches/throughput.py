@@ -6,7 +6,7 @@ from statistics import median
 
 from bench import median_ratio
 from report import Row, rate, table
-from workloads import GROUP_COUNTS, GROUPED, OURS, PEERS, STREAMS, prepare_millions
+from workloads import FLOOR, GROUP_COUNTS, GROUPED, OURS, PEERS, STREAMS, prepare_millions
 
 
 @dataclass
@@ -33,6 +33,12 @@ PLAIN = [
     Comparison("send", "set"),
     Comparison("send", "lpush"),
     Comparison("fetch1-ack1", "rpop"),
+    Comparison("send", "floor-push"),
+    Comparison("fetch-ack", "floor-take-2"),
+    Comparison("fetch1-ack1", "floor-take"),
+    Comparison("floor-push", "xadd"),
+    Comparison("floor-take-2", "xread1"),
+    Comparison("floor-take", "xread1"),
 ]
 
 OVER_GROUPS = [
@@ -70,7 +76,7 @@ class Throughput:
 
     def __init__(self, bench):
         self._bench = bench
-        self._workloads = {workload.name: workload for workload in [*PEERS, *OURS, *STREAMS, *GROUPED]}
+        self._workloads = {workload.name: workload for workload in [*PEERS, *FLOOR, *OURS, *STREAMS, *GROUPED]}
         self._plain = defaultdict(Figures)
         self._logged = defaultdict(Figures)
 
@@ -124,7 +130,7 @@ class Throughput:
     def _measure_plain(self, workloads):
         if not workloads:
             return
-        with self._bench.server() as server:
+        with self._bench.server_with_floor() as server:
             if any(workload.database == 1 for workload in workloads):
                 self._bench.say("filling: a million members, a million delayed messages")
                 prepare_millions(self._bench, server)

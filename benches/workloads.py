@@ -47,6 +47,10 @@ def fill_queue(bench, server, messages):
     fill(bench, server, "DQ.MSEND q 100 {payload:100}", messages + 99, batch=100, pipeline=8)
 
 
+def fill_floor(bench, server, messages):
+    fill(bench, server, "FLOOR.PUSH f {payload}", messages)
+
+
 def lua_sends(bench, server, messages):
     return LuaDesign(server).send
 
@@ -111,6 +115,17 @@ PEERS = [
     ),
     Workload("lua-send", "Lua design: send", [Step("EVALSHA")], 100_000, prepare=lua_sends),
     Workload("lua-fetch", "Lua design: fetch + GET + ack", [Step("EVALSHA", "bulk")], 100_000, prepare=lua_ready),
+]
+
+TAKE = "FLOOR.TAKE f 1700000000000000"
+
+# A module that keeps payloads in a list, and nothing else: see `floor/`.
+FLOOR = [
+    Workload("floor-push", "the least of a module: keep", [Step("FLOOR.PUSH f {payload}")]),
+    Workload("floor-take", "the least of a module: give", [Step(TAKE)], prepare=fill_floor),
+    Workload(
+        "floor-take-2", "the least of a module: two commands", [Step(TAKE, "receipts"), Step("FLOOR.DONE f {taken}")], prepare=fill_floor
+    ),
 ]
 
 OURS = [

@@ -13,6 +13,8 @@ MODULE=$TARGET/release/libdq.so
 # The programs beside the module are crates of their own, so that what they need stays out of it. Each is built in a
 # directory of its name below the module's.
 PROGRAMS=(benches/load cli)
+# Crates without tests of their own, built by whoever needs them.
+UNTESTED=(benches/core benches/floor)
 # Split on purpose: several flags in one variable.
 read -ra CARGO_FLAGS_LIST <<<"${CARGO_FLAGS:-}"
 

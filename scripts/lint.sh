@@ -8,13 +8,13 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh build lint
 
 say "rustfmt"
-for crate in . fuzz "${PROGRAMS[@]}"; do
+for crate in . fuzz "${PROGRAMS[@]}" "${UNTESTED[@]}"; do
     cargo fmt --manifest-path "$crate/Cargo.toml" --check
 done
 
 say "clippy"
 cargo clippy --all-targets "${CARGO_FLAGS_LIST[@]}" -- -D warnings
-for program in "${PROGRAMS[@]}"; do
+for program in "${PROGRAMS[@]}" "${UNTESTED[@]}"; do
     cargo_of "$program" clippy --all-targets -- -D warnings
 done
 

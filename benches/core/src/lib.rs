@@ -1,0 +1,13 @@
+//! The module's core and codec, compiled without the server, and queues to
+//! measure them on.
+
+#![allow(dead_code)]
+
+#[path = "../../../src/core/mod.rs"]
+pub mod core;
+#[path = "../../../fuzz/src/ffi.rs"]
+pub mod ffi;
+#[path = "../../../src/persist/mod.rs"]
+pub mod persist;
+
+pub mod driver;

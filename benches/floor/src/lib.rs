@@ -1,0 +1,251 @@
+//! A module whose commands do what no queue in a module can do without, and
+//! nothing else: find the key, keep or give a payload, say it to replicas and
+//! log, reply. No order, no time, no ids, no leases. What DQ costs beyond it is
+//! DQ's own; what it costs is the server's.
+//!
+//! `FLOOR.PUSH key payload` answers 36 bytes, as DQ.SEND answers an id.
+//! `FLOOR.TAKE key receipt` lets the receipt be and answers 36 bytes, two
+//! numbers and the oldest payload, as DQ.FETCH with ACK does. `FLOOR.DONE key
+//! receipt` answers 1, as DQ.ACK does.
+
+use std::collections::VecDeque;
+use std::os::raw::{c_char, c_int, c_void};
+use std::ptr::{null_mut, NonNull};
+
+use redis_module::raw;
+
+/// As long as an id that DQ makes.
+const ID: &[u8] = b"01234567-89ab-7def-8123-456789abcdef";
+/// As long as a receipt.
+const RECEIPT: i64 = 1_700_000_000_000_000;
+/// What DQ's record of a plain SEND has beside the payload, and that of a
+/// FETCH with an ACK.
+const RECORD: [u8; 9] = [7; 9];
+const TAKEN: [u8; 24] = [7; 24];
+
+/// What allocates for DQ, too.
+#[global_allocator]
+static ALLOCATOR: redis_module::alloc::RedisAlloc = redis_module::alloc::RedisAlloc;
+
+type Payloads = VecDeque<Box<[u8]>>;
+
+static mut TYPE: *mut raw::RedisModuleType = null_mut();
+
+macro_rules! api {
+    ($name:ident($($arg:expr),* $(,)?)) => {
+        raw::$name.expect("the server has it")($($arg),*)
+    };
+}
+
+/// The arguments of a command, and its context.
+#[derive(Clone, Copy)]
+struct Call {
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+}
+
+impl Call {
+    /// # Safety
+    /// The command has more arguments than that.
+    unsafe fn arg(&self, index: usize) -> *mut raw::RedisModuleString {
+        // SAFETY: vouched for by the caller.
+        unsafe { *self.argv.add(index) }
+    }
+
+    /// # Safety
+    /// As [`Call::arg`]; the bytes are those of an argument, so they outlive
+    /// the call.
+    unsafe fn bytes(&self, index: usize) -> &[u8] {
+        let mut len = 0;
+        // SAFETY: the server gives a pointer to so many bytes.
+        unsafe {
+            let at = api!(RedisModule_StringPtrLen(self.arg(index), &mut len));
+            std::slice::from_raw_parts(at.cast(), len)
+        }
+    }
+
+    /// Opens the key, does something to its payloads, says a record to those
+    /// who follow, and closes the key.
+    ///
+    /// # Safety
+    /// The context is live, and argument 1 is a key.
+    unsafe fn with(&self, change: impl FnOnce(&mut Payloads) -> Vec<u8>) -> c_int {
+        let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
+        // SAFETY: the key is open while its value is used, and nothing else
+        // uses it meanwhile.
+        unsafe {
+            let name = self.arg(1);
+            let key = api!(RedisModule_OpenKey(self.ctx, name, mode)).cast::<raw::RedisModuleKey>();
+            let found = api!(RedisModule_ModuleTypeGetType(key));
+            let value = if !found.is_null() && found == TYPE {
+                NonNull::new(api!(RedisModule_ModuleTypeGetValue(key)).cast::<Payloads>())
+            } else {
+                let made = NonNull::from(Box::leak(Box::new(Payloads::new())));
+                api!(RedisModule_ModuleTypeSetValue(
+                    key,
+                    TYPE,
+                    made.as_ptr().cast::<c_void>()
+                ));
+                Some(made)
+            };
+            if let Some(mut value) = value {
+                let record = change(value.as_mut());
+                api!(RedisModule_Replicate(
+                    self.ctx,
+                    c"FLOOR.APPLY".as_ptr(),
+                    c"sb".as_ptr(),
+                    name,
+                    record.as_ptr(),
+                    record.len()
+                ));
+                api!(RedisModule_SignalModifiedKey(self.ctx, name));
+            }
+            api!(RedisModule_CloseKey(key));
+        }
+        raw::REDISMODULE_OK as c_int
+    }
+
+    /// # Safety
+    /// The context is live.
+    unsafe fn reply(&self, bytes: &[u8]) {
+        // SAFETY: so many bytes are there.
+        unsafe {
+            api!(RedisModule_ReplyWithStringBuffer(
+                self.ctx,
+                bytes.as_ptr().cast::<c_char>(),
+                bytes.len()
+            ))
+        };
+    }
+}
+
+unsafe extern "C" fn push(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    let call = Call { ctx, argv };
+    // SAFETY: the server calls with a live context and so many arguments.
+    unsafe {
+        if argc != 3 {
+            return api!(RedisModule_WrongArity(ctx));
+        }
+        let payload = call.bytes(2);
+        call.with(|payloads| {
+            payloads.push_back(payload.into());
+            call.reply(ID);
+            [&RECORD, payload].concat()
+        })
+    }
+}
+
+unsafe extern "C" fn take(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    let call = Call { ctx, argv };
+    // SAFETY: as in push.
+    unsafe {
+        if argc != 3 {
+            return api!(RedisModule_WrongArity(ctx));
+        }
+        call.with(|payloads| {
+            let payload = payloads.pop_front().unwrap_or_default();
+            api!(RedisModule_ReplyWithArray(ctx, 1));
+            api!(RedisModule_ReplyWithArray(ctx, 4));
+            call.reply(ID);
+            api!(RedisModule_ReplyWithLongLong(ctx, RECEIPT));
+            api!(RedisModule_ReplyWithLongLong(ctx, 1));
+            call.reply(&payload);
+            TAKEN.to_vec()
+        })
+    }
+}
+
+unsafe extern "C" fn done(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    let call = Call { ctx, argv };
+    // SAFETY: as in push.
+    unsafe {
+        if argc != 3 {
+            return api!(RedisModule_WrongArity(ctx));
+        }
+        call.with(|_| {
+            api!(RedisModule_ReplyWithLongLong(ctx, 1));
+            TAKEN.to_vec()
+        })
+    }
+}
+
+unsafe extern "C" fn apply(
+    ctx: *mut raw::RedisModuleCtx,
+    _: *mut *mut raw::RedisModuleString,
+    _: c_int,
+) -> c_int {
+    // SAFETY: the context is live.
+    unsafe { api!(RedisModule_ReplyWithLongLong(ctx, 0)) }
+}
+
+unsafe extern "C" fn free(value: *mut c_void) {
+    // SAFETY: made by Box::leak in Call::with, freed once.
+    drop(unsafe { Box::from_raw(value.cast::<Payloads>()) });
+}
+
+/// Called by the server when it loads the module.
+///
+/// # Safety
+/// Only for the server.
+#[no_mangle]
+pub unsafe extern "C" fn RedisModule_OnLoad(
+    ctx: *mut raw::RedisModuleCtx,
+    _: *mut *mut raw::RedisModuleString,
+    _: c_int,
+) -> c_int {
+    // SAFETY: the server calls this once, before anything else.
+    unsafe {
+        if raw::Export_RedisModule_Init(
+            ctx,
+            c"floor".as_ptr(),
+            1,
+            raw::REDISMODULE_APIVER_1 as c_int,
+        ) != raw::REDISMODULE_OK as c_int
+        {
+            return raw::REDISMODULE_ERR as c_int;
+        }
+        let mut methods: raw::RedisModuleTypeMethods = std::mem::zeroed();
+        methods.version = raw::REDISMODULE_TYPE_METHOD_VERSION as u64;
+        methods.free = Some(free);
+        TYPE = api!(RedisModule_CreateDataType(
+            ctx,
+            c"dq-floor0".as_ptr(),
+            0,
+            &mut methods
+        ));
+        type Command = raw::RedisModuleCmdFunc;
+        let commands: [(&std::ffi::CStr, Command); 4] = [
+            (c"floor.push", Some(push)),
+            (c"floor.take", Some(take)),
+            (c"floor.done", Some(done)),
+            (c"floor.apply", Some(apply)),
+        ];
+        for (name, command) in commands {
+            let made = api!(RedisModule_CreateCommand(
+                ctx,
+                name.as_ptr(),
+                command,
+                c"write".as_ptr(),
+                1,
+                1,
+                1
+            ));
+            if made != raw::REDISMODULE_OK as c_int {
+                return made;
+            }
+        }
+    }
+    raw::REDISMODULE_OK as c_int
+}

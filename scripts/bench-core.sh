@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Runs the Criterion benches of the core; arguments go to them (a name, --quick, --save-baseline before, --baseline
+# before, --help).
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+scripts/setup.sh build
+cargo_of benches/core bench --benches -- "$@"
