@@ -9,10 +9,11 @@ TORTURE_FLAGS ?= --seconds 600
 LOAD_FLAGS ?=
 SOAK_SECONDS ?= 1800
 SOAK_FLAGS ?=
+export SIM_SECONDS ?= 60
 ENGINES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run cli test test-engines test-asan miri lint fmt checker torture load soak fuzz bench bench-smoke dist bench-groups bench-core
+.PHONY: help setup build run cli test test-engines test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-smoke dist bench-groups bench-core
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +63,9 @@ load: ## millions of messages that fall due, expire or go away at once: how long
 
 soak: ## mixed traffic for SOAK_SECONDS (1800): whether memory stays flat and MEMORY USAGE true
 	@scripts/python.sh tests.soak --seconds $(SOAK_SECONDS) $(SOAK_FLAGS)
+
+simulate: ## the core for SIM_SECONDS (60) under random operations, crashes, failovers and broken bytes; SEED repeats a run
+	@scripts/simulate.sh
 
 fuzz: ## hostile bytes for the parts that read them, a minute each (FUZZ_SECONDS); needs nightly Rust
 	@scripts/fuzz.sh

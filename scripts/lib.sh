@@ -14,7 +14,7 @@ MODULE=$TARGET/release/libdq.so
 # directory of its name below the module's.
 PROGRAMS=(benches/load cli)
 # Crates without tests of their own, built by whoever needs them.
-UNTESTED=(benches/core benches/floor)
+UNTESTED=(simulation benches/core benches/floor)
 # Split on purpose: several flags in one variable.
 read -ra CARGO_FLAGS_LIST <<<"${CARGO_FLAGS:-}"
 

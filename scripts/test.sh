@@ -25,6 +25,9 @@ for program in "${PROGRAMS[@]}"; do
     cargo_of "$program" test 2>&1 | tee -a "$logs/rust" || failed=1
 done
 
+say "simulation"
+SEED=1 STEPS=200000 scripts/simulate.sh | tee "$logs/simulation" || failed=1
+
 say "server tests"
 # The program as its Rust tests have it: what they were built from is there already.
 cargo_of cli build
@@ -34,5 +37,6 @@ DQ_MODULE=$MODULE REDIS_SERVER=$REDIS_SERVER DQ_CLI=$TARGET/cli/debug/dq \
 
 say "summary"
 grep -E '^ *Summary \[|^test result:' "$logs/rust" || echo "Rust tests: no summary, see above"
+tail -n 1 "$logs/simulation"
 tail -n 1 "$logs/pytest"
 exit "$failed"

@@ -1,12 +1,18 @@
 """FETCH BLOCK: what wakes a waiter, and when. Real time."""
 
-import statistics
-
 import pytest
 
 from tests.harness.replies import Queue
 from tests.harness.server import now_ms
-from tests.harness.waiting import LATE, got, waiter, wakes_at
+from tests.harness.waiting import (
+    LATE,
+    got,
+    noise,
+    waiter,
+    waits_after,
+    wakes_at,
+    woken_by,
+)
 
 
 @pytest.fixture
@@ -19,34 +25,34 @@ def q(server, r3, key):
 def test_woken_when_a_message_is_sent(q):
     q.do("CREATE")
     w = waiter(q, "WITHMETA", "LEASE", 5000, "CONSUMER", "c")
-    id = q.send("x")
-    [m] = got(w)
-    assert (m.id, m.attempt, m.payload) == (id, 1, b"x")
-    assert abs(m.meta["lease-until"] - now_ms() - 5000) < LATE
-    assert (q.state(id), q.get(id)["consumer"]) == ("running", b"c")
+    [m] = woken_by(q, w, "SEND", "x", "ID", "a")
+    assert (m.id, m.attempt, m.payload) == (b"a", 1, b"x")
+    assert (q.state("a"), q.get("a")["consumer"]) == ("running", b"c")
+    assert m.meta["lease-until"] == q.get("a")["started-at"] + 5000
 
 
 def test_woken_when_the_key_appears(q):
     w = waiter(q)
     assert q.client.exists(q.key) == 0
-    q.send("x")
-    assert got(w)[0].payload == b"x"
+    assert woken_by(q, w, "SEND", "x")[0].payload == b"x"
 
 
 def test_woken_in_the_millisecond_of_the_due_time(q):
     q.do("CREATE")
     w = q.server.wire()
-    late = []
+    # The server is woken by a clock like anybody else.
+    allowed = 5 + 2 * noise()
     for _ in range(25):
         w.send("DQ.FETCH", q.key, "BLOCK", 0)
         due = now_ms() + 25
         q.send("x", "AT", due)
         [m] = got(w)
-        late.append(now_ms() - due)
+        assert now_ms() >= due
         q.ack(m.receipt)
-    assert min(late) >= 0
-    assert statistics.median(late) <= 5
-    assert max(late) <= LATE
+    # As the server counts it: this process may sleep longer than it.
+    info = q.info()
+    assert info["lateness-p50"] <= max(allowed, 5 + 2 * noise())
+    assert info["lateness-max"] <= LATE
 
 
 def test_woken_when_a_nearer_message_comes_later(q):
@@ -54,13 +60,13 @@ def test_woken_when_a_nearer_message_comes_later(q):
     w = waiter(q)
     due = now_ms() + 50
     q.send("near", "AT", due)
-    assert wakes_at(w, due)[0].payload == b"near"
+    assert wakes_at(q, w, due)[0].payload == b"near"
 
 
 def test_woken_when_a_lease_runs_out(q):
     q.send("x")
-    until = q.one("LEASE", 100, "WITHMETA").meta["lease-until"]
-    assert wakes_at(waiter(q), until)[0].attempt == 2
+    w, [[m]] = waits_after(q, ("FETCH", "LEASE", 100, "WITHMETA"))
+    assert wakes_at(q, w, m[4][b"lease-until"])[0].attempt == 2
 
 
 def test_woken_when_touch_shortens_a_lease(q):
@@ -69,23 +75,21 @@ def test_woken_when_touch_shortens_a_lease(q):
     w = waiter(q)
     at = now_ms() + 40
     q.touch(40, m.receipt)
-    wakes_at(w, at)
+    wakes_at(q, w, at)
 
 
 def test_woken_when_a_backoff_is_over(q):
     q.do("CREATE", "BACKOFF", "FIXED", 80)
     q.send("x", "ID", "a")
-    q.nack(q.one().receipt)
-    wakes_at(waiter(q), q.get("a")["due-at"])
+    w, _ = waits_after(q, ("NACK", q.one().receipt))
+    wakes_at(q, w, q.get("a")["due-at"])
 
 
 def test_woken_by_nack_and_silent_nack(q):
     for how in ((), ("SILENT",)):
         q.send("x")
         m = q.one()
-        w = waiter(q)
-        q.nack(m.receipt, *how)
-        [m] = got(w)
+        [m] = woken_by(q, waiter(q), "NACK", m.receipt, *how)
         q.ack(m.receipt)
 
 
@@ -95,16 +99,14 @@ def test_woken_when_a_slot_of_maxrunning_is_free(q):
     m = q.one()
     w = waiter(q)
     assert w.silent(0.05)
-    q.ack(m.receipt)
-    assert got(w)[0].payload == b"b"
+    assert woken_by(q, w, "ACK", m.receipt)[0].payload == b"b"
 
 
 def test_woken_when_a_rate_limit_refills(q):
     q.do("CREATE", "RATE", 1, "PER", 120)
     q.do("MSEND", 2, *"ab")
-    at = now_ms() + 120
-    q.one()
-    wakes_at(waiter(q), at)
+    w, [[first]] = waits_after(q, ("FETCH",))
+    wakes_at(q, w, q.get(first[0])["started-at"] + 120)
 
 
 def test_woken_when_a_pause_ends(q):
@@ -112,21 +114,17 @@ def test_woken_when_a_pause_ends(q):
     q.do("PAUSE")
     w = waiter(q)
     assert w.silent(0.05)
-    q.do("RESUME")
-    got(w)
+    assert woken_by(q, w, "RESUME")
     q.send("b")
-    at = now_ms() + 100
-    q.do("PAUSE", "FOR", 100)
-    assert wakes_at(waiter(q), at)[0].payload == b"b"
+    w, [_, now] = waits_after(q, ("PAUSE", "FOR", 100), ("INFO",))
+    assert wakes_at(q, w, now[b"now"] + 100)[0].payload == b"b"
 
 
 def test_woken_when_a_limit_is_lifted(q):
     q.do("CREATE", "MAXRUNNING", 1)
     q.do("MSEND", 2, *"ab")
     q.one()
-    w = waiter(q)
-    q.do("ALTER", "MAXRUNNING", 2)
-    got(w)
+    assert woken_by(q, waiter(q), "ALTER", "MAXRUNNING", 2)
 
 
 @pytest.mark.parametrize("change", ["RESCHEDULE", "REDRIVE", "CANCEL"])
@@ -134,20 +132,17 @@ def test_woken_by_steering(q, change):
     q.do("CREATE", "RETRIES", 0, "MAXRUNNING", 1 if change == "CANCEL" else 0)
     if change == "RESCHEDULE":
         q.send("x", "ID", "a", "DELAY", 60000)
-        w = waiter(q)
-        q.do("RESCHEDULE", "a", "DELAY", 0)
+        how = "a", "DELAY", 0
     elif change == "REDRIVE":
         q.send("x", "ID", "a")
         q.nack(q.one().receipt)
-        w = waiter(q)
-        q.do("REDRIVE", "ALL")
+        how = ("ALL",)
     else:
         q.do("MSEND", 1, "first")
         m = q.one()
         q.send("x", "ID", "a")
-        w = waiter(q)
-        q.do("CANCEL", m.id)
-    assert got(w)[0].id == b"a"
+        how = (m.id,)
+    assert woken_by(q, waiter(q), change, *how)[0].id == b"a"
 
 
 def test_woken_by_tick_on_a_manual_queue(q):
@@ -157,7 +152,7 @@ def test_woken_by_tick_on_a_manual_queue(q):
     q.tick("ADVANCE", 99)
     assert w.silent(0.05)
     q.tick("ADVANCE", 1)
-    got(w)
+    assert got(w)
 
 
 @pytest.mark.parametrize("how", ["RENAME", "COPY", "RESTORE", "MOVE", "SWAPDB"])
@@ -194,4 +189,4 @@ def test_delayed_messages_of_an_arrived_queue_wake_on_time(q, how):
     else:
         c.execute_command("DQ.SEND", source, "x", "AT", due)
         c.restore(q.key, 0, c.dump(source)) if how == "RESTORE" else c.execute_command(how, source, q.key)
-    wakes_at(w, due)
+    wakes_at(q, w, due)

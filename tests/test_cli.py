@@ -184,8 +184,10 @@ def test_names_and_payloads_cannot_steer_the_terminal(dq, r3):
 
 def test_tail_tells_how_messages_end(dq, shop):
     do = shop.execute_command
-    with dq.start("tail", "shop", "--interval", "50ms", "-n", "3") as tail:
-        tail.running()
+    do("CONFIG", "RESETSTAT")
+    with dq.start("tail", "shop", "--interval", "1500ms", "-n", "3") as tail:
+        # It has looked at each of the three ends once; what ends until it looks again, it sees in one look.
+        wait_for(lambda: shop.info("commandstats").get("cmdstat_dq.list", {}).get("calls") == 3, what="the first look")
         for _ in range(3):
             do("DQ.SEND", "shop", "x", "TYPE", "mail")
         for i, (_, receipt, *_) in enumerate(do("DQ.FETCH", "shop", "COUNT", 3, "CONSUMER", "worker-2")):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness.replies import Queue, msgs
 from tests.harness.server import now_ms
-from tests.harness.waiting import LATE
+from tests.harness.waiting import LATE, noise
 
 
 def cpu_seconds(pid):
@@ -40,11 +40,12 @@ def test_an_idle_server_uses_no_cpu_worth_measuring(make_server):
 def test_lateness_of_messages_spread_over_time(server, r3, key):
     """400 messages over two seconds, four waiters, every one timed by the receiver: none early."""
     q = Queue(r3, key)
-    start = now_ms() + 200
-    dues = {}
-    for n in range(400):
-        dues[b"%d" % n] = start + n * 5
-        q.send("x", "ID", n, "AT", start + n * 5)
+    allowed = 5 + 2 * noise()
+    start = now_ms() + 1000
+    dues = {b"%d" % n: start + n * 5 for n in range(400)}
+    with server.wire() as w:
+        w.send_many([("DQ.SEND", key, "x", "ID", id, "AT", due) for id, due in dues.items()])
+        assert [w.recv() for _ in dues] == list(dues)
     waiters = [server.wire(2) for _ in range(4)]
     late = []
     for w in waiters:
@@ -52,14 +53,14 @@ def test_lateness_of_messages_spread_over_time(server, r3, key):
     # Waiters are served in the order they came, so the next reply is always the oldest waiter's.
     for n in range(400):
         w = waiters[n % 4]
-        [m] = msgs(w.recv(5))
+        [m] = msgs(w.recv())
         late.append(now_ms() - dues[m.id])
         w.send("DQ.FETCH", key, "BLOCK", 0, "ACK", 1, m.receipt)
-    late.sort()
-    assert len(late) == 400 and late[0] >= 0
-    assert statistics.median(late) <= 5
-    assert late[395] <= LATE
+    allowed = max(allowed, 5 + 2 * noise())
+    assert len(late) == 400 and min(late) >= 0
+    assert statistics.median(late) <= 2 * allowed
+    # What the last ones were late by this process may have been late itself: the server counts its own part.
     info = q.info()
-    assert info["lateness-p50"] <= 5
+    assert info["lateness-p50"] <= allowed
     assert 0 <= info["lateness-max"] <= LATE
     assert (info["delivered"], info["redelivered"], info["timeouts"]) == (400, 0, 0)

@@ -7,7 +7,7 @@ import pytest
 
 from scripts.pictures import CELL_WIDTH, MARGIN, PICTURES, runs, svg
 from tests.harness.cli import Screen
-from tests.harness.server import ROOT
+from tests.harness.server import ROOT, wait_for
 
 pytest_plugins = ["tests.harness.cli_fixtures"]
 
@@ -44,8 +44,13 @@ def test_a_picture_has_what_the_screen_has(dq, r3):
         r3.execute_command("DQ.SEND", f"queue-{n}", "x", "GROUP", "g", "ID", "i")
     with Screen(dq, "top", "--interval", "60s") as screen:
         screen.sees(">queue-0", " queue-2", "── queue-0 ──")
-        lines = [line.rstrip() for line in screen.lines() if line.strip()]
-        assert shown(svg(screen.styled_lines(), 80, "x")) == lines
+
+        def same():
+            lines = [line.rstrip() for line in screen.lines() if line.strip()]
+            return shown(svg(screen.styled_lines(), 80, "x")) == lines
+
+        # All of it, when it has been drawn to the end.
+        wait_for(same, 20, "a picture of what is on the screen")
 
 
 @pytest.mark.parametrize(

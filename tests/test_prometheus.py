@@ -176,8 +176,11 @@ def test_the_exporter_of_debian_carries_the_figures_of_the_server(server):
             except OSError:
                 return ""
 
-        wait_for(lambda: "redis_up 1" in page(), 20, "the exporter")
-        metrics = parse(page())
+        def up():
+            text = page()
+            return text if "redis_up 1" in text else None
+
+        metrics = parse(wait_for(up, 20, "the exporter"))
     figures = {dict(labels).get("key"): value for (name, labels), value in metrics.items() if name == "redis_script_values"}
     assert (figures["dq_queues"], figures["dq_dead"], figures["dq_ready"]) == (1, 1, 1)
     assert metrics["redis_commands_total", (("cmd", "dq.fetch"),)] >= 2

@@ -31,13 +31,12 @@ def test_on_time_and_never_early(server, r3, key):
     q.do("SCHEDULE", "s", "EVERY", 50, "PAYLOAD", "x")
     wire = server.wire()
     allowed = 5 + 2 * noise()
-    late = []
     for _ in range(20):
-        wire.send("DQ.FETCH", key, "BLOCK", 5000, "NOACK")
-        (m,) = msgs(wire.recv(5))
-        late.append(now_ms() - int(m.id.split(b"@")[1]))
-    assert min(late) >= 0, late
-    assert sorted(late)[10] <= allowed, (late, allowed)
+        wire.send("DQ.FETCH", key, "BLOCK", 0, "NOACK")
+        (m,) = msgs(wire.recv())
+        assert now_ms() >= int(m.id.split(b"@")[1])
+    # As the server counts it: this process may sleep longer than it.
+    assert q.info()["lateness-p50"] <= max(allowed, 5 + 2 * noise())
 
 
 def test_it_fires_without_any_client(make_server, key):
@@ -47,19 +46,20 @@ def test_it_fires_without_any_client(make_server, key):
     server._drop_clients()
     time.sleep(1.2)
     q = Queue(server.client(), key)
+    # Looking lets nothing happen.
+    wait_for(lambda: len(fire_times(q, "s")) >= 11, 5, "eleven fires")
     got = fire_times(q, "s")
     assert got == [first + 100 * k for k in range(len(got))]
-    assert len(got) >= 11
 
 
 def test_a_cron_with_seconds(server, r3, key):
     q = Queue(r3, key)
+    before = now_ms()
     next_at = q.do("SCHEDULE", "s", "CRON", "* * * * * *", "PAYLOAD", "x")
-    assert next_at % 1000 == 0 and 0 <= next_at - now_ms() <= 1000
-    time.sleep(2.2)
+    assert next_at % 1000 == 0 and before <= next_at <= now_ms() + 1000
+    wait_for(lambda: q.len() >= 2, 10, "two fires")
     got = fire_times(q, "s")
     assert got == [next_at + 1000 * k for k in range(len(got))]
-    assert len(got) >= 2
 
 
 @pytest.mark.parametrize("way", ["reload", "dump", "copy"])
@@ -93,23 +93,28 @@ def test_they_survive_in_virtual_time(r, key, way):
 @pytest.mark.slow
 @pytest.mark.parametrize("aof", ["yes", "no"])
 def test_missed_while_the_server_was_down(make_server, key, aof):
-    """Fire times every second; the server is down over three of them."""
+    """Fire times every second, on a slow machine every few; the server is down over three of them."""
     server = make_server(appendonly=aof, appendfsync="always")
-    q = Queue(server.client(), key)
-    start = now_ms() + 500
-    for word in ("SKIP", "ONCE", "ALL"):
-        assert q.do("SCHEDULE", word, "EVERY", 1000, "START", start, "PAYLOAD", "x", "MISSED", word) == start
-    assert q.do("SCHEDULE", "DEFAULT", "EVERY", 1000, "START", start, "PAYLOAD", "x") == start
-    wait_for(lambda: q.len() == 4, 5, "the first fires")
-    if aof == "no":
-        q.client.execute_command("SAVE")
-    server.kill9()
-    time.sleep(max(0, (start + 3300 - now_ms()) / 1000))
-    server.start()
-    assert now_ms() < start + 3950, "the machine is too slow for this test"
-    q = Queue(server.client(), key)
-    time.sleep(max(0, (start + 4400 - now_ms()) / 1000))
-    got = {name: [(t - start) // 1000 for t in fire_times(q, name)] for name in ("SKIP", "ONCE", "ALL", "DEFAULT")}
+    for period in (1000, 4000):
+        q = Queue(server.client(), key)
+        start = now_ms() + period
+        for word in ("SKIP", "ONCE", "ALL"):
+            assert q.do("SCHEDULE", word, "EVERY", period, "START", start, "PAYLOAD", "x", "MISSED", word) == start
+        assert q.do("SCHEDULE", "DEFAULT", "EVERY", period, "START", start, "PAYLOAD", "x") == start
+        wait_for(lambda: q.len() >= 4, 10, "the first fires")
+        if aof == "no":
+            q.client.execute_command("SAVE")
+        down = now_ms()
+        server.kill9()
+        time.sleep(max(0, (start + 3.3 * period - now_ms()) / 1000))
+        server.start()
+        q = Queue(server.client(), key)
+        if down < start + 0.9 * period and now_ms() < start + 3.9 * period:
+            break
+        q.client.delete(key)
+    time.sleep(max(0, (start + 4.4 * period - now_ms()) / 1000))
+    names = ("SKIP", "ONCE", "ALL", "DEFAULT")
+    got = {name: [n for t in fire_times(q, name) if (n := (t - start) // period) <= 4] for name in names}
     assert got["SKIP"] == [0, 4]
     assert got["ALL"] == [0, 1, 2, 3, 4]
     for name in ("ONCE", "DEFAULT"):

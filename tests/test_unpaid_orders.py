@@ -7,7 +7,10 @@ import pytest
 
 from tests.harness.replies import Manual, Queue, msgs
 from tests.harness.server import now_ms
-from tests.harness.waiting import in_time_for
+from tests.harness.waiting import in_time_for, least
+
+# Shorter than twenty handlers of 0.1 s, longer than a machine that is busy keeps one of them waiting.
+LEASE = 1500
 
 
 class Handled:
@@ -32,7 +35,7 @@ class Handled:
         w.ok("DQ.ACK", self.key, m.receipt)
 
 
-def run_workers(server, key, handler, n, fetch, until, seconds=15):
+def run_workers(server, key, handler, n, fetch, until, seconds=40):
     """n worker threads until `until()`; each fetches with `fetch` and hands over one by one."""
     stop = threading.Event()
 
@@ -44,7 +47,7 @@ def run_workers(server, key, handler, n, fetch, until, seconds=15):
                     # A message that waits its turn in the client is kept alive by a heartbeat.
                     rest = [x.receipt for x in batch[i:]]
                     if len(batch) > 1:
-                        w.ok("DQ.TOUCH", key, 400, *rest)
+                        w.ok("DQ.TOUCH", key, LEASE, *rest)
                     handler(m, w)
 
     threads = [threading.Thread(target=loop, daemon=True) for _ in range(n)]
@@ -55,7 +58,7 @@ def run_workers(server, key, handler, n, fetch, until, seconds=15):
         time.sleep(0.01)
     stop.set()
     for t in threads:
-        t.join(5)
+        t.join(20)
     assert until()
 
 
@@ -73,9 +76,9 @@ def test_a_steady_handler_loses_nothing_with_default_options(server, r3, key):
 def test_prefetched_messages_live_by_heartbeats(server, r3, key):
     """A batch takes longer than its lease; TOUCH keeps what waits in the client."""
     q = Queue(r3, key)
-    q.do("CREATE", "LEASE", 400)
+    q.do("CREATE", "LEASE", LEASE)
     q.do("MSEND", 60, *range(60))
-    handled = Handled(0.03, key)
+    handled = Handled(0.1, key)
     run_workers(server, key, handled, 2, ("COUNT", 20), lambda: q.len() == 0)
     assert set(handled.times.values()) == {1}
     assert q.len("dead") == 0
@@ -153,7 +156,7 @@ def test_a_paid_order_is_told_where_it_was(r, key):
 
 @pytest.mark.slow
 def test_very_many_due_at_once_do_not_stop_the_server(make_server):
-    """300,000 fall due in one millisecond; a probe pings all along. Bounds are for a noisy machine."""
+    """300,000 fall due in one millisecond; a probe pings all along."""
     server = make_server()
     w = server.wire()
     batch = 1000
@@ -164,13 +167,6 @@ def test_very_many_due_at_once_do_not_stop_the_server(make_server):
         for _ in range(20):
             assert len(w.recv()) == batch
 
-    due = in_time_for(lambda: load("other", 2**50), 15)
-    for _ in range(15):
-        load("q", due)
-    assert now_ms() < due - 1000, "the machine is too slow for this test's timing"
-    waiter = server.wire()
-    waiter.send("DQ.FETCH", "q", "BLOCK", 0, "COUNT", 10)
-
     def worst(until):
         longest = 0.0
         while now_ms() < until:
@@ -180,10 +176,22 @@ def test_very_many_due_at_once_do_not_stop_the_server(make_server):
             time.sleep(0.0005)
         return longest
 
-    idle = worst(min(due - 100, now_ms() + 1000))
-    while now_ms() < due - 50:
-        time.sleep(0.005)
-    busy = worst(due + 1000)
-    assert len(msgs(waiter.recv(5))) == 10
-    assert busy < idle + 0.1, f"a ping took {busy * 1000:.1f} ms, idle {idle * 1000:.1f} ms"
+    def stall():
+        """By how much a ping took longer than when nothing was due, in seconds."""
+        w.ok("FLUSHALL")
+        due = in_time_for(lambda: load("other", 2**50), 15)
+        for _ in range(15):
+            load("q", due)
+        if now_ms() > due - 1000:
+            return None
+        waiter = server.wire()
+        waiter.send("DQ.FETCH", "q", "BLOCK", 0, "COUNT", 10)
+        idle = worst(min(due - 100, now_ms() + 1000))
+        while now_ms() < due - 50:
+            time.sleep(0.005)
+        busy = worst(due + 1000)
+        assert len(msgs(waiter.recv())) == 10
+        return busy - idle
+
+    assert least(stall) < 0.1
     assert len(w.ok("DQ.FETCH", "q", "COUNT", 1000)) == 1000

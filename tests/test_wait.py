@@ -8,7 +8,7 @@ import pytest
 from tests.harness.wire import Error
 from tests.scene import Scene
 
-SOON, QUIET = 2, 0.15
+SOON, QUIET = 20, 0.15
 
 
 def wait(server, key, id, ms=20_000, n=1, protocol=3):
@@ -101,8 +101,10 @@ def test_expired(server, r3, key):
 
 
 def test_expired_on_the_servers_own_clock(server, r3, key):
-    r3.execute_command("DQ.SEND", key, "x", "ID", "a", "TTL", 200)
-    (wire,) = wait(server, key, "a")
+    wire = server.wire()
+    # As one, so that the wait begins before the end.
+    wire.send_many([("DQ.SEND", key, "x", "ID", "a", "TTL", 200), ("DQ.WAIT", key, "a", 20_000)])
+    assert wire.recv() == b"a"
     assert wire.recv(SOON) == [b"dead", None]
 
 
@@ -188,7 +190,7 @@ def test_many_waiters_on_one_message(server, r3, key):
     q.add("a")
     wires = wait(server, key, "a", n=300)
     q.ack(q.one().receipt, "RESULT", "all")
-    assert [w.recv(5) for w in wires] == [[b"finished", b"all"]] * 300
+    assert [w.recv(SOON) for w in wires] == [[b"finished", b"all"]] * 300
     server.wait_blocked(0)
 
 

@@ -65,12 +65,12 @@ def surely(client, *command):
             time.sleep(0.02)
 
 
-def produce(options, ports, folder, producer):
-    """Sends events of this producer's users, numbered from 1 for each user."""
+def produce(options, ports, folder, changed, producer):
+    """Sends events of this producer's users, numbered from 1 for each user, until the cluster has changed for the last time."""
     client, journal, dice = connect(ports), Journal(folder, f"producer-{producer}"), random.Random(producer)
     numbers = {f"user-{user}": 0 for user in range(producer, options.users, PRODUCERS)}
     end = time.monotonic() + options.seconds
-    while time.monotonic() < end:
+    while time.monotonic() < end or not changed.is_set():
         user = dice.choice(list(numbers))
         numbers[user] += 1
         payload = f"{user} {numbers[user]}"
@@ -143,7 +143,7 @@ def play(options, cluster, folder):
         )
         return moved
 
-    workers, moved = [], 0
+    workers, moved, changed = [], 0, multiprocessing.Event()
 
     def join():
         name = f"worker-{len(workers)}"
@@ -151,7 +151,8 @@ def play(options, cluster, folder):
         workers[-1].start()
 
     producers = [
-        multiprocessing.Process(target=produce, args=(options, ports, folder, number)) for number in range(PRODUCERS)
+        multiprocessing.Process(target=produce, args=(options, ports, folder, changed, number))
+        for number in range(PRODUCERS)
     ]
     try:
         tell(f"64 partitions: {layout()[1]}")
@@ -167,8 +168,7 @@ def play(options, cluster, folder):
         cluster.fail_over(replica)
         tell(f"node 0 failed over to its replica, node 3 ({layout()[1]})")
         moved += reshard(primaries[2], replica)
-        if not any(process.is_alive() for process in producers):
-            tell("the changes took longer than the traffic: the last ones met none (give --seconds more)")
+        changed.set()
         for process in producers:
             process.join()
         tell("all events sent")
@@ -193,7 +193,7 @@ def main():
     parser.add_argument("--module", default=module, help="the module's .so")
     parser.add_argument("--redis-server", default="redis-server")
     parser.add_argument("--redis-cli", default="redis-cli")
-    parser.add_argument("--seconds", type=float, default=20, help="for how long events are sent")
+    parser.add_argument("--seconds", type=float, default=20, help="for how long events are sent, at least")
     parser.add_argument("--users", type=int, default=500)
     parser.add_argument("--rate", type=float, default=300, help="events a second")
     parser.add_argument("--handler-ms", type=float, default=4)

@@ -1,6 +1,7 @@
 """Redis Cluster on this machine: real redis-server processes, driven by redis-cli as an operator would."""
 
 import os
+import random
 import re
 import shutil
 import socket
@@ -11,14 +12,12 @@ from pathlib import Path
 
 
 def free_port():
-    """A port nobody listens on, nor on its cluster bus port 10000 above."""
+    """A port nobody listens on, nor on its cluster bus port 10000 above; outgoing connections have higher ones."""
     while True:
+        port = random.randrange(11_000, 22_000)
         with socket.socket() as probe, socket.socket() as bus:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-            if port > 55_000:
-                continue
             try:
+                probe.bind(("127.0.0.1", port))
                 bus.bind(("127.0.0.1", port + 10_000))
             except OSError:
                 continue

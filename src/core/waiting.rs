@@ -77,13 +77,14 @@ impl Waiting {
         lanes.filter_map(Lanes::next_promotion).min()
     }
 
-    /// Whether so many messages of one kind are due at `now` and not promoted
-    /// yet. O(most).
-    pub fn is_burst(&self, now: Millis, most: usize) -> bool {
+    /// Whether so many messages of one kind that `counts` lets pass are due at
+    /// `now` and not promoted yet. O(most), and what does not pass.
+    pub fn is_burst(&self, now: Millis, most: usize, counts: impl Fn(Seq) -> bool) -> bool {
         let unpromoted = [Place::Delayed, Place::Retry].into_iter();
         let mut indexes = unpromoted.flat_map(|place| self.indexes(place));
         indexes.any(|index| {
             let due = index.iter().take_while(|((due, _), ())| *due <= now);
+            let due = due.filter(|((_, seq), ())| counts(*seq));
             due.take(most).count() == most
         })
     }

@@ -51,11 +51,6 @@ class Started:
             command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
-    def running(self) -> None:
-        """Lets it look around first: it begins with what happens after that."""
-        time.sleep(0.5)
-        assert self.process.poll() is None, self.process.communicate()
-
     def output(self) -> str:
         """All it printed until it ended by itself."""
         out, err = self.process.communicate(timeout=30)
@@ -109,13 +104,17 @@ class Screen:
     def resize(self, columns: int, rows: int) -> None:
         self._tmux("resize-window", "-t", "dq", "-x", str(columns), "-y", str(rows))
 
-    def sees(self, *texts: str, timeout: float = 10) -> str:
-        """Waits until all these are on the screen; returns it."""
+    def sees(self, *texts: str, timeout: float = 20) -> str:
+        """Waits until all these are on the screen at once; returns it."""
+
+        def whole():
+            screen = self.text()
+            return screen if all(text in screen for text in texts) else None
+
         try:
-            wait_for(lambda: all(text in self.text() for text in texts), timeout, f"{texts} on the screen")
+            return wait_for(whole, timeout, f"{texts} on the screen")
         except AssertionError as failed:
             raise AssertionError(f"{failed}:\n{self.text()}") from None
-        return self.text()
 
     def __enter__(self):
         return self

@@ -5,6 +5,7 @@ executable (default redis-server), so that the same tests run on other engines.
 """
 
 import os
+import random
 import re
 import shutil
 import signal
@@ -54,14 +55,26 @@ def engine() -> str:
     return os.environ.get("REDIS_SERVER", "redis-server")
 
 
+# With their bus ports these lie below those that the kernel gives to outgoing connections: one of them, from anywhere
+# on this machine, could have a port of that range by the time the server starts, or starts again.
+PORTS = range(11_000, 22_000)
+_given = set()
+
+
 def free_port() -> int:
-    """A port nobody listens on, whose cluster bus port (+10000) is legal too."""
+    """A port nobody listens on, nor on its cluster bus port (+10000); never the same one twice."""
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        if port < 55000:
-            return port
+        port = random.choice(PORTS)
+        if port in _given:
+            continue
+        _given.add(port)
+        try:
+            for one in (port, port + 10_000):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", one))
+        except OSError:
+            continue
+        return port
 
 
 class Server:

@@ -31,12 +31,16 @@ async function connect(url) {
     // A silent connection is closed after socketTimeout: let idle ones speak.
     pingInterval: SOCKET_TIMEOUT_MS / 2,
   });
-  client.on('error', (error) => console.log('connection:', error.message));
+  // The end of this program breaks connections off, too.
+  client.on('error', (error) => stopping() || console.log('connection:', error.message));
   return client.connect();
 }
 
 /** One command; node-redis takes strings only. */
 const call = (client, ...words) => client.sendCommand(words.map(String));
+
+/** An error reply, which repeating would not help, unless the server is just starting. */
+const isRefusal = (error) => error instanceof ErrorReply && !error.message.startsWith('LOADING');
 
 /** Repeats a command until it is answered. All commands here may be: see ../README.md. */
 async function insist(client, ...words) {
@@ -44,7 +48,7 @@ async function insist(client, ...words) {
     try {
       return await call(client, ...words);
     } catch (error) {
-      if (error instanceof ErrorReply || stopping()) throw error;
+      if (isRefusal(error) || stopping()) throw error;
       console.log('trying again:', error.message);
     }
     await sleep(pause);
@@ -92,7 +96,7 @@ async function work(client, heart, queue) {
     try {
       batch = await insist(client, 'DQ.FETCH', queue, ...options, ...ack);
     } catch (error) {
-      if (error instanceof ErrorReply) throw error;
+      if (isRefusal(error)) throw error;
       break;
     }
     done = [];
@@ -130,4 +134,5 @@ if (role === 'send') {
   await work(client, heart, queue);
   heart.destroy();
 }
+stop.abort();
 client.destroy();

@@ -73,11 +73,13 @@ impl Queue {
         if self.prune_if_over(seq, now) {
             return None;
         }
+        // What was redriven may have expired since.
+        self.redrive_if_due(seq);
+        // Its record may be gone at once, where few are kept.
+        let group = self.store.get(seq)?.group;
         if let Some(at) = self.expire_if_over(seq, now) {
-            let group = self.store.get(seq)?.group;
             self.refresh(group, at, Join::by_time(at));
         }
-        self.redrive_if_due(seq);
         Some(seq)
     }
 

@@ -5,7 +5,7 @@ use super::super::group::{Group, GroupIx};
 use super::super::line::Join;
 use super::super::message::Message;
 use super::super::op::{Delivered, Deliveries, Done, Fetch, Happened};
-use super::super::state::Place;
+use super::super::state::{Place, State};
 use super::super::{Millis, Receipt, Seq, MAX_EXACT, NEVER};
 use super::Queue;
 
@@ -283,7 +283,7 @@ impl Queue {
             }
             None
         } else {
-            self.finish_at_once(seq, size, now)
+            self.finish_at_once(seq, size, round)
         };
         round.left -= 1;
         match round.bytes_left.checked_sub(size) {
@@ -299,13 +299,17 @@ impl Queue {
     }
 
     /// A message delivered for good is finished; it is handed out where the
-    /// queue does not keep it.
-    fn finish_at_once(&mut self, seq: Seq, size: u64, now: Millis) -> Option<Box<Message>> {
+    /// queue does not keep it, or where there are so many records that it may be
+    /// pruned before the operation is over.
+    fn finish_at_once(&mut self, seq: Seq, size: u64, round: &Round) -> Option<Box<Message>> {
         self.bytes -= size;
-        let kept = self.settings.retain > 0;
-        let copy = (!kept).then(|| self.store.get(seq).cloned()).flatten();
+        let most = self.settings.retain_count;
+        let records = self.count(State::Finished) + self.count(State::Cancelled);
+        let is_kept =
+            self.settings.retain > 0 && (most == 0 || records.saturating_add(round.left) <= most);
+        let copy = (!is_kept).then(|| self.store.get(seq).cloned()).flatten();
         let copy = copy.map(Box::new);
-        self.end(seq, Place::Finished, now);
+        self.end(seq, Place::Finished, round.now);
         copy
     }
 }

@@ -8,7 +8,7 @@
 
 mod build;
 mod check;
-#[cfg(test)]
+#[cfg(any(test, feature = "validate"))]
 mod valid;
 
 use super::super::consumer::ConsumerIx;
@@ -252,7 +252,7 @@ type Checked = Result<(), Invalid>;
 
 /// Whether a queue is what its own parts make, in every index and count: an
 /// error names the first difference. For tests; O(n log n).
-#[cfg(test)]
+#[cfg(any(test, feature = "validate"))]
 pub fn validate(queue: &Queue) -> Result<(), String> {
     let rebuilt = valid::rebuild(queue)?;
     valid::compare(queue, &rebuilt)

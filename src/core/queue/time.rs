@@ -102,8 +102,7 @@ impl Queue {
     fn run(&mut self, now: Millis, most: u64) -> Progress {
         let mut progress = Progress::default();
         let in_slices = most < u64::MAX;
-        let is_burst = in_slices && self.wake <= now && self.waiting.is_burst(now, BURST);
-        if is_burst && !self.run_ahead(now, most, &mut progress) {
+        if in_slices && self.is_burst(now) && !self.run_ahead(now, most, &mut progress) {
             return progress;
         }
         while self.wake <= now {
@@ -137,6 +136,17 @@ impl Queue {
         }
         progress.caught_up = true;
         progress
+    }
+
+    /// Whether a large burst is due at `now`. How much of what was purged is freed
+    /// by now must not matter: every server frees at its own pace.
+    fn is_burst(&mut self, now: Millis) -> bool {
+        if self.wake > now {
+            return false;
+        }
+        self.drop_purged_heads(now);
+        self.waiting
+            .is_burst(now, BURST, |seq| !self.is_purged(seq))
     }
 
     /// In a large burst, what changes what consumers can have does not wait for

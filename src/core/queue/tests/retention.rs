@@ -1,11 +1,13 @@
 //! What is kept of messages that have ended, and for how long.
 
-use super::bench::{letter, named, with_ttl, Bench};
+use super::bench::{later, letter, named, with_ttl, Bench};
 use crate::core::op::{Done, DueTime, Fetch, NackKind, NewSchedule, Op, Redrive, Send, Sent};
+use crate::core::queue::parts::validate;
 use crate::core::recurrence::Recurrence;
 use crate::core::schedule::{Missed, Overlap};
 use crate::core::settings::{Changes, OnDead, Settings};
 use crate::core::state::{Reason, State};
+use crate::core::Moment;
 
 fn finish(bench: &mut Bench, send: Send) -> u64 {
     let seq = bench.send(send);
@@ -240,4 +242,108 @@ fn what_holds_a_group_does_not_add_up() {
         b.queue.state_of(b.queue.message(seq).unwrap(), b.now),
         State::Ready
     );
+}
+
+#[test]
+fn what_is_delivered_for_good_is_handed_out_though_its_record_is_pushed_out() {
+    let mut b = Bench::new(Settings {
+        retain: 1000,
+        retain_count: 2,
+        ..Settings::default()
+    });
+    // The last ones are sent first: of records of one moment, theirs go first.
+    for priority in [1, 1, 0, 0, 0, 0] {
+        b.send(Send {
+            priority,
+            ..letter(None)
+        });
+    }
+    for count in [4, 1, 1] {
+        let fetch = Fetch {
+            count,
+            no_ack: true,
+            ..Fetch::one()
+        };
+        b.wait(0);
+        let done = b.queue.apply(&Op::Fetch(fetch), Moment::at_ms(b.now));
+        let Ok(Done::Fetched(given)) = done else {
+            panic!("{done:?}")
+        };
+        assert_eq!(given.len() as u64, count);
+        for one in &given {
+            assert!(one.message.is_some() || b.queue.message(one.seq).is_some());
+        }
+    }
+    assert_eq!(b.queue.count(State::Finished), 2);
+}
+
+#[test]
+fn how_much_of_a_purge_is_freed_changes_no_step_of_time() {
+    let mut b = Bench::new(Settings::default());
+    b.send(later(Some("h"), 10));
+    for _ in 0..10 {
+        b.send(later(Some("g"), 10));
+    }
+    b.send(with_ttl(later(None, 10), 5));
+    let group = Some(b"g".into());
+    let purge = Op::Purge { state: None, group };
+    assert_eq!(b.apply(&purge), Done::Count(10));
+    let mut swept = b.queue.clone();
+    swept.sweep(usize::MAX);
+    let now = b.now + 100;
+    for _ in 0..5 {
+        assert_eq!(b.queue.advance(now, 2), swept.advance(now, 2));
+    }
+    assert_eq!(b.queue.count(State::Dead), 1);
+}
+
+#[test]
+fn a_group_knows_of_an_expired_message_that_left_no_record() {
+    let mut b = Bench::new(Settings {
+        dead_count: 1,
+        ..Settings::default()
+    });
+    b.plain();
+    b.send(Send {
+        id: Some(b"e".into()),
+        ..with_ttl(letter(Some("g")), 5)
+    });
+    let got = b.fetch(Fetch::one());
+    // Time is not worked off meanwhile, so the one that died first is met last.
+    let nack = Op::Nack {
+        receipts: [got[0].1].into_iter().collect(),
+        kind: NackKind::Fatal,
+        error: None,
+        random: 0,
+    };
+    let cancel = Op::Cancel {
+        ids: vec![b"e".into()],
+    };
+    for (op, ms) in [(nack, 8), (cancel, 10)] {
+        b.queue.apply(&op, Moment::at_ms(b.now + ms)).unwrap();
+    }
+    assert_eq!(b.queue.count(State::Ready), 0);
+    assert_eq!(validate(&b.queue), Ok(()));
+}
+
+#[test]
+fn a_redriven_message_that_expired_before_it_was_moved_is_dead() {
+    let mut b = Bench::new(Settings::default());
+    for _ in 0..3 {
+        b.send(with_ttl(letter(Some("g")), 5));
+    }
+    b.send(Send {
+        id: Some(b"e".into()),
+        ..with_ttl(letter(Some("g")), 5)
+    });
+    assert_eq!(b.wait(5).expired, 4);
+    let redrive = Op::Redrive(Redrive::Oldest(u64::MAX));
+    let done = b.queue.apply(&redrive, Moment::at_ms(b.now));
+    assert_eq!(done, Ok(Done::Count(4)));
+    let cancel = Op::Cancel {
+        ids: vec![b"e".into()],
+    };
+    let done = b.queue.apply(&cancel, Moment::at_ms(b.now + 10));
+    assert_eq!(done, Ok(Done::States(vec![Some(State::Dead)])));
+    assert_eq!(validate(&b.queue), Ok(()));
 }

@@ -1,0 +1,383 @@
+//! Random operations.
+
+use std::borrow::Cow;
+
+use smallvec::SmallVec;
+
+use crate::core::message::Choices;
+use crate::core::op::{
+    DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Receipts, Redrive, Send,
+};
+use crate::core::recurrence::Recurrence;
+use crate::core::schedule::{Missed, Overlap};
+use crate::core::settings::{Backoff, Changes, OnDead, OnRetry, Rate};
+use crate::core::state::State;
+use crate::core::{Millis, Op};
+use crate::witness::Witness;
+
+const PAYLOADS: [&[u8]; 5] = [
+    b"",
+    b"x",
+    b"hello",
+    b"a somewhat longer payload",
+    &[0xFF; 33],
+];
+const CRONS: [(&str, Option<&str>); 3] = [
+    ("* * * * * *", None),
+    ("*/5 * * * *", None),
+    ("30 2 * * *", Some("Europe/Berlin")),
+];
+
+/// What the operations of a world are like.
+#[derive(Debug, Clone)]
+pub struct Manner {
+    /// How many ids are given by hand.
+    pub ids: u32,
+    /// How many groups there are.
+    pub groups: u32,
+    /// The most messages of one command.
+    pub batch: usize,
+    /// How many messages there are, about.
+    pub size: u64,
+    /// The longest of the usual times.
+    pub ms: Millis,
+}
+
+impl Manner {
+    /// Small worlds, where everything meets everything, and now and then a
+    /// large one, in which work is done in slices.
+    pub fn random(rng: &mut fastrand::Rng) -> Manner {
+        let large = rng.u8(0..8) == 0;
+        Manner {
+            ids: rng.u32(2..30),
+            groups: rng.u32(1..12),
+            batch: if large { 400 } else { 5 },
+            size: if large { 900 } else { rng.u64(5..80) },
+            ms: *one_of(rng, &[20, 60, 60, 1000]),
+        }
+    }
+}
+
+fn one_of<'a, T>(rng: &mut fastrand::Rng, all: &'a [T]) -> &'a T {
+    &all[rng.usize(0..all.len())]
+}
+
+/// Draws operations.
+pub struct Acts<'a> {
+    /// Decides everything.
+    pub rng: &'a mut fastrand::Rng,
+    /// What they are like.
+    pub manner: &'a Manner,
+    /// Knows which receipts there are.
+    pub witness: &'a Witness,
+    /// The time of the queue.
+    pub now: Millis,
+    /// How many messages there are.
+    pub live: u64,
+}
+
+impl Acts<'_> {
+    /// One in so many.
+    fn one_in(&mut self, n: u32) -> bool {
+        self.rng.u32(0..n) == 0
+    }
+
+    fn maybe<T>(&mut self, n: u32, draw: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        self.one_in(n).then(|| draw(self))
+    }
+
+    fn ms(&mut self) -> Millis {
+        match self.one_in(20) {
+            true => self.rng.u64(0..100_000),
+            false => self.rng.u64(0..self.manner.ms),
+        }
+    }
+
+    fn some_ms(&mut self) -> Millis {
+        self.ms().max(1)
+    }
+
+    fn name(&mut self, kind: char, most: u32) -> Cow<'static, [u8]> {
+        let n = self.rng.u32(0..most);
+        let text = match (kind, n) {
+            ('c', 0) => "\0\u{7f}".repeat(40),
+            _ => format!("{kind}{n}"),
+        };
+        text.into_bytes().into()
+    }
+
+    fn id(&mut self) -> Cow<'static, [u8]> {
+        self.name('i', self.manner.ids)
+    }
+
+    fn ids(&mut self) -> Vec<Cow<'static, [u8]>> {
+        (0..self.rng.usize(1..4)).map(|_| self.id()).collect()
+    }
+
+    fn group(&mut self) -> Cow<'static, [u8]> {
+        self.name('g', self.manner.groups)
+    }
+
+    fn text(&mut self) -> Cow<'static, [u8]> {
+        Cow::Borrowed(one_of::<&'static [u8]>(self.rng, &PAYLOADS))
+    }
+
+    fn receipts(&mut self, most: usize) -> Receipts {
+        let n = self.rng.usize(0..=most);
+        (0..n).map(|_| self.witness.receipt(self.rng)).collect()
+    }
+
+    fn backoff(&mut self) -> Backoff {
+        let ms = self.ms();
+        *one_of(
+            self.rng,
+            &[Backoff::Fixed(ms), Backoff::Linear(ms), Backoff::Exp(ms)],
+        )
+    }
+
+    fn rate(&mut self) -> Rate {
+        Rate {
+            count: self.rng.u64(1..8),
+            per: self.some_ms(),
+        }
+    }
+
+    fn due(&mut self) -> DueTime {
+        let ms = self.ms();
+        match self.rng.u8(0..5) {
+            0 | 1 => DueTime::Now,
+            2 | 3 => DueTime::After(ms),
+            _ => DueTime::At((self.now + ms).saturating_sub(10)),
+        }
+    }
+
+    fn choices(&mut self) -> Choices {
+        if !self.one_in(4) {
+            return Choices::default();
+        }
+        let headers = match self.one_in(4) {
+            true => vec![(self.text().as_ref().into(), self.text().as_ref().into())],
+            false => Vec::new(),
+        };
+        Choices {
+            score: self.maybe(3, |a| a.rng.f64() * 6.0 - 3.0),
+            lease: self.maybe(3, Self::some_ms),
+            retries: self.maybe(3, |a| a.rng.i64(-1..3)),
+            backoff: self.maybe(3, Self::backoff),
+            ttl: self.maybe(3, Self::ms),
+            label: self.maybe(4, |a| a.id().as_ref().into()),
+            headers: headers.into(),
+        }
+    }
+
+    fn send(&mut self) -> Send<'static> {
+        let id = self.maybe(2, Self::id);
+        let count = match (id.is_some(), self.one_in(8)) {
+            (true, _) => 1,
+            (_, true) => self.rng.usize(1..=self.manner.batch),
+            _ => 1,
+        };
+        let group = match self.one_in(3) {
+            true => None,
+            false => Some(self.group()),
+        };
+        let mut choices = self.choices();
+        if group.is_none() {
+            choices.score = None;
+        }
+        let payloads: SmallVec<_> = (0..count).map(|_| *one_of(self.rng, &PAYLOADS)).collect();
+        Send {
+            payloads,
+            replace: id.is_some() && self.one_in(2),
+            id,
+            due: self.due(),
+            group,
+            priority: self.maybe(4, |a| a.rng.i8(-2..=2)).unwrap_or_default(),
+            choices,
+        }
+    }
+
+    fn fetch(&mut self) -> Fetch<'static> {
+        let group = self.maybe(5, Self::group);
+        Fetch {
+            count: match self.one_in(3) {
+                true => self.rng.u64(1..=self.manner.batch as u64),
+                false => 1,
+            },
+            lease: self.maybe(4, Self::some_ms),
+            consumer: self.maybe(3, |a| a.name('c', 4)),
+            per_group: match group.is_none() && self.one_in(3) {
+                true => self.rng.u64(1..5),
+                false => 1,
+            },
+            group,
+            max_bytes: self.maybe(8, |a| a.rng.u64(1..100)),
+            acks: self.receipts(2),
+            no_ack: self.one_in(8),
+        }
+    }
+
+    /// Changes of some options of a queue.
+    pub fn changes(&mut self) -> Changes {
+        Changes {
+            lease: self.maybe(3, Self::some_ms),
+            retries: self.maybe(4, |a| a.rng.i64(-1..4)),
+            backoff: self.maybe(4, Self::backoff),
+            max_backoff: self.maybe(5, Self::ms),
+            jitter: self.maybe(5, |a| a.rng.u8(0..=100)),
+            ttl: self.maybe(6, Self::ms),
+            retain: self.maybe(3, Self::ms),
+            retain_count: self.maybe(5, |a| a.rng.u64(0..20)),
+            dead_retain: self.maybe(4, Self::ms),
+            dead_count: self.maybe(5, |a| a.rng.u64(0..20)),
+            dedup: self.maybe(4, Self::ms),
+            max_len: self.maybe(8, |a| a.rng.u64(0..2 * a.manner.size)),
+            max_bytes: self.maybe(8, |a| a.rng.u64(0..30 * a.manner.size)),
+            max_running: self.maybe(6, |a| a.rng.u64(0..10)),
+            rate: self.maybe(6, |a| a.maybe(2, Self::rate)),
+            group_concurrency: self.maybe(4, |a| a.rng.u64(1..4)),
+            on_retry: self.maybe(4, |a| *one_of(a.rng, &[OnRetry::Skip, OnRetry::Block])),
+            on_dead: self.maybe(4, |a| *one_of(a.rng, &[OnDead::Block, OnDead::Continue])),
+        }
+    }
+
+    fn nack(&mut self) -> Op<'static> {
+        let delay = NackKind::Delay(self.ms());
+        let kinds = [
+            NackKind::Backoff,
+            NackKind::Backoff,
+            delay,
+            NackKind::Silent,
+            NackKind::Fatal,
+        ];
+        Op::Nack {
+            receipts: self.receipts(3),
+            kind: *one_of(self.rng, &kinds),
+            error: self.maybe(3, Self::text),
+            random: self.rng.u64(..),
+        }
+    }
+
+    fn schedule(&mut self) -> Op<'static> {
+        let rule = match self.one_in(4) {
+            true => {
+                let (expression, zone) = *one_of(self.rng, &CRONS);
+                Recurrence::cron(expression, zone).ok()
+            }
+            false => None,
+        };
+        let every = Recurrence::Every {
+            // Not so often that nothing else is done.
+            period: self.some_ms().max(15),
+            start: (self.now + self.ms()).saturating_sub(30),
+            start_given: self.one_in(2),
+        };
+        let mut send = self.send();
+        send.payloads.truncate(1);
+        send.id = None;
+        send.replace = false;
+        send.due = DueTime::Now;
+        Op::Schedule(NewSchedule {
+            name: self.name('s', 3),
+            rule: rule.unwrap_or(every),
+            send,
+            missed: *one_of(self.rng, &[Missed::Skip, Missed::Once, Missed::All]),
+            overlap: *one_of(self.rng, &[Overlap::Queue, Overlap::Skip]),
+        })
+    }
+
+    fn purge(&mut self) -> Op<'static> {
+        Op::Purge {
+            state: self.maybe(2, |a| *one_of(a.rng, &State::ALL)),
+            group: self.maybe(2, Self::group),
+        }
+    }
+
+    /// An operation that makes the queue shorter.
+    fn drain(&mut self) -> Op<'static> {
+        match self.rng.u8(0..8) {
+            0 => self.purge(),
+            1 => Op::Resume { group: None },
+            2 => Op::Resume {
+                group: Some(self.group()),
+            },
+            3 => Op::Cancel { ids: self.ids() },
+            4 => Op::Ack {
+                receipts: self.receipts(self.manner.batch),
+                result: None,
+            },
+            _ => Op::Fetch(Fetch {
+                count: self.manner.size,
+                per_group: 3,
+                no_ack: self.one_in(2),
+                acks: self.receipts(self.manner.batch),
+                ..Fetch::one()
+            }),
+        }
+    }
+
+    /// Any operation that a client can ask for.
+    pub fn any(&mut self) -> Op<'static> {
+        if self.live > self.manner.size && self.one_in(2) {
+            return self.drain();
+        }
+        match self.rng.u8(0..100) {
+            0..24 => Op::Send(self.send()),
+            24..50 => Op::Fetch(self.fetch()),
+            50..59 => Op::Ack {
+                receipts: self.receipts(3),
+                result: self.maybe(3, Self::text),
+            },
+            59..70 => self.nack(),
+            70..73 => Op::Touch {
+                ms: self.some_ms(),
+                receipts: self.receipts(3),
+            },
+            73..75 => Op::EndLeases {
+                receipts: self.receipts(2),
+            },
+            75..78 => Op::Cancel { ids: self.ids() },
+            78..81 => Op::Reschedule {
+                id: self.id(),
+                due: self.due(),
+            },
+            81..83 => Op::Update {
+                id: self.id(),
+                payload: self.text(),
+            },
+            83..85 => Op::Redrive(Redrive::Ids(self.ids())),
+            85..87 => {
+                let many = *one_of(self.rng, &[1, 3, u64::MAX, u64::MAX]);
+                Op::Redrive(Redrive::Oldest(many))
+            }
+            87 => self.purge(),
+            88..90 => Op::Pause {
+                group: self.maybe(2, Self::group),
+                ms: match self.one_in(4) {
+                    true => None,
+                    false => Some(self.some_ms()),
+                },
+            },
+            90..93 => Op::Resume {
+                group: self.maybe(2, Self::group),
+            },
+            93..95 => Op::GroupSet {
+                group: self.group(),
+                changes: GroupChanges {
+                    weight: self.maybe(2, |a| a.rng.u64(1..4)),
+                    concurrency: self.maybe(2, |a| a.rng.u64(0..4)),
+                    rate: self.maybe(3, |a| a.maybe(2, Self::rate)),
+                },
+            },
+            95 => Op::Alter(self.changes()),
+            96 => self.schedule(),
+            97 => Op::Unschedule {
+                name: self.name('s', 3),
+            },
+            98 => Op::Advance {
+                to: self.now + self.ms(),
+            },
+            _ => Op::Tick,
+        }
+    }
+}

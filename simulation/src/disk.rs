@@ -1,0 +1,121 @@
+//! What outlives a crash: a snapshot, and the records since.
+
+use crate::core::Queue;
+use crate::ffi::QueueValue;
+use crate::persist::record::{Chunk, Record};
+use crate::persist::restore;
+use crate::{loaded, saved};
+
+/// A record in the log comes after its length.
+const LENGTH: usize = 4;
+
+/// How a snapshot was written.
+enum Base {
+    /// As in an RDB file or a preamble.
+    Snapshot(Vec<u8>),
+    /// As commands: an append-only file without preamble.
+    Chunks(Vec<Vec<u8>>),
+}
+
+/// The log of one queue.
+pub struct Disk {
+    base: Base,
+    bytes: Vec<u8>,
+    /// Where each record ends.
+    ends: Vec<usize>,
+}
+
+impl Disk {
+    /// A log that begins with this queue.
+    pub fn new(queue: &Queue, as_commands: bool) -> Disk {
+        let base = match as_commands {
+            false => Base::Snapshot(saved(queue)),
+            true => {
+                let mut chunks = Vec::new();
+                queue.rewrite(&mut |chunk| chunks.push(chunk.to_vec()));
+                Base::Chunks(chunks)
+            }
+        };
+        Disk {
+            base,
+            bytes: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Appends a record.
+    pub fn append(&mut self, record: &Record<'_, '_>) {
+        let start = self.bytes.len();
+        self.bytes.extend([0; LENGTH]);
+        record.encode_into(&mut self.bytes);
+        let length = (self.bytes.len() - start - LENGTH) as u32;
+        self.bytes[start..start + LENGTH].copy_from_slice(&length.to_le_bytes());
+        self.ends.push(self.bytes.len());
+    }
+
+    /// The bytes of one record.
+    pub fn record(&self, number: usize) -> &[u8] {
+        let start = match number {
+            0 => 0,
+            after => self.ends[after - 1],
+        };
+        &self.bytes[start + LENGTH..self.ends[number]]
+    }
+
+    /// Loses everything behind the first records and so many bytes of the next
+    /// one, if there is a next one.
+    pub fn tear(&mut self, whole: usize, more: usize) {
+        let end = match whole {
+            0 => 0,
+            whole => self.ends[whole - 1],
+        };
+        let torn = match self.ends.get(whole) {
+            Some(next) => (end + more).min(next - 1),
+            None => end,
+        };
+        self.bytes.truncate(torn);
+        self.ends.truncate(whole);
+    }
+
+    /// The queue that a server finds here when it starts: the snapshot, then
+    /// every record up to the torn one.
+    pub fn recover(&self) -> Result<Queue, String> {
+        let mut queue = match &self.base {
+            Base::Snapshot(bytes) => loaded(bytes, 64 * 1024)?,
+            Base::Chunks(chunks) => {
+                let mut whole = None;
+                for chunk in chunks {
+                    let chunk = Chunk::of(chunk)?.ok_or("a chunk is a record")?;
+                    whole = restore::take(0, b"key", chunk)?;
+                }
+                whole.ok_or("the chunks do not end")?
+            }
+        };
+        let mut rest = &self.bytes[..];
+        while let Some((length, after)) = rest.split_at_checked(LENGTH) {
+            let length = u32::from_le_bytes(length.try_into().unwrap_or_default()) as usize;
+            let Some((bytes, later)) = after.split_at_checked(length) else {
+                break;
+            };
+            hear(&mut queue, bytes)?;
+            rest = later;
+        }
+        Ok(queue)
+    }
+}
+
+/// What a replica and a server that loads its log do with a record.
+pub fn hear(queue: &mut Queue, bytes: &[u8]) -> Result<(), String> {
+    let record = Record::decode(bytes)?;
+    record.replay(queue)?;
+    if record.created.is_some() {
+        queue.made_at(record.moment());
+    }
+    queue.take_effects();
+    Ok(())
+}

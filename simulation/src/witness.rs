@@ -1,0 +1,247 @@
+//! Holds what was delivered against the promises: nothing early, nothing twice
+//! at once, no receipt twice, nothing gone that nobody took away.
+
+use std::collections::BTreeMap;
+
+use crate::core::op::{Deliveries, Sent};
+use crate::core::state::State;
+use crate::core::stats::Totals;
+use crate::core::{Done, Millis, Op, Queue, Receipt, Seq};
+
+/// So many receipts are remembered after they were given out.
+const REMEMBERED: usize = 64;
+
+/// A delivery that is on.
+struct Lease {
+    seq: Seq,
+    until: Millis,
+    /// Which FETCH gave it: a batch comes back together.
+    fetch: u64,
+}
+
+/// What is known from outside of the deliveries of a queue.
+#[derive(Default)]
+pub struct Witness {
+    leases: BTreeMap<Receipt, Lease>,
+    recent: Vec<Receipt>,
+    highest: Receipt,
+    fetches: u64,
+}
+
+/// A queue before an operation.
+pub struct Before {
+    live: u64,
+    totals: Totals,
+    /// Whether a waiting message has the id that a SEND wants to replace.
+    replaces: bool,
+    /// It may be that or not: its lease is over, which is not worked off yet.
+    is_unclear: bool,
+}
+
+impl Before {
+    /// The queue as it is now, before time acts for this operation.
+    pub fn of(queue: &Queue) -> Before {
+        Before {
+            live: queue.live(),
+            totals: *queue.totals(),
+            replaces: false,
+            is_unclear: false,
+        }
+    }
+
+    /// The same, when time has acted.
+    pub fn look(&mut self, queue: &Queue, op: &Op<'_>, now: Millis) {
+        let Op::Send(send) = op else { return };
+        let Some(id) = send.id.as_deref().filter(|_| send.replace) else {
+            return;
+        };
+        let seq = queue.find(id);
+        let view = seq.and_then(|seq| queue.view(seq, now));
+        let state = view.map(|view| view.state);
+        self.is_unclear = state == Some(State::Running);
+        self.replaces = state.is_some_and(is_live);
+    }
+}
+
+fn is_live(state: State) -> bool {
+    !matches!(state, State::Finished | State::Dead | State::Cancelled)
+}
+
+impl Witness {
+    /// A receipt that was given out, current or not; now and then one that
+    /// never was.
+    pub fn receipt(&self, rng: &mut fastrand::Rng) -> Receipt {
+        match self.recent.len() {
+            0 => rng.u64(0..10),
+            _ if rng.u8(..) == 0 => self.highest + rng.u64(0..3),
+            n => self.recent[rng.usize(0..n)],
+        }
+    }
+
+    /// After a crash or failover: which deliveries are on is not known.
+    pub fn forget(&mut self) {
+        self.leases.clear();
+    }
+
+    /// Judges what an operation at `now` did. `caught_up` says that time had
+    /// nothing left to do.
+    pub fn judge(
+        &mut self,
+        queue: &Queue,
+        before: &Before,
+        op: &Op<'_>,
+        done: Option<&Done>,
+        now: Millis,
+        caught_up: bool,
+    ) -> Result<(), String> {
+        self.judge_ends(queue, op, now, caught_up)?;
+        if let Some(Done::Fetched(given)) = done {
+            self.judge_deliveries(queue, given, now)?;
+        }
+        judge_counts(queue, before, op, done)
+    }
+
+    /// A lease ends by time or by a command that may end it, not otherwise.
+    fn judge_ends(
+        &mut self,
+        queue: &Queue,
+        op: &Op<'_>,
+        now: Millis,
+        caught_up: bool,
+    ) -> Result<(), String> {
+        let may_end = match op {
+            Op::Ack { .. } | Op::Nack { .. } | Op::EndLeases { .. } => true,
+            Op::Cancel { .. } | Op::Purge { .. } => true,
+            Op::Fetch(fetch) => !fetch.acks.is_empty(),
+            _ => false,
+        };
+        if let Op::Touch { receipts, .. } = op {
+            for receipt in receipts {
+                if let Some(lease) = self.leases.get_mut(receipt) {
+                    lease.until = until(queue, lease.seq, now).unwrap_or(lease.until);
+                }
+            }
+        }
+        let ended: Vec<Receipt> = self
+            .leases
+            .keys()
+            .filter(|receipt| !queue.is_running(**receipt))
+            .copied()
+            .collect();
+        if caught_up && self.leases.len() > ended.len() {
+            let over = |(receipt, lease): (&Receipt, &Lease)| {
+                (lease.until <= now && queue.is_running(*receipt)).then_some(*receipt)
+            };
+            if let Some(receipt) = self.leases.iter().find_map(over) {
+                return Err(format!("the lease {receipt} is over and still on"));
+            }
+        }
+        let ended: Vec<(Receipt, Lease)> = ended
+            .into_iter()
+            .filter_map(|receipt| Some((receipt, self.leases.remove(&receipt)?)))
+            .collect();
+        if may_end {
+            return Ok(());
+        }
+        for (receipt, lease) in &ended {
+            let by_batch =
+                |(_, other): &(Receipt, Lease)| other.fetch == lease.fetch && other.until <= now;
+            if lease.until > now && !ended.iter().any(by_batch) {
+                return Err(format!(
+                    "the lease {receipt} until {} has ended at {now}",
+                    lease.until
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn judge_deliveries(
+        &mut self,
+        queue: &Queue,
+        given: &Deliveries,
+        now: Millis,
+    ) -> Result<(), String> {
+        self.fetches += 1;
+        for one in given {
+            let message = one.message.as_deref().or_else(|| queue.message(one.seq));
+            let message = message.ok_or("a delivered message is not there")?;
+            if message.due > now {
+                return Err(format!(
+                    "{} was due at {}, now is {now}",
+                    one.seq, message.due
+                ));
+            }
+            if one.attempt == 0 {
+                return Err(format!("{} was delivered for the 0th time", one.seq));
+            }
+            if one.receipt == 0 {
+                continue;
+            }
+            if one.receipt <= self.highest {
+                return Err(format!(
+                    "the receipt {} comes after {}",
+                    one.receipt, self.highest
+                ));
+            }
+            if self.leases.values().any(|lease| lease.seq == one.seq) {
+                return Err(format!("{} is leased twice", one.seq));
+            }
+            self.highest = one.receipt;
+            let until = until(queue, one.seq, now).ok_or("a lease has no end")?;
+            let lease = Lease {
+                seq: one.seq,
+                until,
+                fetch: self.fetches,
+            };
+            self.leases.insert(one.receipt, lease);
+            self.recent.push(one.receipt);
+        }
+        let old = self.recent.len().saturating_sub(REMEMBERED);
+        self.recent.drain(..old);
+        Ok(())
+    }
+}
+
+fn until(queue: &Queue, seq: Seq, now: Millis) -> Option<Millis> {
+    queue.view(seq, now)?.lease_until()
+}
+
+/// Every message that came or went did so by something that is counted.
+fn judge_counts(
+    queue: &Queue,
+    before: &Before,
+    op: &Op<'_>,
+    done: Option<&Done>,
+) -> Result<(), String> {
+    if matches!(op, Op::Purge { .. }) || before.is_unclear {
+        return Ok(());
+    }
+    let (old, new) = (&before.totals, queue.totals());
+    let mut went = (new.acked - old.acked) + (new.deaths - old.deaths);
+    let came = (new.sent - old.sent) + (new.redriven - old.redriven);
+    match done {
+        Some(Done::Sent(sent)) if before.replaces => {
+            went += u64::from(matches!(sent.first(), Some(Sent::Added(_))));
+        }
+        Some(Done::States(states)) => {
+            went += states
+                .iter()
+                .flatten()
+                .filter(|state| is_live(**state))
+                .count() as u64;
+        }
+        Some(Done::Fetched(given)) => {
+            went += given.iter().filter(|one| one.receipt == 0).count() as u64;
+        }
+        _ => {}
+    }
+    if before.live + came != queue.live() + went {
+        return Err(format!(
+            "{} messages, {came} came and {went} went: there are {}; {old:?} became {new:?}",
+            before.live,
+            queue.live()
+        ));
+    }
+    Ok(())
+}
