@@ -4,7 +4,7 @@ import pytest
 
 from tests.harness.replies import Queue
 from tests.harness.server import wait_for
-from tests.scene import STATES, Scene
+from tests.scene import STATES, Scene, assert_same_digest, twin
 
 
 def populated(r, key):
@@ -167,3 +167,99 @@ def test_a_large_purge_is_seen_at_once_and_freed_in_the_end(server, r3, key, opt
     assert q.len() == 0 and q.fetch("COUNT", 10) == []
     # What it freed went in slices, by the timer.
     wait_for(lambda: server.client().info("memory")["used_memory"] < before + (full - before) / 4, what="the memory")
+
+
+GROUPS, EACH = 400, 250
+
+
+def many_groups(r, key):
+    """EACH delayed and EACH due messages in each of GROUPS groups: of four kinds in turn, paused, held up
+    by one in retry, busy with one, and ready. Also the receipts of those that run."""
+    q = Scene(r, key, "LEASE", 10**9)
+    pipe = r.pipeline(transaction=False)
+    for g in range(GROUPS):
+        for when, options in (("later", ["DELAY", 10**6]), ("now", [])):
+            payload = b"%s %d" % (when.encode(), g % 4)
+            pipe.execute_command("DQ.MSEND", key, EACH, *[payload] * EACH, "GROUP", f"g{g}", *options)
+        if g % 4 == 0:
+            pipe.execute_command("DQ.PAUSE", key, "GROUP", f"g{g}")
+    pipe.execute()
+    receipts = [q.one("GROUP", f"g{g}").receipt for g in range(GROUPS) if g % 4 in (1, 2)]
+    q.nack(*receipts[0::2], "DELAY", 10**7)
+    return q, receipts[1::2]
+
+
+@pytest.mark.parametrize("state", ["delayed", "ready", "blocked", "retry", "running"])
+def test_a_state_of_many_groups_is_gone_at_once(r3, key, state):
+    q, running = many_groups(r3, key)
+    kinds = [
+        {"delayed": EACH, "blocked": EACH},
+        {"delayed": EACH, "blocked": EACH - 1, "retry": 1},
+        {"delayed": EACH, "blocked": EACH - 1, "running": 1},
+        {"delayed": EACH, "ready": EACH},
+    ]
+
+    def counts():
+        total = {s: GROUPS // 4 * sum(kind.get(s, 0) for kind in kinds) for s in STATES}
+        return {s: n for s, n in total.items() if n}
+
+    assert q.counts() == counts()
+    assert q.do("PURGE", "STATE", state) == counts()[state]
+    for kind in kinds:
+        if kind.pop(state, 0) and state in ("retry", "running"):
+            kind["ready"] = kind.pop("blocked")
+    assert q.counts() == counts()
+    left = sum(counts().values())
+    assert q.len() == left
+    assert q.page(state)[1] == []
+    info = q.info()
+    later = GROUPS * EACH if state != "delayed" else 0
+    assert info["bytes"] == 7 * later + 5 * (left - later)
+    assert info["groups"] == GROUPS
+    for g, row in enumerate(q.groups("COUNT", 1000).values()):
+        kind = kinds[g % 4]
+        assert row["waiting"] == sum(n for s, n in kind.items() if s != "running")
+        assert row["running"] == kind.get("running", 0)
+    twin(q, key + b":twin")
+    assert_same_digest(r3, key, key + b":twin")
+
+    # Whatever is left is delivered, and nothing else.
+    for g in range(0, GROUPS, 4):
+        q.do("RESUME", "GROUP", f"g{g}")
+    q.advance(10**8)
+    assert q.ack(*running) == (0 if state == "running" else len(running))
+    delivered = {}
+    while got := q.fetch("COUNT", 10_000, "PERGROUP", 1000):
+        for m in got:
+            delivered[m.payload] = delivered.get(m.payload, 0) + 1
+        q.ack(*[m.receipt for m in got])
+    expected = {}
+    for number, kind in enumerate(kinds):
+        due = sum(kind.get(s, 0) for s in ("ready", "blocked", "retry"))
+        for payload, n in ((b"later", kind.get("delayed", 0)), (b"now", due)):
+            if n:
+                expected[b"%s %d" % (payload, number)] = n * GROUPS // 4
+    assert delivered == expected
+    assert q.counts() == {}
+
+
+def test_replicas_agree_on_a_state_of_many_groups(replica_pair, key):
+    r = replica_pair.primary.client()
+    pipe = r.pipeline(transaction=False)
+    for g in range(300):
+        for delay in (0, 400 + g, 10**8):
+            pipe.execute_command("DQ.MSEND", key, 20, *["x"] * 20, "GROUP", f"g{g}", "DELAY", delay)
+    pipe.execute()
+    q = Scene.over(r, key)
+    assert q.do("PURGE", "STATE", "ready") >= 6000
+    # The groups stand in line again as their next messages fall due.
+    wait_for(lambda: q.len("delayed") == 6000, what="the next ones")
+    replica_pair.assert_same(key)
+    got = q.receipts("COUNT", 100)
+    q.ack(*got)
+    replica_pair.assert_same(key)
+    assert q.do("PURGE", "STATE", "delayed") == 6000
+    replica_pair.assert_same(key)
+    q.do("PURGE", "STATE", "ready")
+    replica_pair.assert_same(key)
+    assert q.fetch("COUNT", 10_000, "PERGROUP", 1000) == []

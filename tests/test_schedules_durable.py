@@ -187,6 +187,25 @@ def test_one_record_a_fire_and_no_transaction(make_server, key):
     assert _commands(data) <= before + n + 1
 
 
+def test_each_missed_fire_is_one_record(make_server, key):
+    server = make_server(appendonly="yes", appendfsync="always")
+    q = Queue(server.client(), key)
+    start = q.do("SCHEDULE", "s", "EVERY", 20, "PAYLOAD", "x", "MISSED", "ALL")
+    wait_for(lambda: q.len() >= 3, 5, "some fires")
+    server.kill9()
+    time.sleep(1)
+    server.start()
+    q = Queue(server.client(), key)
+    wait_for(lambda: q.len() >= 60, 10, "the missed ones and some more")
+    q.do("UNSCHEDULE", "s")
+    fires = fire_times(q, "s")
+    assert fires == [start + 20 * k for k in range(len(fires))]
+    data = _aof(server)
+    assert b"MULTI" not in data
+    # The schedule itself and its end are records, too.
+    assert _commands(data) >= len(fires) + 2
+
+
 def _aof(server):
     files = sorted((server.dir / "appendonlydir").glob("*.incr.aof"))
     return b"".join(f.read_bytes() for f in files)

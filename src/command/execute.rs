@@ -121,11 +121,7 @@ pub fn creation(changes: &Changes, clock: Clock) -> Creation {
 /// about them in a record of their own.
 pub fn let_time_act(queue: &mut Queue, moment: Moment) -> u64 {
     let now = queue.now(moment);
-    let since = match queue.noted_wake {
-        Some(_) => wake::acting_since(),
-        None => now,
-    };
-    if !queue.has_work(now) || queue.has_missed(since) {
+    if !queue.has_work(now) || queue.has_missed(wake::firing_since(queue, now)) {
         return 0;
     }
     static LAST_LARGE_US: AtomicU64 = AtomicU64::new(0);

@@ -122,7 +122,7 @@ fn write_group(reply: Reply<'_>, queue: &Queue, view: &GroupView<'_>) {
     field(reply, "state");
     reply.bulk(view.state.name().as_bytes());
     field(reply, "waiting");
-    reply.unsigned(view.group.pending());
+    reply.unsigned(view.waiting);
     field(reply, "running");
     reply.unsigned(u64::from(view.group.running));
     field(reply, "head");

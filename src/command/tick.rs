@@ -58,7 +58,7 @@ fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
     };
     let moment = moment::now();
     let now = queue.now(moment);
-    if !queue.has_work(now) || queue.has_missed(wake::acting_since()) {
+    if !queue.has_work(now) || queue.has_missed(wake::firing_since(queue, now)) {
         return Ok(Ticked::default());
     }
     let (mut steps, mut ticked) = (0, Ticked::default());

@@ -5,8 +5,10 @@ use std::num::NonZeroU32;
 
 use smallvec::SmallVec;
 
+use super::backlog::{Backlog, Pending};
 use super::line::{LineKey, Places};
-use super::ordered::{MinTime, OrderedSet};
+use super::ordered::OrderedSet;
+use super::purges::{Lost, Purged, Purges};
 use super::rate::RateWindow;
 use super::records::GroupRecords;
 use super::settings::Rate;
@@ -89,9 +91,6 @@ impl OrderKey {
     }
 }
 
-/// Messages in the order of their group, each with its due time.
-pub type GroupOrder = OrderedSet<OrderKey, MinTime>;
-
 /// Dead messages that hold a group, in the order of sending, each with its id.
 pub type Holds = VecDeque<(Seq, Box<[u8]>)>;
 
@@ -114,10 +113,6 @@ pub type GroupName = SmallVec<[u8; 16]>;
 /// What only some groups have.
 #[derive(Debug, Clone, Default)]
 pub struct GroupExtension {
-    /// Its pending messages that have failed.
-    pub failed: GroupOrder,
-    /// How many of them wait for their backoff.
-    pub retrying: u64,
     /// Its records.
     pub records: GroupRecords,
     /// Dead messages that hold it: their numbers and ids.
@@ -135,8 +130,6 @@ pub struct GroupExtension {
 impl GroupExtension {
     const fn new() -> GroupExtension {
         GroupExtension {
-            failed: GroupOrder::new(),
-            retrying: 0,
             records: GroupRecords::new(),
             held_by: Holds::new(),
             paused_until: None,
@@ -147,8 +140,7 @@ impl GroupExtension {
     }
 
     fn is_empty(&self) -> bool {
-        self.failed.is_empty()
-            && self.records.is_empty()
+        self.records.is_empty()
             && self.held_by.is_empty()
             && self.paused_until.is_none()
             && self.settings.is_none()
@@ -167,29 +159,30 @@ static NO_EXTENSION: GroupExtension = GroupExtension::new();
 pub struct Group {
     /// As SEND named it.
     pub name: GroupName,
-    /// Its pending messages that have not failed.
-    pub order: GroupOrder,
-    /// How many of all pending ones are due.
-    pub due: u64,
-    /// Payload bytes of all pending ones.
-    pub bytes: u64,
+    /// Its pending messages, and maybe some that it has lost.
+    pub(super) backlog: Backlog,
+    /// The purges that it knows of.
+    pub(super) purges: Purges,
     /// Messages leased.
     pub running: u32,
     /// Batches leased.
     pub batches: u32,
     /// Messages and records that name it.
     pub members: u32,
+    /// Its share of the queue's count of ready messages; there are no more of
+    /// them than members.
+    pub(super) ready: u32,
+    /// The same of their payload bytes.
+    pub ready_bytes: u64,
     /// What only some groups have, if it has any of it.
     ext: Option<Box<GroupExtension>>,
-    /// Its place in the line, if it can give.
-    pub line: Option<LineKey>,
+    /// Its place in the line, if it can give and has not lost it.
+    pub(super) line: Option<LineKey>,
     /// The places that time will give it, as far as they are known already.
     pub expected: Places,
-    /// Its share of the queue's count of ready messages.
-    pub ready: u64,
-    /// Whether the table of groups counts it as listed.
-    pub(super) listed: bool,
-    /// Whether it does so as held.
+    /// For what the table of groups counts it as listed.
+    pub(super) reasons: Reasons,
+    /// Whether the table counts it as held.
     pub(super) held: bool,
     /// Whether it does so as one that has an extension.
     pub(super) extended: bool,
@@ -197,20 +190,20 @@ pub struct Group {
 
 impl Group {
     /// An empty group.
-    pub(super) fn new(name: &[u8]) -> Group {
+    pub(super) fn new(name: &[u8], purges: Purges) -> Group {
         Group {
             name: GroupName::from_slice(name),
-            order: GroupOrder::new(),
-            due: 0,
-            bytes: 0,
+            backlog: Backlog::default(),
+            purges,
             running: 0,
             batches: 0,
             members: 0,
+            ready: 0,
+            ready_bytes: 0,
             ext: None,
             line: None,
             expected: Places::new(),
-            ready: 0,
-            listed: false,
+            reasons: Reasons::default(),
             held: false,
             extended: false,
         }
@@ -247,6 +240,12 @@ impl Group {
         }
     }
 
+    /// Sets its share of the queue's count of ready messages; what it was.
+    pub fn set_ready(&mut self, ready: u64) -> u64 {
+        let ready = u32::try_from(ready).unwrap_or(u32::MAX);
+        u64::from(std::mem::replace(&mut self.ready, ready))
+    }
+
     /// A dead message holds it from now on. O(1) in the order of sending.
     pub fn hold(&mut self, seq: Seq, id: Box<[u8]>) {
         let held_by = &mut self.ext_mut().held_by;
@@ -277,9 +276,19 @@ impl Group {
         self.ext().records.at(place)
     }
 
-    /// Messages that wait for a delivery.
-    pub fn pending(&self) -> u64 {
-        (self.order.len() + self.ext().failed.len()) as u64
+    /// What `purges` have taken from it that it does not know of.
+    pub fn lost(&self, purges: &Purges) -> Lost {
+        purges.lost_since(&self.purges, self.line)
+    }
+
+    /// Its pending messages.
+    pub fn pending(&self, purges: &Purges) -> Pending<'_> {
+        self.backlog.left(self.lost(purges))
+    }
+
+    /// Its place in the line.
+    pub fn stands(&self, purges: &Purges) -> Option<LineKey> {
+        self.line.filter(|_| !self.lost(purges).line)
     }
 
     /// Messages given in one turn.
@@ -319,14 +328,68 @@ impl Group {
         self.ext().paused_until.unwrap_or(0).max(limit)
     }
 
-    /// Whether it has anything that GROUPS shows.
-    pub fn is_listed(&self) -> bool {
+    /// What of it GROUPS shows.
+    pub fn reasons(&self, purges: &Purges) -> Reasons {
+        let pending = self.pending(purges);
+        let due = pending.count_at(Place::Due) > 0;
+        let in_line = self.stands(purges).is_some();
         let ext = self.ext();
-        self.pending() > 0
+        let other = pending.count_at(Place::Retry) > 0
             || self.running > 0
             || ext.settings.is_some()
             || ext.paused_until.is_some()
-            || !ext.held_by.is_empty()
+            || !ext.held_by.is_empty();
+        let bit = |is: bool, bit: u8| if is { bit } else { 0 };
+        Reasons(
+            bit(pending.count_at(Place::Delayed) > 0, Reasons::DELAYED)
+                | bit(due && in_line, Reasons::READY)
+                | bit(due && !in_line, Reasons::BLOCKED)
+                | bit(other, Reasons::OTHER),
+        )
+    }
+}
+
+/// For what a group is listed: messages in a state that can be purged at once,
+/// or something else.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reasons(u8);
+
+impl Reasons {
+    const DELAYED: u8 = 1;
+    const READY: u8 = 2;
+    const BLOCKED: u8 = 4;
+    const OTHER: u8 = 8;
+    /// How many combinations there are.
+    pub const ALL: usize = 16;
+
+    /// The combination with this number.
+    pub fn numbered(number: usize) -> Reasons {
+        Reasons(number as u8)
+    }
+
+    /// Its number; 0 where there is no reason.
+    pub fn number(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// Those that are left after a purge.
+    pub fn without(self, purged: Purged) -> Reasons {
+        let bit = match purged {
+            Purged::Delayed => Reasons::DELAYED,
+            Purged::Ready => Reasons::READY,
+            Purged::Blocked => Reasons::BLOCKED,
+        };
+        Reasons(self.0 & !bit)
+    }
+
+    /// Those that are left since the purges that were `known`.
+    pub fn since(self, known: &Purges, purges: &Purges) -> Reasons {
+        if known == purges {
+            return self;
+        }
+        let took = |purged: &Purged| purges.took(*purged, known);
+        let taken = Purged::ALL.into_iter().filter(took);
+        taken.fold(self, Reasons::without)
     }
 }
 
@@ -335,9 +398,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_group_takes_one_allocation_of_192_bytes() {
-        assert!(size_of::<Group>() <= 192, "{}", size_of::<Group>());
-        assert!(!Group::new(b"user-1234567890!").name.spilled());
+    fn a_plain_group_takes_one_allocation_of_256_bytes() {
+        assert!(size_of::<Group>() <= 256, "{}", size_of::<Group>());
+        let group = Group::new(b"user-1234567890!", Purges::default());
+        assert!(!group.name.spilled());
     }
 
     #[test]

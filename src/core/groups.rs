@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use super::backlog::Pending;
 use super::footprint::allocated;
-use super::group::{Group, GroupExtension, GroupIx, GroupSettings, OrderKey};
+use super::group::{Group, GroupExtension, GroupIx, GroupSettings, OrderKey, Reasons};
 use super::id::{hash_name, NameHasher, GENERATED_LEN};
 use super::long_list::LongList;
 use super::name_table::NameTable;
 use super::ordered::{MinTime, OrderedSet};
+use super::purges::{Purged, Purges};
 use super::state::Place;
 use super::{Millis, Seq, NEVER};
 
@@ -21,7 +23,10 @@ pub struct Groups {
     by_name: NameTable<GroupIx>,
     slots: LongList<Option<Box<Group>>>,
     free: LongList<GroupIx>,
-    listed: usize,
+    /// How many groups are listed for which reasons.
+    listed: [usize; Reasons::ALL],
+    /// The purges that took from all groups.
+    purges: Purges,
     /// How many have what only some have.
     extended: usize,
     /// How many have records.
@@ -35,9 +40,52 @@ pub struct Groups {
 }
 
 impl Groups {
+    /// How many groups there are.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
     /// How many groups GROUPS would list.
     pub fn listed(&self) -> usize {
-        self.listed
+        self.listed.iter().skip(1).sum()
+    }
+
+    /// The purges that took from all groups.
+    pub fn purges(&self) -> &Purges {
+        &self.purges
+    }
+
+    /// The pending messages of one.
+    pub fn pending<'a>(&self, group: &'a Group) -> Pending<'a> {
+        group.pending(&self.purges)
+    }
+
+    /// Whether GROUPS lists it.
+    pub fn shows(&self, group: &Group) -> bool {
+        group.reasons(&self.purges) != Reasons::default()
+    }
+
+    /// All that groups have in a state is gone. O(1).
+    pub fn purge(&mut self, purged: Purged) {
+        self.purges.count(purged);
+        for number in 0..Reasons::ALL {
+            let left = Reasons::numbered(number).without(purged).number();
+            if left != number {
+                let moved = self.listed.get_mut(number).map_or(0, std::mem::take);
+                if let Some(count) = self.listed.get_mut(left) {
+                    *count += moved;
+                }
+            }
+        }
+    }
+
+    /// A group knows of all purges from now on.
+    pub fn heed(&mut self, ix: GroupIx) {
+        let purges = self.purges;
+        if let Some(group) = self.get_mut(ix) {
+            group.reasons = group.reasons.since(&group.purges, &purges);
+            group.purges = purges;
+        }
     }
 
     /// The group of this name.
@@ -53,7 +101,7 @@ impl Groups {
         if let Some(ix) = self.find(name) {
             return ix;
         }
-        let group = Box::new(Group::new(name));
+        let group = Box::new(Group::new(name, self.purges));
         let ix = self.free.pop_back().unwrap_or_else(|| {
             self.slots.push_back(None);
             GroupIx::in_slot(self.slots.len() - 1)
@@ -107,11 +155,11 @@ impl Groups {
         &mut self,
         ix: GroupIx,
         place: Place,
-        few: u64,
+        few: usize,
     ) -> Option<OrderedSet<OrderKey>> {
         let ext = self.get_mut(ix)?.ext_if_any()?;
         let records = ext.records.at_mut(place)?;
-        if records.len() as u64 <= few {
+        if records.len() <= few {
             return None;
         }
         let records = std::mem::take(records);
@@ -158,13 +206,14 @@ impl Groups {
         let extended = group.tidy();
         if extended != group.extended {
             group.extended = extended;
-            if extended {
-                self.extended += 1;
-            } else {
-                self.extended = self.extended.saturating_sub(1);
-            }
+            self.extended = match extended {
+                true => self.extended + 1,
+                false => self.extended.saturating_sub(1),
+            };
         }
-        let listed = group.is_listed();
+        let before = group.reasons.since(&group.purges, &self.purges);
+        group.reasons = group.reasons(&self.purges);
+        let listed = group.reasons != Reasons::default();
         let ext = group.ext();
         let held = !ext.held_by.is_empty();
         if ext.settings.is_some() || ext.paused_until.is_some() {
@@ -172,12 +221,14 @@ impl Groups {
         } else if !self.configured.is_empty() {
             self.configured.remove(&ix);
         }
-        if listed != group.listed {
-            group.listed = listed;
-            if listed {
-                self.listed += 1;
-            } else {
-                self.listed = self.listed.saturating_sub(1);
+        if before != group.reasons {
+            for (reasons, comes) in [(before, false), (group.reasons, true)] {
+                if let Some(count) = self.listed.get_mut(reasons.number()) {
+                    *count = match comes {
+                        true => *count + 1,
+                        false => count.saturating_sub(1),
+                    };
+                }
             }
         }
         if held != group.held {
@@ -273,7 +324,7 @@ impl Groups {
             .sum();
         self.by_name.allocation_size()
             + self.by_name.len() * allocated(size_of::<Group>())
-            + self.listed.saturating_sub(self.configured.len()) * FIRST
+            + self.listed().saturating_sub(self.configured.len()) * FIRST
             + self.recorded * FIRST_RECORDS
             + self.extended * EXTENSION
             + self.configured.len() * (allocated(size_of::<GroupSettings>()) + NAME)

@@ -114,18 +114,20 @@ impl Lanes {
         }
     }
 
-    /// Takes a message out.
-    pub fn remove(&mut self, place: Place, waiter: Waiter) {
+    /// Takes a message out; whether it was there.
+    pub fn remove(&mut self, place: Place, waiter: Waiter) -> bool {
         let Some(lane) = self.lane_mut(waiter.priority) else {
-            return;
+            return false;
         };
-        if let Some(index) = lane.at_mut(place) {
-            index.remove(&(waiter.due, waiter.seq));
+        let index = lane.at_mut(place);
+        let was_there = index.is_some_and(|i| i.remove(&(waiter.due, waiter.seq)).is_some());
+        if was_there {
             lane.count(place, waiter.size, false);
         }
         if lane.is_empty() && self.0.len() > 1 {
             self.0.retain(|(_, lane)| !lane.is_empty());
         }
+        was_there
     }
 
     /// A message's time has come.
@@ -171,6 +173,12 @@ impl Lanes {
             }
         }
         (indexes, bytes)
+    }
+
+    /// Payload bytes of all messages at this place.
+    pub fn bytes(&self, place: Place) -> u64 {
+        let of = |lane: &Lane| lane.bytes.get(place as usize).copied();
+        self.iter().filter_map(|(_, lane)| of(lane)).sum()
     }
 
     fn lane_mut(&mut self, priority: i8) -> Option<&mut Lane> {

@@ -8,10 +8,11 @@
 //!
 //! The way of a message: [`queue::Queue::apply`] takes an [`op::Op`];
 //! `queue/send.rs` puts the message into the [`store`] and into the indexes of
-//! what waits (`waiting.rs`, `group.rs`); `queue/time.rs` promotes it when it
+//! what waits (`waiting.rs`, `backlog.rs`); `queue/time.rs` promotes it when it
 //! is due; `queue/fetch.rs` leases it; `queue/settle.rs` ends it or brings it
 //! back.
 
+pub mod backlog;
 pub mod consumer;
 pub mod error;
 pub mod footprint;
@@ -29,6 +30,7 @@ pub mod name_table;
 pub mod number_table;
 pub mod op;
 pub mod ordered;
+pub mod purges;
 pub mod queue;
 pub mod quote;
 pub mod rate;

@@ -290,7 +290,8 @@ pub enum Op<'a> {
         /// Which one.
         name: Cow<'a, [u8]>,
     },
-    /// Decides about the fire times before `since` that have not fired.
+    /// Decides about the first of the fire times before `since` that have not
+    /// fired.
     CatchUp {
         /// When the server became able to fire.
         since: Millis,

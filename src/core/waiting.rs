@@ -40,9 +40,9 @@ impl Waiting {
         self.lanes_mut(&waiter).insert(place, waiter);
     }
 
-    /// Takes a message out.
-    pub fn remove(&mut self, place: Place, waiter: Waiter) {
-        self.lanes_mut(&waiter).remove(place, waiter);
+    /// Takes a message out; whether it was there.
+    pub fn remove(&mut self, place: Place, waiter: Waiter) -> bool {
+        self.lanes_mut(&waiter).remove(place, waiter)
     }
 
     /// A message's time has come.

@@ -216,13 +216,12 @@ impl<'a> Writer<'a, '_> {
 
     /// The number of a group, which is told now if it has not been yet.
     fn group(&mut self, ix: GroupIx) -> Option<u64> {
-        let group = self.parts.group(ix)?;
+        let seen = self.parts.group(ix)?;
         let (number, is_new) = self.groups.of(ix.number());
         if is_new {
-            let line = group.line.map(|key| self.parts.standing(key));
             self.frame.push(tag::GROUP);
-            put_group(&mut self.frame, group, line);
-            self.end_frame(&group.name);
+            put_group(&mut self.frame, seen);
+            self.end_frame(&seen.group.name);
         }
         Some(number)
     }

@@ -96,11 +96,11 @@ fn visit(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Millis) 
         moment::saw_time(queue.last_seen().saturating_mul(1000));
     }
     let moment = moment::now();
-    let since = match due {
+    if matches!(due, index::LOADED | index::ARRIVED) {
         // Nothing could fire where it was before.
-        index::LOADED | index::ARRIVED => moment.ms(),
-        _ => wake::acting_since(),
-    };
+        queue.noted_arrival = moment.ms();
+    }
+    let since = wake::firing_since(queue, moment.ms());
     let op = match queue.has_missed(since) {
         true => Op::CatchUp { since },
         false => Op::Tick,

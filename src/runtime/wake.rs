@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use crate::core::{Millis, NEVER};
+use crate::core::{Millis, Queue, NEVER};
 use crate::ffi::{clock, timer, Context};
 
 use super::index::{self, Index, Place};
@@ -74,7 +74,11 @@ pub fn start_acting() {
     ACTING_SINCE.set(clock::now_ms());
 }
 
-/// Since when it can.
-pub fn acting_since() -> Millis {
-    ACTING_SINCE.get()
+/// Since when the schedules of a queue can fire: those of one that has not been
+/// looked at yet, from now on.
+pub fn firing_since(queue: &Queue, now: Millis) -> Millis {
+    match queue.noted_wake {
+        Some(_) => ACTING_SINCE.get().max(queue.noted_arrival),
+        None => now,
+    }
 }

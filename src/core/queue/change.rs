@@ -116,9 +116,16 @@ impl Queue {
         if let Some(message) = self.store.get(seq) {
             let place = message.place;
             let waiter = super::place::waiter(seq, message);
+            self.heed_purges(group);
             self.waiting.resize(place, waiter, after);
             if let Some(group) = self.groups.get_mut(group) {
-                group.bytes = (group.bytes + after).saturating_sub(before);
+                group.backlog.resize(place, before, after);
+                if place == Place::Due && group.line.is_some() {
+                    let ready = group.ready_bytes + after;
+                    group.ready_bytes = ready.saturating_sub(before);
+                    let ready = self.grouped_ready_bytes + after;
+                    self.grouped_ready_bytes = ready.saturating_sub(before);
+                }
             }
         }
         self.store.with(seq, |message| message.set_payload(payload));
@@ -164,7 +171,7 @@ impl Queue {
         match group {
             None => self.paused_until = Some(until),
             Some(name) => {
-                let ix = self.groups.find_or_add(name);
+                let ix = self.group_to_set(name);
                 if let Some(group) = self.groups.get_mut(ix) {
                     group.ext_mut().paused_until = Some(until);
                 }
@@ -174,6 +181,15 @@ impl Queue {
         self.note(until);
         self.changed();
         Done::Ok
+    }
+
+    /// The group of this name, made if there is none: one that has nothing left
+    /// is gone, and made anew.
+    fn group_to_set(&mut self, name: &[u8]) -> GroupIx {
+        if let Some(ix) = self.groups.find(name) {
+            self.heed_purges(ix);
+        }
+        self.groups.find_or_add(name)
     }
 
     /// Lets deliveries go on; a group also when dead messages held it.
@@ -186,6 +202,7 @@ impl Queue {
             }
             Some(name) => {
                 if let Some(ix) = self.groups.find(name) {
+                    self.heed_purges(ix);
                     let held = self.groups.get_mut(ix).is_some_and(|group| {
                         let pause = group.ext_if_any().and_then(|ext| ext.paused_until.take());
                         group.unhold_all() || pause.is_some()
@@ -202,7 +219,7 @@ impl Queue {
 
     /// Changes the settings of a group.
     pub(super) fn set_group(&mut self, name: &[u8], changes: &GroupChanges, now: Millis) -> Done {
-        let ix = self.groups.find_or_add(name);
+        let ix = self.group_to_set(name);
         if let Some(group) = self.groups.get_mut(ix) {
             let ext = group.ext_mut();
             let mut settings = ext.settings.take().unwrap_or_default();
@@ -235,6 +252,7 @@ impl Queue {
         // What has expired already dies as of its own time, what a shorter TTL
         // lets expire dies now: it was alive until now.
         self.expire_until(now, None);
+        self.heed_all();
         let before = std::mem::replace(&mut self.settings, settings);
         if before.ttl != self.settings.ttl {
             self.index_expiries();

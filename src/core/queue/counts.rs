@@ -26,7 +26,9 @@ impl Queue {
 
     /// How many purged ones the indexes of all messages at a place still have.
     pub(super) fn ghosts_at(&self, place: Place) -> usize {
-        self.ghosts.get(place as usize).map_or(0, |n| *n as usize)
+        self.ghosts
+            .get(place as usize)
+            .map_or(0, |g| g.count as usize)
     }
 
     /// How many messages are in a state.

@@ -2,15 +2,17 @@
 //!
 //! They are freed by `sweep.rs`.
 
-use super::super::group::{Group, GroupIx, GroupOrder, OrderKey};
+use super::super::backlog::GroupOrder;
+use super::super::group::{GroupIx, OrderKey};
 use super::super::groups::Groups;
 use super::super::lease::Leases;
+use super::super::line::LineKey;
 use super::super::message::Message;
 use super::super::ordered::OrderedSet;
 use super::super::records::{DeadOrder, SendOrder};
-use super::super::state::{Place, State};
+use super::super::state::Place;
 use super::super::store::Store;
-use super::super::{Millis, Seq, TimeIndex};
+use super::super::{Seq, TimeIndex};
 use super::place::{order_key, waiter};
 use super::Queue;
 
@@ -19,10 +21,10 @@ use super::Queue;
 pub(super) enum Discarded {
     /// Everything that a queue had.
     All(Box<Store>, Box<Groups>, Vec<TimeIndex>),
-    /// Messages that are still in the store but in no index.
+    /// Messages that are still in the store but stand nowhere.
     Cut(TimeIndex),
-    /// Messages of a group that are in no order of it any longer, but still
-    /// among all grouped ones, by time.
+    /// Messages of a group that are in no order of it any longer, but maybe
+    /// still among all grouped ones, by time.
     CutGroup(GroupOrder),
     /// Dead messages that were redriven but not moved yet, and are in no index.
     CutRedriven(SendOrder),
@@ -30,10 +32,16 @@ pub(super) enum Discarded {
     CutRecords(OrderedSet<OrderKey>),
     /// Leases that are over, and their messages.
     Leases(Box<Leases>),
-    /// An index of messages that stand elsewhere.
+    /// What the groups from this number on have lost without knowing it.
+    OfGroups(u64),
+    /// An index of messages that stand elsewhere, or are discarded there.
     Index(TimeIndex),
     /// The same, by the order in which dead messages are redriven.
     Order(SendOrder),
+    /// The same, in the order of their group.
+    GroupOrder(GroupOrder),
+    /// Places in the line that groups have lost.
+    Line(OrderedSet<LineKey>),
 }
 
 impl Discarded {
@@ -46,22 +54,104 @@ impl Discarded {
             Discarded::CutRecords(records) => records.pop_first().map(|(key, ())| key.seq()),
             Discarded::CutRedriven(order) => order.pop_first().map(|((_, seq), ())| seq),
             Discarded::Leases(leases) => leases.pop_first(),
-            Discarded::All(..) | Discarded::Index(_) | Discarded::Order(_) => None,
+            _ => None,
         }
     }
 
     /// Whether its messages are still in the store of the queue.
-    pub fn has_messages(&self) -> bool {
-        !matches!(
-            self,
-            Discarded::All(..) | Discarded::Index(_) | Discarded::Order(_)
-        )
+    fn has_messages(&self) -> bool {
+        match self {
+            Discarded::Cut(_)
+            | Discarded::CutGroup(_)
+            | Discarded::CutRedriven(_)
+            | Discarded::CutRecords(_)
+            | Discarded::Leases(_)
+            | Discarded::OfGroups(_) => true,
+            Discarded::All(..)
+            | Discarded::Index(_)
+            | Discarded::Order(_)
+            | Discarded::GroupOrder(_)
+            | Discarded::Line(_) => false,
+        }
+    }
+
+    /// Drops up to about `most` entries of something without messages; how
+    /// many.
+    pub fn drain_some(&mut self, most: usize) -> usize {
+        match self {
+            Discarded::Index(index) => index.drain_some(most),
+            Discarded::Order(order) => order.drain_some(most),
+            Discarded::GroupOrder(order) => order.drain_some(most),
+            Discarded::Line(line) => line.drain_some(most),
+            _ => 0,
+        }
     }
 }
 
-/// So few messages of a group are removed one by one. Tests have small groups
-/// and take the other way.
-const FEW: u64 = if cfg!(test) { 1 } else { 4 };
+/// All that is discarded; the last is freed first.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Discards {
+    list: Vec<Discarded>,
+    with_messages: usize,
+    of_groups: usize,
+}
+
+impl Discards {
+    pub fn push(&mut self, discarded: Discarded) {
+        self.with_messages += usize::from(discarded.has_messages());
+        self.of_groups += usize::from(matches!(discarded, Discarded::OfGroups(_)));
+        self.list.push(discarded);
+    }
+
+    pub fn last_mut(&mut self) -> Option<&mut Discarded> {
+        self.list.last_mut()
+    }
+
+    pub fn pop(&mut self) {
+        if let Some(popped) = self.list.pop() {
+            self.with_messages -= usize::from(popped.has_messages());
+            self.of_groups -= usize::from(matches!(popped, Discarded::OfGroups(_)));
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether any of it has messages that are still in the store. O(1).
+    pub fn has_messages(&self) -> bool {
+        self.with_messages > 0
+    }
+
+    /// Whether there may be groups that have lost something without knowing
+    /// it. O(1).
+    pub fn has_of_groups(&self) -> bool {
+        self.of_groups > 0
+    }
+
+    /// All groups know what they have lost.
+    pub fn forget_of_groups(&mut self) {
+        self.list
+            .retain(|discarded| !matches!(discarded, Discarded::OfGroups(_)));
+        self.with_messages -= std::mem::take(&mut self.of_groups);
+    }
+
+    /// Forgets what is in the store.
+    fn forget_messages(&mut self) {
+        self.list.retain(|discarded| !discarded.has_messages());
+        self.with_messages = 0;
+        self.of_groups = 0;
+    }
+}
+
+/// Purged messages that an index still has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Ghosts {
+    /// How many.
+    pub count: u64,
+    /// Their payload bytes, where they were pending.
+    pub bytes: u64,
+}
 
 impl Queue {
     /// Messages that stand in no index any longer but this one.
@@ -93,6 +183,7 @@ impl Queue {
 
     /// The dead messages that were purged hold their group no longer.
     pub(super) fn drop_purged_holds(&mut self, ix: GroupIx) {
+        self.heed_purges(ix);
         let Some(group) = self.groups.get_mut(ix) else {
             return;
         };
@@ -111,16 +202,16 @@ impl Queue {
 
     /// Whether a message of the store was purged already.
     pub(super) fn is_purged(&self, seq: Seq) -> bool {
-        if !self.discarded.iter().any(Discarded::has_messages) {
+        if !self.discarded.has_messages() {
             return false;
         }
         self.store
             .get(seq)
-            .is_some_and(|message| !self.stands(seq, message))
+            .is_some_and(|message| !self.stands_somewhere(seq, message))
     }
 
     /// Whether a message stands in an index.
-    fn stands(&self, seq: Seq, message: &Message) -> bool {
+    fn stands_somewhere(&self, seq: Seq, message: &Message) -> bool {
         let ended = (message.ended_at(), seq);
         match message.place {
             Place::Running => self.leases.find(message.receipt()) == Some(seq),
@@ -137,7 +228,8 @@ impl Queue {
                     None => self.waiting.contains(place, &waiter(seq, message)),
                     Some(group) => {
                         let key = order_key(seq, message);
-                        group.order.contains(&key) || group.ext().failed.contains(&key)
+                        let pending = self.pending(group);
+                        pending.fresh.contains(&key) || pending.failed.contains(&key)
                     }
                 },
             },
@@ -153,121 +245,11 @@ impl Queue {
         }
     }
 
-    /// Whether all that a group has pending can be cut off at once, in these
-    /// states: it is all in them, it is much, and no other index has it.
-    pub(super) fn may_cut_group(&self, ix: GroupIx, state: Option<State>) -> bool {
-        let Some(group) = self.groups.get(ix) else {
-            return false;
-        };
-        let all = group.pending();
-        let in_state = match state {
-            None => all,
-            Some(State::Delayed) if group.due + group.ext().retrying == 0 => all,
-            Some(State::Retry) => group.ext().retrying,
-            Some(State::Ready) if group.line.is_some() => group.due,
-            Some(State::Blocked) if group.line.is_none() => group.due,
-            _ => 0,
-        };
-        all > FEW && in_state == all
-    }
-
-    /// Cuts off all that a group has pending; how many messages. The caller
-    /// refreshes the group.
-    pub(super) fn cut_group(&mut self, ix: GroupIx) -> u64 {
-        let Some(group) = self.groups.get_mut(ix) else {
-            return 0;
-        };
-        let pending = group.pending();
-        let (due, retrying) = (group.due, group.ext().retrying);
-        let by_place = [
-            (Place::Delayed, pending - due - retrying),
-            (Place::Due, due),
-            (Place::Retry, retrying),
-        ];
-        for (place, count) in by_place {
-            if let Some(ghosts) = self.ghosts.get_mut(place as usize) {
-                *ghosts += count;
-            }
-        }
-        self.bytes = self.bytes.saturating_sub(group.bytes);
-        (group.due, group.bytes) = (0, 0);
-        let failed = group.ext_if_any().map(|ext| {
-            ext.retrying = 0;
-            std::mem::take(&mut ext.failed)
-        });
-        let order = std::mem::take(&mut group.order);
-        for order in [order].into_iter().chain(failed) {
-            if !order.is_empty() {
-                self.discarded.push(Discarded::CutGroup(order));
-            }
-        }
-        pending
-    }
-
-    /// Cuts off the records that a group has at a place, where they are many;
-    /// how many.
-    pub(super) fn cut_records(&mut self, ix: GroupIx, place: Place) -> u64 {
-        // Those purged before are among them as long as they are not freed.
-        if self.discarded.iter().any(Discarded::has_messages) {
-            return 0;
-        }
-        let Some(records) = self.groups.take_records(ix, place, FEW) else {
-            return 0;
-        };
-        let ext = self.groups.get_mut(ix).and_then(Group::ext_if_any);
-        if let Some(ext) = ext.filter(|_| place == Place::Dead) {
-            ext.held_by.retain(|(seq, _)| {
-                let message = self.store.get(*seq);
-                message.is_none_or(|message| !records.contains(&order_key(*seq, message)))
-            });
-        }
-        let count = records.len() as u64;
-        if let Some(ghosts) = self.ghosts.get_mut(place as usize) {
-            *ghosts += count;
-        }
-        self.discarded.push(Discarded::CutRecords(records));
-        count
-    }
-
-    /// Cuts off all leases with their messages, where no group has any; how
-    /// many.
-    pub(super) fn cut_running(&mut self) -> u64 {
-        if self.grouped_running > 0 {
-            return 0;
-        }
-        let leases = std::mem::take(&mut self.leases);
-        let count = leases.len() as u64;
-        if count > 0 {
-            let bytes = std::mem::take(&mut self.running_bytes);
-            self.bytes = self.bytes.saturating_sub(bytes);
-            self.consumers.release_all();
-            self.discarded.push(Discarded::Leases(Box::new(leases)));
-        }
-        count
-    }
-
-    /// Cuts off what groups have in this state, where that is all they have
-    /// pending; how many messages. O(groups).
-    pub(super) fn cut_groups(&mut self, state: State, place: Place, now: Millis) -> u64 {
-        let grouped = self.waiting.grouped.count(place);
-        if grouped as u64 <= FEW {
-            return 0;
-        }
-        let mut cut = 0;
-        for ix in self.groups.all() {
-            if self.may_cut_group(ix, Some(state)) {
-                cut += self.cut_group(ix);
-                self.refresh(ix, now, self.join(now));
-            }
-        }
-        cut
-    }
-
     /// Everything that a queue had is to be freed.
     pub(super) fn discard_all(&mut self, store: Store, groups: Groups, indexes: Vec<TimeIndex>) {
         // What was cut off before is in that store.
-        self.discarded.retain(|discarded| !discarded.has_messages());
-        self.ghosts = [0; 7];
+        self.discarded.forget_messages();
+        self.ghosts = Default::default();
         self.discarded
             .push(Discarded::All(Box::new(store), Box::new(groups), indexes));
     }

@@ -193,6 +193,7 @@ impl Queue {
         };
         self.bytes -= bytes;
         if self.settings.on_dead == OnDead::Block && group.is_some() {
+            self.heed_purges(group);
             if let Some(id) = self.store.get(seq).map(|m| self.ids.of(seq, m).to_box()) {
                 if let Some(group) = self.groups.get_mut(group) {
                     group.hold(seq, id);
@@ -224,6 +225,7 @@ impl Queue {
 
     /// A dead message no longer holds its group.
     pub(super) fn unhold(&mut self, seq: Seq, group: GroupIx) {
+        self.heed_purges(group);
         if let Some(group) = self.groups.get_mut(group) {
             group.unhold(seq);
         }

@@ -235,10 +235,11 @@ impl Queue {
     /// The message that goes out of the group before this one, and whether it
     /// is one that waits for its backoff.
     fn goes_before(&self, key: OrderKey, group: &Group, now: Millis) -> Option<(Seq, bool)> {
-        let ext = group.ext();
-        if self.settings.on_retry == OnRetry::Block && ext.retrying > 0 {
-            let mut failed = ext.failed.iter();
+        if self.settings.on_retry == OnRetry::Block {
+            let failed = self.pending(group).failed;
             let waiting = failed
+                .ahead
+                .iter()
                 .find(|(_, due)| due.0 > now)
                 .map(|(failed, _)| failed.seq());
             if let Some(seq) = waiting {

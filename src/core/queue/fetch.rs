@@ -91,6 +91,11 @@ impl Queue {
             }
             None => self.go_round(&mut round),
         }
+        if round.expired > 0 {
+            // Those behind an ungrouped message that had expired stand where
+            // they do without it, also where the round ended before them.
+            self.admit_plain(now);
+        }
         if !round.given.is_empty() {
             self.effects.changed = true;
             self.effects.visible = true;
@@ -158,6 +163,7 @@ impl Queue {
     fn give_of_group(&mut self, ix: GroupIx, most: u64, round: &mut Round) {
         let batch = round.next_receipt;
         let before = round.given.len();
+        self.heed_purges(ix);
         while (round.given.len() - before) as u64 != most && round.goes_on() {
             self.redrive_first_of(ix, round.now);
             let Some(group) = self.groups.get(ix) else {

@@ -1,7 +1,7 @@
 //! Looking at single messages and at the queue as a whole.
 
 use super::super::consumer::Consumer;
-use super::super::group::{Group, GroupOrder};
+use super::super::group::Group;
 use super::super::id::Id;
 use super::super::message::Message;
 use super::super::state::{Place, Reason, State};
@@ -167,7 +167,7 @@ impl Queue {
         }
         let gives = |seq: Seq| {
             let message = self.store.get(seq).filter(|_| !self.is_purged(seq))?;
-            self.groups.get(message.group)?.line
+            self.stands(self.groups.get(message.group)?)
         };
         let lanes = self.waiting.grouped.indexes(Place::Due);
         let found = lanes.filter_map(|due| {
@@ -222,6 +222,8 @@ pub struct GroupView<'a> {
     pub head: Option<(Seq, &'a Message)>,
     /// When the first of its leases ends.
     pub lease_until: Option<Millis>,
+    /// Its pending messages.
+    pub waiting: u64,
     /// Batches leased at once.
     pub concurrency: u64,
 }
@@ -246,7 +248,7 @@ impl Queue {
             if views.len() == count || looked == most {
                 return (ix.number(), views);
             }
-            let Some(group) = group.filter(|group| group.is_listed()) else {
+            let Some(group) = group.filter(|group| self.groups.shows(group)) else {
                 continue;
             };
             let view = self.group_view(group, now);
@@ -259,30 +261,31 @@ impl Queue {
 
     /// All that is known of a group.
     fn group_view<'a>(&'a self, group: &'a Group, now: Millis) -> GroupView<'a> {
+        let pending = self.pending(group);
         let held = self.is_held_by_dead(group)
-            || !group.ext().failed.is_empty() && self.next_in_group(group, now).is_none();
+            || !pending.failed.is_empty() && self.next_in_group(group, now).is_none();
         let state = if group.is_paused(now) {
             GroupState::Paused
         } else if self.group_head(group, now).is_some() {
             GroupState::Ready
         } else if group.running > 0 {
             GroupState::Running
-        } else if group.due > 0 || held {
+        } else if pending.count_at(Place::Due) > 0 || held {
             GroupState::Blocked
         } else {
             GroupState::Waiting
         };
-        let first = |order: &GroupOrder| order.first().map(|(key, _)| key);
         let head = self
             .next_in_group(group, now)
-            .or_else(|| first(&group.ext().failed))
-            .or_else(|| first(&group.order))
+            .or_else(|| pending.failed.first())
+            .or_else(|| pending.fresh.first())
             .map(|key| key.seq());
         GroupView {
             group,
             state,
             head: head.and_then(|seq| Some((seq, self.store.get(seq)?))),
             lease_until: self.first_lease_of(group).map(|(until, _)| until),
+            waiting: pending.len(),
             concurrency: self.concurrency(group),
         }
     }

@@ -8,6 +8,7 @@
 
 mod change;
 mod counts;
+mod cut;
 mod discard;
 mod ending;
 pub mod explain;
@@ -30,8 +31,10 @@ mod time;
 
 use hashbrown::HashSet;
 
+use super::backlog::Pending;
 use super::consumer::Consumers;
 use super::error::Error;
+use super::group::Group;
 use super::groups::Groups;
 use super::id::{Id, Ids, NameHasher};
 use super::lease::Leases;
@@ -77,6 +80,8 @@ pub struct Queue {
     plain_line: Option<LineKey>,
     /// Due messages of groups that can give.
     grouped_ready: u64,
+    /// The same of their payload bytes.
+    grouped_ready_bytes: u64,
     /// Messages of groups that are leased.
     grouped_running: u64,
     leases: Leases,
@@ -102,15 +107,18 @@ pub struct Queue {
     /// When the surroundings will look at the queue next by themselves; a note
     /// of theirs, `None` where they do not know it yet.
     pub noted_wake: Option<Millis>,
+    /// Fire times before this were missed on the way of the queue to its place;
+    /// a note of the surroundings, too.
+    pub noted_arrival: Millis,
     redriving: Redriving,
     /// Extensions of messages that are gone, for those that are delivered next:
     /// every delivery needs one.
     spare: Spare,
     /// Purged messages whose memory is still to be freed.
-    discarded: Vec<discard::Discarded>,
-    /// How many of those the indexes of all messages at a place still have, by
-    /// place: only grouped messages are cut off without them.
-    ghosts: [u64; 7],
+    discarded: discard::Discards,
+    /// Those that the indexes of all messages at a place still have, by place:
+    /// only grouped messages are cut off without them.
+    ghosts: [discard::Ghosts; 7],
 }
 
 impl Queue {
@@ -135,6 +143,7 @@ impl Queue {
             expected: Expected::default(),
             plain_line: None,
             grouped_ready: 0,
+            grouped_ready_bytes: 0,
             grouped_running: 0,
             leases: Leases::default(),
             expiring: TimeIndex::new(),
@@ -151,10 +160,11 @@ impl Queue {
             effects: Effects::default(),
             watched: HashSet::default(),
             noted_wake: None,
+            noted_arrival: 0,
             redriving: Redriving::default(),
             spare: Spare::default(),
-            discarded: Vec::new(),
-            ghosts: [0; 7],
+            discarded: discard::Discards::default(),
+            ghosts: Default::default(),
         }
     }
 
@@ -275,7 +285,15 @@ impl Queue {
     pub fn has_ready(&self, now: Millis) -> bool {
         !self.line.is_empty()
             || self.waiting.plain.head(now).is_some()
-            || self.expected.first(now).is_some()
+            || self.expected.by(now).any(|key| {
+                let group = self.groups.get(key.group);
+                group.is_some_and(|group| self.given_place(key.group, group, now).is_some())
+            })
+    }
+
+    /// The pending messages of a group.
+    fn pending<'a>(&self, group: &'a Group) -> Pending<'a> {
+        self.groups.pending(group)
     }
 
     /// How many deliveries the queue as a whole allows at `now`.
@@ -355,6 +373,7 @@ impl Queue {
         let mut copy = self.clone();
         copy.watched = HashSet::default();
         copy.noted_wake = None;
+        copy.noted_arrival = 0;
         copy.sweep(usize::MAX);
         let now = copy.last;
         copy.ticket += 1;

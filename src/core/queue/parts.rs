@@ -21,7 +21,6 @@ use super::super::schedule::Schedule;
 use super::super::settings::{Clock, Settings};
 use super::super::stats::{Lateness, Totals};
 use super::super::{Millis, Receipt, Seq};
-use super::discard::Discarded;
 use super::Queue;
 
 pub use build::{Builder, GroupPart};
@@ -85,6 +84,19 @@ pub struct Numbered<'a> {
     pub redriving: bool,
 }
 
+/// A group on its way into a snapshot.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupSeen<'a> {
+    /// The group itself.
+    pub group: &'a Group,
+    /// Its place in the line, if it can give.
+    pub line: Option<Standing>,
+    /// Messages given in the present turn.
+    pub turn: u64,
+    /// When to look at it again though nothing happens to it.
+    pub wake: Option<Millis>,
+}
+
 /// A queue seen as its parts.
 #[derive(Debug)]
 pub struct Parts<'a> {
@@ -109,11 +121,10 @@ impl Queue {
             .collect();
         tickets.sort_unstable();
         tickets.dedup();
-        let cut = |discarded: &Discarded| !matches!(discarded, Discarded::All(..));
         Parts {
             queue: self,
             tickets,
-            has_purged: self.discarded.iter().any(cut),
+            has_purged: self.discarded.has_messages(),
         }
     }
 }
@@ -160,8 +171,18 @@ impl<'a> Parts<'a> {
     }
 
     /// The group with this number.
-    pub fn group(&self, ix: GroupIx) -> Option<&'a Group> {
-        self.queue.groups.get(ix)
+    pub fn group(&self, ix: GroupIx) -> Option<GroupSeen<'a>> {
+        let group = self.queue.groups.get(ix)?;
+        let line = self.queue.stands(group);
+        Some(GroupSeen {
+            group,
+            line: line.map(|key| self.standing(key)),
+            turn: match line == group.line {
+                true => group.ext().turn,
+                false => 0,
+            },
+            wake: self.queue.wake_of(group),
+        })
     }
 
     /// The groups that have something to say though no message names them,
@@ -255,5 +276,9 @@ type Checked = Result<(), Invalid>;
 #[cfg(any(test, feature = "validate"))]
 pub fn validate(queue: &Queue) -> Result<(), String> {
     let rebuilt = valid::rebuild(queue)?;
-    valid::compare(queue, &rebuilt)
+    let mut queue = queue.clone();
+    for ix in queue.groups.all() {
+        queue.heed_purges(ix);
+    }
+    valid::compare(&queue, &rebuilt)
 }

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::super::group::{Group, GroupIx, GroupOrder, OrderKey};
+use super::super::backlog::Side;
+use super::super::group::{Group, GroupIx, OrderKey};
 use super::super::lane::Lane;
 use super::super::line::{Join, LineKey};
 use super::super::settings::{OnDead, OnRetry};
@@ -70,12 +71,22 @@ impl Queue {
 
     /// The groups in line at `now`, as they stand, worked off already or not.
     fn line_at(&self, now: Millis) -> impl Iterator<Item = LineKey> + '_ {
-        let given_place = move |ix| self.groups.get(ix)?.given_place(now);
+        let given_place = move |ix| self.given_place(ix, self.groups.get(ix)?, now);
         let line = self.line.iter().map(|(key, ())| key);
         let mut stand = line
             .filter(move |key| given_place(key.group).is_none())
             .peekable();
-        let given = self.expected.by(now);
+        let given: Box<dyn Iterator<Item = LineKey>> = match self.discarded.has_of_groups() {
+            false => Box::new(self.expected.by(now)),
+            // The places of those that have lost something are not known.
+            true => {
+                let groups = self.groups.starting_at(0);
+                let places = groups.filter_map(|(ix, group)| self.given_place(ix, group?, now));
+                let mut places: Vec<LineKey> = places.collect();
+                places.sort_unstable();
+                Box::new(places.into_iter())
+            }
+        };
         let mut join = given
             .filter(move |key| given_place(key.group) == Some(*key))
             .peekable();
@@ -205,17 +216,13 @@ impl Rehearsal<'_> {
             return None;
         }
         let left = |key: &OrderKey| !given.contains(key) && !queue.is_over(key.seq(), self.now);
-        let due = |order: &GroupOrder| {
-            order
-                .iter()
-                .filter(|(_, due)| due.0 <= self.now)
-                .map(|(key, _)| key)
-                .find(left)
-        };
-        let failed = due(&group.ext().failed);
+        let pending = queue.pending(group);
+        let due = |side: Side| side.all_due(self.now).find(left);
+        let failed = due(pending.failed);
+        let fresh = || due(pending.fresh);
         match queue.settings.on_retry {
-            OnRetry::Block => failed.or_else(|| due(&group.order)),
-            OnRetry::Skip => match (failed, due(&group.order)) {
+            OnRetry::Block => failed.or_else(fresh),
+            OnRetry::Skip => match (failed, fresh()) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             },

@@ -1,9 +1,9 @@
 //! Moves a message from one place to another and keeps every index in step.
 
+use super::super::backlog::Member;
 use super::super::group::OrderKey;
 use super::super::message::Message;
 use super::super::op::Happened;
-use super::super::ordered::MinTime;
 use super::super::state::Place;
 use super::super::waiting::Waiter;
 use super::super::{Millis, Receipt, Seq, MAX_EXACT, NEVER};
@@ -16,6 +16,16 @@ pub(super) fn waiter(seq: Seq, message: &Message) -> Waiter {
         due: message.due,
         priority: message.priority,
         grouped: message.group.is_some(),
+        size: message.payload().len() as u64,
+    }
+}
+
+/// A pending message as its group knows it.
+pub(super) fn member(seq: Seq, message: &Message) -> Member {
+    Member {
+        key: order_key(seq, message),
+        due: message.due,
+        failed: message.failures() > 0,
         size: message.payload().len() as u64,
     }
 }
@@ -52,24 +62,16 @@ impl Queue {
         };
         message.place = place;
         let (due, group) = (message.due, message.group);
-        let key = order_key(seq, message);
+        let member = group.is_some().then(|| member(seq, message));
         let waiter = waiter(seq, message);
-        let size = waiter.size;
         self.waiting.insert(place, waiter);
         if let Some(at) = self.store.get(seq).and_then(|m| self.expiry(m)) {
             self.expiring.insert((at, seq), ());
             self.note(at);
         }
-        if let Some(group) = self.groups.get_mut(group) {
-            if failed {
-                let ext = group.ext_mut();
-                ext.failed.insert(key, MinTime(due));
-                ext.retrying += u64::from(place == Place::Retry);
-            } else {
-                group.order.insert(key, MinTime(due));
-            }
-            group.due += u64::from(place == Place::Due);
-            group.bytes += size;
+        self.heed_purges(group);
+        if let (Some(group), Some(member)) = (self.groups.get_mut(group), member) {
+            group.backlog.insert(place, member);
         }
         match place {
             Place::Due if !group.is_some() => self.effects.happened.add(Happened::READY),
@@ -84,23 +86,16 @@ impl Queue {
         let Some(message) = self.store.get(seq) else {
             return;
         };
-        let (place, group, failed) = (message.place, message.group, message.failures() > 0);
-        let key = order_key(seq, message);
+        let (place, group) = (message.place, message.group);
+        let member = group.is_some().then(|| member(seq, message));
         let waiter = waiter(seq, message);
         if let Some(at) = self.expiry(message) {
             self.expiring.remove(&(at, seq));
         }
         self.waiting.remove(place, waiter);
-        if let Some(group) = self.groups.get_mut(group) {
-            if failed {
-                let ext = group.ext_mut();
-                ext.failed.remove(&key);
-                ext.retrying -= u64::from(place == Place::Retry);
-            } else {
-                group.order.remove(&key);
-            }
-            group.due -= u64::from(place == Place::Due);
-            group.bytes -= waiter.size;
+        self.heed_purges(group);
+        if let (Some(group), Some(member)) = (self.groups.get_mut(group), member) {
+            group.backlog.remove(place, member);
         }
     }
 
@@ -111,16 +106,25 @@ impl Queue {
         };
         let from = std::mem::replace(&mut message.place, Place::Due);
         let (group, waiter) = (message.group, waiter(seq, message));
+        let member = group.is_some().then(|| member(seq, message));
         self.waiting.promote(from, waiter);
-        let is_ready = match self.groups.get_mut(group) {
-            Some(group) => {
-                group.due += 1;
-                if from == Place::Retry {
-                    group.ext_mut().retrying -= 1;
+        self.heed_purges(group);
+        let is_ready = match self.groups.get_mut(group).zip(member) {
+            Some((known, member)) => {
+                known.backlog.promote(from, member);
+                let is_ready = known.line.is_some();
+                if is_ready {
+                    known.ready += 1;
+                    known.ready_bytes += member.size;
+                    self.grouped_ready += 1;
+                    self.grouped_ready_bytes += member.size;
                 }
-                let is_ready = group.line.is_some();
-                group.ready += u64::from(is_ready);
-                self.grouped_ready += u64::from(is_ready);
+                // Only the first and the last at a place change for what the
+                // group is listed.
+                let pending = known.backlog.all();
+                if pending.count_at(Place::Due) == 1 || pending.count_at(from) == 0 {
+                    self.groups.settle(group);
+                }
                 is_ready
             }
             None => true,
@@ -148,6 +152,7 @@ impl Queue {
         self.running_bytes = self.running_bytes.saturating_sub(size);
         self.consumers.release(consumer);
         if group.is_some() {
+            self.heed_purges(group);
             let batch_ended = self.leases.leave_batch(batch);
             if let Some(group) = self.groups.get_mut(group) {
                 group.running -= 1;

@@ -11,6 +11,7 @@ use super::super::ordered::OrderedSet;
 use super::super::records::DedupMemory;
 use super::super::state::{Place, State};
 use super::super::{Millis, Seq};
+use super::discard::Ghosts;
 use super::Queue;
 
 /// Where ended messages are, and the states that this is.
@@ -23,10 +24,9 @@ const ENDED: [(Place, State); 3] = [
 impl Queue {
     /// Removes messages and records; how many. Their ids are free.
     ///
-    /// O(1) for the whole queue, for a state that all of it is in, for what has
-    /// no group, and for what one group has in a state; for what many groups
-    /// have in a state O(1) a group, or O(log n) a message where they have
-    /// others, too.
+    /// O(1) for the whole queue, for what has no group, for what one group has
+    /// pending, and for what all groups have delayed, ready or blocked; O(1) a
+    /// group concerned for what they have in retry or running.
     pub(super) fn purge(
         &mut self,
         state: Option<State>,
@@ -85,6 +85,7 @@ impl Queue {
         self.expected = Expected::default();
         self.plain_line = None;
         self.grouped_ready = 0;
+        self.grouped_ready_bytes = 0;
         self.grouped_running = 0;
         self.bytes = 0;
         self.running_bytes = 0;
@@ -113,10 +114,7 @@ impl Queue {
             }
         }
         match place {
-            Place::Running => {
-                let removed = self.cut_running();
-                removed + self.remove_left(state, place, now)
-            }
+            Place::Running => self.cut_running(now),
             Place::Finished | Place::Dead | Place::Cancelled => self.cut_place(place, now),
             Place::Delayed | Place::Due | Place::Retry => self.purge_pending(state, place, now),
         }
@@ -129,7 +127,7 @@ impl Queue {
         let index = self.records.at_mut(place).map(std::mem::take);
         self.cut(index.unwrap_or_default());
         if let Some(ghosts) = self.ghosts.get_mut(place as usize) {
-            *ghosts = 0;
+            *ghosts = Ghosts::default();
         }
         if place == Place::Dead {
             let order = std::mem::take(&mut self.records.dead_order);
@@ -142,9 +140,7 @@ impl Queue {
         removed
     }
 
-    /// Removes what waits in a state. O(1) for the ungrouped ones and where
-    /// groups have nothing but such messages, O(1) a group; else O(log n) a
-    /// message.
+    /// Removes what waits in a state.
     fn purge_pending(&mut self, state: State, place: Place, now: Millis) -> u64 {
         let mut removed = 0;
         if state != State::Blocked {
@@ -165,23 +161,7 @@ impl Queue {
         if place == Place::Due {
             self.redrive_grouped();
         }
-        removed += self.cut_groups(state, place, now);
-        removed + self.remove_left(state, place, now)
-    }
-
-    /// Removes one by one what is still there in a state.
-    fn remove_left(&mut self, state: State, place: Place, now: Millis) -> u64 {
-        if self.count_place(place) == 0 {
-            return 0;
-        }
-        let doomed: Vec<Seq> = self
-            .seqs_at(place)
-            .filter(|seq| {
-                let message = self.store.get(*seq);
-                message.is_some_and(|m| self.state_of(m, now) == state) && !self.is_purged(*seq)
-            })
-            .collect();
-        self.remove_each(&doomed, now)
+        removed + self.cut_groups(state, place, now)
     }
 
     fn purge_group(&mut self, ix: GroupIx, state: Option<State>, now: Millis) -> u64 {
@@ -195,10 +175,7 @@ impl Queue {
                 self.tell_removed(seq);
             }
         }
-        let mut cut = 0;
-        if self.may_cut_group(ix, state) {
-            cut = self.cut_group(ix);
-        }
+        let mut cut = self.cut_group(ix, state);
         for (place, of) in ENDED {
             if state.is_none_or(|state| state == of) {
                 cut += self.cut_records(ix, place);
@@ -218,23 +195,18 @@ impl Queue {
         removed
     }
 
-    /// The messages and records of a group that may be in this state. O(its
-    /// own), but for running ones: they are looked for among all leases.
+    /// The leased messages and the records of a group that may be in this
+    /// state. O(its own), but for running ones: they are looked for among all
+    /// leases.
     fn members(&self, ix: GroupIx, state: Option<State>) -> Vec<Seq> {
         let Some(group) = self.groups.get(ix) else {
             return Vec::new();
         };
         let mut members: Vec<Seq> = Vec::new();
-        let is_pending = |state: State| {
-            let ended = ENDED.iter().any(|(_, ended)| *ended == state);
-            !ended && state != State::Running
-        };
-        if state.is_none_or(is_pending) {
-            let keys = group.ext().failed.iter().chain(group.order.iter());
-            members.extend(keys.map(|(key, _)| key.seq()));
-        }
         if state.is_none_or(|state| state == State::Running) {
-            let of_group = self.seqs_at(Place::Running).filter(|seq| {
+            let leases = self.leases.by_end().iter();
+            let seqs = leases.filter_map(|((_, receipt), ())| self.leases.find(receipt));
+            let of_group = seqs.filter(|seq| {
                 let message = self.store.get(*seq);
                 message.is_some_and(|message| message.group == ix)
             });
@@ -249,18 +221,6 @@ impl Queue {
         members
     }
 
-    fn seqs_at(&self, place: Place) -> Box<dyn Iterator<Item = Seq> + '_> {
-        if place == Place::Running {
-            let receipts = self.leases.by_end().iter();
-            return Box::new(receipts.filter_map(|((_, receipt), ())| self.leases.find(receipt)));
-        }
-        if let Some(index) = self.records.at(place) {
-            return Box::new(index.iter().map(|((_, seq), ())| seq));
-        }
-        let indexes = self.waiting.indexes(place);
-        Box::new(indexes.flat_map(|index| index.iter().map(|((_, seq), ())| seq)))
-    }
-
     fn remove_each(&mut self, doomed: &[Seq], now: Millis) -> u64 {
         let groups = self.groups_of(doomed.iter());
         for seq in doomed {
@@ -270,8 +230,7 @@ impl Queue {
         doomed.len() as u64
     }
 
-    /// Removes one message or record, wherever it stands; the caller refreshes
-    /// its group.
+    /// Removes a leased message or a record; the caller refreshes its group.
     fn remove(&mut self, seq: Seq) {
         let Some(message) = self.store.get(seq) else {
             return;
@@ -281,11 +240,6 @@ impl Queue {
         match place {
             Place::Running => {
                 self.unlease(seq);
-                self.bytes -= size;
-                self.forget(seq);
-            }
-            place if place.is_pending() => {
-                self.leave_pending(seq);
                 self.bytes -= size;
                 self.forget(seq);
             }

@@ -113,39 +113,41 @@ impl Queue {
         }
     }
 
-    /// Decides about the fire times before `since`, when nothing could fire,
-    /// that have passed at `now`.
+    /// Decides about the first of the fire times before `since`, when nothing
+    /// could fire, that have passed at `now`. It sends one message at most: each
+    /// fire is an operation of its own, and very many hold nobody up.
     pub(super) fn catch_up(&mut self, since: Millis, now: Millis) -> Done {
         let until = since.min(now);
-        while let Some((at, name)) = self.schedules.next_fire() {
-            if at >= until {
-                break;
+        let Some((at, name)) = self.schedules.next_fire().filter(|(at, _)| *at < until) else {
+            return Done::Ok;
+        };
+        let name = name.to_vec();
+        let Some(schedule) = self.schedules.get(&name) else {
+            return Done::Ok;
+        };
+        let last = until
+            .checked_sub(1)
+            .and_then(|end| schedule.rule.last_at_or_before(end, at))
+            .unwrap_or(at);
+        self.effects.changed = true;
+        self.effects.visible = true;
+        match schedule.missed {
+            Missed::All => {
+                self.fire(&name, at, now);
             }
-            let name = name.to_vec();
-            let Some(schedule) = self.schedules.get(&name) else {
-                break;
-            };
-            let last = until
-                .checked_sub(1)
-                .and_then(|end| schedule.rule.last_at_or_before(end, at))
-                .unwrap_or(at);
-            self.effects.changed = true;
-            self.effects.visible = true;
-            match schedule.missed {
-                Missed::All => {
-                    self.fire(&name, at, now);
-                }
-                Missed::Once => {
-                    self.fire(&name, last, now);
-                }
-                Missed::Skip => {
-                    let next = schedule.rule.next_after(last);
-                    self.schedules.change(&name, |s| s.next_at = next);
-                    if let Some(next) = next {
-                        self.note(next);
-                    }
+            Missed::Once => {
+                self.fire(&name, last, now);
+            }
+            Missed::Skip => {
+                let next = schedule.rule.next_after(last);
+                self.schedules.change(&name, |s| s.next_at = next);
+                if let Some(next) = next {
+                    self.note(next);
                 }
             }
+        }
+        if let Some((next, _)) = self.schedules.next_fire() {
+            self.note(next);
         }
         Done::Ok
     }

@@ -4,10 +4,12 @@
 //! yet: a group knows the places that time will give it, and the ungrouped
 //! messages stand where the first of them fell due.
 
+use super::super::backlog::Pending;
 use super::super::group::{Group, GroupIx, OrderKey};
 use super::super::line::{Join, LineKey, Places};
 use super::super::op::Happened;
 use super::super::settings::{OnDead, OnRetry};
+use super::super::state::Place;
 use super::super::{Millis, NEVER};
 use super::Queue;
 
@@ -22,6 +24,7 @@ impl Queue {
         if !ix.is_some() {
             return self.refresh_plain(now, join);
         }
+        self.heed_purges(ix);
         let Some(group) = self.groups.get(ix) else {
             return;
         };
@@ -44,16 +47,25 @@ impl Queue {
                 _ => joined,
             }
         });
-        let ready = if has.is_some() { group.due } else { 0 };
+        let (ready, ready_bytes) = match has {
+            Some(_) => {
+                let count = self.pending(group).count_at(Place::Due);
+                (count, group.backlog.bytes_at(Place::Due))
+            }
+            None => (0, 0),
+        };
         let wake = self.group_wake(group, now);
         let expected = self.expected_of(ix, group, has);
         self.expect(ix, expected);
         if let Some(group) = self.groups.get_mut(ix) {
-            self.grouped_ready = (self.grouped_ready + ready).saturating_sub(group.ready);
-            if ready > group.ready {
+            let before = group.set_ready(ready);
+            self.grouped_ready = (self.grouped_ready + ready).saturating_sub(before);
+            if ready > before {
                 self.effects.happened.add(Happened::READY);
             }
-            group.ready = ready;
+            let bytes = self.grouped_ready_bytes + ready_bytes;
+            self.grouped_ready_bytes = bytes.saturating_sub(group.ready_bytes);
+            group.ready_bytes = ready_bytes;
             if given.is_some() || line.map(|key| key.priority) != has.map(|key| key.priority) {
                 group.set_turn(0);
             }
@@ -76,7 +88,7 @@ impl Queue {
 
     /// The places in the line that time gives to a group that stands as `has`,
     /// as far as that can be told.
-    fn expected_of(&self, ix: GroupIx, group: &Group, has: Option<LineKey>) -> Places {
+    pub(super) fn expected_of(&self, ix: GroupIx, group: &Group, has: Option<LineKey>) -> Places {
         let mut places = Places::new();
         let mut stands = has;
         while let Some(at) = match stands {
@@ -101,19 +113,19 @@ impl Queue {
     /// When a group that stands in line gives a message first that takes it to
     /// another line, one that goes before.
     fn overtaking(&self, group: &Group, stands: LineKey) -> Option<Millis> {
-        let failed = &group.ext().failed;
-        let firsts = group.order.first().into_iter().chain(failed.first());
-        if firsts.map(|(key, _)| key.priority()).min()? >= stands.priority {
+        let Pending { fresh, failed } = self.pending(group);
+        let firsts = fresh.first().into_iter().chain(failed.first());
+        if firsts.map(OrderKey::priority).min()? >= stands.priority {
             return None;
         }
         let bound = OrderKey::start_of(stands.priority);
         let failed = match self.settings.on_retry {
             // What has failed goes first, whatever comes.
             OnRetry::Block if !failed.is_empty() => return None,
-            _ => failed.least_before(&bound),
+            _ => failed.earliest_before(&bound),
         };
-        let fresh = group.order.least_before(&bound);
-        Some(fresh.into_iter().chain(failed).min()?.0)
+        let fresh = fresh.earliest_before(&bound);
+        fresh.into_iter().chain(failed).min()
     }
 
     /// From when on a group that cannot give yet can, if only time keeps it.
@@ -121,17 +133,17 @@ impl Queue {
         if self.is_held_by_dead(group) || u64::from(group.batches) >= self.concurrency(group) {
             return None;
         }
-        let fresh = group.order.min_measure();
-        let failed = &group.ext().failed;
+        let Pending { fresh, failed } = self.pending(group);
+        let fresh = fresh.earliest();
         let due = match self.settings.on_retry {
             _ if failed.is_empty() => fresh?,
-            OnRetry::Skip => fresh.into_iter().chain(failed.min_measure()).min()?,
+            OnRetry::Skip => fresh.into_iter().chain(failed.earliest()).min()?,
             // Where very many have failed, each that is promoted is a reason to
             // look at the group again.
             OnRetry::Block if failed.len() > MANY_FAILED => return None,
-            OnRetry::Block => failed.iter().map(|(_, due)| due).max()?,
+            OnRetry::Block => failed.times().max()?,
         };
-        Some(due.0.max(group.opens_at()))
+        Some(due.max(group.opens_at()))
     }
 
     /// Finds the places in the line that time gives to a group that was made as
@@ -144,7 +156,7 @@ impl Queue {
     }
 
     /// Notes the places in the line that time gives to a group.
-    fn expect(&mut self, ix: GroupIx, places: Places) {
+    pub(super) fn expect(&mut self, ix: GroupIx, places: Places) {
         let Some(group) = self.groups.get_mut(ix) else {
             return;
         };
@@ -163,6 +175,7 @@ impl Queue {
 
     /// Gives a group the place in the line that time has given it by `now`.
     pub(super) fn admit(&mut self, ix: GroupIx, now: Millis) {
+        self.heed_purges(ix);
         if let Some(key) = self.groups.get(ix).and_then(|group| group.given_place(now)) {
             self.refresh(ix, key.join.time, key.join);
             self.effects.changed = true;
@@ -219,28 +232,25 @@ impl Queue {
 
     /// What comes next in the order of a group at `now`, limits aside.
     pub(super) fn next_in_group(&self, group: &Group, now: Millis) -> Option<OrderKey> {
-        let fresh = || group.order.first_at_most(now).map(|(key, _)| key);
-        let failed = &group.ext().failed;
+        let Pending { fresh, failed } = self.pending(group);
+        let fresh = || fresh.first_due(now);
         if failed.is_empty() {
             return fresh();
         }
         match self.settings.on_retry {
             OnRetry::Block if self.waits_for_retry(group, now) => None,
-            OnRetry::Block => failed.first().map(|(key, _)| key),
-            OnRetry::Skip => {
-                let failed = failed.first_at_most(now).map(|(key, _)| key);
-                match (failed, fresh()) {
-                    (Some(a), Some(b)) => Some(a.min(b)),
-                    (a, b) => a.or(b),
-                }
-            }
+            OnRetry::Block => failed.first(),
+            OnRetry::Skip => match (failed.first_due(now), fresh()) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
         }
     }
 
     /// Whether any of those that have failed still waits for its backoff.
     pub(super) fn waits_for_retry(&self, group: &Group, now: Millis) -> bool {
-        let ext = group.ext();
-        ext.retrying > 0 && ext.failed.iter().any(|(_, due)| due.0 > now)
+        let failed = self.pending(group).failed;
+        !failed.ahead.is_empty() && failed.times().any(|due| due > now)
     }
 
     /// Whether a dead message holds a group.
@@ -263,7 +273,7 @@ impl Queue {
         }
         let (rate, window) = group.rate()?;
         let next = window.next_free(rate, now);
-        (next > now && group.pending() > 0).then_some(next)
+        (next > now && !self.pending(group).is_empty()).then_some(next)
     }
 
     /// Whether a group can give at `now`.

@@ -4,11 +4,16 @@
 //! cannot be observed and is therefore no part of what is replicated: each
 //! server does it at its own pace.
 
+use super::super::group::GroupIx;
 use super::super::state::Place;
 use super::super::{Millis, Seq};
 use super::discard::Discarded;
 use super::place::waiter;
 use super::Queue;
+
+/// So many groups are told of purges before the next look at what else is to
+/// be freed.
+const TOLD: usize = 32;
 
 impl Queue {
     /// Frees a message that was purged already.
@@ -17,20 +22,19 @@ impl Queue {
             return;
         };
         let place = message.place;
+        let size = message.payload().len() as u64;
         if let Some(at) = self.expiry(message).filter(|_| place.is_pending()) {
             self.expiring.remove(&(at, seq));
         }
         let is_ghost = if place.is_ended() {
             self.leave_record(seq)
         } else {
-            let is_ghost = message.group.is_some() && place.is_pending();
-            if is_ghost {
-                self.waiting.remove(place, waiter(seq, message));
-            }
-            is_ghost
+            let is_grouped = message.group.is_some() && place.is_pending();
+            is_grouped && self.waiting.remove(place, waiter(seq, message))
         };
         if let Some(ghosts) = self.ghosts.get_mut(place as usize).filter(|_| is_ghost) {
-            *ghosts = ghosts.saturating_sub(1);
+            ghosts.count = ghosts.count.saturating_sub(1);
+            ghosts.bytes = ghosts.bytes.saturating_sub(size);
         }
         self.forget(seq);
     }
@@ -38,7 +42,7 @@ impl Queue {
     /// Frees the purged messages that are due next, so that time does not come
     /// across them.
     pub(super) fn drop_purged_heads(&mut self, now: Millis) {
-        if !self.discarded.iter().any(Discarded::has_messages) {
+        if !self.discarded.has_messages() {
             return;
         }
         while let Some((due, seq)) = self.waiting.grouped.next_promotion() {
@@ -54,6 +58,7 @@ impl Queue {
             self.drop_purged(seq);
         }
         self.drop_purged_records();
+        self.heed_heads(now);
     }
 
     /// Frees the purged records that would be pruned next.
@@ -90,17 +95,28 @@ impl Queue {
                         self.discarded.pop();
                     }
                 }
-                Some(Discarded::Index(index)) => {
-                    if index.drain_some(left.min(1024)) == 0 {
+                Some(
+                    other @ (Discarded::Index(_)
+                    | Discarded::Order(_)
+                    | Discarded::GroupOrder(_)
+                    | Discarded::Line(_)),
+                ) => {
+                    if other.drain_some(left.min(1024)) == 0 {
                         self.discarded.pop();
                     }
                     left = left.saturating_sub(64);
                 }
-                Some(Discarded::Order(order)) => {
-                    if order.drain_some(left.min(1024)) == 0 {
-                        self.discarded.pop();
+                Some(Discarded::OfGroups(from)) => {
+                    let next = self.groups.starting_at(*from).take(TOLD);
+                    let next: Vec<GroupIx> = next.map(|(ix, _)| ix).collect();
+                    match next.last() {
+                        None => self.discarded.pop(),
+                        Some(last) => *from = last.number() + 1,
                     }
-                    left = left.saturating_sub(64);
+                    for ix in &next {
+                        self.heed_purges(*ix);
+                    }
+                    left = left.saturating_sub(next.len());
                 }
                 Some(cut) => match cut.pop_message() {
                     Some(seq) => {

@@ -179,6 +179,7 @@ impl Queue {
     /// how far time was worked off.
     pub(super) fn catch_up_with(&mut self, now: Millis) {
         let mut progress = Progress::default();
+        self.heed_in_burst(now);
         while let Some((at, _)) = self.leases.first_end().filter(|(at, _)| *at <= now) {
             if progress.steps == MOST_ENDED {
                 break;
@@ -272,6 +273,10 @@ impl Queue {
             // on where they are in memory.
             Event::GroupWake => {
                 while let Some((_, ix)) = self.groups.next_wake().filter(|(due, _)| *due <= at) {
+                    if !self.knows_purges(ix) {
+                        self.heed_purges(ix);
+                        continue;
+                    }
                     if let Some(group) = self.groups.get_mut(ix) {
                         if group.ext().paused_until.is_some_and(|until| until <= at) {
                             group.ext_mut().paused_until = None;
@@ -341,7 +346,9 @@ impl Queue {
             // A group joins the line by a step of its own, unless it was not
             // known when the last of very many failed messages would be due.
             let known = self.groups.get(group).is_some_and(|group| {
-                !group.expected.is_empty() || group.line.is_some() || group.ext().retrying > 0
+                !group.expected.is_empty()
+                    || group.line.is_some()
+                    || group.backlog.all().count_at(Place::Retry) > 0
             });
             if !known {
                 self.refresh(group, self.last, Join::by_time(at));
@@ -354,6 +361,10 @@ impl Queue {
     fn admit_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
         let mut first = true;
         while let Some(key) = self.expected.next().filter(|key| key.join.time <= at) {
+            if !self.knows_purges(key.group) {
+                self.heed_purges(key.group);
+                continue;
+            }
             if !first && progress.steps >= most {
                 return;
             }

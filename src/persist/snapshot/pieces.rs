@@ -1,9 +1,8 @@
 //! What stands in the frames of a snapshot.
 
 use super::{extra, tag, told, Bases};
-use crate::core::group::Group;
 use crate::core::message::{Extension, Message, Notes};
-use crate::core::queue::parts::{Known, Standing, Whole};
+use crate::core::queue::parts::{GroupSeen, Known, Standing, Whole};
 use crate::core::rate::RateWindow;
 use crate::core::schedule::Schedule;
 use crate::core::stats::Totals;
@@ -82,7 +81,13 @@ fn put_standing(out: &mut Vec<u8>, standing: Standing) {
 }
 
 /// All of a group but its name, which is the end of the frame.
-pub fn put_group(out: &mut Vec<u8>, group: &Group, line: Option<Standing>) {
+pub fn put_group(out: &mut Vec<u8>, seen: GroupSeen) {
+    let GroupSeen {
+        group,
+        line,
+        turn,
+        wake,
+    } = seen;
     let flag = |is: bool, bit: u8| if is { bit } else { 0 };
     let ext = group.ext();
     out.push(
@@ -90,8 +95,8 @@ pub fn put_group(out: &mut Vec<u8>, group: &Group, line: Option<Standing>) {
             | flag(ext.paused_until.is_some(), told::PAUSE)
             | flag(!ext.held_by.is_empty(), told::HELD)
             | flag(line.is_some(), told::LINE)
-            | flag(ext.turn != 0, told::TURN)
-            | flag(ext.wake.is_some(), told::WAKE),
+            | flag(turn != 0, told::TURN)
+            | flag(wake.is_some(), told::WAKE),
     );
     if let Some(settings) = &ext.settings {
         put_number(out, settings.weight);
@@ -112,10 +117,10 @@ pub fn put_group(out: &mut Vec<u8>, group: &Group, line: Option<Standing>) {
     if let Some(standing) = line {
         put_standing(out, standing);
     }
-    if ext.turn != 0 {
-        put_number(out, ext.turn);
+    if turn != 0 {
+        put_number(out, turn);
     }
-    if let Some(wake) = ext.wake {
+    if let Some(wake) = wake {
         put_number(out, wake);
     }
 }

@@ -314,6 +314,10 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         2 => prop_oneof![1..5u64, Just(u64::MAX)].prop_map(|n| Op::Redrive(Redrive::Oldest(n))),
         2 => (option::of(select(State::ALL.to_vec())), maybe())
             .prop_map(|(state, group)| Op::Purge { state, group }),
+        3 => select(State::ALL.to_vec()).prop_map(|state| Op::Purge {
+            state: Some(state),
+            group: None,
+        }),
         2 => (maybe(), option::of(scale.some())).prop_map(|(group, ms)| Op::Pause { group, ms }),
         2 => maybe().prop_map(|group| Op::Resume { group }),
         2 => group_set(scale),

@@ -1,17 +1,18 @@
 //! Building a queue from its parts.
 
-use super::super::place::order_key;
+use super::super::place::{member, order_key};
 use super::super::Queue;
 use super::check;
 use super::{Checked, Known, Standing, Whole};
+use crate::core::backlog::{Backlog, Member};
 use crate::core::consumer::{ConsumerIx, Consumers};
-use crate::core::group::{GroupIx, GroupOrder, GroupSettings, Holds, OrderKey};
+use crate::core::group::{GroupIx, GroupSettings, Holds};
 use crate::core::lane::{Lane, Lanes};
 use crate::core::lease::Leases;
 use crate::core::limits::{ensure, exact, name, schedule_name, Invalid};
 use crate::core::line::{Join, LineKey};
 use crate::core::message::Message;
-use crate::core::ordered::{MinTime, OrderedSet};
+use crate::core::ordered::OrderedSet;
 use crate::core::records::{DeadOrder, Records, SendOrder};
 use crate::core::schedule::{Schedule, Schedules};
 use crate::core::settings::OnRetry;
@@ -64,8 +65,7 @@ pub struct GroupPart {
 struct NewGroup {
     ix: GroupIx,
     part: GroupPart,
-    order: Vec<(OrderKey, MinTime)>,
-    failed: Vec<(OrderKey, MinTime)>,
+    pending: Vec<(Place, Member)>,
 }
 
 /// Messages that wait, for one lane.
@@ -119,8 +119,7 @@ impl Builder {
         self.groups.push(NewGroup {
             ix,
             part,
-            order: Vec::new(),
-            failed: Vec::new(),
+            pending: Vec::new(),
         });
         Ok(())
     }
@@ -187,7 +186,6 @@ impl Builder {
         self.last_seq = seq;
         check::message(&message, redriving, self.queue.last_receipt)?;
         let size = message.payload().len() as u64;
-        let mut order = None;
         if let Some(number) = group {
             let group =
                 at_mut(&mut self.groups, number).ok_or(Invalid("there is no such group"))?;
@@ -195,19 +193,10 @@ impl Builder {
             let known = self.queue.groups.get_mut(group.ix);
             let known = known.ok_or(Invalid("there is no such group"))?;
             known.members += 1;
+            known.running += u32::from(message.place == Place::Running);
             if message.place.is_pending() {
-                known.bytes += size;
+                group.pending.push((message.place, member(seq, &message)));
             }
-            match message.place {
-                Place::Due => known.due += 1,
-                Place::Retry => known.ext_mut().retrying += 1,
-                Place::Running => known.running += 1,
-                _ => {}
-            }
-            order = Some(match message.failures() {
-                0 => &mut group.order,
-                _ => &mut group.failed,
-            });
         }
         let (place, due) = (message.place, message.due);
         match place {
@@ -216,9 +205,6 @@ impl Builder {
                 let lanes = if group.is_some() { grouped } else { plain };
                 if let Some(lists) = lanes.get_mut(usize::from(message.priority as u8 ^ 0x80)) {
                     lists.push(place, due, seq, size);
-                }
-                if let Some(order) = order {
-                    order.push((order_key(seq, &message), MinTime(due)));
                 }
                 if let Some(at) = self.queue.expiry(&message) {
                     self.expiring.push((at, seq));
@@ -282,7 +268,6 @@ impl Builder {
         for (number, batches) in running.of_groups {
             let ix = at_mut(&mut self.groups, number).map(|group| group.ix);
             if let Some(group) = ix.and_then(|ix| self.queue.groups.get_mut(ix)) {
-                self.queue.grouped_running += u64::from(group.running);
                 group.batches += u32::try_from(batches).unwrap_or(u32::MAX);
             }
         }
@@ -320,9 +305,9 @@ impl Builder {
             let Some(group) = queue.groups.get_mut(new.ix) else {
                 continue;
             };
-            group.order = order(new.order);
+            queue.grouped_running += u64::from(group.running);
+            group.backlog = Backlog::from_members(new.pending);
             let ext = group.ext_mut();
-            ext.failed = order(new.failed);
             ext.settings = new.part.settings;
             ext.paused_until = new.part.paused_until;
             ext.held_by = new.part.held_by;
@@ -330,8 +315,11 @@ impl Builder {
             if let Some(standing) = new.part.line {
                 let key = standing.key(new.ix);
                 group.line = Some(key);
-                group.ready = group.due;
-                queue.grouped_ready += group.due;
+                let ready = group.backlog.all().count_at(Place::Due);
+                group.set_ready(ready);
+                group.ready_bytes = group.backlog.bytes_at(Place::Due);
+                queue.grouped_ready += ready;
+                queue.grouped_ready_bytes += group.ready_bytes;
                 line.push(key);
             }
             let Some(group) = queue.groups.get(new.ix) else {
@@ -339,7 +327,7 @@ impl Builder {
             };
             let blocked = queue.settings.on_retry == OnRetry::Block
                 && queue.waits_for_retry(group, queue.last);
-            let can_give = group.pending() > 0
+            let can_give = !group.backlog.all().is_empty()
                 && !blocked
                 && !queue.is_held_by_dead(group)
                 && u64::from(group.batches) < queue.concurrency(group)
@@ -402,9 +390,4 @@ fn dead_order(orders: [Vec<(i8, Seq)>; 2]) -> DeadOrder {
         SendOrder::from_sorted(order.into_iter().map(|key| (key, ())))
     });
     DeadOrder { plain, grouped }
-}
-
-fn order(mut entries: Vec<(OrderKey, MinTime)>) -> GroupOrder {
-    entries.sort_unstable();
-    GroupOrder::from_sorted(entries)
 }

@@ -12,17 +12,19 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
     let parts = queue.parts();
     let mut builder = Builder::new(parts.whole())?;
     let mut groups = HashMap::new();
-    for (ix, group) in queue.groups.starting_at(0) {
-        let Some(group) = group else { continue };
+    for (ix, _) in queue.groups.starting_at(0) {
+        let Some(seen) = parts.group(ix) else {
+            continue;
+        };
+        let group = seen.group;
         groups.insert(ix, groups.len() as u64);
-        let ext = group.ext();
         let part = GroupPart {
-            settings: ext.settings.clone(),
-            paused_until: ext.paused_until,
-            held_by: ext.held_by.clone(),
-            line: group.line.map(|key| parts.standing(key)),
-            turn: ext.turn,
-            wake: ext.wake,
+            settings: group.ext().settings.clone(),
+            paused_until: group.ext().paused_until,
+            held_by: group.ext().held_by.clone(),
+            line: seen.line,
+            turn: seen.turn,
+            wake: seen.wake,
         };
         builder.group(&group.name, part)?;
     }
@@ -68,7 +70,8 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
     Ok(builder.finish()?)
 }
 
-/// Compares indexes and counts.
+/// Compares indexes and counts, of a queue in which all groups know what they
+/// have lost.
 pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
     let same = |what: &str, a: String, b: String| match a == b {
         true => Ok(()),
@@ -92,27 +95,30 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
     let counts = |queue: &Queue| {
         let states: Vec<u64> = State::ALL.iter().map(|s| queue.count(*s)).collect();
         let bytes = (queue.bytes, queue.running_bytes);
-        (states, bytes, queue.live(), queue.grouped_ready)
+        let ready = (queue.grouped_ready, queue.grouped_ready_bytes);
+        (states, bytes, queue.live(), ready, queue.grouped_running)
     };
     let groups = |queue: &Queue| {
         let mut groups: Vec<_> = queue.groups.starting_at(0).filter_map(|g| g.1).collect();
         groups.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         // One that only records name, purged ones maybe, is nowhere to be seen.
-        let seen = groups.into_iter().filter(|group| {
-            group.pending() > 0 || group.running > 0 || !group.ext().held_by.is_empty()
-        });
+        let seen = groups.into_iter().filter(|group| queue.groups.shows(group));
         let told = seen.map(|group| {
-            let ext = group.ext();
             (
                 group.name.clone(),
-                (group.due, ext.retrying, group.running, group.batches),
-                (group.ready, ext.turn, ext.wake, group.bytes),
+                (
+                    group.running,
+                    group.batches,
+                    group.ext().turn,
+                    group.ext().wake,
+                ),
+                (group.ready, group.ready_bytes, group.reasons),
                 group
                     .expected
                     .iter()
                     .map(|key| (key.priority, key.join, key.seq))
                     .collect::<Vec<_>>(),
-                (group.order.clone(), ext.failed.clone()),
+                group.backlog.clone(),
             )
         });
         format!("{:?}", told.collect::<Vec<_>>())

@@ -181,7 +181,8 @@ fn schedule() -> impl Strategy<Value = Act> {
     )
 }
 
-fn act() -> impl Strategy<Value = Act> {
+/// What is done to a queue; every so much of it is a PURGE.
+fn act(purges: u32) -> impl Strategy<Value = Act> {
     let some = || vec(0..6u8, 1..4);
     let any_group = || of(0..3u8);
     let only = || weighted(0.6, prop::sample::select(&State::ALL[..]));
@@ -199,7 +200,9 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (name(), 0..4u8).prop_map(|(name, size)| Act::Update(name, size)),
         2 => prop_oneof![1..4u64, Just(u64::MAX)].prop_map(Act::Redrive),
         3 => vec(name(), 1..4).prop_map(Act::RedriveIds),
-        2 => (only(), any_group()).prop_map(|(state, group)| Act::Purge(state, group)),
+        purges => (only(), any_group()).prop_map(|(state, group)| Act::Purge(state, group)),
+        purges => prop::sample::select(&State::ALL[..])
+            .prop_map(|state| Act::Purge(Some(state), None)),
         2 => (any_group(), of(1..40u64)).prop_map(|(group, ms)| Act::Pause(group, ms)),
         4 => any_group().prop_map(Act::Resume),
         3 => (0..3u8, group_changes()).prop_map(|(g, changes)| Act::GroupSet(g, changes)),
@@ -211,8 +214,17 @@ fn act() -> impl Strategy<Value = Act> {
 
 /// Options and up to `most` steps.
 pub fn plan(most: usize) -> impl Strategy<Value = Plan> {
+    plan_with(most, 1)
+}
+
+/// The same with many a PURGE.
+pub fn purging_plan(most: usize) -> impl Strategy<Value = Plan> {
+    plan_with(most, 12)
+}
+
+fn plan_with(most: usize, purges: u32) -> impl Strategy<Value = Plan> {
     let wait = prop_oneof![3 => Just(0u64), 3 => 1..8u64, 1 => 8..50u64];
-    let step = (wait, act()).prop_map(|(wait, act)| Step { wait, act });
+    let step = (wait, act(purges)).prop_map(|(wait, act)| Step { wait, act });
     let options = prop_oneof![Just(Changes::default()), changes()];
     (options, vec(step, 1..most)).prop_map(|(options, steps)| Plan { options, steps })
 }

@@ -14,6 +14,7 @@ mod time;
 
 use crate::core::message::Choices;
 use crate::core::op::{Done, Moment, Op, Redrive, Ticked};
+use crate::core::queue::look::GroupState;
 use crate::core::schedule::Overlap;
 use crate::core::settings::{Rate, Settings};
 use crate::core::state::{Place, Reason, State};
@@ -78,6 +79,9 @@ pub struct Group {
     /// Times of the deliveries that its RATE still counts.
     pub given: Vec<Millis>,
 }
+
+/// A group as GROUPS lists it: name, state, how many wait and run, head.
+pub type Listed = (Vec<u8>, GroupState, (u64, u64), Option<Seq>);
 
 /// Someone in the line: a group, or (without number) the ungrouped messages.
 #[derive(Debug, Clone)]
@@ -264,6 +268,47 @@ impl Model {
             Place::Finished | Place::Dead | Place::Cancelled => (m.ended_at, m.seq),
         });
         listed.iter().map(|m| m.seq).collect()
+    }
+
+    /// The groups that GROUPS lists.
+    pub fn groups_listed(&self) -> Vec<Listed> {
+        let listed = (0..self.groups.len()).filter_map(|number| {
+            let group = &self.groups[number];
+            let mine = || self.msgs.iter().filter(move |m| m.group == Some(number));
+            let waiting = mine().filter(|m| m.place.is_pending()).count() as u64;
+            let running = mine().filter(|m| m.place == Place::Running).count() as u64;
+            let next = self.next_of_group(number);
+            let failed = mine().any(|m| m.has_failed());
+            let is_set = group.weight != 1 || group.concurrency != 0 || group.rate.is_some();
+            let is_listed = waiting + running > 0
+                || is_set
+                || group.paused_until.is_some()
+                || !group.held_by.is_empty();
+            let state = if group.paused_until.is_some() {
+                GroupState::Paused
+            } else if self.head(Some(number)).is_some() {
+                GroupState::Ready
+            } else if running > 0 {
+                GroupState::Running
+            } else if self.is_held(group)
+                || failed && next.is_none()
+                || mine().any(|m| m.place == Place::Due)
+            {
+                GroupState::Blocked
+            } else {
+                GroupState::Waiting
+            };
+            let order = |a: &&Msg, b: &&Msg| {
+                (b.has_failed().cmp(&a.has_failed()))
+                    .then(a.priority.cmp(&b.priority))
+                    .then(a.score().total_cmp(&b.score()))
+                    .then(a.seq.cmp(&b.seq))
+            };
+            let head = next.or_else(|| mine().filter(|m| m.place.is_pending()).min_by(order));
+            let counts = (waiting, running);
+            is_listed.then(|| (group.name.clone(), state, counts, head.map(|m| m.seq)))
+        });
+        listed.collect()
     }
 
     /// A COPY: nothing runs in it.

@@ -1,9 +1,10 @@
 //! In which order messages go out.
 
-use super::bench::{later, letter, Bench};
+use super::bench::{later, letter, with_ttl, Bench};
 use crate::core::message::Choices;
-use crate::core::op::{Fetch, GroupChanges, NackKind, Op, Send};
+use crate::core::op::{Done, Fetch, GroupChanges, NackKind, Op, Send};
 use crate::core::settings::{OnRetry, Settings};
+use crate::core::Moment;
 
 fn scored(group: &'static str, score: f64) -> Send<'static> {
     Send {
@@ -188,4 +189,27 @@ fn a_group_that_is_gone_leaves_the_line() {
     });
     assert_eq!(b.take(9), [moved]);
     assert!(b.take(9).is_empty());
+}
+
+#[test]
+fn who_stands_behind_what_has_expired_is_known_though_others_give_first() {
+    let mut b = Bench::new(Settings::default());
+    let leased = b.plain();
+    let lease = Fetch {
+        lease: Some(4),
+        ..Fetch::one()
+    };
+    assert_eq!(b.fetch(lease)[0].0, leased);
+    b.send(with_ttl(letter(None), 2));
+    let first = b.send(later(Some("g"), 3));
+    // Nobody works off what time brings: the lease has ended after the group
+    // could give, and that after the message of before had expired.
+    let now = b.now + 5;
+    let given = b.queue.apply(&Op::Fetch(Fetch::one()), Moment::at_ms(now));
+    let Ok(Done::Fetched(given)) = given else {
+        panic!("{given:?}");
+    };
+    assert_eq!(given[0].seq, first);
+    let stands = b.queue.plain_line.map(|key| (key.join.time, key.seq));
+    assert_eq!(stands, Some((now - 1, leased)));
 }

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use super::chance::{burst, plan};
+use super::chance::{burst, plan, purging_plan};
 use super::driver::{run, run_burst, run_in_slices, run_lagging};
 
 /// A failing plan is printed in full and becomes a test of its own; no file
@@ -28,6 +28,11 @@ proptest! {
     #[test]
     fn a_manual_queue_does_what_the_model_does(plan in plan(40)) {
         run(&plan, true);
+    }
+
+    #[test]
+    fn what_is_purged_is_gone_at_once_and_freed_some_time(plan in purging_plan(40)) {
+        run(&plan, false);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What is kept of messages that have ended, and for how long.
 
 use super::bench::{later, letter, named, with_ttl, Bench};
-use crate::core::op::{Done, DueTime, Fetch, NackKind, NewSchedule, Op, Redrive, Send, Sent};
+use crate::core::op::{
+    Done, DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Op, Redrive, Send, Sent,
+};
 use crate::core::queue::parts::validate;
 use crate::core::recurrence::Recurrence;
 use crate::core::schedule::{Missed, Overlap};
@@ -214,6 +216,67 @@ fn a_purged_message_does_not_keep_its_schedule_from_firing() {
     };
     assert_eq!(b.apply(&ready), Done::Count(1));
     assert_eq!(b.wait(10).fired, 1);
+}
+
+#[test]
+fn a_group_of_which_all_was_purged_can_be_set_and_paused() {
+    for has_set in [true, false] {
+        let mut b = Bench::new(Settings::default());
+        let first = b.plain();
+        b.to("g");
+        assert_eq!(b.take(1), [first]);
+        let ready = Op::Purge {
+            state: Some(State::Ready),
+            group: None,
+        };
+        b.apply(&ready);
+        let group = || b"g".as_slice().into();
+        let op = match has_set {
+            true => Op::GroupSet {
+                group: group(),
+                changes: GroupChanges {
+                    weight: Some(3),
+                    ..GroupChanges::default()
+                },
+            },
+            false => Op::Pause {
+                group: Some(group()),
+                ms: None,
+            },
+        };
+        b.apply(&op);
+        assert_eq!(b.queue.groups_listed(), 1);
+    }
+}
+
+#[test]
+fn fires_that_were_missed_are_made_up_for_one_by_one() {
+    let mut b = Bench::new(Settings::default());
+    let policies = [Missed::All, Missed::Once, Missed::Skip];
+    for (name, missed) in [&b"all"[..], b"once", b"skip"].into_iter().zip(policies) {
+        b.apply(&Op::Schedule(NewSchedule {
+            name: name.into(),
+            rule: Recurrence::every(10, Some(b.now + 10), b.now).unwrap(),
+            send: letter(None),
+            missed,
+            overlap: Overlap::Queue,
+        }));
+    }
+    // Three times of each were missed; time goes on when they are decided.
+    let (since, now) = (b.now + 35, b.now + 36);
+    let mut made_up = Vec::new();
+    while b.queue.has_missed(since) {
+        let before = b.queue.live();
+        let catch_up = Op::CatchUp { since };
+        b.queue.apply(&catch_up, Moment::at_ms(now)).unwrap();
+        assert!(b.queue.has_work(now), "what is left is not forgotten");
+        made_up.push(b.queue.live() - before);
+        assert!(made_up.len() < 10, "it never ends");
+    }
+    assert_eq!(made_up, [1, 1, 0, 1, 1]);
+    b.now = now;
+    assert_eq!(b.wait(3).fired, 0);
+    assert_eq!(b.wait(1).fired, 3);
 }
 
 #[test]
