@@ -328,9 +328,9 @@ impl World {
     /// Whether the replica is the same queue; how large its snapshot is.
     fn is_same(&self) -> Result<u64, String> {
         let bytes = saved(&self.primary);
-        match bytes == saved(&self.replica) {
-            true => Ok(bytes.len() as u64),
-            false => Err("the replica differs".into()),
+        match difference(&bytes, &saved(&self.replica)) {
+            None => Ok(bytes.len() as u64),
+            Some(where_to) => Err(format!("the replica differs {where_to}")),
         }
     }
 
@@ -356,8 +356,8 @@ impl World {
         }
         self.disk.tear(self.heard, self.rng.usize(0..64));
         let found = self.disk.recover()?;
-        if saved(&found) != saved(&self.laggard) {
-            return Err("what was recovered differs".into());
+        if let Some(where_to) = difference(&saved(&found), &saved(&self.laggard)) {
+            return Err(format!("what was recovered differs {where_to}"));
         }
         validate(&found)?;
         self.primary = found;
@@ -435,4 +435,27 @@ impl World {
             Fate::Taken => self.tally.taken += 1,
         }
     }
+}
+
+/// Where two snapshots differ first, and what each has there.
+fn difference(one: &[u8], other: &[u8]) -> Option<String> {
+    if one == other {
+        return None;
+    }
+    let common = one.iter().zip(other).position(|(a, b)| a != b);
+    let at = common.unwrap_or(one.len().min(other.len()));
+    let near = |bytes: &[u8]| {
+        let (from, to) = (at.saturating_sub(16), (at + 16).min(bytes.len()));
+        let bytes = bytes.get(from..to).unwrap_or_default();
+        bytes
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    let (here, there) = (near(one), near(other));
+    Some(format!(
+        "at byte {at} of {} and {}: {here} and {there}",
+        one.len(),
+        other.len()
+    ))
 }

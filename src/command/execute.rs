@@ -67,10 +67,13 @@ pub fn run(
             let done = result.as_ref().ok();
             let record = Record::of(moment, steps, None, recorded(op, done));
             let told = settle(here, key, queue, moment, &record, Wake::Soon);
-            if let Err(error) = result {
-                drop(opened);
-                told.tell(ctx, key);
-                return Err(error::refusal(&error));
+            match result {
+                Ok(done) => queue.take_back(done),
+                Err(error) => {
+                    drop(opened);
+                    told.tell(ctx, key);
+                    return Err(error::refusal(&error));
+                }
             }
             told
         }

@@ -220,6 +220,7 @@ impl Wait for FetchWaiter {
         tie_leases(self.tie, key, queue, &given);
         let record = Record::of(moment, 0, None, &op);
         let told = settle(here, key, queue, moment, &record, Wake::Nobody);
+        queue.take_back(Done::Fetched(given));
         drop(opened);
         told.tell(ctx, key);
         true

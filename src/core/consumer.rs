@@ -127,6 +127,9 @@ impl Consumers {
 
     /// A message that named it is gone, or names another now.
     pub fn unmention(&mut self, ix: ConsumerIx) {
+        if ix == ConsumerIx::NONE {
+            return;
+        }
         self.change(ix, |consumer| {
             consumer.mentions = consumer.mentions.saturating_sub(1);
         });

@@ -20,11 +20,34 @@ pub const GENERATED_LEN: usize = 36;
 ///
 /// Within one millisecond of a queue such ids grow with the order of sending.
 pub fn generated(seq: Seq, sent_at: Millis, salt: u64) -> [u8; GENERATED_LEN] {
-    let mut text = [0u8; GENERATED_LEN];
-    uuid(seq, sent_at, salt)
-        .as_hyphenated()
-        .encode_lower(&mut text);
-    text
+    text(uuid(seq, sent_at, salt))
+}
+
+/// A UUID as text. Each SEND and each delivery writes one; eight digits at a
+/// time take a third of the steps that one by one would.
+fn text(uuid: Uuid) -> [u8; GENERATED_LEN] {
+    let bits = uuid.as_u128();
+    let digits = |shift: u32| digits((bits >> shift) as u32);
+    let [a, b, c, d, e, f, g, h] = digits(96);
+    let [i, j, k, l, m, n, o, p] = digits(64);
+    let [q, r, s, t, u, v, w, x] = digits(32);
+    let [y, z, y1, z1, y2, z2, y3, z3] = digits(0);
+    [
+        a, b, c, d, e, f, g, h, b'-', i, j, k, l, b'-', m, n, o, p, b'-', q, r, s, t, b'-', u, v,
+        w, x, y, z, y1, z1, y2, z2, y3, z3,
+    ]
+}
+
+/// A number as eight hexadecimal digits.
+fn digits(number: u32) -> [u8; 8] {
+    // A byte for each half byte, in order.
+    let mut halves = u64::from(number);
+    halves = (halves << 16 | halves) & 0x0000_FFFF_0000_FFFF;
+    halves = (halves << 8 | halves) & 0x00FF_00FF_00FF_00FF;
+    halves = (halves << 4 | halves) & 0x0F0F_0F0F_0F0F_0F0F;
+    // 1 in each byte that is a letter: those are 39 further on than digits.
+    let letters = (halves + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    (halves + 0x3030_3030_3030_3030 + letters * 39).to_be_bytes()
 }
 
 fn uuid(seq: Seq, sent_at: Millis, salt: u64) -> Uuid {
@@ -233,6 +256,16 @@ mod tests {
             seconds * 1000 + u64::from(nanos) / 1_000_000,
             1_795_159_374_646
         );
+    }
+
+    #[test]
+    fn ids_are_written_as_every_uuid_is() {
+        let mut bits = 1u128;
+        for _ in 0..2000 {
+            bits = bits.wrapping_mul(0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645) + 7;
+            let uuid = Uuid::from_u128(bits);
+            assert_eq!(text(uuid), uuid.to_string().as_bytes());
+        }
     }
 
     #[test]

@@ -55,9 +55,9 @@ impl Leases {
         seq.or_else(|| self.pop_first())
     }
 
-    /// Enters a lease.
+    /// Enters a lease, whose receipt is a new one.
     pub fn insert(&mut self, receipt: Receipt, seq: Seq, until: Millis) {
-        self.by_receipt.insert(receipt, seq);
+        self.by_receipt.add(receipt, seq);
         self.by_end.insert((until, receipt), ());
     }
 
@@ -77,7 +77,7 @@ impl Leases {
     /// batch of one needs no note.
     pub fn open_batch(&mut self, first: Receipt, len: u64) {
         if len > 1 {
-            self.batches.insert(first, Batch { len, left: len });
+            self.batches.add(first, Batch { len, left: len });
         }
     }
 

@@ -38,6 +38,22 @@ pub struct LineKey {
     pub group: GroupIx,
 }
 
+impl LineKey {
+    /// Where the ungrouped messages stand that give this `head` (priority, due
+    /// time, number) first: where they `stood`, or, where that has another
+    /// priority, as they join now.
+    pub fn of_plain(head: (i8, Millis, Seq), stood: Option<LineKey>, join: Join) -> LineKey {
+        let (priority, _, seq) = head;
+        let stands = stood.filter(|key| key.priority == priority);
+        stands.unwrap_or(LineKey {
+            priority,
+            join,
+            seq,
+            group: GroupIx::NONE,
+        })
+    }
+}
+
 /// The places in the line that time gives to a group one after the other: the
 /// first is where it joins, each further one has a priority that goes before.
 /// Nearly always there is one at most.

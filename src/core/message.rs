@@ -36,7 +36,22 @@ pub struct Choices {
 impl Choices {
     /// Whether nothing was said, so that nothing need be kept.
     pub fn is_default(&self) -> bool {
-        *self == Choices::default()
+        let Choices {
+            score,
+            lease,
+            retries,
+            backoff,
+            ttl,
+            label,
+            headers,
+        } = self;
+        score.is_none()
+            && lease.is_none()
+            && retries.is_none()
+            && backoff.is_none()
+            && ttl.is_none()
+            && label.is_none()
+            && headers.is_empty()
     }
 }
 

@@ -17,12 +17,17 @@ impl<V> Default for NumberTable<V> {
     }
 }
 
-/// Clients do not choose these numbers, and they come in sequence:
-/// multiplication spreads them well enough.
+/// Clients do not choose these numbers, and they come in sequence and are asked
+/// for in sequence. So sixteen in a row are neighbours in the table too, and in
+/// the memory that is at hand; multiplication spreads the rows. The upper bits,
+/// by which the table tells neighbours apart, differ within a row.
 fn spread(number: u64) -> u64 {
-    let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    mixed ^ (mixed >> 32)
+    let mixed = (number / ROW).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let row = mixed ^ (mixed >> 32);
+    (row.wrapping_mul(ROW) + number % ROW) ^ (number << 57)
 }
+
+const ROW: u64 = 16;
 
 impl<V> NumberTable<V> {
     /// How many entries there are.
@@ -48,6 +53,11 @@ impl<V> NumberTable<V> {
             *place = value;
             return;
         }
+        self.add(number, value);
+    }
+
+    /// Puts a value under a number that has none. O(1).
+    pub fn add(&mut self, number: u64, value: V) {
         self.table
             .insert_unique(spread(number), (number, value), |(n, _)| spread(*n));
     }
@@ -104,6 +114,34 @@ mod tests {
         let mut rest: Vec<u64> = table.iter().map(|(n, _)| n).collect();
         rest.sort_unstable();
         assert_eq!(rest, (0..5000).filter(|n| *n != 7).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn numbers_of_any_rhythm_find_room_close_by() {
+        const BUCKETS: u64 = 8192;
+        for step in [1, 2, 3, 7, 16, 100, 1000, 4096, 8192, 1_000_000, 1 << 32] {
+            let mut rows = vec![0u32; (BUCKETS / ROW) as usize];
+            let first = 1_795_159_374_646_123;
+            for n in 0..BUCKETS / 2 {
+                let bucket = spread(first + n * step) % BUCKETS;
+                rows[(bucket / ROW) as usize] += 1;
+            }
+            let beyond: u32 = rows.iter().map(|n| n.saturating_sub(ROW as u32)).sum();
+            assert!(beyond < BUCKETS as u32 / 8, "{beyond}, step {step}");
+            assert!(rows.iter().all(|n| *n <= 8 * ROW as u32), "step {step}");
+        }
+    }
+
+    #[test]
+    fn sixteen_numbers_in_a_row_are_neighbours_that_the_table_can_tell_apart() {
+        for row in [0, 1, 77, 112_197_460_915] {
+            let hashes: Vec<u64> = (row * ROW..(row + 1) * ROW).map(spread).collect();
+            let places = hashes.iter().map(|hash| hash % (1 << 20));
+            let first = hashes[0] % (1 << 20);
+            assert!(places.eq(first..first + ROW));
+            let tags: std::collections::HashSet<u64> = hashes.iter().map(|h| h >> 57).collect();
+            assert_eq!(tags.len() as u64, ROW);
+        }
     }
 
     #[test]

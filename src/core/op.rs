@@ -320,8 +320,8 @@ pub struct Delivered {
     pub message: Option<Box<Message>>,
 }
 
-/// Deliveries of one operation; most have one.
-pub type Deliveries = SmallVec<[Delivered; 1]>;
+/// Deliveries of one operation.
+pub type Deliveries = Vec<Delivered>;
 
 /// What time has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -352,7 +352,12 @@ impl std::ops::AddAssign for Ticked {
 }
 
 /// What came of an operation.
+///
+/// The tag takes a word, so that results are moved word by word. Behind a tag
+/// of a byte they are moved from odd addresses, and the processor waits until
+/// all that was just written has reached the cache.
 #[derive(Debug, Clone, PartialEq)]
+#[repr(u64)]
 pub enum Done {
     /// It was done.
     Ok,

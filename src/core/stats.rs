@@ -41,9 +41,12 @@ const MOST_VALUES: usize = 16_384;
 /// Counts are exact to the millisecond until there are more than 16,384
 /// distinct values; then neighbouring large values are merged, upwards, to
 /// within 1/256 of their size.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Lateness {
     counts: BTreeMap<Millis, u64>,
+    /// A value of `counts` and how often it was seen beyond what stands there:
+    /// many deliveries of one moment are equally late, and need no search.
+    run: Option<(Millis, u64)>,
     total: u64,
     max: Millis,
 }
@@ -79,9 +82,20 @@ impl Lateness {
     /// Counts `n` deliveries.
     pub fn add(&mut self, late: Millis, n: u64) {
         self.total += n;
+        match &mut self.run {
+            Some((of, more)) if *of == late => *more += n,
+            _ => self.begin_run(late, n),
+        }
+    }
+
+    fn begin_run(&mut self, late: Millis, n: u64) {
+        if let Some((of, more)) = self.run.replace((late, 0)) {
+            *self.counts.entry(of).or_insert(0) += more;
+        }
         self.max = self.max.max(late);
         *self.counts.entry(late).or_insert(0) += n;
         if self.counts.len() > MOST_VALUES {
+            self.run = None;
             let merged = std::mem::take(&mut self.counts);
             for (late, n) in merged {
                 let step = (late / 256).next_power_of_two().max(1);
@@ -99,10 +113,10 @@ impl Lateness {
         }
         let rank = (u128::from(self.total) * u128::from(percent)).div_ceil(100);
         let mut seen = 0u128;
-        for (late, n) in &self.counts {
-            seen += u128::from(*n);
+        for (late, n) in self.counts() {
+            seen += u128::from(n);
             if seen >= rank {
-                return Some((*late).min(self.max));
+                return Some(late.min(self.max));
             }
         }
         Some(self.max)
@@ -115,7 +129,11 @@ impl Lateness {
 
     /// Values and how often each was seen, smallest first.
     pub fn counts(&self) -> impl ExactSizeIterator<Item = (Millis, u64)> + '_ {
-        self.counts.iter().map(|(late, n)| (*late, *n))
+        let (of, more) = self.run.unwrap_or_default();
+        self.counts.iter().map(move |(late, n)| match *late == of {
+            true => (of, *n + more),
+            false => (*late, *n),
+        })
     }
 
     /// Bytes allocated, roughly.
@@ -153,5 +171,36 @@ mod tests {
         let p50 = lateness.percentile(50).unwrap() as f64;
         assert!((p50 / 700_000.0 - 1.0).abs() < 0.01, "{p50}");
         assert_eq!(lateness.max(), Some(199_999 * 7));
+    }
+
+    #[test]
+    fn equal_values_in_a_row_count_like_any_others() {
+        let values = [5, 5, 5, 0, 0, 7, 5, 5, 7, 7, 7];
+        let mut lateness = Lateness::default();
+        for (seen, late) in values.iter().enumerate() {
+            lateness.count(*late);
+            let mut expected = BTreeMap::new();
+            for late in values.iter().take(seen + 1) {
+                *expected.entry(*late).or_insert(0) += 1;
+            }
+            assert!(lateness.counts().eq(expected));
+        }
+        assert_eq!(lateness.percentile(50), Some(5));
+    }
+
+    #[test]
+    fn a_copy_that_was_loaded_merges_when_the_original_does() {
+        let mut lateness = Lateness::default();
+        for late in 0..MOST_VALUES as u64 {
+            lateness.count(late * 900);
+            lateness.count(late * 900);
+        }
+        let counts = lateness.counts();
+        let mut loaded = Lateness::from_counts(counts, lateness.max).unwrap();
+        for late in [MOST_VALUES as u64 * 900, 7, 7, 8, 8, 7] {
+            lateness.count(late);
+            loaded.count(late);
+            assert!(lateness.counts().eq(loaded.counts()), "after {late}");
+        }
     }
 }

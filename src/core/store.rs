@@ -68,22 +68,18 @@ impl Page {
         self.present |= Page::bit(seq);
     }
 
-    fn remove(&mut self, seq: Seq) -> Option<Message> {
-        if self.present & Page::bit(seq) == 0 {
-            return None;
-        }
+    /// Drops a message that is there.
+    fn remove(&mut self, seq: Seq) {
         let index = self.index(seq);
-        let message = if self.packed {
-            let message = self.slots.remove(index);
+        if self.packed {
+            self.slots.remove(index);
             if self.slots.len() * 2 <= self.slots.capacity() {
                 self.slots.shrink_to_fit();
             }
-            message
-        } else {
-            self.slots.get_mut(index)?.take()
-        };
+        } else if let Some(slot) = self.slots.get_mut(index) {
+            *slot = None;
+        }
         self.present &= !Page::bit(seq);
-        message
     }
 
     fn unpack(&mut self) {
@@ -161,7 +157,7 @@ impl Store {
             None => {
                 let mut page = Page::default();
                 page.insert(seq, message);
-                self.pages.insert(number, page);
+                self.pages.add(number, page);
             }
         }
         if number > self.newest {
@@ -172,11 +168,15 @@ impl Store {
         }
     }
 
-    /// Takes a message out. O(1).
-    pub fn remove(&mut self, seq: Seq) -> Option<Message> {
+    /// Drops a message, of which `last` takes what is still needed: moving it
+    /// out as a whole costs more. O(1).
+    pub fn remove<R>(&mut self, seq: Seq, last: impl FnOnce(&mut Message) -> R) -> Option<R> {
         let number = seq / PAGE;
         let page = self.pages.get_mut(number)?;
-        let message = page.remove(seq)?;
+        let message = page.get_mut(seq)?;
+        self.heap_bytes = self.heap_bytes.saturating_sub(message.heap_bytes());
+        let taken = last(message);
+        page.remove(seq);
         if page.present == 0 {
             if number != self.newest {
                 self.pages.remove(number);
@@ -185,8 +185,7 @@ impl Store {
             page.pack();
         }
         self.len -= 1;
-        self.heap_bytes = self.heap_bytes.saturating_sub(message.heap_bytes());
-        Some(message)
+        Some(taken)
     }
 
     /// All messages in the order of their numbers. O(1) a message, and
@@ -253,7 +252,7 @@ mod tests {
                     }
                     _ => {
                         let seq = n % next;
-                        prop_assert_eq!(store.remove(seq), model.remove(&seq));
+                        prop_assert_eq!(store.remove(seq, |m| m.clone()), model.remove(&seq));
                     }
                 }
                 prop_assert_eq!(store.len(), model.len());
@@ -275,7 +274,7 @@ mod tests {
             store.insert(seq, message(seq));
         }
         for seq in (1..=64_000).filter(|seq| seq % 64 != 7) {
-            store.remove(seq);
+            store.remove(seq, |_| ());
         }
         assert_eq!(store.len(), 1000);
         let pages = store.pages.iter();

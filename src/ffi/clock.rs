@@ -59,5 +59,7 @@ pub fn monotonic_us() -> u64 {
 fn wall_us() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_micros() as u64)
+        .map_or(0, |since| {
+            since.as_secs() * 1_000_000 + u64::from(since.subsec_micros())
+        })
 }

@@ -39,6 +39,7 @@ impl Context {
     }
 
     /// Opens a key for changing, or to put a queue there.
+    #[inline]
     pub fn open_write<'a>(&'a mut self, name: Name<'a>) -> Result<KeyWrite<'a>, WrongType> {
         let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
         // SAFETY: the context and the name are live.
@@ -57,6 +58,7 @@ struct Handle<'a> {
 impl<'a> Handle<'a> {
     /// # Safety
     /// The context must be live and the name too.
+    #[inline(always)]
     unsafe fn open(ctx: &'a Context, name: Name<'_>, mode: c_int) -> Result<Self, WrongType> {
         // SAFETY: vouched for by the caller; what the server answers about the
         // key holds until it is closed, since nothing else runs meanwhile.

@@ -89,10 +89,12 @@ impl<'o, 'a> Record<'o, 'a> {
     pub fn encode_into(&self, out: &mut Vec<u8>) {
         let op = &*self.op;
         let time = self.time_us.min(MAX_TIME_US);
-        out.push(VERSION << KIND_BITS | operation::kind(op));
-        out.extend(time.to_le_bytes().iter().take(TIME_BYTES));
+        let tag = VERSION << KIND_BITS | operation::kind(op);
         let flags = u8::from(self.steps > 0) | u8::from(self.created.is_some()) << 1;
-        out.push(flags | operation::flags(op, self.receipt, time) << 2);
+        let flags = flags | operation::flags(op, self.receipt, time) << 2;
+        // The time leaves just the byte for the tag.
+        out.extend_from_slice(&(time << 8 | u64::from(tag)).to_le_bytes());
+        out.push(flags);
         if self.steps > 0 {
             put_number(out, self.steps);
         }

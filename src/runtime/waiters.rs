@@ -157,7 +157,8 @@ thread_local! {
 
 /// Something has changed in some queue: who waits is to be asked again.
 pub fn something_changed() {
-    CHANGES.fetch_add(1, Relaxed);
+    // Only the main thread counts, so that this need not be one step.
+    CHANGES.store(CHANGES.load(Relaxed) + 1, Relaxed);
 }
 
 /// Notes that a queue has nothing that any client would get.

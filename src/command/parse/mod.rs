@@ -36,6 +36,7 @@ pub mod change;
 pub mod fetch;
 pub mod group;
 pub mod group_push;
+mod integer;
 pub mod look;
 mod message_options;
 mod option;

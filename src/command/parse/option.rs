@@ -17,12 +17,18 @@ impl<'a> OptionWord<'a> {
     /// A word that stands where an option can.
     #[inline]
     pub fn new(raw: &'a [u8]) -> Self {
-        let mut upper = [0; MAX_LEN];
-        if let Some(upper) = upper.get_mut(..raw.len()) {
-            upper.copy_from_slice(raw);
-            upper.make_ascii_uppercase();
+        // Put together in a register: bytes that were just stored one by one
+        // are slow to load as a whole.
+        let mut upper = 0u128;
+        if raw.len() <= MAX_LEN {
+            for byte in raw.iter().rev() {
+                upper = upper << 8 | u128::from(byte.to_ascii_uppercase());
+            }
         }
-        OptionWord { raw, upper }
+        OptionWord {
+            raw,
+            upper: upper.to_le_bytes(),
+        }
     }
 
     /// The word in upper case; empty if it is longer than any option, or no

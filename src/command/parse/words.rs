@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 
+use super::integer::integer;
 use super::option::OptionWord;
 use super::Parsed;
 use crate::core::limits::{MAX_COUNT, MAX_NAME};
@@ -22,9 +23,6 @@ pub const ANY: RangeInclusive<u64> = 0..=MAX_EXACT;
 pub const SOME: RangeInclusive<u64> = 1..=MAX_EXACT;
 /// COUNT, of whatever command.
 pub const COUNT: RangeInclusive<u64> = 1..=MAX_COUNT;
-
-/// The digits of the largest integer; no number of so many is beyond a u64.
-const MAX_DIGITS: usize = 19;
 
 /// Where the arguments are.
 #[derive(Clone, Copy)]
@@ -242,31 +240,6 @@ pub fn check_name(what: &str, name: &[u8], max: usize) -> Parsed<()> {
     Err(format!("ERR {what} must be 1 to {max} bytes long, not {len}").into())
 }
 
-/// An integer as the server itself takes them: no sign but a minus, no
-/// leading zeros or spaces.
-fn integer(word: &[u8]) -> Option<i64> {
-    let (negative, digits) = match word {
-        b"0" => return Some(0),
-        [b'-', digits @ ..] => (true, digits),
-        _ => (false, word),
-    };
-    if !matches!(digits, [b'1'..=b'9', ..]) || digits.len() > MAX_DIGITS {
-        return None;
-    }
-    let mut size = 0u64;
-    for byte in digits {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        size = size * 10 + u64::from(digit);
-    }
-    match negative {
-        true => 0i64.checked_sub_unsigned(size),
-        false => i64::try_from(size).ok(),
-    }
-}
-
 /// Whether a word is meant as a number rather than an option.
 pub fn looks_like_number(word: &[u8]) -> bool {
     matches!(word, [b'0'..=b'9' | b'-' | b'+', ..])
@@ -287,43 +260,6 @@ pub fn instead(what: &str, expected: impl Display, word: &[u8]) -> Failure {
 mod tests {
     use super::super::testing::{error, words};
     use super::*;
-
-    #[test]
-    fn integers_are_those_of_the_server() {
-        for (word, value) in [
-            ("0", Some(0)),
-            ("7", Some(7)),
-            ("-7", Some(-7)),
-            ("9223372036854775807", Some(i64::MAX)),
-            ("-9223372036854775808", Some(i64::MIN)),
-        ] {
-            assert_eq!(integer(word.as_bytes()), value, "{word}");
-        }
-        for word in [
-            "",
-            "-",
-            "-0",
-            "00",
-            "01",
-            "-01",
-            "+1",
-            " 1",
-            "1 ",
-            "1.0",
-            "1e3",
-            "0x1",
-            "1_0",
-            "--1",
-            "9223372036854775808",
-            "1\0",
-            "x",
-            "inf",
-            "\u{661}",
-        ] {
-            assert_eq!(integer(word.as_bytes()), None, "{word}");
-        }
-        assert_eq!(integer(b"1\xff"), None);
-    }
 
     #[test]
     fn numbers_have_a_range() {

@@ -87,17 +87,25 @@ impl<K: Copy + Ord, V: Measure> Inner<K, V> {
     /// Tidies up after an entry with the measure `value` has left the child at
     /// `at`.
     pub(super) fn removed_from(&mut self, at: usize, value: V, ledger: &mut Ledger) {
-        let (Some(head), Some(child)) = (self.heads.get_mut(at), self.children.get(at)) else {
+        let (Some(head), Some(child)) = (self.heads.get_mut(at), self.children.get_mut(at)) else {
             return;
         };
         if child.is_empty() {
+            child.trim_leaf(ledger);
             self.drop_child(at, ledger);
             return;
         }
         if value == head.1 {
             head.1 = child.measure().unwrap_or(value);
         }
-        self.join_if_small(at, ledger);
+        // The first leaf is nearly always on its way out: trimmed at every
+        // step, its entries would move half a dozen times before it goes.
+        if at > 0 {
+            child.trim_leaf(ledger);
+        }
+        if child.len() <= FULL / 2 {
+            self.join_if_small(at, ledger);
+        }
     }
 
     /// Drops up to `limit` entries from the front and returns how many. The
@@ -181,7 +189,11 @@ impl<K: Copy + Ord, V: Measure> Inner<K, V> {
             // child to go on with.
             Node::Inner(_) => FULL - 1,
         };
-        let tail = child.split_off(keep, ledger);
+        let mut tail = child.split_off(keep, ledger);
+        if let Node::Leaf(entries) = &mut tail {
+            // It will be full soon: it need not move each time it grows.
+            ledger.reserve(entries, FULL);
+        }
         let head = tail.head().unwrap_or(entry);
         self.refresh_measure(at);
         self.add_child(at + 1, head, tail, ledger);

@@ -116,6 +116,11 @@ impl<K: Copy + Ord, V: Measure> OrderedSet<K, V> {
     /// Adds an entry. Returns false if the key was there already; its measure
     /// is then replaced.
     pub fn insert(&mut self, key: K, value: V) -> bool {
+        if self.root.has_room_behind(&key) {
+            self.root.push((key, value));
+            self.len += 1;
+            return true;
+        }
         if self.root.is_full() {
             self.add_level();
         }
@@ -128,6 +133,7 @@ impl<K: Copy + Ord, V: Measure> OrderedSet<K, V> {
     /// there.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         let value = self.root.remove(key, &mut self.ledger)?;
+        self.root.trim_leaf(&mut self.ledger);
         self.removed(1);
         Some(value)
     }
@@ -135,6 +141,7 @@ impl<K: Copy + Ord, V: Measure> OrderedSet<K, V> {
     /// Removes and returns the entry with the lowest key.
     pub fn pop_first(&mut self) -> Option<(K, V)> {
         let entry = self.root.pop_first(&mut self.ledger)?;
+        self.root.trim_leaf(&mut self.ledger);
         self.removed(1);
         Some(entry)
     }

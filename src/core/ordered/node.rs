@@ -128,6 +128,43 @@ impl<K: Copy + Ord, V: Measure> Node<K, V> {
         }
     }
 
+    /// Whether `key` belongs behind all others and its leaf has room for it, so
+    /// that nothing but the leaf changes its length: most keys of a log.
+    pub(super) fn has_room_behind(&self, key: &K) -> bool {
+        let mut node = self;
+        while let Node::Inner(inner) = node {
+            match inner.children.last() {
+                Some(last) => node = last,
+                None => return false,
+            }
+        }
+        match node {
+            Node::Leaf(entries) => {
+                let room = entries.capacity().min(FULL);
+                entries.len() < room && entries.last().is_some_and(|last| last.0 < *key)
+            }
+            Node::Inner(_) => false,
+        }
+    }
+
+    /// Puts an entry behind all others, where there is room for it.
+    pub(super) fn push(&mut self, entry: (K, V)) {
+        let mut node = self;
+        loop {
+            match node {
+                Node::Leaf(entries) => return entries.push(entry),
+                Node::Inner(inner) => {
+                    let (heads, children) = (&mut inner.heads, &mut inner.children);
+                    let (Some(head), Some(last)) = (heads.last_mut(), children.last_mut()) else {
+                        return;
+                    };
+                    head.1 = head.1.min(entry.1);
+                    node = last;
+                }
+            }
+        }
+    }
+
     /// Inserts into a node that is not full. Returns the measure it replaces,
     /// if the key was there.
     pub(super) fn insert(&mut self, entry: (K, V), ledger: &mut Ledger) -> Option<V> {
@@ -149,13 +186,12 @@ impl<K: Copy + Ord, V: Measure> Node<K, V> {
         }
     }
 
-    /// The node may be left empty.
+    /// The node may be left empty; whoever holds a leaf trims it.
     pub(super) fn remove(&mut self, key: &K, ledger: &mut Ledger) -> Option<V> {
         match self {
             Node::Leaf(entries) => {
                 let at = find(entries, key)?;
                 let (_, value) = entries.remove(at);
-                ledger.trim(entries);
                 Some(value)
             }
             Node::Inner(inner) => {
@@ -167,16 +203,14 @@ impl<K: Copy + Ord, V: Measure> Node<K, V> {
         }
     }
 
-    /// The node may be left empty.
+    /// The node may be left empty; whoever holds a leaf trims it.
     pub(super) fn pop_first(&mut self, ledger: &mut Ledger) -> Option<(K, V)> {
         match self {
             Node::Leaf(entries) => {
                 if entries.is_empty() {
                     return None;
                 }
-                let entry = entries.remove(0);
-                ledger.trim(entries);
-                Some(entry)
+                Some(entries.remove(0))
             }
             Node::Inner(inner) => {
                 let entry = inner.children.first_mut()?.pop_first(ledger)?;
@@ -204,6 +238,13 @@ impl<K: Copy + Ord, V: Measure> Node<K, V> {
     pub(super) fn forget(&self, ledger: &mut Ledger) {
         if let Node::Inner(_) = self {
             ledger.drop_box::<Inner<K, V>>();
+        }
+    }
+
+    /// Gives back the memory of a leaf once most of it is unused.
+    pub(super) fn trim_leaf(&mut self, ledger: &mut Ledger) {
+        if let Node::Leaf(entries) = self {
+            ledger.trim(entries);
         }
     }
 
@@ -278,16 +319,27 @@ fn shift_right<T>(left: &mut Vec<T>, right: &mut Vec<T>, count: usize, ledger: &
 
 /// The number of items at the front whose keys are `below` something, in a
 /// list in order of its keys.
+#[inline]
+pub(super) fn rank<K, V>(items: &[(K, V)], below: impl Fn(&K) -> bool) -> usize {
+    // Keys that only grow belong at the end of every list on their way, and
+    // what is worked off in order leaves from the front.
+    if items.last().is_some_and(|last| below(&last.0)) {
+        return items.len();
+    }
+    match items {
+        [first, ..] if !below(&first.0) => 0,
+        [_, second, ..] if !below(&second.0) => 1,
+        _ => search(items, below),
+    }
+}
+
+/// The same for what is somewhere in the middle.
 ///
 /// A search by halves would wait for memory at each step, for each step
 /// depends on the one before. Looking at every eighth item and then at the
 /// eight in question waits twice.
-pub(super) fn rank<K, V>(items: &[(K, V)], below: impl Fn(&K) -> bool) -> usize {
+fn search<K, V>(items: &[(K, V)], below: impl Fn(&K) -> bool) -> usize {
     const STRIDE: usize = 8;
-    // Keys that only grow belong at the end of every list on their way.
-    if items.last().is_some_and(|last| below(&last.0)) {
-        return items.len();
-    }
     let strides = items.chunks_exact(STRIDE);
     let skipped = STRIDE
         * strides

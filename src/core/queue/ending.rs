@@ -25,9 +25,8 @@ impl Queue {
     pub(super) fn end(&mut self, seq: Seq, place: Place, now: Millis) {
         self.tell_end(seq, place);
         if place != Place::Dead && self.settings.retain == 0 {
-            if let Some(message) = self.store.get_mut(seq) {
-                message.place = place;
-                if self.settings.dedup > 0 {
+            if self.settings.dedup > 0 {
+                if let Some(message) = self.store.get(seq) {
                     let id = self.ids.of(seq, message).to_box();
                     self.records.dedup.remember(&id, now);
                     self.wake = self.wake.min(now.saturating_add(self.settings.dedup));
@@ -165,18 +164,22 @@ impl Queue {
     }
 
     /// Removes a message that stands in no index any longer.
-    pub(super) fn forget(&mut self, seq: Seq) -> Option<Message> {
+    pub(super) fn forget(&mut self, seq: Seq) {
         self.ids.remove(&self.store, seq);
-        let mut message = self.store.remove(seq)?;
-        if let Some(ext) = message.ext.take() {
+        let taken = self
+            .store
+            .remove(seq, |message| (message.ext.take(), message.group));
+        let Some((ext, group)) = taken else {
+            return;
+        };
+        if let Some(ext) = ext {
             self.consumers.unmention(ext.consumer);
             self.spare.keep(ext);
         }
-        if let Some(group) = self.groups.get_mut(message.group) {
-            group.members -= 1;
-            self.groups.settle(message.group);
+        if let Some(members) = self.groups.get_mut(group) {
+            members.members -= 1;
+            self.groups.settle(group);
         }
-        Some(message)
     }
 
     /// A message that neither waits nor runs any longer dies.
@@ -215,6 +218,9 @@ impl Queue {
     /// Lets a message die as of when it expired, if it has; when that was. The
     /// caller refreshes its group.
     pub(super) fn expire_if_over(&mut self, seq: Seq, now: Millis) -> Option<Millis> {
+        if !self.has_overdue_expiry(now) {
+            return None;
+        }
         let at = self.expired_at(self.store.get(seq)?, now)?;
         self.leave_pending(seq);
         self.die(seq, Reason::Expired, at);

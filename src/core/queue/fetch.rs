@@ -1,8 +1,9 @@
 //! Delivering: who gives, what, and how much.
 
 use super::super::consumer::{ConsumerIx, FORGET_AFTER};
+use super::super::error::Error;
 use super::super::group::{Group, GroupIx};
-use super::super::line::Join;
+use super::super::line::{Join, LineKey};
 use super::super::message::Message;
 use super::super::op::{Delivered, Deliveries, Done, Fetch, Happened};
 use super::super::state::{Place, State};
@@ -32,30 +33,52 @@ struct Round<'a> {
 const MOST_EXPIRED: u64 = 1024;
 /// The same for redriven messages of groups that cannot give.
 const MOST_IN_VAIN: u64 = 512;
+/// Room for so many deliveries at most is made before they are there.
+const MOST_RESERVED: u64 = 127;
+/// A longer list of deliveries is not kept for the next operation.
+const MOST_KEPT: usize = 128;
 
 impl Round<'_> {
     fn goes_on(&self) -> bool {
         self.left > 0 && self.expired < MOST_EXPIRED
     }
 
-    /// Whether a message of this size still goes in; if not, the round is
-    /// over.
-    fn takes(&mut self, size: u64) -> bool {
-        if self.left == 0 {
-            return false;
-        }
-        if size > self.bytes_left && !self.given.is_empty() {
+    /// Whether a message still goes in, whose `size` is asked for only where
+    /// it matters; if not, the round is over.
+    fn takes(&mut self, size: impl FnOnce() -> u64) -> bool {
+        let is_limited = self.fetch.max_bytes.is_some() && !self.given.is_empty();
+        if is_limited && size() > self.bytes_left {
             self.left = 0;
-            return false;
         }
-        true
+        self.left > 0
+    }
+
+    /// Notes a delivery of so many bytes.
+    fn give(&mut self, delivered: Delivered, size: u64) {
+        self.left -= 1;
+        match self.bytes_left.checked_sub(size) {
+            Some(bytes_left) => self.bytes_left = bytes_left,
+            None => self.left = 0,
+        }
+        if self.given.len() == self.given.capacity() {
+            self.given
+                .reserve(self.left.min(MOST_RESERVED) as usize + 1);
+        }
+        self.given.push(delivered);
     }
 }
 
 impl Queue {
     /// Acks, then delivers. O((acks + messages) log n), whatever the number of
-    /// groups.
-    pub(super) fn fetch(&mut self, fetch: &Fetch, now: Millis, receipt: Receipt) -> Done {
+    /// groups. There are no errors; but being handed on as it is, the result
+    /// need not be copied.
+    #[inline(never)]
+    pub(super) fn fetch(
+        &mut self,
+        fetch: &Fetch,
+        now: Millis,
+        receipt: Receipt,
+    ) -> Result<Done, Error> {
         for receipt in &fetch.acks {
             self.ack_one(*receipt, None, now);
         }
@@ -74,7 +97,7 @@ impl Queue {
             left: fetch.count.min(self.allowance(now, fetch.no_ack)),
             bytes_left: fetch.max_bytes.unwrap_or(u64::MAX),
             next_receipt: receipt.max(self.last_receipt + 1),
-            given: Deliveries::new(),
+            given: std::mem::take(&mut self.given),
             expired: 0,
             in_vain: MOST_IN_VAIN,
         };
@@ -101,7 +124,18 @@ impl Queue {
             self.effects.visible = true;
             self.effects.happened.add(Happened::DELIVERED);
         }
-        Done::Fetched(round.given)
+        Ok(Done::Fetched(round.given))
+    }
+
+    /// Takes back what an operation answered, once it has been told: the list of
+    /// deliveries serves the next one, so that none allocates or moves it.
+    pub fn take_back(&mut self, done: Done) {
+        if let Done::Fetched(mut given) = done {
+            if given.capacity() <= MOST_KEPT {
+                given.clear();
+                self.given = given;
+            }
+        }
     }
 
     /// Takes a batch from each that stands in line, first come first served,
@@ -110,13 +144,17 @@ impl Queue {
         while round.goes_on() {
             self.redrive_first(round.now, &mut round.in_vain);
             self.admit_first(round.now);
-            let plain = self.plain_key(round.now);
+            let head = self.waiting.plain.head(round.now);
+            let plain = head.map(|head| {
+                let join = Join::by_time(head.1);
+                (LineKey::of_plain(head, self.plain_line, join), head.2)
+            });
             let group = self.line.first().map(|(key, ())| key);
             match (plain, group) {
-                (Some(plain), Some(group)) if group < plain => {
+                (Some((plain, _)), Some(group)) if group < plain => {
                     self.give_of_group(group.group, round.fetch.per_group, round);
                 }
-                (Some(_), _) => self.give_plain(round),
+                (Some((plain, first)), _) => self.give_plain(plain, first, round),
                 (None, Some(group)) => {
                     self.give_of_group(group.group, round.fetch.per_group, round);
                 }
@@ -125,15 +163,25 @@ impl Queue {
         }
     }
 
-    /// One batch of the ungrouped messages, which then go to the end.
-    fn give_plain(&mut self, round: &mut Round) {
+    /// One batch of the ungrouped messages, which then go to the end. They
+    /// stand at `place`, and the message `first` is what they give first.
+    fn give_plain(&mut self, place: LineKey, first: Seq, round: &mut Round) {
         let before = round.given.len();
-        self.admit_plain(round.now);
+        // As in `admit_plain`: it is seen in a snapshot.
+        self.effects.changed |= self.plain_line != Some(place);
+        self.plain_line = Some(place);
         let most = round.fetch.per_group;
+        let mut next = Some(first);
         while (round.given.len() - before) as u64 != most && round.goes_on() {
-            self.redrive_first(round.now, &mut round.in_vain);
-            let Some((_, _, seq)) = self.waiting.plain.head(round.now) else {
-                break;
+            let seq = match next.take() {
+                Some(first) => first,
+                None => {
+                    self.redrive_first(round.now, &mut round.in_vain);
+                    match self.waiting.plain.head(round.now) {
+                        Some((_, _, seq)) => seq,
+                        None => break,
+                    }
+                }
             };
             if let Some(at) = self.expire_if_over(seq, round.now) {
                 round.expired += 1;
@@ -145,8 +193,7 @@ impl Queue {
                 }
                 continue;
             }
-            let size = self.payload_len(seq);
-            if !round.takes(size) {
+            if !round.takes(|| self.payload_len(seq)) {
                 break;
             }
             self.deliver(seq, 0, round);
@@ -184,8 +231,7 @@ impl Queue {
                 }
                 continue;
             }
-            let size = self.payload_len(seq);
-            if !round.takes(size) {
+            if !round.takes(|| self.payload_len(seq)) {
                 break;
             }
             self.deliver(seq, batch, round);
@@ -245,6 +291,9 @@ impl Queue {
         let late = now.saturating_sub(message.due);
         let size = message.payload().len() as u64;
         let group = message.group;
+        if leased {
+            message.place = Place::Running;
+        }
         let fresh_ext = message.ext.is_none();
         let spare = &mut self.spare;
         let ext = message.ext.get_or_insert_with(|| spare.take(message.due));
@@ -275,9 +324,6 @@ impl Queue {
         self.totals.redelivered += u64::from(attempt > 1);
         self.lateness.count(late);
         let message = if leased {
-            if let Some(message) = self.store.get_mut(seq) {
-                message.place = Place::Running;
-            }
             self.leases.insert(receipt, seq, until);
             self.note(until);
             self.running_bytes += size;
@@ -291,17 +337,13 @@ impl Queue {
         } else {
             self.finish_at_once(seq, size, round)
         };
-        round.left -= 1;
-        match round.bytes_left.checked_sub(size) {
-            Some(bytes_left) => round.bytes_left = bytes_left,
-            None => round.left = 0,
-        }
-        round.given.push(Delivered {
+        let delivered = Delivered {
             seq,
             receipt,
             attempt,
             message,
-        });
+        };
+        round.give(delivered, size);
     }
 
     /// A message delivered for good is finished; it is handed out where the

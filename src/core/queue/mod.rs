@@ -40,7 +40,7 @@ use super::id::{Id, Ids, NameHasher};
 use super::lease::Leases;
 use super::line::{Expected, Join, LineKey};
 use super::message::{Message, Spare};
-use super::op::{Done, Effects, Fetch, Moment, Op, Ticked};
+use super::op::{Deliveries, Done, Effects, Fetch, Moment, Op, Ticked};
 use super::ordered::OrderedSet;
 use super::rate::RateWindow;
 use super::records::Records;
@@ -114,6 +114,8 @@ pub struct Queue {
     /// Extensions of messages that are gone, for those that are delivered next:
     /// every delivery needs one.
     spare: Spare,
+    /// The list of the last deliveries, empty, for the next ones.
+    given: Deliveries,
     /// Purged messages whose memory is still to be freed.
     discarded: discard::Discards,
     /// Those that the indexes of all messages at a place still have, by place:
@@ -163,6 +165,7 @@ impl Queue {
             noted_arrival: 0,
             redriving: Redriving::default(),
             spare: Spare::default(),
+            given: Deliveries::new(),
             discarded: discard::Discards::default(),
             ghosts: Default::default(),
         }
@@ -230,7 +233,7 @@ impl Queue {
             Op::Alter(changes) => Ok(self.alter(changes, now)),
             Op::Send(send) => self.send(send, now),
             Op::Duplicate => Ok(self.count_duplicate()),
-            Op::Fetch(fetch) => Ok(self.fetch(fetch, now, moment.receipt)),
+            Op::Fetch(fetch) => self.fetch(fetch, now, moment.receipt),
             Op::Ack { receipts, result } => Ok(self.ack(receipts, result.as_deref(), now)),
             Op::Nack {
                 receipts,

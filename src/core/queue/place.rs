@@ -30,6 +30,18 @@ pub(super) fn member(seq: Seq, message: &Message) -> Member {
     }
 }
 
+/// When a pending message expires, if it does; `ttl` is that of the queue.
+fn expiry(message: &Message, ttl: Millis) -> Option<Millis> {
+    let own = message.choices().and_then(|choices| choices.ttl);
+    match own.unwrap_or(ttl) {
+        0 => None,
+        ttl => {
+            let base = message.ext.as_ref().map_or(message.due, |ext| ext.ttl_base);
+            Some(base.saturating_add(ttl).min(MAX_EXACT))
+        }
+    }
+}
+
 /// The place of a message in the order of its group.
 pub(super) fn order_key(seq: Seq, message: &Message) -> OrderKey {
     OrderKey::new(message.priority, message.score(), seq)
@@ -38,14 +50,7 @@ pub(super) fn order_key(seq: Seq, message: &Message) -> OrderKey {
 impl Queue {
     /// When a pending message expires, if it does.
     pub(super) fn expiry(&self, message: &Message) -> Option<Millis> {
-        let own = message.choices().and_then(|choices| choices.ttl);
-        match own.unwrap_or(self.settings.ttl) {
-            0 => None,
-            ttl => {
-                let base = message.ext.as_ref().map_or(message.due, |ext| ext.ttl_base);
-                Some(base.saturating_add(ttl).min(MAX_EXACT))
-            }
-        }
+        expiry(message, self.settings.ttl)
     }
 
     /// Lets a message wait: for its due time, or, when that has come, for a
@@ -64,8 +69,9 @@ impl Queue {
         let (due, group) = (message.due, message.group);
         let member = group.is_some().then(|| member(seq, message));
         let waiter = waiter(seq, message);
+        let expires = expiry(message, self.settings.ttl);
         self.waiting.insert(place, waiter);
-        if let Some(at) = self.store.get(seq).and_then(|m| self.expiry(m)) {
+        if let Some(at) = expires {
             self.expiring.insert((at, seq), ());
             self.note(at);
         }

@@ -138,6 +138,10 @@ impl Queue {
     }
 
     fn check_room(&self, send: &Send, id_use: &IdUse) -> Result<(), Error> {
+        let limits = &self.settings;
+        if limits.max_len == 0 && limits.max_bytes == 0 {
+            return Ok(());
+        }
         let (mut len, mut bytes) = (self.live(), self.bytes);
         if let IdUse::Waiting(seq) = id_use {
             let replaced = self.store.get(*seq).map_or(0, |m| m.payload().len());
@@ -148,7 +152,6 @@ impl Queue {
         for payload in &send.payloads {
             bytes = bytes.saturating_add(payload.len() as u64);
         }
-        let limits = &self.settings;
         if limits.max_len > 0 && len > limits.max_len {
             return Err(Error::FullLength {
                 limit: limits.max_len,
@@ -167,13 +170,14 @@ impl Queue {
     fn replace(&mut self, seq: Seq, now: Millis) {
         self.redrive_if_due(seq);
         self.leave_pending(seq);
-        let group = match self.forget(seq) {
+        let group = match self.store.get(seq) {
             Some(message) => {
                 self.bytes -= message.payload().len() as u64;
                 message.group
             }
             None => GroupIx::NONE,
         };
+        self.forget(seq);
         self.refresh(group, now, self.join(now));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::super::group::GroupIx;
 use super::super::line::Join;
+use super::super::message::{Extension, Message};
 use super::super::op::{Done, Happened, NackKind};
 use super::super::state::{Place, Reason};
 use super::super::{retry, Millis, Receipt, Seq, MAX_EXACT};
@@ -31,16 +32,11 @@ impl Queue {
 
     /// Ends one delivery well, if it is current.
     pub(super) fn ack_one(&mut self, receipt: Receipt, result: Option<&[u8]>, now: Millis) -> bool {
-        let Some(seq) = self.current(receipt, now) else {
-            return false;
-        };
-        let Some(message) = self.store.get(seq) else {
+        let Some((seq, message, ext)) = self.delivery(receipt, now) else {
             return false;
         };
         let (group, size) = (message.group, message.payload().len() as u64);
-        if let Some(ext) = &message.ext {
-            self.consumers.ack(ext.consumer);
-        }
+        self.consumers.ack(ext.consumer);
         if let Some(result) = result {
             self.store.with(seq, |message| {
                 message.ext_mut().notes_mut().result = Some(result.into());
@@ -280,11 +276,19 @@ impl Queue {
         Done::Count(ended)
     }
 
-    /// The message that has this receipt, if its lease is still on at `now`.
+    /// The number of the message that has this receipt, if its lease is still
+    /// on at `now`.
     fn current(&self, receipt: Receipt, now: Millis) -> Option<Seq> {
+        let (seq, _, _) = self.delivery(receipt, now)?;
+        Some(seq)
+    }
+
+    /// The message that has this receipt, if its lease is still on at `now`.
+    fn delivery(&self, receipt: Receipt, now: Millis) -> Option<(Seq, &Message, &Extension)> {
         let seq = self.leases.find(receipt)?;
-        let ext = self.store.get(seq)?.ext.as_ref()?;
-        (ext.lease_until > now).then_some(seq)
+        let message = self.store.get(seq)?;
+        let ext = message.ext.as_deref()?;
+        (ext.lease_until > now).then_some((seq, message, ext))
     }
 }
 

@@ -208,14 +208,8 @@ impl Queue {
         now: Millis,
         join: Join,
     ) -> Option<LineKey> {
-        let (priority, _, seq) = self.waiting.plain.head(now)?;
-        let stands = stood.filter(|key| key.priority == priority);
-        Some(stands.unwrap_or(LineKey {
-            priority,
-            join,
-            seq,
-            group: GroupIx::NONE,
-        }))
+        let head = self.waiting.plain.head(now)?;
+        Some(LineKey::of_plain(head, stood, join))
     }
 
     /// What a group would give next at `now`, if it can give anything.
@@ -298,8 +292,9 @@ impl Queue {
     /// Where the ungrouped messages stand: what has fallen due without having
     /// been worked off joined the line when it did.
     pub(super) fn plain_key(&self, now: Millis) -> Option<LineKey> {
-        let (_, due, _) = self.waiting.plain.head(now)?;
-        self.plain_place(self.plain_line, now, Join::by_time(due))
+        let head = self.waiting.plain.head(now)?;
+        let join = Join::by_time(head.1);
+        Some(LineKey::of_plain(head, self.plain_line, join))
     }
 
     /// Lets the ungrouped messages stand where they do at `now`, worked off or

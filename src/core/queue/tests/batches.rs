@@ -1,9 +1,10 @@
-//! What becomes of a batch of a group.
+//! What becomes of a batch of a group, and the list in which it is told.
 
 use super::bench::{letter, with_ttl, Bench, Got};
 use crate::core::op::{Done, Fetch, NackKind, Op};
 use crate::core::settings::Settings;
 use crate::core::state::State;
+use crate::core::Seq;
 
 fn batch_of(bench: &mut Bench, n: u64) -> Vec<Got> {
     for _ in 0..n {
@@ -113,4 +114,45 @@ fn ungrouped_messages_form_no_batch() {
     });
     b.nack(&[got[0].1], NackKind::Backoff);
     assert_eq!(b.state(got[1].0), Some(State::Running));
+}
+
+#[test]
+fn a_list_of_deliveries_that_came_back_serves_the_next_fetch() {
+    let mut b = Bench::new(Settings::default());
+    let fetch = Op::Fetch(Fetch {
+        count: 5,
+        ..Fetch::one()
+    });
+    let mut lists = Vec::new();
+    for n in [3, 0, 2] {
+        let sent: Vec<Seq> = (0..n).map(|_| b.plain()).collect();
+        let done = b.apply(&fetch);
+        let Done::Fetched(given) = &done else {
+            panic!("{done:?}");
+        };
+        let seqs: Vec<Seq> = given.iter().map(|delivered| delivered.seq).collect();
+        assert_eq!(seqs, sent);
+        lists.push((given.as_ptr(), given.capacity()));
+        b.queue.take_back(done);
+    }
+    assert!(lists[0].1 >= 3);
+    assert!(lists.iter().all(|list| *list == lists[0]), "{lists:?}");
+}
+
+#[test]
+fn a_long_list_of_deliveries_is_not_kept() {
+    let mut b = Bench::new(Settings::default());
+    for _ in 0..1000 {
+        b.plain();
+    }
+    let done = b.apply(&Op::Fetch(Fetch {
+        count: 1000,
+        ..Fetch::one()
+    }));
+    b.queue.take_back(done);
+    assert_eq!(b.apply(&Op::Fetch(Fetch::one())), Done::Fetched(Vec::new()));
+    let Done::Fetched(given) = b.apply(&Op::Fetch(Fetch::one())) else {
+        panic!("no list");
+    };
+    assert_eq!(given.capacity(), 0);
 }

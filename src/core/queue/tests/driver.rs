@@ -124,6 +124,9 @@ impl Pair {
         let done = told(self.queue.apply(op, moment));
         let expected = self.model.apply(op, moment);
         assert_eq!(done, expected, "what came of {op:?}");
+        if let Ok(done) = done {
+            self.queue.take_back(done);
+        }
     }
 
     /// Does a step to both and compares them. What was purged is freed some

@@ -179,7 +179,7 @@ impl Model {
                 self.totals.duplicates += 1;
                 Ok(Done::Ok)
             }
-            Op::Fetch(fetch) => Ok(Done::Fetched(self.fetch(fetch, moment.receipt).into())),
+            Op::Fetch(fetch) => Ok(Done::Fetched(self.fetch(fetch, moment.receipt))),
             Op::Ack { receipts, .. } => Ok(Done::Count(self.ack(receipts))),
             Op::Nack { receipts, kind, .. } => Ok(Done::Count(self.nack(receipts, *kind))),
             Op::Touch { ms, receipts } => Ok(Done::Count(self.touch(*ms, receipts))),
