@@ -6,6 +6,7 @@ mod batches;
 mod bench;
 mod chance;
 mod driver;
+mod groups;
 mod model;
 mod order;
 mod properties;

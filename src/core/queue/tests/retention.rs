@@ -250,6 +250,29 @@ fn a_group_of_which_all_was_purged_can_be_set_and_paused() {
 }
 
 #[test]
+fn purged_messages_that_fall_due_are_no_burst() {
+    let mut b = Bench::new(Settings::default());
+    b.send(with_ttl(letter(None), 8));
+    b.send(later(None, 5));
+    for _ in 0..9 {
+        b.send(later(Some("g"), 2));
+    }
+    let group = Op::Purge {
+        state: None,
+        group: Some(b"g".as_slice().into()),
+    };
+    b.apply(&group);
+    let mut swept = b.queue.clone();
+    swept.sweep(usize::MAX);
+    let now = b.now + 10;
+    for queue in [&mut b.queue, &mut swept] {
+        // In a burst the expiry would come first.
+        let ticked = queue.advance(now, 1).ticked;
+        assert_eq!((ticked.due, ticked.expired), (1, 0));
+    }
+}
+
+#[test]
 fn fires_that_were_missed_are_made_up_for_one_by_one() {
     let mut b = Bench::new(Settings::default());
     let policies = [Missed::All, Missed::Once, Missed::Skip];
