@@ -8,8 +8,9 @@ use smallvec::SmallVec;
 use super::backlog::{Backlog, Pending};
 use super::line::{LineKey, Places};
 use super::ordered::OrderedSet;
-use super::purges::{Lost, Purged, Purges};
+use super::purges::{Lost, Purges};
 use super::rate::RateWindow;
+use super::reasons::Reasons;
 use super::records::GroupRecords;
 use super::settings::Rate;
 use super::state::Place;
@@ -331,65 +332,19 @@ impl Group {
     /// What of it GROUPS shows.
     pub fn reasons(&self, purges: &Purges) -> Reasons {
         let pending = self.pending(purges);
-        let due = pending.count_at(Place::Due) > 0;
-        let in_line = self.stands(purges).is_some();
         let ext = self.ext();
         let other = pending.count_at(Place::Retry) > 0
             || self.running > 0
             || ext.settings.is_some()
             || ext.paused_until.is_some()
             || !ext.held_by.is_empty();
-        let bit = |is: bool, bit: u8| if is { bit } else { 0 };
-        Reasons(
-            bit(pending.count_at(Place::Delayed) > 0, Reasons::DELAYED)
-                | bit(due && in_line, Reasons::READY)
-                | bit(due && !in_line, Reasons::BLOCKED)
-                | bit(other, Reasons::OTHER),
-        )
-    }
-}
-
-/// For what a group is listed: messages in a state that can be purged at once,
-/// or something else.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reasons(u8);
-
-impl Reasons {
-    const DELAYED: u8 = 1;
-    const READY: u8 = 2;
-    const BLOCKED: u8 = 4;
-    const OTHER: u8 = 8;
-    /// How many combinations there are.
-    pub const ALL: usize = 16;
-
-    /// The combination with this number.
-    pub fn numbered(number: usize) -> Reasons {
-        Reasons(number as u8)
-    }
-
-    /// Its number; 0 where there is no reason.
-    pub fn number(self) -> usize {
-        usize::from(self.0)
-    }
-
-    /// Those that are left after a purge.
-    pub fn without(self, purged: Purged) -> Reasons {
-        let bit = match purged {
-            Purged::Delayed => Reasons::DELAYED,
-            Purged::Ready => Reasons::READY,
-            Purged::Blocked => Reasons::BLOCKED,
-        };
-        Reasons(self.0 & !bit)
-    }
-
-    /// Those that are left since the purges that were `known`.
-    pub fn since(self, known: &Purges, purges: &Purges) -> Reasons {
-        if known == purges {
-            return self;
-        }
-        let took = |purged: &Purged| purges.took(*purged, known);
-        let taken = Purged::ALL.into_iter().filter(took);
-        taken.fold(self, Reasons::without)
+        let due = pending.count_at(Place::Due) > 0;
+        let in_line = self.stands(purges).is_some();
+        Reasons::default()
+            .with(Reasons::DELAYED, pending.count_at(Place::Delayed) > 0)
+            .with(Reasons::READY, due && in_line)
+            .with(Reasons::BLOCKED, due && !in_line)
+            .with(Reasons::OTHER, other)
     }
 }
 

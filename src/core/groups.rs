@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use super::backlog::Pending;
 use super::footprint::allocated;
-use super::group::{Group, GroupExtension, GroupIx, GroupSettings, OrderKey, Reasons};
+use super::group::{Group, GroupExtension, GroupIx, GroupSettings, OrderKey};
 use super::id::{hash_name, NameHasher, GENERATED_LEN};
 use super::long_list::LongList;
 use super::name_table::NameTable;
 use super::ordered::{MinTime, OrderedSet};
 use super::purges::{Purged, Purges};
+use super::reasons::Reasons;
 use super::state::Place;
 use super::{Millis, Seq, NEVER};
 

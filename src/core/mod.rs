@@ -34,6 +34,7 @@ pub mod purges;
 pub mod queue;
 pub mod quote;
 pub mod rate;
+pub mod reasons;
 pub mod records;
 pub mod recurrence;
 pub mod retry;
