@@ -14,8 +14,11 @@ done
 
 say "clippy"
 cargo clippy --all-targets "${CARGO_FLAGS_LIST[@]}" -- -D warnings
-for program in "${PROGRAMS[@]}" "${UNTESTED[@]}"; do
+for program in "${PROGRAMS[@]}"; do
     cargo_of "$program" clippy --all-targets -- -D warnings
+done
+for program in "${UNTESTED[@]}"; do
+    cargo_of "$program" clippy --lib --bins --benches -- -D warnings
 done
 
 say "ruff"

@@ -1,7 +1,6 @@
 """An idle server sleeps, whatever it holds; and delivery is punctual under a spread of due times."""
 
 import os
-import statistics
 import time
 
 import pytest
@@ -38,29 +37,25 @@ def test_an_idle_server_uses_no_cpu_worth_measuring(make_server):
 
 @pytest.mark.slow
 def test_lateness_of_messages_spread_over_time(server, r3, key):
-    """400 messages over two seconds, four waiters, every one timed by the receiver: none early."""
+    """400 messages over two seconds, and a waiter for each: none early, and the server never late by much."""
     q = Queue(r3, key)
+    q.do("CREATE")
+    waiters = [server.wire(2) for _ in range(400)]
+    for w in waiters:
+        w.send("DQ.FETCH", key, "BLOCK", 0)
+    server.wait_blocked(400)
     allowed = 5 + 2 * noise()
     start = now_ms() + 1000
     dues = {b"%d" % n: start + n * 5 for n in range(400)}
     with server.wire() as w:
         w.send_many([("DQ.SEND", key, "x", "ID", id, "AT", due) for id, due in dues.items()])
         assert [w.recv() for _ in dues] == list(dues)
-    waiters = [server.wire(2) for _ in range(4)]
-    late = []
-    for w in waiters:
-        w.send("DQ.FETCH", key, "BLOCK", 0)
-    # Waiters are served in the order they came, so the next reply is always the oldest waiter's.
-    for n in range(400):
-        w = waiters[n % 4]
+    # Waiters are served in the order they came.
+    for w, (id, due) in zip(waiters, dues.items()):
         [m] = msgs(w.recv())
-        late.append(now_ms() - dues[m.id])
-        w.send("DQ.FETCH", key, "BLOCK", 0, "ACK", 1, m.receipt)
-    allowed = max(allowed, 5 + 2 * noise())
-    assert len(late) == 400 and min(late) >= 0
-    assert statistics.median(late) <= 2 * allowed
-    # What the last ones were late by this process may have been late itself: the server counts its own part.
+        assert m.id == id and now_ms() >= due
+    # As the server counts it: this process may sleep longer than it.
     info = q.info()
-    assert info["lateness-p50"] <= allowed
+    assert info["lateness-p50"] <= max(allowed, 5 + 2 * noise())
     assert 0 <= info["lateness-max"] <= LATE
     assert (info["delivered"], info["redelivered"], info["timeouts"]) == (400, 0, 0)

@@ -44,7 +44,7 @@ impl Disk {
     }
 
     /// How many records there are.
-    pub fn len(&self) -> usize {
+    pub fn records(&self) -> usize {
         self.ends.len()
     }
 

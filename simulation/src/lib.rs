@@ -7,6 +7,8 @@
 
 #![allow(dead_code)]
 
+// Public here alone, so that what is asked of a library's interface is not asked of it.
+#[allow(clippy::len_without_is_empty)]
 #[path = "../../src/core/mod.rs"]
 pub mod core;
 #[path = "../../fuzz/src/ffi.rs"]
@@ -17,6 +19,7 @@ pub mod persist;
 pub mod acts;
 pub mod disk;
 pub mod mutant;
+pub mod story;
 pub mod witness;
 pub mod world;
 
@@ -34,4 +37,27 @@ pub fn saved(queue: &Queue) -> Vec<u8> {
 pub fn loaded(bytes: &[u8], block: usize) -> Result<Queue, String> {
     let mut blocks = bytes.chunks(block.max(1));
     Queue::load(Queue::VERSION, &mut || blocks.next().map(<[u8]>::to_vec))
+}
+
+/// Where two snapshots differ first, and what each has there.
+pub fn difference(one: &[u8], other: &[u8]) -> Option<String> {
+    if one == other {
+        return None;
+    }
+    let common = one.iter().zip(other).position(|(a, b)| a != b);
+    let at = common.unwrap_or(one.len().min(other.len()));
+    let near = |bytes: &[u8]| {
+        let (from, to) = (at.saturating_sub(16), (at + 16).min(bytes.len()));
+        let bytes = bytes.get(from..to).unwrap_or_default();
+        bytes
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    let (here, there) = (near(one), near(other));
+    Some(format!(
+        "at byte {at} of {} and {}: {here} and {there}",
+        one.len(),
+        other.len()
+    ))
 }

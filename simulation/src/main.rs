@@ -10,7 +10,8 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
-use dq_simulation::world::{Tally, World};
+use dq_simulation::story::Tally;
+use dq_simulation::world::World;
 
 /// A world ends after so many steps.
 const STEPS_OF_A_WORLD: u64 = 20_000;

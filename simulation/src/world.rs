@@ -1,7 +1,6 @@
 //! One queue on several servers, from its creation on.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use crate::acts::{Acts, Manner};
 use crate::core::op::Sent;
@@ -12,8 +11,9 @@ use crate::disk::{hear, Disk};
 use crate::ffi::QueueValue;
 use crate::mutant::{is_sound, try_record, try_snapshot, Fate};
 use crate::persist::record::{Creation, Record};
-use crate::saved;
+use crate::story::{Tally, Told};
 use crate::witness::{Before, Witness};
+use crate::{difference, saved};
 
 /// When a world begins, in Unix ms.
 const START: Millis = 1_700_000_000_000;
@@ -26,52 +26,6 @@ const MOST_SLICES: u64 = 500;
 /// A replica is compared after about as many steps as there are messages, and
 /// every so many comparisons look into every index.
 const VALIDATED: u64 = 8;
-
-/// How often what was done.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Tally {
-    /// Operations and slices of time.
-    pub steps: u64,
-    /// Records that a replica repeated.
-    pub records: u64,
-    /// Restarts from snapshot and log.
-    pub crashes: u64,
-    /// Replicas that became primary.
-    pub promotions: u64,
-    /// Comparisons of whole queues.
-    pub compared: u64,
-    /// Broken snapshots and records that were refused, and that were taken.
-    pub refused: u64,
-    /// See `refused`.
-    pub taken: u64,
-}
-
-impl std::ops::AddAssign for Tally {
-    fn add_assign(&mut self, other: Tally) {
-        self.steps += other.steps;
-        self.records += other.records;
-        self.crashes += other.crashes;
-        self.promotions += other.promotions;
-        self.compared += other.compared;
-        self.refused += other.refused;
-        self.taken += other.taken;
-    }
-}
-
-/// What was done, for whoever reads of a failure.
-enum Told {
-    Op(u64, u64, Op<'static>),
-    Event(u64, &'static str),
-}
-
-impl fmt::Display for Told {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Told::Op(us, steps, op) => write!(f, "{us} us, {steps} steps of time, {op:?}"),
-            Told::Event(us, what) => write!(f, "{us} us, {what}"),
-        }
-    }
-}
 
 /// A queue, its copies, its log and its clients.
 pub struct World {
@@ -189,7 +143,7 @@ impl World {
         if self.rng.u8(0..4) == 0 {
             self.primary.sweep(self.rng.usize(0..4));
         }
-        if self.disk.len() > MOST_RECORDS {
+        if self.disk.records() > MOST_RECORDS {
             self.begin_log();
         }
         if self.closely {
@@ -298,7 +252,7 @@ impl World {
             true => self.record(&Record::of(moment, steps, None, told)),
             false => Ok(()),
         };
-        self.tell(Told::Op(moment.us, steps, op));
+        self.tell(Told::Op(moment.us, steps, Box::new(op)));
         judged.and(recorded)
     }
 
@@ -307,8 +261,8 @@ impl World {
         self.tally.records += 1;
         self.disk.append(record);
         self.receipt = self.receipt.max(self.primary.last_receipt() + 1);
-        hear(&mut self.replica, self.disk.record(self.disk.len() - 1))?;
-        while self.heard + self.lag < self.disk.len() {
+        hear(&mut self.replica, self.disk.record(self.disk.records() - 1))?;
+        while self.heard + self.lag < self.disk.records() {
             hear(&mut self.laggard, self.disk.record(self.heard))?;
             self.heard += 1;
         }
@@ -349,7 +303,7 @@ impl World {
         self.event("crash");
         self.tally.crashes += 1;
         if self.rng.u8(0..4) == 0 {
-            while self.heard < self.disk.len() {
+            while self.heard < self.disk.records() {
                 hear(&mut self.laggard, self.disk.record(self.heard))?;
                 self.heard += 1;
             }
@@ -419,7 +373,7 @@ impl World {
     }
 
     fn break_record(&mut self) -> Result<(), String> {
-        let Some(last) = self.disk.len().checked_sub(1) else {
+        let Some(last) = self.disk.records().checked_sub(1) else {
             return Ok(());
         };
         let number = self.rng.usize(0..=last);
@@ -435,27 +389,4 @@ impl World {
             Fate::Taken => self.tally.taken += 1,
         }
     }
-}
-
-/// Where two snapshots differ first, and what each has there.
-fn difference(one: &[u8], other: &[u8]) -> Option<String> {
-    if one == other {
-        return None;
-    }
-    let common = one.iter().zip(other).position(|(a, b)| a != b);
-    let at = common.unwrap_or(one.len().min(other.len()));
-    let near = |bytes: &[u8]| {
-        let (from, to) = (at.saturating_sub(16), (at + 16).min(bytes.len()));
-        let bytes = bytes.get(from..to).unwrap_or_default();
-        bytes
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
-    };
-    let (here, there) = (near(one), near(other));
-    Some(format!(
-        "at byte {at} of {} and {}: {here} and {there}",
-        one.len(),
-        other.len()
-    ))
 }

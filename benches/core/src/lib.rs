@@ -1,7 +1,7 @@
 //! The module's core and codec, compiled without the server, and queues to
 //! measure them on.
 
-#![allow(dead_code)]
+#![allow(dead_code, clippy::len_without_is_empty, clippy::new_without_default)]
 
 #[path = "../../../src/core/mod.rs"]
 pub mod core;

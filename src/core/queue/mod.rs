@@ -223,9 +223,9 @@ impl Queue {
 
     fn perform(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
         let now = self.now(moment);
-        if self.wake <= now {
-            self.catch_up_with(now);
-        }
+        // Not only when something is noted for now: a slice of no steps moves that
+        // note, and no replica hears of it.
+        self.catch_up_with(now);
         self.last = now;
         self.ticket += 1;
         match op {
