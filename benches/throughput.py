@@ -6,7 +6,15 @@ from statistics import median
 
 from bench import median_ratio
 from report import Row, rate, table
-from workloads import FLOOR, GROUP_COUNTS, GROUPED, OURS, PEERS, STREAMS, prepare_millions
+from workloads import (
+    FLOOR,
+    GROUP_COUNTS,
+    GROUPED,
+    OURS,
+    PEERS,
+    STREAMS,
+    prepare_millions,
+)
 
 
 @dataclass
