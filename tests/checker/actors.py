@@ -96,6 +96,8 @@ class Consumer:
                 {
                     "id": id, "group": group, "receipt": receipt, "attempt": attempt,
                     "batch": f"{self.name}/{self.n}/{group}", "intact": body == payload(id, group),
+                    # On the queue's own clock: this machine's may drift away from it.
+                    "at": meta[b"lease-until"] - self.lease, "due": meta[b"due-at"],
                 }
             )  # fmt: skip
         self.journal.write(what="fetched", n=self.n, end=end, messages=messages)
