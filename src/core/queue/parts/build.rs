@@ -336,7 +336,13 @@ impl Builder {
                 can_give || group.line.is_none(),
                 "a group stands in line that can give nothing",
             )?;
-            queue.groups.wake_at(new.ix, new.part.wake);
+            // One with nothing to give is not looked at again, whatever is said
+            // of it.
+            let wake = new
+                .part
+                .wake
+                .filter(|_| !group.backlog.all().is_empty() || group.ext().paused_until.is_some());
+            queue.groups.wake_at(new.ix, wake);
             queue.expect_next(new.ix);
             queue.groups.settle(new.ix);
         }
