@@ -7,6 +7,7 @@ from tests.harness.server import now_ms
 from tests.harness.waiting import (
     LATE,
     got,
+    least,
     noise,
     waiter,
     waits_after,
@@ -38,21 +39,24 @@ def test_woken_when_the_key_appears(q):
 
 
 def test_woken_in_the_millisecond_of_the_due_time(q):
-    q.do("CREATE")
     w = q.server.wire()
-    # The server is woken by a clock like anybody else.
-    allowed = 5 + 2 * noise()
-    for _ in range(25):
-        w.send("DQ.FETCH", q.key, "BLOCK", 0)
-        due = now_ms() + 25
-        q.send("x", "AT", due)
-        [m] = got(w)
-        assert now_ms() >= due
-        q.ack(m.receipt)
-    # As the server counts it: this process may sleep longer than it.
-    info = q.info()
-    assert info["lateness-p50"] <= max(allowed, 5 + 2 * noise())
-    assert info["lateness-max"] <= LATE
+
+    def late():
+        """The median of 25 times, in ms, as the server counts it: this process may sleep longer than it."""
+        q.client.delete(q.key)
+        q.do("CREATE")
+        for _ in range(25):
+            w.send("DQ.FETCH", q.key, "BLOCK", 0)
+            due = now_ms() + 25
+            q.send("x", "AT", due)
+            [m] = got(w)
+            assert now_ms() >= due
+            q.ack(m.receipt)
+        assert q.info()["lateness-max"] <= LATE
+        # The server is woken by a clock like anybody else.
+        return q.info()["lateness-p50"] - 2 * noise()
+
+    assert least(late, enough=5, rounds=8) <= 5
 
 
 def test_woken_when_a_nearer_message_comes_later(q):

