@@ -255,10 +255,10 @@ def test_waiting_is_no_fault(server):
 @each
 def test_long_work_and_sigterm(program, q, server):
     q.do("CREATE", "DEDUP", 60_000)
-    q.send(order("long", 3200), "ID", "close:long")
+    q.send(order("long", 6400), "ID", "close:long")
     for n in range(3):
         q.send(order(f"endless-{n}", 60_000), "ID", f"close:endless-{n}")
-    with program.working(server.port, lease_ms=1500) as process:
+    with program.working(server.port, lease_ms=3000) as process:
         # Heartbeats keep the lease for twice its length.
         wait_for(lambda: "long" in closed(q), 20)
         assert q.state("close:endless-0") in ("running", "ready")
