@@ -263,3 +263,48 @@ def test_replicas_agree_on_a_state_of_many_groups(replica_pair, key):
     q.do("PURGE", "STATE", "ready")
     replica_pair.assert_same(key)
     assert q.fetch("COUNT", 10_000, "PERGROUP", 1000) == []
+
+
+def held_back(r, key, state):
+    """600 groups of two messages each, held back by the first: more than are let go at once."""
+    q = Scene.over(r, key)
+    groups = [f"g{n}" for n in range(600)]
+    pipe = r.pipeline(transaction=False)
+    for group in groups:
+        pipe.execute_command("DQ.MSEND", key, 2, f"{group} first", f"{group} second", "GROUP", group)
+    pipe.execute()
+    got = q.fetch("COUNT", 1000, "LEASE", 10**8)
+    assert [m.payload for m in got] == [b"%s first" % group.encode() for group in groups]
+    if state == "retry":
+        assert q.nack(*[m.receipt for m in got], "DELAY", 10**8) == 600
+    return q, groups
+
+
+@pytest.mark.parametrize("state", ["retry", "running"])
+def test_groups_that_a_large_purge_lets_go_are_given_in_their_order(r, key, state):
+    q, groups = held_back(r, key, state)
+    # A copy is made before the timer has come to it.
+    pipe = r.pipeline(transaction=False)
+    pipe.execute_command("DQ.PURGE", key, "STATE", state)
+    purged, dump = pipe.dump(key).execute()
+    assert purged == 600
+    counts = q.counts()
+    assert sum(counts.values()) == 600 and set(counts) <= {"ready", "blocked"}
+    r.restore(key + b":copy", 0, dump)
+    copy = Scene.over(r, key + b":copy")
+    for each in (q, copy):
+        wait_for(lambda each=each: each.counts() == {"ready": 600}, what="the groups")
+        given = [m.payload for m in each.fetch("COUNT", 1000)]
+        assert given == [b"%s second" % group.encode() for group in groups]
+
+
+@pytest.mark.parametrize("state", ["retry", "running"])
+def test_replicas_agree_on_groups_that_a_large_purge_lets_go(replica_pair, key, state):
+    r = replica_pair.primary.client()
+    q, _ = held_back(r, key, state)
+    assert q.do("PURGE", "STATE", state) == 600
+    while q.counts() != {"running": 600}:
+        q.fetch("COUNT", 50, "LEASE", 10**8)
+        q.add(f"late-{q.len('running')}", "DELAY", 10**8)
+        q.do("PURGE", "STATE", "delayed")
+    replica_pair.assert_same(key)

@@ -242,7 +242,7 @@ impl Acts<'_> {
     }
 
     fn nack(&mut self) -> Op<'static> {
-        let delay = NackKind::Delay(self.ms());
+        let delay = NackKind::Delay(self.ms() * *one_of(self.rng, &[1, 1, 100]));
         let kinds = [
             NackKind::Backoff,
             NackKind::Backoff,
@@ -250,8 +250,9 @@ impl Acts<'_> {
             NackKind::Silent,
             NackKind::Fatal,
         ];
+        let few_or_many = *one_of(self.rng, &[3, 3, 3, self.manner.batch]);
         Op::Nack {
-            receipts: self.receipts(3),
+            receipts: self.receipts(few_or_many),
             kind: *one_of(self.rng, &kinds),
             error: self.maybe(3, Self::text),
             random: self.rng.u64(..),
@@ -287,6 +288,13 @@ impl Acts<'_> {
     }
 
     fn purge(&mut self) -> Op<'static> {
+        if !self.one_in(4) {
+            // What holds groups goes away in steps of its own.
+            return Op::Purge {
+                state: Some(*one_of(self.rng, &[State::Retry, State::Running])),
+                group: None,
+            };
+        }
         Op::Purge {
             state: self.maybe(2, |a| *one_of(a.rng, &State::ALL)),
             group: self.maybe(2, Self::group),

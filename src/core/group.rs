@@ -14,7 +14,7 @@ use super::reasons::Reasons;
 use super::records::GroupRecords;
 use super::settings::Rate;
 use super::state::Place;
-use super::{Millis, Seq};
+use super::{Millis, Receipt, Seq};
 
 /// Names a group within its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,6 +126,9 @@ pub struct GroupExtension {
     pub turn: u64,
     /// When to look at it again though nothing happens to it.
     pub wake: Option<Millis>,
+    /// The first receipts of the batches that are leased beside the one that
+    /// the group itself knows.
+    batches: Vec<Receipt>,
 }
 
 impl GroupExtension {
@@ -137,6 +140,7 @@ impl GroupExtension {
             settings: None,
             turn: 0,
             wake: None,
+            batches: Vec::new(),
         }
     }
 
@@ -147,6 +151,7 @@ impl GroupExtension {
             && self.settings.is_none()
             && self.turn == 0
             && self.wake.is_none()
+            && self.batches.is_empty()
     }
 }
 
@@ -166,8 +171,9 @@ pub struct Group {
     pub(super) purges: Purges,
     /// Messages leased.
     pub running: u32,
-    /// Batches leased.
-    pub batches: u32,
+    /// The first receipt of its batch that is leased, 0 where there is none: it
+    /// nearly always has one at most.
+    batch: Receipt,
     /// Messages and records that name it.
     pub members: u32,
     /// Its share of the queue's count of ready messages; there are no more of
@@ -197,7 +203,7 @@ impl Group {
             backlog: Backlog::default(),
             purges,
             running: 0,
-            batches: 0,
+            batch: 0,
             members: 0,
             ready: 0,
             ready_bytes: 0,
@@ -238,6 +244,36 @@ impl Group {
     pub fn set_turn(&mut self, given: u64) {
         if given != self.ext().turn {
             self.ext_mut().turn = given;
+        }
+    }
+
+    /// The first receipts of its batches that are leased.
+    pub fn batches(&self) -> impl Iterator<Item = Receipt> + '_ {
+        let others = self.ext().batches.iter().copied();
+        others.chain((self.batch != 0).then_some(self.batch))
+    }
+
+    /// How many batches are leased. O(1).
+    pub fn batch_count(&self) -> u64 {
+        self.ext().batches.len() as u64 + u64::from(self.batch != 0)
+    }
+
+    /// A batch is leased from now on; by its first receipt.
+    pub fn open_batch(&mut self, first: Receipt) {
+        if self.batch == 0 {
+            self.batch = first;
+        } else {
+            self.ext_mut().batches.push(first);
+        }
+    }
+
+    /// A batch is leased no longer. O(batches).
+    pub fn close_batch(&mut self, first: Receipt) {
+        if self.batch == first {
+            let other = self.ext_if_any().and_then(|ext| ext.batches.pop());
+            self.batch = other.unwrap_or(0);
+        } else if let Some(ext) = self.ext_if_any() {
+            ext.batches.retain(|other| *other != first);
         }
     }
 

@@ -57,6 +57,10 @@ pub type Seq = u64;
 /// The number of one delivery; grows over the life of a queue, never reused.
 pub type Receipt = u64;
 
+/// Whether this is built for tests whose queues are small: what is done at once
+/// or in slices, by how much it is, goes both ways there.
+const IS_SMALL: bool = cfg!(any(test, feature = "validate"));
+
 /// The largest value of a millisecond argument, a receipt or a limit: what
 /// every client language can hold exactly (2^53 - 1).
 pub const MAX_EXACT: u64 = (1 << 53) - 1;

@@ -8,7 +8,7 @@ use super::wire::{Reader, MOST_RESERVED};
 use crate::core::group::GroupSettings;
 use crate::core::limits::{ensure, exact, Invalid};
 use crate::core::message::{Extension, Message, Notes};
-use crate::core::queue::parts::{Builder, GroupPart, Standing, Whole};
+use crate::core::queue::parts::{Builder, GroupPart, Marks, Standing, Whole};
 use crate::core::rate::RateWindow;
 use crate::core::schedule::{Schedule, Template};
 use crate::core::state::{Place, Reason};
@@ -124,6 +124,10 @@ impl Decoder {
                 let first = reader.delta(self.bases.receipt)?;
                 self.bases.receipt = first;
                 builder.batch(first, reader.number()?)?;
+                reader.end()
+            }
+            tag::PURGED => {
+                builder.purged(reader.number()?, reader.number()?)?;
                 reader.end()
             }
             tag::END => {
@@ -318,7 +322,7 @@ fn message(
         // The message keeps the length of its id in two bytes.
         crate::core::limits::name(id)?;
     }
-    let (mut consumer, mut redriving, mut ext) = (None, false, None);
+    let (mut consumer, mut marks, mut ext) = (None, Marks::default(), None);
     if has(tag::EXTENSION) {
         let bits = reader.number()?;
         ensure(bits & !extra::ALL == 0, "an unknown part of a message")?;
@@ -327,14 +331,15 @@ fn message(
             consumer = Some(reader.number()?);
         }
         ending(reader, bits, due, &mut made)?;
-        redriving = bits & extra::REDRIVING != 0;
+        marks.redriving = bits & extra::REDRIVING != 0;
+        marks.purged = bits & extra::PURGED != 0;
         ext = Some(made);
     }
     let mut message = Message::new(id, reader.rest(), sent_at, due);
     message.place = place;
     message.priority = priority;
     message.ext = ext;
-    builder.message(seq, message, group, consumer, redriving)
+    builder.message(seq, message, group, consumer, marks)
 }
 
 /// What was chosen, and how often and when it was delivered.

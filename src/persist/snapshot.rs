@@ -37,6 +37,7 @@ pub mod tag {
     pub const SCHEDULE: u8 = 4;
     pub const DEDUP: u8 = 5;
     pub const BATCH: u8 = 6;
+    pub const PURGED: u8 = 7;
     pub const MESSAGE: u8 = 0x80;
     /// Where the place stands in the tag of a message.
     pub const PLACE: u32 = 4;
@@ -61,7 +62,8 @@ pub mod extra {
     pub const NOTES: u64 = 1 << 10;
     pub const REDRIVING: u64 = 1 << 11;
     pub const DUE_AT: u64 = 1 << 12;
-    pub const ALL: u64 = (1 << 13) - 1;
+    pub const PURGED: u64 = 1 << 13;
+    pub const ALL: u64 = (1 << 14) - 1;
 }
 
 /// What of a group is told: bits.
@@ -122,6 +124,12 @@ impl<'a> Writer<'a, '_> {
         let whole = self.parts.whole();
         put_whole(&mut self.frame, &whole);
         self.end_frame(&[]);
+        if let Some((time, rank)) = self.parts.purged() {
+            self.frame.push(tag::PURGED);
+            put_number(&mut self.frame, time);
+            put_number(&mut self.frame, rank);
+            self.end_frame(&[]);
+        }
         for (name, schedule) in self.parts.schedules() {
             self.frame.push(tag::SCHEDULE);
             put_schedule(&mut self.frame, name, schedule);
@@ -207,7 +215,7 @@ impl<'a> Writer<'a, '_> {
                 message,
                 ext,
                 consumer,
-                numbered.redriving,
+                numbered.marks,
                 &mut self.bases,
             );
         }

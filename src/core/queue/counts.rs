@@ -64,6 +64,7 @@ impl Queue {
             + self.line.memory_bytes()
             + self.expected.memory_bytes()
             + self.leases.memory_bytes()
+            + self.remains.memory_bytes()
             + self.expiring.memory_bytes()
             + self.records.memory_bytes()
             + self.consumers.memory_bytes()

@@ -6,14 +6,13 @@ use super::super::group::{Group, GroupIx};
 use super::super::line::LineKey;
 use super::super::purges::Purged;
 use super::super::state::{Place, State};
-use super::super::{Millis, Seq};
+use super::super::{Millis, Seq, IS_SMALL};
 use super::discard::{Discarded, Ghosts};
 use super::place::order_key;
 use super::Queue;
 
-/// So few messages or records of a group are freed at once. Tests have small
-/// groups and take the other way.
-const FEW: usize = if cfg!(test) { 1 } else { 4 };
+/// So few messages or records of a group are freed at once.
+const FEW: usize = if IS_SMALL { 1 } else { 4 };
 
 /// Where the pending messages of a state are.
 fn place_of(state: State) -> Option<Place> {
@@ -30,6 +29,9 @@ impl Queue {
     /// messages. The caller refreshes the group.
     pub(super) fn cut_group(&mut self, ix: GroupIx, state: Option<State>) -> u64 {
         self.heed_purges(ix);
+        if state.is_none_or(|state| state == State::Retry) {
+            self.drop_failed_of(ix);
+        }
         let stands = self
             .groups
             .get(ix)
@@ -78,9 +80,8 @@ impl Queue {
         }
     }
 
-    /// Cuts off what groups have in a state; how many messages. O(1) where
-    /// time is worked off, but for what waits for a backoff: without it a
-    /// group may be able to give, which takes O(1) a group concerned.
+    /// Cuts off what groups have delayed, ready or blocked; how many messages.
+    /// O(1) where time is worked off, else O(1) a group concerned.
     pub(super) fn cut_groups(&mut self, state: State, place: Place, now: Millis) -> u64 {
         let purged = match state {
             State::Delayed => Some(Purged::Delayed),
@@ -89,7 +90,7 @@ impl Queue {
             _ => None,
         };
         // Where it is not, groups may stand in line since a moment ago.
-        match purged.filter(|_| self.wake > now) {
+        match purged.filter(|_| self.is_worked_off(now)) {
             Some(purged) => self.purge_groups(purged),
             None => self.cut_each_group(state, place, now),
         }
@@ -301,40 +302,6 @@ impl Queue {
         let count = records.len() as u64;
         self.add_ghosts(place, Ghosts { count, bytes: 0 });
         self.discarded.push(Discarded::CutRecords(records));
-        count
-    }
-
-    /// Cuts off all leases with their messages; how many. O(1), and O(1) a
-    /// group concerned: they may be able to give now.
-    pub(super) fn cut_running(&mut self, now: Millis) -> u64 {
-        let groups = match self.grouped_running {
-            0 => Vec::new(),
-            many if many > self.groups.len() as u64 => self.groups.all(),
-            _ => {
-                let leases = self.leases.by_end().iter();
-                let seqs = leases.filter_map(|((_, receipt), ())| self.leases.find(receipt));
-                self.groups_of(seqs.collect::<Vec<Seq>>().iter())
-            }
-        };
-        let leases = std::mem::take(&mut self.leases);
-        let count = leases.len() as u64;
-        if count > 0 {
-            let bytes = std::mem::take(&mut self.running_bytes);
-            self.bytes = self.bytes.saturating_sub(bytes);
-            self.grouped_running = 0;
-            self.consumers.release_all();
-            self.discarded.push(Discarded::Leases(Box::new(leases)));
-        }
-        for ix in groups {
-            self.heed_purges(ix);
-            let ran = self.groups.get_mut(ix).is_some_and(|group| {
-                group.batches = 0;
-                std::mem::take(&mut group.running) > 0
-            });
-            if ran {
-                self.refresh(ix, now, self.join(now));
-            }
-        }
         count
     }
 }

@@ -202,12 +202,12 @@ impl Queue {
 
     /// Whether a message of the store was purged already.
     pub(super) fn is_purged(&self, seq: Seq) -> bool {
-        if !self.discarded.has_messages() {
+        if !self.discarded.has_messages() && self.remains.is_empty() {
             return false;
         }
-        self.store
-            .get(seq)
-            .is_some_and(|message| !self.stands_somewhere(seq, message))
+        self.store.get(seq).is_some_and(|message| {
+            self.is_remains(seq, message) || !self.stands_somewhere(seq, message)
+        })
     }
 
     /// Whether a message stands in an index.
@@ -239,7 +239,9 @@ impl Queue {
     /// Frees the id of a message that was purged already.
     pub(super) fn free_purged(&mut self, id: &[u8]) {
         if let Some(seq) = self.ids.find(&self.store, id) {
-            if self.is_purged(seq) {
+            if self.counts_purged(seq) {
+                self.drop_remains(seq);
+            } else if self.is_purged(seq) {
                 self.drop_purged(seq);
             }
         }
@@ -250,6 +252,7 @@ impl Queue {
         // What was cut off before is in that store.
         self.discarded.forget_messages();
         self.ghosts = Default::default();
+        self.remains = Default::default();
         self.discarded
             .push(Discarded::All(Box::new(store), Box::new(groups), indexes));
     }

@@ -189,6 +189,11 @@ impl Queue {
             return Some(held.by(Some(id)));
         }
         if let Some((seq, retrying)) = self.goes_before(key, group, now) {
+            if self.counts_purged(seq) {
+                let text = "A message of its group that failed was purged; \
+                            the group goes on in a moment.";
+                return Some(Explanation::new(Code::BehindHead, text));
+            }
             let first = self.store.get(seq)?;
             let id = self.ids.of(seq, first);
             let text = match retrying {
@@ -202,8 +207,13 @@ impl Queue {
                     .by(Some(id.as_bytes())),
             );
         }
-        if u64::from(group.batches) >= self.concurrency(group) {
+        if group.batch_count() >= self.concurrency(group) {
             let lease = self.first_lease_of(group);
+            if lease.is_none() {
+                let text = "What was delivered of its group was purged; \
+                            the group goes on in a moment.";
+                return Some(Explanation::new(Code::GroupBusy, text));
+            }
             let holder = lease.and_then(|(_, seq)| {
                 let message = self.store.get(seq)?;
                 let consumer = message.ext.as_ref()?.consumer;

@@ -21,7 +21,7 @@ struct Round<'a> {
     bytes_left: u64,
     next_receipt: Receipt,
     given: Deliveries,
-    /// Messages met on the way that had expired.
+    /// Messages met on the way that had expired, or were purged.
     expired: u64,
     /// Messages that may still be redriven on the way though their groups
     /// cannot give.
@@ -223,6 +223,14 @@ impl Queue {
                 break;
             };
             let seq = key.seq();
+            if self.counts_purged(seq) {
+                round.expired += 1;
+                self.drop_remains(seq);
+                if round.given.len() == before {
+                    return;
+                }
+                continue;
+            }
             if let Some(at) = self.expire_if_over(seq, round.now) {
                 round.expired += 1;
                 if round.given.len() == before {
@@ -247,7 +255,7 @@ impl Queue {
         if given > 0 && !round.fetch.no_ack {
             self.leases.open_batch(batch, given);
             if let Some(group) = self.groups.get_mut(ix) {
-                group.batches += 1;
+                group.open_batch(batch);
             }
         }
         let join = self.next_join(round.now);

@@ -228,9 +228,6 @@ pub struct GroupView<'a> {
     pub concurrency: u64,
 }
 
-/// How many leases are looked at for the first one of a group.
-const LEASES_LOOKED_AT: usize = 10_000;
-
 impl Queue {
     /// Up to `count` groups from a cursor on, of this state if one is given,
     /// and the next cursor; 0 at the end. A call looks at 1,000 groups at
@@ -290,19 +287,12 @@ impl Queue {
         }
     }
 
-    /// The lease of a group that ends first, and its message. Where very many
-    /// leases of others end before, it is not found.
+    /// The lease of a group that ends first, and its message. O(its leases).
     pub(super) fn first_lease_of(&self, group: &Group) -> Option<(Millis, Seq)> {
-        if group.running == 0 {
-            return None;
-        }
-        let leases = self.leases.by_end().iter().take(LEASES_LOOKED_AT);
-        leases
-            .filter_map(|((until, receipt), ())| Some((until, self.leases.find(receipt)?)))
-            .find(|(_, seq)| {
-                let message = self.store.get(*seq);
-                let of = message.and_then(|message| self.groups.name(message.group));
-                of == Some(&*group.name)
-            })
+        let until = |seq| {
+            let ext = self.store.get(seq)?.ext.as_deref()?;
+            Some((ext.lease_until, seq))
+        };
+        self.leased_of(group).filter_map(until).min()
     }
 }

@@ -20,6 +20,7 @@ mod peek;
 mod place;
 mod purge;
 mod redrive;
+mod remains;
 mod schedules;
 mod send;
 mod settle;
@@ -51,6 +52,7 @@ use super::store::Store;
 use super::waiting::Waiting;
 use super::{Millis, Receipt, Seq, TimeIndex, NEVER};
 use redrive::Redriving;
+use remains::Remains;
 
 /// A delay queue.
 ///
@@ -111,6 +113,7 @@ pub struct Queue {
     /// a note of the surroundings, too.
     pub noted_arrival: Millis,
     redriving: Redriving,
+    remains: Remains,
     /// Extensions of messages that are gone, for those that are delivered next:
     /// every delivery needs one.
     spare: Spare,
@@ -164,6 +167,7 @@ impl Queue {
             noted_wake: None,
             noted_arrival: 0,
             redriving: Redriving::default(),
+            remains: Remains::default(),
             spare: Spare::default(),
             given: Deliveries::new(),
             discarded: discard::Discards::default(),
@@ -380,6 +384,7 @@ impl Queue {
         copy.sweep(usize::MAX);
         let now = copy.last;
         copy.ticket += 1;
+        copy.drop_all_remains();
         copy.release_all(now);
         copy.effects = Effects::default();
         copy

@@ -69,6 +69,15 @@ pub struct Whole {
     pub plain_line: Option<Standing>,
 }
 
+/// What a message is beyond its place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// It was redriven and only waits to be moved.
+    pub redriving: bool,
+    /// It was purged and only counts in its group.
+    pub purged: bool,
+}
+
 /// A consumer that counts as one: when it was last seen, and how many
 /// messages it was given, acked and nacked.
 pub type Known = (Millis, [u64; 3]);
@@ -80,8 +89,8 @@ pub struct Numbered<'a> {
     pub seq: Seq,
     /// The message.
     pub message: &'a Message,
-    /// Whether it was redriven and only waits to be moved.
-    pub redriving: bool,
+    /// What it is beyond its place.
+    pub marks: Marks,
 }
 
 /// A group on its way into a snapshot.
@@ -113,9 +122,11 @@ impl Queue {
         let line = self.line.iter().map(|(key, ())| key).chain(self.plain_line);
         let redriving = &self.redriving;
         let redriven = (!redriving.left.is_empty()).then_some(redriving.join);
+        let purged = (!self.remains.is_empty()).then_some(self.remains.join);
         let mut tickets: Vec<u64> = line
             .map(|key| key.join)
             .chain(redriven)
+            .chain(purged)
             .map(|join| join.ticket)
             .filter(|ticket| *ticket > 0)
             .collect();
@@ -124,7 +135,7 @@ impl Queue {
         Parts {
             queue: self,
             tickets,
-            has_purged: self.discarded.has_messages(),
+            has_purged: self.discarded.has_messages() || !self.remains.is_empty(),
         }
     }
 }
@@ -162,11 +173,16 @@ impl<'a> Parts<'a> {
         queue
             .store
             .iter()
-            .filter(move |(seq, _)| !has_purged || !queue.is_purged(*seq))
             .map(move |(seq, message)| Numbered {
                 seq,
                 message,
-                redriving: !none_redriving && queue.redriving.has(seq, message),
+                marks: Marks {
+                    redriving: !none_redriving && queue.redriving.has(seq, message),
+                    purged: has_purged && queue.is_remains(seq, message),
+                },
+            })
+            .filter(move |numbered| {
+                !has_purged || numbered.marks.purged || !queue.is_purged(numbered.seq)
             })
     }
 
@@ -227,10 +243,18 @@ impl<'a> Parts<'a> {
         self.queue.records.dedup.entries()
     }
 
-    /// The batches of more than one message of which some still run: their
-    /// first receipts, in order, and how many they had.
+    /// When those were purged that still count in their groups, and the rank of
+    /// that command; `None` where there are none.
+    pub fn purged(&self) -> Option<(Millis, u64)> {
+        let remains = &self.queue.remains;
+        (!remains.is_empty()).then(|| (remains.join.time, self.rank(remains.join)))
+    }
+
+    /// The batches of more than one message of which some still run, or count
+    /// in their group: their first receipts, in order, and how many they had.
     pub fn batches(&self) -> Vec<(Receipt, u64)> {
-        let batches = self.queue.leases.batches();
+        let purged = self.queue.remains.leases.batches();
+        let batches = self.queue.leases.batches().chain(purged);
         let mut batches: Vec<_> = batches.map(|(first, batch)| (first, batch.len)).collect();
         batches.sort_unstable();
         batches

@@ -123,10 +123,13 @@ impl Queue {
         heads.into_iter().map(|(_, seq)| seq)
     }
 
-    /// Whether a waiting message has expired, dead already or not.
+    /// Whether a waiting message has expired, dead already or not, or is one
+    /// that was purged and still counts in its group.
     fn is_over(&self, seq: Seq, now: Millis) -> bool {
         let message = self.store.get(seq);
-        message.is_some_and(|message| self.expired_at(message, now).is_some())
+        message.is_some_and(|message| {
+            self.expired_at(message, now).is_some() || self.is_remains(seq, message)
+        })
     }
 }
 
@@ -210,7 +213,7 @@ impl Rehearsal<'_> {
             }
         }
         let batches = given.len() as u64;
-        if u64::from(group.batches) + batches >= queue.concurrency(group)
+        if group.batch_count() + batches >= queue.concurrency(group)
             || group.allowance(self.now) <= batches
         {
             return None;

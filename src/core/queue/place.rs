@@ -1,7 +1,7 @@
 //! Moves a message from one place to another and keeps every index in step.
 
 use super::super::backlog::Member;
-use super::super::group::OrderKey;
+use super::super::group::{Group, OrderKey};
 use super::super::message::Message;
 use super::super::op::Happened;
 use super::super::state::Place;
@@ -163,9 +163,20 @@ impl Queue {
             if let Some(group) = self.groups.get_mut(group) {
                 group.running -= 1;
                 self.grouped_running -= 1;
-                group.batches -= u32::from(batch_ended);
+                if batch_ended {
+                    group.close_batch(batch);
+                }
             }
         }
+    }
+
+    /// The messages of a group that are leased.
+    pub(super) fn leased_of<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = Seq> + 'a {
+        let receipts = group.batches().flat_map(|first| {
+            let len = self.leases.batch(first).map_or(1, |batch| batch.len);
+            first..first + len
+        });
+        receipts.filter_map(|receipt| self.leases.find(receipt))
     }
 
     /// The messages of a batch that were delivered after this one and still

@@ -24,9 +24,8 @@ const ENDED: [(Place, State); 3] = [
 impl Queue {
     /// Removes messages and records; how many. Their ids are free.
     ///
-    /// O(1) for the whole queue, for what has no group, for what one group has
-    /// pending, and for what all groups have delayed, ready or blocked; O(1) a
-    /// group concerned for what they have in retry or running.
+    /// O(1) for the whole queue, for all that is in a state, and for what one
+    /// group has pending.
     pub(super) fn purge(
         &mut self,
         state: Option<State>,
@@ -80,6 +79,8 @@ impl Queue {
         let redriving = std::mem::take(&mut self.redriving);
         self.discard_order(redriving.left);
         indexes.push(std::mem::take(&mut self.leases).into_by_end());
+        let remains = std::mem::take(&mut self.remains);
+        indexes.extend([remains.retry, remains.leases.into_by_end()]);
         self.ids = Ids::new(self.ids.salt());
         self.line = OrderedSet::new();
         self.expected = Expected::default();
@@ -114,7 +115,7 @@ impl Queue {
             }
         }
         match place {
-            Place::Running => self.cut_running(now),
+            Place::Running => self.purge_running(now),
             Place::Finished | Place::Dead | Place::Cancelled => self.cut_place(place, now),
             Place::Delayed | Place::Due | Place::Retry => self.purge_pending(state, place, now),
         }
@@ -161,7 +162,11 @@ impl Queue {
         if place == Place::Due {
             self.redrive_grouped();
         }
-        removed + self.cut_groups(state, place, now)
+        removed
+            + match state {
+                State::Retry => self.purge_retry(now),
+                _ => self.cut_groups(state, place, now),
+            }
     }
 
     fn purge_group(&mut self, ix: GroupIx, state: Option<State>, now: Millis) -> u64 {
@@ -196,21 +201,14 @@ impl Queue {
     }
 
     /// The leased messages and the records of a group that may be in this
-    /// state. O(its own), but for running ones: they are looked for among all
-    /// leases.
+    /// state. O(its own).
     fn members(&self, ix: GroupIx, state: Option<State>) -> Vec<Seq> {
         let Some(group) = self.groups.get(ix) else {
             return Vec::new();
         };
         let mut members: Vec<Seq> = Vec::new();
         if state.is_none_or(|state| state == State::Running) {
-            let leases = self.leases.by_end().iter();
-            let seqs = leases.filter_map(|((_, receipt), ())| self.leases.find(receipt));
-            let of_group = seqs.filter(|seq| {
-                let message = self.store.get(*seq);
-                message.is_some_and(|message| message.group == ix)
-            });
-            members.extend(of_group.take(group.running as usize));
+            members.extend(self.leased_of(group));
         }
         for (place, of) in ENDED {
             if state.is_none_or(|state| state == of) {

@@ -10,13 +10,13 @@ use super::super::message::Message;
 use super::super::op::{Done, Redrive};
 use super::super::records::DeadOrder;
 use super::super::state::Place;
-use super::super::{Millis, Seq, NEVER};
+use super::super::{Millis, Seq, IS_SMALL, NEVER};
 use super::discard::Discarded;
 use super::ending::record;
 use super::Queue;
 
-/// More dead messages than this are redriven in slices. Tests have few.
-const REDRIVE_AT_ONCE: u64 = if cfg!(test) { 2 } else { 256 };
+/// More dead messages than this are redriven in slices.
+const REDRIVE_AT_ONCE: u64 = if IS_SMALL { 2 } else { 256 };
 
 /// Dead messages that were redriven together and still are to be moved.
 #[derive(Debug, Clone, Default)]

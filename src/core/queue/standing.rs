@@ -130,7 +130,7 @@ impl Queue {
 
     /// From when on a group that cannot give yet can, if only time keeps it.
     fn opening(&self, group: &Group) -> Option<Millis> {
-        if self.is_held_by_dead(group) || u64::from(group.batches) >= self.concurrency(group) {
+        if self.is_held_by_dead(group) || group.batch_count() >= self.concurrency(group) {
             return None;
         }
         let Pending { fresh, failed } = self.pending(group);
@@ -216,7 +216,7 @@ impl Queue {
     pub(super) fn group_head(&self, group: &Group, now: Millis) -> Option<OrderKey> {
         if group.is_paused(now)
             || self.is_held_by_dead(group)
-            || u64::from(group.batches) >= self.concurrency(group)
+            || group.batch_count() >= self.concurrency(group)
             || group.allowance(now) == 0
         {
             return None;

@@ -42,7 +42,7 @@ impl Queue {
     /// Frees the purged messages that are due next, so that time does not come
     /// across them.
     pub(super) fn drop_purged_heads(&mut self, now: Millis) {
-        if !self.discarded.has_messages() {
+        if !self.discarded.has_messages() && self.remains.is_empty() {
             return;
         }
         while let Some((due, seq)) = self.waiting.grouped.next_promotion() {
@@ -54,6 +54,10 @@ impl Queue {
         while let Some(((at, seq), ())) = self.expiring.first() {
             if at > now || !self.is_purged(seq) {
                 break;
+            }
+            if self.counts_purged(seq) {
+                self.expiring.pop_first();
+                continue;
             }
             self.drop_purged(seq);
         }

@@ -10,4 +10,5 @@ mod groups;
 mod model;
 mod order;
 mod properties;
+mod remains;
 mod retention;

@@ -6,7 +6,7 @@ use super::super::line::Join;
 use super::super::op::{Done, Ticked};
 use super::super::settings::Clock;
 use super::super::state::{Place, Reason};
-use super::super::{Millis, Seq, NEVER};
+use super::super::{Millis, Seq, IS_SMALL, NEVER};
 use super::Queue;
 
 /// What happens by itself, in the order in which it happens within one
@@ -25,6 +25,7 @@ enum Event {
     ConsumerAge,
     Fire,
     Redrive,
+    Remains,
     SettledCount,
     DeadCount,
 }
@@ -33,8 +34,8 @@ enum Event {
 const MOST_FIRES: u64 = 1_000_000;
 
 /// So many messages of one kind that are due and not promoted make a large
-/// burst. Tests have few.
-const BURST: usize = if cfg!(test) { 3 } else { 256 };
+/// burst.
+const BURST: usize = if IS_SMALL { 3 } else { 256 };
 
 /// So many leases at most end with one operation, which must not hold the
 /// server: the timer is at work on them.
@@ -71,6 +72,23 @@ impl Queue {
     /// Whether [`Queue::advance`] would do anything at `now`. O(1).
     pub fn has_work(&self, now: Millis) -> bool {
         self.wake <= now
+    }
+
+    /// Whether no group can have got anything to give by `now` without having
+    /// joined the line.
+    pub(super) fn is_worked_off(&mut self, now: Millis) -> bool {
+        if self.wake > now {
+            return true;
+        }
+        self.drop_purged_heads(now);
+        let events = [
+            self.leases.first_end().map(|(at, _)| at),
+            self.expiring.first().map(|((at, _), ())| at),
+            self.waiting.next_promotion().map(|(at, _)| at),
+            self.groups.next_wake().map(|(at, _)| at),
+            self.expected.next().map(|key| key.join.time),
+        ];
+        events.into_iter().flatten().all(|at| at > now)
     }
 
     /// What a MANUAL queue has left to do at its own time, it does at once: no
@@ -121,7 +139,9 @@ impl Queue {
             }
             // What is over a limit of counts has no time of its own.
             let at = match event {
-                Event::SettledCount | Event::DeadCount | Event::Redrive => self.last,
+                Event::SettledCount | Event::DeadCount | Event::Redrive | Event::Remains => {
+                    self.last
+                }
                 _ => at,
             };
             self.last = self.last.max(at);
@@ -226,6 +246,7 @@ impl Queue {
                 (!self.redriving.left.is_empty()).then_some(0),
                 Event::Redrive,
             ),
+            ((!self.remains.is_empty()).then_some(0), Event::Remains),
             (over(Place::Finished), Event::SettledCount),
             (over(Place::Dead), Event::DeadCount),
         ];
@@ -305,6 +326,7 @@ impl Queue {
                 self.ticket = ticket;
             }
             Event::Redrive => self.redrive_next(),
+            Event::Remains => self.drop_next_remains(),
             Event::SettledCount => self.prune_oldest(Place::Finished),
             Event::DeadCount => self.prune_oldest(Place::Dead),
         }

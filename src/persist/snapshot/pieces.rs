@@ -2,7 +2,7 @@
 
 use super::{extra, tag, told, Bases};
 use crate::core::message::{Extension, Message, Notes};
-use crate::core::queue::parts::{GroupSeen, Known, Standing, Whole};
+use crate::core::queue::parts::{GroupSeen, Known, Marks, Standing, Whole};
 use crate::core::rate::RateWindow;
 use crate::core::schedule::Schedule;
 use crate::core::stats::Totals;
@@ -155,7 +155,7 @@ pub fn put_extension(
     message: &Message,
     ext: &Extension,
     consumer: Option<u64>,
-    redriving: bool,
+    marks: Marks,
     bases: &mut Bases,
 ) {
     let flag = |is: bool, bit: u64| if is { bit } else { 0 };
@@ -173,8 +173,9 @@ pub fn put_extension(
             | flag(ext.score_base != message.due, extra::SCORE_BASE)
             | flag(ext.ttl_base != message.due, extra::TTL_BASE)
             | flag(ext.notes.is_some(), extra::NOTES)
-            | flag(redriving, extra::REDRIVING)
-            | flag(ext.due_at != message.due, extra::DUE_AT),
+            | flag(marks.redriving, extra::REDRIVING)
+            | flag(ext.due_at != message.due, extra::DUE_AT)
+            | flag(marks.purged, extra::PURGED),
     );
     if let Some(choices) = &ext.choices {
         put_choices(out, choices);

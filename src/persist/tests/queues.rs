@@ -10,6 +10,7 @@ use crate::core::group::GroupIx;
 use crate::core::op::{Fetch, NackKind, Receipts, Redrive, Send, Sent};
 use crate::core::queue::parts::validate;
 use crate::core::settings::{Clock, Settings};
+use crate::core::state::State;
 use crate::core::{Done, Moment, Op, Queue, Receipt};
 use crate::ffi::QueueValue;
 use crate::persist::record::{Chunk, Creation, Record};
@@ -67,13 +68,17 @@ fn many_redriven() -> Vec<Act> {
         error: None,
         random: 0,
     };
-    let ops = [
+    at_once([
         send(None),
         send(Some(b"a")),
         Op::Fetch(fetch),
         nack,
         Op::Redrive(Redrive::Oldest(u64::MAX)),
-    ];
+    ])
+}
+
+/// Operations between which time does nothing.
+fn at_once(ops: impl IntoIterator<Item = Op<'static>>) -> Vec<Act> {
     let act = |op| Act {
         passes: 0,
         steps: 0,
@@ -83,10 +88,45 @@ fn many_redriven() -> Vec<Act> {
     ops.into_iter().map(act).collect()
 }
 
-/// A history, now and then one of a queue in the midst of a large REDRIVE.
+/// Groups that hold back what they have, until what held them is purged: so
+/// many that they go on one after the other.
+fn many_held(state: State) -> Vec<Act> {
+    let groups = [&b"a"[..], b"b", b"c", b"d", b"e"];
+    let send = |group: &&'static [u8]| {
+        let mut send = Send::plain(b"");
+        send.payloads = smallvec::smallvec![&b"x"[..]; 3];
+        send.group = Some((*group).into());
+        Op::Send(send)
+    };
+    let fetch = Fetch {
+        count: 10,
+        per_group: 2,
+        lease: Some(1_000),
+        ..Fetch::one()
+    };
+    let nack = Op::Nack {
+        receipts: (1..=7).collect(),
+        kind: NackKind::Delay(20),
+        error: None,
+        random: 0,
+    };
+    let purge = Op::Purge {
+        state: Some(state),
+        group: None,
+    };
+    let ops = groups.iter().map(send);
+    at_once(ops.chain([Op::Fetch(fetch), nack, purge]))
+}
+
+/// A history, now and then one of a queue in the midst of something large.
 fn history(most: usize) -> impl Strategy<Value = Vec<Act>> {
-    let busy = acts(most).prop_map(|acts| many_redriven().into_iter().chain(acts).collect());
-    prop_oneof![9 => acts(most), 1 => busy]
+    let busy = prop_oneof![
+        Just(many_redriven()),
+        Just(many_held(State::Retry)),
+        Just(many_held(State::Running)),
+    ];
+    let busy = (busy, acts(most)).prop_map(|(first, acts)| first.into_iter().chain(acts).collect());
+    prop_oneof![8 => acts(most), 2 => busy]
 }
 
 fn settings() -> impl Strategy<Value = Settings> {

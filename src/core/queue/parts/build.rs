@@ -3,7 +3,7 @@
 use super::super::place::{member, order_key};
 use super::super::Queue;
 use super::check;
-use super::{Checked, Known, Standing, Whole};
+use super::{Checked, Known, Marks, Standing, Whole};
 use crate::core::backlog::{Backlog, Member};
 use crate::core::consumer::{ConsumerIx, Consumers};
 use crate::core::group::{GroupIx, GroupSettings, Holds};
@@ -36,6 +36,8 @@ pub struct Builder {
     /// Dead ones, and those that were redriven, ungrouped and grouped.
     dead: [Vec<(i8, Seq)>; 2],
     redriving: [Vec<(i8, Seq)>; 2],
+    /// Those that failed, were purged, and still count in their groups.
+    purged: Vec<(Millis, Seq)>,
     grouped_records: usize,
     running: Vec<check::Running>,
     batches: Vec<(Receipt, u64)>,
@@ -100,6 +102,7 @@ impl Builder {
             ended: Default::default(),
             dead: Default::default(),
             redriving: Default::default(),
+            purged: Vec::new(),
             grouped_records: 0,
             running: Vec::new(),
             batches: Vec::new(),
@@ -148,6 +151,15 @@ impl Builder {
         Ok(())
     }
 
+    /// Says when those were purged that still count in their groups, and the
+    /// rank of that command.
+    pub fn purged(&mut self, time: Millis, rank: u64) -> Checked {
+        exact(time)?;
+        exact(rank)?;
+        self.queue.remains.join = Join { time, ticket: rank };
+        Ok(())
+    }
+
     /// Adds an id that stays taken.
     pub fn dedup(&mut self, id: &[u8], ended_at: Millis) -> Checked {
         name(id)?;
@@ -177,15 +189,13 @@ impl Builder {
         mut message: Message,
         group: Option<u64>,
         consumer: Option<u64>,
-        redriving: bool,
+        marks: Marks,
     ) -> Checked {
         ensure(
             seq > self.last_seq && seq < self.queue.next_seq,
             "the number of a message is out of order",
         )?;
         self.last_seq = seq;
-        check::message(&message, redriving, self.queue.last_receipt)?;
-        let size = message.payload().len() as u64;
         if let Some(number) = group {
             let group =
                 at_mut(&mut self.groups, number).ok_or(Invalid("there is no such group"))?;
@@ -193,13 +203,22 @@ impl Builder {
             let known = self.queue.groups.get_mut(group.ix);
             let known = known.ok_or(Invalid("there is no such group"))?;
             known.members += 1;
-            known.running += u32::from(message.place == Place::Running);
+            if message.place == Place::Running {
+                known.running += 1;
+                self.queue.grouped_running += u64::from(!marks.purged);
+            }
             if message.place.is_pending() {
                 group.pending.push((message.place, member(seq, &message)));
             }
         }
+        check::message(&message, marks, self.queue.last_receipt)?;
+        let size = message.payload().len() as u64;
         let (place, due) = (message.place, message.due);
         match place {
+            Place::Retry if marks.purged => {
+                self.queue.remains.failed += 1;
+                self.purged.push((due, seq));
+            }
             Place::Delayed | Place::Due | Place::Retry => {
                 let [plain, grouped] = &mut self.lanes;
                 let lanes = if group.is_some() { grouped } else { plain };
@@ -213,9 +232,11 @@ impl Builder {
             }
             Place::Running => {
                 self.running
-                    .extend(check::Running::of(seq, &message, group));
-                self.queue.running_bytes = self.queue.running_bytes.saturating_add(size);
-                self.queue.bytes = self.queue.bytes.saturating_add(size);
+                    .extend(check::Running::of(seq, &message, group, marks.purged));
+                if !marks.purged {
+                    self.queue.running_bytes = self.queue.running_bytes.saturating_add(size);
+                    self.queue.bytes = self.queue.bytes.saturating_add(size);
+                }
             }
             Place::Finished | Place::Dead | Place::Cancelled => {
                 if message.group.is_some() {
@@ -223,7 +244,7 @@ impl Builder {
                     self.queue.groups.enter_record(message.group, place, key);
                     self.grouped_records += 1;
                 }
-                let orders = if redriving {
+                let orders = if marks.redriving {
                     &mut self.redriving
                 } else {
                     &mut self.dead
@@ -236,7 +257,7 @@ impl Builder {
                 let list = self
                     .ended
                     .get_mut(place as usize - Place::Finished as usize);
-                if let Some(list) = list.filter(|_| !redriving) {
+                if let Some(list) = list.filter(|_| !marks.redriving) {
                     list.push((message.ended_at(), seq));
                 }
             }
@@ -248,7 +269,7 @@ impl Builder {
                     let consumer = at_mut(&mut self.consumers, number);
                     let consumer = consumer.ok_or(Invalid("there is no such consumer"))?;
                     let consumers: &mut Consumers = &mut self.queue.consumers;
-                    consumers.mention(consumer, place == Place::Running)
+                    consumers.mention(consumer, place == Place::Running && !marks.purged)
                 }
             };
         }
@@ -265,14 +286,22 @@ impl Builder {
     /// came in the order of their due times.
     pub fn finish(mut self) -> Result<Queue, Invalid> {
         let running = check::batches(&mut self.running, &self.batches)?;
-        for (number, batches) in running.of_groups {
+        for (number, first) in running.of_groups {
             let ix = at_mut(&mut self.groups, number).map(|group| group.ix);
             if let Some(group) = ix.and_then(|ix| self.queue.groups.get_mut(ix)) {
-                group.batches += u32::try_from(batches).unwrap_or(u32::MAX);
+                group.open_batch(first);
             }
         }
-        let leases = self.running.iter().map(|r| (r.receipt, r.seq, r.until));
-        self.queue.leases = Leases::from_parts(leases.collect(), running.batches);
+        let leases = |purged: bool| {
+            let leases = self.running.iter().filter(|r| r.purged == purged);
+            let batches = running.batches.iter().filter(|(.., p)| *p == purged);
+            Leases::from_parts(
+                leases.map(|r| (r.receipt, r.seq, r.until)).collect(),
+                batches.map(|(first, batch, _)| (*first, *batch)).collect(),
+            )
+        };
+        self.queue.leases = leases(false);
+        self.queue.remains.leases = leases(true);
         self.enter_groups()?;
         let ids = &mut self.queue.ids;
         ensure(
@@ -283,6 +312,7 @@ impl Builder {
         let [plain, grouped] = self.lanes.map(lanes);
         self.queue.waiting = Waiting { plain, grouped };
         self.queue.expiring = index(self.expiring);
+        self.queue.remains.retry = index(self.purged);
         self.queue.redriving.left = dead_order(self.redriving);
         let [finished, dead, cancelled] = self.ended;
         self.queue.records = Records {
@@ -305,7 +335,6 @@ impl Builder {
             let Some(group) = queue.groups.get_mut(new.ix) else {
                 continue;
             };
-            queue.grouped_running += u64::from(group.running);
             group.backlog = Backlog::from_members(new.pending);
             let ext = group.ext_mut();
             ext.settings = new.part.settings;
@@ -330,7 +359,7 @@ impl Builder {
             let can_give = !group.backlog.all().is_empty()
                 && !blocked
                 && !queue.is_held_by_dead(group)
-                && u64::from(group.batches) < queue.concurrency(group)
+                && group.batch_count() < queue.concurrency(group)
                 && !group.is_paused(queue.last);
             ensure(
                 can_give || group.line.is_none(),
@@ -347,7 +376,8 @@ impl Builder {
             queue.groups.settle(new.ix);
         }
         let keys = line.iter().chain(&queue.plain_line);
-        let joins = keys.map(|key| key.join).chain([queue.redriving.join]);
+        let others = [queue.redriving.join, queue.remains.join];
+        let joins = keys.map(|key| key.join).chain(others);
         queue.ticket = joins.map(|join| join.ticket).max().unwrap_or(0);
         line.sort_unstable();
         queue.line = OrderedSet::from_sorted(line.into_iter().map(|key| (key, ())));

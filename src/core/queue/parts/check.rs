@@ -1,7 +1,7 @@
 //! What must be true of each part, and of a queue as a whole.
 
 use super::build::GroupPart;
-use super::{Checked, Standing, Whole};
+use super::{Checked, Marks, Standing, Whole};
 use crate::core::lease::Batch;
 use crate::core::limits::{self, ensure, exact, name, Invalid, MAX_COUNT};
 use crate::core::message::Message;
@@ -79,14 +79,19 @@ pub fn batch(first: Receipt, len: u64, before: Receipt, last_receipt: Receipt) -
 }
 
 /// A message.
-pub fn message(message: &Message, redriving: bool, last_receipt: Receipt) -> Checked {
+pub fn message(message: &Message, marks: Marks, last_receipt: Receipt) -> Checked {
     exact(message.due)?;
     exact(message.sent_at)?;
     message.given_id().map_or(Ok(()), name)?;
     let place = message.place;
     ensure(
-        !redriving || place == Place::Dead,
+        !marks.redriving || place == Place::Dead,
         "a message is redriven that is not dead",
+    )?;
+    let may_count = place == Place::Running || place == Place::Retry && message.group.is_some();
+    ensure(
+        !marks.purged || may_count,
+        "a message was purged that counts in no group",
     )?;
     let Some(ext) = message.ext.as_deref() else {
         return ensure(
@@ -142,10 +147,12 @@ pub struct Running {
     pub batch: Receipt,
     pub until: Millis,
     pub group: Option<u64>,
+    /// Whether it was purged and only counts in its group.
+    pub purged: bool,
 }
 
 impl Running {
-    pub fn of(seq: Seq, message: &Message, group: Option<u64>) -> Option<Running> {
+    pub fn of(seq: Seq, message: &Message, group: Option<u64>, purged: bool) -> Option<Running> {
         let ext = message.ext.as_deref()?;
         Some(Running {
             receipt: ext.receipt,
@@ -153,6 +160,7 @@ impl Running {
             batch: ext.batch,
             until: ext.lease_until,
             group,
+            purged,
         })
     }
 }
@@ -160,10 +168,11 @@ impl Running {
 /// What runs, batch by batch.
 #[derive(Debug, Default)]
 pub struct Batches {
-    /// The batches of more than one message.
-    pub batches: Vec<(Receipt, Batch)>,
-    /// Groups, by number, and how many more batches they have.
-    pub of_groups: Vec<(u64, u64)>,
+    /// The batches of more than one message, and whether they were purged.
+    pub batches: Vec<(Receipt, Batch, bool)>,
+    /// The first receipts of all batches of groups, each with the number of its
+    /// group.
+    pub of_groups: Vec<(u64, Receipt)>,
 }
 
 /// Sorts what runs by receipt and finds out which batches there are. A batch
@@ -192,17 +201,19 @@ pub fn batches(running: &mut [Running], declared: &[(Receipt, u64)]) -> Result<B
         let begins = before.is_none_or(|before| before.batch != r.batch);
         if begins {
             if let Some(group) = r.group {
-                found.of_groups.push((group, 1));
+                found.of_groups.push((group, r.batch));
             }
             if len > 1 {
-                found.batches.push((first, Batch { len, left: 1 }));
+                found
+                    .batches
+                    .push((first, Batch { len, left: 1 }, r.purged));
             }
         } else {
             ensure(
-                before.is_some_and(|before| before.group == r.group),
-                "a batch is of several groups",
+                before.is_some_and(|before| (before.group, before.purged) == (r.group, r.purged)),
+                "a batch is of several groups, or purged in part",
             )?;
-            if let Some((_, batch)) = found.batches.last_mut() {
+            if let Some((_, batch, _)) = found.batches.last_mut() {
                 batch.left += 1;
             }
         }
@@ -217,7 +228,7 @@ pub fn batches(running: &mut [Running], declared: &[(Receipt, u64)]) -> Result<B
 fn ensure_used(found: &Batches, first: Receipt, len: u64) -> Checked {
     let last = found.batches.last();
     ensure(
-        last.is_some_and(|(at, batch)| *at == first && batch.len == len),
+        last.is_some_and(|(at, batch, _)| *at == first && batch.len == len),
         "nothing of a batch runs",
     )
 }

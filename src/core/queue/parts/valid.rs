@@ -11,6 +11,9 @@ use crate::core::{Seq, TimeIndex};
 pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
     let parts = queue.parts();
     let mut builder = Builder::new(parts.whole())?;
+    if let Some((time, rank)) = parts.purged() {
+        builder.purged(time, rank)?;
+    }
     let mut groups = HashMap::new();
     for (ix, _) in queue.groups.starting_at(0) {
         let Some(seen) = parts.group(ix) else {
@@ -64,7 +67,7 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
             message.clone(),
             groups.get(&message.group).copied(),
             consumer,
-            numbered.redriving,
+            numbered.marks,
         )?;
     }
     Ok(builder.finish()?)
@@ -98,6 +101,11 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         let ready = (queue.grouped_ready, queue.grouped_ready_bytes);
         (states, bytes, queue.live(), ready, queue.grouped_running)
     };
+    let sorted = |batches: &mut dyn Iterator<Item = u64>| -> Vec<u64> {
+        let mut batches: Vec<_> = batches.collect();
+        batches.sort_unstable();
+        batches
+    };
     let groups = |queue: &Queue| {
         let mut groups: Vec<_> = queue.groups.starting_at(0).filter_map(|g| g.1).collect();
         groups.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -108,7 +116,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
                 group.name.clone(),
                 (
                     group.running,
-                    group.batches,
+                    sorted(&mut group.batches()),
                     group.ext().turn,
                     group.ext().wake,
                 ),
@@ -124,7 +132,9 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         format!("{:?}", told.collect::<Vec<_>>())
     };
     let others = |queue: &Queue| {
-        let mut batches: Vec<_> = queue.leases.batches().collect();
+        let remains = &queue.remains;
+        let purged = remains.leases.batches();
+        let mut batches: Vec<_> = queue.leases.batches().chain(purged).collect();
         batches.sort_unstable_by_key(|(first, _)| *first);
         let line: Vec<_> = queue
             .line
@@ -143,8 +153,8 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
                 "{:?}",
                 [&records.finished, &records.dead, &records.cancelled].map(live),
             ),
-            format!("{:?}", queue.leases.by_end()),
-            queue.groups.listed(),
+            format!("{:?}", (queue.leases.by_end(), remains.leases.by_end())),
+            (queue.groups.listed(), remains.failed),
         )
     };
     let consumers = |queue: &Queue| {
