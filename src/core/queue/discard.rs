@@ -136,6 +136,20 @@ impl Discards {
         self.with_messages -= std::mem::take(&mut self.of_groups);
     }
 
+    /// Takes out the records of groups.
+    pub fn take_records(&mut self) -> Vec<OrderedSet<OrderKey>> {
+        let mut taken = Vec::new();
+        self.list.retain_mut(|discarded| match discarded {
+            Discarded::CutRecords(records) => {
+                taken.push(std::mem::take(records));
+                false
+            }
+            _ => true,
+        });
+        self.with_messages -= taken.len();
+        taken
+    }
+
     /// Forgets what is in the store.
     fn forget_messages(&mut self) {
         self.list.retain(|discarded| !discarded.has_messages());

@@ -79,9 +79,9 @@ impl Queue {
     }
 
     fn redrive_oldest(&mut self, most: u64, now: Millis) -> u64 {
-        if self.has_discarded() {
+        if self.ghosts_at(Place::Dead) > 0 {
             // What is purged must not come back.
-            self.sweep(usize::MAX);
+            self.drop_cut_records();
         }
         let dead = self.records.dead.len() as u64;
         let count = most.min(dead);

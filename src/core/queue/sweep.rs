@@ -78,6 +78,15 @@ impl Queue {
         }
     }
 
+    /// Frees the purged records that are still among all records.
+    pub(super) fn drop_cut_records(&mut self) {
+        for mut records in self.discarded.take_records() {
+            while let Some((key, ())) = records.pop_first() {
+                self.drop_purged(key.seq());
+            }
+        }
+    }
+
     /// Frees the memory of up to about `most` purged messages; whether there
     /// is more to free. Nobody can see a difference.
     pub fn sweep(&mut self, most: usize) -> bool {

@@ -10,5 +10,6 @@ mod groups;
 mod model;
 mod order;
 mod properties;
+mod purge;
 mod remains;
 mod retention;

@@ -110,6 +110,15 @@ impl Bench {
     }
 }
 
+/// Sends what is given next, and rejects it.
+pub fn kill(bench: &mut Bench, send: Send) -> Seq {
+    let seq = bench.send(send);
+    let got = bench.fetch(Fetch::one());
+    assert_eq!(got[0].0, seq);
+    bench.nack(&[got[0].1], NackKind::Fatal);
+    seq
+}
+
 /// A message due now.
 pub fn letter(group: Option<&'static str>) -> Send<'static> {
     Send {

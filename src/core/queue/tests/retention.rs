@@ -1,9 +1,7 @@
 //! What is kept of messages that have ended, and for how long.
 
-use super::bench::{later, letter, named, with_ttl, Bench};
-use crate::core::op::{
-    Done, DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Op, Redrive, Send, Sent,
-};
+use super::bench::{kill, letter, named, with_ttl, Bench};
+use crate::core::op::{Done, Fetch, NackKind, NewSchedule, Op, Redrive, Send, Sent};
 use crate::core::queue::parts::validate;
 use crate::core::recurrence::Recurrence;
 use crate::core::schedule::{Missed, Overlap};
@@ -16,14 +14,6 @@ fn finish(bench: &mut Bench, send: Send) -> u64 {
     let got = bench.fetch(Fetch::one());
     assert_eq!(got[0].0, seq);
     bench.ack(&[got[0].1]);
-    seq
-}
-
-fn kill(bench: &mut Bench, send: Send) -> u64 {
-    let seq = bench.send(send);
-    let got = bench.fetch(Fetch::one());
-    assert_eq!(got[0].0, seq);
-    bench.nack(&[got[0].1], NackKind::Fatal);
     seq
 }
 
@@ -196,83 +186,6 @@ fn a_dead_message_holds_its_group_until_someone_decides() {
 }
 
 #[test]
-fn a_purged_message_does_not_keep_its_schedule_from_firing() {
-    let mut b = Bench::new(Settings::default());
-    b.apply(&Op::Schedule(NewSchedule {
-        name: b"s".as_slice().into(),
-        rule: Recurrence::every(10, None, b.now).unwrap(),
-        send: Send {
-            due: DueTime::Now,
-            ..letter(None)
-        },
-        missed: Missed::Once,
-        overlap: Overlap::Skip,
-    }));
-    assert_eq!(b.wait(10).fired, 1);
-    assert_eq!(b.wait(10).fired, 0);
-    let ready = Op::Purge {
-        state: Some(State::Ready),
-        group: None,
-    };
-    assert_eq!(b.apply(&ready), Done::Count(1));
-    assert_eq!(b.wait(10).fired, 1);
-}
-
-#[test]
-fn a_group_of_which_all_was_purged_can_be_set_and_paused() {
-    for has_set in [true, false] {
-        let mut b = Bench::new(Settings::default());
-        let first = b.plain();
-        b.to("g");
-        assert_eq!(b.take(1), [first]);
-        let ready = Op::Purge {
-            state: Some(State::Ready),
-            group: None,
-        };
-        b.apply(&ready);
-        let group = || b"g".as_slice().into();
-        let op = match has_set {
-            true => Op::GroupSet {
-                group: group(),
-                changes: GroupChanges {
-                    weight: Some(3),
-                    ..GroupChanges::default()
-                },
-            },
-            false => Op::Pause {
-                group: Some(group()),
-                ms: None,
-            },
-        };
-        b.apply(&op);
-        assert_eq!(b.queue.groups_listed(), 1);
-    }
-}
-
-#[test]
-fn purged_messages_that_fall_due_are_no_burst() {
-    let mut b = Bench::new(Settings::default());
-    b.send(with_ttl(letter(None), 8));
-    b.send(later(None, 5));
-    for _ in 0..9 {
-        b.send(later(Some("g"), 2));
-    }
-    let group = Op::Purge {
-        state: None,
-        group: Some(b"g".as_slice().into()),
-    };
-    b.apply(&group);
-    let mut swept = b.queue.clone();
-    swept.sweep(usize::MAX);
-    let now = b.now + 10;
-    for queue in [&mut b.queue, &mut swept] {
-        // In a burst the expiry would come first.
-        let ticked = queue.advance(now, 1).ticked;
-        assert_eq!((ticked.due, ticked.expired), (1, 0));
-    }
-}
-
-#[test]
 fn fires_that_were_missed_are_made_up_for_one_by_one() {
     let mut b = Bench::new(Settings::default());
     let policies = [Missed::All, Missed::Once, Missed::Skip];
@@ -361,26 +274,6 @@ fn what_is_delivered_for_good_is_handed_out_though_its_record_is_pushed_out() {
         }
     }
     assert_eq!(b.queue.count(State::Finished), 2);
-}
-
-#[test]
-fn how_much_of_a_purge_is_freed_changes_no_step_of_time() {
-    let mut b = Bench::new(Settings::default());
-    b.send(later(Some("h"), 10));
-    for _ in 0..10 {
-        b.send(later(Some("g"), 10));
-    }
-    b.send(with_ttl(later(None, 10), 5));
-    let group = Some(b"g".into());
-    let purge = Op::Purge { state: None, group };
-    assert_eq!(b.apply(&purge), Done::Count(10));
-    let mut swept = b.queue.clone();
-    swept.sweep(usize::MAX);
-    let now = b.now + 100;
-    for _ in 0..5 {
-        assert_eq!(b.queue.advance(now, 2), swept.advance(now, 2));
-    }
-    assert_eq!(b.queue.count(State::Dead), 1);
 }
 
 #[test]
