@@ -80,6 +80,9 @@ bench-groups: ## what groups cost where most of them are in the way
 bench-core: ## what the core costs without a server: Criterion benches; BENCH_FLAGS=--help
 	@scripts/bench-core.sh $(BENCH_FLAGS)
 
+bench-steps: ## the instructions of SEND, FETCH and ACK over 1 to a million groups; needs valgrind
+	@scripts/instructions.sh
+
 bench-smoke: ## the same at a hundredth of the size, in seconds: shows that the benchmark works, not how fast it is
 	@benches/run.sh --quick $(BENCH_FLAGS)
 

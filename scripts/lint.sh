@@ -18,7 +18,7 @@ for program in "${PROGRAMS[@]}"; do
     cargo_of "$program" clippy --all-targets -- -D warnings
 done
 for program in "${UNTESTED[@]}"; do
-    cargo_of "$program" clippy --lib --bins --benches -- -D warnings
+    cargo_of "$program" clippy --lib --bins --benches --examples -- -D warnings
 done
 
 say "ruff"

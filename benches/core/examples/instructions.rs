@@ -1,0 +1,59 @@
+//! Sends, fetches and acks of so many groups, for a count of their instructions:
+//! `scripts/instructions.sh` runs it under callgrind. Unlike time, that does not
+//! depend on what fits into the caches of a machine.
+//!
+//! Arguments: the number of groups.
+
+use std::env;
+use std::process::ExitCode;
+
+use dq_core_bench::core::op::Receipts;
+use dq_core_bench::core::Receipt;
+use dq_core_bench::driver::Driver;
+
+/// So many of each are counted.
+const COUNTED: u64 = 20_000;
+/// So many messages wait before: with fewer groups each has more of them.
+const WAITING: u64 = 1_000_000;
+
+fn name(n: u64, groups: u64) -> String {
+    let scattered = (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+    format!("g{}", scattered % groups)
+}
+
+#[inline(never)]
+fn counted_sends(driver: &mut Driver, names: &[String]) {
+    for name in names {
+        driver.send(0, Some(name.as_bytes()));
+    }
+}
+
+#[inline(never)]
+fn counted_fetch(driver: &mut Driver) -> Receipts {
+    driver.fetch(1, Receipts::new())
+}
+
+#[inline(never)]
+fn counted_ack(driver: &mut Driver, receipt: Receipt) {
+    driver.ack(receipt);
+}
+
+fn main() -> ExitCode {
+    let groups = env::args().nth(1).and_then(|groups| groups.parse().ok());
+    let Some(groups) = groups.filter(|groups| *groups > 0) else {
+        eprintln!("expected one argument: the number of groups, 1 or more");
+        return ExitCode::FAILURE;
+    };
+    let mut driver = Driver::new();
+    for n in 0..WAITING {
+        driver.send(0, Some(format!("g{}", n % groups).as_bytes()));
+    }
+    let names: Vec<String> = (0..COUNTED).map(|n| name(n, groups)).collect();
+    counted_sends(&mut driver, &names);
+    for _ in 0..COUNTED {
+        for receipt in counted_fetch(&mut driver) {
+            counted_ack(&mut driver, receipt);
+        }
+    }
+    ExitCode::SUCCESS
+}
