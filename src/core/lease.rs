@@ -1,24 +1,89 @@
 //! The leases: which message is delivered to someone, and until when.
 
-use super::number_table::NumberTable;
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+use super::ordered::OrderedSet;
 use super::{Millis, Receipt, Seq, TimeIndex};
 
-/// A batch of a group that was delivered together: consecutive receipts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One lease. It is known by its receipt: no two of a queue have the same.
+#[derive(Debug, Clone, Copy)]
+pub struct Lease {
+    /// Its receipt.
+    pub receipt: Receipt,
+    /// The message that is leased.
+    pub seq: Seq,
+    /// When it ends.
+    pub until: Millis,
+}
+
+impl Lease {
+    /// Stands for the lease with this receipt, to look for it.
+    fn with(receipt: Receipt) -> Lease {
+        Lease {
+            receipt,
+            seq: 0,
+            until: 0,
+        }
+    }
+}
+
+impl PartialEq for Lease {
+    fn eq(&self, other: &Lease) -> bool {
+        self.receipt == other.receipt
+    }
+}
+
+impl Eq for Lease {}
+
+impl Ord for Lease {
+    fn cmp(&self, other: &Lease) -> Ordering {
+        self.receipt.cmp(&other.receipt)
+    }
+}
+
+impl PartialOrd for Lease {
+    fn partial_cmp(&self, other: &Lease) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Messages of a group that were delivered together: with consecutive
+/// receipts. Batches are in the order of these, for no two share one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Batch {
+    /// The last of its receipts.
+    pub last: Receipt,
+    /// The first of its receipts.
+    pub first: Receipt,
+}
+
+impl Batch {
+    /// The batch of so many receipts from `first` on; `len` is not 0.
+    pub fn new(first: Receipt, len: u64) -> Batch {
+        Batch {
+            last: first.saturating_add(len).saturating_sub(1),
+            first,
+        }
+    }
+
     /// How many were delivered in it.
-    pub len: u64,
-    /// How many of them are still running.
-    pub left: u64,
+    pub fn count(self) -> u64 {
+        self.last - self.first + 1
+    }
 }
 
 /// All leases of a queue.
+///
+/// Receipts only grow: an ordered set of them is full to the last leaf, and
+/// takes less than a hash table would.
 #[derive(Debug, Clone, Default)]
 pub struct Leases {
-    by_receipt: NumberTable<Seq>,
+    by_receipt: OrderedSet<Lease>,
+    /// By end and receipt.
     by_end: TimeIndex,
-    /// Batches of more than one message, by their first receipt.
-    batches: NumberTable<Batch>,
+    /// Batches of more than one message of which some still run.
+    batches: OrderedSet<Batch>,
 }
 
 impl Leases {
@@ -27,9 +92,10 @@ impl Leases {
         self.by_receipt.len()
     }
 
-    /// The message that has this receipt now.
-    pub fn find(&self, receipt: Receipt) -> Option<Seq> {
-        self.by_receipt.get(receipt).copied()
+    /// The lease that has this receipt now. O(log n).
+    pub fn find(&self, receipt: Receipt) -> Option<Lease> {
+        let found = self.by_receipt.find(&Lease::with(receipt));
+        found.map(|(lease, ())| lease)
     }
 
     /// The lease that ends first: when, and its receipt.
@@ -37,22 +103,33 @@ impl Leases {
         self.by_end.first().map(|(key, ())| key)
     }
 
+    /// All of them, by receipt.
+    pub fn iter(&self) -> impl Iterator<Item = Lease> + '_ {
+        self.starting_at(0)
+    }
+
     /// By end and receipt.
     pub fn by_end(&self) -> &TimeIndex {
         &self.by_end
     }
 
-    /// The index by end, for freeing.
-    pub fn into_by_end(self) -> TimeIndex {
-        self.by_end
+    /// The indexes, for freeing.
+    pub fn into_indexes(self) -> (OrderedSet<Lease>, TimeIndex) {
+        (self.by_receipt, self.by_end)
     }
 
-    /// Takes out the lease that ends first; its message.
-    pub fn pop_first(&mut self) -> Option<Seq> {
-        let ((until, receipt), ()) = self.by_end.first()?;
-        let seq = self.find(receipt);
-        self.remove(receipt, until);
-        seq.or_else(|| self.pop_first())
+    /// Takes out some lease, for freeing them all: they are of no other use
+    /// afterwards. Its message.
+    pub fn pop(&mut self) -> Option<Seq> {
+        self.by_end.pop_first();
+        let (lease, ()) = self.by_receipt.pop_first()?;
+        Some(lease.seq)
+    }
+
+    /// Enters a lease, whose receipt is a new one.
+    pub fn insert(&mut self, lease: Lease) {
+        self.by_receipt.insert(lease, ());
+        self.by_end.insert((lease.until, lease.receipt), ());
     }
 
     /// Enters all of others, whose receipts and batches are their own. O(n log
@@ -61,93 +138,153 @@ impl Leases {
         if others.len() > self.len() {
             std::mem::swap(self, &mut others);
         }
-        for ((until, receipt), ()) in others.by_end.iter() {
-            if let Some(seq) = others.find(receipt) {
-                self.insert(receipt, seq, until);
-            }
+        for lease in others.iter() {
+            self.insert(lease);
         }
-        for (first, batch) in others.batches() {
-            self.batches.add(first, batch);
+        for batch in others.batches() {
+            self.open_batch(batch);
         }
-    }
-
-    /// Enters a lease, whose receipt is a new one.
-    pub fn insert(&mut self, receipt: Receipt, seq: Seq, until: Millis) {
-        self.by_receipt.add(receipt, seq);
-        self.by_end.insert((until, receipt), ());
     }
 
     /// Takes a lease out.
-    pub fn remove(&mut self, receipt: Receipt, until: Millis) {
-        self.by_receipt.remove(receipt);
-        self.by_end.remove(&(until, receipt));
+    pub fn remove(&mut self, lease: Lease) {
+        self.by_receipt.remove(&lease);
+        self.by_end.remove(&(lease.until, lease.receipt));
     }
 
     /// Moves the end of a lease.
-    pub fn move_end(&mut self, receipt: Receipt, from: Millis, to: Millis) {
-        self.by_end.remove(&(from, receipt));
-        self.by_end.insert((to, receipt), ());
-    }
-
-    /// Notes that `len` consecutive receipts from `first` on are one batch. A
-    /// batch of one needs no note.
-    pub fn open_batch(&mut self, first: Receipt, len: u64) {
-        if len > 1 {
-            self.batches.add(first, Batch { len, left: len });
+    pub fn move_end(&mut self, lease: Lease, until: Millis) {
+        if until != lease.until {
+            self.remove(lease);
+            self.insert(Lease { until, ..lease });
         }
     }
 
-    /// The leases of a snapshot: receipts with their messages and ends, and
-    /// the batches of more than one message by their first receipts.
-    pub fn from_parts(
-        leases: Vec<(Receipt, Seq, Millis)>,
-        batches: Vec<(Receipt, Batch)>,
-    ) -> Leases {
-        let mut ends: Vec<(Millis, Receipt)> = leases
-            .iter()
-            .map(|(receipt, _, until)| (*until, *receipt))
-            .collect();
+    /// Notes that these are one batch. A batch of one needs no note.
+    pub fn open_batch(&mut self, batch: Batch) {
+        if batch.count() > 1 {
+            self.batches.insert(batch, ());
+        }
+    }
+
+    /// The leases and the batches of more than one message of a snapshot, both
+    /// in order.
+    pub fn from_parts(leases: Vec<Lease>, batches: Vec<Batch>) -> Leases {
+        let ends = leases.iter().map(|lease| (lease.until, lease.receipt));
+        let mut ends: Vec<(Millis, Receipt)> = ends.collect();
         ends.sort_unstable();
         Leases {
-            by_receipt: leases
-                .into_iter()
-                .map(|(receipt, seq, _)| (receipt, seq))
-                .collect(),
+            by_receipt: OrderedSet::from_sorted(leases.into_iter().map(|lease| (lease, ()))),
             by_end: TimeIndex::from_sorted(ends.into_iter().map(|key| (key, ()))),
-            batches: batches.into_iter().collect(),
+            batches: OrderedSet::from_sorted(batches.into_iter().map(|batch| (batch, ()))),
         }
     }
 
-    /// The batches of more than one message, by their first receipts, in no
-    /// order.
-    pub fn batches(&self) -> impl Iterator<Item = (Receipt, Batch)> + '_ {
-        self.batches.iter().map(|(first, batch)| (first, *batch))
+    /// The batches of more than one message, in order.
+    pub fn batches(&self) -> impl Iterator<Item = Batch> + '_ {
+        self.batches.iter().map(|(batch, ())| batch)
     }
 
-    /// The batch that begins with this receipt, if it has more than one.
-    pub fn batch(&self, first: Receipt) -> Option<Batch> {
-        self.batches.get(first).copied()
+    /// The batch that this receipt belongs to, whether it still runs or not, as
+    /// long as anything of the batch does. O(log n).
+    pub fn batch_of(&self, receipt: Receipt) -> Batch {
+        let low = Batch {
+            last: receipt,
+            first: 0,
+        };
+        let mut from = self.batches.range_from(Bound::Included(low));
+        from.next()
+            .map(|(batch, ())| batch)
+            .filter(|batch| batch.first <= receipt)
+            .unwrap_or(Batch::new(receipt, 1))
     }
 
-    /// One message of the batch runs no longer; whether it was the last one.
-    pub fn leave_batch(&mut self, first: Receipt) -> bool {
-        match self.batches.get_mut(first) {
-            None => true,
-            Some(batch) if batch.left > 1 => {
-                batch.left -= 1;
-                false
-            }
-            Some(_) => {
-                self.batches.remove(first);
-                true
-            }
+    /// The leases of the batch with this first receipt.
+    pub fn of_batch(&self, first: Receipt) -> impl Iterator<Item = Lease> + '_ {
+        let last = self.batch_of(first).last;
+        self.starting_at(first)
+            .take_while(move |lease| lease.receipt <= last)
+    }
+
+    /// The leases of the same batch with later receipts than this one.
+    pub fn later_of_batch(&self, receipt: Receipt) -> impl Iterator<Item = Lease> + '_ {
+        let last = self.batch_of(receipt).last;
+        self.starting_at(receipt + 1)
+            .take_while(move |lease| lease.receipt <= last)
+    }
+
+    /// The lease with this receipt was taken out; its batch, if it was the last
+    /// one of that.
+    pub fn leave_batch(&mut self, receipt: Receipt) -> Option<Batch> {
+        let batch = self.batch_of(receipt);
+        if batch.count() == 1 {
+            return Some(batch);
         }
+        let next = self.starting_at(batch.first).next();
+        let is_over = next.is_none_or(|lease| lease.receipt > batch.last);
+        if is_over {
+            self.batches.remove(&batch);
+        }
+        is_over.then_some(batch)
     }
 
     /// Bytes allocated, roughly.
     pub fn memory_bytes(&self) -> usize {
-        self.by_receipt.allocation_size()
-            + self.by_end.memory_bytes()
-            + self.batches.allocation_size()
+        self.by_receipt.memory_bytes() + self.by_end.memory_bytes() + self.batches.memory_bytes()
+    }
+
+    /// The leases from a receipt on.
+    fn starting_at(&self, receipt: Receipt) -> impl Iterator<Item = Lease> + '_ {
+        let low = Bound::Included(Lease::with(receipt));
+        self.by_receipt.range_from(low).map(|(lease, ())| lease)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(receipt: Receipt) -> Lease {
+        Lease {
+            receipt,
+            seq: receipt * 10,
+            until: 1000 - receipt,
+        }
+    }
+
+    #[test]
+    fn a_lease_is_found_by_its_receipt_and_by_its_end() {
+        let mut leases = Leases::default();
+        (1..=500).for_each(|receipt| leases.insert(lease(receipt)));
+        assert_eq!(leases.first_end(), Some((500, 500)));
+        leases.move_end(lease(500), 2000);
+        assert_eq!(leases.first_end(), Some((501, 499)));
+        let moved = leases.find(500).unwrap();
+        assert_eq!((moved.seq, moved.until), (5000, 2000));
+        leases.remove(moved);
+        assert_eq!((leases.find(500), leases.len()), (None, 499));
+        assert_eq!(leases.by_end().len(), 499);
+        let seqs: Vec<Seq> = std::iter::from_fn(|| leases.pop()).collect();
+        assert_eq!(seqs.len(), 499);
+        assert_eq!(leases.by_end().len(), 0);
+    }
+
+    #[test]
+    fn a_batch_is_over_with_the_last_of_its_leases() {
+        let mut leases = Leases::default();
+        (1..=6).for_each(|receipt| leases.insert(lease(receipt)));
+        leases.open_batch(Batch::new(2, 3));
+        leases.open_batch(Batch::new(5, 1));
+        let batches: Vec<Batch> = leases.batches().collect();
+        assert_eq!(batches, [Batch { last: 4, first: 2 }]);
+        let firsts = (1..=6).map(|receipt| leases.batch_of(receipt).first);
+        assert!(firsts.eq([1, 2, 2, 2, 5, 6]));
+        let later = leases.later_of_batch(2).map(|lease| lease.receipt);
+        assert!(later.eq([3, 4]));
+        for (receipt, is_over) in [(3, false), (2, false), (6, true), (4, true)] {
+            leases.remove(lease(receipt));
+            assert_eq!(leases.leave_batch(receipt).is_some(), is_over, "{receipt}");
+        }
+        assert_eq!(leases.batches().count(), 0);
     }
 }

@@ -1,13 +1,13 @@
 //! One message and what is known of it.
 //!
 //! A plain waiting message costs 48 bytes here plus its payload: what only
-//! some messages have (options of their own, deliveries, texts) hangs off one
-//! pointer that is empty until it is needed.
+//! some messages have (deliveries, options of their own, texts) hangs off one
+//! pointer that is empty until it is needed: its extension.
 
-use super::consumer::ConsumerIx;
+use super::extension::{Extension, Notes, Rare};
 use super::group::GroupIx;
 use super::settings::Backoff;
-use super::state::{Place, Reason};
+use super::state::Place;
 use super::{Millis, Receipt, NEVER};
 
 /// A named value that travels with a message.
@@ -52,119 +52,6 @@ impl Choices {
             && ttl.is_none()
             && label.is_none()
             && headers.is_empty()
-    }
-}
-
-/// Texts of consumers and how it ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Notes {
-    /// The last error text.
-    pub error: Option<Box<[u8]>>,
-    /// The result text of the ack.
-    pub result: Option<Box<[u8]>>,
-    /// Why it died.
-    pub reason: Option<Reason>,
-}
-
-/// What only some messages have.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Extension {
-    /// What SEND said.
-    pub choices: Option<Box<Choices>>,
-    /// Texts and the end.
-    pub notes: Option<Box<Notes>>,
-    /// Receipt of the present delivery; 0 unless running.
-    pub receipt: Receipt,
-    /// First receipt of the batch of the present delivery.
-    pub batch: Receipt,
-    /// When the present lease ends.
-    pub lease_until: Millis,
-    /// Start of the last delivery, or NEVER.
-    pub started_at: Millis,
-    /// Start of the first delivery, or NEVER.
-    pub first_started_at: Millis,
-    /// When it finished, died or was cancelled, or NEVER.
-    pub ended_at: Millis,
-    /// The due time given, or the end of the last backoff: what a client sees
-    /// as its due time, though after a lease timeout it is ready since then.
-    pub due_at: Millis,
-    /// The due time that a default score follows.
-    pub score_base: Millis,
-    /// The due time that a TTL counts from.
-    pub ttl_base: Millis,
-    /// Deliveries so far, less those that cost no attempt.
-    pub attempt: u32,
-    /// Nacks and lease timeouts so far.
-    pub failures: u32,
-    /// Lease timeouts among them.
-    pub timeouts: u32,
-    /// Who had the last delivery.
-    pub consumer: ConsumerIx,
-}
-
-impl Extension {
-    /// That of a message that was never delivered, with this due time.
-    pub fn new(due: Millis) -> Extension {
-        Extension {
-            choices: None,
-            notes: None,
-            receipt: 0,
-            batch: 0,
-            lease_until: NEVER,
-            started_at: NEVER,
-            first_started_at: NEVER,
-            ended_at: NEVER,
-            due_at: due,
-            score_base: due,
-            ttl_base: due,
-            attempt: 0,
-            failures: 0,
-            timeouts: 0,
-            consumer: ConsumerIx::NONE,
-        }
-    }
-
-    /// The texts, made when first needed.
-    pub fn notes_mut(&mut self) -> &mut Notes {
-        self.notes.get_or_insert_with(Default::default)
-    }
-}
-
-/// Extensions that are in no use.
-#[derive(Debug, Default)]
-pub struct Spare {
-    // Boxes, because they go from message to message as they are.
-    #[allow(clippy::vec_box)]
-    boxes: Vec<Box<Extension>>,
-}
-
-impl Spare {
-    /// More than these are given back.
-    const MOST: usize = 128;
-
-    /// An extension as new, for a message with this due time.
-    pub fn take(&mut self, due: Millis) -> Box<Extension> {
-        match self.boxes.pop() {
-            Some(mut spare) => {
-                *spare = Extension::new(due);
-                spare
-            }
-            None => Box::new(Extension::new(due)),
-        }
-    }
-
-    /// Keeps an extension for later.
-    pub fn keep(&mut self, extension: Box<Extension>) {
-        if self.boxes.len() < Spare::MOST {
-            self.boxes.push(extension);
-        }
-    }
-}
-
-impl Clone for Spare {
-    /// A copy of a queue begins without any.
-    fn clone(&self) -> Spare {
-        Spare::default()
     }
 }
 
@@ -225,71 +112,87 @@ impl Message {
         self.body = join(id, payload);
     }
 
-    /// What only some messages have, made when first needed.
-    pub fn ext_mut(&mut self) -> &mut Extension {
-        let due = self.due;
-        self.ext
-            .get_or_insert_with(|| Box::new(Extension::new(due)))
+    /// What few messages have, if it has any of it.
+    pub fn rare(&self) -> Option<&Rare> {
+        self.ext.as_ref()?.rare()
+    }
+
+    /// The same, made when first needed: before its due time changes.
+    pub fn rare_mut(&mut self) -> &mut Rare {
+        self.ext.get_or_insert_default().rare_mut(self.due)
     }
 
     /// What SEND said, if it said anything.
     pub fn choices(&self) -> Option<&Choices> {
-        self.ext.as_ref()?.choices.as_deref()
+        self.rare()?.choices.as_deref()
     }
 
     /// Texts and the end, if there are any.
     pub fn notes(&self) -> Option<&Notes> {
-        self.ext.as_ref()?.notes.as_deref()
+        self.rare()?.notes.as_deref()
     }
 
     /// Nacks and lease timeouts so far.
     pub fn failures(&self) -> u32 {
-        self.ext.as_ref().map_or(0, |e| e.failures)
+        self.rare().map_or(0, |rare| rare.failures)
+    }
+
+    /// Lease timeouts among them.
+    pub fn timeouts(&self) -> u32 {
+        self.rare().map_or(0, |rare| rare.timeouts)
     }
 
     /// Its place in its group.
     pub fn score(&self) -> f64 {
-        match self.ext.as_ref() {
-            None => self.due as f64,
-            Some(ext) => match ext.choices.as_ref().and_then(|c| c.score) {
-                Some(score) => score,
-                None => ext.score_base as f64,
-            },
-        }
+        let own = self.choices().and_then(|choices| choices.score);
+        own.unwrap_or(self.score_base() as f64)
     }
 
     /// When it finished, died or was cancelled, or NEVER.
     pub fn ended_at(&self) -> Millis {
-        self.ext.as_ref().map_or(NEVER, |e| e.ended_at)
+        self.rare().map_or(NEVER, |rare| rare.ended_at)
     }
 
     /// When it is or was due, as a client sees it.
     pub fn due_at(&self) -> Millis {
-        self.ext.as_ref().map_or(self.due, |e| e.due_at)
+        self.rare().map_or(self.due, |rare| rare.due_at)
+    }
+
+    /// The due time that a default score follows.
+    pub fn score_base(&self) -> Millis {
+        self.rare().map_or(self.due, |rare| rare.score_base)
+    }
+
+    /// The due time that a TTL counts from.
+    pub fn ttl_base(&self) -> Millis {
+        self.rare().map_or(self.due, |rare| rare.ttl_base)
     }
 
     /// Receipt of the present delivery; 0 unless running.
     pub fn receipt(&self) -> Receipt {
-        self.ext.as_ref().map_or(0, |e| e.receipt)
+        self.ext.as_ref().map_or(0, |ext| ext.receipt)
+    }
+
+    /// The bytes of its extension, without what choices and notes have
+    /// allocated.
+    pub fn extension_bytes(&self) -> usize {
+        self.ext.as_ref().map_or(0, |ext| ext.bytes())
     }
 
     /// The bytes it takes beyond its own 48: what it has allocated.
     pub fn heap_bytes(&self) -> usize {
-        let mut bytes = self.body.len();
-        if let Some(ext) = &self.ext {
-            bytes += size_of::<Extension>();
-            if let Some(choices) = &ext.choices {
-                bytes += size_of::<Choices>();
-                bytes += choices.label.as_ref().map_or(0, |l| l.len());
-                for (field, value) in choices.headers.iter() {
-                    bytes += size_of::<Header>() + field.len() + value.len();
-                }
+        let mut bytes = self.body.len() + self.extension_bytes();
+        if let Some(choices) = self.choices() {
+            bytes += size_of::<Choices>();
+            bytes += choices.label.as_ref().map_or(0, |l| l.len());
+            for (field, value) in choices.headers.iter() {
+                bytes += size_of::<Header>() + field.len() + value.len();
             }
-            if let Some(notes) = &ext.notes {
-                bytes += size_of::<Notes>();
-                bytes += notes.error.as_ref().map_or(0, |t| t.len());
-                bytes += notes.result.as_ref().map_or(0, |t| t.len());
-            }
+        }
+        if let Some(notes) = self.notes() {
+            bytes += size_of::<Notes>();
+            bytes += notes.error.as_ref().map_or(0, |t| t.len());
+            bytes += notes.result.as_ref().map_or(0, |t| t.len());
         }
         bytes
     }

@@ -15,6 +15,7 @@
 pub mod backlog;
 pub mod consumer;
 pub mod error;
+pub mod extension;
 pub mod footprint;
 pub mod group;
 pub mod groups;

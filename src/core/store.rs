@@ -1,29 +1,29 @@
 //! Where the messages are: by their number.
 //!
 //! Messages are numbered in the order of sending, so neighbours in time are
-//! neighbours in memory: pages of 64 consecutive numbers. A page that has
+//! neighbours in memory: pages of 128 consecutive numbers. A page that has
 //! grown thin, because most of its messages are gone, is packed, so that a few
 //! long-lived messages do not hold the memory of the many.
 
-use super::message::{Extension, Message};
+use super::message::Message;
 use super::number_table::NumberTable;
 use super::Seq;
 
-const PAGE: u64 = 64;
+const PAGE: u64 = 128;
 /// A page with no more than this many messages is packed.
-const THIN: u32 = 12;
+const THIN: u32 = 24;
 
 #[derive(Debug, Clone, Default)]
 struct Page {
-    /// Which of the 64 numbers have a message.
-    present: u64,
+    /// Which of the 128 numbers have a message.
+    present: u128,
     /// One slot a number, or, when packed, one a message in order.
     slots: Vec<Option<Message>>,
     packed: bool,
 }
 
 impl Page {
-    fn bit(seq: Seq) -> u64 {
+    fn bit(seq: Seq) -> u128 {
         1 << (seq % PAGE)
     }
 
@@ -55,10 +55,6 @@ impl Page {
             self.unpack();
         }
         let index = self.index(seq);
-        if self.slots.is_empty() && seq >= PAGE {
-            // The queue is no small one: its pages fill.
-            self.slots.reserve_exact(PAGE as usize);
-        }
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, || None);
         }
@@ -108,7 +104,8 @@ impl Page {
 /// All messages of a queue, by number.
 #[derive(Debug, Clone, Default)]
 pub struct Store {
-    pages: NumberTable<Page>,
+    /// Boxed, for half of the table is empty at times.
+    pages: NumberTable<Box<Page>>,
     len: usize,
     /// Page of the newest message: never packed, the next ones go there.
     newest: u64,
@@ -142,9 +139,10 @@ impl Store {
         Some(result)
     }
 
-    /// A message was given its extension through [`Store::get_mut`].
-    pub fn count_extension(&mut self) {
-        self.heap_bytes += size_of::<Extension>();
+    /// The extension of a message has grown by so many bytes through
+    /// [`Store::get_mut`].
+    pub fn count_extension(&mut self, bytes: usize) {
+        self.heap_bytes += bytes;
     }
 
     /// Puts a message in under a number that has none.
@@ -155,7 +153,11 @@ impl Store {
         match self.pages.get_mut(number) {
             Some(page) => page.insert(seq, message),
             None => {
-                let mut page = Page::default();
+                let mut page = Box::new(Page::default());
+                if self.len as u64 > PAGE {
+                    // The queue is no small one: its pages fill.
+                    page.slots.reserve_exact(PAGE as usize);
+                }
                 page.insert(seq, message);
                 self.pages.add(number, page);
             }
@@ -191,7 +193,8 @@ impl Store {
     /// All messages in the order of their numbers. O(1) a message, and
     /// O(n log n) of the pages to start.
     pub fn iter(&self) -> impl Iterator<Item = (Seq, &Message)> + '_ {
-        let mut pages: Vec<(u64, &Page)> = self.pages.iter().collect();
+        let pages = self.pages.iter();
+        let mut pages: Vec<(u64, &Page)> = pages.map(|(number, page)| (number, &**page)).collect();
         pages.sort_unstable_by_key(|(number, _)| *number);
         pages.into_iter().flat_map(|(number, page)| {
             (0..PAGE).filter_map(move |bit| {
@@ -207,7 +210,7 @@ impl Store {
         self.iter().map(|(seq, _)| seq).collect()
     }
 
-    /// Takes out the messages of some page, at most 64 of them; `false` when
+    /// Takes out the messages of some page, at most 128 of them; `false` when
     /// there are none left. For freeing a large store in slices; it is of no
     /// other use afterwards.
     pub fn drop_page(&mut self) -> bool {
@@ -222,7 +225,8 @@ impl Store {
     /// percent. O(1).
     pub fn memory_bytes(&self) -> usize {
         let slot = size_of::<Option<Message>>();
-        self.heap_bytes + self.len * slot + self.pages.allocation_size()
+        let pages = self.len / PAGE as usize * size_of::<Page>() + self.pages.allocation_size();
+        self.heap_bytes + self.len * slot + pages
     }
 }
 
@@ -273,12 +277,12 @@ mod tests {
         for seq in 1..=64_000 {
             store.insert(seq, message(seq));
         }
-        for seq in (1..=64_000).filter(|seq| seq % 64 != 7) {
+        for seq in (1..=64_000).filter(|seq| seq % PAGE != 7) {
             store.remove(seq, |_| ());
         }
-        assert_eq!(store.len(), 1000);
+        assert_eq!(store.len(), 500);
         let pages = store.pages.iter();
         let slots: usize = pages.map(|(_, page)| page.slots.capacity()).sum();
-        assert!(slots <= 2000, "{slots} slots for 1000 messages");
+        assert!(slots <= 1000, "{slots} slots for 500 messages");
     }
 }

@@ -31,7 +31,7 @@ pub trait QueueValue: Sized + Send + 'static {
     const VERSION: u32;
 
     /// Writes the value as blocks of any bytes, none of them empty. They come
-    /// back from `load` as they were cut; about 64 KiB is a good size.
+    /// back from `load` as they were cut.
     fn save(&self, block: &mut dyn FnMut(&[u8]));
 
     /// Reads what a `save` of this or an older version wrote. `next` gives

@@ -1,19 +1,20 @@
 //! A whole queue out of bytes that anyone may have written.
 
+mod message;
+
 use std::collections::VecDeque;
 
 use super::options::{choices, clock, rate, rule, settings};
-use super::snapshot::{extra, tag, told, Bases};
+use super::snapshot::{tag, told, Bases};
 use super::wire::{Reader, MOST_RESERVED};
 use crate::core::group::GroupSettings;
 use crate::core::limits::{ensure, exact, Invalid};
-use crate::core::message::{Extension, Message, Notes};
-use crate::core::queue::parts::{Builder, GroupPart, Marks, Standing, Whole};
+use crate::core::queue::parts::{Builder, GroupPart, Standing, Whole};
 use crate::core::rate::RateWindow;
 use crate::core::schedule::{Schedule, Template};
-use crate::core::state::{Place, Reason};
 use crate::core::stats::{Lateness, Totals};
-use crate::core::{Millis, Queue, MAX_EXACT, NEVER};
+use crate::core::{Millis, Queue, MAX_EXACT};
+use message::message;
 
 /// The longest that the length of a frame can be.
 const LENGTH_BYTES: usize = 10;
@@ -297,115 +298,4 @@ fn schedule(reader: &mut Reader) -> Result<Schedule, Invalid> {
         },
         number: 0,
     })
-}
-
-fn message(
-    reader: &mut Reader,
-    tag: u8,
-    bases: &mut Bases,
-    builder: &mut Builder,
-) -> Result<(), Invalid> {
-    let has = |bit: u8| tag & bit != 0;
-    let place = Place::from_u8(tag >> tag::PLACE & 7).ok_or(Invalid("an unknown place"))?;
-    let seq = bases.seq.wrapping_add(reader.number()?);
-    let sent_at = reader.delta(bases.sent_at)?;
-    let due = reader.delta(sent_at)?;
-    bases.seq = seq;
-    bases.sent_at = sent_at;
-    let priority = match has(tag::PRIORITY) {
-        true => reader.byte()? as i8,
-        false => 0,
-    };
-    let group = has(tag::GROUPED).then(|| reader.number()).transpose()?;
-    let id = has(tag::ID).then(|| reader.bytes()).transpose()?;
-    if let Some(id) = id {
-        // The message keeps the length of its id in two bytes.
-        crate::core::limits::name(id)?;
-    }
-    let (mut consumer, mut marks, mut ext) = (None, Marks::default(), None);
-    if has(tag::EXTENSION) {
-        let bits = reader.number()?;
-        ensure(bits & !extra::ALL == 0, "an unknown part of a message")?;
-        let mut made = Box::new(extension(reader, bits, due, bases)?);
-        if bits & extra::CONSUMER != 0 {
-            consumer = Some(reader.number()?);
-        }
-        ending(reader, bits, due, &mut made)?;
-        marks.redriving = bits & extra::REDRIVING != 0;
-        marks.purged = bits & extra::PURGED != 0;
-        ext = Some(made);
-    }
-    let mut message = Message::new(id, reader.rest(), sent_at, due);
-    message.place = place;
-    message.priority = priority;
-    message.ext = ext;
-    builder.message(seq, message, group, consumer, marks)
-}
-
-/// What was chosen, and how often and when it was delivered.
-fn extension(
-    reader: &mut Reader,
-    bits: u64,
-    due: Millis,
-    bases: &mut Bases,
-) -> Result<Extension, Invalid> {
-    let has = |bit: u64| bits & bit != 0;
-    let mut ext = Extension::new(due);
-    if has(extra::CHOICES) {
-        ext.choices = Some(Box::new(choices(reader)?));
-    }
-    if has(extra::STARTED) {
-        ext.started_at = reader.delta(due)?;
-    }
-    ext.first_started_at = match has(extra::FIRST_STARTED) {
-        true => reader.delta(due)?,
-        false => ext.started_at,
-    };
-    if has(extra::RUNNING) {
-        ext.receipt = reader.delta(bases.receipt)?;
-        ext.batch = ext.receipt.wrapping_sub(reader.number()?);
-        ext.lease_until = reader.delta(ext.started_at)?;
-        bases.receipt = ext.receipt;
-    }
-    if has(extra::ATTEMPT) {
-        ext.attempt = small(reader)?;
-    }
-    Ok(ext)
-}
-
-/// How often it failed and how it ended.
-fn ending(reader: &mut Reader, bits: u64, due: Millis, ext: &mut Extension) -> Result<(), Invalid> {
-    let has = |bit: u64| bits & bit != 0;
-    if has(extra::ENDED) {
-        ext.ended_at = reader.delta(due)?;
-        ensure(ext.ended_at != NEVER, "a message ends and does not")?;
-    }
-    if has(extra::FAILURES) {
-        ext.failures = small(reader)?;
-        ext.timeouts = small(reader)?;
-    }
-    if has(extra::SCORE_BASE) {
-        ext.score_base = reader.delta(due)?;
-    }
-    if has(extra::TTL_BASE) {
-        ext.ttl_base = reader.delta(due)?;
-    }
-    if has(extra::DUE_AT) {
-        ext.due_at = reader.delta(due)?;
-    }
-    if has(extra::NOTES) {
-        ext.notes = Some(Box::new(Notes {
-            error: reader.optional_bytes()?.map(Into::into),
-            result: reader.optional_bytes()?.map(Into::into),
-            reason: match reader.byte()? {
-                0 => None,
-                n => Some(Reason::from_u8(n).ok_or(Invalid("an unknown reason"))?),
-            },
-        }));
-    }
-    Ok(())
-}
-
-fn small(reader: &mut Reader) -> Result<u32, Invalid> {
-    u32::try_from(reader.number()?).map_err(|_| Invalid("a count is beyond 2^32-1"))
 }

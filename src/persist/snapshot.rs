@@ -1,6 +1,6 @@
 //! A whole queue as bytes.
 //!
-//! A snapshot is a stream of frames, cut into blocks of 64 KiB at any place.
+//! A snapshot is a stream of frames, cut into blocks of one size at any place.
 //! A frame is its length, a tag and what the tag says: first what the queue
 //! has once, then its schedules, batches and remembered ids, then its messages
 //! in the order of sending, each group and consumer just before the first
@@ -25,8 +25,18 @@ use pieces::{put_consumer, put_extension, put_group, put_schedule, put_whole};
 /// The version of the encoding.
 pub const VERSION: u32 = 1;
 
-/// A block is no longer than this.
-pub const BLOCK: usize = 64 * 1024;
+/// The size of the blocks of a saved queue. The server compresses each, and
+/// where payloads do not compress, the fewer places a block has to compare the
+/// less time that takes; the nodes of its streams are as large.
+pub const SAVED: usize = 4 * 1024;
+
+/// The size of blocks that are not compressed, for a rewritten log or a digest.
+pub const LARGE: usize = 64 * 1024;
+
+/// So far apart are two blocks at the same address. The server's compressor
+/// does not forget from one block to the next where it has seen what: it would
+/// compare with whatever stands there now.
+const TRACK: usize = 4 * 1024 * 1024;
 
 /// What a frame is. A message has its place and what follows in the tag.
 pub mod tag {
@@ -88,14 +98,16 @@ pub struct Bases {
     pub receipt: Receipt,
 }
 
-/// Writes a queue as blocks of at most [`BLOCK`] bytes. O(n log n) of what is
-/// not messages, O(n) of messages; takes 8 bytes of memory a 64 messages, and
-/// 4 bytes a group.
-pub fn encode(queue: &Queue, emit: &mut dyn FnMut(&[u8])) {
+/// Writes a queue as blocks of `size` bytes, of which only the last is shorter.
+/// O(n log n) of what is not messages, O(n) of messages; takes 16 bytes of
+/// memory a 128 messages, and 4 bytes a group.
+pub fn encode(queue: &Queue, size: usize, emit: &mut dyn FnMut(&[u8])) {
     let parts = queue.parts();
     let mut writer = Writer {
         blocks: Blocks {
-            block: Vec::with_capacity(BLOCK),
+            size,
+            bytes: Vec::new(),
+            emitted: 0,
             emit,
         },
         frame: Vec::new(),
@@ -135,11 +147,11 @@ impl<'a> Writer<'a, '_> {
             put_schedule(&mut self.frame, name, schedule);
             self.end_frame(&schedule.template.payload);
         }
-        for (first, len) in self.parts.batches() {
+        for batch in self.parts.batches() {
             self.frame.push(tag::BATCH);
-            put_delta(&mut self.frame, first, self.bases.receipt);
-            put_number(&mut self.frame, len);
-            self.bases.receipt = first;
+            put_delta(&mut self.frame, batch.first, self.bases.receipt);
+            put_number(&mut self.frame, batch.count());
+            self.bases.receipt = batch.first;
             self.end_frame(&[]);
         }
         let remembered: Vec<_> = self.parts.dedup().collect();
@@ -210,14 +222,7 @@ impl<'a> Writer<'a, '_> {
             put_bytes(frame, id);
         }
         if let Some(ext) = message.ext.as_deref() {
-            put_extension(
-                frame,
-                message,
-                ext,
-                consumer,
-                numbered.marks,
-                &mut self.bases,
-            );
+            put_extension(frame, numbered, ext, consumer, &mut self.bases);
         }
         self.end_frame(message.payload());
     }
@@ -283,33 +288,47 @@ impl Numbers {
 
 /// Cuts the stream into blocks.
 struct Blocks<'e> {
-    block: Vec<u8>,
+    size: usize,
+    /// What was put, up to about [`TRACK`].
+    bytes: Vec<u8>,
+    /// How many of these bytes are out.
+    emitted: usize,
     emit: &'e mut dyn FnMut(&[u8]),
 }
 
 impl Blocks<'_> {
     fn put_frame(&mut self, head: &[u8], tail: &[u8]) {
-        put_number(&mut self.block, (head.len() + tail.len()) as u64);
+        put_number(&mut self.bytes, (head.len() + tail.len()) as u64);
         self.put(head);
         self.put(tail);
     }
 
-    fn put(&mut self, mut bytes: &[u8]) {
-        while self.block.len() + bytes.len() >= BLOCK {
-            let room = BLOCK.saturating_sub(self.block.len());
-            let (now, later) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
-            self.block.extend_from_slice(now);
-            bytes = later;
-            self.flush();
+    fn put(&mut self, bytes: &[u8]) {
+        // A long payload is not copied as a whole.
+        for piece in bytes.chunks(self.size) {
+            self.bytes.extend_from_slice(piece);
+            self.emit_full();
         }
-        self.block.extend_from_slice(bytes);
     }
 
-    fn flush(&mut self) {
-        // The length of a frame may have gone a few bytes past the end.
-        for block in self.block.chunks(BLOCK) {
+    fn emit_full(&mut self) {
+        while let Some(block) = self.bytes.get(self.emitted..self.emitted + self.size) {
             (self.emit)(block);
+            self.emitted += self.size;
         }
-        self.block.clear();
+        if self.emitted >= TRACK {
+            self.bytes.drain(..self.emitted);
+            self.emitted = 0;
+        }
+    }
+
+    /// Puts out what is left.
+    fn flush(&mut self) {
+        self.emit_full();
+        match self.bytes.get(self.emitted..) {
+            None | Some([]) => {}
+            Some(rest) => (self.emit)(rest),
+        }
+        self.emitted = self.bytes.len();
     }
 }

@@ -2,7 +2,7 @@
 
 use super::decode::Decoder;
 use super::record::Chunk;
-use super::snapshot::{encode, VERSION};
+use super::snapshot::{encode, LARGE, SAVED, VERSION};
 use super::wire::put_number;
 use crate::core::Queue;
 use crate::ffi::QueueValue;
@@ -11,7 +11,7 @@ impl QueueValue for Queue {
     const VERSION: u32 = VERSION;
 
     fn save(&self, block: &mut dyn FnMut(&[u8])) {
-        encode(self, block);
+        encode(self, SAVED, block);
     }
 
     fn load(version: u32, next: &mut dyn FnMut() -> Option<Vec<u8>>) -> Result<Queue, String> {
@@ -28,7 +28,7 @@ impl QueueValue for Queue {
     fn rewrite(&self, record: &mut dyn FnMut(&[u8])) {
         let mut first = true;
         let mut bytes = Vec::new();
-        encode(self, &mut |block| {
+        encode(self, LARGE, &mut |block| {
             bytes.clear();
             Chunk { first, block }.encode_into(&mut bytes);
             record(&bytes);
@@ -53,7 +53,7 @@ impl QueueValue for Queue {
     fn digest(&self, part: &mut dyn FnMut(&[u8])) {
         let mut number = 0;
         let mut bytes = Vec::new();
-        encode(self, &mut |block| {
+        encode(self, LARGE, &mut |block| {
             bytes.clear();
             put_number(&mut bytes, number);
             bytes.extend_from_slice(block);

@@ -176,11 +176,16 @@ impl<K: Copy + Ord, V: Measure> OrderedSet<K, V> {
         *self = Self::new();
     }
 
-    /// The measure of a key.
-    pub fn get(&self, key: &K) -> Option<V> {
+    /// The entry whose key is equal to this one.
+    pub fn find(&self, key: &K) -> Option<(K, V)> {
         let (leaf, _) = self.root.leaf_for(key);
         let at = node::find(leaf, key)?;
-        leaf.get(at).map(|entry| entry.1)
+        leaf.get(at).copied()
+    }
+
+    /// The measure of a key.
+    pub fn get(&self, key: &K) -> Option<V> {
+        self.find(key).map(|entry| entry.1)
     }
 
     /// Whether the key is in the set.

@@ -92,10 +92,10 @@ impl Queue {
         let due = due.from(now);
         if let Some(message) = self.store.get_mut(seq) {
             message.due = due;
-            if let Some(ext) = message.ext.as_mut() {
-                ext.due_at = due;
-                ext.score_base = due;
-                ext.ttl_base = due;
+            if let Some(rare) = message.ext.as_mut().and_then(|ext| ext.rare_if_any()) {
+                rare.due_at = due;
+                rare.score_base = due;
+                rare.ttl_base = due;
             }
         }
         self.enter_pending(seq, now);

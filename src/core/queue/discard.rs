@@ -5,7 +5,7 @@
 use super::super::backlog::GroupOrder;
 use super::super::group::{GroupIx, OrderKey};
 use super::super::groups::Groups;
-use super::super::lease::Leases;
+use super::super::lease::{Lease, Leases};
 use super::super::line::LineKey;
 use super::super::message::Message;
 use super::super::ordered::OrderedSet;
@@ -40,6 +40,8 @@ pub(super) enum Discarded {
     Order(SendOrder),
     /// The same, in the order of their group.
     GroupOrder(GroupOrder),
+    /// The same, by receipt.
+    Receipts(OrderedSet<Lease>),
     /// Places in the line that groups have lost.
     Line(OrderedSet<LineKey>),
 }
@@ -53,7 +55,7 @@ impl Discarded {
             Discarded::CutGroup(order) => order.pop_first().map(|(key, _)| key.seq()),
             Discarded::CutRecords(records) => records.pop_first().map(|(key, ())| key.seq()),
             Discarded::CutRedriven(order) => order.pop_first().map(|((_, seq), ())| seq),
-            Discarded::Leases(leases) => leases.pop_first(),
+            Discarded::Leases(leases) => leases.pop(),
             _ => None,
         }
     }
@@ -71,6 +73,7 @@ impl Discarded {
             | Discarded::Index(_)
             | Discarded::Order(_)
             | Discarded::GroupOrder(_)
+            | Discarded::Receipts(_)
             | Discarded::Line(_) => false,
         }
     }
@@ -82,6 +85,7 @@ impl Discarded {
             Discarded::Index(index) => index.drain_some(most),
             Discarded::Order(order) => order.drain_some(most),
             Discarded::GroupOrder(order) => order.drain_some(most),
+            Discarded::Receipts(receipts) => receipts.drain_some(most),
             Discarded::Line(line) => line.drain_some(most),
             _ => 0,
         }
@@ -228,7 +232,10 @@ impl Queue {
     fn stands_somewhere(&self, seq: Seq, message: &Message) -> bool {
         let ended = (message.ended_at(), seq);
         match message.place {
-            Place::Running => self.leases.find(message.receipt()) == Some(seq),
+            Place::Running => {
+                let lease = self.leases.find(message.receipt());
+                lease.is_some_and(|lease| lease.seq == seq)
+            }
             Place::Dead if self.redriving.has(seq, message) => true,
             place => match self.records.at(place) {
                 Some(index) => {

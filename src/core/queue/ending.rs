@@ -37,7 +37,7 @@ impl Queue {
         }
         self.store.with(seq, |message| {
             message.place = place;
-            message.ext_mut().ended_at = now;
+            message.rare_mut().ended_at = now;
         });
         self.enter_record(seq);
         let kept = match place {
@@ -188,7 +188,7 @@ impl Queue {
         self.totals.expired += u64::from(reason == Reason::Expired);
         self.effects.happened.add(Happened::DEAD);
         let group = self.store.with(seq, |message| {
-            message.ext_mut().notes_mut().reason = Some(reason);
+            message.rare_mut().notes_mut().reason = Some(reason);
             (message.group, message.payload().len() as u64)
         });
         let Some((group, bytes)) = group else {

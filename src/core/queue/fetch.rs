@@ -3,11 +3,12 @@
 use super::super::consumer::{ConsumerIx, FORGET_AFTER};
 use super::super::error::Error;
 use super::super::group::{Group, GroupIx};
+use super::super::lease::{Batch, Lease};
 use super::super::line::{Join, LineKey};
 use super::super::message::Message;
 use super::super::op::{Delivered, Deliveries, Done, Fetch, Happened};
 use super::super::state::{Place, State};
-use super::super::{Millis, Receipt, Seq, MAX_EXACT, NEVER};
+use super::super::{Millis, Receipt, Seq, MAX_EXACT};
 use super::Queue;
 
 /// One FETCH on its way round the line.
@@ -196,7 +197,7 @@ impl Queue {
             if !round.takes(|| self.payload_len(seq)) {
                 break;
             }
-            self.deliver(seq, 0, round);
+            self.deliver(seq, round);
         }
         if round.given.len() == before {
             // Their turn is still to come.
@@ -208,7 +209,7 @@ impl Queue {
 
     /// One batch of up to `most` messages of a group that can give.
     fn give_of_group(&mut self, ix: GroupIx, most: u64, round: &mut Round) {
-        let batch = round.next_receipt;
+        let first = round.next_receipt;
         let before = round.given.len();
         self.heed_purges(ix);
         while (round.given.len() - before) as u64 != most && round.goes_on() {
@@ -242,7 +243,7 @@ impl Queue {
             if !round.takes(|| self.payload_len(seq)) {
                 break;
             }
-            self.deliver(seq, batch, round);
+            self.deliver(seq, round);
             let settings = self.groups.get_mut(ix).and_then(Group::ext_if_any);
             let settings = settings.and_then(|ext| ext.settings.as_mut());
             if let Some(settings) = settings {
@@ -253,9 +254,9 @@ impl Queue {
         }
         let given = (round.given.len() - before) as u64;
         if given > 0 && !round.fetch.no_ack {
-            self.leases.open_batch(batch, given);
+            self.leases.open_batch(Batch::new(first, given));
             if let Some(group) = self.groups.get_mut(ix) {
-                group.open_batch(batch);
+                group.open_batch(first);
             }
         }
         let join = self.next_join(round.now);
@@ -287,7 +288,7 @@ impl Queue {
     }
 
     /// Delivers one message; the caller refreshes whoever gave it.
-    fn deliver(&mut self, seq: Seq, batch: Receipt, round: &mut Round) {
+    fn deliver(&mut self, seq: Seq, round: &mut Round) {
         self.leave_pending(seq);
         let now = round.now;
         let leased = !round.fetch.no_ack;
@@ -302,27 +303,17 @@ impl Queue {
         if leased {
             message.place = Place::Running;
         }
-        let fresh_ext = message.ext.is_none();
-        let spare = &mut self.spare;
-        let ext = message.ext.get_or_insert_with(|| spare.take(message.due));
-        let own_lease = ext.choices.as_ref().and_then(|choices| choices.lease);
+        let own_lease = message.choices().and_then(|choices| choices.lease);
         let lease = round.fetch.lease.or(own_lease).unwrap_or(settings_lease);
-        ext.attempt = ext.attempt.saturating_add(1);
-        ext.started_at = now;
-        if ext.first_started_at == NEVER {
-            ext.first_started_at = now;
-        }
+        let bytes = message.extension_bytes();
+        let spare = &mut self.spare;
+        let ext = message.ext.get_or_insert_with(|| spare.take());
+        ext.start(now, message.due);
+        ext.receipt = receipt;
         let attempt = ext.attempt;
         let before = std::mem::replace(&mut ext.consumer, round.consumer);
-        if leased {
-            ext.receipt = receipt;
-            ext.batch = if group.is_some() { batch } else { receipt };
-            ext.lease_until = now.saturating_add(lease).min(MAX_EXACT);
-        }
-        let until = ext.lease_until;
-        if fresh_ext {
-            self.store.count_extension();
-        }
+        let grown = message.extension_bytes() - bytes;
+        self.store.count_extension(grown);
         self.consumers.unmention(before);
         self.consumers.deliver(round.consumer, leased);
         if let Some(rate) = self.settings.rate {
@@ -332,7 +323,12 @@ impl Queue {
         self.totals.redelivered += u64::from(attempt > 1);
         self.lateness.count(late);
         let message = if leased {
-            self.leases.insert(receipt, seq, until);
+            let until = now.saturating_add(lease).min(MAX_EXACT);
+            self.leases.insert(Lease {
+                receipt,
+                seq,
+                until,
+            });
             self.note(until);
             self.running_bytes += size;
             self.last_receipt = receipt;

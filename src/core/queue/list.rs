@@ -77,7 +77,7 @@ impl Queue {
             };
             last = Some(Cursor { time, number });
             let seq = match wanted.state {
-                State::Running => self.leases.find(number),
+                State::Running => self.leases.find(number).map(|lease| lease.seq),
                 _ => Some(number),
             };
             if let Some(seq) = seq.filter(|seq| self.is_wanted(*seq, &wanted, group, now)) {

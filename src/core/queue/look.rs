@@ -26,6 +26,8 @@ pub struct View<'a> {
     pub consumer: Option<&'a [u8]>,
     /// Failures still forgiven; -1 for all.
     pub retries_left: i64,
+    /// When its lease ends, if it runs.
+    lease_until: Option<Millis>,
     /// When it expired, where that was not worked off yet.
     expired_at: Option<Millis>,
 }
@@ -38,12 +40,12 @@ impl View<'_> {
 
     /// Lease timeouts so far.
     pub fn timeouts(&self) -> u32 {
-        self.message.ext.as_ref().map_or(0, |ext| ext.timeouts)
+        self.message.timeouts()
     }
 
     /// When its first delivery was, if there was one.
     pub fn first_started_at(&self) -> Option<Millis> {
-        known(self.message.ext.as_ref()?.first_started_at)
+        known(self.message.ext.as_ref()?.first_started_at())
     }
 
     /// When its last delivery was, if there was one.
@@ -53,7 +55,7 @@ impl View<'_> {
 
     /// When its lease ends, if it runs.
     pub fn lease_until(&self) -> Option<Millis> {
-        known(self.message.ext.as_ref()?.lease_until)
+        self.lease_until
     }
 
     /// When it finished, died or was cancelled, if it has.
@@ -105,6 +107,7 @@ impl Queue {
                 .as_ref()
                 .and_then(|ext| self.consumers.name(ext.consumer)),
             retries_left,
+            lease_until: self.leases.find(message.receipt()).map(|lease| lease.until),
             expired_at: self.expired_at(message, now),
         }
     }
@@ -289,10 +292,7 @@ impl Queue {
 
     /// The lease of a group that ends first, and its message. O(its leases).
     pub(super) fn first_lease_of(&self, group: &Group) -> Option<(Millis, Seq)> {
-        let until = |seq| {
-            let ext = self.store.get(seq)?.ext.as_deref()?;
-            Some((ext.lease_until, seq))
-        };
-        self.leased_of(group).filter_map(until).min()
+        let leases = self.leased_of(group).map(|lease| (lease.until, lease.seq));
+        leases.min()
     }
 }

@@ -35,12 +35,13 @@ use hashbrown::HashSet;
 use super::backlog::Pending;
 use super::consumer::Consumers;
 use super::error::Error;
+use super::extension::Spare;
 use super::group::Group;
 use super::groups::Groups;
 use super::id::{Id, Ids, NameHasher};
 use super::lease::Leases;
 use super::line::{Expected, Join, LineKey};
-use super::message::{Message, Spare};
+use super::message::Message;
 use super::op::{Deliveries, Done, Effects, Fetch, Moment, Op, Ticked};
 use super::ordered::OrderedSet;
 use super::rate::RateWindow;
@@ -114,8 +115,7 @@ pub struct Queue {
     pub noted_arrival: Millis,
     redriving: Redriving,
     remains: Remains,
-    /// Extensions of messages that are gone, for those that are delivered next:
-    /// every delivery needs one.
+    /// Extensions of messages that are gone, for the next deliveries.
     spare: Spare,
     /// The list of the last deliveries, empty, for the next ones.
     given: Deliveries,

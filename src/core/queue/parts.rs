@@ -13,6 +13,7 @@ mod valid;
 
 use super::super::consumer::ConsumerIx;
 use super::super::group::{Group, GroupIx};
+use super::super::lease::{Batch, Leases};
 use super::super::limits::Invalid;
 use super::super::line::{Join, LineKey};
 use super::super::message::Message;
@@ -82,6 +83,15 @@ pub struct Marks {
 /// messages it was given, acked and nacked.
 pub type Known = (Millis, [u64; 3]);
 
+/// What a message that runs has beside its receipt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Term {
+    /// First receipt of the batch that it was delivered in.
+    pub batch: Receipt,
+    /// When its lease ends.
+    pub until: Millis,
+}
+
 /// A message on its way into or out of a snapshot.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbered<'a> {
@@ -89,6 +99,8 @@ pub struct Numbered<'a> {
     pub seq: Seq,
     /// The message.
     pub message: &'a Message,
+    /// Its lease, if it was delivered.
+    pub term: Option<Term>,
     /// What it is beyond its place.
     pub marks: Marks,
 }
@@ -140,6 +152,23 @@ impl Queue {
     }
 }
 
+impl Queue {
+    /// The lease of a message, if it runs or only counts in its group.
+    fn term_of(&self, message: &Message) -> Option<Term> {
+        let receipt = message.receipt();
+        if receipt == 0 {
+            return None;
+        }
+        let of = |leases: &Leases| {
+            Some(Term {
+                until: leases.find(receipt)?.until,
+                batch: leases.batch_of(receipt).first,
+            })
+        };
+        of(&self.leases).or_else(|| of(&self.remains.leases))
+    }
+}
+
 impl<'a> Parts<'a> {
     /// What it has once.
     pub fn whole(&self) -> Whole {
@@ -176,6 +205,7 @@ impl<'a> Parts<'a> {
             .map(move |(seq, message)| Numbered {
                 seq,
                 message,
+                term: queue.term_of(message),
                 marks: Marks {
                     redriving: !none_redriving && queue.redriving.has(seq, message),
                     purged: has_purged && queue.is_remains(seq, message),
@@ -251,11 +281,10 @@ impl<'a> Parts<'a> {
     }
 
     /// The batches of more than one message of which some still run, or count
-    /// in their group: their first receipts, in order, and how many they had.
-    pub fn batches(&self) -> Vec<(Receipt, u64)> {
+    /// in their group, in order.
+    pub fn batches(&self) -> Vec<Batch> {
         let purged = self.queue.remains.leases.batches();
-        let batches = self.queue.leases.batches().chain(purged);
-        let mut batches: Vec<_> = batches.map(|(first, batch)| (first, batch.len)).collect();
+        let mut batches: Vec<Batch> = self.queue.leases.batches().chain(purged).collect();
         batches.sort_unstable();
         batches
     }

@@ -1,13 +1,24 @@
 //! Moves a message from one place to another and keeps every index in step.
 
 use super::super::backlog::Member;
-use super::super::group::{Group, OrderKey};
+use super::super::consumer::ConsumerIx;
+use super::super::group::{Group, GroupIx, OrderKey};
+use super::super::lease::Lease;
 use super::super::message::Message;
 use super::super::op::Happened;
 use super::super::state::Place;
 use super::super::waiting::Waiter;
-use super::super::{Millis, Receipt, Seq, MAX_EXACT, NEVER};
+use super::super::{Millis, Seq, MAX_EXACT};
 use super::Queue;
+
+/// What is to be known of a message whose lease has ended.
+pub(super) struct Ended {
+    pub group: GroupIx,
+    /// Bytes of its payload.
+    pub size: u64,
+    /// Who had it.
+    pub consumer: ConsumerIx,
+}
 
 /// A message as what waits knows it.
 pub(super) fn waiter(seq: Seq, message: &Message) -> Waiter {
@@ -35,10 +46,7 @@ fn expiry(message: &Message, ttl: Millis) -> Option<Millis> {
     let own = message.choices().and_then(|choices| choices.ttl);
     match own.unwrap_or(ttl) {
         0 => None,
-        ttl => {
-            let base = message.ext.as_ref().map_or(message.due, |ext| ext.ttl_base);
-            Some(base.saturating_add(ttl).min(MAX_EXACT))
-        }
+        ttl => Some(message.ttl_base().saturating_add(ttl).min(MAX_EXACT)),
     }
 }
 
@@ -140,57 +148,55 @@ impl Queue {
         }
     }
 
-    /// Ends the lease of a message; its place is then for the caller to give.
+    /// Ends the lease of a message, if it has one; its place is then for the
+    /// caller to give.
     pub(super) fn unlease(&mut self, seq: Seq) {
-        let Some(message) = self.store.get_mut(seq) else {
-            return;
-        };
+        let receipt = self.store.get(seq).map_or(0, Message::receipt);
+        if let Some(lease) = self.leases.find(receipt) {
+            self.end_lease(lease);
+        }
+    }
+
+    /// Ends a lease; the place of its message is then for the caller to give.
+    pub(super) fn end_lease(&mut self, lease: Lease) -> Option<Ended> {
+        let message = self.store.get_mut(lease.seq)?;
         let (group, size) = (message.group, message.payload().len() as u64);
-        let Some(ext) = message.ext.as_mut() else {
-            return;
-        };
-        let (receipt, batch, until) = (ext.receipt, ext.batch, ext.lease_until);
-        let consumer = ext.consumer;
+        let ext = message.ext.as_mut()?;
         ext.receipt = 0;
-        ext.batch = 0;
-        ext.lease_until = NEVER;
-        self.leases.remove(receipt, until);
+        let consumer = ext.consumer;
+        self.leases.remove(lease);
         self.running_bytes = self.running_bytes.saturating_sub(size);
         self.consumers.release(consumer);
         if group.is_some() {
             self.heed_purges(group);
-            let batch_ended = self.leases.leave_batch(batch);
+            let over = self.leases.leave_batch(lease.receipt);
             if let Some(group) = self.groups.get_mut(group) {
                 group.running -= 1;
                 self.grouped_running -= 1;
-                if batch_ended {
-                    group.close_batch(batch);
+                if let Some(batch) = over {
+                    group.close_batch(batch.first);
                 }
             }
         }
+        Some(Ended {
+            group,
+            size,
+            consumer,
+        })
     }
 
-    /// The messages of a group that are leased.
-    pub(super) fn leased_of<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = Seq> + 'a {
-        let receipts = group.batches().flat_map(|first| {
-            let len = self.leases.batch(first).map_or(1, |batch| batch.len);
-            first..first + len
-        });
-        receipts.filter_map(|receipt| self.leases.find(receipt))
+    /// The leases of a group.
+    pub(super) fn leased_of<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = Lease> + 'a {
+        group
+            .batches()
+            .flat_map(|first| self.leases.of_batch(first))
     }
 
-    /// The messages of a batch that were delivered after this one and still
-    /// run, with their receipts.
+    /// The messages of the batch of a running message that were delivered after
+    /// it and still run.
     pub(super) fn later_of_batch(&self, seq: Seq) -> Vec<Seq> {
-        let Some(ext) = self.store.get(seq).and_then(|m| m.ext.as_ref()) else {
-            return Vec::new();
-        };
-        let Some(batch) = self.leases.batch(ext.batch) else {
-            return Vec::new();
-        };
-        let first: Receipt = ext.batch;
-        (ext.receipt + 1..first + batch.len)
-            .filter_map(|receipt| self.leases.find(receipt))
-            .collect()
+        let receipt = self.store.get(seq).map_or(0, Message::receipt);
+        let later = self.leases.later_of_batch(receipt);
+        later.map(|lease| lease.seq).collect()
     }
 }

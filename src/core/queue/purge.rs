@@ -11,7 +11,7 @@ use super::super::ordered::OrderedSet;
 use super::super::records::DedupMemory;
 use super::super::state::{Place, State};
 use super::super::{Millis, Seq};
-use super::discard::Ghosts;
+use super::discard::{Discarded, Ghosts};
 use super::Queue;
 
 /// Where ended messages are, and the states that this is.
@@ -78,9 +78,13 @@ impl Queue {
         self.discard_order(records.dead_order);
         let redriving = std::mem::take(&mut self.redriving);
         self.discard_order(redriving.left);
-        indexes.push(std::mem::take(&mut self.leases).into_by_end());
         let remains = std::mem::take(&mut self.remains);
-        indexes.extend([remains.retry, remains.leases.into_by_end()]);
+        indexes.push(remains.retry);
+        for leases in [std::mem::take(&mut self.leases), remains.leases] {
+            let (receipts, ends) = leases.into_indexes();
+            self.discarded.push(Discarded::Receipts(receipts));
+            indexes.push(ends);
+        }
         self.ids = Ids::new(self.ids.salt());
         self.line = OrderedSet::new();
         self.expected = Expected::default();
@@ -208,7 +212,7 @@ impl Queue {
         };
         let mut members: Vec<Seq> = Vec::new();
         if state.is_none_or(|state| state == State::Running) {
-            members.extend(self.leased_of(group));
+            members.extend(self.leased_of(group).map(|lease| lease.seq));
         }
         for (place, of) in ENDED {
             if state.is_none_or(|state| state == of) {

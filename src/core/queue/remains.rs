@@ -52,7 +52,10 @@ impl Remains {
     fn may_have(&self, seq: Seq, message: &Message) -> bool {
         match message.place {
             Place::Retry => self.retry.contains(&(message.due, seq)),
-            Place::Running => self.leases.find(message.receipt()) == Some(seq),
+            Place::Running => {
+                let lease = self.leases.find(message.receipt());
+                lease.is_some_and(|lease| lease.seq == seq)
+            }
             _ => false,
         }
     }
@@ -155,8 +158,8 @@ impl Queue {
             self.remains.retry.pop_first();
         }
         let first = self.remains.leases.first_end();
-        if let Some(seq) = first.and_then(|(_, receipt)| self.remains.leases.find(receipt)) {
-            self.drop_remains(seq);
+        if let Some(lease) = first.and_then(|(_, receipt)| self.remains.leases.find(receipt)) {
+            self.drop_remains(lease.seq);
         }
     }
 
@@ -189,16 +192,15 @@ impl Queue {
         let message = self.store.get(seq)?;
         let ix = message.group;
         if message.place == Place::Running {
-            let ext = message.ext.as_deref()?;
-            let (receipt, batch, until) = (ext.receipt, ext.batch, ext.lease_until);
-            self.remains.leases.remove(receipt, until);
+            let lease = self.remains.leases.find(message.receipt())?;
+            self.remains.leases.remove(lease);
             if ix.is_some() {
                 self.heed_purges(ix);
-                let batch_ended = self.remains.leases.leave_batch(batch);
+                let over = self.remains.leases.leave_batch(lease.receipt);
                 if let Some(group) = self.groups.get_mut(ix) {
                     group.running -= 1;
-                    if batch_ended {
-                        group.close_batch(batch);
+                    if let Some(batch) = over {
+                        group.close_batch(batch.first);
                     }
                 }
             }

@@ -76,7 +76,7 @@ impl Queue {
         let seq = self.next_seq;
         self.next_seq += 1;
         if !choices.is_default() {
-            message.ext_mut().choices = Some(Box::new(choices.clone()));
+            message.rare_mut().choices = Some(Box::new(choices.clone()));
         }
         if let Some(name) = group {
             message.group = self.groups.find_or_add(name);

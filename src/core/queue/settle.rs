@@ -1,8 +1,8 @@
 //! Ending deliveries: ACK, NACK, TOUCH, and leases that run out.
 
 use super::super::group::GroupIx;
+use super::super::lease::Lease;
 use super::super::line::Join;
-use super::super::message::{Extension, Message};
 use super::super::op::{Done, Happened, NackKind};
 use super::super::state::{Place, Reason};
 use super::super::{retry, Millis, Receipt, Seq, MAX_EXACT};
@@ -32,18 +32,20 @@ impl Queue {
 
     /// Ends one delivery well, if it is current.
     pub(super) fn ack_one(&mut self, receipt: Receipt, result: Option<&[u8]>, now: Millis) -> bool {
-        let Some((seq, message, ext)) = self.delivery(receipt, now) else {
+        let Some(lease) = self.current(receipt, now) else {
             return false;
         };
-        let (group, size) = (message.group, message.payload().len() as u64);
-        self.consumers.ack(ext.consumer);
+        let Some(ended) = self.end_lease(lease) else {
+            return false;
+        };
+        let (seq, group) = (lease.seq, ended.group);
+        self.consumers.ack(ended.consumer);
         if let Some(result) = result {
             self.store.with(seq, |message| {
-                message.ext_mut().notes_mut().result = Some(result.into());
+                message.rare_mut().notes_mut().result = Some(result.into());
             });
         }
-        self.unlease(seq);
-        self.bytes -= size;
+        self.bytes -= ended.size;
         self.totals.acked += 1;
         self.effects.changed = true;
         self.effects.visible = true;
@@ -66,19 +68,18 @@ impl Queue {
     ) -> Done {
         let mut nacked: Vec<Seq> = Vec::with_capacity(receipts.len());
         let mut later: Vec<Seq> = Vec::new();
-        let mut batch = 0;
+        let mut batch = None;
         for receipt in distinct(receipts) {
-            let Some(seq) = self.current(receipt, now) else {
+            let Some(lease) = self.current(receipt, now) else {
                 continue;
             };
-            nacked.push(seq);
+            nacked.push(lease.seq);
             // Receipts of one batch are neighbours: the first one named says
             // which come back.
-            let own = self.store.get(seq).and_then(|m| m.ext.as_ref());
-            let own = own.map_or(0, |ext| ext.batch);
-            if own != batch {
-                batch = own;
-                later.extend(self.later_of_batch(seq));
+            let own = self.leases.batch_of(receipt);
+            if batch != Some(own) {
+                batch = Some(own);
+                later.extend(self.later_of_batch(lease.seq));
             }
         }
         let groups = self.groups_of(nacked.iter().chain(&later));
@@ -100,12 +101,14 @@ impl Queue {
         random: u64,
         now: Millis,
     ) {
-        let Some(ext) = self.store.get(seq).and_then(|m| m.ext.as_ref()) else {
+        let Some(message) = self.store.get(seq) else {
             return;
         };
-        self.consumers.nack(ext.consumer);
-        let failures = ext.failures.saturating_add(1);
-        let own = ext.choices.as_deref();
+        if let Some(ext) = &message.ext {
+            self.consumers.nack(ext.consumer);
+        }
+        let failures = message.failures().saturating_add(1);
+        let own = message.choices();
         let backoff = own.and_then(|c| c.backoff).unwrap_or(self.settings.backoff);
         let retries = own.and_then(|c| c.retries).unwrap_or(self.settings.retries);
         let spent = retries >= 0 && i64::from(failures) > retries;
@@ -126,7 +129,7 @@ impl Queue {
         };
         if let Some(error) = error {
             self.store.with(seq, |message| {
-                message.ext_mut().notes_mut().error = Some(error.into());
+                message.rare_mut().notes_mut().error = Some(error.into());
             });
         }
         self.totals.nacked += 1;
@@ -140,10 +143,10 @@ impl Queue {
     pub(super) fn time_out(&mut self, seq: Seq, now: Millis, join: Join) -> Option<Reason> {
         let later = self.later_of_batch(seq);
         let retries = self.store.with(seq, |message| {
-            let ext = message.ext_mut();
-            ext.timeouts = ext.timeouts.saturating_add(1);
-            let own = ext.choices.as_ref().and_then(|choices| choices.retries);
-            (own, ext.failures.saturating_add(1))
+            let rare = message.rare_mut();
+            rare.timeouts = rare.timeouts.saturating_add(1);
+            let own = rare.choices.as_ref().and_then(|choices| choices.retries);
+            (own, rare.failures.saturating_add(1))
         });
         let (own, failures) = retries?;
         let retries = own.unwrap_or(self.settings.retries);
@@ -178,12 +181,7 @@ impl Queue {
 
     /// Everything that runs comes back.
     pub(super) fn release_all(&mut self, now: Millis) {
-        let receipts = self
-            .leases
-            .by_end()
-            .iter()
-            .map(|((_, receipt), ())| receipt);
-        let running: Vec<Seq> = receipts.filter_map(|r| self.leases.find(r)).collect();
+        let running: Vec<Seq> = self.leases.iter().map(|lease| lease.seq).collect();
         let groups = self.groups_of(running.iter());
         for seq in running {
             self.come_back_uncounted(seq, now);
@@ -211,12 +209,17 @@ impl Queue {
     /// Ends a delivery; the caller refreshes the group.
     fn give_back(&mut self, seq: Seq, outcome: Return, now: Millis) -> Option<Reason> {
         self.unlease(seq);
-        let message = self.store.get_mut(seq)?;
-        let ext = message.ext_mut();
-        match outcome {
-            Return::Uncounted => ext.attempt = ext.attempt.saturating_sub(1),
-            _ => ext.failures = ext.failures.saturating_add(1),
-        }
+        self.store.with(seq, |message| match outcome {
+            Return::Uncounted => {
+                if let Some(ext) = &mut message.ext {
+                    ext.attempt = ext.attempt.saturating_sub(1);
+                }
+            }
+            _ => {
+                let rare = message.rare_mut();
+                rare.failures = rare.failures.saturating_add(1);
+            }
+        })?;
         let message = self.store.get(seq)?;
         let expired = self.expiry(message).is_some_and(|at| at <= now);
         let reason = match outcome {
@@ -230,8 +233,8 @@ impl Queue {
                 if let Some(message) = self.store.get_mut(seq) {
                     match outcome {
                         Return::Waits(due) => {
+                            message.rare_mut().due_at = due;
                             message.due = due;
-                            message.ext_mut().due_at = due;
                         }
                         Return::TimedOut => message.due = now,
                         Return::Uncounted | Return::Dies(_) => {}
@@ -248,14 +251,10 @@ impl Queue {
         let until = now.saturating_add(ms).min(MAX_EXACT);
         let mut touched = 0;
         for receipt in distinct(receipts) {
-            let Some(seq) = self.current(receipt, now) else {
+            let Some(lease) = self.current(receipt, now) else {
                 continue;
             };
-            let Some(ext) = self.store.get_mut(seq).and_then(|m| m.ext.as_mut()) else {
-                continue;
-            };
-            let from = std::mem::replace(&mut ext.lease_until, until);
-            self.leases.move_end(receipt, from, until);
+            self.leases.move_end(lease, until);
             self.note(until);
             self.effects.changed = true;
             self.effects.visible = true;
@@ -268,27 +267,17 @@ impl Queue {
     pub(super) fn end_leases(&mut self, receipts: &[Receipt], now: Millis) -> Done {
         let mut ended = 0;
         for receipt in receipts {
-            if let Some(seq) = self.current(*receipt, now) {
-                self.time_out(seq, now, self.join(now));
+            if let Some(lease) = self.current(*receipt, now) {
+                self.time_out(lease.seq, now, self.join(now));
                 ended += 1;
             }
         }
         Done::Count(ended)
     }
 
-    /// The number of the message that has this receipt, if its lease is still
-    /// on at `now`.
-    fn current(&self, receipt: Receipt, now: Millis) -> Option<Seq> {
-        let (seq, _, _) = self.delivery(receipt, now)?;
-        Some(seq)
-    }
-
-    /// The message that has this receipt, if its lease is still on at `now`.
-    fn delivery(&self, receipt: Receipt, now: Millis) -> Option<(Seq, &Message, &Extension)> {
-        let seq = self.leases.find(receipt)?;
-        let message = self.store.get(seq)?;
-        let ext = message.ext.as_deref()?;
-        (ext.lease_until > now).then_some((seq, message, ext))
+    /// The lease with this receipt, if it is still on at `now`.
+    fn current(&self, receipt: Receipt, now: Millis) -> Option<Lease> {
+        self.leases.find(receipt).filter(|lease| lease.until > now)
     }
 }
 

@@ -96,7 +96,7 @@ impl Queue {
                 None => return false,
                 Some(Discarded::All(store, groups, indexes)) => {
                     if store.drop_page() {
-                        left = left.saturating_sub(64);
+                        left = left.saturating_sub(128);
                     } else if groups.drop_some(32) {
                         left = left.saturating_sub(32);
                     } else if let Some(index) = indexes.last_mut() {
@@ -112,6 +112,7 @@ impl Queue {
                     other @ (Discarded::Index(_)
                     | Discarded::Order(_)
                     | Discarded::GroupOrder(_)
+                    | Discarded::Receipts(_)
                     | Discarded::Line(_)),
                 ) => {
                     if other.drain_some(left.min(1024)) == 0 {

@@ -270,14 +270,12 @@ impl Queue {
         let join = Join::by_time(at);
         match event {
             Event::LeaseEnd => {
-                if let Some(seq) = self
-                    .leases
-                    .first_end()
-                    .and_then(|(_, receipt)| self.leases.find(receipt))
-                {
+                let first = self.leases.first_end();
+                let lease = first.and_then(|(_, receipt)| self.leases.find(receipt));
+                if let Some(lease) = lease {
                     ticked.timeouts += 1;
                     let expired = self.totals.expired;
-                    if self.time_out(seq, at, join) == Some(Reason::Retries) {
+                    if self.time_out(lease.seq, at, join) == Some(Reason::Retries) {
                         ticked.dead += 1;
                     }
                     // What came back with it may have expired as well.

@@ -1,8 +1,8 @@
 //! What stands in the frames of a snapshot.
 
 use super::{extra, tag, told, Bases};
-use crate::core::message::{Extension, Message, Notes};
-use crate::core::queue::parts::{GroupSeen, Known, Marks, Standing, Whole};
+use crate::core::extension::{Extension, Notes};
+use crate::core::queue::parts::{GroupSeen, Known, Numbered, Standing, Whole};
 use crate::core::rate::RateWindow;
 use crate::core::schedule::Schedule;
 use crate::core::stats::Totals;
@@ -152,44 +152,47 @@ pub fn put_schedule(out: &mut Vec<u8>, name: &[u8], schedule: &Schedule) {
 
 pub fn put_extension(
     out: &mut Vec<u8>,
-    message: &Message,
+    numbered: Numbered,
     ext: &Extension,
     consumer: Option<u64>,
-    marks: Marks,
     bases: &mut Bases,
 ) {
     let flag = |is: bool, bit: u64| if is { bit } else { 0 };
-    let runs = ext.receipt != 0;
+    let (message, due) = (numbered.message, numbered.message.due);
+    let (choices, notes) = (message.choices(), message.notes());
+    let (due_at, ended_at) = (message.due_at(), message.ended_at());
+    let first_started_at = ext.first_started_at();
+    let (score_base, ttl_base) = (message.score_base(), message.ttl_base());
     put_number(
         out,
-        flag(ext.choices.is_some(), extra::CHOICES)
-            | flag(runs, extra::RUNNING)
+        flag(choices.is_some(), extra::CHOICES)
+            | flag(numbered.term.is_some(), extra::RUNNING)
             | flag(ext.started_at != NEVER, extra::STARTED)
-            | flag(ext.first_started_at != ext.started_at, extra::FIRST_STARTED)
+            | flag(first_started_at != ext.started_at, extra::FIRST_STARTED)
             | flag(ext.attempt != 0, extra::ATTEMPT)
             | flag(consumer.is_some(), extra::CONSUMER)
-            | flag(ext.ended_at != NEVER, extra::ENDED)
-            | flag(ext.failures != 0, extra::FAILURES)
-            | flag(ext.score_base != message.due, extra::SCORE_BASE)
-            | flag(ext.ttl_base != message.due, extra::TTL_BASE)
-            | flag(ext.notes.is_some(), extra::NOTES)
-            | flag(marks.redriving, extra::REDRIVING)
-            | flag(ext.due_at != message.due, extra::DUE_AT)
-            | flag(marks.purged, extra::PURGED),
+            | flag(ended_at != NEVER, extra::ENDED)
+            | flag(message.failures() != 0, extra::FAILURES)
+            | flag(score_base != due, extra::SCORE_BASE)
+            | flag(ttl_base != due, extra::TTL_BASE)
+            | flag(notes.is_some(), extra::NOTES)
+            | flag(numbered.marks.redriving, extra::REDRIVING)
+            | flag(due_at != due, extra::DUE_AT)
+            | flag(numbered.marks.purged, extra::PURGED),
     );
-    if let Some(choices) = &ext.choices {
+    if let Some(choices) = choices {
         put_choices(out, choices);
     }
     if ext.started_at != NEVER {
-        put_delta(out, ext.started_at, message.due);
+        put_delta(out, ext.started_at, due);
     }
-    if ext.first_started_at != ext.started_at {
-        put_delta(out, ext.first_started_at, message.due);
+    if first_started_at != ext.started_at {
+        put_delta(out, first_started_at, due);
     }
-    if runs {
+    if let Some(term) = numbered.term {
         put_delta(out, ext.receipt, bases.receipt);
-        put_number(out, ext.receipt.wrapping_sub(ext.batch));
-        put_delta(out, ext.lease_until, ext.started_at);
+        put_number(out, ext.receipt.wrapping_sub(term.batch));
+        put_delta(out, term.until, ext.started_at);
         bases.receipt = ext.receipt;
     }
     if ext.attempt != 0 {
@@ -198,23 +201,19 @@ pub fn put_extension(
     if let Some(consumer) = consumer {
         put_number(out, consumer);
     }
-    if ext.ended_at != NEVER {
-        put_delta(out, ext.ended_at, message.due);
+    if ended_at != NEVER {
+        put_delta(out, ended_at, due);
     }
-    if ext.failures != 0 {
-        put_number(out, u64::from(ext.failures));
-        put_number(out, u64::from(ext.timeouts));
+    if message.failures() != 0 {
+        put_number(out, u64::from(message.failures()));
+        put_number(out, u64::from(message.timeouts()));
     }
-    if ext.score_base != message.due {
-        put_delta(out, ext.score_base, message.due);
+    for base in [score_base, ttl_base, due_at] {
+        if base != due {
+            put_delta(out, base, due);
+        }
     }
-    if ext.ttl_base != message.due {
-        put_delta(out, ext.ttl_base, message.due);
-    }
-    if ext.due_at != message.due {
-        put_delta(out, ext.due_at, message.due);
-    }
-    if let Some(notes) = &ext.notes {
+    if let Some(notes) = notes {
         put_notes(out, notes);
     }
 }

@@ -15,6 +15,7 @@ use crate::core::{Done, Moment, Op, Queue, Receipt};
 use crate::ffi::QueueValue;
 use crate::persist::record::{Chunk, Creation, Record};
 use crate::persist::restore;
+use crate::persist::snapshot::SAVED;
 use crate::persist::wire::Reader;
 
 /// One thing that happens on a primary.
@@ -225,7 +226,7 @@ fn seen(mut done: Option<Done>) -> Option<Done> {
     if let Some(Done::Fetched(given)) = &mut done {
         for message in given.iter_mut().filter_map(|d| d.message.as_mut()) {
             message.group = GroupIx::NONE;
-            message.ext_mut().consumer = ConsumerIx::NONE;
+            message.ext.get_or_insert_default().consumer = ConsumerIx::NONE;
         }
     }
     done
@@ -378,7 +379,8 @@ fn truncated_snapshots_are_refused_and_blocks_may_be_cut_anywhere() {
             .unwrap();
     }
     let blocks = saved(&queue);
-    assert!(blocks.len() > 4 && blocks.iter().all(|block| block.len() <= 64 * 1024));
+    let (_, full) = blocks.split_last().unwrap();
+    assert!(full.len() > 64 && full.iter().all(|block| block.len() == SAVED));
     let whole = blocks.concat();
     for size in [1, 7, 4096, whole.len()] {
         let cut: Vec<Vec<u8>> = whole.chunks(size).map(<[u8]>::to_vec).collect();

@@ -3,12 +3,12 @@
 use super::super::place::{member, order_key};
 use super::super::Queue;
 use super::check;
-use super::{Checked, Known, Marks, Standing, Whole};
+use super::{Checked, Known, Marks, Standing, Term, Whole};
 use crate::core::backlog::{Backlog, Member};
 use crate::core::consumer::{ConsumerIx, Consumers};
 use crate::core::group::{GroupIx, GroupSettings, Holds};
 use crate::core::lane::{Lane, Lanes};
-use crate::core::lease::Leases;
+use crate::core::lease::{Batch, Leases};
 use crate::core::limits::{ensure, exact, name, schedule_name, Invalid};
 use crate::core::line::{Join, LineKey};
 use crate::core::message::Message;
@@ -40,7 +40,7 @@ pub struct Builder {
     purged: Vec<(Millis, Seq)>,
     grouped_records: usize,
     running: Vec<check::Running>,
-    batches: Vec<(Receipt, u64)>,
+    batches: Vec<Batch>,
     /// Messages with given ids, by their hashes.
     given: Vec<(u64, Seq)>,
     last_seq: Seq,
@@ -172,12 +172,9 @@ impl Builder {
 
     /// Adds a batch of more than one message; they come in order.
     pub fn batch(&mut self, first: Receipt, len: u64) -> Checked {
-        let before = self
-            .batches
-            .last()
-            .map_or(0, |(first, len)| first + len - 1);
+        let before = self.batches.last().map_or(0, |batch| batch.last);
         check::batch(first, len, before, self.queue.last_receipt)?;
-        self.batches.push((first, len));
+        self.batches.push(Batch::new(first, len));
         Ok(())
     }
 
@@ -189,6 +186,7 @@ impl Builder {
         mut message: Message,
         group: Option<u64>,
         consumer: Option<u64>,
+        term: Option<Term>,
         marks: Marks,
     ) -> Checked {
         ensure(
@@ -211,7 +209,7 @@ impl Builder {
                 group.pending.push((message.place, member(seq, &message)));
             }
         }
-        check::message(&message, marks, self.queue.last_receipt)?;
+        check::message(&message, term, marks, self.queue.last_receipt)?;
         let size = message.payload().len() as u64;
         let (place, due) = (message.place, message.due);
         match place {
@@ -232,7 +230,7 @@ impl Builder {
             }
             Place::Running => {
                 self.running
-                    .extend(check::Running::of(seq, &message, group, marks.purged));
+                    .extend(check::Running::of(seq, &message, group, term, marks.purged));
                 if !marks.purged {
                     self.queue.running_bytes = self.queue.running_bytes.saturating_add(size);
                     self.queue.bytes = self.queue.bytes.saturating_add(size);
@@ -294,10 +292,10 @@ impl Builder {
         }
         let leases = |purged: bool| {
             let leases = self.running.iter().filter(|r| r.purged == purged);
-            let batches = running.batches.iter().filter(|(.., p)| *p == purged);
+            let batches = running.batches.iter().filter(|(_, p)| *p == purged);
             Leases::from_parts(
-                leases.map(|r| (r.receipt, r.seq, r.until)).collect(),
-                batches.map(|(first, batch, _)| (*first, *batch)).collect(),
+                leases.map(|r| r.lease).collect(),
+                batches.map(|(batch, _)| *batch).collect(),
             )
         };
         self.queue.leases = leases(false);

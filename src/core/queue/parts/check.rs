@@ -1,8 +1,8 @@
 //! What must be true of each part, and of a queue as a whole.
 
 use super::build::GroupPart;
-use super::{Checked, Marks, Standing, Whole};
-use crate::core::lease::Batch;
+use super::{Checked, Marks, Standing, Term, Whole};
+use crate::core::lease::{Batch, Lease};
 use crate::core::limits::{self, ensure, exact, name, Invalid, MAX_COUNT};
 use crate::core::message::Message;
 use crate::core::rate::RateWindow;
@@ -79,7 +79,12 @@ pub fn batch(first: Receipt, len: u64, before: Receipt, last_receipt: Receipt) -
 }
 
 /// A message.
-pub fn message(message: &Message, marks: Marks, last_receipt: Receipt) -> Checked {
+pub fn message(
+    message: &Message,
+    term: Option<Term>,
+    marks: Marks,
+    last_receipt: Receipt,
+) -> Checked {
     exact(message.due)?;
     exact(message.sent_at)?;
     message.given_id().map_or(Ok(()), name)?;
@@ -99,41 +104,44 @@ pub fn message(message: &Message, marks: Marks, last_receipt: Receipt) -> Checke
             "a message is at a place that it cannot have come to",
         );
     };
-    ext.choices.as_deref().map_or(Ok(()), limits::choices)?;
-    exact(ext.due_at)?;
-    exact(ext.score_base)?;
-    exact(ext.ttl_base)?;
-    for at in [ext.started_at, ext.first_started_at] {
+    message.choices().map_or(Ok(()), limits::choices)?;
+    if let Some(rare) = ext.rare() {
+        exact(rare.due_at)?;
+        exact(rare.score_base)?;
+        exact(rare.ttl_base)?;
+        ensure(
+            rare.timeouts <= rare.failures,
+            "a message has more timeouts than failures",
+        )?;
+    }
+    for at in [ext.started_at, ext.first_started_at()] {
         ensure(at == NEVER || at <= MAX_EXACT, "a time is beyond 2^53-1")?;
     }
     ensure(
         match place {
-            Place::Delayed => ext.failures == 0,
-            Place::Retry => ext.failures > 0,
+            Place::Delayed => message.failures() == 0,
+            Place::Retry => message.failures() > 0,
             _ => true,
         },
         "a message waits at a place that its failures do not fit",
     )?;
     ensure(
-        ext.timeouts <= ext.failures,
-        "a message has more timeouts than failures",
-    )?;
-    ensure(
         match place.is_ended() {
-            true => ext.ended_at <= MAX_EXACT,
-            false => ext.ended_at == NEVER,
+            true => message.ended_at() <= MAX_EXACT,
+            false => message.ended_at() == NEVER,
         },
         "the end of a message does not fit its place",
     )?;
     ensure(
-        match place {
-            Place::Running => {
+        match (place, term) {
+            (Place::Running, Some(term)) => {
                 (1..=last_receipt).contains(&ext.receipt)
-                    && (1..=ext.receipt).contains(&ext.batch)
-                    && ext.lease_until <= MAX_EXACT
+                    && (1..=ext.receipt).contains(&term.batch)
+                    && term.until <= MAX_EXACT
                     && ext.attempt > 0
             }
-            _ => ext.receipt == 0 && ext.batch == 0 && ext.lease_until == NEVER,
+            (Place::Running, None) => false,
+            (_, term) => ext.receipt == 0 && term.is_none(),
         },
         "the lease of a message does not fit its place",
     )
@@ -142,23 +150,31 @@ pub fn message(message: &Message, marks: Marks, last_receipt: Receipt) -> Checke
 /// A message that is leased.
 #[derive(Debug, Clone, Copy)]
 pub struct Running {
-    pub receipt: Receipt,
-    pub seq: Seq,
+    pub lease: Lease,
     pub batch: Receipt,
-    pub until: Millis,
     pub group: Option<u64>,
     /// Whether it was purged and only counts in its group.
     pub purged: bool,
 }
 
 impl Running {
-    pub fn of(seq: Seq, message: &Message, group: Option<u64>, purged: bool) -> Option<Running> {
-        let ext = message.ext.as_deref()?;
-        Some(Running {
-            receipt: ext.receipt,
+    pub fn of(
+        seq: Seq,
+        message: &Message,
+        group: Option<u64>,
+        term: Option<Term>,
+        purged: bool,
+    ) -> Option<Running> {
+        let Term { batch, until } = term?;
+        let receipt = message.receipt();
+        let lease = Lease {
+            receipt,
             seq,
-            batch: ext.batch,
-            until: ext.lease_until,
+            until,
+        };
+        Some(Running {
+            lease,
+            batch,
             group,
             purged,
         })
@@ -169,7 +185,7 @@ impl Running {
 #[derive(Debug, Default)]
 pub struct Batches {
     /// The batches of more than one message, and whether they were purged.
-    pub batches: Vec<(Receipt, Batch, bool)>,
+    pub batches: Vec<(Batch, bool)>,
     /// The first receipts of all batches of groups, each with the number of its
     /// group.
     pub of_groups: Vec<(u64, Receipt)>,
@@ -177,58 +193,54 @@ pub struct Batches {
 
 /// Sorts what runs by receipt and finds out which batches there are. A batch
 /// is of one group, within its own receipts and without gaps of others'.
-pub fn batches(running: &mut [Running], declared: &[(Receipt, u64)]) -> Result<Batches, Invalid> {
-    running.sort_unstable_by_key(|r| r.receipt);
+pub fn batches(running: &mut [Running], declared: &[Batch]) -> Result<Batches, Invalid> {
+    running.sort_unstable_by_key(|r| r.lease.receipt);
     let mut found = Batches::default();
     let mut declared = declared.iter().copied().peekable();
     let mut before: Option<Running> = None;
     for r in running.iter().copied() {
+        let receipt = r.lease.receipt;
         ensure(
-            before.is_none_or(|before| before.receipt < r.receipt),
+            before.is_none_or(|before| before.lease.receipt < receipt),
             "two messages have one receipt",
         )?;
         // A batch that has been passed must have had a message that runs.
-        while let Some((first, len)) = declared.next_if(|(first, len)| first + len <= r.receipt) {
-            ensure_used(&found, first, len)?;
+        while let Some(passed) = declared.next_if(|batch| batch.last < receipt) {
+            ensure_used(&found, passed)?;
         }
-        let covering = declared.peek().filter(|(first, _)| *first <= r.receipt);
-        let (first, len) = covering.copied().unwrap_or((r.receipt, 1));
+        let covering = declared.peek().filter(|batch| batch.first <= receipt);
+        let batch = covering.copied().unwrap_or(Batch::new(receipt, 1));
         ensure(
-            r.batch == first,
+            r.batch == batch.first,
             "a message is of a batch that is not its own",
         )?;
-        ensure(r.group.is_some() || len == 1, "a batch is of no group")?;
+        let of_many = batch.count() > 1;
+        ensure(r.group.is_some() || !of_many, "a batch is of no group")?;
         let begins = before.is_none_or(|before| before.batch != r.batch);
         if begins {
             if let Some(group) = r.group {
                 found.of_groups.push((group, r.batch));
             }
-            if len > 1 {
-                found
-                    .batches
-                    .push((first, Batch { len, left: 1 }, r.purged));
+            if of_many {
+                found.batches.push((batch, r.purged));
             }
         } else {
             ensure(
                 before.is_some_and(|before| (before.group, before.purged) == (r.group, r.purged)),
                 "a batch is of several groups, or purged in part",
             )?;
-            if let Some((_, batch, _)) = found.batches.last_mut() {
-                batch.left += 1;
-            }
         }
         before = Some(r);
     }
-    for (first, len) in declared {
-        ensure_used(&found, first, len)?;
+    for batch in declared {
+        ensure_used(&found, batch)?;
     }
     Ok(found)
 }
 
-fn ensure_used(found: &Batches, first: Receipt, len: u64) -> Checked {
-    let last = found.batches.last();
+fn ensure_used(found: &Batches, batch: Batch) -> Checked {
     ensure(
-        last.is_some_and(|(at, batch, _)| *at == first && batch.len == len),
+        found.batches.last().map(|(batch, _)| batch) == Some(&batch),
         "nothing of a batch runs",
     )
 }

@@ -42,8 +42,8 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
     for (id, ended_at) in parts.dedup() {
         builder.dedup(id, ended_at)?;
     }
-    for (first, len) in parts.batches() {
-        builder.batch(first, len)?;
+    for batch in parts.batches() {
+        builder.batch(batch.first, batch.count())?;
     }
     for numbered in parts.messages() {
         let message = numbered.message;
@@ -67,6 +67,7 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
             message.clone(),
             groups.get(&message.group).copied(),
             consumer,
+            numbered.term,
             numbered.marks,
         )?;
     }
@@ -133,9 +134,8 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
     };
     let others = |queue: &Queue| {
         let remains = &queue.remains;
-        let purged = remains.leases.batches();
-        let mut batches: Vec<_> = queue.leases.batches().chain(purged).collect();
-        batches.sort_unstable_by_key(|(first, _)| *first);
+        let batches: Vec<_> = queue.leases.batches().collect();
+        let purged: Vec<_> = remains.leases.batches().collect();
         let line: Vec<_> = queue
             .line
             .iter()
@@ -154,7 +154,8 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
                 [&records.finished, &records.dead, &records.cancelled].map(live),
             ),
             format!("{:?}", (queue.leases.by_end(), remains.leases.by_end())),
-            (queue.groups.listed(), remains.failed),
+            [&queue.leases, &remains.leases].map(|leases| leases.iter().collect::<Vec<_>>()),
+            (queue.groups.listed(), remains.failed, purged),
         )
     };
     let consumers = |queue: &Queue| {
