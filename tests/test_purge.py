@@ -288,12 +288,12 @@ def test_groups_that_a_large_purge_lets_go_are_given_in_their_order(r, key, stat
     pipe.execute_command("DQ.PURGE", key, "STATE", state)
     purged, dump = pipe.dump(key).execute()
     assert purged == 600
-    counts = q.counts()
-    assert sum(counts.values()) == 600 and set(counts) <= {"ready", "blocked"}
+    info = q.info()
+    assert (info[state], info["ready"] + info["blocked"]) == (0, 600)
     r.restore(key + b":copy", 0, dump)
     copy = Scene.over(r, key + b":copy")
     for each in (q, copy):
-        wait_for(lambda each=each: each.counts() == {"ready": 600}, what="the groups")
+        wait_for(lambda each=each: each.info()["ready"] == 600, what="the groups")
         given = [m.payload for m in each.fetch("COUNT", 1000)]
         assert given == [b"%s second" % group.encode() for group in groups]
 
@@ -303,7 +303,7 @@ def test_replicas_agree_on_groups_that_a_large_purge_lets_go(replica_pair, key, 
     r = replica_pair.primary.client()
     q, _ = held_back(r, key, state)
     assert q.do("PURGE", "STATE", state) == 600
-    while q.counts() != {"running": 600}:
+    while q.info()["running"] < 600:
         q.fetch("COUNT", 50, "LEASE", 10**8)
         q.add(f"late-{q.len('running')}", "DELAY", 10**8)
         q.do("PURGE", "STATE", "delayed")

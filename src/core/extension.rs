@@ -5,6 +5,7 @@
 //! pointer: few of those that run have any of it.
 
 use super::consumer::ConsumerIx;
+use super::footprint::allocated;
 use super::message::Choices;
 use super::state::Reason;
 use super::{Millis, Receipt, NEVER};
@@ -117,7 +118,9 @@ impl Extension {
 
     /// The bytes it takes, without what choices and notes have allocated.
     pub fn bytes(&self) -> usize {
-        size_of::<Extension>() + self.rare().map_or(0, |_| size_of::<Rare>())
+        const EXTENSION: usize = allocated(size_of::<Extension>());
+        const RARE: usize = allocated(size_of::<Rare>());
+        EXTENSION + self.rare().map_or(0, |_| RARE)
     }
 }
 

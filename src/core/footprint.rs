@@ -2,10 +2,10 @@
 
 /// Bytes that an allocation takes for so many that are asked for: allocators
 /// have classes of sizes. These are jemalloc's (its manual, "size classes"):
-/// multiples of 16 up to 128, then four to each doubling.
+/// 8, multiples of 16 up to 128, then four to each doubling.
 pub const fn allocated(bytes: usize) -> usize {
-    if bytes == 0 {
-        return 0;
+    if bytes <= 8 {
+        return if bytes == 0 { 0 } else { 8 };
     }
     if bytes <= 128 {
         return bytes.next_multiple_of(16);
@@ -22,7 +22,8 @@ mod tests {
     fn sizes_are_rounded_up_to_classes() {
         let cases = [
             (0, 0),
-            (1, 16),
+            (1, 8),
+            (9, 16),
             (16, 16),
             (100, 112),
             (128, 128),

@@ -146,16 +146,28 @@ impl Leases {
         }
     }
 
-    /// Takes a lease out.
-    pub fn remove(&mut self, lease: Lease) {
-        self.by_receipt.remove(&lease);
-        self.by_end.remove(&(lease.until, lease.receipt));
+    /// Takes out the lease that has this receipt now. O(log n).
+    pub fn take(&mut self, receipt: Receipt) -> Option<Lease> {
+        let (lease, ()) = self.by_receipt.take(&Lease::with(receipt))?;
+        self.by_end.remove(&(lease.until, receipt));
+        Some(lease)
+    }
+
+    /// The same, if the lease is still on at `now`.
+    pub fn take_current(&mut self, receipt: Receipt, now: Millis) -> Option<Lease> {
+        let lease = self.take(receipt)?;
+        if lease.until <= now {
+            // Rare: time has ended nearly all that are over.
+            self.insert(lease);
+            return None;
+        }
+        Some(lease)
     }
 
     /// Moves the end of a lease.
     pub fn move_end(&mut self, lease: Lease, until: Millis) {
         if until != lease.until {
-            self.remove(lease);
+            self.take(lease.receipt);
             self.insert(Lease { until, ..lease });
         }
     }
@@ -261,7 +273,8 @@ mod tests {
         assert_eq!(leases.first_end(), Some((501, 499)));
         let moved = leases.find(500).unwrap();
         assert_eq!((moved.seq, moved.until), (5000, 2000));
-        leases.remove(moved);
+        assert_eq!(leases.take_current(500, 2000), None);
+        assert_eq!(leases.take_current(500, 1999), Some(moved));
         assert_eq!((leases.find(500), leases.len()), (None, 499));
         assert_eq!(leases.by_end().len(), 499);
         let seqs: Vec<Seq> = std::iter::from_fn(|| leases.pop()).collect();
@@ -282,7 +295,7 @@ mod tests {
         let later = leases.later_of_batch(2).map(|lease| lease.receipt);
         assert!(later.eq([3, 4]));
         for (receipt, is_over) in [(3, false), (2, false), (6, true), (4, true)] {
-            leases.remove(lease(receipt));
+            assert_eq!(leases.take(receipt), Some(lease(receipt)));
             assert_eq!(leases.leave_batch(receipt).is_some(), is_over, "{receipt}");
         }
         assert_eq!(leases.batches().count(), 0);

@@ -5,6 +5,7 @@
 //! pointer that is empty until it is needed: its extension.
 
 use super::extension::{Extension, Notes, Rare};
+use super::footprint::allocated;
 use super::group::GroupIx;
 use super::settings::Backoff;
 use super::state::Place;
@@ -181,18 +182,17 @@ impl Message {
 
     /// The bytes it takes beyond its own 48: what it has allocated.
     pub fn heap_bytes(&self) -> usize {
-        let mut bytes = self.body.len() + self.extension_bytes();
+        let text = |text: &Option<Box<[u8]>>| text.as_ref().map_or(0, |t| allocated(t.len()));
+        let mut bytes = allocated(self.body.len()) + self.extension_bytes();
         if let Some(choices) = self.choices() {
-            bytes += size_of::<Choices>();
-            bytes += choices.label.as_ref().map_or(0, |l| l.len());
+            bytes += allocated(size_of::<Choices>()) + text(&choices.label);
+            bytes += allocated(choices.headers.len() * size_of::<Header>());
             for (field, value) in choices.headers.iter() {
-                bytes += size_of::<Header>() + field.len() + value.len();
+                bytes += allocated(field.len()) + allocated(value.len());
             }
         }
         if let Some(notes) = self.notes() {
-            bytes += size_of::<Notes>();
-            bytes += notes.error.as_ref().map_or(0, |t| t.len());
-            bytes += notes.result.as_ref().map_or(0, |t| t.len());
+            bytes += allocated(size_of::<Notes>()) + text(&notes.error) + text(&notes.result);
         }
         bytes
     }

@@ -110,6 +110,8 @@ pub struct Store {
     /// Page of the newest message: never packed, the next ones go there.
     newest: u64,
     heap_bytes: usize,
+    /// Slots of all pages, taken or not.
+    slots: usize,
 }
 
 impl Store {
@@ -151,7 +153,12 @@ impl Store {
         self.heap_bytes += message.heap_bytes();
         self.len += 1;
         match self.pages.get_mut(number) {
-            Some(page) => page.insert(seq, message),
+            Some(page) => {
+                let before = page.slots.capacity();
+                page.insert(seq, message);
+                self.slots += page.slots.capacity();
+                self.slots = self.slots.saturating_sub(before);
+            }
             None => {
                 let mut page = Box::new(Page::default());
                 if self.len as u64 > PAGE {
@@ -159,13 +166,17 @@ impl Store {
                     page.slots.reserve_exact(PAGE as usize);
                 }
                 page.insert(seq, message);
+                self.slots += page.slots.capacity();
                 self.pages.add(number, page);
             }
         }
         if number > self.newest {
             let previous = std::mem::replace(&mut self.newest, number);
             if let Some(page) = self.pages.get_mut(previous) {
+                let before = page.slots.capacity();
                 page.pack();
+                self.slots += page.slots.capacity();
+                self.slots = self.slots.saturating_sub(before);
             }
         }
     }
@@ -178,14 +189,20 @@ impl Store {
         let message = page.get_mut(seq)?;
         self.heap_bytes = self.heap_bytes.saturating_sub(message.heap_bytes());
         let taken = last(message);
+        let before = page.slots.capacity();
         page.remove(seq);
-        if page.present == 0 {
-            if number != self.newest {
-                self.pages.remove(number);
-            }
-        } else if number != self.newest {
+        if number != self.newest {
             page.pack();
         }
+        let after = match number != self.newest && page.present == 0 {
+            true => {
+                self.pages.remove(number);
+                0
+            }
+            false => page.slots.capacity(),
+        };
+        self.slots += after;
+        self.slots = self.slots.saturating_sub(before);
         self.len -= 1;
         Some(taken)
     }
@@ -217,6 +234,7 @@ impl Store {
         let page = self.pages.pop();
         if let Some(page) = &page {
             self.len -= page.present.count_ones() as usize;
+            self.slots = self.slots.saturating_sub(page.slots.capacity());
         }
         page.is_some()
     }
@@ -224,9 +242,9 @@ impl Store {
     /// Bytes allocated, the messages' own included; an estimate within a few
     /// percent. O(1).
     pub fn memory_bytes(&self) -> usize {
-        let slot = size_of::<Option<Message>>();
-        let pages = self.len / PAGE as usize * size_of::<Page>() + self.pages.allocation_size();
-        self.heap_bytes + self.len * slot + pages
+        let slots = self.slots * size_of::<Option<Message>>();
+        let pages = self.slots / PAGE as usize * size_of::<Page>();
+        self.heap_bytes + slots + pages + self.pages.allocation_size()
     }
 }
 

@@ -132,10 +132,15 @@ impl<K: Copy + Ord, V: Measure> OrderedSet<K, V> {
     /// Removes a key and returns its measure, or `None` if the key is not
     /// there.
     pub fn remove(&mut self, key: &K) -> Option<V> {
-        let value = self.root.remove(key, &mut self.ledger)?;
+        self.take(key).map(|entry| entry.1)
+    }
+
+    /// Removes and returns the entry whose key is equal to this one.
+    pub fn take(&mut self, key: &K) -> Option<(K, V)> {
+        let entry = self.root.remove(key, &mut self.ledger)?;
         self.root.trim_leaf(&mut self.ledger);
         self.removed(1);
-        Some(value)
+        Some(entry)
     }
 
     /// Removes and returns the entry with the lowest key.

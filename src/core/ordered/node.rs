@@ -187,18 +187,17 @@ impl<K: Copy + Ord, V: Measure> Node<K, V> {
     }
 
     /// The node may be left empty; whoever holds a leaf trims it.
-    pub(super) fn remove(&mut self, key: &K, ledger: &mut Ledger) -> Option<V> {
+    pub(super) fn remove(&mut self, key: &K, ledger: &mut Ledger) -> Option<(K, V)> {
         match self {
             Node::Leaf(entries) => {
                 let at = find(entries, key)?;
-                let (_, value) = entries.remove(at);
-                Some(value)
+                Some(entries.remove(at))
             }
             Node::Inner(inner) => {
                 let at = inner.position(key);
-                let value = inner.children.get_mut(at)?.remove(key, ledger)?;
-                inner.removed_from(at, value, ledger);
-                Some(value)
+                let entry = inner.children.get_mut(at)?.remove(key, ledger)?;
+                inner.removed_from(at, entry.1, ledger);
+                Some(entry)
             }
         }
     }

@@ -152,19 +152,19 @@ impl Queue {
     /// caller to give.
     pub(super) fn unlease(&mut self, seq: Seq) {
         let receipt = self.store.get(seq).map_or(0, Message::receipt);
-        if let Some(lease) = self.leases.find(receipt) {
+        if let Some(lease) = self.leases.take(receipt) {
             self.end_lease(lease);
         }
     }
 
-    /// Ends a lease; the place of its message is then for the caller to give.
+    /// Ends a lease that was taken out; the place of its message is then for the
+    /// caller to give.
     pub(super) fn end_lease(&mut self, lease: Lease) -> Option<Ended> {
         let message = self.store.get_mut(lease.seq)?;
         let (group, size) = (message.group, message.payload().len() as u64);
         let ext = message.ext.as_mut()?;
         ext.receipt = 0;
         let consumer = ext.consumer;
-        self.leases.remove(lease);
         self.running_bytes = self.running_bytes.saturating_sub(size);
         self.consumers.release(consumer);
         if group.is_some() {

@@ -192,8 +192,7 @@ impl Queue {
         let message = self.store.get(seq)?;
         let ix = message.group;
         if message.place == Place::Running {
-            let lease = self.remains.leases.find(message.receipt())?;
-            self.remains.leases.remove(lease);
+            let lease = self.remains.leases.take(message.receipt())?;
             if ix.is_some() {
                 self.heed_purges(ix);
                 let over = self.remains.leases.leave_batch(lease.receipt);

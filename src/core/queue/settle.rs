@@ -32,7 +32,7 @@ impl Queue {
 
     /// Ends one delivery well, if it is current.
     pub(super) fn ack_one(&mut self, receipt: Receipt, result: Option<&[u8]>, now: Millis) -> bool {
-        let Some(lease) = self.current(receipt, now) else {
+        let Some(lease) = self.leases.take_current(receipt, now) else {
             return false;
         };
         let Some(ended) = self.end_lease(lease) else {
