@@ -120,7 +120,7 @@ def test_woken_when_a_pause_ends(q):
     assert w.silent(0.05)
     assert woken_by(q, w, "RESUME")
     q.send("b")
-    w, [_, now] = waits_after(q, ("PAUSE", "FOR", 100), ("INFO",))
+    w, [now, _] = waits_after(q, ("INFO",), ("PAUSE", "FOR", 100))
     assert wakes_at(q, w, now[b"now"] + 100)[0].payload == b"b"
 
 

@@ -74,7 +74,7 @@ def test_backoff_end_of_the_head_wakes(q):
 
 def test_end_of_a_groups_pause_wakes(q):
     q.send("a", "GROUP", "g")
-    wire, [_, info] = waits_after(q, ("PAUSE", "GROUP", "g", "FOR", 300), ("INFO",))
+    wire, [info, _] = waits_after(q, ("INFO",), ("PAUSE", "GROUP", "g", "FOR", 300))
     assert woken_at(q, wire, info[b"now"] + 300) == [b"a"]
 
 
