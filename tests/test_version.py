@@ -21,7 +21,8 @@ def test_info_shows_version_and_revision(server):
 
 def test_module_list_shows_the_version_as_a_number(server):
     with server.wire() as wire:
-        [module] = wire.call("MODULE", "LIST")
+        # Some servers have modules of their own.
+        [module] = [module for module in wire.call("MODULE", "LIST") if module[b"name"] == b"dq"]
     major, minor, patch = map(int, VERSION.split("."))
     assert (module[b"name"], module[b"ver"]) == (b"dq", major * 10000 + minor * 100 + patch)
 

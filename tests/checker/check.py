@@ -79,8 +79,9 @@ def never_two_at_once(view):
 def _has_failed_before(view, d):
     """Whether an earlier delivery of it may have failed, which makes it the head."""
     before = [p for p in view.by_id.get(d.id, ()) if p.receipt < d.receipt]
-    # An attempt that nobody has seen was one of a FETCH whose answer was lost.
-    if d.attempt > (before[-1].attempt if before else 1):
+    # Only failures count as attempts. Nobody may have seen the one that failed: it was one of a FETCH whose answer was
+    # lost, and what was given back silently since then is a failed head still.
+    if d.attempt > 1:
         return True
     return any(
         not any(v.kind in ("ack", "silent") and v.count == 1 and not view.undone(v) for v in view.verdicts[p.receipt])
