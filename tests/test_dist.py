@@ -214,7 +214,9 @@ class Machine:
     def serving(self):
         """Its server, which sees this directory as the whole machine, so that every path is the real one."""
         program, installed = shutil.which(engine()), "/usr/bin/redis-server"
-        places = {file: file for file in re.findall(r"(/\S+) \(0x", output("ldd", program))}
+        # The libraries of the server, and those of the module, which its package depends on.
+        linked = output("ldd", program) + output("ldd", self.root / "usr/lib/redis/modules/libdq.so")
+        places = {file: file for file in re.findall(r"(/\S+) \(0x", linked)}
         for file, place in {program: installed, **places}.items():
             there = self.root / place.lstrip("/")
             if not there.exists():
