@@ -17,12 +17,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.load", description=__doc__.splitlines()[0])
     parser.add_argument("--due", type=int, default=2_000_000, help="messages due at once (default %(default)s)")
     parser.add_argument("--big", type=int, default=5_000_000, help="messages of the queue that goes (%(default)s)")
+    parser.add_argument("--crowd", type=int, default=10_000, help="consumers that wait at once (%(default)s)")
     parser.add_argument("--idle", type=float, default=3, help="seconds watched before each (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is done (%(default)s)")
     parser.add_argument("--limit", type=float, default=5, help="ms beyond idle that are too many (%(default)s)")
     args = parser.parse_args()
     least = {}
-    with Stalls(args.due, args.big, args.idle) as stalls:
+    with Stalls(args.due, args.big, args.idle, args.crowd) as stalls:
         info = stalls.client.info("server")
         print(f"server {info.get('valkey_version') or info['redis_version']}; waits in ms\n{HEAD}", flush=True)
         for _ in range(args.rounds):

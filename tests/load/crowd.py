@@ -1,5 +1,6 @@
 """Queues of millions of messages, made fast, and consumers that wait for them."""
 
+import resource
 import time
 
 from tests.harness.wire import Error, encode
@@ -35,10 +36,18 @@ def freed(server) -> None:
     until(lambda: int(server.info("memory")["lazyfree_pending_objects"]) == 0)
 
 
+def raise_limit(files: int) -> None:
+    """Lets this process and the servers that it starts have so many files open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert hard == resource.RLIM_INFINITY or files <= hard, f"no more than {hard} files may be open here: --crowd"
+    if soft != resource.RLIM_INFINITY and soft < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+
+
 def waiting(server, key, consumers: int) -> list:
     """Connections that are blocked in FETCH."""
     wires = [server.wire(protocol=2, timeout=60) for _ in range(consumers)]
     for wire in wires:
         wire.send("DQ.FETCH", key, "BLOCK", 0)
-    server.wait_blocked(consumers)
+    server.wait_blocked(consumers, timeout=60)
     return wires

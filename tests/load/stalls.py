@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 
 from tests.harness.server import Server, now_ms
-from tests.load.crowd import FAR, fill, freed, until, waiting
+from tests.load.crowd import FAR, fill, freed, raise_limit, until, waiting
 from tests.load.probe import Probe, Waits
 
 # What redis.conf of this repository sets; 7.0 would otherwise free an expired key in the main thread.
@@ -13,6 +13,8 @@ LAZY = {f"lazyfree-lazy-{what}": "yes" for what in ("expire", "eviction", "user-
 
 
 AFTERMATH = 0.5
+# Connections beside those of the waiting consumers, and files.
+SPARE = 500
 
 
 @dataclass
@@ -34,9 +36,10 @@ class Row:
 class Stalls:
     """A server, and what is done to its queue `q` while a probe watches; `idle` seconds are watched before each."""
 
-    def __init__(self, due: int, big: int, idle: float):
-        self.due, self.big, self.idle = due, big, idle
-        self.server = Server(**LAZY)
+    def __init__(self, due: int, big: int, idle: float, crowd: int):
+        self.due, self.big, self.idle, self.crowd = due, big, idle, crowd
+        raise_limit(crowd + SPARE)
+        self.server = Server(maxclients=crowd + SPARE, **LAZY)
 
     def __enter__(self) -> "Stalls":
         self.server.start()
@@ -55,6 +58,8 @@ class Stalls:
         """Every row, one by one as it is measured."""
         yield self.due_at_once("due at once")
         yield self.due_at_once("due at once, 50 consumers waiting", consumers=50)
+        yield self.waking(1)
+        yield self.waking(self.crowd)
         yield self.on_big("UNLINK", lambda: self.client.unlink("q"), self.gone)
         yield self.on_big("FLUSHALL ASYNC", lambda: self.client.flushall(asynchronous=True), self.gone)
         yield self.on_big("key expires (PEXPIRE)", lambda: self.client.pexpire("q", 100), self.gone)
@@ -72,6 +77,23 @@ class Stalls:
         )
         assert all(len(wire.recv()) == 1 for wire in wires), "a consumer got nothing"
         assert self.count("ready") == self.due - consumers
+        self.clear()
+        return row
+
+    def waking(self, messages: int) -> Row:
+        """Very many consumers wait, and so many messages come; it is over when each has gone to one of them."""
+        self.client.execute_command("DQ.CREATE", "q")
+        wires = waiting(self.server, "q", self.crowd)
+
+        def over():
+            return int(self.server.info("clients")["blocked_clients"]) == self.crowd - messages
+
+        name = f"{self.crowd:,} waiting, a message" + (" each" if messages > 1 else "")
+        row = self.row(name, messages, lambda: fill(self.server, "q", messages), over)
+        assert self.client.execute_command("DQ.LEN", "q", "running") == messages
+        assert messages == 1 or all(len(wire.recv()) == 1 for wire in wires), "a consumer got nothing"
+        for wire in wires:
+            wire.close()
         self.clear()
         return row
 
