@@ -10,14 +10,14 @@ PAYLOAD = b"x" * 100
 FAR = 86_400_000
 
 
-def fill(server, key, messages: int, *options) -> None:
-    """Sends so many messages of 100 bytes, `BATCH` in a command, all with these options."""
+def fill(server, key, messages: int, *options, batch: int = BATCH) -> None:
+    """Sends so many messages of 100 bytes, `batch` in a command, all with these options."""
     left = messages
     with server.wire(protocol=2, timeout=600) as wire:
-        whole = encode(["DQ.MSEND", key, BATCH, *[PAYLOAD] * BATCH, *options])
+        whole = encode(["DQ.MSEND", key, batch, *[PAYLOAD] * batch, *options])
         while left:
-            n = min(left, BATCH)
-            wire.sock.sendall(whole if n == BATCH else encode(["DQ.MSEND", key, n, *[PAYLOAD] * n, *options]))
+            n = min(left, batch)
+            wire.sock.sendall(whole if n == batch else encode(["DQ.MSEND", key, n, *[PAYLOAD] * n, *options]))
             reply = wire.recv()
             assert not isinstance(reply, Error) and len(reply) == n, reply
             left -= n
