@@ -187,6 +187,10 @@ pub struct Group {
     pub(super) line: Option<LineKey>,
     /// The places that time will give it, as far as they are known already.
     pub expected: Places,
+    /// Whether it has lost its place in the line to a purge of all groups and
+    /// nothing has been done to it since. Then no place is expected of it: one of
+    /// its messages that falls due gives it the next.
+    pub(super) displaced: bool,
     /// For what the table of groups counts it as listed.
     pub(super) reasons: Reasons,
     /// Whether the table counts it as held.
@@ -210,6 +214,7 @@ impl Group {
             ext: None,
             line: None,
             expected: Places::new(),
+            displaced: false,
             reasons: Reasons::default(),
             held: false,
             extended: false,
@@ -326,6 +331,12 @@ impl Group {
     /// Its place in the line.
     pub fn stands(&self, purges: &Purges) -> Option<LineKey> {
         self.line.filter(|_| !self.lost(purges).line)
+    }
+
+    /// Whether it has lost its place in the line to a purge, and nothing has been
+    /// done to it since.
+    pub fn is_displaced(&self, purges: &Purges) -> bool {
+        self.displaced || self.lost(purges).line
     }
 
     /// Messages given in one turn.

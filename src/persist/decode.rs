@@ -277,6 +277,7 @@ fn group(reader: &mut Reader) -> Result<GroupPart, Invalid> {
     if has(told::WAKE) {
         part.wake = Some(reader.number()?);
     }
+    part.displaced = has(told::DISPLACED);
     Ok(part)
 }
 

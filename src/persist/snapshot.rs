@@ -84,7 +84,8 @@ pub mod told {
     pub const LINE: u8 = 8;
     pub const TURN: u8 = 16;
     pub const WAKE: u8 = 32;
-    pub const ALL: u8 = 63;
+    pub const DISPLACED: u8 = 64;
+    pub const ALL: u8 = 127;
 }
 
 /// Numbers relative to which the next ones are written.

@@ -186,6 +186,7 @@ impl Queue {
         };
         if lost.line {
             group.line = None;
+            group.displaced = true;
             group.set_turn(0);
             (group.ready, group.ready_bytes) = (0, 0);
         }
@@ -234,20 +235,6 @@ impl Queue {
         }
     }
 
-    /// Where a burst of what groups have is still being worked off, who joins
-    /// the line is not known by those alone that time has come across: all
-    /// groups are told.
-    pub(super) fn heed_in_burst(&mut self, now: Millis) {
-        if !self.discarded.has_of_groups() {
-            return;
-        }
-        let next = self.waiting.grouped.next_promotion();
-        if next.is_some_and(|(due, _)| due <= now) {
-            self.heed_all();
-        }
-        self.heed_heads(now);
-    }
-
     /// Lets all groups know of purges. O(groups) where any does not.
     pub(super) fn heed_all(&mut self) {
         if self.discarded.has_of_groups() {
@@ -268,6 +255,9 @@ impl Queue {
     pub(super) fn given_place(&self, ix: GroupIx, group: &Group, now: Millis) -> Option<LineKey> {
         if group.purges == *self.groups.purges() {
             return group.given_place(now);
+        }
+        if group.is_displaced(self.groups.purges()) {
+            return None;
         }
         let places = self.expected_of(ix, group, self.stands(group));
         places

@@ -116,6 +116,9 @@ pub struct GroupSeen<'a> {
     pub turn: u64,
     /// When to look at it again though nothing happens to it.
     pub wake: Option<Millis>,
+    /// Whether a purge took its place in the line, and nothing has been done to
+    /// it since.
+    pub displaced: bool,
 }
 
 /// A queue seen as its parts.
@@ -228,6 +231,7 @@ impl<'a> Parts<'a> {
                 false => 0,
             },
             wake: self.queue.wake_of(group),
+            displaced: group.is_displaced(self.queue.groups.purges()),
         })
     }
 

@@ -70,6 +70,7 @@ impl Queue {
                 group.set_turn(0);
             }
             group.line = has;
+            group.displaced = false;
         }
         if line != has {
             if let Some(key) = line {
@@ -150,7 +151,10 @@ impl Queue {
     /// a whole.
     pub(super) fn expect_next(&mut self, ix: GroupIx) {
         if let Some(group) = self.groups.get(ix) {
-            let places = self.expected_of(ix, group, group.line);
+            let places = match group.displaced {
+                true => Places::new(),
+                false => self.expected_of(ix, group, group.line),
+            };
             self.expect(ix, places);
         }
     }

@@ -199,7 +199,7 @@ impl Queue {
     /// how far time was worked off.
     pub(super) fn catch_up_with(&mut self, now: Millis) {
         let mut progress = Progress::default();
-        self.heed_in_burst(now);
+        self.heed_heads(now);
         while let Some((at, _)) = self.leases.first_end().filter(|(at, _)| *at <= now) {
             if progress.steps == MOST_ENDED {
                 break;
@@ -363,12 +363,14 @@ impl Queue {
                 self.refresh(group, at, Join::by_time(at));
                 continue;
             }
-            // A group joins the line by a step of its own, unless it was not
-            // known when the last of very many failed messages would be due.
+            // A group joins the line by a step of its own, unless a purge took its
+            // place from it, or it was not known when the last of very many failed
+            // messages would be due.
             let known = self.groups.get(group).is_some_and(|group| {
-                !group.expected.is_empty()
+                let is_expected = !group.expected.is_empty()
                     || group.line.is_some()
-                    || group.backlog.all().count_at(Place::Retry) > 0
+                    || group.backlog.all().count_at(Place::Retry) > 0;
+                is_expected && !group.displaced
             });
             if !known {
                 self.refresh(group, self.last, Join::by_time(at));

@@ -87,6 +87,7 @@ pub fn put_group(out: &mut Vec<u8>, seen: GroupSeen) {
         line,
         turn,
         wake,
+        displaced,
     } = seen;
     let flag = |is: bool, bit: u8| if is { bit } else { 0 };
     let ext = group.ext();
@@ -96,7 +97,8 @@ pub fn put_group(out: &mut Vec<u8>, seen: GroupSeen) {
             | flag(!ext.held_by.is_empty(), told::HELD)
             | flag(line.is_some(), told::LINE)
             | flag(turn != 0, told::TURN)
-            | flag(wake.is_some(), told::WAKE),
+            | flag(wake.is_some(), told::WAKE)
+            | flag(displaced, told::DISPLACED),
     );
     if let Some(settings) = &ext.settings {
         put_number(out, settings.weight);

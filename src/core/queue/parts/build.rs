@@ -61,6 +61,9 @@ pub struct GroupPart {
     pub turn: u64,
     /// When to look at it again though nothing happens to it.
     pub wake: Option<Millis>,
+    /// Whether a purge took its place in the line, and nothing has been done to
+    /// it since.
+    pub displaced: bool,
 }
 
 #[derive(Debug)]
@@ -334,6 +337,7 @@ impl Builder {
                 continue;
             };
             group.backlog = Backlog::from_members(new.pending);
+            group.displaced = new.part.displaced;
             let ext = group.ext_mut();
             ext.settings = new.part.settings;
             ext.paused_until = new.part.paused_until;

@@ -53,6 +53,10 @@ pub fn group(part: &GroupPart, next_seq: Seq, last: Millis) -> Checked {
     }
     exact(part.turn)?;
     part.wake.map_or(Ok(()), exact)?;
+    ensure(
+        part.line.is_none() || !part.displaced,
+        "a group stands in line and has lost its place there",
+    )?;
     part.line.map_or(Ok(()), |at| standing(at, next_seq))
 }
 

@@ -28,6 +28,7 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
             line: seen.line,
             turn: seen.turn,
             wake: seen.wake,
+            displaced: seen.displaced,
         };
         builder.group(&group.name, part)?;
     }
