@@ -80,8 +80,8 @@ pub static RETAIN_COUNT: Setting = Setting::new("retain-count", 10_000, 0, MAX_E
 /// with ids and options beside it, and lengths are 32 bits wide.
 pub static MAX_PAYLOAD: Setting =
     Setting::new("max-payload", 512 << 20, 1, u32::MAX as i64).in_bytes();
-/// The longest that one slice of timer work may hold the server, in
-/// microseconds.
+/// The longest that one slice of timer work, or of serving those who wait, may
+/// hold the server, in microseconds.
 pub static TICK_BUDGET_US: Setting = Setting::new("tick-budget-us", 500, 10, 1_000_000);
 
 /// All of them.

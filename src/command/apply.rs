@@ -1,7 +1,7 @@
 //! DQ.APPLY: repeats what was done elsewhere, from its record. Replicas, the
 //! append-only file and slot migrations send it; users have no use for it.
 
-use crate::command::execute::{conclude, Wake};
+use crate::command::execute::conclude;
 use crate::core::op::Effects;
 use crate::core::settings::Clock;
 use crate::ffi::{warn, Args, CommandResult, Context, Name};
@@ -55,7 +55,7 @@ fn repeat(ctx: &mut Context, key: Name<'_>, record: &Record<'_, '_>) -> Result<(
     let effects = queue.take_effects();
     moment::saw_receipt(queue.last_receipt(), moment);
     here.replicate_command();
-    let told = conclude(here, key, queue, moment, effects, Wake::Soon);
+    let told = conclude(here, key, queue, moment, effects);
     drop(opened);
     told.tell(ctx, key);
     done.map(|_| ())
@@ -76,7 +76,7 @@ fn take_in(ctx: &mut Context, key: Name<'_>, chunk: Chunk<'_>) -> Result<(), Str
             visible: true,
             ..Effects::default()
         };
-        conclude(here, key, queue, moment, effects, Wake::Soon);
+        conclude(here, key, queue, moment, effects);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! DQ.CREATE.
 
 use crate::command::error;
-use crate::command::execute::{creation, settle, Wake};
+use crate::command::execute::{creation, settle};
 use crate::command::parse::{self, settings, Words};
 use crate::core::{Error, Op};
 use crate::ffi::{Args, CommandResult, Context};
@@ -22,7 +22,7 @@ pub fn create(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let queue = opened.create(creation.queue());
     queue.made_at(moment);
     let record = Record::of(moment, 0, Some(creation), &Op::Tick);
-    let told = settle(here, key, queue, moment, &record, Wake::Soon);
+    let told = settle(here, key, queue, moment, &record);
     here.reply().status(c"OK");
     drop(opened);
     told.tell(ctx, key);

@@ -16,7 +16,7 @@ use crate::core::settings::{Changes, Clock, Settings};
 use crate::core::{Done, Moment, Op, Queue, NEVER};
 use crate::ffi::{CommandResult, Context, Name, Reply};
 use crate::persist::record::{Creation, Record};
-use crate::runtime::{moment, waiters, wake};
+use crate::runtime::{endings, moment, waiters, wake};
 
 /// The steps of time that a command takes at most before it does what it was
 /// asked for. The timer does the rest.
@@ -66,7 +66,7 @@ pub fn run(
             }
             let done = result.as_ref().ok();
             let record = Record::of(moment, steps, None, recorded(op, done));
-            let told = settle(here, key, queue, moment, &record, Wake::Soon);
+            let told = settle(here, key, queue, moment, &record);
             match result {
                 Ok(done) => queue.take_back(done),
                 Err(error) => {
@@ -94,7 +94,7 @@ pub fn run(
                 let record = Record::of(moment, 0, Some(creation), recorded(op, Some(&done)));
                 queue.made_at(moment);
                 let queue = opened.create(queue);
-                settle(here, key, queue, moment, &record, Wake::Soon)
+                settle(here, key, queue, moment, &record)
             }
         },
     };
@@ -147,18 +147,6 @@ fn recorded<'o, 'a>(op: &'o Op<'a>, done: Option<&Done>) -> &'o Op<'a> {
     }
 }
 
-/// Whether waiting clients are served after an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wake {
-    /// They are, if there is anything to serve.
-    Now,
-    /// The same, but where very many wait the timer sees to it in a moment:
-    /// every one of them is asked, so that commands of that moment share it.
-    Soon,
-    /// One of them is being served; the others are asked anyway.
-    Nobody,
-}
-
 /// What is still to be told when the key is closed.
 #[derive(Debug, Default)]
 pub struct Told {
@@ -177,7 +165,7 @@ impl Told {
             }
         }
         for ending in self.endings {
-            waiters::tell_end(ctx.db(), key.bytes(), ending);
+            endings::tell(ctx.db(), key.bytes(), ending);
         }
     }
 }
@@ -201,12 +189,8 @@ thread_local! {
 /// A buffer that has grown beyond this is given back.
 const KEPT_BUFFER: usize = 64 * 1024;
 
-/// Beyond so many waiting clients a command leaves it to the timer to serve
-/// them.
-const MANY_WAITING: usize = 64;
-
-/// Replicates what has changed, as one record, wakes clients that can be
-/// served, and sees to it that the queue is looked at in time. Call it once
+/// Replicates what has changed, as one record, notes that there is something for
+/// those who wait, and sees to it that the queue is looked at in time. Call it once
 /// after whatever changed a queue.
 pub fn settle(
     ctx: &Context,
@@ -214,7 +198,6 @@ pub fn settle(
     queue: &mut Queue,
     moment: Moment,
     record: &Record<'_, '_>,
-    who: Wake,
 ) -> Told {
     let effects = queue.take_effects();
     if effects.changed {
@@ -228,7 +211,7 @@ pub fn settle(
         });
         moment::saw_receipt(queue.last_receipt(), moment);
     }
-    conclude(ctx, key, queue, moment, effects, who)
+    conclude(ctx, key, queue, moment, effects)
 }
 
 /// The part of [`settle`] that does not replicate.
@@ -238,7 +221,6 @@ pub fn conclude(
     queue: &mut Queue,
     moment: Moment,
     effects: Effects,
-    who: Wake,
 ) -> Told {
     if effects.visible {
         ctx.signal_modified(key);
@@ -246,24 +228,15 @@ pub fn conclude(
     if queue.has_discarded() {
         queue.sweep(SWEPT_BY_A_COMMAND);
     }
-    if effects.changed {
-        waiters::something_changed();
-    }
-    let waiting = match waiters::all_fetchers() {
-        0 => 0,
-        _ => waiters::fetchers(ctx.db(), key.bytes()),
-    };
+    let is_awaited = waiters::count(ctx.db(), key.bytes()) > 0;
     let now = queue.now(moment);
-    let mut wake = match queue.next_wake(now, waiting > 0) {
+    let wake = match queue.next_wake(now, is_awaited) {
         Some(wake) => wake.max(now),
         None => NEVER,
     };
-    if waiting > 0 && who != Wake::Nobody && queue.can_give(now) {
-        if who == Wake::Now || waiting <= MANY_WAITING {
-            ctx.signal_ready(key);
-        } else {
-            wake = now;
-        }
+    // MAXRUNNING does not hold for all who may wait.
+    if is_awaited && queue.has_ready(now) {
+        waiters::note(ctx.db(), key.bytes());
     }
     if queue.noted_wake.is_none_or(|noted| wake < noted) {
         queue.noted_wake = Some(wake);

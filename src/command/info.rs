@@ -14,7 +14,7 @@ use crate::runtime::{moment, waiters};
 pub fn info(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = parse::key(args)?;
     let moment = moment::now();
-    let fetchers = waiters::fetchers(ctx.db(), key.bytes());
+    let fetchers = waiters::count(ctx.db(), key.bytes());
     let opened = ctx.open_read(key)?;
     let Some(queue) = opened.get() else {
         return Err(error::NO_SUCH_QUEUE.into());

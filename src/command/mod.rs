@@ -8,11 +8,13 @@
 mod alter;
 mod apply;
 mod change;
+pub mod consumer;
 mod create;
 mod error;
 pub mod execute;
 mod fetch;
 mod group;
+mod handover;
 mod info;
 mod look;
 mod outcome;
@@ -24,7 +26,7 @@ pub mod spec;
 pub mod table;
 mod tick;
 mod wait;
-mod write;
+pub mod write;
 
 use crate::ffi::{Args, CommandResult, Context};
 

@@ -1,7 +1,7 @@
 //! DQ.TICK.
 
 use crate::command::error;
-use crate::command::execute::{run, settle, Missing, Wake};
+use crate::command::execute::{run, settle, Missing};
 use crate::command::parse::tick::{self, Tick};
 use crate::command::parse::{self, Words};
 use crate::core::op::Ticked;
@@ -75,7 +75,7 @@ fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
         .apply(&Op::Tick, moment)
         .map_err(|error| error::refusal(&error))?;
     let record = Record::of(moment, steps, None, &Op::Tick);
-    let told = settle(here, key, queue, moment, &record, Wake::Soon);
+    let told = settle(here, key, queue, moment, &record);
     drop(opened);
     told.tell(ctx, key);
     Ok(ticked)

@@ -1,11 +1,12 @@
 //! DQ.WAIT.
 
 use crate::command::parse::{self, look, Words};
+use crate::command::write;
 use crate::core::state::State;
 use crate::core::Queue;
 use crate::ffi::blocking::{self, Wait};
 use crate::ffi::{Args, CommandResult, Context, Name, Reply};
-use crate::runtime::waiters::{self, Outcome};
+use crate::runtime::endings;
 
 /// Waits until a message has ended.
 pub fn wait(ctx: &mut Context, args: Args<'_>) -> CommandResult {
@@ -19,7 +20,7 @@ pub fn wait(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         return Ok(());
     };
     if let Some((state, text)) = ended(queue, seq) {
-        write_end(here.reply(), state, text);
+        write::ending(here.reply(), state, text);
         return Ok(());
     }
     if here.deny_blocking() {
@@ -28,14 +29,8 @@ pub fn wait(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     }
     queue.watch(request.id);
     drop(opened);
-    let outcome = Outcome::default();
-    let waiter = EndWaiter {
-        outcome: outcome.clone(),
-    };
-    match blocking::block(ctx, &[key], request.ms, waiter) {
-        Ok(handle) => {
-            waiters::wait_for_end(ctx.db(), key.bytes(), request.id, outcome, handle);
-        }
+    match blocking::block(ctx, &[key], request.ms, EndWaiter) {
+        Ok(handle) => endings::wait(ctx.db(), key.bytes(), request.id, handle),
         Err(_) => ctx.reply().null(),
     }
     Ok(())
@@ -58,30 +53,15 @@ fn ended(queue: &Queue, seq: u64) -> Option<(State, Option<&[u8]>)> {
     Some((state, text))
 }
 
-fn write_end(reply: Reply<'_>, state: State, text: Option<&[u8]>) {
-    reply.array(2);
-    reply.bulk(state.name().as_bytes());
-    match text {
-        Some(text) => reply.bulk(text),
-        None => reply.null(),
-    }
-}
-
-/// A client that waits for a message's end. It is let go by its handle, not by
-/// signals of the key.
-struct EndWaiter {
-    outcome: Outcome,
-}
+/// A client that waits for a message's end: `endings.rs` answers it.
+struct EndWaiter;
 
 impl Wait for EndWaiter {
-    fn ready(&self, _: &mut Context, _: Name<'_>) -> bool {
-        false
-    }
+    fn appeared(&self, _: &Context, _: Name<'_>) {}
 
     fn timed_out(&self, reply: Reply<'_>) {
-        match &*self.outcome.borrow() {
-            Some((state, text)) => write_end(reply, *state, text.as_deref()),
-            None => reply.null(),
-        }
+        reply.null();
     }
+
+    fn gone(&self) {}
 }

@@ -3,6 +3,7 @@
 use crate::core::message::{Header, Message};
 use crate::core::op::Delivered;
 use crate::core::queue::look::View;
+use crate::core::state::State;
 use crate::core::Queue;
 use crate::ffi::Reply;
 
@@ -22,6 +23,16 @@ pub fn delivery(reply: Reply<'_>, queue: &Queue, delivered: &Delivered, with_met
             reply,
             &queue.view_of(delivered.seq, message, queue.last_seen()),
         );
+    }
+}
+
+/// How a message has ended: its state, and its result or error if it has one.
+pub fn ending(reply: Reply<'_>, state: State, text: Option<&[u8]>) {
+    reply.array(2);
+    reply.bulk(state.name().as_bytes());
+    match text {
+        Some(text) => reply.bulk(text),
+        None => reply.null(),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Clients that wait for keys.
 //!
 //! They are blocked *on keys* and in no other way: the server then moves them
-//! along when a slot leaves the node, sends them away when the primary becomes
-//! a replica, and serves them in the order they came.
+//! along when a slot leaves the node, and sends them away when the primary
+//! becomes a replica. But it is the module that answers them: asking every
+//! client of a key, as the server does when a key is signalled, costs as much
+//! as there are clients.
 
 use super::guard::contain;
 use super::{raw, Context, Name, Reply};
@@ -11,48 +13,67 @@ use std::os::raw::{c_int, c_longlong, c_void};
 use std::ptr;
 use std::rc::Rc;
 
-/// What a blocked client waits for. Dropped when the wait is over, however it
-/// ended: served, timed out or disconnected. That is a moment after the reply.
+/// What a blocked client waits for. Dropped when the server has cleared the
+/// wait away, a moment after its end.
 pub trait Wait: 'static {
-    /// A key of this wait was signalled. True once the reply is written; false
-    /// to go on waiting, and then nothing may have been changed or
-    /// replicated: a server of 7.0 would end itself.
-    ///
-    /// Every waiter of a key is asked after every signal, so a "no" must be
-    /// cheap.
-    fn ready(&self, ctx: &mut Context, key: Name<'_>) -> bool;
+    /// The server says that there is a key of this name now. It tells every
+    /// client that waits for it, so this must be cheap; and nothing may be
+    /// changed or replicated: a server of 7.0 would end itself.
+    fn appeared(&self, ctx: &Context, key: Name<'_>);
 
-    /// The time is over, or the wait was ended by its [`Handle`]: writes the
-    /// reply.
+    /// The time is over, or the client was let go by CLIENT UNBLOCK: writes
+    /// the reply.
     fn timed_out(&self, reply: Reply<'_>);
+
+    /// The client is gone, or goes without a reply of ours: its connection is
+    /// closed, its slot has left the node, the server is a replica now.
+    fn gone(&self);
 }
 
-/// A way to end one wait from outside. Outlives it harmlessly.
+/// A way to answer one blocked client. Outlives the wait harmlessly.
 #[derive(Clone)]
 pub struct Handle {
     client: Rc<Client>,
 }
 
-impl Handle {
-    /// Ends the wait as if its time were over; nothing where it has ended.
-    pub fn end(&self) {
-        let client = self.client.get();
-        if !client.is_null() {
-            // SAFETY: `freed` clears the pointer before the server frees what
-            // it points to. For a client blocked on keys the server runs the
-            // timeout callback at once.
-            unsafe { api!(RedisModule_UnblockClient(client, ptr::null_mut())) };
-        }
-    }
-
-    /// Whether the wait has ended and been cleared away.
-    pub fn is_over(&self) -> bool {
-        self.client.get().is_null()
-    }
+/// What a handle knows of its client.
+struct Client {
+    /// The server's record of it; null once it is answered or gone.
+    record: Cell<*mut raw::RedisModuleBlockedClient>,
+    /// While it is being answered: a `&mut dyn FnMut(Reply)` that does it.
+    answer: Cell<*mut c_void>,
 }
 
-/// The server's record of a blocked client.
-type Client = Cell<*mut raw::RedisModuleBlockedClient>;
+impl Handle {
+    /// Ends the wait with the reply that `write` writes; nothing where it has
+    /// ended. `write` runs before this returns.
+    pub fn answer(&self, write: impl FnOnce(Reply<'_>)) {
+        let record = self.client.record.replace(ptr::null_mut());
+        if record.is_null() {
+            return;
+        }
+        let mut write = Some(write);
+        let mut once = |reply: Reply<'_>| {
+            if let Some(write) = write.take() {
+                write(reply);
+            }
+        };
+        let mut answer: &mut dyn FnMut(Reply<'_>) = &mut once;
+        self.client.answer.set((&raw mut answer).cast());
+        // For a client blocked on keys the server runs the timeout callback at
+        // once, and that is all it does before it returns (module.c,
+        // RM_UnblockClient).
+        // SAFETY: the record is cleared by `gone`, `timed_out` and `freed`,
+        // before the server frees what it points to.
+        unsafe { api!(RedisModule_UnblockClient(record, ptr::null_mut())) };
+        self.client.answer.set(ptr::null_mut());
+    }
+
+    /// Whether the client is answered or gone.
+    pub fn is_over(&self) -> bool {
+        self.client.record.get().is_null()
+    }
+}
 
 struct Blocked<W> {
     wait: W,
@@ -73,14 +94,17 @@ pub fn block<W: Wait>(
         return Err(wait);
     };
     let mut names: Vec<_> = keys.iter().map(|name| name.as_ptr()).collect();
-    let client = Rc::new(Cell::new(ptr::null_mut()));
+    let client = Rc::new(Client {
+        record: Cell::new(ptr::null_mut()),
+        answer: Cell::new(ptr::null_mut()),
+    });
     let handle = Handle {
         client: Rc::clone(&client),
     };
     let private = Box::into_raw(Box::new(Blocked { wait, client }));
     // SAFETY: context and names are live; the server keeps names and private
     // data and gives the latter to the callbacks and then, once, to `freed`.
-    let blocked = unsafe {
+    let record = unsafe {
         api!(RedisModule_BlockClientOnKeys(
             ctx.as_ptr(),
             Some(ready::<W>),
@@ -92,11 +116,13 @@ pub fn block<W: Wait>(
             private.cast::<c_void>()
         ))
     };
-    if blocked.is_null() {
+    if record.is_null() {
         // SAFETY: the server took nothing.
         return Err(unsafe { Box::from_raw(private) }.wait);
     }
-    handle.client.set(blocked);
+    // SAFETY: the record is live.
+    unsafe { api!(RedisModule_SetDisconnectCallback(record, Some(gone::<W>))) };
+    handle.client.record.set(record);
     Ok(handle)
 }
 
@@ -109,41 +135,24 @@ unsafe fn private<'a, W: Wait>(ctx: *mut raw::RedisModuleCtx) -> &'a Blocked<W> 
     unsafe { &*api!(RedisModule_GetBlockedClientPrivateData(ctx)).cast::<Blocked<W>>() }
 }
 
+/// The server asks whether it can let the client go: never, we do that.
 unsafe extern "C" fn ready<W: Wait>(
     ctx: *mut raw::RedisModuleCtx,
     _: *mut *mut raw::RedisModuleString,
     _: c_int,
 ) -> c_int {
-    // SAFETY: the server's, for this call.
-    let mut context = unsafe { Context::new(ctx) };
-    // While it is asked, and once it has its reply, its handle must not end
-    // it: that would be a second reply and a second end.
-    // SAFETY: the context is of a client that `block::<W>` blocked.
-    let client = unsafe { private::<W>(ctx) }.client.replace(ptr::null_mut());
-    let served = contain(None, || {
-        // SAFETY: the context is of a client that `block::<W>` blocked, and
-        // the key's name lives until this call ends.
+    contain((), || {
+        // SAFETY: the context is the server's, for this call, of a client that
+        // `block::<W>` blocked, and the key's name lives until the call ends.
         unsafe {
+            let context = Context::new(ctx);
             let key = api!(RedisModule_GetBlockedClientReadyKey(ctx));
-            if key.is_null() {
-                return Some(false);
+            if !key.is_null() {
+                private::<W>(ctx).wait.appeared(&context, Name::new(key));
             }
-            Some(private::<W>(ctx).wait.ready(&mut context, Name::new(key)))
         }
     });
-    match served {
-        Some(false) => {
-            // SAFETY: as above.
-            unsafe { private::<W>(ctx) }.client.set(client);
-            raw::REDISMODULE_ERR as c_int
-        }
-        Some(true) => raw::REDISMODULE_OK as c_int,
-        // Something may have been replicated, so the client cannot stay.
-        None => {
-            context.reply().error("ERR internal error in the dq module");
-            raw::REDISMODULE_OK as c_int
-        }
-    }
+    raw::REDISMODULE_ERR as c_int
 }
 
 unsafe extern "C" fn timed_out<W: Wait>(
@@ -155,9 +164,15 @@ unsafe extern "C" fn timed_out<W: Wait>(
     let reply = unsafe { Reply::new(ctx) };
     let done = contain(false, || {
         // SAFETY: as above.
-        let blocked = unsafe { private::<W>(ctx) };
-        blocked.client.replace(ptr::null_mut());
-        blocked.wait.timed_out(reply);
+        let Blocked { wait, client } = unsafe { private::<W>(ctx) };
+        let answer = client.answer.replace(ptr::null_mut());
+        if !answer.is_null() {
+            // SAFETY: `Handle::answer`, which is running, has put it there.
+            let answer = unsafe { &mut *answer.cast::<&mut dyn FnMut(Reply<'_>)>() };
+            answer(reply);
+        } else if !client.record.replace(ptr::null_mut()).is_null() {
+            wait.timed_out(reply);
+        }
         true
     });
     if !done {
@@ -166,10 +181,28 @@ unsafe extern "C" fn timed_out<W: Wait>(
     raw::REDISMODULE_OK as c_int
 }
 
+/// The server lets go of a client that nobody has answered: `unblockClient` of
+/// a closed or killed one, of CLIENT UNBLOCK ERROR, of a role change and of a
+/// slot that has left; not after a timeout or an answer (module.c,
+/// unblockClientFromModule).
+unsafe extern "C" fn gone<W: Wait>(
+    ctx: *mut raw::RedisModuleCtx,
+    _: *mut raw::RedisModuleBlockedClient,
+) {
+    contain((), || {
+        // SAFETY: the server's, for this call, of a client that `block::<W>` blocked.
+        let Blocked { wait, client } = unsafe { private::<W>(ctx) };
+        client.record.set(ptr::null_mut());
+        wait.gone();
+    });
+}
+
 unsafe extern "C" fn freed<W: Wait>(_: *mut raw::RedisModuleCtx, private: *mut c_void) {
     contain((), || {
         // SAFETY: made by `block::<W>`; the server gives it back once.
         let blocked = unsafe { Box::from_raw(private.cast::<Blocked<W>>()) };
-        blocked.client.set(ptr::null_mut());
+        if !blocked.client.record.replace(ptr::null_mut()).is_null() {
+            blocked.wait.gone();
+        }
     });
 }

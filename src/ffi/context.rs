@@ -175,9 +175,9 @@ impl Context {
     }
 
     /// Replicates one operation: `DQ.APPLY name record` goes to the replicas
-    /// and to the append-only file. Once per call: two records of one call
-    /// travel inside MULTI, and a file torn there loses what is written after
-    /// it. Never from an event handler.
+    /// and to the append-only file. Several of one call travel inside MULTI, and
+    /// a file torn there loses all of them: a command sends one of its own. Never
+    /// from the handler of an event that is part of a command.
     #[inline]
     pub fn replicate(&self, name: Name<'_>, record: &[u8]) {
         // SAFETY: as above; the format tells the types of what follows, and
@@ -200,14 +200,6 @@ impl Context {
     pub fn signal_modified(&self, name: Name<'_>) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_SignalModifiedKey(self.ctx, name.as_ptr())) };
-    }
-
-    /// Has the clients that wait for this key asked again, in the order they
-    /// came, after this call. Works only while the key exists.
-    #[inline]
-    pub fn signal_ready(&self, name: Name<'_>) {
-        // SAFETY: as above.
-        unsafe { api!(RedisModule_SignalKeyAsReady(self.ctx, name.as_ptr())) };
     }
 
     /// Whether anybody has subscribed to keyspace events of modules: ask

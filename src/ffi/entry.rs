@@ -98,6 +98,7 @@ fn is_new_enough() -> bool {
         && has!(RedisModule_LoadConfigs)
         && has!(RedisModule_ReplyWithMap)
         && has!(RedisModule_BlockClientOnKeys)
+        && has!(RedisModule_EventLoopAddOneShot)
         && has!(RedisModule_GetDbIdFromOptCtx)
 }
 

@@ -1,8 +1,9 @@
 //! The only code that is unsafe: a thin, safe layer over the module API.
 //!
 //! The server calls `extern "C"` functions in [`entry`], [`value`],
-//! [`blocking`], [`timer`], [`events`], [`info`] and [`config`]; each goes
-//! through [`guard`], so that a bug answers an error and never ends the server.
+//! [`blocking`], [`timer`], [`events`], [`event_loop`], [`info`] and [`config`];
+//! each goes through [`guard`], so that a bug answers an error and never ends
+//! the server.
 //! What the rest of the module sees is safe:
 //!
 //! - [`Context`] is the server during one call. It cannot leave the thread.
@@ -37,6 +38,7 @@ mod config;
 mod context;
 mod docs;
 mod entry;
+pub mod event_loop;
 pub mod events;
 mod guard;
 pub mod info;

@@ -4,7 +4,7 @@
 use crate::ffi::events::{Events, Loading};
 use crate::ffi::{Context, Name};
 
-use super::{bound, index, waiters, wake};
+use super::{bound, endings, index, wake};
 
 /// What is done about each event.
 pub const EVENTS: Events = Events {
@@ -37,13 +37,13 @@ fn loading(ctx: &mut Context, step: Loading) {
 
 fn flushed(_: &mut Context, db: Option<i32>) {
     wake::with_index(|index| index.forget_db(db));
-    waiters::tell_flushed(db);
+    endings::tell_flushed(db);
 }
 
 fn swapped(ctx: &mut Context, first: i32, second: i32) {
     wake::with_index(|index| index.swap(first, second));
-    waiters::tell_flushed(Some(first));
-    waiters::tell_flushed(Some(second));
+    endings::tell_flushed(Some(first));
+    endings::tell_flushed(Some(second));
     wake::ensure(ctx, 0);
 }
 
@@ -67,5 +67,5 @@ fn key(ctx: &mut Context, event: &[u8], name: Name<'_>) {
 
 fn unlinked(db: i32, key: &[u8]) {
     wake::with_index(|index| index.forget(db, key));
-    waiters::tell_gone(db, key);
+    endings::tell_gone(db, key);
 }

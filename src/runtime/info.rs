@@ -64,7 +64,7 @@ pub fn write(info: &mut InfoWriter<'_>) {
             info.count(state.name(), sum);
         }
         info.count("memory", sums.memory);
-        info.count("blocked_clients", waiters::all_fetchers() as u64);
+        info.count("blocked_clients", waiters::all() as u64);
         info.count("skipped_fires", sums.skipped_fires);
     }
     let metrics = metrics::with(|metrics| metrics.clone());

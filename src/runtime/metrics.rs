@@ -9,7 +9,7 @@ use crate::core::Millis;
 /// Counts since the module was loaded.
 #[derive(Debug, Default, Clone)]
 pub struct Metrics {
-    /// Slices of timer work.
+    /// Slices of the work of the timer, and of serving those who wait.
     pub slices: u64,
     /// The longest of them, in microseconds.
     pub longest_slice_us: u64,
@@ -28,12 +28,18 @@ pub fn with<R>(use_them: impl FnOnce(&mut Metrics) -> R) -> R {
     METRICS.with_borrow_mut(use_them)
 }
 
-/// Counts a slice of timer work: how long it took, in microseconds, and how
-/// late it began, in ms.
-pub fn count_slice(took_us: u64, lag: Millis) {
+/// Counts a slice of what is done without a command, which took so many
+/// microseconds.
+pub fn count_slice(took_us: u64) {
     with(|metrics| {
         metrics.slices += 1;
         metrics.longest_slice_us = metrics.longest_slice_us.max(took_us);
+    });
+}
+
+/// Counts by how many ms the timer was late.
+pub fn count_lag(lag: Millis) {
+    with(|metrics| {
         metrics.timer_lag = lag;
         metrics.timer_lag_max = metrics.timer_lag_max.max(lag);
     });

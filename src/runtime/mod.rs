@@ -1,26 +1,30 @@
 //! What happens without a command: time, waiting clients, server events.
 //!
 //! `wake.rs` knows when to look at which queue, `visit.rs` is what the timer
-//! does then. `waiters.rs` and `bound.rs` know the clients that wait and those
-//! whose leases end with their connection.
+//! does then. `waiters.rs` knows the clients that wait for messages, each in a
+//! `line.rs`, and `serve.rs` serves them; `endings.rs` knows those who wait for
+//! a message's end, `bound.rs` those whose leases end with their connection.
 
 pub mod bound;
+pub mod endings;
 mod events;
 pub mod index;
 mod info;
+pub mod line;
 pub mod metrics;
 pub mod moment;
 pub mod queue_clock;
+pub mod serve;
 mod visit;
 pub mod waiters;
 pub mod wake;
 
-use crate::ffi::{events as server, info as server_info, timer, Context};
+use crate::ffi::{event_loop, events as server, info as server_info, timer, Context};
 
 /// Starts all of it. Called once, at the end of the module's load.
 pub fn start(ctx: &mut Context) -> Result<(), String> {
     timer::install(visit::fire);
-    if !server::subscribe(ctx, events::EVENTS) {
+    if !server::subscribe(ctx, events::EVENTS) || !event_loop::install(ctx, serve::before_sleep) {
         return Err("the server refuses to tell of its events".to_owned());
     }
     server_info::install(ctx, info::write);

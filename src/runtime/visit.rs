@@ -1,6 +1,6 @@
 //! What the timer does: it looks at the queues whose time has come.
 
-use crate::command::execute::{self, settle, Wake};
+use crate::command::execute::{self, settle};
 use crate::config;
 use crate::core::op::Receipts;
 use crate::core::settings::Clock;
@@ -8,7 +8,7 @@ use crate::core::{Millis, Moment, Op, Queue};
 use crate::ffi::{clock, Context, Name, OwnedName};
 use crate::persist::record::Record;
 
-use super::{bound, index, metrics, moment, waiters, wake};
+use super::{bound, endings, index, metrics, moment, wake};
 
 /// Steps between two looks at the clock.
 const STEPS: u64 = 64;
@@ -16,7 +16,7 @@ const STEPS: u64 = 64;
 const SWEPT: usize = 512;
 /// A queue of a slot that this node does not serve is looked at again after
 /// so long.
-const NOT_OURS_MS: u64 = 100;
+pub const NOT_OURS_MS: u64 = 100;
 
 /// The timer has fired. One queue that has something to replicate is served
 /// in one firing: two records of one firing would be wrapped in a transaction.
@@ -67,7 +67,8 @@ fn visit_due(ctx: &mut Context) {
         };
         let replicated = visit(ctx, name.name(), db, began + budget, due);
         let took = clock::monotonic_us() - began;
-        metrics::count_slice(took, lag);
+        metrics::count_slice(took);
+        metrics::count_lag(lag);
         ctx.latency_sample(c"dq-tick", took / 1000);
         if replicated || clock::monotonic_us() - start >= budget {
             return;
@@ -86,8 +87,8 @@ fn visit(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Millis) 
         wake::with_index(|index| index.forget(db, key.bytes()));
         return false;
     };
-    if waiters::any_endings() {
-        for id in waiters::watched(db, key.bytes()) {
+    if endings::any() {
+        for id in endings::watched(db, key.bytes()) {
             queue.watch(&id);
         }
     }
@@ -119,7 +120,7 @@ fn visit(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Millis) 
     // What is noted is settled anew: the time it was noted for has come.
     queue.noted_wake = None;
     let record = Record::of(moment, steps, None, &op);
-    let told = settle(here, key, queue, moment, &record, Wake::Now);
+    let told = settle(here, key, queue, moment, &record);
     let changed = steps > 0 || op != Op::Tick;
     drop(opened);
     told.tell(ctx, key);
@@ -156,7 +157,7 @@ fn end_leases(ctx: &mut Context, key: Name<'_>, receipts: Receipts) -> bool {
         return false;
     }
     let record = Record::of(moment, steps, None, &op);
-    let told = settle(here, key, queue, moment, &record, Wake::Now);
+    let told = settle(here, key, queue, moment, &record);
     drop(opened);
     told.tell(ctx, key);
     true

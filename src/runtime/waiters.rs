@@ -1,182 +1,247 @@
-//! The blocked clients: who waits for messages, and who for an ending.
+//! The clients that wait for messages: a line for each queue, and which lines
+//! are to be served.
+//!
+//! A queue is known by its place, whether it is there or not: who waits, waits
+//! for whatever comes to be there.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::core::op::Ending;
-use crate::core::state::State;
+use crate::command::consumer::Consumer;
 use crate::ffi::blocking::Handle;
+use crate::ffi::event_loop;
 
 use super::index::Place;
+use super::line::{Class, Line, Ticket};
 
-/// How a message ended that someone waits for: its state and the result or
-/// error text. `None` while it has not, or was removed.
-pub type Outcome = Rc<RefCell<Option<(State, Option<Box<[u8]>>)>>>;
-
-type Endings = HashMap<Box<[u8]>, Vec<(Outcome, Handle)>>;
-
-#[derive(Default)]
-struct Waiters {
-    /// How many clients wait for messages of a queue.
-    fetchers: HashMap<Place, usize>,
-    /// Who waits for the end of which message of a queue.
-    endings: HashMap<Place, Endings>,
+/// A client that waits.
+pub struct Waiter {
+    /// What it asked for.
+    pub consumer: Consumer,
+    class: Class,
+    db: i32,
+    keys: Vec<Rc<[u8]>>,
+    /// 0 as long as it does not stand in line, and afterwards.
+    ticket: Cell<Ticket>,
+    handle: OnceCell<Handle>,
 }
 
-thread_local! {
-    static WAITERS: RefCell<Waiters> = RefCell::default();
-}
+impl Waiter {
+    /// A client that is about to wait for one of these queues.
+    pub fn new(consumer: Consumer, db: i32, keys: impl Iterator<Item = Rc<[u8]>>) -> Rc<Waiter> {
+        Rc::new(Waiter {
+            class: consumer.class(),
+            consumer,
+            db,
+            keys: keys.collect(),
+            ticket: Cell::new(0),
+            handle: OnceCell::new(),
+        })
+    }
 
-/// Clients that wait for messages, so that nothing is looked up while there
-/// are none.
-static FETCHERS: AtomicUsize = AtomicUsize::new(0);
-/// Queues of which someone waits for an ending.
-static ENDINGS: AtomicUsize = AtomicUsize::new(0);
-
-/// A client that waits for messages of some queues, as long as this lives.
-pub struct Waiting {
-    places: Vec<Place>,
-}
-
-impl Waiting {
-    /// Counts a client that waits for messages of these queues.
-    pub fn new(db: i32, keys: impl Iterator<Item = Box<[u8]>>) -> Waiting {
-        let places: Vec<Place> = keys.map(|key| (db, key.into())).collect();
-        WAITERS.with_borrow_mut(|waiters| {
-            for place in &places {
-                *waiters.fetchers.entry(place.clone()).or_default() += 1;
+    /// It is blocked now: it joins the lines of its queues, at the end.
+    pub fn join(self: &Rc<Self>, handle: Handle) {
+        if self.handle.set(handle).is_err() {
+            return;
+        }
+        LINES.with_borrow_mut(|lines| {
+            lines.last += 1;
+            self.ticket.set(lines.last);
+            let of_db = lines.by_db.entry(self.db).or_default();
+            for key in &self.keys {
+                let standing = of_db.entry(Rc::clone(key)).or_default();
+                let member = Rc::clone(self);
+                standing.line.join(self.class.clone(), lines.last, member);
             }
         });
-        FETCHERS.fetch_add(1, Relaxed);
-        Waiting { places }
+        WAITING.fetch_add(1, Relaxed);
     }
-}
 
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        WAITERS.with_borrow_mut(|waiters| {
-            for place in &self.places {
-                if let Some(count) = waiters.fetchers.get_mut(place) {
-                    *count -= 1;
-                    if *count == 0 {
-                        waiters.fetchers.remove(place);
-                    }
+    /// It waits no longer: it leaves all lines. O(keys * log n).
+    pub fn leave(&self) {
+        let ticket = self.ticket.replace(0);
+        if ticket == 0 {
+            return;
+        }
+        LINES.with_borrow_mut(|lines| {
+            let Some(of_db) = lines.by_db.get_mut(&self.db) else {
+                return;
+            };
+            for key in &self.keys {
+                let Some(standing) = of_db.get_mut(&**key) else {
+                    continue;
+                };
+                standing.line.leave(&self.class, ticket);
+                if standing.line.is_empty() {
+                    of_db.remove(&**key);
                 }
             }
         });
-        FETCHERS.fetch_sub(1, Relaxed);
+        WAITING.fetch_sub(1, Relaxed);
     }
+
+    /// The way to answer it, as long as it stands in line.
+    pub fn handle(&self) -> Option<&Handle> {
+        self.handle.get().filter(|handle| !handle.is_over())
+    }
+}
+
+/// A line, and how far it is served.
+#[derive(Default)]
+struct Standing {
+    line: Line<Rc<Waiter>>,
+    /// Whether it is to be served, and so stands among those that are.
+    is_noted: bool,
+    /// Whether it is to be served once more from its beginning, because
+    /// something has changed since that was last done.
+    again: bool,
+    /// How far those who had to be asked were asked when a slice ended.
+    asked: Ticket,
+}
+
+#[derive(Default)]
+struct Lines {
+    by_db: HashMap<i32, HashMap<Rc<[u8]>, Standing>>,
+    /// The last ticket that was given out.
+    last: Ticket,
+    /// The lines that are to be served. Some may be so no more.
+    noted: VecDeque<Place>,
+}
+
+impl Lines {
+    fn get(&self, db: i32, key: &[u8]) -> Option<&Standing> {
+        self.by_db.get(&db)?.get(key)
+    }
+
+    fn get_mut(&mut self, db: i32, key: &[u8]) -> Option<&mut Standing> {
+        self.by_db.get_mut(&db)?.get_mut(key)
+    }
+
+    /// A line is to be served; whether it was not before.
+    fn put_up(&mut self, db: i32, key: &[u8]) -> bool {
+        let Some(standing) = self.get_mut(db, key) else {
+            return false;
+        };
+        let is_new = !std::mem::replace(&mut standing.is_noted, true);
+        if is_new {
+            self.noted.push_back((db, key.into()));
+            NOTED.store(self.noted.len(), Relaxed);
+        }
+        is_new
+    }
+}
+
+thread_local! {
+    static LINES: RefCell<Lines> = RefCell::default();
+}
+
+/// How many clients wait, so that nothing is looked up while nobody does.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+/// How many lines are noted, so that looking whether there is one is nothing.
+static NOTED: AtomicUsize = AtomicUsize::new(0);
+
+/// How many clients wait for messages, over all queues.
+pub fn all() -> usize {
+    WAITING.load(Relaxed)
 }
 
 /// How many clients wait for messages of a queue.
-pub fn fetchers(db: i32, key: &[u8]) -> usize {
-    if FETCHERS.load(Relaxed) == 0 {
+pub fn count(db: i32, key: &[u8]) -> usize {
+    if WAITING.load(Relaxed) == 0 {
         return 0;
     }
-    let place: Place = (db, key.into());
-    WAITERS.with_borrow(|waiters| waiters.fetchers.get(&place).copied().unwrap_or(0))
+    LINES.with_borrow(|lines| lines.get(db, key).map_or(0, |standing| standing.line.len()))
 }
 
-/// How many clients wait for messages, over all queues.
-pub fn all_fetchers() -> usize {
-    FETCHERS.load(Relaxed)
-}
-
-/// Notes that a client waits for the end of a message.
-pub fn wait_for_end(db: i32, key: &[u8], id: &[u8], outcome: Outcome, handle: Handle) {
-    WAITERS.with_borrow_mut(|waiters| {
-        let endings = waiters.endings.entry((db, key.into())).or_default();
-        let of_message = endings.entry(id.into()).or_default();
-        of_message.retain(|(_, handle)| !handle.is_over());
-        of_message.push((outcome, handle));
-        ENDINGS.store(waiters.endings.len(), Relaxed);
-    });
-}
-
-/// Whether anybody waits for the end of any message.
-pub fn any_endings() -> bool {
-    ENDINGS.load(Relaxed) > 0
-}
-
-/// The messages of a queue whose end someone waits for.
-pub fn watched(db: i32, key: &[u8]) -> Vec<Box<[u8]>> {
-    WAITERS.with_borrow(|waiters| {
-        let endings = waiters.endings.get(&(db, key.into()));
-        endings.map_or(Vec::new(), |endings| endings.keys().cloned().collect())
-    })
-}
-
-/// Lets those go who wait for this message.
-pub fn tell_end(db: i32, key: &[u8], ending: Ending) {
-    let place: Place = (db, key.into());
-    let told = WAITERS.with_borrow_mut(|waiters| {
-        let endings = waiters.endings.get_mut(&place)?;
-        let told = endings.remove(&ending.id);
-        if endings.is_empty() {
-            waiters.endings.remove(&place);
+/// There may be something for those who wait here: they are served before the
+/// server sleeps next. O(1), whoever waits.
+pub fn note(db: i32, key: &[u8]) {
+    if WAITING.load(Relaxed) > 0 {
+        let is_new = LINES.with_borrow_mut(|lines| {
+            let standing = lines.get_mut(db, key);
+            let is_there = standing.map(|standing| standing.again = true);
+            is_there.is_some() && lines.put_up(db, key)
+        });
+        if is_new {
+            event_loop::turn_again();
         }
-        ENDINGS.store(waiters.endings.len(), Relaxed);
-        told
-    });
-    // Ending a wait runs its callback at once: nothing is borrowed by now.
-    for (outcome, handle) in told.into_iter().flatten() {
-        outcome.replace(ending.end.clone());
-        handle.end();
     }
 }
 
-/// Lets all go who wait for a message of this queue: it is gone.
-pub fn tell_gone(db: i32, key: &[u8]) {
-    for id in watched(db, key) {
-        tell_end(db, key, Ending { id, end: None });
-    }
+/// Whether any line is to be served.
+#[inline]
+pub fn any_noted() -> bool {
+    NOTED.load(Relaxed) > 0
 }
 
-/// The same for all queues of a database, or of all.
-pub fn tell_flushed(db: Option<i32>) {
-    let places: Vec<Place> = WAITERS.with_borrow(|waiters| {
-        let places = waiters.endings.keys();
-        let of_db = places.filter(|(of, _)| db.is_none_or(|db| db == *of));
-        of_db.cloned().collect()
-    });
-    for (db, key) in places {
-        tell_gone(db, &key);
-    }
+/// Whether this line is to be served.
+pub fn is_noted(db: i32, key: &[u8]) -> bool {
+    let of = |lines: &Lines| lines.get(db, key).is_some_and(|standing| standing.is_noted);
+    any_noted() && LINES.with_borrow(of)
 }
 
-/// How often anything has changed in any queue.
-static CHANGES: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    /// The queue that had nothing for a waiting client, and after how many
-    /// changes that was.
-    static NOTHING: RefCell<(u64, i32, Vec<u8>)> = RefCell::default();
-}
-
-/// Something has changed in some queue: who waits is to be asked again.
-pub fn something_changed() {
-    // Only the main thread counts, so that this need not be one step.
-    CHANGES.store(CHANGES.load(Relaxed) + 1, Relaxed);
-}
-
-/// Notes that a queue has nothing that any client would get.
-pub fn note_nothing_for(db: i32, key: &[u8]) {
-    NOTHING.with_borrow_mut(|(changes, of, name)| {
-        *changes = CHANGES.load(Relaxed);
-        *of = db;
-        name.clear();
-        name.extend_from_slice(key);
-    });
-}
-
-/// Whether that has been noted and nothing has changed since. Every waiting
-/// client of a queue is asked whenever there is something for one of them:
-/// this makes the many answers cheap. What time brings is not seen; the timer
-/// asks again then.
-pub fn nothing_for(db: i32, key: &[u8]) -> bool {
-    NOTHING.with_borrow(|(changes, of, name)| {
-        *changes == CHANGES.load(Relaxed) && *of == db && name == key
+/// The next line that is to be served, which it is no more.
+pub fn next_noted() -> Option<Place> {
+    LINES.with_borrow_mut(|lines| {
+        while let Some(place) = lines.noted.pop_front() {
+            NOTED.store(lines.noted.len(), Relaxed);
+            let standing = lines.get_mut(place.0, &place.1);
+            if standing.is_some_and(|standing| std::mem::take(&mut standing.is_noted)) {
+                return Some(place);
+            }
+        }
+        None
     })
+}
+
+/// No line is to be served: this server may hand out nothing.
+pub fn forget_noted() {
+    while let Some((db, key)) = next_noted() {
+        LINES.with_borrow_mut(|lines| {
+            if let Some(standing) = lines.get_mut(db, &key) {
+                standing.asked = 0;
+                standing.again = false;
+            }
+        });
+    }
+}
+
+/// The serving of a line begins, or goes on where it was left: all whose class
+/// was refused stand up to this ticket.
+pub fn begin(db: i32, key: &[u8]) -> Ticket {
+    LINES.with_borrow_mut(|lines| {
+        lines.get_mut(db, key).map_or(0, |standing| {
+            standing.is_noted = false;
+            if standing.asked == 0 {
+                standing.again = false;
+            }
+            standing.asked
+        })
+    })
+}
+
+/// The one in a line who is to be asked after `asked`.
+pub fn next_in_line(db: i32, key: &[u8], asked: Ticket) -> Option<(Ticket, Rc<Waiter>)> {
+    LINES.with_borrow(|lines| {
+        let (ticket, waiter) = lines.get(db, key)?.line.next(asked)?;
+        Some((ticket, Rc::clone(waiter)))
+    })
+}
+
+/// The serving of a line ends here, and goes on later where some were not
+/// asked: after this ticket. If all were, and something has changed since it
+/// began, it begins anew later.
+pub fn end(db: i32, key: &[u8], asked: Option<Ticket>) {
+    let is_new = LINES.with_borrow_mut(|lines| {
+        let Some(standing) = lines.get_mut(db, key) else {
+            return false;
+        };
+        standing.asked = asked.unwrap_or(0);
+        (asked.is_some() || standing.again) && lines.put_up(db, key)
+    });
+    if is_new {
+        event_loop::turn_again();
+    }
 }

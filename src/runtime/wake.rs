@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use crate::core::{Millis, Queue, NEVER};
-use crate::ffi::{clock, timer, Context};
+use crate::ffi::{clock, event_loop, timer, Context};
 
 use super::index::{self, Index, Place};
 
@@ -30,12 +30,14 @@ pub fn note(ctx: &Context, db: i32, key: &[u8], wake: Millis) {
     ensure(ctx, wake);
 }
 
-/// Sees to it that the timer fires at `wake` at the latest. On a replica there
-/// is nothing to fire for.
+/// Sees to it that the timer fires at `wake` at the latest, also where the
+/// server has reckoned already how long it sleeps. On a replica there is nothing
+/// to fire for.
 pub fn ensure(ctx: &Context, wake: Millis) {
     if wake < SET_FOR.get() && ctx.is_primary() {
         timer::arm(ctx, index::delay(wake, clock::now_us()));
         SET_FOR.set(wake);
+        event_loop::turn_again();
     }
 }
 

@@ -60,6 +60,7 @@ class Stalls:
         yield self.due_at_once("due at once, 50 consumers waiting", consumers=50)
         yield self.waking(1)
         yield self.waking(self.crowd)
+        yield self.due_to_a_crowd()
         yield self.on_big("UNLINK", lambda: self.client.unlink("q"), self.gone)
         yield self.on_big("FLUSHALL ASYNC", lambda: self.client.flushall(asynchronous=True), self.gone)
         yield self.on_big("key expires (PEXPIRE)", lambda: self.client.pexpire("q", 100), self.gone)
@@ -89,14 +90,29 @@ class Stalls:
             return int(self.server.info("clients")["blocked_clients"]) == self.crowd - messages
 
         name = f"{self.crowd:,} waiting, a message" + (" each" if messages > 1 else "")
-        # Redis hands out in one go what one command brings: 1,000 at once would hold others for 10 ms.
-        row = self.row(name, messages, lambda: fill(self.server, "q", messages, batch=100), over)
+        row = self.row(name, messages, lambda: fill(self.server, "q", messages), over)
         assert self.client.execute_command("DQ.LEN", "q", "running") == messages
-        assert messages == 1 or all(len(wire.recv()) == 1 for wire in wires), "a consumer got nothing"
+        self.dismiss(wires, all_served=messages > 1)
+        return row
+
+    def due_to_a_crowd(self) -> Row:
+        """Very many consumers wait, and a message for each falls due in the same millisecond."""
+        wires = waiting(self.server, "q", self.crowd)
+        due = self.after_filling(self.crowd, lambda at: fill(self.server, "q", self.crowd, "AT", at))
+
+        def over():
+            return int(self.server.info("clients")["blocked_clients"]) == 0
+
+        name = f"{self.crowd:,} waiting, all due at once"
+        row = self.row(name, self.crowd, lambda: time.sleep(max(0, due - now_ms()) / 1000), over)
+        self.dismiss(wires, all_served=True)
+        return row
+
+    def dismiss(self, wires, all_served: bool) -> None:
+        assert not all_served or all(len(wire.recv()) == 1 for wire in wires), "a consumer got nothing"
         for wire in wires:
             wire.close()
         self.clear()
-        return row
 
     def expiring(self) -> Row:
         """All dead by their TTL in one millisecond."""

@@ -283,11 +283,6 @@ impl Queue {
         (!self.is_purged(seq)).then_some(seq)
     }
 
-    /// Whether a plain FETCH at `now` would get anything.
-    pub fn can_give(&self, now: Millis) -> bool {
-        self.has_ready(now) && self.allowance(now, false) > 0
-    }
-
     /// Whether anything is ready, limits of the whole queue aside.
     pub fn has_ready(&self, now: Millis) -> bool {
         !self.line.is_empty()

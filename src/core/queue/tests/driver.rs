@@ -156,7 +156,7 @@ impl Pair {
         assert_eq!((queue.live(), queue.bytes()), model.live());
         assert_eq!(*queue.totals(), model.totals);
         let gives = model.allowance(false) > 0 && model.first_in_line().is_some();
-        assert_eq!(queue.can_give(now), gives, "can give");
+        assert_eq!(queue.can_serve(&Fetch::one(), now), gives, "can serve");
         let waits = |m: &&super::model::Msg| matches!(m.place, Place::Delayed | Place::Retry);
         let next_due = model.msgs.iter().filter(waits).map(|m| m.due).min();
         assert_eq!(queue.next_due_at(now), next_due, "next due");
