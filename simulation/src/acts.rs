@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::core::message::Choices;
 use crate::core::op::{
-    DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Receipts, Redrive, Send,
+    DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts, Redrive, Send,
 };
 use crate::core::recurrence::Recurrence;
 use crate::core::schedule::{Missed, Overlap};
@@ -288,6 +288,13 @@ impl Acts<'_> {
     }
 
     fn purge(&mut self) -> Op<'static> {
+        if self.one_in(4) {
+            let group = self.maybe(4, Self::group);
+            return Op::PurgeSome {
+                of: group.map_or(Piecemeal::Dead, Piecemeal::Leased),
+                most: self.rng.u64(1..5),
+            };
+        }
         if !self.one_in(4) {
             // What holds groups goes away in steps of its own.
             return Op::Purge {

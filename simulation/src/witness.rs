@@ -111,7 +111,7 @@ impl Witness {
     ) -> Result<(), String> {
         let may_end = match op {
             Op::Ack { .. } | Op::Nack { .. } | Op::EndLeases { .. } => true,
-            Op::Cancel { .. } | Op::Purge { .. } => true,
+            Op::Cancel { .. } | Op::Purge { .. } | Op::PurgeSome { .. } => true,
             Op::Fetch(fetch) => !fetch.acks.is_empty(),
             _ => false,
         };
@@ -214,7 +214,7 @@ fn judge_counts(
     op: &Op<'_>,
     done: Option<&Done>,
 ) -> Result<(), String> {
-    if matches!(op, Op::Purge { .. }) || before.is_unclear {
+    if matches!(op, Op::Purge { .. } | Op::PurgeSome { .. }) || before.is_unclear {
         return Ok(());
     }
     let (old, new) = (&before.totals, queue.totals());

@@ -3,6 +3,7 @@
 use super::execute::{self, Missing};
 use super::outcome;
 use super::parse::{self, Words};
+use super::postpone;
 use crate::config::MAX_PAYLOAD;
 use crate::core::Done;
 use crate::ffi::{Args, CommandResult, Context};
@@ -44,23 +45,11 @@ pub fn update(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 /// `DQ.REDRIVE`: how many are pending again.
 pub fn redrive(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let op = parse::change::redrive(Words::after_key(args))?;
-    execute::run(
-        ctx,
-        parse::key(args)?,
-        &op,
-        Missing::Nothing,
-        outcome::count,
-    )
+    postpone::run(ctx, parse::key(args)?, op)
 }
 
 /// `DQ.PURGE`: how many were removed.
 pub fn purge(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let op = parse::change::purge(Words::after_key(args))?;
-    execute::run(
-        ctx,
-        parse::key(args)?,
-        &op,
-        Missing::Nothing,
-        outcome::count,
-    )
+    postpone::run(ctx, parse::key(args)?, op)
 }

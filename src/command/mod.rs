@@ -19,6 +19,7 @@ mod info;
 mod look;
 mod outcome;
 mod parse;
+mod postpone;
 mod schedule;
 mod send;
 mod settle;

@@ -3,7 +3,7 @@
 //! What is due and what is not are apart, so that all that a group has in one
 //! state can be taken out at once.
 
-use super::group::OrderKey;
+use super::order_key::OrderKey;
 use super::ordered::{MinTime, OrderedSet};
 use super::purges::Lost;
 use super::state::Place;

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::backlog::{Backlog, Pending};
 use super::line::{LineKey, Places};
+use super::order_key::OrderKey;
 use super::ordered::OrderedSet;
 use super::purges::{Lost, Purges};
 use super::rate::RateWindow;
@@ -54,44 +55,6 @@ impl GroupIx {
     }
 }
 
-/// A place in the order of a group: priority, then score, then send order,
-/// packed so that keys compare as places do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OrderKey(u64, u64);
-
-impl OrderKey {
-    /// The place of a message. `seq` below 2^56, `score` a number.
-    pub fn new(priority: i8, score: f64, seq: Seq) -> OrderKey {
-        let priority = u64::from((priority as u8) ^ 0x80);
-        // Adding zero makes -0.0 the same place as 0.0.
-        let bits = (score + 0.0).to_bits();
-        let ordered = match bits >> 63 {
-            0 => bits ^ (1 << 63),
-            _ => !bits,
-        };
-        OrderKey(
-            priority << 56 | ordered >> 8,
-            ordered << 56 | seq & (u64::MAX >> 8),
-        )
-    }
-
-    /// Below every place of this priority, above those that go before it.
-    pub fn start_of(priority: i8) -> OrderKey {
-        let priority = u64::from((priority as u8) ^ 0x80);
-        OrderKey(priority << 56, 0)
-    }
-
-    /// The message's number.
-    pub fn seq(self) -> Seq {
-        self.1 & (u64::MAX >> 8)
-    }
-
-    /// The message's priority.
-    pub fn priority(self) -> i8 {
-        (((self.0 >> 56) as u8) ^ 0x80) as i8
-    }
-}
-
 /// Dead messages that hold a group, in the order of sending, each with its id.
 pub type Holds = VecDeque<(Seq, Box<[u8]>)>;
 
@@ -126,9 +89,9 @@ pub struct GroupExtension {
     pub turn: u64,
     /// When to look at it again though nothing happens to it.
     pub wake: Option<Millis>,
-    /// The first receipts of the batches that are leased beside the one that
+    /// The first receipts of the batches that are leased beside the oldest, which
     /// the group itself knows.
-    batches: Vec<Receipt>,
+    batches: OrderedSet<Receipt>,
 }
 
 impl GroupExtension {
@@ -140,7 +103,7 @@ impl GroupExtension {
             settings: None,
             turn: 0,
             wake: None,
-            batches: Vec::new(),
+            batches: OrderedSet::new(),
         }
     }
 
@@ -171,8 +134,8 @@ pub struct Group {
     pub(super) purges: Purges,
     /// Messages leased.
     pub running: u32,
-    /// The first receipt of its batch that is leased, 0 where there is none: it
-    /// nearly always has one at most.
+    /// The first receipt of its oldest batch that is leased, 0 where there is
+    /// none: it nearly always has one at most.
     batch: Receipt,
     /// Messages and records that name it.
     pub members: u32,
@@ -252,10 +215,11 @@ impl Group {
         }
     }
 
-    /// The first receipts of its batches that are leased.
+    /// The first receipts of its batches that are leased, in order.
     pub fn batches(&self) -> impl Iterator<Item = Receipt> + '_ {
-        let others = self.ext().batches.iter().copied();
-        others.chain((self.batch != 0).then_some(self.batch))
+        let others = self.ext().batches.iter().map(|(first, ())| first);
+        let oldest = (self.batch != 0).then_some(self.batch);
+        oldest.into_iter().chain(others)
     }
 
     /// How many batches are leased. O(1).
@@ -263,22 +227,23 @@ impl Group {
         self.ext().batches.len() as u64 + u64::from(self.batch != 0)
     }
 
-    /// A batch is leased from now on; by its first receipt.
+    /// A batch is leased from now on; by its first receipt, above those of its
+    /// other batches.
     pub fn open_batch(&mut self, first: Receipt) {
         if self.batch == 0 {
             self.batch = first;
         } else {
-            self.ext_mut().batches.push(first);
+            self.ext_mut().batches.insert(first, ());
         }
     }
 
-    /// A batch is leased no longer. O(batches).
+    /// A batch is leased no longer.
     pub fn close_batch(&mut self, first: Receipt) {
         if self.batch == first {
-            let other = self.ext_if_any().and_then(|ext| ext.batches.pop());
-            self.batch = other.unwrap_or(0);
+            let next = self.ext_if_any().and_then(|ext| ext.batches.pop_first());
+            self.batch = next.map_or(0, |(next, ())| next);
         } else if let Some(ext) = self.ext_if_any() {
-            ext.batches.retain(|other| *other != first);
+            ext.batches.remove(&first);
         }
     }
 
@@ -404,23 +369,5 @@ mod tests {
         assert!(size_of::<Group>() <= 256, "{}", size_of::<Group>());
         let group = Group::new(b"user-1234567890!", Purges::default());
         assert!(!group.name.spilled());
-    }
-
-    #[test]
-    fn order_is_by_priority_then_score_then_send_order() {
-        let sorted = [
-            OrderKey::new(-128, 9.0, 9),
-            OrderKey::new(0, -1e300, 9),
-            OrderKey::new(0, -1.0, 9),
-            OrderKey::new(0, 0.0, 1),
-            OrderKey::new(0, -0.0, 2),
-            OrderKey::new(0, 1.5, 1),
-            OrderKey::new(127, -1e300, 1),
-        ];
-        assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]));
-        assert_eq!(sorted[1].priority(), 0);
-        assert_eq!(sorted[0].priority(), -128);
-        assert_eq!(sorted[6].priority(), 127);
-        assert_eq!(sorted[5].seq(), 1);
     }
 }

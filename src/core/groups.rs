@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use super::backlog::Pending;
 use super::footprint::allocated;
-use super::group::{Group, GroupExtension, GroupIx, GroupSettings, OrderKey};
+use super::group::{Group, GroupExtension, GroupIx, GroupSettings};
 use super::id::{hash_name, NameHasher, GENERATED_LEN};
 use super::long_list::LongList;
 use super::name_table::NameTable;
+use super::order_key::OrderKey;
 use super::ordered::{MinTime, OrderedSet};
 use super::purges::{Purged, Purges};
 use super::reasons::Reasons;
@@ -271,6 +272,11 @@ impl Groups {
     /// The groups that dead messages hold.
     pub fn held(&self) -> Vec<GroupIx> {
         self.held.iter().copied().collect()
+    }
+
+    /// How many groups dead messages hold.
+    pub fn held_count(&self) -> usize {
+        self.held.len()
     }
 
     /// A table of the groups that have settings or a pause, without their

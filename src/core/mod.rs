@@ -30,6 +30,7 @@ pub mod message;
 pub mod name_table;
 pub mod number_table;
 pub mod op;
+pub mod order_key;
 pub mod ordered;
 pub mod purges;
 pub mod queue;

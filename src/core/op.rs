@@ -3,16 +3,22 @@
 //! A command, a served waiter, a slice of timer work and the replay of any of
 //! them are all one [`Op`] at one [`Moment`].
 
+mod effects;
+mod outcome;
+
 use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use super::message::{Choices, Message};
+use super::message::Choices;
 use super::recurrence::Recurrence;
 use super::schedule::{Missed, Overlap};
 use super::settings::{Changes, Rate};
 use super::state::State;
-use super::{Millis, Receipt, Seq};
+use super::{Millis, Receipt};
+
+pub use effects::{Effects, Ending, Happened};
+pub use outcome::{Delivered, Deliveries, Done, Sent, Ticked};
 
 /// When an operation happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +168,15 @@ pub enum Redrive<'a> {
     Ids(Vec<Cow<'a, [u8]>>),
 }
 
+/// What a purge takes one by one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piecemeal<'a> {
+    /// What is leased of this group, by receipt.
+    Leased(Cow<'a, [u8]>),
+    /// Dead messages, which may hold their groups, by death.
+    Dead,
+}
+
 /// What GROUPSET says of a group; `None` leaves a thing as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupChanges {
@@ -264,6 +279,13 @@ pub enum Op<'a> {
         /// Only those of this group.
         group: Option<Cow<'a, [u8]>>,
     },
+    /// Removes some of what a purge takes one by one; the purge itself follows.
+    PurgeSome {
+        /// Of what.
+        of: Piecemeal<'a>,
+        /// At most so many, the oldest; at least 1.
+        most: u64,
+    },
     /// Stops deliveries.
     Pause {
         /// Only of this group.
@@ -296,143 +318,4 @@ pub enum Op<'a> {
         /// When the server became able to fire.
         since: Millis,
     },
-}
-
-/// What became of a message that was to be sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
-    /// It is in the queue under this number.
-    Added(Seq),
-    /// Its id is taken; nothing was added.
-    Taken,
-}
-
-/// One delivery.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Delivered {
-    /// The message's number.
-    pub seq: Seq,
-    /// Its receipt; 0 where no ack is expected.
-    pub receipt: Receipt,
-    /// The how-many-th attempt it is, from 1.
-    pub attempt: u32,
-    /// The message itself, where the queue no longer has it.
-    pub message: Option<Box<Message>>,
-}
-
-/// Deliveries of one operation.
-pub type Deliveries = Vec<Delivered>;
-
-/// What time has done.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ticked {
-    /// Delayed and retry messages that became due.
-    pub due: u64,
-    /// Leases that ran out.
-    pub timeouts: u64,
-    /// Messages that died because they were out of retries.
-    pub dead: u64,
-    /// Messages that died because they had expired.
-    pub expired: u64,
-    /// Records removed by age.
-    pub pruned: u64,
-    /// Schedules that fired.
-    pub fired: u64,
-}
-
-impl std::ops::AddAssign for Ticked {
-    fn add_assign(&mut self, other: Ticked) {
-        self.due += other.due;
-        self.timeouts += other.timeouts;
-        self.dead += other.dead;
-        self.expired += other.expired;
-        self.pruned += other.pruned;
-        self.fired += other.fired;
-    }
-}
-
-/// What came of an operation.
-///
-/// The tag takes a word, so that results are moved word by word. Behind a tag
-/// of a byte they are moved from odd addresses, and the processor waits until
-/// all that was just written has reached the cache.
-#[derive(Debug, Clone, PartialEq)]
-#[repr(u64)]
-pub enum Done {
-    /// It was done.
-    Ok,
-    /// To what extent.
-    Count(u64),
-    /// Whether there was something to do.
-    Flag(bool),
-    /// What became of each message sent.
-    Sent(SmallVec<[Sent; 1]>),
-    /// What was delivered.
-    Fetched(Deliveries),
-    /// The state each message was in; `None` where there is none.
-    States(Vec<Option<State>>),
-    /// What time has done.
-    Ticked(Ticked),
-    /// When a schedule fires next.
-    NextFire(Millis),
-}
-
-/// Kinds of things that happened, for those who listen; a set.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Happened(u16);
-
-impl Happened {
-    /// A message was sent.
-    pub const SENT: Happened = Happened(1);
-    /// A message became ready.
-    pub const READY: Happened = Happened(1 << 1);
-    /// A message was delivered.
-    pub const DELIVERED: Happened = Happened(1 << 2);
-    /// A message was acked.
-    pub const ACKED: Happened = Happened(1 << 3);
-    /// A message was nacked.
-    pub const NACKED: Happened = Happened(1 << 4);
-    /// A lease ran out.
-    pub const TIMEOUT: Happened = Happened(1 << 5);
-    /// A message died.
-    pub const DEAD: Happened = Happened(1 << 6);
-    /// A message was cancelled.
-    pub const CANCELLED: Happened = Happened(1 << 7);
-
-    /// Adds a kind.
-    pub fn add(&mut self, kind: Happened) {
-        self.0 |= kind.0;
-    }
-
-    /// Whether a kind is among them.
-    pub fn has(self, kind: Happened) -> bool {
-        self.0 & kind.0 != 0
-    }
-
-    /// Whether nothing happened.
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-}
-
-/// How a message that someone waits for has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
-    /// Its id.
-    pub id: Box<[u8]>,
-    /// Its state and the result or error; `None` when it was removed.
-    pub end: Option<(State, Option<Box<[u8]>>)>,
-}
-
-/// What the surroundings must know of what happened since they last asked.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Effects {
-    /// Something is different, so that a replica must be told.
-    pub changed: bool,
-    /// Something that a client can see is different.
-    pub visible: bool,
-    /// What happened.
-    pub happened: Happened,
-    /// Ends of messages that someone waits for.
-    pub endings: Vec<Ending>,
 }

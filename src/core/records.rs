@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::group::OrderKey;
 use super::id::{hash_name, NameHasher};
 use super::long_list::LongList;
 use super::name_table::NameTable;
+use super::order_key::OrderKey;
 use super::ordered::OrderedSet;
 use super::state::Place;
 use super::{Millis, Seq, TimeIndex};

@@ -7,7 +7,7 @@
 mod read;
 mod write;
 
-use crate::core::op::{DueTime, Fetch, NackKind, Redrive};
+use crate::core::op::{DueTime, Fetch, NackKind, Piecemeal, Redrive};
 use crate::core::{Op, Receipt};
 
 pub use read::read;
@@ -34,6 +34,7 @@ const GROUP_SET: u8 = 18;
 const SCHEDULE: u8 = 19;
 const UNSCHEDULE: u8 = 20;
 const CATCH_UP: u8 = 21;
+const PURGE_SOME: u8 = 22;
 
 /// The number of an operation's kind, below 31.
 pub fn kind(op: &Op) -> u8 {
@@ -59,6 +60,7 @@ pub fn kind(op: &Op) -> u8 {
         Op::Schedule(_) => SCHEDULE,
         Op::Unschedule { .. } => UNSCHEDULE,
         Op::CatchUp { .. } => CATCH_UP,
+        Op::PurgeSome { .. } => PURGE_SOME,
     }
 }
 
@@ -103,6 +105,7 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
         }
         Op::Redrive(which) => bits([matches!(which, Redrive::Ids(_))]),
         Op::Purge { state, group } => bits([state.is_some(), group.is_some()]),
+        Op::PurgeSome { of, .. } => bits([matches!(of, Piecemeal::Leased(_))]),
         Op::Pause { group, ms } => bits([ms.is_some(), group.is_some()]),
         Op::Resume { group } => bits([group.is_some()]),
         Op::GroupSet { changes, .. } => bits([

@@ -4,7 +4,7 @@
 use crate::ffi::events::{Events, Loading};
 use crate::ffi::{Context, Name};
 
-use super::{bound, endings, index, wake};
+use super::{bound, endings, index, postponed, wake};
 
 /// What is done about each event.
 pub const EVENTS: Events = Events {
@@ -38,12 +38,15 @@ fn loading(ctx: &mut Context, step: Loading) {
 fn flushed(_: &mut Context, db: Option<i32>) {
     wake::with_index(|index| index.forget_db(db));
     endings::tell_flushed(db);
+    postponed::tell_flushed(db);
 }
 
 fn swapped(ctx: &mut Context, first: i32, second: i32) {
     wake::with_index(|index| index.swap(first, second));
-    endings::tell_flushed(Some(first));
-    endings::tell_flushed(Some(second));
+    for db in [first, second] {
+        endings::tell_flushed(Some(db));
+        postponed::tell_flushed(Some(db));
+    }
     wake::ensure(ctx, 0);
 }
 
@@ -68,4 +71,5 @@ fn key(ctx: &mut Context, event: &[u8], name: Name<'_>) {
 fn unlinked(db: i32, key: &[u8]) {
     wake::with_index(|index| index.forget(db, key));
     endings::tell_gone(db, key);
+    postponed::tell_gone(db, key);
 }

@@ -8,7 +8,7 @@ use crate::core::{Millis, Moment, Op, Queue};
 use crate::ffi::{clock, Context, Name, OwnedName};
 use crate::persist::record::Record;
 
-use super::{bound, endings, index, metrics, moment, wake};
+use super::{bound, endings, index, metrics, moment, postponed, wake};
 
 /// Steps between two looks at the clock.
 const STEPS: u64 = 64;
@@ -102,18 +102,22 @@ fn visit(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Millis) 
         queue.noted_arrival = moment.ms();
     }
     let since = wake::firing_since(queue, moment.ms());
-    let op = match queue.has_missed(since) {
+    let mut op = match queue.has_missed(since) {
         true => Op::CatchUp { since },
         false => Op::Tick,
     };
-    let mut steps = 0;
+    let (mut steps, mut postponed) = (0, None);
     if op == Op::Tick {
         steps = advance(queue, moment, deadline);
+        postponed = postponed::next_step(db, key.bytes(), queue, queue.now(moment));
+        if let Some(step) = &postponed {
+            op = step.op.clone();
+        }
     }
     // As the record will do it elsewhere.
-    if queue.apply(&op, moment).is_err() {
+    let Ok(done) = queue.apply(&op, moment) else {
         return false;
-    }
+    };
     while queue.has_discarded() && clock::monotonic_us() < deadline {
         queue.sweep(SWEPT);
     }
@@ -124,6 +128,13 @@ fn visit(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Millis) 
     let changed = steps > 0 || op != Op::Tick;
     drop(opened);
     told.tell(ctx, key);
+    if let Some(step) = postponed {
+        postponed::made(db, key.bytes(), &step, &done);
+    }
+    if postponed::any(db, key.bytes()) {
+        // Also where time has nothing to do there, as with a clock of its own.
+        wake::note(ctx, db, key.bytes(), moment.ms());
+    }
     changed
 }
 

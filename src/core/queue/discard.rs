@@ -3,11 +3,12 @@
 //! They are freed by `sweep.rs`.
 
 use super::super::backlog::GroupOrder;
-use super::super::group::{GroupIx, OrderKey};
+use super::super::group::GroupIx;
 use super::super::groups::Groups;
 use super::super::lease::{Lease, Leases};
 use super::super::line::LineKey;
 use super::super::message::Message;
+use super::super::order_key::OrderKey;
 use super::super::ordered::OrderedSet;
 use super::super::records::{DeadOrder, SendOrder};
 use super::super::state::Place;

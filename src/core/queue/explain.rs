@@ -1,7 +1,8 @@
 //! Why a message is where it is.
 
-use super::super::group::{Group, OrderKey};
+use super::super::group::Group;
 use super::super::message::Message;
+use super::super::order_key::OrderKey;
 use super::super::settings::OnRetry;
 use super::super::state::State;
 use super::super::{Millis, Seq, NEVER};

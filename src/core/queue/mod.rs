@@ -6,6 +6,7 @@
 //! line, `ending.rs` ends it; `look.rs`,
 //! `list.rs`, `peek.rs` and `explain.rs` only read.
 
+pub mod approach;
 mod change;
 mod counts;
 mod cut;
@@ -253,6 +254,7 @@ impl Queue {
             Op::Update { id, payload } => self.update(id, payload, now),
             Op::Redrive(which) => Ok(self.redrive(which, now)),
             Op::Purge { state, group } => Ok(self.purge(*state, group.as_deref(), now)),
+            Op::PurgeSome { of, most } => Ok(self.purge_some(of, *most, now)),
             Op::Pause { group, ms } => Ok(self.pause(group.as_deref(), *ms, now)),
             Op::Resume { group } => Ok(self.resume(group.as_deref(), now)),
             Op::GroupSet { group, changes } => Ok(self.set_group(group, changes, now)),

@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::super::backlog::Side;
-use super::super::group::{Group, GroupIx, OrderKey};
+use super::super::group::{Group, GroupIx};
 use super::super::lane::Lane;
 use super::super::line::{Join, LineKey};
+use super::super::order_key::OrderKey;
 use super::super::settings::{OnDead, OnRetry};
 use super::super::{Millis, Seq};
 use super::Queue;

@@ -2,10 +2,11 @@
 
 use super::super::backlog::Member;
 use super::super::consumer::ConsumerIx;
-use super::super::group::{Group, GroupIx, OrderKey};
+use super::super::group::{Group, GroupIx};
 use super::super::lease::Lease;
 use super::super::message::Message;
 use super::super::op::Happened;
+use super::super::order_key::OrderKey;
 use super::super::state::Place;
 use super::super::waiting::Waiter;
 use super::super::{Millis, Seq, MAX_EXACT};

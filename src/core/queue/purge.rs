@@ -223,7 +223,7 @@ impl Queue {
         members
     }
 
-    fn remove_each(&mut self, doomed: &[Seq], now: Millis) -> u64 {
+    pub(super) fn remove_each(&mut self, doomed: &[Seq], now: Millis) -> u64 {
         let groups = self.groups_of(doomed.iter());
         for seq in doomed {
             self.remove(*seq);

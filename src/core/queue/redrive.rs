@@ -4,10 +4,11 @@
 //! they are to be given, and a FETCH moves those first that it comes to: what
 //! it gives does not depend on how far that has come.
 
-use super::super::group::{GroupIx, OrderKey};
+use super::super::group::GroupIx;
 use super::super::line::{Join, LineKey};
 use super::super::message::Message;
 use super::super::op::{Done, Redrive};
+use super::super::order_key::OrderKey;
 use super::super::records::DeadOrder;
 use super::super::state::Place;
 use super::super::{Millis, Seq, IS_SMALL, NEVER};

@@ -16,7 +16,7 @@ use super::place::{member, order_key};
 use super::Queue;
 
 /// Up to so many leave their groups at once.
-const AT_ONCE: usize = if IS_SMALL { 2 } else { 256 };
+pub(super) const AT_ONCE: usize = if IS_SMALL { 2 } else { 256 };
 
 /// Purged messages that still count in their groups.
 #[derive(Debug, Clone, Default)]

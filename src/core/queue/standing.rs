@@ -5,9 +5,10 @@
 //! messages stand where the first of them fell due.
 
 use super::super::backlog::Pending;
-use super::super::group::{Group, GroupIx, OrderKey};
+use super::super::group::{Group, GroupIx};
 use super::super::line::{Join, LineKey, Places};
 use super::super::op::Happened;
+use super::super::order_key::OrderKey;
 use super::super::settings::{OnDead, OnRetry};
 use super::super::state::Place;
 use super::super::{Millis, NEVER};

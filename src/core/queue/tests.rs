@@ -2,6 +2,7 @@
 //! contract, and the promises of the contract one by one.
 
 mod acts;
+mod approach;
 mod batches;
 mod bench;
 mod chance;

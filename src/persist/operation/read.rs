@@ -6,11 +6,12 @@ use smallvec::{smallvec, SmallVec};
 
 use super::{
     ACK, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, GROUP_SET, NACK, PAUSE,
-    PURGE, REDRIVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TICK, TOUCH, UNSCHEDULE, UPDATE,
+    PURGE, PURGE_SOME, REDRIVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TICK, TOUCH, UNSCHEDULE,
+    UPDATE,
 };
 use crate::core::limits::{self, ensure, Invalid};
 use crate::core::op::{
-    DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Receipts, Redrive, Send,
+    DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts, Redrive, Send,
 };
 use crate::core::state::State;
 use crate::core::{Op, Receipt};
@@ -80,6 +81,13 @@ pub fn read<'a>(
                 false => None,
             },
             group: name_at_end(reader, has(1))?,
+        },
+        PURGE_SOME => Op::PurgeSome {
+            most: positive(reader)?,
+            of: match name_at_end(reader, has(0))? {
+                Some(group) => Piecemeal::Leased(group),
+                None => Piecemeal::Dead,
+            },
         },
         PAUSE => Op::Pause {
             ms: has(0).then(|| positive(reader)).transpose()?,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::limits_of;
-use crate::core::op::{DueTime, Fetch, NackKind, Redrive, Send};
+use crate::core::op::{DueTime, Fetch, NackKind, Piecemeal, Redrive, Send};
 use crate::core::state::State;
 use crate::core::{Op, Receipt};
 use crate::persist::options::{put_changes, put_choices, put_rate, put_rule};
@@ -57,6 +57,12 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
                 out.push(number.unwrap_or_default() as u8);
             }
             out.extend_from_slice(group.as_deref().unwrap_or_default());
+        }
+        Op::PurgeSome { of, most } => {
+            put_number(out, *most);
+            if let Piecemeal::Leased(group) = of {
+                out.extend_from_slice(group);
+            }
         }
         Op::Pause { group, ms } => {
             if let Some(ms) = ms {

@@ -318,6 +318,10 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
             state: Some(state),
             group: None,
         }),
+        2 => (maybe(), scale.some()).prop_map(|(group, most)| Op::PurgeSome {
+            of: group.map_or(Piecemeal::Dead, Piecemeal::Leased),
+            most,
+        }),
         2 => (maybe(), option::of(scale.some())).prop_map(|(group, ms)| Op::Pause { group, ms }),
         2 => maybe().prop_map(|group| Op::Resume { group }),
         2 => group_set(scale),

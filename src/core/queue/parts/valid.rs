@@ -103,11 +103,6 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         let ready = (queue.grouped_ready, queue.grouped_ready_bytes);
         (states, bytes, queue.live(), ready, queue.grouped_running)
     };
-    let sorted = |batches: &mut dyn Iterator<Item = u64>| -> Vec<u64> {
-        let mut batches: Vec<_> = batches.collect();
-        batches.sort_unstable();
-        batches
-    };
     let groups = |queue: &Queue| {
         let mut groups: Vec<_> = queue.groups.starting_at(0).filter_map(|g| g.1).collect();
         groups.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -118,7 +113,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
                 group.name.clone(),
                 (
                     group.running,
-                    sorted(&mut group.batches()),
+                    group.batches().collect::<Vec<_>>(),
                     group.ext().turn,
                     group.ext().wake,
                 ),

@@ -7,7 +7,7 @@ use std::fmt;
 use super::model::Model;
 use crate::core::message::Choices;
 use crate::core::op::{
-    DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Op, Receipts, Redrive, Send,
+    DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Op, Piecemeal, Receipts, Redrive, Send,
 };
 use crate::core::recurrence::Recurrence;
 use crate::core::schedule::{Missed, Overlap};
@@ -69,6 +69,8 @@ pub enum Act {
     Redrive(u64),
     RedriveIds(Vec<Name>),
     Purge(Option<State>, Option<u8>),
+    /// Of what a group has leased, or of the dead ones; at most so many.
+    PurgeSome(Option<u8>, u64),
     Pause(Option<u8>, Option<Millis>),
     Resume(Option<u8>),
     GroupSet(u8, GroupChanges),
@@ -273,6 +275,10 @@ impl Act {
             Act::Purge(state, of) => Op::Purge {
                 state: *state,
                 group: group(*of),
+            },
+            Act::PurgeSome(of, most) => Op::PurgeSome {
+                of: group(*of).map_or(Piecemeal::Dead, Piecemeal::Leased),
+                most: *most,
             },
             Act::Pause(of, ms) => Op::Pause {
                 group: group(*of),

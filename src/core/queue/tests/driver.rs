@@ -336,7 +336,7 @@ pub fn run_lagging(plan: &Plan, most: u64) {
         // off.
         let is_of_many = matches!(
             step.act,
-            Act::Schedule { .. } | Act::Purge(..) | Act::Alter(_)
+            Act::Schedule { .. } | Act::Purge(..) | Act::PurgeSome(..) | Act::Alter(_)
         );
         if is_of_many {
             continue;

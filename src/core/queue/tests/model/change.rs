@@ -1,7 +1,7 @@
 //! What is changed by hand.
 
 use super::Model;
-use crate::core::op::{Done, DueTime, GroupChanges, Redrive};
+use crate::core::op::{Done, DueTime, GroupChanges, Piecemeal, Redrive};
 use crate::core::settings::{Changes, OnDead};
 use crate::core::state::{Place, Reason, State};
 use crate::core::{Error, Millis, Seq, NEVER};
@@ -113,6 +113,31 @@ impl Model {
         }
         if state.is_none() && group.is_none() {
             self.ended_ids.clear();
+        }
+        doomed.len() as u64
+    }
+
+    pub(super) fn purge_some(&mut self, of: &Piecemeal, most: u64) -> u64 {
+        let number = match of {
+            Piecemeal::Leased(name) => self.groups.iter().position(|g| g.name == **name),
+            Piecemeal::Dead => None,
+        };
+        let mut doomed: Vec<(u64, Seq)> = self
+            .msgs
+            .iter()
+            .filter_map(|m| match of {
+                Piecemeal::Leased(_) => {
+                    let goes = m.place == Place::Running && number.is_some() && m.group == number;
+                    goes.then_some((m.receipt, m.seq))
+                }
+                Piecemeal::Dead => (m.place == Place::Dead).then_some((m.ended_at, m.seq)),
+            })
+            .collect();
+        doomed.sort_unstable();
+        doomed.truncate(most as usize);
+        for (_, seq) in &doomed {
+            self.unhold(*seq);
+            self.msgs.retain(|m| m.seq != *seq);
         }
         doomed.len() as u64
     }

@@ -1,0 +1,64 @@
+//! Where a message stands in its group.
+
+use super::Seq;
+
+/// A place in the order of a group: priority, then score, then send order,
+/// packed so that keys compare as places do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrderKey(u64, u64);
+
+impl OrderKey {
+    /// The place of a message. `seq` below 2^56, `score` a number.
+    pub fn new(priority: i8, score: f64, seq: Seq) -> OrderKey {
+        let priority = u64::from((priority as u8) ^ 0x80);
+        // Adding zero makes -0.0 the same place as 0.0.
+        let bits = (score + 0.0).to_bits();
+        let ordered = match bits >> 63 {
+            0 => bits ^ (1 << 63),
+            _ => !bits,
+        };
+        OrderKey(
+            priority << 56 | ordered >> 8,
+            ordered << 56 | seq & (u64::MAX >> 8),
+        )
+    }
+
+    /// Below every place of this priority, above those that go before it.
+    pub fn start_of(priority: i8) -> OrderKey {
+        let priority = u64::from((priority as u8) ^ 0x80);
+        OrderKey(priority << 56, 0)
+    }
+
+    /// The message's number.
+    pub fn seq(self) -> Seq {
+        self.1 & (u64::MAX >> 8)
+    }
+
+    /// The message's priority.
+    pub fn priority(self) -> i8 {
+        (((self.0 >> 56) as u8) ^ 0x80) as i8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_is_by_priority_then_score_then_send_order() {
+        let sorted = [
+            OrderKey::new(-128, 9.0, 9),
+            OrderKey::new(0, -1e300, 9),
+            OrderKey::new(0, -1.0, 9),
+            OrderKey::new(0, 0.0, 1),
+            OrderKey::new(0, -0.0, 2),
+            OrderKey::new(0, 1.5, 1),
+            OrderKey::new(127, -1e300, 1),
+        ];
+        assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(sorted[1].priority(), 0);
+        assert_eq!(sorted[0].priority(), -128);
+        assert_eq!(sorted[6].priority(), 127);
+        assert_eq!(sorted[5].seq(), 1);
+    }
+}
