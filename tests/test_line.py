@@ -1,6 +1,5 @@
 """The line of those who wait: who is served first, who is passed by, and that nobody holds the server. Real time."""
 
-
 import pytest
 
 from tests.harness.replies import Queue, msgs

@@ -361,6 +361,17 @@ def test_served_waiters_and_timers_need_no_transaction(make_server):
     for w in waiters[1:]:
         assert msgs(w.recv())
     wait_for(lambda: q.len("running") == 0, 20, "the leases' end")
+    # Several waiters of one queue, those of another, and a FETCH behind them, all in one turn of the server.
+    for name in "pr":
+        Queue(server.client(), name).do("CREATE")
+    waiters = [server.wire() for _ in range(4)]
+    for n, w in enumerate(waiters):
+        w.send("DQ.FETCH", "prrr"[n : n + 1], "BLOCK", 0)
+    server.wait_blocked(4)
+    with server.wire() as w:
+        w.send_many([("DQ.MSEND", "r", 4, *"abcd"), ("DQ.SEND", "p", "a"), ("DQ.FETCH", "r"), ("DQ.FETCH", "p")])
+        assert [len(w.recv()) for _ in range(4)][2:] == [1, 0]
+    assert all(msgs(w.recv()) for w in waiters)
     assert {c[0].upper() for c in commands(server)} == {b"DQ.APPLY"}
 
 

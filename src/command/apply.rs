@@ -9,34 +9,54 @@ use crate::persist::record::{Chunk, Record};
 use crate::persist::restore;
 use crate::runtime::moment;
 
-/// Applies one record.
+/// Applies records of one queue, one after the other.
 pub fn apply(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let (Some(key), Some(bytes)) = (args.name(1), args.get(2)) else {
+    let (Some(key), true) = (args.name(1), args.len() > 2) else {
         return Err("ERR DQ.APPLY needs a key and a record".into());
     };
     let obey = ctx.must_obey();
-    match apply_record(ctx, key, bytes) {
-        Err(why) if obey => {
-            // An error on a replication link would not undo what the primary
-            // has done; the difference must be seen, not hidden.
-            warn(&format!("a record could not be applied: {why}"));
+    let mut is_passed_on = false;
+    for bytes in (2..args.len()).filter_map(|n| args.get(n)) {
+        match apply_record(ctx, key, bytes, &mut is_passed_on) {
+            Err(why) if obey => {
+                // An error on a replication link would not undo what the
+                // primary has done; the difference must be seen, not hidden.
+                warn(&format!("a record could not be applied: {why}"));
+            }
+            Err(why) => return Err(format!("ERR {why}").into()),
+            Ok(()) => {}
         }
-        Err(why) => return Err(format!("ERR {why}").into()),
-        Ok(()) => {}
     }
     ctx.reply().status(c"OK");
     Ok(())
 }
 
-fn apply_record(ctx: &mut Context, key: Name<'_>, bytes: &[u8]) -> Result<(), String> {
+fn apply_record(
+    ctx: &mut Context,
+    key: Name<'_>,
+    bytes: &[u8],
+    is_passed_on: &mut bool,
+) -> Result<(), String> {
     match Chunk::of(bytes)? {
-        None => repeat(ctx, key, &Record::decode(bytes)?),
-        Some(chunk) => take_in(ctx, key, chunk),
+        None => repeat(ctx, key, &Record::decode(bytes)?, is_passed_on),
+        Some(chunk) => take_in(ctx, key, chunk, is_passed_on),
+    }
+}
+
+/// The command goes on to our own replicas and file as it came, once.
+fn pass_on(ctx: &Context, is_passed_on: &mut bool) {
+    if !std::mem::replace(is_passed_on, true) {
+        ctx.replicate_command();
     }
 }
 
 /// Does what a record says was done elsewhere.
-fn repeat(ctx: &mut Context, key: Name<'_>, record: &Record<'_, '_>) -> Result<(), String> {
+fn repeat(
+    ctx: &mut Context,
+    key: Name<'_>,
+    record: &Record<'_, '_>,
+    is_passed_on: &mut bool,
+) -> Result<(), String> {
     let mut opened = ctx.open_write(key).map_err(|_| WRONG_TYPE)?;
     let (here, queue) = opened.split();
     let queue = match (queue, &record.created) {
@@ -54,7 +74,7 @@ fn repeat(ctx: &mut Context, key: Name<'_>, record: &Record<'_, '_>) -> Result<(
     }
     let effects = queue.take_effects();
     moment::saw_receipt(queue.last_receipt(), moment);
-    here.replicate_command();
+    pass_on(here, is_passed_on);
     let told = conclude(here, key, queue, moment, effects);
     drop(opened);
     told.tell(ctx, key);
@@ -63,11 +83,16 @@ fn repeat(ctx: &mut Context, key: Name<'_>, record: &Record<'_, '_>) -> Result<(
 
 /// Takes in a part of a whole queue, as an append-only file without preamble
 /// has it.
-fn take_in(ctx: &mut Context, key: Name<'_>, chunk: Chunk<'_>) -> Result<(), String> {
+fn take_in(
+    ctx: &mut Context,
+    key: Name<'_>,
+    chunk: Chunk<'_>,
+    is_passed_on: &mut bool,
+) -> Result<(), String> {
     let db = ctx.db();
     let mut opened = ctx.open_write(key).map_err(|_| WRONG_TYPE)?;
     let (here, _) = opened.split();
-    here.replicate_command();
+    pass_on(here, is_passed_on);
     if let Some(queue) = restore::take(db, key.bytes(), chunk)? {
         let queue = opened.create(queue);
         let moment = moment::now();

@@ -1,6 +1,8 @@
 //! The server during one call.
 
+use super::records::Records;
 use super::{raw, slots, Name, Reply};
+use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,6 +55,19 @@ pub(super) unsafe fn resolve() {
 /// or opens a key; so a queue and such a call exclude each other.
 pub struct Context {
     ctx: *mut raw::RedisModuleCtx,
+    /// Whether records are gathered, and those that have been.
+    gathers: Cell<bool>,
+    gathered: RefCell<Option<Records>>,
+}
+
+/// What was gathered is replicated at the end of the call, however it ends.
+impl Drop for Context {
+    #[inline]
+    fn drop(&mut self) {
+        if self.gathers.get() {
+            self.send_gathered();
+        }
+    }
 }
 
 impl Context {
@@ -60,7 +75,11 @@ impl Context {
     /// `ctx` must be live as long as the result, and no other `Context` of
     /// the same call may be in use meanwhile.
     pub(super) unsafe fn new(ctx: *mut raw::RedisModuleCtx) -> Self {
-        Context { ctx }
+        Context {
+            ctx,
+            gathers: Cell::new(false),
+            gathered: RefCell::default(),
+        }
     }
 
     pub(super) fn as_ptr(&self) -> *mut raw::RedisModuleCtx {
@@ -174,12 +193,41 @@ impl Context {
         unsafe { api!(RedisModule_ReplicateVerbatim(self.ctx)) };
     }
 
+    /// From now on until the end of this call the records of one queue are
+    /// gathered and travel as one command. Two commands of one call travel
+    /// inside MULTI, and a file torn there loses what is written after it.
+    pub fn gather_records(&self) {
+        self.gathers.set(true);
+    }
+
+    /// Whether there are any.
+    pub fn has_gathered(&self) -> bool {
+        self.gathered.borrow().is_some()
+    }
+
+    fn send_gathered(&self) {
+        if let Some(mut records) = self.gathered.take() {
+            // SAFETY: the context is live.
+            unsafe { records.send(self.ctx) };
+        }
+    }
+
     /// Replicates one operation: `DQ.APPLY name record` goes to the replicas
-    /// and to the append-only file. Several of one call travel inside MULTI, and
-    /// a file torn there loses all of them: a command sends one of its own. Never
-    /// from the handler of an event that is part of a command.
+    /// and to the append-only file. Once per call, or gathered. Never from the
+    /// handler of an event that is part of a command.
     #[inline]
     pub fn replicate(&self, name: Name<'_>, record: &[u8]) {
+        if self.gathers.get() {
+            let is_of_another = |gathered: &Records| !gathered.are_of(name);
+            if self.gathered.borrow().as_ref().is_some_and(is_of_another) {
+                self.send_gathered();
+            }
+            let mut gathered = self.gathered.borrow_mut();
+            gathered
+                .get_or_insert_with(|| Records::of(name))
+                .add(record);
+            return;
+        }
         // SAFETY: as above; the format tells the types of what follows, and
         // the server copies the record.
         unsafe {

@@ -45,6 +45,7 @@ pub mod info;
 mod key;
 mod log;
 mod name;
+mod records;
 mod registration;
 mod reply;
 mod slots;

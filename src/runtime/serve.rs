@@ -1,9 +1,9 @@
 //! Serving those who wait, in the order they came.
 //!
 //! It is done once in each turn of the server's event loop, before it sleeps,
-//! in slices of `dq.tick-budget-us`: what many commands of a turn brought is
-//! handed out in one go, and what is more than a slice goes on in the next
-//! turn. So what a command costs does not depend on who waits.
+//! one queue in a turn and at most for `dq.tick-budget-us`: what many commands
+//! of a turn brought is handed out in one go and told in one record, and the rest
+//! goes on in the next turn. So what a command costs does not depend on who waits.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -33,12 +33,14 @@ pub fn before_sleep(ctx: &mut Context) {
     }
     let start = clock::monotonic_us();
     let deadline = start + config::TICK_BUDGET_US.unsigned();
+    ctx.gather_records();
     while let Some((db, key)) = waiters::next_noted() {
         if ctx.select_db(db) {
             let name = OwnedName::new(&key);
             serve(ctx, name.name(), db, deadline);
         }
-        if clock::monotonic_us() >= deadline {
+        // The records of two queues would be wrapped in a transaction.
+        if ctx.has_gathered() || clock::monotonic_us() >= deadline {
             break;
         }
     }
@@ -63,6 +65,7 @@ pub fn before_command(ctx: &mut Context, key: Name<'_>) -> bool {
     let (used, budget) = (USED_US.load(Relaxed), config::TICK_BUDGET_US.unsigned());
     if used < budget && ctx.may_act() {
         let start = clock::monotonic_us();
+        ctx.gather_records();
         serve(ctx, key, db, start + budget - used);
         let took = clock::monotonic_us() - start;
         // However short: what a turn does must have an end.

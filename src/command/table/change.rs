@@ -215,12 +215,12 @@ pub const APPLY: CommandSpec = CommandSpec {
     name: "DQ.APPLY",
     handler: apply::apply,
     flags: "write admin",
-    arity: 3,
+    arity: -3,
     keys: Keys::First,
     access: Access::Update,
     summary:
-        "Repeats an operation on replicas and when the append-only file is loaded; not for clients.",
-    complexity: "That of the operation",
+        "Repeats operations on replicas and when the append-only file is loaded; not for clients.",
+    complexity: "That of the operations",
     since: FIRST,
-    args: &[Arg::key(), Arg::text("record")],
+    args: &[Arg::key(), Arg::text("record").multiple()],
 };
