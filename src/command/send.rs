@@ -3,8 +3,8 @@
 use super::execute::{self, Missing};
 use super::parse::{self, Words};
 use crate::config::MAX_PAYLOAD;
-use crate::core::op::{Op, Sent};
-use crate::core::{Done, Queue};
+use crate::core::op::{Op, Send, Sent};
+use crate::core::{Done, Queue, Seq};
 use crate::ffi::{Args, CommandResult, Context, Reply};
 
 /// `DQ.SEND`: the id, or null where it is taken.
@@ -18,7 +18,7 @@ pub fn send(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         &op,
         Missing::Create,
         |reply, outcome| match sent(outcome) {
-            Some((queue, [Sent::Added(seq)])) => id(reply, queue, *seq),
+            Some((queue, [Sent::Added(seq)])) => id(reply, queue, &op, *seq),
             _ => reply.null(),
         },
     )
@@ -36,7 +36,7 @@ pub fn multi(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         reply.array(all.len());
         for one in all {
             match one {
-                Sent::Added(seq) => id(reply, queue, *seq),
+                Sent::Added(seq) => id(reply, queue, &op, *seq),
                 Sent::Taken => reply.null(),
             }
         }
@@ -58,7 +58,7 @@ pub fn group_push(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             Some((queue, [Sent::Added(seq)])) => {
                 reply.array(2);
                 reply.bulk(&group);
-                id(reply, queue, *seq);
+                id(reply, queue, &op, *seq);
             }
             _ => reply.null_array(),
         },
@@ -72,9 +72,10 @@ fn sent<'a>(outcome: Option<(&'a Queue, &'a Done)>) -> Option<(&'a Queue, &'a [S
     }
 }
 
-fn id(reply: Reply<'_>, queue: &Queue, seq: u64) {
-    match queue.message(seq) {
-        Some(message) => reply.bulk(queue.id_of(seq, message).as_bytes()),
-        None => reply.null(),
+/// The id of a message that this has sent: the message itself is not looked up.
+fn id(reply: Reply<'_>, queue: &Queue, op: &Op<'_>, seq: Seq) {
+    match op {
+        Op::Send(Send { id: Some(id), .. }) => reply.bulk(id),
+        _ => reply.bulk(&queue.new_id(seq)),
     }
 }

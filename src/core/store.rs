@@ -11,7 +11,7 @@ use super::Seq;
 
 const PAGE: u64 = 128;
 /// A page with no more than this many messages is packed.
-const THIN: u32 = 24;
+const THIN: u8 = 24;
 
 #[derive(Debug, Clone, Default)]
 struct Page {
@@ -19,6 +19,8 @@ struct Page {
     present: u128,
     /// One slot a number, or, when packed, one a message in order.
     slots: Vec<Option<Message>>,
+    /// How many messages there are: counting bits takes its time.
+    len: u8,
     packed: bool,
 }
 
@@ -55,13 +57,15 @@ impl Page {
             self.unpack();
         }
         let index = self.index(seq);
-        if self.slots.len() <= index {
-            self.slots.resize_with(index + 1, || None);
+        if self.slots.len() < index {
+            self.slots.resize_with(index, || None);
         }
-        if let Some(slot) = self.slots.get_mut(index) {
-            *slot = Some(message);
+        match self.slots.get_mut(index) {
+            Some(slot) => *slot = Some(message),
+            None => self.slots.push(Some(message)),
         }
         self.present |= Page::bit(seq);
+        self.len += 1;
     }
 
     /// Drops a message that is there.
@@ -76,6 +80,7 @@ impl Page {
             *slot = None;
         }
         self.present &= !Page::bit(seq);
+        self.len -= 1;
     }
 
     fn unpack(&mut self) {
@@ -92,8 +97,8 @@ impl Page {
     }
 
     fn pack(&mut self) {
-        if !self.packed && self.present.count_ones() <= THIN {
-            let mut slots = Vec::with_capacity(self.present.count_ones() as usize);
+        if !self.packed && self.len <= THIN {
+            let mut slots = Vec::with_capacity(usize::from(self.len));
             slots.extend(self.slots.drain(..).filter(Option::is_some));
             self.slots = slots;
             self.packed = true;
@@ -194,7 +199,7 @@ impl Store {
         if number != self.newest {
             page.pack();
         }
-        let after = match number != self.newest && page.present == 0 {
+        let after = match number != self.newest && page.len == 0 {
             true => {
                 self.pages.remove(number);
                 0
@@ -233,7 +238,7 @@ impl Store {
     pub fn drop_page(&mut self) -> bool {
         let page = self.pages.pop();
         if let Some(page) = &page {
-            self.len -= page.present.count_ones() as usize;
+            self.len -= usize::from(page.len);
             self.slots = self.slots.saturating_sub(page.slots.capacity());
         }
         page.is_some()

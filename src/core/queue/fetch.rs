@@ -9,6 +9,7 @@ use super::super::message::Message;
 use super::super::op::{Delivered, Deliveries, Done, Fetch, Happened};
 use super::super::state::{Place, State};
 use super::super::{Millis, Receipt, Seq, MAX_EXACT};
+use super::place::Stand;
 use super::Queue;
 
 /// One FETCH on its way round the line.
@@ -289,14 +290,14 @@ impl Queue {
 
     /// Delivers one message; the caller refreshes whoever gave it.
     fn deliver(&mut self, seq: Seq, round: &mut Round) {
-        self.leave_pending(seq);
         let now = round.now;
         let leased = !round.fetch.no_ack;
         let receipt = if leased { round.next_receipt } else { 0 };
-        let settings_lease = self.settings.lease;
+        let settings = &self.settings;
         let Some(message) = self.store.get_mut(seq) else {
             return;
         };
+        let stood = Stand::of(seq, message, settings.ttl);
         let late = now.saturating_sub(message.due);
         let size = message.payload().len() as u64;
         let group = message.group;
@@ -304,7 +305,7 @@ impl Queue {
             message.place = Place::Running;
         }
         let own_lease = message.choices().and_then(|choices| choices.lease);
-        let lease = round.fetch.lease.or(own_lease).unwrap_or(settings_lease);
+        let lease = round.fetch.lease.or(own_lease).unwrap_or(settings.lease);
         let bytes = message.extension_bytes();
         let spare = &mut self.spare;
         let ext = message.ext.get_or_insert_with(|| spare.take());
@@ -314,6 +315,7 @@ impl Queue {
         let before = std::mem::replace(&mut ext.consumer, round.consumer);
         let grown = message.extension_bytes() - bytes;
         self.store.count_extension(grown);
+        self.leave(stood);
         self.consumers.unmention(before);
         self.consumers.deliver(round.consumer, leased);
         if let Some(rate) = self.settings.rate {

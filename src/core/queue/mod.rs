@@ -39,7 +39,7 @@ use super::error::Error;
 use super::extension::Spare;
 use super::group::Group;
 use super::groups::Groups;
-use super::id::{Id, Ids, NameHasher};
+use super::id::{generated, Id, Ids, NameHasher, GENERATED_LEN};
 use super::lease::Leases;
 use super::line::{Expected, Join, LineKey};
 use super::message::Message;
@@ -228,9 +228,12 @@ impl Queue {
 
     fn perform(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
         let now = self.now(moment);
-        // Not only when something is noted for now: a slice of no steps moves that
-        // note, and no replica hears of it.
-        self.catch_up_with(now);
+        // Else nothing has fallen due since the last change, which left the
+        // ungrouped messages where they stand. A slice of no steps may have moved
+        // the note here and not on a replica: it found nothing to do.
+        if self.has_work(now) {
+            self.catch_up_with(now);
+        }
         self.last = now;
         self.ticket += 1;
         match op {
@@ -277,6 +280,11 @@ impl Queue {
     /// The id of a message of this queue, in it still or taken out.
     pub fn id_of<'a>(&self, seq: Seq, message: &'a Message) -> Id<'a> {
         self.ids.of(seq, message)
+    }
+
+    /// The id of a message that the last operation has sent without one.
+    pub fn new_id(&self, seq: Seq) -> [u8; GENERATED_LEN] {
+        generated(seq, self.last, self.ids.salt())
     }
 
     /// The message with this id.

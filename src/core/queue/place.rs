@@ -21,6 +21,42 @@ pub(super) struct Ended {
     pub consumer: ConsumerIx,
 }
 
+/// A pending message as the indexes know it.
+pub(super) struct Stand {
+    place: Place,
+    group: GroupIx,
+    waiter: Waiter,
+    /// As its group knows it, if it has one.
+    member: Option<Member>,
+    /// When it expires, if it does.
+    expires: Option<Millis>,
+}
+
+impl Stand {
+    /// How a message stands that is pending; `ttl` is that of the queue.
+    pub fn of(seq: Seq, message: &Message, ttl: Millis) -> Stand {
+        let group = message.group;
+        Stand {
+            place: message.place,
+            group,
+            waiter: waiter(seq, message),
+            member: group.is_some().then(|| member(seq, message)),
+            expires: expiry(message, ttl),
+        }
+    }
+
+    /// How a message stands that is pending from now on: until its due time,
+    /// or, when that has come, until there is a consumer.
+    pub fn begin(seq: Seq, message: &mut Message, ttl: Millis, now: Millis) -> Stand {
+        message.place = match (message.due <= now, message.failures() > 0) {
+            (true, _) => Place::Due,
+            (false, true) => Place::Retry,
+            (false, false) => Place::Delayed,
+        };
+        Stand::of(seq, message, ttl)
+    }
+}
+
 /// A message as what waits knows it.
 pub(super) fn waiter(seq: Seq, message: &Message) -> Waiter {
     Waiter {
@@ -65,31 +101,28 @@ impl Queue {
     /// Lets a message wait: for its due time, or, when that has come, for a
     /// consumer. The caller refreshes its group.
     pub(super) fn enter_pending(&mut self, seq: Seq, now: Millis) {
-        let Some(message) = self.store.get_mut(seq) else {
-            return;
-        };
-        let failed = message.failures() > 0;
-        let place = match (message.due <= now, failed) {
-            (true, _) => Place::Due,
-            (false, true) => Place::Retry,
-            (false, false) => Place::Delayed,
-        };
-        message.place = place;
-        let (due, group) = (message.due, message.group);
-        let member = group.is_some().then(|| member(seq, message));
-        let waiter = waiter(seq, message);
-        let expires = expiry(message, self.settings.ttl);
-        self.waiting.insert(place, waiter);
-        if let Some(at) = expires {
+        if let Some(message) = self.store.get_mut(seq) {
+            let stand = Stand::begin(seq, message, self.settings.ttl, now);
+            self.enter(stand);
+        }
+    }
+
+    /// Enters a pending message in the indexes. The caller refreshes its group.
+    pub(super) fn enter(&mut self, stand: Stand) {
+        let Waiter { seq, due, .. } = stand.waiter;
+        self.waiting.insert(stand.place, stand.waiter);
+        if let Some(at) = stand.expires {
             self.expiring.insert((at, seq), ());
             self.note(at);
         }
-        self.heed_purges(group);
-        if let (Some(group), Some(member)) = (self.groups.get_mut(group), member) {
-            group.backlog.insert(place, member);
+        if let Some(member) = stand.member {
+            self.heed_purges(stand.group);
+            if let Some(group) = self.groups.get_mut(stand.group) {
+                group.backlog.insert(stand.place, member);
+            }
         }
-        match place {
-            Place::Due if !group.is_some() => self.effects.happened.add(Happened::READY),
+        match stand.place {
+            Place::Due if !stand.group.is_some() => self.effects.happened.add(Happened::READY),
             Place::Due => {}
             _ => self.note(due),
         }
@@ -98,19 +131,24 @@ impl Queue {
     /// Takes a message out of what waits. The caller puts it elsewhere and
     /// refreshes its group.
     pub(super) fn leave_pending(&mut self, seq: Seq) {
-        let Some(message) = self.store.get(seq) else {
-            return;
-        };
-        let (place, group) = (message.place, message.group);
-        let member = group.is_some().then(|| member(seq, message));
-        let waiter = waiter(seq, message);
-        if let Some(at) = self.expiry(message) {
-            self.expiring.remove(&(at, seq));
+        if let Some(message) = self.store.get(seq) {
+            let stand = Stand::of(seq, message, self.settings.ttl);
+            self.leave(stand);
         }
-        self.waiting.remove(place, waiter);
-        self.heed_purges(group);
-        if let (Some(group), Some(member)) = (self.groups.get_mut(group), member) {
-            group.backlog.remove(place, member);
+    }
+
+    /// Takes a message out of the indexes of what waits, where it stood so. The
+    /// caller puts it elsewhere and refreshes its group.
+    pub(super) fn leave(&mut self, stood: Stand) {
+        if let Some(at) = stood.expires {
+            self.expiring.remove(&(at, stood.waiter.seq));
+        }
+        self.waiting.remove(stood.place, stood.waiter);
+        if let Some(member) = stood.member {
+            self.heed_purges(stood.group);
+            if let Some(group) = self.groups.get_mut(stood.group) {
+                group.backlog.remove(stood.place, member);
+            }
         }
     }
 

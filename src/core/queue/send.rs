@@ -6,6 +6,7 @@ use super::super::message::{Choices, Message};
 use super::super::op::{Done, Happened, Send, Sent};
 use super::super::state::Place;
 use super::super::{Millis, Seq};
+use super::place::Stand;
 use super::Queue;
 
 /// What a given id means for a message that is to have it.
@@ -85,8 +86,11 @@ impl Queue {
             }
         }
         let group = message.group;
-        // What was redriven before has joined the line before.
-        self.redrive_first_of(group, now);
+        if group.is_some() {
+            // What was redriven before has joined the line before.
+            self.redrive_first_of(group, now);
+        }
+        let stand = Stand::begin(seq, &mut message, self.settings.ttl, now);
         let has_id = message.given_id().is_some();
         self.bytes += message.payload().len() as u64;
         self.totals.sent += 1;
@@ -97,7 +101,7 @@ impl Queue {
         if has_id {
             self.ids.insert(&self.store, seq);
         }
-        self.enter_pending(seq, now);
+        self.enter(stand);
         self.refresh(group, now, self.join(now));
         seq
     }

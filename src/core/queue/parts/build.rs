@@ -325,6 +325,9 @@ impl Builder {
             grouped: self.grouped_records,
         };
         self.queue.wake = 0;
+        // Operations rely on it; a snapshot that was tampered with may say
+        // otherwise.
+        self.queue.plain_line = self.queue.plain_key(self.queue.last);
         Ok(self.queue)
     }
 
