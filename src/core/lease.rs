@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use super::ordered::OrderedSet;
+use super::ordered::{Key, OrderedSet};
 use super::{Millis, Receipt, Seq, TimeIndex};
 
 /// One lease. It is known by its receipt: no two of a queue have the same.
@@ -48,6 +48,8 @@ impl PartialOrd for Lease {
     }
 }
 
+impl Key for Lease {}
+
 /// Messages of a group that were delivered together: with consecutive
 /// receipts. Batches are in the order of these, for no two share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +59,8 @@ pub struct Batch {
     /// The first of its receipts.
     pub first: Receipt,
 }
+
+impl Key for Batch {}
 
 impl Batch {
     /// The batch of so many receipts from `first` on; `len` is not 0.

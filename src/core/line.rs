@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::group::GroupIx;
-use super::ordered::OrderedSet;
+use super::ordered::{Key, OrderedSet};
 use super::{Millis, Seq};
 
 /// When and how something joined the line. Who joined in an earlier
@@ -37,6 +37,10 @@ pub struct LineKey {
     /// Who stands here; [`GroupIx::NONE`] for the ungrouped messages.
     pub group: GroupIx,
 }
+
+impl Key for LineKey {}
+
+impl Key for (Millis, Seq, GroupIx) {}
 
 impl LineKey {
     /// Where the ungrouped messages stand that give this `head` (priority, due

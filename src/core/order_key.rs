@@ -1,5 +1,6 @@
 //! Where a message stands in its group.
 
+use super::ordered::Key;
 use super::Seq;
 
 /// A place in the order of a group: priority, then score, then send order,
@@ -37,6 +38,13 @@ impl OrderKey {
     /// The message's priority.
     pub fn priority(self) -> i8 {
         (((self.0 >> 56) as u8) ^ 0x80) as i8
+    }
+}
+
+impl Key for OrderKey {
+    #[inline]
+    fn goes_before(&self, other: &OrderKey) -> bool {
+        (self.0, self.1).goes_before(&(other.0, other.1))
     }
 }
 

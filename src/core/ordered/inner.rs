@@ -2,7 +2,7 @@
 
 use super::ledger::Ledger;
 use super::node::{rank, Node, FULL};
-use super::Measure;
+use super::{Key, Measure};
 
 /// A full child passes items to a neighbour that has at least this much room.
 /// With less it would soon be full again.
@@ -23,7 +23,7 @@ pub(super) struct Inner<K, V> {
     pub(super) children: Vec<Node<K, V>>,
 }
 
-impl<K: Copy + Ord, V: Measure> Inner<K, V> {
+impl<K: Key, V: Measure> Inner<K, V> {
     pub(super) fn empty(ledger: &mut Ledger) -> Node<K, V> {
         ledger.add_box::<Self>();
         Node::Inner(Box::new(Self {
@@ -44,7 +44,7 @@ impl<K: Copy + Ord, V: Measure> Inner<K, V> {
 
     /// The place of the child that may hold `key`.
     pub(super) fn position(&self, key: &K) -> usize {
-        let not_above = rank(&self.heads, |low| low <= key);
+        let not_above = rank(&self.heads, |low| !key.goes_before(low));
         not_above.saturating_sub(1)
     }
 

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::slice;
 
 use super::node::{rank, Node};
-use super::Measure;
+use super::{Key, Measure};
 
 /// The entries of a set in order of their keys.
 ///
@@ -18,7 +18,7 @@ pub struct Iter<'a, K, V> {
     next_leaf: Option<K>,
 }
 
-impl<'a, K: Copy + Ord, V: Measure> Iter<'a, K, V> {
+impl<'a, K: Key, V: Measure> Iter<'a, K, V> {
     pub(super) fn new(root: &'a Node<K, V>, low: Bound<K>) -> Self {
         let mut iter = Self {
             root,
@@ -42,7 +42,7 @@ impl<'a, K: Copy + Ord, V: Measure> Iter<'a, K, V> {
     }
 }
 
-impl<K: Copy + Ord, V: Measure> Iterator for Iter<'_, K, V> {
+impl<K: Key, V: Measure> Iterator for Iter<'_, K, V> {
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {
@@ -58,4 +58,4 @@ impl<K: Copy + Ord, V: Measure> Iterator for Iter<'_, K, V> {
     }
 }
 
-impl<K: Copy + Ord, V: Measure> FusedIterator for Iter<'_, K, V> {}
+impl<K: Key, V: Measure> FusedIterator for Iter<'_, K, V> {}

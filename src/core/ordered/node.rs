@@ -12,7 +12,7 @@
 
 use super::inner::Inner;
 use super::ledger::Ledger;
-use super::Measure;
+use super::{Key, Measure};
 
 /// The most items in a node. For entries of sixteen bytes a full leaf takes
 /// one kilobyte.
@@ -28,7 +28,7 @@ impl<K, V> Node<K, V> {
     pub(super) const EMPTY: Self = Node::Leaf(Vec::new());
 }
 
-impl<K: Copy + Ord, V: Measure> Node<K, V> {
+impl<K: Key, V: Measure> Node<K, V> {
     /// The entries of a leaf, or the heads of an inner node.
     pub(super) fn items(&self) -> &[(K, V)] {
         match self {
@@ -90,7 +90,7 @@ impl<K: Copy + Ord, V: Measure> Node<K, V> {
         loop {
             // Of an inner node only the last child in question has both kinds.
             let (whole, child) = match node {
-                Node::Leaf(entries) => (rank(entries, |key| key < bound), None),
+                Node::Leaf(entries) => (rank(entries, |key| key.goes_before(bound)), None),
                 Node::Inner(inner) => {
                     let at = inner.position(bound);
                     (at, inner.children.get(at))
@@ -170,7 +170,7 @@ impl<K: Copy + Ord, V: Measure> Node<K, V> {
     pub(super) fn insert(&mut self, entry: (K, V), ledger: &mut Ledger) -> Option<V> {
         match self {
             Node::Leaf(entries) => {
-                let at = rank(entries, |other| *other < entry.0);
+                let at = rank(entries, |other| other.goes_before(&entry.0));
                 match entries.get_mut(at) {
                     Some(known) if known.0 == entry.0 => {
                         Some(std::mem::replace(&mut known.1, entry.1))
@@ -344,12 +344,13 @@ fn search<K, V>(items: &[(K, V)], below: impl Fn(&K) -> bool) -> usize {
         * strides
             .filter(|stride| matches!(stride, [.., end] if below(&end.0)))
             .count();
-    let rest = items.iter().skip(skipped).take(STRIDE);
-    skipped + rest.filter(|item| below(&item.0)).count()
+    let rest = items.get(skipped..).unwrap_or_default();
+    let rest = rest.get(..STRIDE).unwrap_or(rest);
+    skipped + rest.iter().filter(|item| below(&item.0)).count()
 }
 
 /// The place of `key` in a list in order of its keys.
-pub(super) fn find<K: Ord, V>(items: &[(K, V)], key: &K) -> Option<usize> {
-    let at = rank(items, |other| other < key);
+pub(super) fn find<K: Key, V>(items: &[(K, V)], key: &K) -> Option<usize> {
+    let at = rank(items, |other| other.goes_before(key));
     items.get(at).filter(|item| item.0 == *key).map(|_| at)
 }

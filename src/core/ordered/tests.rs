@@ -21,7 +21,7 @@ fn list_bytes<T>(list: &Vec<T>) -> usize {
 }
 
 /// Checks everything the nodes promise about themselves and each other.
-fn check_node<K: Copy + Ord, V: Measure>(node: &Node<K, V>) -> Found<K, V> {
+fn check_node<K: super::Key, V: Measure>(node: &Node<K, V>) -> Found<K, V> {
     assert!(node.len() <= FULL);
     match node {
         Node::Leaf(entries) => Found {
@@ -55,7 +55,7 @@ fn check_node<K: Copy + Ord, V: Measure>(node: &Node<K, V>) -> Found<K, V> {
     }
 }
 
-fn check<K: Copy + Ord, V: Measure>(set: &OrderedSet<K, V>) {
+fn check<K: super::Key, V: Measure>(set: &OrderedSet<K, V>) {
     let found = check_node(&set.root);
     assert!(found.entries.is_sorted_by(|a, b| a.0 < b.0));
     assert_eq!(found.entries.len(), set.len());
@@ -76,7 +76,7 @@ fn scrambled(n: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-fn bytes_per_entry<K: Copy + Ord, V: Measure>(set: &OrderedSet<K, V>) -> f64 {
+fn bytes_per_entry<K: super::Key, V: Measure>(set: &OrderedSet<K, V>) -> f64 {
     set.memory_bytes() as f64 / set.len() as f64
 }
 
