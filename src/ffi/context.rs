@@ -58,6 +58,8 @@ pub struct Context {
     /// Whether records are gathered, and those that have been.
     gathers: Cell<bool>,
     gathered: RefCell<Option<Records>>,
+    /// Whether the call is a command.
+    is_command: bool,
 }
 
 /// What was gathered is replicated at the end of the call, however it ends.
@@ -79,7 +81,19 @@ impl Context {
             ctx,
             gathers: Cell::new(false),
             gathered: RefCell::default(),
+            is_command: false,
         }
+    }
+
+    /// The same for the call of a command.
+    ///
+    /// # Safety
+    /// As above.
+    pub(super) unsafe fn of_command(ctx: *mut raw::RedisModuleCtx) -> Self {
+        // SAFETY: vouched for by the caller.
+        let mut context = unsafe { Context::new(ctx) };
+        context.is_command = true;
+        context
     }
 
     pub(super) fn as_ptr(&self) -> *mut raw::RedisModuleCtx {
@@ -94,7 +108,7 @@ impl Context {
     }
 
     #[inline]
-    fn flags(&self) -> c_int {
+    pub(super) fn flags(&self) -> c_int {
         // SAFETY: the context is live, here and below (see new).
         unsafe { api!(RedisModule_GetContextFlags(self.ctx)) }
     }
@@ -217,6 +231,10 @@ impl Context {
     /// handler of an event that is part of a command.
     #[inline]
     pub fn replicate(&self, name: Name<'_>, record: &[u8]) {
+        if self.is_command && !self.is_followed() {
+            // For nobody but the count of changes that snapshots are made by.
+            return self.replicate_command();
+        }
         if self.gathers.get() {
             let is_of_another = |gathered: &Records| !gathered.are_of(name);
             if self.gathered.borrow().as_ref().is_some_and(is_of_another) {

@@ -3,7 +3,7 @@
 //! The bindings crate knows half of the events and reads one of them wrongly.
 
 use super::guard::contain;
-use super::{raw, Context, Name};
+use super::{followers, raw, Context, Name};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_void};
@@ -56,7 +56,7 @@ thread_local! {
 /// Subscribes to all of them. False where the server refuses one.
 pub fn subscribe(ctx: &Context, events: Events) -> bool {
     EVENTS.set(Some(events));
-    let listeners: [(u64, raw::RedisModuleEventCallback); 7] = [
+    let listeners: [(u64, raw::RedisModuleEventCallback); 8] = [
         (raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, Some(role)),
         (raw::REDISMODULE_EVENT_LOADING, Some(loading)),
         (raw::REDISMODULE_EVENT_FLUSHDB, Some(flush)),
@@ -64,6 +64,7 @@ pub fn subscribe(ctx: &Context, events: Events) -> bool {
         (raw::REDISMODULE_EVENT_REPL_ASYNC_LOAD, Some(async_load)),
         (raw::REDISMODULE_EVENT_CLIENT_CHANGE, Some(client)),
         (raw::REDISMODULE_EVENT_CRON_LOOP, Some(cron)),
+        (raw::REDISMODULE_EVENT_FORK_CHILD, Some(followers::forked)),
     ];
     for (id, callback) in listeners {
         let event = raw::RedisModuleEvent { id, dataver: 1 };
@@ -119,6 +120,7 @@ unsafe extern "C" fn role(
     sub: u64,
     _: *mut c_void,
 ) {
+    followers::may_have_come();
     let primary = sub == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER;
     // SAFETY: the context is the event's, here and below.
     unsafe {
@@ -134,6 +136,7 @@ unsafe extern "C" fn loading(
     sub: u64,
     _: *mut c_void,
 ) {
+    followers::may_have_come();
     let step = match sub {
         raw::REDISMODULE_SUBEVENT_LOADING_ENDED => Loading::Ended,
         raw::REDISMODULE_SUBEVENT_LOADING_FAILED => Loading::Failed,
@@ -228,7 +231,12 @@ unsafe extern "C" fn cron(
     _: *mut c_void,
 ) {
     // SAFETY: as above.
-    unsafe { tell(ctx, |events, context| (events.cron)(context)) };
+    unsafe {
+        tell(ctx, |events, context| {
+            followers::look(context);
+            (events.cron)(context);
+        })
+    };
 }
 
 thread_local! {

@@ -23,7 +23,7 @@ pub(super) unsafe fn contain_command(
     body: impl FnOnce(&mut Context),
 ) {
     // SAFETY: the caller vouches for the context, and this is its only use.
-    let mut context = unsafe { Context::new(ctx) };
+    let mut context = unsafe { Context::of_command(ctx) };
     if panic::catch_unwind(AssertUnwindSafe(|| body(&mut context))).is_err() {
         context.reply().error("ERR internal error in the dq module");
     }

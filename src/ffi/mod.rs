@@ -40,6 +40,7 @@ mod docs;
 mod entry;
 pub mod event_loop;
 pub mod events;
+mod followers;
 mod guard;
 pub mod info;
 mod key;
