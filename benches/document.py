@@ -48,8 +48,10 @@ ratios of the rounds. Commands run from 50 connections with 64 in flight on each
   SEND 3,400, 3,242, 3,868, 3,789; FETCH 5,804, 5,266, 4,936, 5,201; ACK 3,436, 3,346, 3,370, 3,742
   (`make bench-steps`).
 - *The least of a module* (`benches/floor`) is a module whose commands do what no queue in a module can do without: they
-  find the key, keep or give a payload, say it to replicas and log, and reply as much as ours do. No ids, no order, no
-  time, no leases. What is below its figures no module can reach.
+  find the key, keep or give a payload, let replicas and log have the command as it came, and reply as much as ours do.
+  No ids, no order, no time, no leases. What is below its figures no module can reach.
+- Where there is no AOF, no replica and no backlog for one, the module makes no records, as the server makes none of its
+  own commands; in the rows with AOF it does.
 - A whole life one by one is SEND with a delay of 0.5 to 1.5 s and FETCH COUNT 1 ACK 1; in tens it is MSEND of 10 and FETCH
   COUNT 10 ACK 10. The Lua design does one by one in both: its library has no batches.
 - The 160 bytes that XADD writes to the AOF hold the 100 of the payload, so that no SEND can write 0.6 times as much; the

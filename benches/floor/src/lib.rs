@@ -1,6 +1,6 @@
 //! A module whose commands do what no queue in a module can do without, and
-//! nothing else: find the key, keep or give a payload, say it to replicas and
-//! log, reply. No order, no time, no ids, no leases. What DQ costs beyond it is
+//! nothing else: find the key, keep or give a payload, let replicas and log have
+//! the command as it came, reply. No order, no time, no ids, no leases. What DQ costs beyond it is
 //! DQ's own; what it costs is the server's.
 //!
 //! `FLOOR.PUSH key payload` answers 36 bytes, as DQ.SEND answers an id.
@@ -18,10 +18,6 @@ use redis_module::raw;
 const ID: &[u8] = b"01234567-89ab-7def-8123-456789abcdef";
 /// As long as a receipt.
 const RECEIPT: i64 = 1_700_000_000_000_000;
-/// What DQ's record of a plain SEND has beside the payload, and that of a
-/// FETCH with an ACK.
-const RECORD: [u8; 9] = [7; 9];
-const TAKEN: [u8; 24] = [7; 24];
 
 /// What allocates for DQ, too.
 #[global_allocator]
@@ -64,12 +60,12 @@ impl Call {
         }
     }
 
-    /// Opens the key, does something to its payloads, says a record to those
-    /// who follow, and closes the key.
+    /// Opens the key, does something to its payloads, tells those who follow,
+    /// and closes the key.
     ///
     /// # Safety
     /// The context is live, and argument 1 is a key.
-    unsafe fn with(&self, change: impl FnOnce(&mut Payloads) -> Vec<u8>) -> c_int {
+    unsafe fn with(&self, change: impl FnOnce(&mut Payloads)) -> c_int {
         let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
         // SAFETY: the key is open while its value is used, and nothing else
         // uses it meanwhile.
@@ -89,15 +85,8 @@ impl Call {
                 Some(made)
             };
             if let Some(mut value) = value {
-                let record = change(value.as_mut());
-                api!(RedisModule_Replicate(
-                    self.ctx,
-                    c"FLOOR.APPLY".as_ptr(),
-                    c"sb".as_ptr(),
-                    name,
-                    record.as_ptr(),
-                    record.len()
-                ));
+                change(value.as_mut());
+                api!(RedisModule_ReplicateVerbatim(self.ctx));
                 api!(RedisModule_SignalModifiedKey(self.ctx, name));
             }
             api!(RedisModule_CloseKey(key));
@@ -134,7 +123,6 @@ unsafe extern "C" fn push(
         call.with(|payloads| {
             payloads.push_back(payload.into());
             call.reply(ID);
-            [&RECORD, payload].concat()
         })
     }
 }
@@ -158,7 +146,6 @@ unsafe extern "C" fn take(
             api!(RedisModule_ReplyWithLongLong(ctx, RECEIPT));
             api!(RedisModule_ReplyWithLongLong(ctx, 1));
             call.reply(&payload);
-            TAKEN.to_vec()
         })
     }
 }
@@ -176,18 +163,8 @@ unsafe extern "C" fn done(
         }
         call.with(|_| {
             api!(RedisModule_ReplyWithLongLong(ctx, 1));
-            TAKEN.to_vec()
         })
     }
-}
-
-unsafe extern "C" fn apply(
-    ctx: *mut raw::RedisModuleCtx,
-    _: *mut *mut raw::RedisModuleString,
-    _: c_int,
-) -> c_int {
-    // SAFETY: the context is live.
-    unsafe { api!(RedisModule_ReplyWithLongLong(ctx, 0)) }
 }
 
 unsafe extern "C" fn free(value: *mut c_void) {
@@ -226,11 +203,10 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
             &mut methods
         ));
         type Command = raw::RedisModuleCmdFunc;
-        let commands: [(&std::ffi::CStr, Command); 4] = [
+        let commands: [(&std::ffi::CStr, Command); 3] = [
             (c"floor.push", Some(push)),
             (c"floor.take", Some(take)),
             (c"floor.done", Some(done)),
-            (c"floor.apply", Some(apply)),
         ];
         for (name, command) in commands {
             let made = api!(RedisModule_CreateCommand(

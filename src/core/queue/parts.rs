@@ -8,6 +8,7 @@
 
 mod build;
 mod check;
+mod lists;
 #[cfg(any(test, feature = "validate"))]
 mod valid;
 

@@ -3,22 +3,22 @@
 use super::super::place::{member, order_key};
 use super::super::Queue;
 use super::check;
+use super::lists::{dead_order, index, lanes, Lists};
 use super::{Checked, Known, Marks, Standing, Term, Whole};
 use crate::core::backlog::{Backlog, Member};
 use crate::core::consumer::{ConsumerIx, Consumers};
 use crate::core::group::{GroupIx, GroupSettings, Holds};
-use crate::core::lane::{Lane, Lanes};
 use crate::core::lease::{Batch, Leases};
 use crate::core::limits::{ensure, exact, name, schedule_name, Invalid};
 use crate::core::line::{Join, LineKey};
 use crate::core::message::Message;
 use crate::core::ordered::OrderedSet;
-use crate::core::records::{DeadOrder, Records, SendOrder};
+use crate::core::records::Records;
 use crate::core::schedule::{Schedule, Schedules};
 use crate::core::settings::OnRetry;
 use crate::core::state::Place;
 use crate::core::waiting::Waiting;
-use crate::core::{Millis, Receipt, Seq, TimeIndex};
+use crate::core::{Millis, Receipt, Seq};
 
 /// Makes a queue of parts that anyone may have written: what no operation can
 /// have led to is refused. Parts may come in any order, except that a message
@@ -71,14 +71,6 @@ struct NewGroup {
     ix: GroupIx,
     part: GroupPart,
     pending: Vec<(Place, Member)>,
-}
-
-/// Messages that wait, for one lane.
-#[derive(Debug, Clone, Default)]
-struct Lists {
-    /// Delayed, due, retry, in the order of the places.
-    at: [Vec<(Millis, Seq)>; 3],
-    bytes: [u64; 3],
 }
 
 impl Builder {
@@ -390,45 +382,6 @@ impl Builder {
     }
 }
 
-impl Lists {
-    fn push(&mut self, place: Place, due: Millis, seq: Seq, size: u64) {
-        // The three pending places have the numbers 0 to 2.
-        if let Some(list) = self.at.get_mut(place as usize) {
-            list.push((due, seq));
-        }
-        if let Some(bytes) = self.bytes.get_mut(place as usize) {
-            *bytes = bytes.saturating_add(size);
-        }
-    }
-
-    fn into_lane(self) -> Lane {
-        let [delayed, due, retry] = self.at;
-        Lane::from_indexes(index(delayed), index(due), index(retry), self.bytes)
-    }
-}
-
-fn lanes(lists: Vec<Lists>) -> Lanes {
-    let all = lists.into_iter().zip(i8::MIN..=i8::MAX);
-    let used = all.filter(|(lists, _)| lists.at.iter().any(|list| !list.is_empty()));
-    Lanes::from_sorted(
-        used.map(|(lists, priority)| (priority, lists.into_lane()))
-            .collect(),
-    )
-}
-
 fn at_mut<T>(list: &mut [T], number: u64) -> Option<&mut T> {
     list.get_mut(usize::try_from(number).ok()?)
-}
-
-fn index(mut entries: Vec<(Millis, Seq)>) -> TimeIndex {
-    entries.sort_unstable();
-    TimeIndex::from_sorted(entries.into_iter().map(|key| (key, ())))
-}
-
-fn dead_order(orders: [Vec<(i8, Seq)>; 2]) -> DeadOrder {
-    let [plain, grouped] = orders.map(|mut order| {
-        order.sort_unstable();
-        SendOrder::from_sorted(order.into_iter().map(|key| (key, ())))
-    });
-    DeadOrder { plain, grouped }
 }
