@@ -45,7 +45,7 @@ ratios of the rounds. Commands run from 50 connections with 64 in flight on each
   row would measure empty answers. From 100,000 groups on it is the default of 1.
 - Over more groups a SEND takes no more work, but its group is less often in the processor's cache, as with an XADD over
   as many streams. In instructions of the core, a million messages waiting, over 1, 1,000, 100,000 and 1,000,000 groups:
-  SEND 3,400, 3,242, 3,868, 3,789; FETCH 5,804, 5,266, 4,936, 5,201; ACK 3,436, 3,346, 3,370, 3,742
+  SEND 3,206, 3,049, 3,672, 3,590; FETCH 5,801, 5,268, 4,937, 5,202; ACK 3,577, 3,417, 3,437, 3,780
   (`make bench-steps`).
 - *The least of a module* (`benches/floor`) is a module whose commands do what no queue in a module can do without: they
   find the key, keep or give a payload, let replicas and log have the command as it came, and reply as much as ours do.

@@ -33,43 +33,62 @@ pub trait Wait: 'static {
 /// A way to answer one blocked client. Outlives the wait harmlessly.
 #[derive(Clone)]
 pub struct Handle {
-    record: Rc<Record>,
+    client: Rc<Client>,
 }
 
-/// The server's record of a blocked client; null once it is answered or gone.
-type Record = Cell<*mut raw::RedisModuleBlockedClient>;
+/// What a handle knows of its client.
+struct Client {
+    /// The server's record of it; null once it is answered or gone.
+    record: Cell<*mut raw::RedisModuleBlockedClient>,
+    /// While it is being answered: a `&mut dyn FnMut(Reply)` that does it.
+    answer: Cell<*mut c_void>,
+}
 
 impl Handle {
     /// Ends the wait with the reply that `write` writes; nothing where it has
     /// ended. `write` runs before this returns.
     pub fn answer(&self, write: impl FnOnce(Reply<'_>)) {
-        let record = self.record.replace(ptr::null_mut());
+        let record = self.client.record.replace(ptr::null_mut());
         if record.is_null() {
             return;
         }
-        // What is written to this context the server keeps and sends when it
-        // clears the wait away. The timeout callback, which it runs at once or,
-        // from 7.4 on, then, has nothing to add (module.c, RM_UnblockClient and
-        // moduleHandleBlockedClients).
+        let mut write = Some(write);
+        let mut once = |reply: Reply<'_>| {
+            if let Some(write) = write.take() {
+                write(reply);
+            }
+        };
+        let mut answer: &mut dyn FnMut(Reply<'_>) = &mut once;
+        self.client.answer.set((&raw mut answer).cast());
         // SAFETY: the record is cleared by `gone`, `timed_out` and `freed`,
-        // before the server frees what it points to; the context is freed once.
-        unsafe {
-            let ctx = api!(RedisModule_GetThreadSafeContext(record));
-            write(Reply::new(ctx));
-            api!(RedisModule_FreeThreadSafeContext(ctx));
-            api!(RedisModule_UnblockClient(record, ptr::null_mut()));
+        // before the server frees what it points to, here and below.
+        unsafe { api!(RedisModule_UnblockClient(record, ptr::null_mut())) };
+        self.client.answer.set(ptr::null_mut());
+        // Servers up to 7.2 have run the timeout callback by now, which has
+        // written it. Later ones run that when they clear the wait away, and
+        // then send what was written to a context of the wait (module.c,
+        // RM_UnblockClient and moduleHandleBlockedClients). It is not the one
+        // way for all: 7.0 may find in between that the time is over, and would
+        // drop it.
+        if let Some(write) = write {
+            // SAFETY: the context is freed once.
+            unsafe {
+                let ctx = api!(RedisModule_GetThreadSafeContext(record));
+                write(Reply::new(ctx));
+                api!(RedisModule_FreeThreadSafeContext(ctx));
+            }
         }
     }
 
     /// Whether the client is answered or gone.
     pub fn is_over(&self) -> bool {
-        self.record.get().is_null()
+        self.client.record.get().is_null()
     }
 }
 
 struct Blocked<W> {
     wait: W,
-    record: Rc<Record>,
+    client: Rc<Client>,
 }
 
 /// Blocks the client of this call on keys, for `timeout_ms` milliseconds (0:
@@ -86,13 +105,14 @@ pub fn block<W: Wait>(
         return Err(wait);
     };
     let mut names: Vec<_> = keys.iter().map(|name| name.as_ptr()).collect();
+    let client = Rc::new(Client {
+        record: Cell::new(ptr::null_mut()),
+        answer: Cell::new(ptr::null_mut()),
+    });
     let handle = Handle {
-        record: Rc::new(Cell::new(ptr::null_mut())),
+        client: Rc::clone(&client),
     };
-    let private = Box::into_raw(Box::new(Blocked {
-        wait,
-        record: Rc::clone(&handle.record),
-    }));
+    let private = Box::into_raw(Box::new(Blocked { wait, client }));
     // SAFETY: context and names are live; the server keeps names and private
     // data and gives the latter to the callbacks and then, once, to `freed`.
     let record = unsafe {
@@ -113,7 +133,7 @@ pub fn block<W: Wait>(
     }
     // SAFETY: the record is live.
     unsafe { api!(RedisModule_SetDisconnectCallback(record, Some(gone::<W>))) };
-    handle.record.set(record);
+    handle.client.record.set(record);
     Ok(handle)
 }
 
@@ -155,8 +175,13 @@ unsafe extern "C" fn timed_out<W: Wait>(
     let reply = unsafe { Reply::new(ctx) };
     let done = contain(false, || {
         // SAFETY: as above.
-        let Blocked { wait, record } = unsafe { private::<W>(ctx) };
-        if !record.replace(ptr::null_mut()).is_null() {
+        let Blocked { wait, client } = unsafe { private::<W>(ctx) };
+        let answer = client.answer.replace(ptr::null_mut());
+        if !answer.is_null() {
+            // SAFETY: `Handle::answer`, which is running, has put it there.
+            let answer = unsafe { &mut *answer.cast::<&mut dyn FnMut(Reply<'_>)>() };
+            answer(reply);
+        } else if !client.record.replace(ptr::null_mut()).is_null() {
             wait.timed_out(reply);
         }
         true
@@ -177,8 +202,8 @@ unsafe extern "C" fn gone<W: Wait>(
 ) {
     contain((), || {
         // SAFETY: the server's, for this call, of a client that `block::<W>` blocked.
-        let Blocked { wait, record } = unsafe { private::<W>(ctx) };
-        record.set(ptr::null_mut());
+        let Blocked { wait, client } = unsafe { private::<W>(ctx) };
+        client.record.set(ptr::null_mut());
         wait.gone();
     });
 }
@@ -187,7 +212,7 @@ unsafe extern "C" fn freed<W: Wait>(_: *mut raw::RedisModuleCtx, private: *mut c
     contain((), || {
         // SAFETY: made by `block::<W>`; the server gives it back once.
         let blocked = unsafe { Box::from_raw(private.cast::<Blocked<W>>()) };
-        if !blocked.record.replace(ptr::null_mut()).is_null() {
+        if !blocked.client.record.replace(ptr::null_mut()).is_null() {
             blocked.wait.gone();
         }
     });
