@@ -56,6 +56,36 @@ def test_the_groups_that_dead_ones_hold(r, key):
     assert len(q.fetch("COUNT", 10_000)) == MANY
 
 
+def test_all_of_a_queue_where_many_groups_have_settings(replica_pair, key):
+    """They outlive their messages, so that they are not thrown away with them."""
+    r = replica_pair.primary.client()
+    q = held(r, key)
+    q.do("ALTER", "DEADCOUNT", MANY // 2)
+    q.do("TICK")
+    pipe = r.pipeline(transaction=False)
+    for n in range(MANY):
+        pipe.execute_command("DQ.GROUPSET", key, f"g{n}", "WEIGHT", 3)
+    pipe.execute()
+    assert q.counts() == {"dead": MANY // 2, "blocked": MANY}
+    assert q.do("PURGE") == MANY // 2 + MANY
+    assert q.counts() == {}
+    group = "g7"
+    q.fill(group, "a", "b")
+    assert q.take("COUNT", 2, "PERGROUP", 2) == ["a", "b"]
+    assert {told["weight"] for told in q.groups().values()} == {3} and len(q.groups()) == MANY
+    replica_pair.assert_same(key)
+
+
+def test_groups_that_pruned_messages_hold_stay_held(r, key):
+    """There is nothing left to be purged of them, and nobody waits for it."""
+    q = held(r, key)
+    q.do("ALTER", "DEADCOUNT", 1)
+    q.do("TICK")
+    assert q.do("PURGE", "STATE", "dead") == 1
+    assert q.do("PURGE", "STATE", "dead") == 0
+    assert q.counts() == {"ready": 1, "blocked": MANY - 1}
+
+
 def test_in_a_transaction_it_is_done_at_once(r, key):
     running(r, key)
     with r.pipeline(transaction=True) as pipe:

@@ -270,13 +270,18 @@ impl Groups {
     }
 
     /// The groups that dead messages hold.
-    pub fn held(&self) -> Vec<GroupIx> {
-        self.held.iter().copied().collect()
+    pub fn held(&self) -> impl Iterator<Item = GroupIx> + '_ {
+        self.held.iter().copied()
     }
 
     /// How many groups dead messages hold.
     pub fn held_count(&self) -> usize {
         self.held.len()
+    }
+
+    /// How many groups have settings or a pause.
+    pub fn configured_count(&self) -> usize {
+        self.configured.len()
     }
 
     /// A table of the groups that have settings or a pause, without their

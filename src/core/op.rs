@@ -283,7 +283,7 @@ pub enum Op<'a> {
     PurgeSome {
         /// Of what.
         of: Piecemeal<'a>,
-        /// At most so many, the oldest; at least 1.
+        /// At most so many, the first; at least 1.
         most: u64,
     },
     /// Stops deliveries.

@@ -14,6 +14,7 @@ mod info;
 pub mod line;
 pub mod metrics;
 pub mod moment;
+mod pace;
 pub mod postponed;
 pub mod queue_clock;
 pub mod serve;

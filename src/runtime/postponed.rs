@@ -13,11 +13,14 @@ use crate::core::{Done, Millis, Op, Queue};
 use crate::ffi::blocking::Handle;
 
 use super::index::Place;
+use super::pace::Pace;
 
 /// An operation that counts what it does, and what was counted so far.
 struct Postponed {
     op: Op<'static>,
     counted: u64,
+    /// Of what comes before it, in slices.
+    pace: Pace,
     client: Handle,
 }
 
@@ -45,6 +48,7 @@ pub fn add(db: i32, key: &[u8], op: Op<'static>, client: Handle) {
         of_queue.push_back(Postponed {
             op,
             counted: 0,
+            pace: Pace::default(),
             client,
         });
         QUEUES.store(all.len(), Relaxed);
@@ -66,8 +70,11 @@ pub fn next_step(db: i32, key: &[u8], queue: &mut Queue, now: Millis) -> Option<
                 .front()
                 .and_then(|postponed| match queue.approach(&postponed.op, now) {
                     Approach::Later => None,
-                    Approach::First(op) => Some(Step {
-                        op: *op,
+                    Approach::First(of) => Some(Step {
+                        op: Op::PurgeSome {
+                            of,
+                            most: postponed.pace.most(),
+                        },
                         is_last: false,
                     }),
                     Approach::AtOnce => Some(Step {
@@ -83,8 +90,9 @@ pub fn next_step(db: i32, key: &[u8], queue: &mut Queue, now: Millis) -> Option<
     })
 }
 
-/// A step was made; answers the client if it was the last.
-pub fn made(db: i32, key: &[u8], step: &Step, done: &Done) {
+/// A step was made in so many microseconds, and was to take `aim_us` at most;
+/// answers the client if it was the last.
+pub fn made(db: i32, key: &[u8], step: &Step, done: &Done, took_us: u64, aim_us: u64) {
     let place: Place = (db, key.into());
     let count = match done {
         Done::Count(count) => *count,
@@ -92,7 +100,9 @@ pub fn made(db: i32, key: &[u8], step: &Step, done: &Done) {
     };
     let ended = POSTPONED.with_borrow_mut(|all| {
         let of_queue = all.get_mut(&place)?;
-        of_queue.front_mut()?.counted += count;
+        let postponed = of_queue.front_mut()?;
+        postponed.counted += count;
+        postponed.pace.follow(took_us, aim_us);
         let ended = match step.is_last {
             true => of_queue.pop_front(),
             false => None,

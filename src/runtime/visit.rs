@@ -102,22 +102,33 @@ fn visit(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Millis) 
         queue.noted_arrival = moment.ms();
     }
     let since = wake::firing_since(queue, moment.ms());
-    let mut op = match queue.has_missed(since) {
-        true => Op::CatchUp { since },
-        false => Op::Tick,
-    };
-    let (mut steps, mut postponed) = (0, None);
-    if op == Op::Tick {
-        steps = advance(queue, moment, deadline);
-        postponed = postponed::next_step(db, key.bytes(), queue, queue.now(moment));
-        if let Some(step) = &postponed {
-            op = step.op.clone();
-        }
+    let (mut steps, mut step) = (0, None);
+    // Half of the time is for what a client waits for, if that can go on.
+    let half = deadline.saturating_sub(clock::monotonic_us()) / 2;
+    let missed = queue.has_missed(since);
+    if !missed {
+        let next_step = |queue: &mut Queue| {
+            let now = queue.now(moment);
+            postponed::next_step(db, key.bytes(), queue, now)
+        };
+        let until = match next_step(queue) {
+            Some(_) => deadline - half,
+            None => deadline,
+        };
+        steps = advance(queue, moment, until);
+        step = next_step(queue);
     }
+    let op = match &step {
+        Some(step) => step.op.clone(),
+        None if missed => Op::CatchUp { since },
+        None => Op::Tick,
+    };
+    let advanced = clock::monotonic_us();
     // As the record will do it elsewhere.
     let Ok(done) = queue.apply(&op, moment) else {
         return false;
     };
+    let took = clock::monotonic_us() - advanced;
     while queue.has_discarded() && clock::monotonic_us() < deadline {
         queue.sweep(SWEPT);
     }
@@ -128,8 +139,8 @@ fn visit(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Millis) 
     let changed = steps > 0 || op != Op::Tick;
     drop(opened);
     told.tell(ctx, key);
-    if let Some(step) = postponed {
-        postponed::made(db, key.bytes(), &step, &done);
+    if let Some(step) = step {
+        postponed::made(db, key.bytes(), &step, &done, took, half);
     }
     if postponed::any(db, key.bytes()) {
         // Also where time has nothing to do there, as with a clock of its own.

@@ -20,9 +20,9 @@ pub enum Approach<'a> {
     /// What time brings is to be worked off, and what was purged before is to be
     /// freed.
     Later,
-    /// This operation, whose count is part of what the whole one counts; then ask
-    /// again.
-    First(Box<Op<'a>>),
+    /// Some of this, by `PurgeSome`, whose count is part of what the whole one
+    /// counts; then ask again.
+    First(Piecemeal<'a>),
 }
 
 impl Queue {
@@ -32,10 +32,20 @@ impl Queue {
         let waits = match op {
             Op::Redrive(Redrive::Oldest(_)) => self.ghosts_at(Place::Dead) > AT_ONCE,
             Op::Purge { state, group: None } => {
-                if *state == Some(State::Dead) && self.groups.held_count() > AT_ONCE {
-                    return self.first(Piecemeal::Dead);
+                // All that there is goes state by state only then.
+                if state.is_none() && !self.keeps_many_groups() {
+                    return Approach::AtOnce;
                 }
-                state.is_some_and(|state| self.meets_many(state, now))
+                let concerns = |of: &&State| state.is_none_or(|state| state == **of);
+                let mut states = State::ALL.iter().filter(concerns);
+                if states.any(|state| self.meets_many(*state, now)) {
+                    return Approach::Later;
+                }
+                let dead = state.is_none_or(|state| state == State::Dead);
+                if dead && self.groups.held_count() > AT_ONCE && self.count(State::Dead) > 0 {
+                    return Approach::First(Piecemeal::Dead);
+                }
+                false
             }
             Op::Purge {
                 state,
@@ -46,7 +56,7 @@ impl Queue {
                 let leased = group.map_or(0, |group| group.running as usize);
                 let ends_leases = state.is_none_or(|state| state == State::Running);
                 if ends_leases && leased > AT_ONCE && self.remains.is_empty() {
-                    return self.first(Piecemeal::Leased(name.clone()));
+                    return Approach::First(Piecemeal::Leased(name.clone()));
                 }
                 let waits = |ix: GroupIx| self.meets_many_of(ix, *state);
                 ends_leases && leased > AT_ONCE || ix.is_some_and(waits)
@@ -57,11 +67,6 @@ impl Queue {
             true => Approach::Later,
             false => Approach::AtOnce,
         }
-    }
-
-    fn first<'a>(&self, of: Piecemeal<'a>) -> Approach<'a> {
-        let most = AT_ONCE as u64;
-        Approach::First(Box::new(Op::PurgeSome { of, most }))
     }
 
     /// Whether a purge of a state would meet very many groups or messages that it
@@ -77,7 +82,10 @@ impl Queue {
                 !self.is_worked_off(now) || retry > AT_ONCE && self.remains.retry.len() > AT_ONCE
             }
             State::Running => self.leases.len() > AT_ONCE && self.remains.leases.len() > AT_ONCE,
-            State::Finished | State::Dead | State::Cancelled => false,
+            State::Dead => {
+                self.groups.held_count() > AT_ONCE && self.ghosts_at(Place::Dead) > AT_ONCE
+            }
+            State::Finished | State::Cancelled => false,
         }
     }
 
@@ -103,7 +111,7 @@ impl Queue {
         redriven || failed || records
     }
 
-    /// Removes the oldest of some that a purge takes one by one.
+    /// Removes the first of some that a purge takes one by one.
     pub(super) fn purge_some(&mut self, of: &Piecemeal, most: u64, now: Millis) -> Done {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let doomed: Vec<Seq> = match of {

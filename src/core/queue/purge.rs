@@ -12,6 +12,7 @@ use super::super::records::DedupMemory;
 use super::super::state::{Place, State};
 use super::super::{Millis, Seq};
 use super::discard::{Discarded, Ghosts};
+use super::remains::AT_ONCE;
 use super::Queue;
 
 /// Where ended messages are, and the states that this is.
@@ -25,7 +26,7 @@ impl Queue {
     /// Removes messages and records; how many. Their ids are free.
     ///
     /// O(1) for the whole queue, for all that is in a state, and for what one
-    /// group has pending.
+    /// group has pending; `approach.rs` says where it is not.
     pub(super) fn purge(
         &mut self,
         state: Option<State>,
@@ -34,7 +35,7 @@ impl Queue {
     ) -> Done {
         let watched: Vec<Seq> = self.watched.iter().filter_map(|id| self.find(id)).collect();
         let removed = match (state, group) {
-            (None, None) => self.purge_all(&watched),
+            (None, None) => self.purge_all(&watched, now),
             (state, Some(name)) => {
                 let ix = self.groups.find(name);
                 ix.map_or(0, |ix| self.purge_group(ix, state, now))
@@ -48,11 +49,31 @@ impl Queue {
         Done::Count(removed)
     }
 
-    fn purge_all(&mut self, watched: &[Seq]) -> u64 {
+    fn purge_all(&mut self, watched: &[Seq], now: Millis) -> u64 {
         let had_holds = self.groups.listed() > 0 || self.records.dedup.oldest().is_some();
         self.effects.changed |= had_holds;
         self.records.dedup = DedupMemory::default();
-        self.empty(watched)
+        if !self.keeps_many_groups() {
+            return self.empty(watched);
+        }
+        let states = State::ALL.iter();
+        let removed = states.map(|state| self.purge_state(*state, watched, now));
+        let removed = removed.sum();
+        // Those by messages that were pruned.
+        let held: Vec<GroupIx> = self.groups.held().collect();
+        for ix in held {
+            if let Some(group) = self.groups.get_mut(ix) {
+                group.unhold_all();
+            }
+            self.refresh(ix, now, self.join(now));
+        }
+        removed
+    }
+
+    /// Whether so many groups have settings or a pause that they cannot be
+    /// copied in a moment.
+    pub(super) fn keeps_many_groups(&self) -> bool {
+        self.groups.configured_count() > AT_ONCE
     }
 
     /// How many messages and records there are.
@@ -60,7 +81,8 @@ impl Queue {
         State::ALL.iter().map(|state| self.count(*state)).sum()
     }
 
-    /// Removes all messages and records; how many. O(groups with settings).
+    /// Removes all messages and records; how many. O(groups with settings or a
+    /// pause).
     fn empty(&mut self, watched: &[Seq]) -> u64 {
         let removed = self.len();
         for seq in watched {
@@ -109,7 +131,8 @@ impl Queue {
             State::Dead => Place::Dead,
             State::Cancelled => Place::Cancelled,
         };
-        if self.count(state) == self.len() && self.groups.held().is_empty() {
+        let is_all = self.count(state) == self.len() && self.groups.held_count() == 0;
+        if is_all && !self.keeps_many_groups() {
             return self.empty(watched);
         }
         for seq in watched {
@@ -134,10 +157,11 @@ impl Queue {
         if let Some(ghosts) = self.ghosts.get_mut(place as usize) {
             *ghosts = Ghosts::default();
         }
-        if place == Place::Dead {
+        if place == Place::Dead && removed > 0 {
             let order = std::mem::take(&mut self.records.dead_order);
             self.discard_order(order);
-            for ix in self.groups.held() {
+            let held: Vec<GroupIx> = self.groups.held().collect();
+            for ix in held {
                 self.drop_purged_holds(ix);
                 self.refresh(ix, now, self.join(now));
             }

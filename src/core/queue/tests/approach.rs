@@ -2,7 +2,7 @@
 //! two are many here.
 
 use super::bench::{kill, later, letter, Bench};
-use crate::core::op::{Done, Fetch, NackKind, Op, Redrive};
+use crate::core::op::{Done, Fetch, GroupChanges, NackKind, Op, Redrive};
 use crate::core::queue::approach::Approach;
 use crate::core::queue::parts::validate;
 use crate::core::settings::{OnDead, Settings};
@@ -34,8 +34,9 @@ fn approached(b: &mut Bench, op: &Op<'static>) -> (u64, u32) {
                 assert_eq!(validate(&b.queue), Ok(()));
                 return (counted, asked);
             }
-            Approach::First(first) => {
-                let some = count(b.queue.apply(&first, moment).unwrap());
+            Approach::First(of) => {
+                let op = Op::PurgeSome { of, most: 2 };
+                let some = count(b.queue.apply(&op, moment).unwrap());
                 assert!((1..=2).contains(&some), "{some}");
                 counted += some;
             }
@@ -218,4 +219,59 @@ fn an_ordinary_purge_is_done_at_once() {
     }
     let all = purge(None, None);
     assert_eq!(b.queue.approach(&all, b.now), Approach::AtOnce);
+}
+
+#[test]
+fn all_goes_state_by_state_where_many_groups_have_settings() {
+    let mut b = Bench::new(Settings {
+        on_dead: OnDead::Block,
+        group_concurrency: 2,
+        ..Settings::default()
+    });
+    for group in GROUPS {
+        b.apply(&Op::GroupSet {
+            group: group.as_bytes().into(),
+            changes: GroupChanges {
+                weight: Some(7),
+                ..GroupChanges::default()
+            },
+        });
+    }
+    let running = GROUPS.map(|group| b.to(group));
+    assert_eq!(b.take(5), running);
+    for group in GROUPS {
+        kill(&mut b, letter(Some(group)));
+        b.to(group);
+        b.send(later(Some(group), 100));
+    }
+    b.plain();
+    let count = left(&b);
+    let (counted, asked) = approached(&mut b, &purge(None, None));
+    assert_eq!((counted, left(&b)), (count, 0));
+    assert!(asked > 2);
+    b.wait(0);
+    for group in GROUPS {
+        let sent = b.to(group);
+        assert_eq!(b.take(5), [sent], "nothing holds {group}");
+        let ix = b.queue.groups.find(group.as_bytes()).unwrap();
+        let settings = b.queue.groups.get(ix).unwrap().ext().settings.clone();
+        assert_eq!(settings.unwrap().weight, 7);
+    }
+}
+
+#[test]
+fn what_was_pruned_holds_groups_and_is_not_waited_for() {
+    let mut b = Bench::new(Settings {
+        on_dead: OnDead::Block,
+        dead_count: 1,
+        ..Settings::default()
+    });
+    for group in GROUPS {
+        kill(&mut b, letter(Some(group)));
+        b.to(group);
+    }
+    assert_eq!(b.queue.count(State::Dead), 1);
+    assert_eq!(approached(&mut b, &purge(Some(State::Dead), None)).0, 1);
+    assert_eq!(approached(&mut b, &purge(Some(State::Dead), None)), (0, 1));
+    assert_eq!(b.take(5).len(), 1, "the others are held on");
 }
