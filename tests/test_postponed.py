@@ -122,6 +122,19 @@ def test_a_redrive_after_a_purge_of_dead_ones(r, key):
     assert q.counts() == {"ready": 3}
 
 
+def test_some_of_the_dead_ones_are_redriven(replica_pair, key):
+    q = Scene(replica_pair.primary.client(), key, "LEASE", 10**9)
+    for _ in range(3):
+        q.do("MSEND", MANY, *[b"x"] * MANY)
+        receipts = [m.receipt for m in q.fetch("COUNT", MANY)]
+        assert q.nack(*receipts, "FATAL") == MANY
+    assert q.do("REDRIVE", "ALL", "COUNT", 2 * MANY) == 2 * MANY
+    assert q.counts() == {"ready": 2 * MANY, "dead": MANY}
+    assert q.do("REDRIVE", "ALL", "COUNT", 2 * MANY) == MANY
+    assert q.counts() == {"ready": 3 * MANY}
+    replica_pair.assert_same(key)
+
+
 def together(server, *commands):
     """Sends each command on a connection of its own so that the server finds all of them at once."""
     clients = [server.client() for _ in commands]

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use crate::core::op::Redrive;
 use crate::core::queue::approach::Approach;
 use crate::core::{Done, Millis, Op, Queue};
 use crate::ffi::blocking::Handle;
@@ -19,9 +20,31 @@ use super::pace::Pace;
 struct Postponed {
     op: Op<'static>,
     counted: u64,
-    /// Of what comes before it, in slices.
+    /// Of its slices, and of those of what comes before it.
     pace: Pace,
     client: Handle,
+}
+
+impl Postponed {
+    /// What is to be done for it now, if it need not wait.
+    fn next_step(&self, queue: &mut Queue, now: Millis) -> Option<Step> {
+        let most = self.pace.most();
+        let (op, is_last) = match queue.approach(&self.op, now) {
+            Approach::Later => return None,
+            Approach::First(of) => (Op::PurgeSome { of, most }, false),
+            Approach::Parts(left) => (Op::Redrive(Redrive::Oldest(most.min(left))), false),
+            Approach::AtOnce => (self.op.clone(), true),
+        };
+        Some(Step { op, is_last })
+    }
+
+    /// So many were counted by a step.
+    fn count(&mut self, count: u64) {
+        self.counted += count;
+        if let Op::Redrive(Redrive::Oldest(most)) = &mut self.op {
+            *most = most.saturating_sub(count);
+        }
+    }
 }
 
 thread_local! {
@@ -65,23 +88,9 @@ pub fn next_step(db: i32, key: &[u8], queue: &mut Queue, now: Millis) -> Option<
     POSTPONED.with_borrow_mut(|all| {
         let of_queue = all.get_mut(&place)?;
         of_queue.retain(|postponed| !postponed.client.is_over());
-        let step =
-            of_queue
-                .front()
-                .and_then(|postponed| match queue.approach(&postponed.op, now) {
-                    Approach::Later => None,
-                    Approach::First(of) => Some(Step {
-                        op: Op::PurgeSome {
-                            of,
-                            most: postponed.pace.most(),
-                        },
-                        is_last: false,
-                    }),
-                    Approach::AtOnce => Some(Step {
-                        op: postponed.op.clone(),
-                        is_last: true,
-                    }),
-                });
+        let step = of_queue
+            .front()
+            .and_then(|postponed| postponed.next_step(queue, now));
         if of_queue.is_empty() {
             all.remove(&place);
         }
@@ -101,7 +110,7 @@ pub fn made(db: i32, key: &[u8], step: &Step, done: &Done, took_us: u64, aim_us:
     let ended = POSTPONED.with_borrow_mut(|all| {
         let of_queue = all.get_mut(&place)?;
         let postponed = of_queue.front_mut()?;
-        postponed.counted += count;
+        postponed.count(count);
         postponed.pace.follow(took_us, aim_us);
         let ended = match step.is_last {
             true => of_queue.pop_front(),

@@ -23,6 +23,8 @@ pub enum Approach<'a> {
     /// Some of this, by `PurgeSome`, whose count is part of what the whole one
     /// counts; then ask again.
     First(Piecemeal<'a>),
+    /// The operation itself, but of fewer than so many; then the rest.
+    Parts(u64),
 }
 
 impl Queue {
@@ -30,7 +32,7 @@ impl Queue {
     /// What it does is the same in any case. O(log n).
     pub fn approach<'a>(&mut self, op: &Op<'a>, now: Millis) -> Approach<'a> {
         let waits = match op {
-            Op::Redrive(Redrive::Oldest(_)) => self.ghosts_at(Place::Dead) > AT_ONCE,
+            Op::Redrive(Redrive::Oldest(most)) => return self.approach_redrive(*most),
             Op::Purge { state, group: None } => {
                 // All that there is goes state by state only then.
                 if state.is_none() && !self.keeps_many_groups() {
@@ -66,6 +68,22 @@ impl Queue {
         match waits {
             true => Approach::Later,
             false => Approach::AtOnce,
+        }
+    }
+
+    fn approach_redrive<'a>(&self, most: u64) -> Approach<'a> {
+        let dead = self.records.dead.len() as u64;
+        if self.ghosts_at(Place::Dead) > AT_ONCE {
+            Approach::Later
+        } else if most.min(dead) <= AT_ONCE as u64 {
+            Approach::AtOnce
+        } else if most < dead {
+            Approach::Parts(most)
+        } else if self.redriving.left.is_empty() {
+            // All of them are moved afterwards.
+            Approach::AtOnce
+        } else {
+            Approach::Later
         }
     }
 

@@ -11,13 +11,11 @@ use super::super::op::{Done, Redrive};
 use super::super::order_key::OrderKey;
 use super::super::records::DeadOrder;
 use super::super::state::Place;
-use super::super::{Millis, Seq, IS_SMALL, NEVER};
+use super::super::{Millis, Seq, NEVER};
 use super::discard::Discarded;
 use super::ending::record;
+use super::remains::AT_ONCE;
 use super::Queue;
-
-/// More dead messages than this are redriven in slices.
-const REDRIVE_AT_ONCE: u64 = if IS_SMALL { 2 } else { 256 };
 
 /// Dead messages that were redriven together and still are to be moved.
 #[derive(Debug, Clone, Default)]
@@ -86,7 +84,7 @@ impl Queue {
         }
         let dead = self.records.dead.len() as u64;
         let count = most.min(dead);
-        if count > REDRIVE_AT_ONCE && count == dead && self.redriving.left.is_empty() {
+        if count > AT_ONCE as u64 && count == dead && self.redriving.left.is_empty() {
             let by_death = std::mem::take(&mut self.records.dead);
             self.discarded.push(Discarded::Index(by_death));
             self.redriving = Redriving {

@@ -25,12 +25,12 @@ fn approached(b: &mut Bench, op: &Op<'static>) -> (u64, u32) {
         Done::Count(count) => count,
         other => panic!("{other:?}"),
     };
-    let mut counted = 0;
+    let (mut op, mut counted) = (op.clone(), 0);
     for asked in 1..100 {
         let moment = Moment::at_ms(b.now);
-        match b.queue.approach(op, b.now) {
+        match b.queue.approach(&op, b.now) {
             Approach::AtOnce => {
-                counted += count(b.queue.apply(op, moment).unwrap());
+                counted += count(b.queue.apply(&op, moment).unwrap());
                 assert_eq!(validate(&b.queue), Ok(()));
                 return (counted, asked);
             }
@@ -39,6 +39,13 @@ fn approached(b: &mut Bench, op: &Op<'static>) -> (u64, u32) {
                 let some = count(b.queue.apply(&op, moment).unwrap());
                 assert!((1..=2).contains(&some), "{some}");
                 counted += some;
+            }
+            Approach::Parts(left) => {
+                let part = Op::Redrive(Redrive::Oldest(2));
+                let some = count(b.queue.apply(&part, moment).unwrap());
+                assert_eq!(some, 2);
+                counted += some;
+                op = Op::Redrive(Redrive::Oldest(left - some));
             }
             Approach::Later => {
                 b.queue.advance(b.now, 1);
@@ -97,6 +104,40 @@ fn what_is_redriven_is_moved_first() {
     assert_eq!(b.queue.apply(&all, moment), Ok(Done::Count(5)));
     let (counted, asked) = approached(&mut b, &purge(Some(State::Ready), None));
     assert_eq!((counted, left(&b)), (5, 0));
+    assert!(asked > 1);
+}
+
+#[test]
+fn some_of_the_dead_ones_are_redriven_a_few_at_a_time() {
+    let mut b = Bench::new(Settings::default());
+    let sent: Vec<Seq> = (0..9).map(|_| kill(&mut b, letter(None))).collect();
+    let some = Op::Redrive(Redrive::Oldest(7));
+    assert_eq!(approached(&mut b, &some), (7, 4));
+    assert_eq!(b.queue.count(State::Dead), 2);
+    assert_eq!(b.take(9), sent[..7]);
+    // What is all that there is goes at once, unless more is still on its way.
+    for group in GROUPS {
+        kill(&mut b, letter(Some(group)));
+    }
+    let all = Op::Redrive(Redrive::Oldest(u64::MAX));
+    assert_eq!(approached(&mut b, &all), (7, 1));
+    let moment = Moment::at_ms(b.now);
+    let three = Fetch {
+        count: 3,
+        ..Fetch::one()
+    };
+    let Ok(Done::Fetched(given)) = b.queue.apply(&Op::Fetch(three), moment) else {
+        panic!("nothing is given");
+    };
+    let fatal = Op::Nack {
+        receipts: given.iter().map(|d| d.receipt).collect(),
+        kind: NackKind::Fatal,
+        error: None,
+        random: 0,
+    };
+    assert_eq!(b.queue.apply(&fatal, moment), Ok(Done::Count(3)));
+    let (counted, asked) = approached(&mut b, &all);
+    assert_eq!((counted, b.queue.count(State::Dead)), (3, 0));
     assert!(asked > 1);
 }
 
