@@ -49,9 +49,9 @@ class Bench:
         """A server with the module."""
         return Server(self.binary, [self.module], **options)
 
-    def server_with_floor(self):
+    def server_with_floor(self, **options):
         """The same, with the module beside it whose commands do next to nothing."""
-        return Server(self.binary, [self.module, self.floor])
+        return Server(self.binary, [self.module, self.floor], **options)
 
     def bare_server(self):
         """A server without it."""

@@ -7,7 +7,15 @@ from bench import median_ratio
 from generator import Step
 from lua_design import LuaDesign
 from report import Row
-from workloads import FETCH_1_ACK_1, FETCH_10_ACK_10, HOURS, MILLION, fill
+from workloads import (
+    FETCH_1_ACK_1,
+    FETCH_10_ACK_10,
+    HOURS,
+    MILLION,
+    TAKE,
+    fill,
+    fill_floor,
+)
 
 LIVES = 100_000
 LONGEST_DELAY = 1.5
@@ -18,19 +26,24 @@ def whole_life(bench):
     """Send with a delay, fall due, fetch, acknowledge: rows of how many times less CPU than the Lua design takes."""
     if not bench.wanted("life"):
         return []
-    lua, single, tens = [], [], []
-    with bench.server() as server:
+    lua, single, tens, least = [], [], [], []
+    with bench.server_with_floor() as server:
         for number in range(bench.rounds):
             bench.say(f"whole life of a message: round {number + 1} of {bench.rounds}")
             lua.append(_lua_life(bench, server))
             single.append(_life(bench, server, Step(f"DQ.SEND q {{payload}} {DELAY}"), FETCH_1_ACK_1, 1))
             tens.append(_life(bench, server, Step(f"DQ.MSEND q 10 {{payload:10}} {DELAY}"), FETCH_10_ACK_10, 10))
+            least.append(_least_life(bench, server))
     rows = []
-    for what, ours, at_least in (("one by one", single, 10), ("in tens", tens, 20)):
+    for what, ours, at_least in (
+        ("send, fall due, fetch, ack: one by one", single, 10),
+        ("send, fall due, fetch, ack: in tens", tens, 20),
+        ("the least of a module: keep, give, one by one", least, None),
+    ):
         rows.append(
             Row(
                 "Whole life of a delayed message, server CPU",
-                f"send, fall due, fetch, ack: {what}",
+                what,
                 f"{median(ours):.2f} us",
                 f"{median(lua):.2f} us  Lua design, one by one",
                 median_ratio(lua, ours),
@@ -57,6 +70,14 @@ def _life(bench, server, send, consume, batch):
     bench.generator.run(server, [send], lives // batch)
     time.sleep(LONGEST_DELAY + 0.05)
     done = bench.generator.run(server, consume, lives // batch)
+    return _finish(server, before, done, lives)
+
+
+def _least_life(bench, server):
+    lives = bench.scaled(LIVES)
+    before = server.cpu()
+    fill_floor(bench, server, lives)
+    done = bench.generator.run(server, [Step(TAKE, "receipts")], lives)
     return _finish(server, before, done, lives)
 
 

@@ -26,6 +26,12 @@ class Comparison:
     at_most: float | None = None
 
 
+LEAST = [
+    Comparison("floor-push", "xadd"),
+    Comparison("floor-take-2", "xread1"),
+    Comparison("floor-take", "xread1"),
+]
+
 PLAIN = [
     Comparison("send", "xadd", 1.0),
     Comparison("send-delayed", "zadd", 0.4),
@@ -44,9 +50,7 @@ PLAIN = [
     Comparison("send", "floor-push"),
     Comparison("fetch-ack", "floor-take-2"),
     Comparison("fetch1-ack1", "floor-take"),
-    Comparison("floor-push", "xadd"),
-    Comparison("floor-take-2", "xread1"),
-    Comparison("floor-take", "xread1"),
+    *LEAST,
 ]
 
 OVER_GROUPS = [
@@ -65,6 +69,7 @@ LOGGED = [
     Comparison("fetch10-ack10", "xread10-xdel"),
     Comparison("send", "lua-send"),
     Comparison("fetch1-ack1", "lua-fetch"),
+    *LEAST,
 ]
 
 LOG_BYTES_AT_MOST = 0.6
@@ -98,7 +103,7 @@ class Throughput:
         rows = [self._row("Commands, server CPU a message", pair, self._plain) for pair in plain]
         rows += [self._row("Groups against no groups and against a stream a group, server CPU a message", pair, self._plain) for pair in grouped]
         rows += [self._row("With AOF everysec, server CPU a message", pair, self._logged) for pair in logged]
-        rows += [self._bytes_row([pair.ours], [pair.peer], pair.at_most) for pair in logged]
+        rows += [self._bytes_row([pair.ours], [pair.peer], pair.at_most) for pair in logged if pair not in LEAST]
         if {"send", "fetch-ack"} <= {pair.ours for pair in logged}:
             rows.append(self._bytes_row(["send", "fetch-ack"], ["xadd", "xread1"], LOG_BYTES_AT_MOST))
         return rows
@@ -152,7 +157,7 @@ class Throughput:
         for number in range(self._bench.rounds if workloads else 0):
             self._bench.say(f"commands with AOF: round {number + 1} of {self._bench.rounds}")
             # A new server each round keeps the log short.
-            with self._bench.server(aof=True) as server:
+            with self._bench.server_with_floor(aof=True) as server:
                 for workload in workloads:
                     self._run(server, workload, 64, self._logged[workload.name, 64], log=True)
 
