@@ -49,7 +49,8 @@ ratios of the rounds. Commands run from 50 connections with 64 in flight on each
   (`make bench-steps`).
 - *The least of a module* (`benches/floor`) is a module whose commands do what no queue in a module can do without: they
   find the key, keep or give a payload, let replicas and log have the command as it came, and reply as much as ours do.
-  No ids, no order, no time, no leases. What is below its figures no module can reach.
+  No ids, no clock, no leases, and an order by time only where the row says so: by the ordered map of Rust's standard
+  library. What is below its figures no module can reach.
 - Where there is no AOF, no replica and no backlog for one, the module makes no records, as the server makes none of its
   own commands; in the rows with AOF it does.
 - A whole life one by one is SEND with a delay of 0.5 to 1.5 s and FETCH COUNT 1 ACK 1; in tens it is MSEND of 10 and FETCH

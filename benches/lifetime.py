@@ -7,15 +7,7 @@ from bench import median_ratio
 from generator import Step
 from lua_design import LuaDesign
 from report import Row
-from workloads import (
-    FETCH_1_ACK_1,
-    FETCH_10_ACK_10,
-    HOURS,
-    MILLION,
-    TAKE,
-    fill,
-    fill_floor,
-)
+from workloads import FETCH_1_ACK_1, FETCH_10_ACK_10, FIRST, HOURS, MILLION, fill
 
 LIVES = 100_000
 LONGEST_DELAY = 1.5
@@ -38,7 +30,7 @@ def whole_life(bench):
     for what, ours, at_least in (
         ("send, fall due, fetch, ack: one by one", single, 10),
         ("send, fall due, fetch, ack: in tens", tens, 20),
-        ("the least of a module: keep, give, one by one", least, None),
+        ("the least of a module: keep in order, give", least, None),
     ):
         rows.append(
             Row(
@@ -76,8 +68,8 @@ def _life(bench, server, send, consume, batch):
 def _least_life(bench, server):
     lives = bench.scaled(LIVES)
     before = server.cpu()
-    fill_floor(bench, server, lives)
-    done = bench.generator.run(server, [Step(TAKE, "receipts")], lives)
+    fill(bench, server, "FLOOR.LATER o {rand:500:1500} {payload}", lives)
+    done = bench.generator.run(server, [Step(FIRST, "receipts")], lives)
     return _finish(server, before, done, lives)
 
 

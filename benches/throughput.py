@@ -48,9 +48,11 @@ PLAIN = [
     Comparison("send", "lpush"),
     Comparison("fetch1-ack1", "rpop"),
     Comparison("send", "floor-push"),
+    Comparison("send-delayed", "floor-later"),
     Comparison("fetch-ack", "floor-take-2"),
     Comparison("fetch1-ack1", "floor-take"),
     *LEAST,
+    Comparison("floor-later", "zadd"),
 ]
 
 OVER_GROUPS = [
@@ -101,7 +103,10 @@ class Throughput:
         self._measure_plain(self._needed(plain + grouped))
         self._measure_logged(self._needed(logged))
         rows = [self._row("Commands, server CPU a message", pair, self._plain) for pair in plain]
-        rows += [self._row("Groups against no groups and against a stream a group, server CPU a message", pair, self._plain) for pair in grouped]
+        rows += [
+            self._row("Groups against no groups and against a stream a group, server CPU a message", pair, self._plain)
+            for pair in grouped
+        ]
         rows += [self._row("With AOF everysec, server CPU a message", pair, self._logged) for pair in logged]
         rows += [self._bytes_row([pair.ours], [pair.peer], pair.at_most) for pair in logged if pair not in LEAST]
         if {"send", "fetch-ack"} <= {pair.ours for pair in logged}:
@@ -145,7 +150,7 @@ class Throughput:
             return
         with self._bench.server_with_floor() as server:
             if any(workload.database == 1 for workload in workloads):
-                self._bench.say("filling: a million members, a million delayed messages")
+                self._bench.say("filling: a million members, a million delayed messages, a million payloads")
                 prepare_millions(self._bench, server)
             for number in range(self._bench.rounds):
                 self._bench.say(f"commands: round {number + 1} of {self._bench.rounds}")

@@ -118,13 +118,24 @@ PEERS = [
 ]
 
 TAKE = "FLOOR.TAKE f 1700000000000000"
+FIRST = "FLOOR.FIRST o 1700000000000000"
 
-# A module that keeps payloads in a list, and nothing else: see `floor/`.
+# A module that keeps payloads in a list or by their times, and does nothing else: see `floor/`.
 FLOOR = [
     Workload("floor-push", "the least of a module: keep", [Step("FLOOR.PUSH f {payload}")]),
+    Workload(
+        "floor-later",
+        "the least of a module: keep in order, among 1M",
+        [Step(f"FLOOR.LATER o {HOURS} {{payload}}")],
+        messages=150_000,
+        database=1,
+    ),
     Workload("floor-take", "the least of a module: give", [Step(TAKE)], prepare=fill_floor),
     Workload(
-        "floor-take-2", "the least of a module: two commands", [Step(TAKE, "receipts"), Step("FLOOR.DONE f {taken}")], prepare=fill_floor
+        "floor-take-2",
+        "the least of a module: two commands",
+        [Step(TAKE, "receipts"), Step("FLOOR.DONE f {taken}")],
+        prepare=fill_floor,
     ),
 ]
 
@@ -180,7 +191,8 @@ GROUPED = [
 
 
 def prepare_millions(bench, server):
-    """What the workloads of database 1 go into: a million members, a million delayed messages."""
+    """What the workloads of database 1 go into: a million members, a million delayed messages, a million payloads."""
     million = bench.scaled(MILLION)
     fill(bench, server, f"ZADD z {HOURS} {{uuid}}", million, database=1)
     fill(bench, server, f"DQ.SEND d {{payload}} DELAY {HOURS}", million, database=1)
+    fill(bench, server, f"FLOOR.LATER o {HOURS} {{payload}}", million, database=1)

@@ -1,14 +1,18 @@
 //! A module whose commands do what no queue in a module can do without, and
 //! nothing else: find the key, keep or give a payload, let replicas and log have
-//! the command as it came, reply. No order, no time, no ids, no leases. What DQ costs beyond it is
-//! DQ's own; what it costs is the server's.
+//! the command as it came, reply. No time, no ids, no leases. What DQ costs
+//! beyond it is DQ's own; what it costs is the server's.
+//!
+//! `FLOOR.LATER key due payload` keeps it in the order of due times too, by the
+//! standard library's ordered map, and `FLOOR.FIRST key receipt` gives the first
+//! by that order. There is no clock behind it.
 //!
 //! `FLOOR.PUSH key payload` answers 36 bytes, as DQ.SEND answers an id.
 //! `FLOOR.TAKE key receipt` lets the receipt be and answers 36 bytes, two
 //! numbers and the oldest payload, as DQ.FETCH with ACK does. `FLOOR.DONE key
 //! receipt` answers 1, as DQ.ACK does.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::raw::{c_char, c_int, c_void};
 use std::ptr::{null_mut, NonNull};
 
@@ -23,7 +27,14 @@ const RECEIPT: i64 = 1_700_000_000_000_000;
 #[global_allocator]
 static ALLOCATOR: redis_module::alloc::RedisAlloc = redis_module::alloc::RedisAlloc;
 
-type Payloads = VecDeque<Box<[u8]>>;
+/// What a key holds.
+#[derive(Default)]
+struct Payloads {
+    in_line: VecDeque<Box<[u8]>>,
+    /// By due time, and the number of those before.
+    by_time: BTreeMap<(u64, u64), Box<[u8]>>,
+    count: u64,
+}
 
 static mut TYPE: *mut raw::RedisModuleType = null_mut();
 
@@ -76,7 +87,7 @@ impl Call {
             let value = if !found.is_null() && found == TYPE {
                 NonNull::new(api!(RedisModule_ModuleTypeGetValue(key)).cast::<Payloads>())
             } else {
-                let made = NonNull::from(Box::leak(Box::new(Payloads::new())));
+                let made = NonNull::from(Box::leak(Box::<Payloads>::default()));
                 api!(RedisModule_ModuleTypeSetValue(
                     key,
                     TYPE,
@@ -96,6 +107,20 @@ impl Call {
 
     /// # Safety
     /// The context is live.
+    unsafe fn give(&self, payload: Option<Box<[u8]>>) {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            api!(RedisModule_ReplyWithArray(self.ctx, 1));
+            api!(RedisModule_ReplyWithArray(self.ctx, 4));
+            self.reply(ID);
+            api!(RedisModule_ReplyWithLongLong(self.ctx, RECEIPT));
+            api!(RedisModule_ReplyWithLongLong(self.ctx, 1));
+            self.reply(&payload.unwrap_or_default());
+        }
+    }
+
+    /// # Safety
+    /// The context is live.
     unsafe fn reply(&self, bytes: &[u8]) {
         // SAFETY: so many bytes are there.
         unsafe {
@@ -106,6 +131,12 @@ impl Call {
             ))
         };
     }
+}
+
+/// Milliseconds in decimal digits; anything else counts as none.
+fn number(digits: &[u8]) -> u64 {
+    let digits = std::str::from_utf8(digits).unwrap_or_default();
+    digits.parse().unwrap_or_default()
 }
 
 unsafe extern "C" fn push(
@@ -121,7 +152,7 @@ unsafe extern "C" fn push(
         }
         let payload = call.bytes(2);
         call.with(|payloads| {
-            payloads.push_back(payload.into());
+            payloads.in_line.push_back(payload.into());
             call.reply(ID);
         })
     }
@@ -138,14 +169,45 @@ unsafe extern "C" fn take(
         if argc != 3 {
             return api!(RedisModule_WrongArity(ctx));
         }
+        call.with(|payloads| call.give(payloads.in_line.pop_front()))
+    }
+}
+
+unsafe extern "C" fn later(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    let call = Call { ctx, argv };
+    // SAFETY: as in push.
+    unsafe {
+        if argc != 4 {
+            return api!(RedisModule_WrongArity(ctx));
+        }
+        let (due, payload) = (number(call.bytes(2)), call.bytes(3));
         call.with(|payloads| {
-            let payload = payloads.pop_front().unwrap_or_default();
-            api!(RedisModule_ReplyWithArray(ctx, 1));
-            api!(RedisModule_ReplyWithArray(ctx, 4));
+            payloads.count += 1;
+            let key = (due, payloads.count);
+            payloads.by_time.insert(key, payload.into());
             call.reply(ID);
-            api!(RedisModule_ReplyWithLongLong(ctx, RECEIPT));
-            api!(RedisModule_ReplyWithLongLong(ctx, 1));
-            call.reply(&payload);
+        })
+    }
+}
+
+unsafe extern "C" fn first(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    let call = Call { ctx, argv };
+    // SAFETY: as in push.
+    unsafe {
+        if argc != 3 {
+            return api!(RedisModule_WrongArity(ctx));
+        }
+        call.with(|payloads| {
+            let first = payloads.by_time.pop_first();
+            call.give(first.map(|(_, payload)| payload));
         })
     }
 }
@@ -203,10 +265,12 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
             &mut methods
         ));
         type Command = raw::RedisModuleCmdFunc;
-        let commands: [(&std::ffi::CStr, Command); 3] = [
+        let commands: [(&std::ffi::CStr, Command); 5] = [
             (c"floor.push", Some(push)),
             (c"floor.take", Some(take)),
             (c"floor.done", Some(done)),
+            (c"floor.later", Some(later)),
+            (c"floor.first", Some(first)),
         ];
         for (name, command) in commands {
             let made = api!(RedisModule_CreateCommand(
