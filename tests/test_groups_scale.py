@@ -12,6 +12,7 @@ pytestmark = pytest.mark.slow
 
 # A scan of the large side would cost 100 to 1,000 times the small one.
 RATIO = 12
+ROUNDS = 3
 
 
 def pipeline(server, commands):
@@ -36,8 +37,17 @@ def cost(server, verb, commands):
     return float(fields["usec_per_call"]), replies
 
 
-def loop_cost(server, key, n=2000):
-    """FETCH and ACK in one, n times: microseconds a call."""
+def least_cost(server, verb, commands):
+    """The same of what changes nothing, where other programs disturb it least."""
+    return min(cost(server, verb, commands)[0] for _ in range(ROUNDS))
+
+
+def loop_cost(server, key, n=1000):
+    """FETCH and ACK in one, n times: microseconds a call where other programs disturb it least."""
+    return min(loop(server, key, n) for _ in range(ROUNDS))
+
+
+def loop(server, key, n):
     with server.wire() as w:
         w.ok("CONFIG", "RESETSTAT")
         (m,) = msgs(w.ok("DQ.FETCH", key))
@@ -111,10 +121,10 @@ def test_explain_and_groups_in_a_large_queue(server, r3):
     pipeline(server, sends("few", 100, 10))
     q = Queue(r3, "many")
     _, ids = q.do("LIST", "ready", "COUNT", 200, "IDS")
-    big, _ = cost(server, "dq.explain", [("DQ.EXPLAIN", "many", id) for id in ids])
+    big = least_cost(server, "dq.explain", [("DQ.EXPLAIN", "many", id) for id in ids])
     _, ids = Queue(r3, "few").do("LIST", "ready", "COUNT", 100, "IDS")
-    small, _ = cost(server, "dq.explain", [("DQ.EXPLAIN", "few", id) for id in ids])
+    small = least_cost(server, "dq.explain", [("DQ.EXPLAIN", "few", id) for id in ids])
     assert big < small * RATIO + 20
-    big, _ = cost(server, "dq.groups", [("DQ.GROUPS", "many")] * 200)
-    small, _ = cost(server, "dq.groups", [("DQ.GROUPS", "few")] * 200)
+    big = least_cost(server, "dq.groups", [("DQ.GROUPS", "many")] * 200)
+    small = least_cost(server, "dq.groups", [("DQ.GROUPS", "few")] * 200)
     assert big < small * RATIO + 20
