@@ -170,3 +170,25 @@ def test_translations_have_the_same_parts(english, chinese):
         return [len(mark) for mark in re.findall(r"^(#+) ", page, re.MULTILINE)]
 
     assert levels(chinese) == levels(english)
+
+
+def figures(page):
+    """What each row says of a table whose second column is ours: ours, the peer's, the result, what it must be, PASS."""
+    found, ours = [], False
+    for line in page.splitlines():
+        cells = [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
+        if len(cells) != 6:
+            ours = False
+        elif cells[1] == "dq":
+            ours = True
+        elif ours and cells[2].strip("-"):
+            found.append(tuple(cells[1:6]))
+    return found
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
+def test_the_measured_figures_are_those_of_the_benchmark(name):
+    measured = figures((ROOT / "docs/benchmarks.md").read_text())
+    told = figures((ROOT / name).read_text())
+    assert len(told) == 10
+    assert set(told) <= set(measured)
