@@ -21,7 +21,7 @@ impl Pace {
         self.0
     }
 
-    /// A slice of that many took so many microseconds and was to take `aim` at
+    /// A slice of that many took so many microseconds and was to take `aim_us` at
     /// most. The number falls at once, and grows twofold at most.
     pub fn follow(&mut self, took_us: u64, aim_us: u64) {
         let fitting = self.0.saturating_mul(aim_us) / took_us.max(1);

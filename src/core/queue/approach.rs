@@ -23,7 +23,7 @@ pub enum Approach<'a> {
     /// Some of this, by `PurgeSome`, whose count is part of what the whole one
     /// counts; then ask again.
     First(Piecemeal<'a>),
-    /// The operation itself, but of fewer than so many; then the rest.
+    /// The operation itself in parts, which are of so many in all.
     Parts(u64),
 }
 

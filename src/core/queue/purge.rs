@@ -157,9 +157,11 @@ impl Queue {
         if let Some(ghosts) = self.ghosts.get_mut(place as usize) {
             *ghosts = Ghosts::default();
         }
-        if place == Place::Dead && removed > 0 {
+        if place == Place::Dead {
             let order = std::mem::take(&mut self.records.dead_order);
             self.discard_order(order);
+        }
+        if place == Place::Dead && removed > 0 {
             let held: Vec<GroupIx> = self.groups.held().collect();
             for ix in held {
                 self.drop_purged_holds(ix);

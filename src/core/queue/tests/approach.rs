@@ -301,6 +301,27 @@ fn all_goes_state_by_state_where_many_groups_have_settings() {
 }
 
 #[test]
+fn dead_ones_that_are_gone_already_are_not_purged_again() {
+    let mut b = Bench::new(Settings::default());
+    for _ in 0..5 {
+        kill(&mut b, letter(Some("g")));
+    }
+    // Else there is nothing left, and all is thrown away.
+    b.send(later(None, 1000));
+    for (group, count) in [(Some("g"), 5), (None, 0)] {
+        let op = purge(Some(State::Dead), group);
+        let done = b.queue.apply(&op, Moment::at_ms(b.now));
+        assert_eq!(done, Ok(Done::Count(count)));
+        assert_eq!(validate(&b.queue), Ok(()));
+    }
+    let other = kill(&mut b, letter(None));
+    b.queue.sweep(usize::MAX);
+    let all = Op::Redrive(Redrive::Oldest(u64::MAX));
+    assert_eq!(approached(&mut b, &all), (1, 1));
+    assert_eq!(b.take(9), [other]);
+}
+
+#[test]
 fn what_was_pruned_holds_groups_and_is_not_waited_for() {
     let mut b = Bench::new(Settings {
         on_dead: OnDead::Block,
