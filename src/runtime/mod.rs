@@ -3,8 +3,9 @@
 //! `wake.rs` knows when to look at which queue, `visit.rs` is what the timer
 //! does then. `waiters.rs` knows the clients that wait for messages, each in a
 //! `line.rs`, and `serve.rs` serves them; `endings.rs` knows those who wait for
-//! a message's end, `postponed.rs` those whose command is done in slices,
-//! `bound.rs` those whose leases end with their connection.
+//! a message's end, `postponed.rs` those whose command is done in slices (of a
+//! size that `pace.rs` finds), `bound.rs` those whose leases end with their
+//! connection.
 
 pub mod bound;
 pub mod endings;
