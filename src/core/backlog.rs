@@ -139,6 +139,14 @@ impl Backlog {
         ([fresh, failed], bytes)
     }
 
+    /// Where more than `most` stand in any of its orders, drops about so many;
+    /// whether they did.
+    pub fn drain_many(&mut self, most: usize) -> bool {
+        let failed = self.failed.as_deref_mut();
+        let mut sides = std::iter::once(&mut self.fresh).chain(failed);
+        sides.any(|side| side.ahead.drain_many(most) || side.due.drain_many(most))
+    }
+
     /// Those that are left where some were `lost`.
     pub fn left(&self, lost: Lost) -> Pending<'_> {
         let failed = self.failed.as_deref();

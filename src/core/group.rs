@@ -1,21 +1,21 @@
 //! Groups: messages that are given in their own order, a few at a time.
 
-use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use smallvec::SmallVec;
 
 use super::backlog::{Backlog, Pending};
+use super::holds::Holds;
 use super::line::{LineKey, Places};
 use super::order_key::OrderKey;
 use super::ordered::OrderedSet;
-use super::purges::{Lost, Purges};
+use super::purges::{Lost, Purged, Purges};
 use super::rate::RateWindow;
 use super::reasons::Reasons;
 use super::records::GroupRecords;
 use super::settings::Rate;
 use super::state::Place;
-use super::{Millis, Receipt, Seq};
+use super::{Millis, Receipt};
 
 /// Names a group within its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,9 +55,6 @@ impl GroupIx {
     }
 }
 
-/// Dead messages that hold a group, in the order of sending, each with its id.
-pub type Holds = VecDeque<(Seq, Box<[u8]>)>;
-
 /// What GROUPSET said of a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GroupSettings {
@@ -79,8 +76,8 @@ pub type GroupName = SmallVec<[u8; 16]>;
 pub struct GroupExtension {
     /// Its records.
     pub records: GroupRecords,
-    /// Dead messages that hold it: their numbers and ids.
-    pub held_by: Holds,
+    /// Dead messages that hold it, and maybe some that do no longer.
+    pub(super) holds: Holds,
     /// Until when it is paused; NEVER for without end.
     pub paused_until: Option<Millis>,
     /// What GROUPSET said.
@@ -98,7 +95,7 @@ impl GroupExtension {
     const fn new() -> GroupExtension {
         GroupExtension {
             records: GroupRecords::new(),
-            held_by: Holds::new(),
+            holds: Holds::new(),
             paused_until: None,
             settings: None,
             turn: 0,
@@ -109,7 +106,7 @@ impl GroupExtension {
 
     fn is_empty(&self) -> bool {
         self.records.is_empty()
-            && self.held_by.is_empty()
+            && self.holds.is_empty()
             && self.paused_until.is_none()
             && self.settings.is_none()
             && self.turn == 0
@@ -156,9 +153,7 @@ pub struct Group {
     pub(super) displaced: bool,
     /// For what the table of groups counts it as listed.
     pub(super) reasons: Reasons,
-    /// Whether the table counts it as held.
-    pub(super) held: bool,
-    /// Whether it does so as one that has an extension.
+    /// Whether the table counts it as one that has an extension.
     pub(super) extended: bool,
 }
 
@@ -179,7 +174,6 @@ impl Group {
             expected: Places::new(),
             displaced: false,
             reasons: Reasons::default(),
-            held: false,
             extended: false,
         }
     }
@@ -253,29 +247,31 @@ impl Group {
         u64::from(std::mem::replace(&mut self.ready, ready))
     }
 
-    /// A dead message holds it from now on. O(1) in the order of sending.
-    pub fn hold(&mut self, seq: Seq, id: Box<[u8]>) {
-        let held_by = &mut self.ext_mut().held_by;
-        let at = held_by.partition_point(|(other, _)| *other < seq);
-        held_by.insert(at, (seq, id));
-    }
-
-    /// A dead message holds it no longer. O(1) in the order of sending.
-    pub fn unhold(&mut self, seq: Seq) {
-        let Some(ext) = self.ext_if_any() else {
-            return;
-        };
-        if let Ok(at) = ext.held_by.binary_search_by_key(&seq, |(other, _)| *other) {
-            ext.held_by.remove(at);
+    /// The dead messages that hold it.
+    pub fn holds(&self, purges: &Purges) -> &Holds {
+        match self.ext.as_deref() {
+            Some(ext) if !purges.took(Purged::Holds, &self.purges) => &ext.holds,
+            _ => Holds::none(),
         }
     }
 
-    /// All dead messages hold it no longer; whether any did.
-    pub fn unhold_all(&mut self) -> bool {
-        let held_by = self
-            .ext_if_any()
-            .map(|ext| std::mem::take(&mut ext.held_by));
-        held_by.is_some_and(|held_by| !held_by.is_empty())
+    /// All dead messages hold it no longer: those that did.
+    pub fn take_holds(&mut self) -> Holds {
+        let ext = self.ext_if_any();
+        ext.map_or_else(Holds::new, |ext| std::mem::take(&mut ext.holds))
+    }
+
+    /// Where it has more than `most` messages in any order, drops about so many of
+    /// them; whether it had. For freeing it in slices; it is of no other use
+    /// afterwards.
+    pub(super) fn drain_many(&mut self, most: usize) -> bool {
+        let ext = self.ext.as_deref_mut();
+        self.backlog.drain_many(most)
+            || ext.is_some_and(|ext| {
+                ext.records.drain_many(most)
+                    || ext.holds.drain_many(most)
+                    || ext.batches.drain_many(most)
+            })
     }
 
     /// Its records at a place, which must be one of an ended message.
@@ -348,14 +344,14 @@ impl Group {
         let other = pending.count_at(Place::Retry) > 0
             || self.running > 0
             || ext.settings.is_some()
-            || ext.paused_until.is_some()
-            || !ext.held_by.is_empty();
+            || ext.paused_until.is_some();
         let due = pending.count_at(Place::Due) > 0;
         let in_line = self.stands(purges).is_some();
         Reasons::default()
             .with(Reasons::DELAYED, pending.count_at(Place::Delayed) > 0)
             .with(Reasons::READY, due && in_line)
             .with(Reasons::BLOCKED, due && !in_line)
+            .with(Reasons::HELD, !self.holds(purges).is_empty())
             .with(Reasons::OTHER, other)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::backlog::Pending;
 use super::footprint::allocated;
 use super::group::{Group, GroupExtension, GroupIx, GroupSettings};
-use super::id::{hash_name, NameHasher, GENERATED_LEN};
+use super::id::{hash_name, NameHasher};
 use super::long_list::LongList;
 use super::name_table::NameTable;
 use super::order_key::OrderKey;
@@ -13,10 +13,12 @@ use super::ordered::{MinTime, OrderedSet};
 use super::purges::{Purged, Purges};
 use super::reasons::Reasons;
 use super::state::Place;
-use super::{Millis, Seq, NEVER};
+use super::{Millis, NEVER};
 
 /// What a name takes, more or less.
 const NAME: usize = 16;
+/// So much of what one group has very many of is freed at a time.
+const AT_A_TIME: usize = 1024;
 
 /// The groups of a queue.
 #[derive(Debug, Clone, Default)]
@@ -33,8 +35,8 @@ pub struct Groups {
     extended: usize,
     /// How many have records.
     recorded: usize,
-    /// Those that are held by dead messages.
-    held: BTreeSet<GroupIx>,
+    /// The numbers of those that are held by dead messages.
+    held: OrderedSet<u64>,
     /// Those with settings or a pause, which outlive their messages.
     configured: BTreeSet<GroupIx>,
     /// When to look at which group again.
@@ -65,6 +67,13 @@ impl Groups {
     /// Whether GROUPS lists it.
     pub fn shows(&self, group: &Group) -> bool {
         group.reasons(&self.purges) != Reasons::default()
+    }
+
+    /// Nothing holds any group any longer. O(1); the numbers of those that were
+    /// held, which are of no use any longer, are the caller's to free.
+    pub fn purge_holds(&mut self) -> OrderedSet<u64> {
+        self.purge(Purged::Holds);
+        std::mem::take(&mut self.held)
     }
 
     /// All that groups have in a state is gone. O(1).
@@ -217,7 +226,6 @@ impl Groups {
         group.reasons = group.reasons(&self.purges);
         let listed = group.reasons != Reasons::default();
         let ext = group.ext();
-        let held = !ext.held_by.is_empty();
         if ext.settings.is_some() || ext.paused_until.is_some() {
             self.configured.insert(ix);
         } else if !self.configured.is_empty() {
@@ -233,12 +241,12 @@ impl Groups {
                 }
             }
         }
-        if held != group.held {
-            group.held = held;
+        let held = group.reasons.has(Reasons::HELD);
+        if held != before.has(Reasons::HELD) {
             if held {
-                self.held.insert(ix);
+                self.held.insert(ix.number(), ());
             } else {
-                self.held.remove(&ix);
+                self.held.remove(&ix.number());
             }
         }
         // One that still stands in the line is taken out of it first.
@@ -271,7 +279,8 @@ impl Groups {
 
     /// The groups that dead messages hold.
     pub fn held(&self) -> impl Iterator<Item = GroupIx> + '_ {
-        self.held.iter().copied()
+        let numbers = self.held.iter();
+        numbers.map(|(number, ())| GroupIx::in_slot(number as usize))
     }
 
     /// How many groups dead messages hold.
@@ -303,12 +312,18 @@ impl Groups {
         kept
     }
 
-    /// Frees up to `most` groups; `false` when there are none left. For
-    /// freeing a large table in slices; it is of no other use afterwards.
+    /// Frees up to `most` groups, or some of what one has very many of; `false`
+    /// when there are none left. For freeing a large table in slices; it is of
+    /// no other use afterwards.
     pub fn drop_some(&mut self, most: usize) -> bool {
         for _ in 0..most {
+            let last = self.slots.len().saturating_sub(1);
+            let last = self.slots.get_mut(last).and_then(Option::as_mut);
+            if last.is_some_and(|group| group.drain_many(AT_A_TIME)) {
+                return true;
+            }
             if self.slots.pop_back().is_none() {
-                return false;
+                return self.wakes.drain_some(AT_A_TIME) + self.held.drain_some(AT_A_TIME) > 0;
             }
         }
         true
@@ -328,12 +343,8 @@ impl Groups {
         const FIRST: usize = 2 * size_of::<(OrderKey, MinTime)>();
         const EXTENSION: usize = allocated(size_of::<GroupExtension>());
         const FIRST_RECORDS: usize = 2 * size_of::<OrderKey>();
-        // Ids that were generated are the usual ones.
-        const HOLD: usize = size_of::<(Seq, Box<[u8]>)>() + allocated(GENERATED_LEN);
-        let holds = self.held.iter().filter_map(|ix| self.get(*ix));
-        let holds: usize = holds
-            .map(|group| group.ext().held_by.len().max(2) * HOLD)
-            .sum();
+        let held = self.held().filter_map(|ix| self.get(ix));
+        let holds: usize = held.map(|group| group.ext().holds.memory_bytes()).sum();
         self.by_name.allocation_size()
             + self.by_name.len() * allocated(size_of::<Group>())
             + self.listed().saturating_sub(self.configured.len()) * FIRST
@@ -341,6 +352,7 @@ impl Groups {
             + self.extended * EXTENSION
             + self.configured.len() * (allocated(size_of::<GroupSettings>()) + NAME)
             + holds
+            + self.held.memory_bytes()
             + self.slots.memory_bytes()
             + self.wakes.memory_bytes()
     }

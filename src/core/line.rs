@@ -74,9 +74,15 @@ pub struct Expected {
     lanes: Vec<(i8, Lane)>,
 }
 
-type Lane = OrderedSet<(Millis, Seq, GroupIx)>;
+/// Those of one priority.
+pub type Lane = OrderedSet<(Millis, Seq, GroupIx)>;
 
 impl Expected {
+    /// All of them, by priority: to free them.
+    pub fn into_lanes(self) -> impl Iterator<Item = Lane> {
+        self.lanes.into_iter().map(|(_, lane)| lane)
+    }
+
     /// Enters a place, one that time gives.
     pub fn insert(&mut self, key: LineKey) {
         let entry = (key.join.time, key.seq, key.group);

@@ -19,6 +19,7 @@ pub mod extension;
 pub mod footprint;
 pub mod group;
 pub mod groups;
+pub mod holds;
 pub mod id;
 pub mod json;
 pub mod lane;

@@ -1,4 +1,4 @@
-//! Purges of a state over all groups.
+//! Purges over all groups.
 //!
 //! They take O(1): each is only counted. A group that does not know of it yet
 //! has lost what it took, and is rid of it when something is done to it or
@@ -6,15 +6,16 @@
 
 use super::line::LineKey;
 
-/// How often what all groups have in a state was purged.
+/// How often what all groups have in a state, or what holds them, was purged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Purges {
     delayed: u32,
     ready: u32,
     blocked: u32,
+    holds: u32,
 }
 
-/// A state of which all that groups have can be purged at once.
+/// What all groups have and can lose at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purged {
     /// What is not due yet and has not failed.
@@ -23,11 +24,19 @@ pub enum Purged {
     Ready,
     /// What is due in the other groups.
     Blocked,
+    /// The dead messages that hold them. Only where all else is purged, too: none
+    /// of them can give anything then, so that none has to join the line.
+    Holds,
 }
 
 impl Purged {
     /// All of them.
-    pub const ALL: [Purged; 3] = [Purged::Delayed, Purged::Ready, Purged::Blocked];
+    pub const ALL: [Purged; 4] = [
+        Purged::Delayed,
+        Purged::Ready,
+        Purged::Blocked,
+        Purged::Holds,
+    ];
 }
 
 /// What a group has lost without knowing it.
@@ -39,6 +48,8 @@ pub struct Lost {
     pub due: bool,
     /// Its place in the line.
     pub line: bool,
+    /// What held it.
+    pub holds: bool,
 }
 
 impl Purges {
@@ -48,6 +59,7 @@ impl Purges {
             Purged::Delayed => &mut self.delayed,
             Purged::Ready => &mut self.ready,
             Purged::Blocked => &mut self.blocked,
+            Purged::Holds => &mut self.holds,
         };
         *count = count.wrapping_add(1);
     }
@@ -58,6 +70,7 @@ impl Purges {
             Purged::Delayed => self.delayed != known.delayed,
             Purged::Ready => self.ready != known.ready,
             Purged::Blocked => self.blocked != known.blocked,
+            Purged::Holds => self.holds != known.holds,
         }
     }
 
@@ -76,6 +89,7 @@ impl Purges {
             delayed: self.took(Purged::Delayed, known),
             due: self.took(due, known),
             line: line && self.took(Purged::Ready, known),
+            holds: self.took(Purged::Holds, known),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::purges::{Purged, Purges};
 
-/// For what a group is listed: messages in a state that can be purged at once,
-/// or something else.
+/// For what a group is listed: something that all groups can lose at once, or
+/// something else.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reasons(u8);
 
@@ -14,10 +14,12 @@ impl Reasons {
     pub const READY: u8 = 2;
     /// It has messages that are blocked.
     pub const BLOCKED: u8 = 4;
-    /// Anything else: failed messages, leases, dead ones that hold it, settings.
-    pub const OTHER: u8 = 8;
+    /// It is held by dead messages.
+    pub const HELD: u8 = 8;
+    /// Anything else: failed messages, leases, settings.
+    pub const OTHER: u8 = 16;
     /// How many combinations there are.
-    pub const ALL: usize = 16;
+    pub const ALL: usize = 32;
 
     /// These and another one, if it `is` one.
     pub fn with(self, reason: u8, is: bool) -> Reasons {
@@ -27,6 +29,11 @@ impl Reasons {
     /// The combination with this number.
     pub fn numbered(number: usize) -> Reasons {
         Reasons(number as u8)
+    }
+
+    /// Whether this reason is one of them.
+    pub fn has(self, reason: u8) -> bool {
+        self.0 & reason != 0
     }
 
     /// Its number; 0 where there is no reason.
@@ -40,6 +47,7 @@ impl Reasons {
             Purged::Delayed => Reasons::DELAYED,
             Purged::Ready => Reasons::READY,
             Purged::Blocked => Reasons::BLOCKED,
+            Purged::Holds => Reasons::HELD,
         };
         Reasons(self.0 & !bit)
     }

@@ -192,6 +192,13 @@ impl GroupRecords {
         }
     }
 
+    /// Where more than `most` are at any place, drops about so many; whether they
+    /// were.
+    pub fn drain_many(&mut self, most: usize) -> bool {
+        let mut orders = [&mut self.finished, &mut self.dead, &mut self.cancelled].into_iter();
+        orders.any(|order| order.drain_many(most))
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.finished.is_empty() && self.dead.is_empty() && self.cancelled.is_empty()
@@ -246,6 +253,15 @@ impl DedupMemory {
             let hash = hash_name(&self.hasher, &id);
             self.by_id.remove(hash, |(other, _)| *other == id);
         }
+    }
+
+    /// Forgets up to `most` ids, in the order it would; how many.
+    pub fn drain_some(&mut self, most: usize) -> usize {
+        let before = self.by_end.len();
+        for _ in 0..most.min(before) {
+            self.forget_oldest();
+        }
+        before - self.by_end.len()
     }
 
     /// Forgets all ids that ended `window` ms before `now` or earlier. O(n).

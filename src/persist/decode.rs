@@ -263,10 +263,8 @@ fn group(reader: &mut Reader) -> Result<GroupPart, Invalid> {
     if has(told::HELD) {
         for _ in 0..reader.number()? {
             part.held_by
-                .push_back((reader.number()?, reader.bytes()?.into()));
+                .push((reader.number()?, reader.bytes()?.into()));
         }
-        let held_by = part.held_by.make_contiguous();
-        held_by.sort_unstable_by_key(|(seq, _)| *seq);
     }
     if has(told::LINE) {
         part.line = Some(standing(reader)?);

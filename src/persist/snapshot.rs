@@ -230,11 +230,14 @@ impl<'a> Writer<'a, '_> {
 
     /// The number of a group, which is told now if it has not been yet.
     fn group(&mut self, ix: GroupIx) -> Option<u64> {
-        let seen = self.parts.group(ix)?;
+        if !ix.is_some() {
+            return None;
+        }
         let (number, is_new) = self.groups.of(ix.number());
         if is_new {
+            let seen = self.parts.group(ix)?;
             self.frame.push(tag::GROUP);
-            put_group(&mut self.frame, seen);
+            put_group(&mut self.frame, &seen);
             self.end_frame(&seen.group.name);
         }
         Some(number)

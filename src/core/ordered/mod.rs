@@ -184,6 +184,12 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         count
     }
 
+    /// Where there are more than `limit` entries, drops up to so many from the
+    /// front; whether there were. For freeing sets of which most are small.
+    pub fn drain_many(&mut self, limit: usize) -> bool {
+        self.len > limit && self.drain_some(limit) > 0
+    }
+
     /// Takes out up to `limit` entries with the lowest keys as a set of their
     /// own. O(limit), some ten nanoseconds each.
     pub fn take_first(&mut self, limit: usize) -> Self {

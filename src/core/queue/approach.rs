@@ -38,12 +38,14 @@ impl Queue {
                 if state.is_none() && !self.keeps_many_groups() {
                     return Approach::AtOnce;
                 }
-                let concerns = |of: &&State| state.is_none_or(|state| state == **of);
+                // It ends what holds groups as a whole.
+                let of_all = |state: &State| *state != State::Dead;
+                let concerns = |of: &&State| state.map_or(of_all(of), |state| state == **of);
                 let mut states = State::ALL.iter().filter(concerns);
                 if states.any(|state| self.meets_many(*state, now)) {
                     return Approach::Later;
                 }
-                let dead = state.is_none_or(|state| state == State::Dead);
+                let dead = *state == Some(State::Dead);
                 if dead && self.groups.held_count() > AT_ONCE && self.count(State::Dead) > 0 {
                     return Approach::First(Piecemeal::Dead);
                 }
@@ -101,7 +103,9 @@ impl Queue {
             }
             State::Running => self.leases.len() > AT_ONCE && self.remains.leases.len() > AT_ONCE,
             State::Dead => {
-                self.groups.held_count() > AT_ONCE && self.ghosts_at(Place::Dead) > AT_ONCE
+                let held = self.groups.held_count();
+                held > AT_ONCE && self.ghosts_at(Place::Dead) > AT_ONCE
+                    || held > 0 && self.redriving.left.grouped.len() > AT_ONCE
             }
             State::Finished | State::Cancelled => false,
         }

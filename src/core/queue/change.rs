@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::error::Error;
-use super::super::group::GroupIx;
+use super::super::group::{Group, GroupIx};
 use super::super::line::Join;
 use super::super::message::Message;
 use super::super::op::{Done, DueTime, GroupChanges, Happened};
@@ -203,11 +203,10 @@ impl Queue {
             Some(name) => {
                 if let Some(ix) = self.groups.find(name) {
                     self.heed_purges(ix);
-                    let held = self.groups.get_mut(ix).is_some_and(|group| {
-                        let pause = group.ext_if_any().and_then(|ext| ext.paused_until.take());
-                        group.unhold_all() || pause.is_some()
-                    });
-                    if held {
+                    let group = self.groups.get_mut(ix);
+                    let ext = group.and_then(Group::ext_if_any);
+                    let paused = ext.is_some_and(|ext| ext.paused_until.take().is_some());
+                    if self.end_holds(ix) || paused {
                         self.refresh(ix, now, self.join(now));
                         self.changed();
                     }
@@ -266,10 +265,9 @@ impl Queue {
             self.window.clear();
         }
         if before.on_dead == OnDead::Block && self.settings.on_dead == OnDead::Continue {
-            for ix in self.groups.all() {
-                if let Some(group) = self.groups.get_mut(ix) {
-                    group.unhold_all();
-                }
+            let held: Vec<GroupIx> = self.groups.held().collect();
+            for ix in held {
+                self.end_holds(ix);
             }
         }
         if before.on_dead != self.settings.on_dead

@@ -8,7 +8,6 @@ use super::super::purges::Purged;
 use super::super::state::{Place, State};
 use super::super::{Millis, Seq, IS_SMALL};
 use super::discard::{Discarded, Ghosts};
-use super::place::order_key;
 use super::Queue;
 
 /// So few messages or records of a group are freed at once.
@@ -91,7 +90,7 @@ impl Queue {
         };
         // Where it is not, groups may stand in line since a moment ago.
         match purged.filter(|_| self.is_worked_off(now)) {
-            Some(purged) => self.purge_groups(purged),
+            Some(purged) => self.purge_groups(purged, place),
             None => self.cut_each_group(state, place, now),
         }
     }
@@ -119,11 +118,7 @@ impl Queue {
     }
 
     /// What all groups have in a state is gone: they are told later, each.
-    fn purge_groups(&mut self, purged: Purged) -> u64 {
-        let place = match purged {
-            Purged::Delayed => Place::Delayed,
-            Purged::Ready | Purged::Blocked => Place::Due,
-        };
+    fn purge_groups(&mut self, purged: Purged, place: Place) -> u64 {
         let ghosts = self.ghosts.get(place as usize).copied();
         let ghosts = ghosts.unwrap_or_default();
         let grouped = &self.waiting.grouped;
@@ -136,12 +131,12 @@ impl Queue {
             bytes: self.grouped_ready_bytes,
         };
         let gone = match purged {
-            Purged::Delayed => all,
             Purged::Ready => ready,
             Purged::Blocked => Ghosts {
                 count: all.count.saturating_sub(ready.count),
                 bytes: all.bytes.saturating_sub(ready.bytes),
             },
+            Purged::Delayed | Purged::Holds => all,
         };
         if gone.count == 0 {
             return 0;
@@ -190,6 +185,7 @@ impl Queue {
             group.set_turn(0);
             (group.ready, group.ready_bytes) = (0, 0);
         }
+        let holds = lost.holds.then(|| group.take_holds());
         let take = |place, group: &mut Group| group.backlog.take(place).0;
         let delayed = lost.delayed.then(|| take(Place::Delayed, group));
         let due = lost.due.then(|| take(Place::Due, group));
@@ -199,6 +195,9 @@ impl Queue {
             self.groups.wake_at(ix, None);
         }
         self.groups.settle(ix);
+        if let Some(mut holds) = holds {
+            self.discard_numbers(holds.take_dead());
+        }
         // Delayed ones are freed by the index of all of them.
         for order in delayed.into_iter().flatten() {
             if order.len() > FEW {
@@ -282,13 +281,6 @@ impl Queue {
         let Some(records) = self.groups.take_records(ix, place, FEW) else {
             return 0;
         };
-        let ext = self.groups.get_mut(ix).and_then(Group::ext_if_any);
-        if let Some(ext) = ext.filter(|_| place == Place::Dead) {
-            ext.held_by.retain(|(seq, _)| {
-                let message = self.store.get(*seq);
-                message.is_none_or(|message| !records.contains(&order_key(*seq, message)))
-            });
-        }
         let count = records.len() as u64;
         self.add_ghosts(place, Ghosts { count, bytes: 0 });
         self.discarded.push(Discarded::CutRecords(records));

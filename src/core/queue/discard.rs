@@ -3,14 +3,13 @@
 //! They are freed by `sweep.rs`.
 
 use super::super::backlog::GroupOrder;
-use super::super::group::GroupIx;
 use super::super::groups::Groups;
 use super::super::lease::{Lease, Leases};
-use super::super::line::LineKey;
+use super::super::line::{Lane, LineKey};
 use super::super::message::Message;
 use super::super::order_key::OrderKey;
 use super::super::ordered::OrderedSet;
-use super::super::records::{DeadOrder, SendOrder};
+use super::super::records::{DeadOrder, DedupMemory, SendOrder};
 use super::super::state::Place;
 use super::super::store::Store;
 use super::super::{Seq, TimeIndex};
@@ -45,6 +44,13 @@ pub(super) enum Discarded {
     Receipts(OrderedSet<Lease>),
     /// Places in the line that groups have lost.
     Line(OrderedSet<LineKey>),
+    /// The same of places that time would have given.
+    Lane(Lane),
+    /// The numbers of dead messages that hold a group no longer, or of groups
+    /// that are held no longer.
+    Numbers(OrderedSet<u64>),
+    /// Ids that are free again.
+    Dedup(Box<DedupMemory>),
 }
 
 impl Discarded {
@@ -75,7 +81,10 @@ impl Discarded {
             | Discarded::Order(_)
             | Discarded::GroupOrder(_)
             | Discarded::Receipts(_)
-            | Discarded::Line(_) => false,
+            | Discarded::Line(_)
+            | Discarded::Lane(_)
+            | Discarded::Numbers(_)
+            | Discarded::Dedup(_) => false,
         }
     }
 
@@ -88,6 +97,10 @@ impl Discarded {
             Discarded::GroupOrder(order) => order.drain_some(most),
             Discarded::Receipts(receipts) => receipts.drain_some(most),
             Discarded::Line(line) => line.drain_some(most),
+            Discarded::Lane(lane) => lane.drain_some(most),
+            Discarded::Numbers(numbers) => numbers.drain_some(most),
+            // Each is an allocation of its own.
+            Discarded::Dedup(ids) => ids.drain_some(most / 16 + 1),
             _ => 0,
         }
     }
@@ -200,22 +213,10 @@ impl Queue {
         }
     }
 
-    /// The dead messages that were purged hold their group no longer.
-    pub(super) fn drop_purged_holds(&mut self, ix: GroupIx) {
-        self.heed_purges(ix);
-        let Some(group) = self.groups.get_mut(ix) else {
-            return;
-        };
-        let Some(ext) = group.ext_if_any() else {
-            return;
-        };
-        let held_by = std::mem::take(&mut ext.held_by);
-        let left = held_by
-            .into_iter()
-            .filter(|(seq, _)| !self.is_purged(*seq))
-            .collect();
-        if let Some(group) = self.groups.get_mut(ix) {
-            group.ext_mut().held_by = left;
+    /// Numbers that are of no use any longer.
+    pub(super) fn discard_numbers(&mut self, numbers: OrderedSet<u64>) {
+        if !numbers.is_empty() {
+            self.discarded.push(Discarded::Numbers(numbers));
         }
     }
 

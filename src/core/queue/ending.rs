@@ -1,6 +1,5 @@
 //! The end of a message, the record it leaves, and the end of that.
 
-use super::super::group::GroupIx;
 use super::super::message::Message;
 use super::super::op::{Ending, Happened};
 use super::super::records::Record;
@@ -112,28 +111,14 @@ impl Queue {
             self.records.dedup.remember(&id, ended_at);
             self.wake = self.wake.min(ended_at.saturating_add(self.settings.dedup));
         }
-        let group = message.group;
         self.drop_record(seq);
-        self.keep_one_hold(group);
     }
 
-    /// Of the messages that were pruned and go on holding a group, one is
-    /// enough: only what frees all of them frees it.
-    fn keep_one_hold(&mut self, ix: GroupIx) {
-        let Some(group) = self.groups.get_mut(ix) else {
-            return;
-        };
-        let store = &self.store;
-        let seqs = group.ext().held_by.iter().map(|(seq, _)| *seq);
-        let mut pruned = seqs.filter(|seq| store.get(*seq).is_none());
-        if let (Some(_), Some(second)) = (pruned.next(), pruned.next()) {
-            group.unhold(second);
-        }
-    }
-
-    /// Removes a record, whatever it is of.
+    /// Removes a record, whatever it is of. One of a dead message goes on holding
+    /// its group.
     pub(super) fn drop_record(&mut self, seq: Seq) {
         self.leave_record(seq);
+        self.keep_hold(seq);
         self.forget(seq);
     }
 
@@ -196,12 +181,7 @@ impl Queue {
         };
         self.bytes -= bytes;
         if self.settings.on_dead == OnDead::Block && group.is_some() {
-            self.heed_purges(group);
-            if let Some(id) = self.store.get(seq).map(|m| self.ids.of(seq, m).to_box()) {
-                if let Some(group) = self.groups.get_mut(group) {
-                    group.hold(seq, id);
-                }
-            }
+            self.hold(seq, group);
         }
         self.end(seq, Place::Dead, now);
     }
@@ -227,14 +207,6 @@ impl Queue {
         self.effects.changed = true;
         self.effects.visible = true;
         Some(at)
-    }
-
-    /// A dead message no longer holds its group.
-    pub(super) fn unhold(&mut self, seq: Seq, group: GroupIx) {
-        self.heed_purges(group);
-        if let Some(group) = self.groups.get_mut(group) {
-            group.unhold(seq);
-        }
     }
 
     /// Tells those who wait for this message how it ends.

@@ -1,6 +1,7 @@
 //! Why a message is where it is.
 
 use super::super::group::Group;
+use super::super::id::Id;
 use super::super::message::Message;
 use super::super::order_key::OrderKey;
 use super::super::settings::OnRetry;
@@ -181,13 +182,13 @@ impl Queue {
             return Some(paused.until(group.ext().paused_until).by(Some(&group.name)));
         }
         if self.is_held_by_dead(group) {
-            let (_, id) = group.ext().held_by.front()?;
+            let holder = group.holds(self.groups.purges()).first()?;
             let held = Explanation::new(
                 Code::BehindHead,
                 "A dead message holds its group until it is redriven, cancelled or purged, \
                  or the group resumed.",
             );
-            return Some(held.by(Some(id)));
+            return Some(held.by(self.holder_id(holder).as_ref().map(Id::as_bytes)));
         }
         if let Some((seq, retrying)) = self.goes_before(key, group, now) {
             if self.counts_purged(seq) {

@@ -14,6 +14,7 @@ mod discard;
 mod ending;
 pub mod explain;
 mod fetch;
+mod holds;
 pub mod list;
 pub mod look;
 pub mod parts;

@@ -14,6 +14,7 @@ mod valid;
 
 use super::super::consumer::ConsumerIx;
 use super::super::group::{Group, GroupIx};
+use super::super::id::Id;
 use super::super::lease::{Batch, Leases};
 use super::super::limits::Invalid;
 use super::super::line::{Join, LineKey};
@@ -107,10 +108,12 @@ pub struct Numbered<'a> {
 }
 
 /// A group on its way into a snapshot.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct GroupSeen<'a> {
     /// The group itself.
     pub group: &'a Group,
+    /// Dead messages that hold it: their numbers, in order, and ids.
+    pub held_by: Vec<(Seq, Id<'a>)>,
     /// Its place in the line, if it can give.
     pub line: Option<Standing>,
     /// Messages given in the present turn.
@@ -224,8 +227,14 @@ impl<'a> Parts<'a> {
     pub fn group(&self, ix: GroupIx) -> Option<GroupSeen<'a>> {
         let group = self.queue.groups.get(ix)?;
         let line = self.queue.stands(group);
+        let holds = group.holds(self.queue.groups.purges());
+        let held_by = holds.iter().filter_map(|holder| {
+            let id = self.queue.holder_id(holder)?;
+            Some((holder.seq(), id))
+        });
         Some(GroupSeen {
             group,
+            held_by: held_by.collect(),
             line: line.map(|key| self.standing(key)),
             turn: match line == group.line {
                 true => group.ext().turn,
@@ -244,7 +253,9 @@ impl<'a> Parts<'a> {
             .filter_map(|(ix, group)| Some((ix, group?)))
             .filter(|(_, group)| {
                 let ext = group.ext();
-                ext.settings.is_some() || ext.paused_until.is_some() || !ext.held_by.is_empty()
+                ext.settings.is_some()
+                    || ext.paused_until.is_some()
+                    || !group.holds(self.queue.groups.purges()).is_empty()
             })
             .collect();
         lasting.sort_unstable_by(|a, b| a.1.name.cmp(&b.1.name));

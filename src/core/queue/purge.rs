@@ -5,10 +5,7 @@
 
 use super::super::group::GroupIx;
 use super::super::id::Ids;
-use super::super::line::Expected;
 use super::super::op::Done;
-use super::super::ordered::OrderedSet;
-use super::super::records::DedupMemory;
 use super::super::state::{Place, State};
 use super::super::{Millis, Seq};
 use super::discard::{Discarded, Ghosts};
@@ -50,24 +47,24 @@ impl Queue {
     }
 
     fn purge_all(&mut self, watched: &[Seq], now: Millis) -> u64 {
-        let had_holds = self.groups.listed() > 0 || self.records.dedup.oldest().is_some();
-        self.effects.changed |= had_holds;
-        self.records.dedup = DedupMemory::default();
+        let has_dedup = self.records.dedup.oldest().is_some();
+        self.effects.changed |= has_dedup || self.groups.listed() > 0;
+        if has_dedup {
+            let dedup = std::mem::take(&mut self.records.dedup);
+            self.discarded.push(Discarded::Dedup(Box::new(dedup)));
+        }
         if !self.keeps_many_groups() {
             return self.empty(watched);
         }
+        // What pruned messages hold, too.
+        if self.groups.held_count() > 0 {
+            let held = self.groups.purge_holds();
+            self.discard_numbers(held);
+            self.discarded.push(Discarded::OfGroups(0));
+        }
         let states = State::ALL.iter();
         let removed = states.map(|state| self.purge_state(*state, watched, now));
-        let removed = removed.sum();
-        // Those by messages that were pruned.
-        let held: Vec<GroupIx> = self.groups.held().collect();
-        for ix in held {
-            if let Some(group) = self.groups.get_mut(ix) {
-                group.unhold_all();
-            }
-            self.refresh(ix, now, self.join(now));
-        }
-        removed
+        removed.sum()
     }
 
     /// Whether so many groups have settings or a pause that they cannot be
@@ -96,6 +93,12 @@ impl Queue {
         let dedup = std::mem::take(&mut self.records.dedup);
         let records = std::mem::take(&mut self.records);
         self.records.dedup = dedup;
+        let line = std::mem::take(&mut self.line);
+        self.discarded.push(Discarded::Line(line));
+        let expected = std::mem::take(&mut self.expected);
+        for lane in expected.into_lanes() {
+            self.discarded.push(Discarded::Lane(lane));
+        }
         indexes.extend([records.finished, records.cancelled, records.dead]);
         self.discard_order(records.dead_order);
         let redriving = std::mem::take(&mut self.redriving);
@@ -108,8 +111,6 @@ impl Queue {
             indexes.push(ends);
         }
         self.ids = Ids::new(self.ids.salt());
-        self.line = OrderedSet::new();
-        self.expected = Expected::default();
         self.plain_line = None;
         self.grouped_ready = 0;
         self.grouped_ready_bytes = 0;
@@ -164,7 +165,7 @@ impl Queue {
         if place == Place::Dead && removed > 0 {
             let held: Vec<GroupIx> = self.groups.held().collect();
             for ix in held {
-                self.drop_purged_holds(ix);
+                self.end_holds_of_dead(ix);
                 self.refresh(ix, now, self.join(now));
             }
         }
@@ -211,6 +212,11 @@ impl Queue {
             }
         }
         let mut cut = self.cut_group(ix, state);
+        match state {
+            None => self.effects.changed |= self.end_holds(ix),
+            Some(State::Dead) => self.end_holds_of_dead(ix),
+            _ => {}
+        }
         for (place, of) in ENDED {
             if state.is_none_or(|state| state == of) {
                 cut += self.cut_records(ix, place);
@@ -218,11 +224,6 @@ impl Queue {
         }
         let mut doomed = self.members(ix, state);
         doomed.retain(|seq| is_meant(self, *seq) && !self.is_purged(*seq));
-        if state.is_none() {
-            if let Some(group) = self.groups.get_mut(ix) {
-                self.effects.changed |= group.unhold_all();
-            }
-        }
         let removed = cut + self.remove_each(&doomed, now);
         if removed > 0 || self.effects.changed {
             self.refresh(ix, now, self.join(now));

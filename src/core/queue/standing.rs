@@ -9,7 +9,7 @@ use super::super::group::{Group, GroupIx};
 use super::super::line::{Join, LineKey, Places};
 use super::super::op::Happened;
 use super::super::order_key::OrderKey;
-use super::super::settings::{OnDead, OnRetry};
+use super::super::settings::OnRetry;
 use super::super::state::Place;
 use super::super::{Millis, NEVER};
 use super::Queue;
@@ -250,11 +250,6 @@ impl Queue {
     pub(super) fn waits_for_retry(&self, group: &Group, now: Millis) -> bool {
         let failed = self.pending(group).failed;
         !failed.ahead.is_empty() && failed.times().any(|due| due > now)
-    }
-
-    /// Whether a dead message holds a group.
-    pub(super) fn is_held_by_dead(&self, group: &Group) -> bool {
-        self.settings.on_dead == OnDead::Block && !group.ext().held_by.is_empty()
     }
 
     /// Batches of a group that may be leased at once.

@@ -113,7 +113,10 @@ impl Queue {
                     | Discarded::Order(_)
                     | Discarded::GroupOrder(_)
                     | Discarded::Receipts(_)
-                    | Discarded::Line(_)),
+                    | Discarded::Line(_)
+                    | Discarded::Lane(_)
+                    | Discarded::Numbers(_)
+                    | Discarded::Dedup(_)),
                 ) => {
                     if other.drain_some(left.min(1024)) == 0 {
                         self.discarded.pop();

@@ -81,9 +81,10 @@ fn put_standing(out: &mut Vec<u8>, standing: Standing) {
 }
 
 /// All of a group but its name, which is the end of the frame.
-pub fn put_group(out: &mut Vec<u8>, seen: GroupSeen) {
+pub fn put_group(out: &mut Vec<u8>, seen: &GroupSeen) {
     let GroupSeen {
         group,
+        held_by,
         line,
         turn,
         wake,
@@ -94,11 +95,11 @@ pub fn put_group(out: &mut Vec<u8>, seen: GroupSeen) {
     out.push(
         flag(ext.settings.is_some(), told::SETTINGS)
             | flag(ext.paused_until.is_some(), told::PAUSE)
-            | flag(!ext.held_by.is_empty(), told::HELD)
+            | flag(!held_by.is_empty(), told::HELD)
             | flag(line.is_some(), told::LINE)
-            | flag(turn != 0, told::TURN)
+            | flag(*turn != 0, told::TURN)
             | flag(wake.is_some(), told::WAKE)
-            | flag(displaced, told::DISPLACED),
+            | flag(*displaced, told::DISPLACED),
     );
     if let Some(settings) = &ext.settings {
         put_number(out, settings.weight);
@@ -109,21 +110,21 @@ pub fn put_group(out: &mut Vec<u8>, seen: GroupSeen) {
     if let Some(until) = ext.paused_until {
         put_number(out, until);
     }
-    if !ext.held_by.is_empty() {
-        put_number(out, ext.held_by.len() as u64);
-        for (seq, id) in &ext.held_by {
+    if !held_by.is_empty() {
+        put_number(out, held_by.len() as u64);
+        for (seq, id) in held_by {
             put_number(out, *seq);
-            put_bytes(out, id);
+            put_bytes(out, id.as_bytes());
         }
     }
     if let Some(standing) = line {
-        put_standing(out, standing);
+        put_standing(out, *standing);
     }
-    if turn != 0 {
-        put_number(out, turn);
+    if *turn != 0 {
+        put_number(out, *turn);
     }
     if let Some(wake) = wake {
-        put_number(out, wake);
+        put_number(out, *wake);
     }
 }
 

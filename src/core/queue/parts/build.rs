@@ -7,7 +7,7 @@ use super::lists::{dead_order, index, lanes, Lists};
 use super::{Checked, Known, Marks, Standing, Term, Whole};
 use crate::core::backlog::{Backlog, Member};
 use crate::core::consumer::{ConsumerIx, Consumers};
-use crate::core::group::{GroupIx, GroupSettings, Holds};
+use crate::core::group::{GroupIx, GroupSettings};
 use crate::core::lease::{Batch, Leases};
 use crate::core::limits::{ensure, exact, name, schedule_name, Invalid};
 use crate::core::line::{Join, LineKey};
@@ -54,7 +54,7 @@ pub struct GroupPart {
     /// Until when it is paused; NEVER for without end.
     pub paused_until: Option<Millis>,
     /// Dead messages that hold it: their numbers and ids.
-    pub held_by: Holds,
+    pub held_by: Vec<(Seq, Box<[u8]>)>,
     /// Its place in the line, if it can give.
     pub line: Option<Standing>,
     /// Messages given in the present turn.
@@ -336,7 +336,14 @@ impl Builder {
             let ext = group.ext_mut();
             ext.settings = new.part.settings;
             ext.paused_until = new.part.paused_until;
-            ext.held_by = new.part.held_by;
+            for (seq, id) in new.part.held_by {
+                let message = queue.store.get(seq);
+                let is_there = |m: &Message| m.place == Place::Dead && m.group == new.ix;
+                match message.is_some_and(is_there) {
+                    true => ext.holds.add(seq),
+                    false => ext.holds.add_pruned(seq, &id),
+                }
+            }
             ext.turn = new.part.turn;
             if let Some(standing) = new.part.line {
                 let key = standing.key(new.ix);

@@ -24,7 +24,11 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
         let part = GroupPart {
             settings: group.ext().settings.clone(),
             paused_until: group.ext().paused_until,
-            held_by: group.ext().held_by.clone(),
+            held_by: seen
+                .held_by
+                .iter()
+                .map(|(seq, id)| (*seq, id.to_box()))
+                .collect(),
             line: seen.line,
             turn: seen.turn,
             wake: seen.wake,

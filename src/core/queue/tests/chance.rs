@@ -235,9 +235,12 @@ pub fn burst() -> impl Strategy<Value = Vec<Letter>> {
     let letter = (letter(), 8..=10u64).prop_map(|(letter, ms)| Letter {
         id: None,
         due: When::After(ms),
-        // The leases last: only what falls due together is told apart here.
+        // The leases last: only what falls due together is told apart here. Nor
+        // does any expire: a group may keep the place in the line that it owes to
+        // one that is dead but not worked off.
         choices: Choices {
             lease: None,
+            ttl: None,
             ..letter.choices.clone()
         },
         ..letter
