@@ -8,7 +8,8 @@
 #   tests    the Python environment .venv with tests/requirements.txt; the languages of the example clients; tmux;
 #            Prometheus and its exporter for Redis, in .venv/bin, where apt has them
 #   lint     rustfmt, clippy, and .venv for ruff
-#   fuzz     cargo-fuzz, the nightly Rust that its sanitizers need, and a C++ compiler for libFuzzer
+#   cxx      a C++ compiler, for libFuzzer
+#   fuzz     cargo-fuzz, the nightly Rust that its sanitizers need, and a C++ compiler
 #
 # System packages come from apt: as root directly, otherwise through sudo.
 
@@ -129,9 +130,13 @@ setup_lint() {
     setup_venv
 }
 
+setup_cxx() {
+    have c++ || apt_install g++
+}
+
 setup_fuzz() {
     setup_build
-    have c++ || apt_install g++
+    setup_cxx
     if ! cargo +nightly --version >/dev/null 2>&1; then
         have rustup || die "rustup not found: fuzzing needs a nightly Rust"
         say "installing with rustup: nightly"
@@ -140,10 +145,10 @@ setup_fuzz() {
     cargo fuzz --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-fuzz
 }
 
-[ $# -gt 0 ] || die "usage: scripts/setup.sh build|server|tests|lint|fuzz ..."
+[ $# -gt 0 ] || die "usage: scripts/setup.sh build|server|tests|lint|cxx|fuzz ..."
 for part in "$@"; do
     case $part in
-    build | server | tests | lint | fuzz) "setup_$part" ;;
+    build | server | tests | lint | cxx | fuzz) "setup_$part" ;;
     *) die "unknown part: $part" ;;
     esac
 done

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs every test: the Rust ones of the module and of the programs beside it, then pytest against a real redis-server
 # with the built module. All always run; the last lines are the runners' own summaries.
-# PYTEST_FLAGS go to pytest, CARGO_FLAGS to cargo, REDIS_SERVER names the server to test against.
+# Two files of server tests run at a time, since most of them wait. PYTEST_FLAGS go to pytest (-n 0: one at a time),
+# CARGO_FLAGS to cargo, REDIS_SERVER names the server to test against.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,15 +29,19 @@ done
 say "simulation"
 SEED=1 STEPS=200000 scripts/simulate.sh | tee "$logs/simulation" || failed=1
 
+say "fuzzing, for seconds"
+FUZZ_SECONDS=${FUZZ_SECONDS:-4} scripts/fuzz.sh --stable | tee "$logs/fuzzing" || failed=1
+
 say "server tests"
 # The program as its Rust tests have it: what they were built from is there already.
 cargo_of cli build
 read -ra pytest_flags <<<"${PYTEST_FLAGS:-}"
 DQ_MODULE=$MODULE REDIS_SERVER=$REDIS_SERVER DQ_CLI=$TARGET/cli/debug/dq \
-    "$VENV/bin/python" -m pytest -q "${pytest_flags[@]}" tests clients/python/tests 2>&1 | tee "$logs/pytest" || failed=1
+    "$VENV/bin/python" -m pytest -q -n 2 --dist loadfile "${pytest_flags[@]}" tests clients/python/tests 2>&1 | tee "$logs/pytest" || failed=1
 
 say "summary"
 grep -E '^ *Summary \[|^test result:' "$logs/rust" || echo "Rust tests: no summary, see above"
 tail -n 1 "$logs/simulation"
+tail -n 1 "$logs/fuzzing"
 tail -n 1 "$logs/pytest"
 exit "$failed"

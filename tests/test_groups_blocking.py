@@ -3,7 +3,7 @@
 Real time: waking is the point here.
 """
 
-import select
+import selectors
 
 import pytest
 
@@ -216,6 +216,9 @@ def test_many_waiters_drain_many_groups_in_order(q):
 
 
 def _readable(wires):
-    ready, _, _ = select.select(wires, [], [], 20)
+    with selectors.DefaultSelector() as selector:
+        for wire in wires:
+            selector.register(wire, selectors.EVENT_READ)
+        ready = selector.select(20)
     assert ready, "nobody was served"
-    return ready[0]
+    return ready[0][0].fileobj

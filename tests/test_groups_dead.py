@@ -195,3 +195,41 @@ def test_a_hold_survives_a_reload(r, key):
     assert q.take() == []
     q.do("RESUME", "GROUP", "g")
     assert q.drain() == ["b", "c"]
+
+
+def held_by_many(r, key, *options):
+    """A group that thousands of dead messages hold."""
+    q = Scene(r, key, "ONDEAD", "BLOCK", *options)
+    q.do("MSEND", 5000, *["x"] * 5000, "GROUP", "g", "TTL", 1)
+    q.advance(1)
+    q.fill("g", "next")
+    assert q.take() == []
+    return q
+
+
+@pytest.mark.parametrize(
+    "end", [["PURGE", "STATE", "dead"], ["PURGE", "STATE", "dead", "GROUP", "g"], ["RESUME", "GROUP", "g"]], ids=" ".join
+)
+def test_what_lets_go_of_a_group_lets_go_of_all_that_holds_it(r, key, end):
+    q = held_by_many(r, key)
+    r.restore(key + b":copy", 0, r.dump(key))
+    for each in (q, Scene.over(r, key + b":copy")):
+        assert each.do(*end) in (5000, b"OK", True)
+        r.restore(each.key + b":after", 0, r.dump(each.key))
+        assert each.take() == Scene.over(r, each.key + b":after").take() == ["next"]
+
+
+def test_a_group_goes_on_when_all_of_it_is_purged(r, key):
+    q = held_by_many(r, key, "DEADCOUNT", 3000)
+    assert q.do("PURGE", "GROUP", "g") == 3001
+    q.fill("g", "later")
+    assert q.take() == ["later"]
+
+
+def test_one_that_was_pruned_holds_on_when_the_dead_are_purged(r, key):
+    q = held_by_many(r, key, "DEADCOUNT", 3000)
+    assert q.do("PURGE", "GROUP", "g", "STATE", "dead") == 3000
+    assert q.take() == []
+    assert q.code("next") == "behind-head"
+    q.do("RESUME", "GROUP", "g")
+    assert q.take() == ["next"]

@@ -56,11 +56,6 @@ impl Holds {
         self.dead.is_empty() && self.pruned.is_none()
     }
 
-    /// How many there are. O(1).
-    pub fn len(&self) -> usize {
-        self.dead.len() + usize::from(self.pruned.is_some())
-    }
-
     /// All of them, in the order of sending.
     pub fn iter(&self) -> impl Iterator<Item = Holder<'_>> {
         let pruned = self.pruned.as_ref();

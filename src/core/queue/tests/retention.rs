@@ -231,7 +231,7 @@ fn what_holds_a_group_does_not_add_up() {
     assert_eq!(b.fetch(Fetch::one()), []);
     // Two that are there, and one for all that were pruned.
     let (_, group) = b.queue.groups.starting_at(0).next().unwrap();
-    assert_eq!(group.unwrap().ext().holds.len(), 3);
+    assert_eq!(group.unwrap().ext().holds.iter().count(), 3);
     b.apply(&Op::Redrive(Redrive::Oldest(u64::MAX)));
     assert_eq!(b.fetch(Fetch::one()), []);
     b.apply(&Op::Resume {
