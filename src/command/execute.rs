@@ -201,17 +201,24 @@ pub fn settle(
 ) -> Told {
     let effects = queue.take_effects();
     if effects.changed {
-        BUFFER.with_borrow_mut(|buffer| {
-            buffer.clear();
-            record.encode_into(buffer);
-            ctx.replicate(key, buffer);
-            if buffer.capacity() > KEPT_BUFFER {
-                *buffer = Vec::new();
-            }
-        });
+        match ctx.hands_records_on() {
+            true => hand_on(ctx, key, record),
+            false => ctx.replicate_command(),
+        }
         moment::saw_receipt(queue.last_receipt(), moment);
     }
     conclude(ctx, key, queue, moment, effects)
+}
+
+fn hand_on(ctx: &Context, key: Name<'_>, record: &Record<'_, '_>) {
+    BUFFER.with_borrow_mut(|buffer| {
+        buffer.clear();
+        record.encode_into(buffer);
+        ctx.replicate(key, buffer);
+        if buffer.capacity() > KEPT_BUFFER {
+            *buffer = Vec::new();
+        }
+    });
 }
 
 /// The part of [`settle`] that does not replicate.

@@ -200,8 +200,15 @@ impl Context {
         unsafe { api!(RedisModule_GetClientId(self.ctx)) }
     }
 
+    /// Whether there is anybody to hand records to. Where there is not, the command
+    /// itself counts among the changes that snapshots are made by.
+    #[inline]
+    pub fn hands_records_on(&self) -> bool {
+        !self.is_command || self.is_followed()
+    }
+
     /// Replicates the running command as it came. Once per call, and only for
-    /// a command that is itself a record.
+    /// a command that is itself a record, or where nobody follows.
     pub fn replicate_command(&self) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_ReplicateVerbatim(self.ctx)) };
@@ -231,10 +238,6 @@ impl Context {
     /// handler of an event that is part of a command.
     #[inline]
     pub fn replicate(&self, name: Name<'_>, record: &[u8]) {
-        if self.is_command && !self.is_followed() {
-            // For nobody but the count of changes that snapshots are made by.
-            return self.replicate_command();
-        }
         if self.gathers.get() {
             let is_of_another = |gathered: &Records| !gathered.are_of(name);
             if self.gathered.borrow().as_ref().is_some_and(is_of_another) {
