@@ -8,6 +8,7 @@ mod bench;
 mod chance;
 mod driver;
 mod groups;
+mod holds;
 mod model;
 mod order;
 mod properties;

@@ -1,7 +1,7 @@
 //! What comes before a purge that would look at very many one by one: more than
 //! two are many here.
 
-use super::bench::{kill, later, letter, with_ttl, Bench};
+use super::bench::{kill, later, letter, Bench};
 use crate::core::op::{Done, Fetch, GroupChanges, NackKind, Op, Redrive};
 use crate::core::queue::approach::Approach;
 use crate::core::queue::parts::validate;
@@ -9,9 +9,9 @@ use crate::core::settings::{OnDead, Settings};
 use crate::core::state::State;
 use crate::core::{Moment, Seq};
 
-const GROUPS: [&str; 5] = ["a", "b", "c", "d", "e"];
+pub const GROUPS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-fn purge(state: Option<State>, group: Option<&'static str>) -> Op<'static> {
+pub fn purge(state: Option<State>, group: Option<&'static str>) -> Op<'static> {
     Op::Purge {
         state,
         group: group.map(|name| name.as_bytes().into()),
@@ -20,7 +20,7 @@ fn purge(state: Option<State>, group: Option<&'static str>) -> Op<'static> {
 
 /// Does what comes before an operation, and then that; what it counted, and how
 /// often it had to be asked.
-fn approached(b: &mut Bench, op: &Op<'static>) -> (u64, u32) {
+pub fn approached(b: &mut Bench, op: &Op<'static>) -> (u64, u32) {
     let count = |done| match done {
         Done::Count(count) => count,
         other => panic!("{other:?}"),
@@ -319,97 +319,4 @@ fn dead_ones_that_are_gone_already_are_not_purged_again() {
     let all = Op::Redrive(Redrive::Oldest(u64::MAX));
     assert_eq!(approached(&mut b, &all), (1, 1));
     assert_eq!(b.take(9), [other]);
-}
-
-/// Groups of which each has a message, and is held by a dead one: all but one of
-/// those are gone.
-fn all_held_by_pruned_ones() -> Bench {
-    let mut b = Bench::new(Settings {
-        on_dead: OnDead::Block,
-        dead_count: 1,
-        ..Settings::default()
-    });
-    for group in GROUPS {
-        kill(&mut b, letter(Some(group)));
-        b.to(group);
-    }
-    b
-}
-
-#[test]
-fn a_purge_of_all_ends_at_once_what_pruned_ones_hold() {
-    let mut b = all_held_by_pruned_ones();
-    let weight = |b: &mut Bench, group: &'static str| {
-        b.apply(&Op::GroupSet {
-            group: group.as_bytes().into(),
-            changes: GroupChanges {
-                weight: Some(7),
-                ..GroupChanges::default()
-            },
-        })
-    };
-    for group in &GROUPS[..3] {
-        weight(&mut b, group);
-    }
-    let moment = Moment::at_ms(b.now);
-    let all = purge(None, None);
-    assert_eq!(b.queue.approach(&all, b.now), Approach::AtOnce);
-    assert_eq!(b.queue.apply(&all, moment), Ok(Done::Count(6)));
-    // Nobody has told the groups of it yet, but it holds already.
-    assert_eq!(validate(&b.queue), Ok(()));
-    let names = |b: &Bench| -> Vec<_> {
-        let groups = b.queue.groups(0, 100, None, b.now).1;
-        groups.iter().map(|view| view.group.name.to_vec()).collect()
-    };
-    assert_eq!(names(&b).concat(), b"abc", "those with settings");
-    let sent = [b.to("a"), b.to("e")];
-    assert_eq!(b.take(9), sent);
-    // A hold of later is none of those that were purged.
-    kill(&mut b, letter(Some("b")));
-    b.to("b");
-    b.queue.sweep(usize::MAX);
-    assert!(b.take(9).is_empty());
-    assert_eq!(validate(&b.queue), Ok(()));
-    assert_eq!(b.queue.groups.held_count(), 1);
-}
-
-#[test]
-fn what_very_many_of_a_group_hold_is_freed_in_slices() {
-    let mut b = Bench::new(Settings {
-        on_dead: OnDead::Block,
-        ..Settings::default()
-    });
-    for end in [
-        purge(Some(State::Dead), Some("g")),
-        purge(None, Some("g")),
-        purge(Some(State::Dead), None),
-        Op::Resume {
-            group: Some(b"g".into()),
-        },
-    ] {
-        for _ in 0..3000 {
-            b.send(with_ttl(letter(Some("g")), 1));
-        }
-        b.wait(1);
-        b.plain();
-        let (_, group) = b.queue.groups.starting_at(0).next().unwrap();
-        assert_eq!(group.unwrap().ext().holds.iter().count(), 3000);
-        b.queue.apply(&end, Moment::at_ms(b.now)).unwrap();
-        assert!(b.queue.has_discarded());
-        let after = b.to("g");
-        assert!(b.take(9).contains(&after));
-        while b.queue.sweep(1) {}
-        b.apply(&purge(None, None));
-        while b.queue.sweep(1) {}
-        assert_eq!(validate(&b.queue), Ok(()));
-    }
-}
-
-#[test]
-fn what_was_pruned_holds_groups_and_is_not_waited_for() {
-    let mut b = all_held_by_pruned_ones();
-    assert_eq!(b.queue.count(State::Dead), 1);
-    assert_eq!(approached(&mut b, &purge(Some(State::Dead), None)).0, 1);
-    assert_eq!(approached(&mut b, &purge(Some(State::Dead), None)), (0, 1));
-    assert_eq!(b.take(5).len(), 1, "the others are held on");
 }
