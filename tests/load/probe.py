@@ -13,19 +13,24 @@ PERIOD = 0.001
 
 @dataclass
 class Waits:
-    """The waits of one probe in ms."""
+    """The waits of one probe, or of several, in ms."""
 
     count: int
     p99: float
     longest: float
 
+    @classmethod
+    def of(cls, *probes: "Probe") -> "Waits":
+        times = sorted(wait for probe in probes for wait in probe.times)
+        return cls(len(times), times[len(times) * 99 // 100] * 1000, times[-1] * 1000)
+
 
 class Probe:
-    """A probe in a process of its own, from entering the `with` until leaving it; then `waits` tells."""
+    """A probe in a process of its own, from entering the `with` until leaving it; then `times` are its waits in s."""
 
     def __init__(self, port: int):
         self.port = port
-        self.waits = None
+        self.times = []
 
     def __enter__(self) -> "Probe":
         context = multiprocessing.get_context("fork")
@@ -38,9 +43,8 @@ class Probe:
 
     def __exit__(self, *_) -> None:
         self._ours.send(None)
-        times = sorted(self._ours.recv())
+        self.times = self._ours.recv()
         self._process.join()
-        self.waits = Waits(len(times), times[len(times) * 99 // 100] * 1000, times[-1] * 1000)
 
 
 def _ping(port, pipe) -> None:

@@ -11,7 +11,6 @@ from tests.load.probe import Probe, Waits
 # What redis.conf of this repository sets; 7.0 would otherwise free an expired key in the main thread.
 LAZY = {f"lazyfree-lazy-{what}": "yes" for what in ("expire", "eviction", "user-del", "user-flush", "server-del")}
 
-
 AFTERMATH = 0.5
 # Connections beside those of the waiting consumers, and files.
 SPARE = 500
@@ -34,7 +33,7 @@ class Row:
 
 
 class Stalls:
-    """A server, and what is done to its queue `q` while a probe watches; `idle` seconds are watched before each."""
+    """A server, and what is done to its queue `q` while a probe watches; `idle` seconds are watched before each at least."""
 
     def __init__(self, due: int, big: int, idle: float, crowd: int):
         self.due, self.big, self.idle, self.crowd = due, big, idle, crowd
@@ -149,7 +148,7 @@ class Stalls:
         return due
 
     def row(self, name, messages, act, over) -> Row:
-        with Probe(self.server.port) as idle:
+        with Probe(self.server.port) as before:
             time.sleep(self.idle)
         with Probe(self.server.port) as busy:
             began = time.monotonic()
@@ -159,7 +158,10 @@ class Stalls:
             seconds = time.monotonic() - began
             # What is over at once may have left work to the timers.
             time.sleep(AFTERMATH)
-        return Row(name, messages, idle.waits, busy.waits, seconds)
+        # The longest of many waits is longer than that of few: idle is watched for as long as busy.
+        with Probe(self.server.port) as after:
+            time.sleep(max(0, seconds + AFTERMATH - self.idle))
+        return Row(name, messages, Waits.of(before, after), Waits.of(busy), seconds)
 
     def count(self, state) -> int:
         return self.client.execute_command("DQ.LEN", "q", state)
