@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from core_figures import core_figures
 from report import summary, targets
 from server import CLIENT_CORE, SERVER_CORE
 
@@ -21,11 +22,11 @@ Absolute figures are the machine's; what carries over are the ratios. Rows that 
 
 CPU is the processor time of the server's main thread, by the kernel's accounting, divided by the messages: 1 s divided
 by it is the ceiling of one server. Each figure is the median of {rounds} rounds in which all rows take turns (at most 3
-for stall, which shows the worst of them, and lateness; 1 for memory and idle). A result with x is the median of the
-ratios of the rounds. Commands run from 50 connections with 64 in flight on each.
+for stall and lateness; 1 for memory and idle). A result with x is the median of the ratios of the rounds. Commands run
+from 50 connections with 64 in flight on each.
 
 {targets}
-{details}
+{details}{core}
 ## Why rows miss
 
 Of the server's processor time the module's own code takes 18 % in SEND, 44 % in SEND with a random delay, 25 % in FETCH
@@ -37,8 +38,12 @@ object). The rest is the server's: reading commands, replies, memory, the log, t
   can reach that does nothing for the order, leases and ids of its messages.
 - SEND with a random delay: most of the module's part is finding the place among a million by time, in memory that no
   cache has. The least module that keeps such an order, by the ordered map of Rust's standard library, stands beside it.
-- The whole life of a message: the sum of those. The least module, which keeps and gives in order by time without a
-  clock, ids or leases, stands beside it: what is between it and ours is the module's own.
+- The whole life of a message: the sum of those. The least module, which keeps and gives in order by time, and has no
+  clock, ids, leases or counts by state, stands beside it, one by one and in tens, and comes to about what the limits
+  ask for: under them is room for a module that does nothing else.
+- CANCEL beside ten million messages: it takes the same steps as beside ten thousand; place, message and id are then in
+  memory that no cache has. A sorted set and the least module, with half as many members and only one of the two steps at
+  a random place, stand beside it.
 - SEND over 100,000 groups: takes as many instructions as over one group; XADD over as many streams grows as much.
 - RDB: half of the time to save is the server's compression, which random payloads do not repay; 5 % is the module's.
 - Bytes of SEND in the log, and memory: below.
@@ -78,14 +83,21 @@ object). The rest is the server's: reading commands, replies, memory, the log, t
   allocator rounds up 100, 16 in the index by time. While it runs 32 are kept for what DQ.GET tells of its deliveries
   (attempt, consumer, first and last start) and 40 to find its lease by receipt and by end, instead of the 16: times,
   receipt and payload alone are 80. In a group it takes 24 more for its place there, and a group of ten 256 for itself.
-- CANCEL beside ten million messages takes the same steps as beside ten thousand; id, message and place are then in
-  memory that is in no cache.
 - Memory is the growth of `used_memory`. Loading is what the server's log says. The Lua design's stall is one promotion
   script over the same million messages.
 - A wait in the stall rows is that of a process of its own that sends a PING each millisecond; *idle* is its longest wait
   over as long a time with nothing to do.
 - Lateness is measured by the consumers: the wall clock when the message is in their hands minus its due time.
 {commands}"""
+
+CORE = """
+## The core by itself
+
+Written by `make bench-core` (Criterion), on the same machine at another time: operations of the core and their records,
+without a server. A queue that is only sent to grows all the while, so that each of its messages is in new memory.
+
+{figures}
+"""
 
 
 def document(bench, rows, details, commands):
@@ -100,6 +112,7 @@ def document(bench, rows, details, commands):
         details=f"\n## Every command by itself\n\nMessages a second by pipeline depth, and CPU at depth 64.\n\n{details}\n"
         if details
         else "",
+        core=CORE.format(figures=core) if (core := core_figures()) else "",
         machine=_machine(),
         system=f"{platform.system()} {platform.release()} {platform.machine()}, Python {platform.python_version()}",
         server=version,

@@ -118,7 +118,6 @@ PEERS = [
 ]
 
 TAKE = "FLOOR.TAKE f 1700000000000000"
-FIRST = "FLOOR.FIRST o 1700000000000000"
 
 # A module that keeps payloads in a list or by their times, and does nothing else: see `floor/`.
 FLOOR = [

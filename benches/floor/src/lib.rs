@@ -3,9 +3,9 @@
 //! the command as it came, reply. No time, no ids, no leases. What DQ costs
 //! beyond it is DQ's own; what it costs is the server's.
 //!
-//! `FLOOR.LATER key due payload` keeps it in the order of due times too, by the
-//! standard library's ordered map, and `FLOOR.FIRST key receipt` gives the first
-//! by that order. There is no clock behind it.
+//! `FLOOR.LATER key due payload [payload ...]` keeps them in the order of due
+//! times too, by the standard library's ordered map, and `FLOOR.FIRST key count
+//! [receipt ...]` gives the first by that order. There is no clock behind it.
 //!
 //! `FLOOR.PUSH key payload` answers 36 bytes, as DQ.SEND answers an id.
 //! `FLOOR.TAKE key receipt` lets the receipt be and answers 36 bytes, two
@@ -105,17 +105,21 @@ impl Call {
         raw::REDISMODULE_OK as c_int
     }
 
+    /// Replies with so many payloads as with messages.
+    ///
     /// # Safety
     /// The context is live.
-    unsafe fn give(&self, payload: Option<Box<[u8]>>) {
+    unsafe fn give(&self, count: u32, mut next: impl FnMut() -> Option<Box<[u8]>>) {
         // SAFETY: vouched for by the caller.
         unsafe {
-            api!(RedisModule_ReplyWithArray(self.ctx, 1));
-            api!(RedisModule_ReplyWithArray(self.ctx, 4));
-            self.reply(ID);
-            api!(RedisModule_ReplyWithLongLong(self.ctx, RECEIPT));
-            api!(RedisModule_ReplyWithLongLong(self.ctx, 1));
-            self.reply(&payload.unwrap_or_default());
+            api!(RedisModule_ReplyWithArray(self.ctx, count.into()));
+            for _ in 0..count {
+                api!(RedisModule_ReplyWithArray(self.ctx, 4));
+                self.reply(ID);
+                api!(RedisModule_ReplyWithLongLong(self.ctx, RECEIPT));
+                api!(RedisModule_ReplyWithLongLong(self.ctx, 1));
+                self.reply(&next().unwrap_or_default());
+            }
         }
     }
 
@@ -169,7 +173,7 @@ unsafe extern "C" fn take(
         if argc != 3 {
             return api!(RedisModule_WrongArity(ctx));
         }
-        call.with(|payloads| call.give(payloads.in_line.pop_front()))
+        call.with(|payloads| call.give(1, || payloads.in_line.pop_front()))
     }
 }
 
@@ -181,15 +185,20 @@ unsafe extern "C" fn later(
     let call = Call { ctx, argv };
     // SAFETY: as in push.
     unsafe {
-        if argc != 4 {
+        if argc < 4 {
             return api!(RedisModule_WrongArity(ctx));
         }
-        let (due, payload) = (number(call.bytes(2)), call.bytes(3));
+        let due = number(call.bytes(2));
         call.with(|payloads| {
-            payloads.count += 1;
-            let key = (due, payloads.count);
-            payloads.by_time.insert(key, payload.into());
-            call.reply(ID);
+            if argc > 4 {
+                api!(RedisModule_ReplyWithArray(ctx, (argc - 3).into()));
+            }
+            for at in 3..argc as usize {
+                payloads.count += 1;
+                let key = (due, payloads.count);
+                payloads.by_time.insert(key, call.bytes(at).into());
+                call.reply(ID);
+            }
         })
     }
 }
@@ -202,12 +211,15 @@ unsafe extern "C" fn first(
     let call = Call { ctx, argv };
     // SAFETY: as in push.
     unsafe {
-        if argc != 3 {
+        if argc < 3 {
             return api!(RedisModule_WrongArity(ctx));
         }
+        let count = number(call.bytes(2)) as u32;
         call.with(|payloads| {
-            let first = payloads.by_time.pop_first();
-            call.give(first.map(|(_, payload)| payload));
+            call.give(count, || {
+                let first = payloads.by_time.pop_first();
+                first.map(|(_, payload)| payload)
+            });
         })
     }
 }
