@@ -34,8 +34,8 @@ and ACK, 32 % in FETCH with ACK in one command; with a log 17 % and 22 % in the 
 object). The rest is the server's: reading commands, replies, memory, the log, the network.
 
 - FETCH and ACK with a log: of what they take more than without one nearly all is the server's, which makes a command of
-  each record and writes it. The rows of the least module, whose records are the commands as they came, are what a module
-  can reach that does nothing for the order, leases and ids of its messages.
+  each record and writes it. The rows of the least module, with records of the same length, are what a module can reach
+  that does nothing for the order, leases and ids of its messages.
 - SEND with a random delay: most of the module's part is finding the place among a million by time, in memory that no
   cache has. The least module that keeps such an order, by the ordered map of Rust's standard library, stands beside it.
 - The whole life of a message: the sum of those. The least module, which keeps and gives in order by time, and has no
@@ -70,7 +70,7 @@ object). The rest is the server's: reading commands, replies, memory, the log, t
   SEND 3,206, 3,049, 3,672, 3,590; FETCH 5,801, 5,268, 4,937, 5,202; ACK 3,577, 3,417, 3,437, 3,780
   (`make bench-steps`).
 - *The least of a module* (`benches/floor`) is a module whose commands do what no queue in a module can do without: they
-  find the key, keep or give a payload, let replicas and log have the command as it came, and reply as much as ours do.
+  find the key, keep or give a payload, write a record as long as ours where there is a log, and reply as much as ours do.
   No ids, no clock, no leases, and an order by time only where the row says so: by the ordered map of Rust's standard
   library. What is below its figures no module can reach.
 - Where there is no AOF, no replica and no backlog for one, the module makes no records, as the server makes none of its

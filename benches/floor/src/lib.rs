@@ -1,7 +1,8 @@
 //! A module whose commands do what no queue in a module can do without, and
-//! nothing else: find the key, keep or give a payload, let replicas and log have
-//! the command as it came, reply. No time, no ids, no leases. What DQ costs
-//! beyond it is DQ's own; what it costs is the server's.
+//! nothing else: find the key, keep or give a payload, reply, and where there is a
+//! log write what was done in a record of as many bytes as DQ's: what a queue gives
+//! depends on its clock, so the command as it came would not do. No time, no ids,
+//! no leases. What DQ costs beyond it is DQ's own; what it costs is the server's.
 //!
 //! `FLOOR.LATER key due payload [payload ...]` keeps them in the order of due
 //! times too, by the standard library's ordered map, and `FLOOR.FIRST key count
@@ -12,7 +13,9 @@
 //! numbers and the oldest payload, as DQ.FETCH with ACK does. `FLOOR.DONE key
 //! receipt` answers 1, as DQ.ACK does.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_void};
 use std::ptr::{null_mut, NonNull};
 
@@ -34,6 +37,15 @@ struct Payloads {
     /// By due time, and the number of those before.
     by_time: BTreeMap<(u64, u64), Box<[u8]>>,
     count: u64,
+}
+
+/// What a record begins with: as long as one of DQ without a payload.
+const HEAD: &[u8] = b"0123456789a";
+/// A name as long as that of DQ's.
+const APPLY: &CStr = c"fl.apply";
+
+thread_local! {
+    static RECORD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 static mut TYPE: *mut raw::RedisModuleType = null_mut();
@@ -71,12 +83,12 @@ impl Call {
         }
     }
 
-    /// Opens the key, does something to its payloads, tells those who follow,
-    /// and closes the key.
+    /// Opens the key, does something to its payloads, logs it with what was
+    /// `kept`, and closes the key.
     ///
     /// # Safety
     /// The context is live, and argument 1 is a key.
-    unsafe fn with(&self, change: impl FnOnce(&mut Payloads)) -> c_int {
+    unsafe fn with(&self, kept: &[&[u8]], change: impl FnOnce(&mut Payloads)) -> c_int {
         let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
         // SAFETY: the key is open while its value is used, and nothing else
         // uses it meanwhile.
@@ -97,12 +109,41 @@ impl Call {
             };
             if let Some(mut value) = value {
                 change(value.as_mut());
-                api!(RedisModule_ReplicateVerbatim(self.ctx));
+                self.log(name, kept);
                 api!(RedisModule_SignalModifiedKey(self.ctx, name));
             }
             api!(RedisModule_CloseKey(key));
         }
         raw::REDISMODULE_OK as c_int
+    }
+
+    /// Writes a record where there is a log.
+    ///
+    /// # Safety
+    /// The context is live.
+    unsafe fn log(&self, name: *mut raw::RedisModuleString, kept: &[&[u8]]) {
+        // SAFETY: the server copies the record.
+        unsafe {
+            let flags = api!(RedisModule_GetContextFlags(self.ctx));
+            if flags & raw::REDISMODULE_CTX_FLAGS_AOF as c_int == 0 {
+                api!(RedisModule_ReplicateVerbatim(self.ctx));
+                return;
+            }
+            RECORD.with_borrow_mut(|record| {
+                record.clear();
+                record.extend_from_slice(HEAD);
+                kept.iter()
+                    .for_each(|bytes| record.extend_from_slice(bytes));
+                api!(RedisModule_Replicate(
+                    self.ctx,
+                    APPLY.as_ptr(),
+                    c"sb".as_ptr(),
+                    name,
+                    record.as_ptr(),
+                    record.len()
+                ));
+            });
+        }
     }
 
     /// Replies with so many payloads as with messages.
@@ -155,7 +196,7 @@ unsafe extern "C" fn push(
             return api!(RedisModule_WrongArity(ctx));
         }
         let payload = call.bytes(2);
-        call.with(|payloads| {
+        call.with(&[payload], |payloads| {
             payloads.in_line.push_back(payload.into());
             call.reply(ID);
         })
@@ -173,7 +214,9 @@ unsafe extern "C" fn take(
         if argc != 3 {
             return api!(RedisModule_WrongArity(ctx));
         }
-        call.with(|payloads| call.give(1, || payloads.in_line.pop_front()))
+        call.with(&[], |payloads| {
+            call.give(1, || payloads.in_line.pop_front())
+        })
     }
 }
 
@@ -189,14 +232,15 @@ unsafe extern "C" fn later(
             return api!(RedisModule_WrongArity(ctx));
         }
         let due = number(call.bytes(2));
-        call.with(|payloads| {
+        let kept: Vec<&[u8]> = (3..argc as usize).map(|at| call.bytes(at)).collect();
+        call.with(&kept, |payloads| {
             if argc > 4 {
                 api!(RedisModule_ReplyWithArray(ctx, (argc - 3).into()));
             }
-            for at in 3..argc as usize {
+            for payload in &kept {
                 payloads.count += 1;
                 let key = (due, payloads.count);
-                payloads.by_time.insert(key, call.bytes(at).into());
+                payloads.by_time.insert(key, (*payload).into());
                 call.reply(ID);
             }
         })
@@ -215,7 +259,7 @@ unsafe extern "C" fn first(
             return api!(RedisModule_WrongArity(ctx));
         }
         let count = number(call.bytes(2)) as u32;
-        call.with(|payloads| {
+        call.with(&[], |payloads| {
             call.give(count, || {
                 let first = payloads.by_time.pop_first();
                 first.map(|(_, payload)| payload)
@@ -235,10 +279,19 @@ unsafe extern "C" fn done(
         if argc != 3 {
             return api!(RedisModule_WrongArity(ctx));
         }
-        call.with(|_| {
+        call.with(&[], |_| {
             api!(RedisModule_ReplyWithLongLong(ctx, 1));
         })
     }
+}
+
+/// Nobody reads the log.
+unsafe extern "C" fn apply(
+    _: *mut raw::RedisModuleCtx,
+    _: *mut *mut raw::RedisModuleString,
+    _: c_int,
+) -> c_int {
+    raw::REDISMODULE_OK as c_int
 }
 
 unsafe extern "C" fn free(value: *mut c_void) {
@@ -277,7 +330,8 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
             &mut methods
         ));
         type Command = raw::RedisModuleCmdFunc;
-        let commands: [(&std::ffi::CStr, Command); 5] = [
+        let commands: [(&CStr, Command); 6] = [
+            (APPLY, Some(apply)),
             (c"floor.push", Some(push)),
             (c"floor.take", Some(take)),
             (c"floor.done", Some(done)),
