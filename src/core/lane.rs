@@ -1,8 +1,10 @@
 //! Messages that wait, by priority and due time.
 
+use smallvec::SmallVec;
+
 use super::state::Place;
 use super::waiting::Waiter;
-use super::{Millis, Seq, TimeIndex};
+use super::{Millis, Seq, TimeIndex, IS_SMALL};
 
 /// Messages of one priority that wait, by due time.
 #[derive(Debug, Clone, Default)]
@@ -92,6 +94,20 @@ fn earlier(a: Option<(Millis, Seq)>, b: Option<(Millis, Seq)>) -> Option<(Millis
     }
 }
 
+/// Messages that stand one behind the other, to be promoted together.
+#[derive(Debug)]
+pub struct Run {
+    /// Their due times and numbers, in order; at least one.
+    pub keys: SmallVec<[(Millis, Seq); Run::MOST]>,
+    priority: i8,
+    from: Place,
+}
+
+impl Run {
+    /// More are another run.
+    const MOST: usize = if IS_SMALL { 3 } else { 64 };
+}
+
 /// One lane a priority, lowest number first; none is empty, but for a last
 /// one.
 #[derive(Debug, Clone, Default)]
@@ -143,6 +159,51 @@ impl Lanes {
         lane.count(Place::Due, waiter.size, true);
     }
 
+    /// The next messages to be promoted, `most` at most, as far as they stand in one
+    /// index and go before `bound`.
+    pub fn next_run(&self, mut bound: (Millis, Seq), most: usize) -> Option<Run> {
+        let heads = self.iter().flat_map(|(priority, lane)| {
+            let heads = [Place::Delayed, Place::Retry].into_iter();
+            heads.filter_map(move |from| Some((first(lane.at(from)?)?, priority, from)))
+        });
+        let mut least: Option<((Millis, Seq), i8, Place)> = None;
+        for head in heads {
+            // The heads of all other indexes bound the run, too.
+            let later = match least {
+                Some(known) if known.0 < head.0 => head,
+                _ => least.replace(head).unwrap_or(head),
+            };
+            if least.is_some_and(|least| least.0 != later.0) {
+                bound = bound.min(later.0);
+            }
+        }
+        let (_, priority, from) = least.filter(|(head, ..)| *head < bound && most > 0)?;
+        let index = self.lane(priority)?.at(from)?;
+        let keys = index.iter().map(|(key, ())| key);
+        let keys = keys.take_while(|key| *key < bound);
+        Some(Run {
+            keys: keys.take(most.min(Run::MOST)).collect(),
+            priority,
+            from,
+        })
+    }
+
+    /// The time of all messages of a run has come; so many `bytes` of payload do
+    /// they have.
+    pub fn promote_run(&mut self, run: &Run, bytes: u64) {
+        let Some(lane) = self.lane_mut(run.priority) else {
+            return;
+        };
+        if let Some(index) = lane.at_mut(run.from) {
+            index.drain_some(run.keys.len());
+        }
+        for key in &run.keys {
+            lane.due.insert(*key, ());
+        }
+        lane.count(run.from, bytes, false);
+        lane.count(Place::Due, bytes, true);
+    }
+
     /// The payload of a message here has another size from now on.
     pub fn resize(&mut self, place: Place, waiter: Waiter, before: u64, after: u64) {
         if let Some(lane) = self.lane_mut(waiter.priority) {
@@ -153,9 +214,8 @@ impl Lanes {
 
     /// Whether a message stands here.
     pub fn contains(&self, place: Place, waiter: &Waiter) -> bool {
-        let found = self.0.binary_search_by_key(&waiter.priority, |(p, _)| *p);
-        let lane = found.ok().and_then(|at| Some(&self.0.get(at)?.1));
-        lane.and_then(|lane| lane.at(place))
+        self.lane(waiter.priority)
+            .and_then(|lane| lane.at(place))
             .is_some_and(|index| index.contains(&(waiter.due, waiter.seq)))
     }
 
@@ -179,6 +239,11 @@ impl Lanes {
     pub fn bytes(&self, place: Place) -> u64 {
         let of = |lane: &Lane| lane.bytes.get(place as usize).copied();
         self.iter().filter_map(|(_, lane)| of(lane)).sum()
+    }
+
+    fn lane(&self, priority: i8) -> Option<&Lane> {
+        let found = self.0.binary_search_by_key(&priority, |(p, _)| *p);
+        found.ok().and_then(|at| Some(&self.0.get(at)?.1))
     }
 
     fn lane_mut(&mut self, priority: i8) -> Option<&mut Lane> {

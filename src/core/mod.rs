@@ -8,7 +8,7 @@
 //!
 //! The way of a message: [`queue::Queue::apply`] takes an [`op::Op`];
 //! `queue/send.rs` puts the message into the [`store`] and into the indexes of
-//! what waits (`waiting.rs`, `backlog.rs`); `queue/time.rs` promotes it when it
+//! what waits (`waiting.rs`, `backlog.rs`); `queue/promote.rs` promotes it when it
 //! is due; `queue/fetch.rs` leases it; `queue/settle.rs` ends it or brings it
 //! back.
 

@@ -6,7 +6,7 @@
 
 use std::ops::Bound;
 
-use super::lane::Lanes;
+use super::lane::{Lanes, Run};
 use super::state::Place;
 use super::{Millis, Seq, TimeIndex};
 
@@ -75,6 +75,15 @@ impl Waiting {
     pub fn next_promotion(&self) -> Option<(Millis, Seq)> {
         let lanes = [&self.plain, &self.grouped].into_iter();
         lanes.filter_map(Lanes::next_promotion).min()
+    }
+
+    /// The next messages to be promoted by `by`, `most` at most, as far as they are
+    /// ungrouped and stand in one index.
+    pub fn next_run(&self, by: Millis, most: usize) -> Option<Run> {
+        let grouped = self.grouped.next_promotion();
+        let bound = (by.saturating_add(1), 0);
+        self.plain
+            .next_run(grouped.map_or(bound, |head| head.min(bound)), most)
     }
 
     /// Whether so many messages of one kind that `counts` lets pass are due at

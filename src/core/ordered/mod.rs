@@ -176,10 +176,11 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
     /// Drops up to `limit` entries from the front and returns how many, in
     /// O(limit / leaf size + log n).
     ///
-    /// Meant for freeing a huge set bit by bit, without ever holding up the
-    /// caller.
+    /// For freeing a huge set bit by bit, without ever holding up the caller, and
+    /// for what leaves in order, many at a time.
     pub fn drain_some(&mut self, limit: usize) -> usize {
         let count = self.root.drain_front(limit, &mut self.ledger);
+        self.root.trim_leaf(&mut self.ledger);
         self.removed(count);
         count
     }
@@ -194,13 +195,7 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
     /// own. O(limit), some ten nanoseconds each.
     pub fn take_first(&mut self, limit: usize) -> Self {
         let taken = Self::from_sorted(self.iter().take(limit));
-        let mut left = taken.len();
-        while left > 0 {
-            match self.drain_some(left) {
-                0 => break,
-                dropped => left -= dropped,
-            }
-        }
+        self.drain_some(taken.len());
         taken
     }
 

@@ -220,9 +220,14 @@ impl Queue {
         }
     }
 
+    /// Whether any message of the store was purged already.
+    pub(super) fn has_purged(&self) -> bool {
+        self.discarded.has_messages() || !self.remains.is_empty()
+    }
+
     /// Whether a message of the store was purged already.
     pub(super) fn is_purged(&self, seq: Seq) -> bool {
-        if !self.discarded.has_messages() && self.remains.is_empty() {
+        if !self.has_purged() {
             return false;
         }
         self.store.get(seq).is_some_and(|message| {

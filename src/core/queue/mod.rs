@@ -1,7 +1,7 @@
 //! The queue: what is in it and what its parts have in common.
 //!
 //! `send.rs`, `fetch.rs`, `settle.rs` and `change.rs` do what commands ask;
-//! `time.rs` does what time brings; `place.rs` moves a message from one place
+//! `time.rs` does what time brings, `promote.rs` most of it; `place.rs` moves a message from one place
 //! to another and keeps every index in step, `standing.rs` does so with the
 //! line, `ending.rs` ends it; `look.rs`,
 //! `list.rs`, `peek.rs` and `explain.rs` only read.
@@ -20,6 +20,7 @@ pub mod look;
 pub mod parts;
 mod peek;
 mod place;
+mod promote;
 mod purge;
 mod redrive;
 mod remains;

@@ -154,7 +154,7 @@ impl Queue {
         Parts {
             queue: self,
             tickets,
-            has_purged: self.discarded.has_messages() || !self.remains.is_empty(),
+            has_purged: self.has_purged(),
         }
     }
 }

@@ -152,41 +152,6 @@ impl Queue {
         }
     }
 
-    /// A waiting message's time has come.
-    pub(super) fn promote(&mut self, seq: Seq) {
-        let Some(message) = self.store.get_mut(seq) else {
-            return;
-        };
-        let from = std::mem::replace(&mut message.place, Place::Due);
-        let (group, waiter) = (message.group, waiter(seq, message));
-        let member = group.is_some().then(|| member(seq, message));
-        self.waiting.promote(from, waiter);
-        self.heed_purges(group);
-        let is_ready = match self.groups.get_mut(group).zip(member) {
-            Some((known, member)) => {
-                known.backlog.promote(from, member);
-                let is_ready = known.line.is_some();
-                if is_ready {
-                    known.ready += 1;
-                    known.ready_bytes += member.size;
-                    self.grouped_ready += 1;
-                    self.grouped_ready_bytes += member.size;
-                }
-                // Only the first and the last at a place change for what the
-                // group is listed.
-                let pending = known.backlog.all();
-                if pending.count_at(Place::Due) == 1 || pending.count_at(from) == 0 {
-                    self.groups.settle(group);
-                }
-                is_ready
-            }
-            None => true,
-        };
-        if is_ready {
-            self.effects.happened.add(Happened::READY);
-        }
-    }
-
     /// Ends the lease of a message, if it has one; its place is then for the
     /// caller to give.
     pub(super) fn unlease(&mut self, seq: Seq) {

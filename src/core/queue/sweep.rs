@@ -42,7 +42,7 @@ impl Queue {
     /// Frees the purged messages that are due next, so that time does not come
     /// across them.
     pub(super) fn drop_purged_heads(&mut self, now: Millis) {
-        if !self.discarded.has_messages() && self.remains.is_empty() {
+        if !self.has_purged() {
             return;
         }
         while let Some((due, seq)) = self.waiting.grouped.next_promotion() {

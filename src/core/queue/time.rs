@@ -340,44 +340,6 @@ impl Queue {
         }
     }
 
-    /// Promotes what is due at `at`, as far as the steps go: nothing that
-    /// comes before it within the millisecond can be added meanwhile.
-    fn promote_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
-        let mut first = true;
-        while let Some((due, seq)) = self.waiting.next_promotion() {
-            if due <= at && self.is_purged(seq) {
-                self.drop_purged_heads(at);
-                continue;
-            }
-            if due > at || !first && progress.steps >= most {
-                return;
-            }
-            if !first {
-                progress.steps += 1;
-            }
-            first = false;
-            progress.ticked.due += 1;
-            let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
-            self.promote(seq);
-            if !group.is_some() {
-                self.refresh(group, at, Join::by_time(at));
-                continue;
-            }
-            // A group joins the line by a step of its own, unless a purge took its
-            // place from it, or it was not known when the last of very many failed
-            // messages would be due.
-            let known = self.groups.get(group).is_some_and(|group| {
-                let is_expected = !group.expected.is_empty()
-                    || group.line.is_some()
-                    || group.backlog.all().count_at(Place::Retry) > 0;
-                is_expected && !group.displaced
-            });
-            if !known {
-                self.refresh(group, self.last, Join::by_time(at));
-            }
-        }
-    }
-
     /// Lets those groups join the line that can give since `at`, as far as the
     /// steps go.
     fn admit_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
