@@ -13,10 +13,10 @@ export SIM_SECONDS ?= 60
 ENGINES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run cli test test-engines test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-smoke dist bench-groups bench-core
+.PHONY: help setup build run cli test test-engines test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist bench-groups bench-core
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make run PORT=7000                     on another port than 6379"
 	@echo "  make test PYTEST_FLAGS='-k blocking'   only some of the server tests"
@@ -82,6 +82,9 @@ bench-core: ## what the core costs without a server: Criterion benches; BENCH_FL
 
 bench-steps: ## the instructions of SEND, FETCH and ACK over 1 to a million groups; needs valgrind
 	@scripts/instructions.sh
+
+bench-instructions: ## the instructions of commands and their peers in the whole server: the same on a busy machine; needs valgrind
+	@BENCH=instructions.py benches/run.sh $(BENCH_FLAGS)
 
 bench-smoke: ## the same at a hundredth of the size, in seconds: shows that the benchmark works, not how fast it is
 	@benches/run.sh --quick $(BENCH_FLAGS)

@@ -1,5 +1,6 @@
 """What all parts of the benchmark share: the options of this run, and progress on stderr."""
 
+import argparse
 import os
 import re
 import sys
@@ -11,14 +12,48 @@ from statistics import median
 from generator import Generator
 from server import Server
 
+ROOT = Path(__file__).resolve().parent.parent
+INSTRUCTIONS = ROOT / "target" / "instructions.md"
+"""The table that `instructions.py` has written last."""
 QUIET_CORES = 0.1
 """What other programs may use before the run says so."""
+QUIET_PERCENT = 1
+"""The same of the host."""
+
+
+def parser(description):
+    """What all that measures on a server can be told."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--rows", type=re.compile, default="", metavar="REGEX", help="only rows whose name matches")
+    parser.add_argument("--module", type=Path, default=ROOT / "target/release/libdq.so")
+    parser.add_argument("--floor", type=Path, default=ROOT / "target/floor/release/libdq_floor.so")
+    parser.add_argument("--redis-server", default=os.environ.get("REDIS_SERVER") or "redis-server")
+    parser.add_argument("--generator", type=Path, default=ROOT / "target/load/release/dq-load")
+    return parser
 
 
 def _busy_seconds():
     """Processor time of all programs together since the machine started."""
     user, nice, system = map(int, Path("/proc/stat").read_text().split()[1:4])
     return (user + nice + system) / os.sysconf("SC_CLK_TCK")
+
+
+class Taken:
+    """What of the time of all cores the host gives to others within a `with`: then `percent` tells."""
+
+    percent = 0.0
+
+    def __enter__(self):
+        self._before, self._start = self._seconds(), time.monotonic()
+        return self
+
+    def __exit__(self, *_):
+        elapsed = (time.monotonic() - self._start) * os.cpu_count()
+        self.percent = (self._seconds() - self._before) / elapsed * 100
+
+    @staticmethod
+    def _seconds():
+        return int(Path("/proc/stat").read_text().split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -36,6 +71,7 @@ class Bench:
     started: float = field(default_factory=time.monotonic)
     strangers: float = 0.0
     """The most cores that other programs were seen to use between the rows."""
+    by_host: Taken = field(default_factory=Taken)
 
     def wanted(self, *names):
         """Whether `--rows` names one of them."""
@@ -67,13 +103,15 @@ class Bench:
         self.strangers = max(self.strangers, (_busy_seconds() - before) / (time.monotonic() - start))
 
     def disturbance(self):
-        """A sentence where other programs were in the way, else nothing."""
-        if self.strangers < QUIET_CORES:
-            return ""
-        return (
-            f"The machine was not quiet: other programs used up to {self.strangers:.1f} of its {os.cpu_count()} cores. "
-            "Stall and lateness are theirs as much as the server's."
-        )
+        """Sentences about who else used the processors, where anybody did; else nothing."""
+        found = []
+        if self.by_host.percent >= QUIET_PERCENT:
+            found.append(f"The host took {self.by_host.percent:.0f} % of this machine's processors away during the run.")
+        if self.strangers >= QUIET_CORES:
+            found.append(f"Other programs used up to {self.strangers:.1f} of its {os.cpu_count()} cores.")
+        if found:
+            found.append("Stall and lateness are theirs as much as the server's, and medians still differ from run to run.")
+        return " ".join(found)
 
     def say(self, text):
         """A line of progress."""

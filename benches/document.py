@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bench import INSTRUCTIONS
 from core_figures import core_figures
 from report import summary, targets
 from server import CLIENT_CORE, SERVER_CORE
@@ -26,27 +27,38 @@ for stall and lateness; 1 for memory and idle). A result with x is the median of
 from 50 connections with 64 in flight on each.
 
 {targets}
-{details}{core}
+{details}{instructions}{core}
 ## Why rows miss
 
-Of the server's processor time the module's own code takes 18 % in SEND, 44 % in SEND with a random delay, 25 % in FETCH
-and ACK, 32 % in FETCH with ACK in one command; with a log 17 % and 22 % in the latter two (`perf record` by shared
-object). The rest is the server's: reading commands, replies, memory, the log, the network.
+A row whose limit lies under what the least of a module takes (`benches/floor`, rows of that name) cannot hold. Of the
+instructions of a FETCH and an ACK with a log 8 % are the module's own, of the processor's time 17 to 25 % (`perf record`
+by shared object): the rest is the server's, reading commands, writing replies and the log, keeping memory.
 
-- FETCH and ACK with a log: of what they take more than without one nearly all is the server's, which makes a command of
-  each record and writes it. The rows of the least module, with records of the same length, are what a module can reach
-  that does nothing for the order, leases and ids of its messages.
+- Commands with a log, where they miss: next to all of what a command takes more than without a log is the server's,
+  which makes a command of each record and writes it. The least of a module, with records of the same length, takes that
+  too, and comes close to the limits.
 - SEND with a random delay: most of the module's part is finding the place among a million by time, in memory that no
-  cache has. The least module that keeps such an order, by the ordered map of Rust's standard library, stands beside it.
-- The whole life of a message: the sum of those. The least module, which keeps and gives in order by time, and has no
-  clock, ids, leases or counts by state, stands beside it, one by one and in tens, and comes to about what the limits
-  ask for: under them is room for a module that does nothing else.
-- CANCEL beside ten million messages: it takes the same steps as beside ten thousand; place, message and id are then in
-  memory that no cache has. A sorted set and the least module, with half as many members and only one of the two steps at
-  a random place, stand beside it.
-- SEND over 100,000 groups: takes as many instructions as over one group; XADD over as many streams grows as much.
+  cache has. The least of a module does that by the ordered map of Rust's standard library, and ends close to the limit.
+- The whole life of a message: the sum of those. The least of a module, which keeps and gives in order by time, and has no
+  clock, ids, leases or counts by state, comes to about what the limits ask for, one by one and in tens: under them is
+  room for a module that does nothing else.
+- SEND over 100,000 groups: takes about as many instructions as over one group, but its group is less often in the
+  processor's cache. XADD over as many streams, which is what users of streams do for the order of each user, grows as much.
+- SEND and CANCEL beside ten million messages: the same steps as beside ten thousand; place, message and id are then in
+  memory that no cache has. A sorted set and the least of a module grow by more, with half as many members and only one
+  of their two steps at a random place.
+- Bytes of SEND in the log: the 160 bytes that XADD writes hold the 100 of the payload, so that no SEND can write 0.6
+  times as much; the sum over send, fetch and ack is what the two can be compared by.
+- Memory while running: the least that can be found by receipt and by end in a few steps takes 84 bytes: where the payload
+  is and how long (16), by how much the allocator rounds it up (12), due time and time of sending (16), receipt, number
+  and end (24), the place by end (16). Ours has besides what DQ.GET tells of deliveries (attempt, consumer, first and
+  last start: 32), and its group, priority and state.
+- Memory in groups of ten: to the 79 bytes of any delayed message come 24 for the place in its group (score, number, due
+  time) and a tenth of the group's 300 (name, place in line, counts, orders, its entries in three tables). Without the
+  due time where it equals the score, and with groups of half the size, the limit would just be met; a running message
+  has the bytes above besides.
 - RDB: half of the time to save is the server's compression, which random payloads do not repay; 5 % is the module's.
-- Bytes of SEND in the log, and memory: below.
+- Stall and lateness: each is at most as good as the host. The rows name what it took away.
 
 ## How it was measured
 
@@ -65,10 +77,8 @@ object). The rest is the server's: reading commands, replies, memory, the log, t
   (`benches/lua_design.py`); they make fewer round trips than the library.
 - With fewer groups than fetches in flight (1 and 1,000 groups), GROUPCONCURRENCY is 100,000: with one lease a group the
   row would measure empty answers. From 100,000 groups on it is the default of 1.
-- Over more groups a SEND takes no more work, but its group is less often in the processor's cache, as with an XADD over
-  as many streams. In instructions of the core, a million messages waiting, over 1, 1,000, 100,000 and 1,000,000 groups:
-  SEND 3,206, 3,049, 3,672, 3,590; FETCH 5,801, 5,268, 4,937, 5,202; ACK 3,577, 3,417, 3,437, 3,780
-  (`make bench-steps`).
+- In instructions of the core, a million messages waiting, over 1, 1,000, 100,000 and 1,000,000 groups: SEND 3,206, 3,049,
+  3,672, 3,590; FETCH 5,801, 5,268, 4,937, 5,202; ACK 3,577, 3,417, 3,437, 3,780 (`make bench-steps`).
 - *The least of a module* (`benches/floor`) is a module whose commands do what no queue in a module can do without: they
   find the key, keep or give a payload, write a record as long as ours where there is a log, and reply as much as ours do.
   No ids, no clock, no leases, and an order by time only where the row says so: by the ordered map of Rust's standard
@@ -77,18 +87,25 @@ object). The rest is the server's: reading commands, replies, memory, the log, t
   own commands; in the rows with AOF it does.
 - A whole life one by one is SEND with a delay of 0.5 to 1.5 s and FETCH COUNT 1 ACK 1; in tens it is MSEND of 10 and FETCH
   COUNT 10 ACK 10. The Lua design does one by one in both: its library has no batches.
-- The 160 bytes that XADD writes to the AOF hold the 100 of the payload, so that no SEND can write 0.6 times as much; the
-  sum over send, fetch and ack is what the two can be compared by.
 - What a message takes beyond its payload: 48 bytes of its own (payload, times, group, places), 12 by which the
-  allocator rounds up 100, 16 in the index by time. While it runs 32 are kept for what DQ.GET tells of its deliveries
-  (attempt, consumer, first and last start) and 40 to find its lease by receipt and by end, instead of the 16: times,
-  receipt and payload alone are 80. In a group it takes 24 more for its place there, and a group of ten 256 for itself.
+  allocator rounds up 100, 16 in the index by time. While it runs 32 are kept for what DQ.GET tells of its deliveries, and
+  40 to find its lease by receipt and by end, instead of the 16. In a group it takes 24 more for its place there.
 - Memory is the growth of `used_memory`. Loading is what the server's log says. The Lua design's stall is one promotion
   script over the same million messages.
 - A wait in the stall rows is that of a process of its own that sends a PING each millisecond; *idle* is its longest wait
   over as long a time with nothing to do.
 - Lateness is measured by the consumers: the wall clock when the message is in their hands minus its due time.
 {commands}"""
+
+COUNTED = """
+## In instructions
+
+Written by `make bench-instructions`, of the same code: the instructions of server and module together (callgrind), for
+20,000 messages of each row, 50 connections with 64 in flight, a million of the titles being 100,000 here. They leave
+out what waiting for memory, the network and the disk costs, but a busy machine does not change them: where a row
+above is near its limit, this one tells.
+
+{table}"""
 
 CORE = """
 ## The core by itself
@@ -112,6 +129,7 @@ def document(bench, rows, details, commands):
         details=f"\n## Every command by itself\n\nMessages a second by pipeline depth, and CPU at depth 64.\n\n{details}\n"
         if details
         else "",
+        instructions=COUNTED.format(table=INSTRUCTIONS.read_text()) if INSTRUCTIONS.exists() else "",
         core=CORE.format(figures=core) if (core := core_figures()) else "",
         machine=_machine(),
         system=f"{platform.system()} {platform.release()} {platform.machine()}, Python {platform.python_version()}",

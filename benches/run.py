@@ -9,12 +9,11 @@ workloads.py for the names), `life`, `backlog`, `memory`, `rdb`, `stall-alone`, 
 `lateness-4` and `idle`. A missed target is a finding, not a failure: the exit code is 0.
 """
 
-import argparse
 import os
 import re
 from pathlib import Path
 
-from bench import Bench
+from bench import Bench, parser
 from document import document
 from footprint import memory, snapshot
 from generator import Generator
@@ -24,20 +23,13 @@ from server import CLIENT_CORE
 from throughput import Throughput
 from timeliness import idle, lateness, stall
 
-ROOT = Path(__file__).resolve().parent.parent
-
 
 def options():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a hundredth of everything: does it all work?")
-    parser.add_argument("--rows", type=re.compile, default="", metavar="REGEX", help="only rows whose name matches")
-    parser.add_argument("--rounds", type=int, help="how often each is measured (5; quick: 1)")
-    parser.add_argument("--module", type=Path, default=ROOT / "target/release/libdq.so")
-    parser.add_argument("--floor", type=Path, default=ROOT / "target/floor/release/libdq_floor.so")
-    parser.add_argument("--redis-server", default=os.environ.get("REDIS_SERVER") or "redis-server")
-    parser.add_argument("--generator", type=Path, default=ROOT / "target/load/release/dq-load")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as a Markdown page, too")
-    return parser.parse_args()
+    known = parser(__doc__.splitlines()[0])
+    known.add_argument("--quick", action="store_true", help="a hundredth of everything: does it all work?")
+    known.add_argument("--rounds", type=int, help="how often each is measured (5; quick: 1)")
+    known.add_argument("--write", type=Path, metavar="FILE", help="write the tables as a Markdown page, too")
+    return known.parse_args()
 
 
 def main():
@@ -55,9 +47,10 @@ def main():
     )
     bench.look_around()
     throughput = Throughput(bench)
-    rows = throughput.measure()
-    for part in (whole_life, backlog, memory, snapshot, stall, lateness, idle):
-        rows += part(bench)
+    with bench.by_host:
+        rows = throughput.measure()
+        for part in (whole_life, backlog, memory, snapshot, stall, lateness, idle):
+            rows += part(bench)
     if not rows:
         raise SystemExit(f"no row matches {chosen.rows.pattern}")
 

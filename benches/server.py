@@ -25,10 +25,11 @@ def pinned(core):
 class Server:
     """A redis-server with these modules, or with none, in a directory of its own.
 
-    Use it in a `with`: at the end process and directory are gone. `dump` names an RDB file to load at the start.
+    Use it in a `with`: at the end process and directory are gone. `dump` names an RDB file to load at the start; it
+    runs `under` another program, if these words name one.
     """
 
-    def __init__(self, binary, modules, *, aof=False, dump=None):
+    def __init__(self, binary, modules, *, aof=False, dump=None, under=()):
         self.dir = Path(tempfile.mkdtemp(prefix="dq-bench-"))
         if dump is not None:
             shutil.copy(dump, self.dir / "dump.rdb")
@@ -36,7 +37,7 @@ class Server:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.log = self.dir / "log"
-        words = [binary, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.dir)]
+        words = [*under, binary, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.dir)]
         words += ["--logfile", str(self.log), "--save", "", "--maxclients", "10000"]
         words += ["--appendonly", "yes" if aof else "no", "--appendfsync", "everysec"]
         # A rewrite in the middle of a row would be measured with it.

@@ -6,6 +6,7 @@ import time
 from contextlib import ExitStack
 from statistics import median
 
+from bench import Taken
 from generator import CONNECTIONS, Step
 from lua_design import LuaDesign
 from report import Row
@@ -93,18 +94,21 @@ def lateness(bench):
         for consumers, messages, median_limit in ((50, 100_000, 1), (4, 10_000, None)):
             if not bench.wanted(f"lateness-{consumers}"):
                 continue
-            found = []
+            found, taken = [], []
             for number in range(min(bench.rounds, MOST_ROUNDS)):
                 bench.say(f"lateness, {consumers} consumers: round {number + 1}")
                 bench.look_around()
-                found.append(bench.generator.lateness(server, "q", bench.scaled(messages), seconds, consumers))
+                with Taken() as by_host:
+                    found.append(bench.generator.lateness(server, "q", bench.scaled(messages), seconds, consumers))
+                taken.append(by_host.percent)
                 server.empty()
+            host = f"the host took {median(taken):.1f} % of the processors away"
             section = "Lateness: from the due time to the hands of a blocked consumer"
             what = f"{messages:,} over 10 s, {consumers} consumers"
             for field, at_most in (("p50_us", median_limit), ("p99_us", 5), ("max_us", None)):
                 late = median(one[field] for one in found) / 1000
                 title = f"{what}: {field.removesuffix('_us')}"
-                rows.append(Row(section, title, f"{late:.2f} ms", "", late, "ms", at_most=at_most))
+                rows.append(Row(section, title, f"{late:.2f} ms", host, late, "ms", at_most=at_most))
             earliest = min(one["min_us"] for one in found) / 1000
             rows.append(Row(section, f"{what}: earliest", f"{earliest:.2f} ms", "", earliest, "ms", at_least=0))
     return rows

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Counts the instructions that commands take, of the server and its modules together; needs valgrind, and minutes.
+
+    benches/instructions.py [--rows REGEX] [--module PATH] [--floor PATH] [--redis-server PATH] [--generator PATH]
+
+Instructions do not tell what waiting for memory costs, but they come out the same on a busy machine and on a quiet one.
+`make bench-instructions` builds what it needs and runs it; `make bench` takes the last table into the page it writes.
+"""
+
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import INSTRUCTIONS, Bench, parser
+from generator import Generator
+from report import Row, summary, targets
+from server import Server
+from throughput import LOGGED, OVER_GROUPS, PLAIN
+from workloads import FLOOR, GROUPED, OURS, PEERS, STREAMS, prepare_millions
+
+MESSAGES = 20_000
+BACKLOG = 100_000
+"""What stands in for a million: filling takes ten times as long here."""
+WORKLOADS = {workload.name: workload for workload in [*PEERS, *FLOOR, *OURS, *STREAMS, *GROUPED]}
+FEW_GROUPS = [pair for pair in OVER_GROUPS if not pair.ours.endswith("1000000")]
+"""Those that fit into the backlog."""
+TOTAL = re.compile(r"^totals: (\d+)", re.MULTILINE)
+
+
+@dataclass
+class Fewer(Bench):
+    """A benchmark whose backlogs are smaller."""
+
+    def scaled(self, count):
+        return min(count, BACKLOG)
+
+
+class Counter:
+    """A server whose instructions are counted while it is asked to."""
+
+    def __init__(self, bench, aof):
+        self._out = Path(tempfile.mkdtemp(prefix="dq-count-"))
+        under = ["valgrind", "--tool=callgrind", "--quiet", "--instr-atstart=no"]
+        under.append(f"--callgrind-out-file={self._out}/count")
+        self.server = Server(bench.binary, [bench.module, bench.floor], aof=aof, under=under)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.__exit__()
+        shutil.rmtree(self._out, ignore_errors=True)
+
+    def count(self, work):
+        """How many instructions the server takes for it, and what it returned."""
+        self._tell("--instr=on")
+        done = work()
+        self._tell("--instr=off")
+        self._tell("--dump=now")
+        (dump,) = self._out.glob("count.*")
+        found = TOTAL.search(dump.read_text())
+        dump.unlink()
+        return int(found[1]), done
+
+    def _tell(self, what):
+        subprocess.run(["callgrind_control", what, str(self.server.pid)], check=True, capture_output=True)
+
+
+def measure(bench, comparisons, aof):
+    """Instructions a message, by the name of the workload."""
+    names = {name for pair in comparisons for name in (pair.ours, pair.peer)}
+    workloads = [workload for name, workload in WORKLOADS.items() if name in names]
+    counts = {}
+    with Counter(bench, aof) as counter:
+        if any(workload.database == 1 for workload in workloads):
+            prepare_millions(bench, counter.server)
+        for workload in workloads:
+            bench.say(f"{workload.title}{', with AOF' if aof else ''}")
+            counts[workload.name] = _measure(bench, counter, workload)
+    return counts
+
+
+def _measure(bench, counter, workload):
+    server, steps = counter.server, workload.steps
+    if workload.prepare is not None:
+        steps = workload.prepare(bench, server, MESSAGES) or steps
+    commands = MESSAGES // workload.batch
+    instructions, done = counter.count(
+        lambda: bench.generator.run(server, steps, commands, db=workload.database),
+    )
+    if workload.database == 0:
+        server.empty()
+    return instructions / (done.taken if workload.takes() else MESSAGES)
+
+
+def rows(section, comparisons, counts):
+    """The comparisons as rows."""
+    for pair in comparisons:
+        ours, peer = counts[pair.ours], counts[pair.peer]
+        yield Row(
+            section,
+            WORKLOADS[pair.ours].title,
+            f"{ours:,.0f}",
+            f"{peer:,.0f}  {WORKLOADS[pair.peer].title}",
+            ours / peer,
+            # What a sorted set costs is waiting for memory.
+            at_most=None if pair.peer == "zadd" else pair.at_most,
+        )
+
+
+def main():
+    chosen = parser(__doc__.splitlines()[0]).parse_args()
+    if shutil.which("valgrind") is None:
+        raise SystemExit("counting instructions needs valgrind: apt-get install valgrind")
+    bench = Fewer(
+        binary=chosen.redis_server,
+        module=chosen.module.resolve(),
+        floor=chosen.floor.resolve(),
+        generator=Generator(chosen.generator.resolve()),
+        rounds=1,
+        quick=False,
+        rows=re.compile(chosen.rows),
+    )
+    found = []
+    for kind, section, comparisons, aof in (
+        ("command", "Instructions a message", PLAIN, False),
+        ("groups", "Instructions a message, over groups", FEW_GROUPS, False),
+        ("aof", "Instructions a message, with AOF everysec", LOGGED, True),
+    ):
+        wanted = [pair for pair in comparisons if bench.wanted(f"{kind}-{pair.ours}", f"{kind}-{pair.peer}")]
+        if wanted:
+            found += rows(section, wanted, measure(bench, wanted, aof))
+    text = f"{targets(found)}\n\n{summary(found)}\n"
+    print(f"\n{text}")
+    if not chosen.rows:
+        INSTRUCTIONS.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
