@@ -53,10 +53,10 @@ by shared object): the rest is the server's, reading commands, writing replies a
   is and how long (16), by how much the allocator rounds it up (12), due time and time of sending (16), receipt, number
   and end (24), the place by end (16). Ours has besides what DQ.GET tells of deliveries (attempt, consumer, first and
   last start: 32), and its group, priority and state.
-- Memory in groups of ten: to the 79 bytes of any delayed message come 24 for the place in its group (score, number, due
-  time) and a tenth of the group's 300 (name, place in line, counts, orders, its entries in three tables). Without the
-  due time where it equals the score, and with groups of half the size, the limit would just be met; a running message
-  has the bytes above besides.
+- Memory in groups of ten: a message takes 79 bytes as any, and its place in the group's order 16 at the least (score and
+  number). A group of nothing but a name (24), a list of its messages (24), counts (24) and a place in line (32), with its
+  entries in the tables by name, number and time (52), takes 16 a message: 111 in all. Ours has the due time in the order,
+  too (8 more a message), and 256 bytes a group; a running message has the bytes above besides.
 - RDB: half of the time to save is the server's compression, which random payloads do not repay; 5 % is the module's.
 - Stall and lateness: each is at most as good as the host. The rows name what it took away.
 
