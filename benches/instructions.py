@@ -135,7 +135,7 @@ def main():
             found += rows(section, wanted, measure(bench, wanted, aof))
     text = f"{targets(found)}\n\n{summary(found)}\n"
     print(f"\n{text}")
-    if not chosen.rows:
+    if not chosen.rows.pattern:
         INSTRUCTIONS.write_text(text)
 
 
