@@ -169,12 +169,13 @@ impl Lanes {
         let mut least: Option<((Millis, Seq), i8, Place)> = None;
         for head in heads {
             // The heads of all other indexes bound the run, too.
-            let later = match least {
-                Some(known) if known.0 < head.0 => head,
-                _ => least.replace(head).unwrap_or(head),
-            };
-            if least.is_some_and(|least| least.0 != later.0) {
-                bound = bound.min(later.0);
+            match least {
+                Some(known) if known.0 < head.0 => bound = bound.min(head.0),
+                _ => {
+                    if let Some(later) = least.replace(head) {
+                        bound = bound.min(later.0);
+                    }
+                }
             }
         }
         let (_, priority, from) = least.filter(|(head, ..)| *head < bound && most > 0)?;
@@ -299,5 +300,49 @@ impl Lanes {
         lanes
             .map(|(_, lane)| lane.memory_bytes() + size_of::<(i8, Lane)>())
             .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enter(lanes: &mut Lanes, place: Place, priority: i8, due: Millis, seq: Seq) {
+        let waiter = Waiter {
+            seq,
+            due,
+            priority,
+            grouped: false,
+            size: 10,
+        };
+        lanes.insert(place, waiter);
+    }
+
+    #[test]
+    fn a_run_ends_where_another_index_or_the_bound_comes_first() {
+        let mut lanes = Lanes::default();
+        for (place, priority, due, seq) in [
+            (Place::Delayed, 0, 5, 1),
+            (Place::Delayed, 0, 5, 2),
+            (Place::Retry, 0, 5, 3),
+            (Place::Delayed, 0, 5, 4),
+            (Place::Delayed, -1, 6, 5),
+            (Place::Delayed, -1, 6, 6),
+            (Place::Delayed, -1, 6, 7),
+            (Place::Delayed, -1, 6, 8),
+            (Place::Delayed, -1, 9, 9),
+        ] {
+            enter(&mut lanes, place, priority, due, seq);
+        }
+        let mut runs = Vec::new();
+        while let Some(run) = lanes.next_run((9, 0), 10) {
+            lanes.promote_run(&run, 10 * run.keys.len() as u64);
+            runs.push(run.keys.iter().map(|(_, seq)| *seq).collect::<Vec<_>>());
+        }
+        let expected: [&[Seq]; 5] = [&[1, 2], &[3], &[4], &[5, 6, 7], &[8]];
+        assert_eq!(runs, expected);
+        assert_eq!((lanes.count(Place::Due), lanes.bytes(Place::Due)), (8, 80));
+        assert_eq!(lanes.bytes(Place::Delayed), 10);
+        assert!(lanes.next_run((10, 0), 0).is_none());
     }
 }
