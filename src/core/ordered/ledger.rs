@@ -62,14 +62,13 @@ impl Ledger {
 }
 
 /// The capacity for a list of `len` items: very many groups have a handful of
-/// messages each, so that a small list has little room to spare; then in steps
-/// of eight. That is where the size classes of common allocators lie for items
-/// of sixteen bytes.
+/// messages each, so that a small list has little room to spare, but the second
+/// item does not move the first; then in steps of eight. That is where the size
+/// classes of common allocators lie for items of sixteen bytes.
 fn roomy(len: usize) -> usize {
     match len {
         0 => 0,
-        1..=2 => len,
-        3..=12 => len.next_multiple_of(2),
+        1..=12 => len.next_multiple_of(2),
         13..=16 => 16,
         _ => len.next_multiple_of(8),
     }

@@ -339,7 +339,7 @@ fn tiny_sets_take_little_memory() {
     assert!(size_of::<OrderedSet<Key>>() <= 40);
     assert!(size_of::<OrderedSet<Key, MinTime>>() <= 40);
     let mut set: OrderedSet<Key> = OrderedSet::new();
-    for (len, bytes) in [(1, 16), (2, 32), (4, 64), (8, 128), (16, 256), (48, 768)] {
+    for (len, bytes) in [(1, 32), (2, 32), (4, 64), (8, 128), (16, 256), (48, 768)] {
         while set.len() < len {
             set.insert((set.len() as u64, 0), ());
         }
