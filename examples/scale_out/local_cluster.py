@@ -148,7 +148,10 @@ class LocalCluster:
 
     def fail_over(self, replica):
         """Makes the replica the primary of its slots, in agreement with the old one: no acknowledged write is lost."""
-        # Gossip may not yet have told the replica of a majority that can vote; the order is then given again.
+        # A replica that gossip has not yet told of the last slot that its primary was given takes over without it, and
+        # the slot then has no owner for good.
+        self._until(self._agreed)
+        # Nor may it know yet of a majority that can vote; the order is then given again.
         deadline = time.monotonic() + 30
         while "role:master" not in self.call(replica, "INFO", "replication"):
             if time.monotonic() > deadline:
