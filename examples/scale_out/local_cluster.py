@@ -148,8 +148,8 @@ class LocalCluster:
 
     def fail_over(self, replica):
         """Makes the replica the primary of its slots, in agreement with the old one: no acknowledged write is lost."""
-        # A replica that gossip has not yet told of the last slot that its primary was given takes over without it, and
-        # the slot then has no owner for good.
+        # A replica that gossip has not yet told of the last slot that its primary was given can take over without it, and
+        # the slot then has no owner.
         self._until(self._agreed)
         # Nor may it know yet of a majority that can vote; the order is then given again.
         deadline = time.monotonic() + 30
