@@ -175,6 +175,12 @@ impl Spare {
             self.boxes.push(extension);
         }
     }
+
+    /// Bytes allocated.
+    pub fn memory_bytes(&self) -> usize {
+        const EXTENSION: usize = allocated(size_of::<Extension>());
+        self.boxes.len() * EXTENSION + self.boxes.capacity() * size_of::<Box<Extension>>()
+    }
 }
 
 impl Clone for Spare {

@@ -89,7 +89,7 @@ impl Lateness {
     }
 
     fn begin_run(&mut self, late: Millis, n: u64) {
-        if let Some((of, more)) = self.run.replace((late, 0)) {
+        if let Some((of, more @ 1..)) = self.run.replace((late, 0)) {
             *self.counts.entry(of).or_insert(0) += more;
         }
         self.max = self.max.max(late);

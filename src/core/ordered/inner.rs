@@ -16,6 +16,10 @@ const _: () = assert!(WORTH_SHIFTING >= 2);
 /// the result has room to grow.
 const WORTH_JOINING: usize = FULL - FULL / 8;
 
+/// A child that shrinks is trimmed and joined with a neighbour at every so
+/// manieth entry that it loses.
+const WORTH_TIDYING: usize = FULL / 8;
+
 /// Children in order of their keys, and a head for each: a lower bound of its
 /// keys and its least measure.
 pub(super) struct Inner<K, V> {
@@ -98,12 +102,13 @@ impl<K: Key, V: Measure> Inner<K, V> {
         if value == head.1 {
             head.1 = child.measure().unwrap_or(value);
         }
-        // The first leaf is nearly always on its way out: trimmed at every
-        // step, its entries would move half a dozen times before it goes.
-        if at > 0 {
-            child.trim_leaf(ledger);
-        }
-        if child.len() <= FULL / 2 {
+        // Now and then is enough: whoever shrinks on does so again.
+        if child.len() <= FULL / 2 && child.len() % WORTH_TIDYING == 0 {
+            // The first leaf is nearly always on its way out: trimmed as it
+            // goes, its entries would move several times for nothing.
+            if at > 0 {
+                child.trim_leaf(ledger);
+            }
             self.join_if_small(at, ledger);
         }
     }

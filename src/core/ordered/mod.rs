@@ -138,8 +138,7 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
     /// Adds an entry. Returns false if the key was there already; its measure
     /// is then replaced.
     pub fn insert(&mut self, key: K, value: V) -> bool {
-        if self.root.has_room_behind(&key) {
-            self.root.push((key, value));
+        if self.root.append((key, value)) {
             self.len += 1;
             return true;
         }
@@ -159,6 +158,10 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
 
     /// Removes and returns the entry whose key is equal to this one.
     pub fn take(&mut self, key: &K) -> Option<(K, V)> {
+        if let Some(entry) = self.root.shift(key) {
+            self.len -= 1;
+            return Some(entry);
+        }
         let entry = self.root.remove(key, &mut self.ledger)?;
         self.root.trim_leaf(&mut self.ledger);
         self.removed(1);

@@ -128,40 +128,41 @@ impl<K: Key, V: Measure> Node<K, V> {
         }
     }
 
-    /// Whether `key` belongs behind all others and its leaf has room for it, so
-    /// that nothing but the leaf changes its length: most keys of a log.
-    pub(super) fn has_room_behind(&self, key: &K) -> bool {
-        let mut node = self;
+    /// Puts an entry behind all others, if it belongs there and its leaf has room,
+    /// so that nothing but the leaf changes its length: most keys of a log.
+    /// Whether it did.
+    pub(super) fn append(&mut self, entry: (K, V)) -> bool {
+        let mut node = &mut *self;
         while let Node::Inner(inner) = node {
-            match inner.children.last() {
+            match inner.children.last_mut() {
                 Some(last) => node = last,
                 None => return false,
             }
         }
-        match node {
-            Node::Leaf(entries) => {
-                let room = entries.capacity().min(FULL);
-                entries.len() < room && entries.last().is_some_and(|last| last.0 < *key)
-            }
-            Node::Inner(_) => false,
+        let Node::Leaf(entries) = node else {
+            return false;
+        };
+        let room = entries.capacity().min(FULL);
+        if entries.len() >= room || entries.last().is_none_or(|last| last.0 >= entry.0) {
+            return false;
         }
+        entries.push(entry);
+        if has_measure::<V>() {
+            self.lower_last(entry.1);
+        }
+        true
     }
 
-    /// Puts an entry behind all others, where there is room for it.
-    pub(super) fn push(&mut self, entry: (K, V)) {
+    /// Lets the last heads of every level know of a measure below them.
+    fn lower_last(&mut self, value: V) {
         let mut node = self;
-        loop {
-            match node {
-                Node::Leaf(entries) => return entries.push(entry),
-                Node::Inner(inner) => {
-                    let (heads, children) = (&mut inner.heads, &mut inner.children);
-                    let (Some(head), Some(last)) = (heads.last_mut(), children.last_mut()) else {
-                        return;
-                    };
-                    head.1 = head.1.min(entry.1);
-                    node = last;
-                }
-            }
+        while let Node::Inner(inner) = node {
+            let (heads, children) = (&mut inner.heads, &mut inner.children);
+            let (Some(head), Some(last)) = (heads.last_mut(), children.last_mut()) else {
+                return;
+            };
+            head.1 = head.1.min(value);
+            node = last;
         }
     }
 
@@ -199,6 +200,29 @@ impl<K: Key, V: Measure> Node<K, V> {
                 inner.removed_from(at, entry.1, ledger);
                 Some(entry)
             }
+        }
+    }
+
+    /// Takes out the first of all keys, if it is this one and nothing but its leaf
+    /// has to know: most keys of what is worked off in order. Only where entries
+    /// carry no measure.
+    pub(super) fn shift(&mut self, key: &K) -> Option<(K, V)> {
+        if has_measure::<V>() {
+            return None;
+        }
+        let Node::Inner(root) = self else {
+            // Lists of a few are trimmed as they shrink.
+            return None;
+        };
+        let mut node = root.children.first_mut()?;
+        while let Node::Inner(inner) = node {
+            node = inner.children.first_mut()?;
+        }
+        match node {
+            Node::Leaf(entries) if entries.len() > 1 && entries.first()?.0 == *key => {
+                Some(entries.remove(0))
+            }
+            _ => None,
         }
     }
 
@@ -302,6 +326,11 @@ impl<K: Key, V: Measure> Node<K, V> {
             _ => {}
         }
     }
+}
+
+/// Whether entries have a measure, so that heads have to be kept up to date.
+const fn has_measure<V>() -> bool {
+    size_of::<V>() > 0
 }
 
 /// Moves the first `count` items of `right` to the end of `left`.

@@ -87,6 +87,7 @@ enum Step {
     Append(u8),
     Remove(u16),
     RemoveRun { from: u16, count: u8 },
+    RemoveFirst(u8),
     PopFirst(u8),
     Drain(u16),
     Rebuild,
@@ -102,6 +103,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => any::<u8>().prop_map(Step::Append),
         4 => key.clone().prop_map(Step::Remove),
         4 => (key, any::<u8>()).prop_map(|(from, count)| Step::RemoveRun { from, count }),
+        2 => any::<u8>().prop_map(Step::RemoveFirst),
         2 => any::<u8>().prop_map(Step::PopFirst),
         1 => (0..500u16).prop_map(Step::Drain),
         1 => Just(Step::Rebuild),
@@ -113,21 +115,28 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Default)]
 struct Twin {
     set: OrderedSet<Key, MinTime>,
+    /// The same keys without a measure, which go shorter ways at times.
+    bare: OrderedSet<Key>,
     map: BTreeMap<Key, MinTime>,
 }
 
 impl Twin {
     fn insert(&mut self, key: Key, time: u64) {
         let added = self.set.insert(key, MinTime(time));
+        assert_eq!(added, self.bare.insert(key, ()));
         assert_eq!(added, self.map.insert(key, MinTime(time)).is_none());
     }
 
     fn remove(&mut self, key: Key) {
-        assert_eq!(self.set.remove(&key), self.map.remove(&key));
+        let removed = self.set.remove(&key);
+        assert_eq!(removed, self.map.remove(&key));
+        assert_eq!(removed.is_some(), self.bare.remove(&key).is_some());
     }
 
     fn pop_first(&mut self) {
-        assert_eq!(self.set.pop_first(), self.map.pop_first());
+        let popped = self.set.pop_first();
+        assert_eq!(popped, self.map.pop_first());
+        assert_eq!(popped.map(|(key, _)| (key, ())), self.bare.pop_first());
     }
 
     fn apply(&mut self, step: &Step) {
@@ -153,15 +162,26 @@ impl Twin {
                     self.remove(key);
                 }
             }
+            Step::RemoveFirst(count) => {
+                let keys = self.map.keys().copied().take(count.into());
+                keys.collect::<Vec<_>>()
+                    .into_iter()
+                    .for_each(|key| self.remove(key));
+            }
             Step::PopFirst(count) => (0..count).for_each(|_| self.pop_first()),
             Step::Drain(count) => {
                 let dropped = self.set.drain_some(count.into());
+                assert_eq!(dropped, self.bare.drain_some(count.into()));
                 assert_eq!(dropped, self.map.len().min(count.into()));
                 (0..dropped).for_each(|_| _ = self.map.pop_first());
             }
-            Step::Rebuild => self.set = self.set.clone(),
+            Step::Rebuild => {
+                self.set = self.set.clone();
+                self.bare = self.bare.clone();
+            }
             Step::Clear => {
                 self.set.clear();
+                self.bare.clear();
                 self.map.clear();
             }
         }
@@ -169,6 +189,12 @@ impl Twin {
 
     fn compare(&self, probe: Key, limit: u64) {
         check(&self.set);
+        check(&self.bare);
+        assert!(self
+            .bare
+            .iter()
+            .map(|(key, ())| key)
+            .eq(self.map.keys().copied()));
         let entry = |(key, time): (&Key, &MinTime)| (*key, *time);
         assert!(self.set.iter().eq(self.map.iter().map(entry)));
         assert_eq!(self.set.first(), self.map.first_key_value().map(entry));
