@@ -13,6 +13,8 @@ from generator import Generator
 from server import Server
 
 ROOT = Path(__file__).resolve().parent.parent
+# What tests and benchmarks both need is with the tests.
+sys.path.append(str(ROOT))
 INSTRUCTIONS = ROOT / "target" / "instructions.md"
 """The table that `instructions.py` has written last."""
 QUIET_CORES = 0.1

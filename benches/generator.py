@@ -32,6 +32,30 @@ class Done:
     server_us: float
 
 
+class Waits:
+    """How long each of many waited, in ms, in order."""
+
+    def __init__(self, spans, absences=None):
+        """`spans`: the seconds since 1970 at which each began and ended; `absences` do not count."""
+        self.spans = spans
+        absent = absences.during if absences else lambda *_: 0
+        self.ms = sorted((ended - began - absent(began, ended)) * 1000 for began, ended in spans)
+
+    @classmethod
+    def read(cls, lines):
+        """Those that the generator printed."""
+        pairs = (map(int, line.split()) for line in lines.splitlines())
+        return cls([(began / 1e6, (began + took) / 1e6) for began, took in pairs])
+
+    def without(self, absences):
+        """The same but for the times when some processor was absent."""
+        return Waits(self.spans, absences)
+
+    def percentile(self, percent):
+        """What so many percent did not exceed; 100 for the longest, 0 for the shortest."""
+        return self.ms[(len(self.ms) - 1) * percent // 100]
+
+
 class Generator:
     """Runs the generator at `path` against servers."""
 
@@ -52,7 +76,7 @@ class Generator:
 
     def finish(self, process):
         """What a started run measured."""
-        read = self._finish(process)
+        read = {name: float(value) for name, value in (line.split("=") for line in self._finish(process).splitlines())}
         return Done(
             commands=int(read["commands"]),
             taken=int(read["taken"]),
@@ -67,14 +91,14 @@ class Generator:
         return self._start(words, urgent=True)
 
     def finish_probe(self, process):
-        """A dict of count, min_us, p50_us, p99_us, p999_us, max_us."""
-        return self._finish(process)
+        """How long each PING waited."""
+        return Waits.read(self._finish(process))
 
     def lateness(self, server, queue, messages, seconds, consumers):
-        """How late messages spread over the seconds arrive at blocked consumers: a dict as of a probe."""
+        """How late messages spread over the seconds arrived at blocked consumers."""
         words = ["lateness", "--port", server.port, "--queue", queue, "--messages", messages]
         words += ["--span-ms", int(seconds * 1000), "--consumers", consumers, "--payload", PAYLOAD]
-        return self._finish(self._start(words))
+        return Waits.read(self._finish(self._start(words)))
 
     def _start(self, words, urgent=False):
         def prepare():
@@ -93,4 +117,4 @@ class Generator:
         out, error = process.communicate()
         if process.returncode != 0:
             raise RuntimeError(f"{' '.join(process.args)}: {error.strip()}")
-        return {name: float(value) for name, value in (line.split("=") for line in out.splitlines())}
+        return out

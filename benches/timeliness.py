@@ -6,11 +6,13 @@ import time
 from contextlib import ExitStack
 from statistics import median
 
-from bench import Taken
 from generator import CONNECTIONS, Step
 from lua_design import LuaDesign
 from report import Row
+from server import CORES
 from workloads import HOURS, MILLION, fill
+
+from tests.harness.absence import Absences
 
 # The slowest rows take 15 s a round: three rounds tell as much as more would.
 MOST_ROUNDS = 3
@@ -33,22 +35,21 @@ def stall(bench):
                 bench.look_around()
                 idle.append(_watch(bench, server, waiting, burst=False))
                 burst.append(_watch(bench, server, waiting, burst=True))
-            rows.append(
-                Row(
-                    section,
-                    name,
-                    f"{median(burst):.2f} ms (idle {median(idle):.2f}; at worst {max(burst):.2f}, idle {max(idle):.2f})",
-                    f"{lua:.0f} ms  Lua design, one promotion",
-                    median(busy - quiet for busy, quiet in zip(burst, idle)),
-                    "ms",
-                    at_most=2,
-                )
-            )
+            rows.append(_stall_row(section, name, idle, burst, f"{lua:.0f} ms  Lua design, one promotion"))
     return rows
 
 
+def _stall_row(section, name, idle, burst, peer):
+    """Of pairs of the longest wait without and with the absences of processors, a pair a round."""
+    (own, all_in), (own_idle, all_in_idle) = ([median(each) for each in zip(*pairs)] for pairs in (burst, idle))
+    worst = max(own for own, _ in burst)
+    ours = f"{own:.2f} ms (idle {own_idle:.2f}; at worst {worst:.2f}); absences not taken off {all_in:.2f} (idle {all_in_idle:.2f})"
+    beyond = median(busy - quiet for (busy, _), (quiet, _) in zip(burst, idle))
+    return Row(section, name, ours, peer, beyond, "ms", at_most=2)
+
+
 def _watch(bench, server, waiting, *, burst):
-    """Milliseconds of the longest wait within 4 s; with a burst, it begins in the second of them."""
+    """Milliseconds of the longest wait within 4 s, without and with the absences; a burst begins in the second of them."""
     millions = bench.scaled(MILLION)
     window = 1 if bench.quick else 4
     lead = 1.5 if bench.quick else 7
@@ -67,11 +68,12 @@ def _watch(bench, server, waiting, *, burst):
         time.sleep(max(due / 1000 - time.time() - window / 4, 0))
     else:
         time.sleep(0.2)
-    longest = bench.generator.finish_probe(bench.generator.start_probe(server, window))["max_us"] / 1000
+    with Absences(CORES) as absences:
+        waits = bench.generator.finish_probe(bench.generator.start_probe(server, window))
     if consumers is not None:
         bench.generator.finish(consumers)
     server.empty()
-    return longest
+    return waits.without(absences).percentile(100), waits.percentile(100)
 
 
 def _lua_stall(bench, server):
@@ -81,7 +83,7 @@ def _lua_stall(bench, server):
     probe = bench.generator.start_probe(server, 4)
     time.sleep(0.5)
     design.promote()
-    longest = bench.generator.finish_probe(probe)["max_us"] / 1000
+    longest = bench.generator.finish_probe(probe).percentile(100)
     server.empty()
     return longest
 
@@ -94,22 +96,21 @@ def lateness(bench):
         for consumers, messages, median_limit in ((50, 100_000, 1), (4, 10_000, None)):
             if not bench.wanted(f"lateness-{consumers}"):
                 continue
-            found, taken = [], []
+            found = []
             for number in range(min(bench.rounds, MOST_ROUNDS)):
                 bench.say(f"lateness, {consumers} consumers: round {number + 1}")
                 bench.look_around()
-                with Taken() as by_host:
-                    found.append(bench.generator.lateness(server, "q", bench.scaled(messages), seconds, consumers))
-                taken.append(by_host.percent)
+                with Absences(CORES) as absences:
+                    waits = bench.generator.lateness(server, "q", bench.scaled(messages), seconds, consumers)
+                found.append((waits, waits.without(absences)))
                 server.empty()
-            host = f"the host took {median(taken):.1f} % of the processors away"
             section = "Lateness: from the due time to the hands of a blocked consumer"
             what = f"{messages:,} over 10 s, {consumers} consumers"
-            for field, at_most in (("p50_us", median_limit), ("p99_us", 5), ("max_us", None)):
-                late = median(one[field] for one in found) / 1000
-                title = f"{what}: {field.removesuffix('_us')}"
-                rows.append(Row(section, title, f"{late:.2f} ms", host, late, "ms", at_most=at_most))
-            earliest = min(one["min_us"] for one in found) / 1000
+            for name, percent, at_most in (("p50", 50, median_limit), ("p99", 99, 5), ("max", 100, None)):
+                late, own = (median(waits.percentile(percent) for waits in each) for each in zip(*found))
+                peer = f"{own:.2f} ms, absences taken off"
+                rows.append(Row(section, f"{what}: {name}", f"{late:.2f} ms", peer, late, "ms", at_most=at_most))
+            earliest = min(waits.percentile(0) for waits, _ in found)
             rows.append(Row(section, f"{what}: earliest", f"{earliest:.2f} ms", "", earliest, "ms", at_least=0))
     return rows
 

@@ -4,6 +4,8 @@ from argparse import Namespace
 
 import pytest
 
+from tests.harness.absence import Absences
+from tests.load.probe import Probe, Waits
 from tests.load.stalls import Stalls
 from tests.soak.__main__ import soak
 
@@ -23,3 +25,34 @@ def test_mixed_traffic_leaves_no_memory_behind(make_server, capsys):
     faults = soak(make_server(appendonly="yes"), Namespace(seconds=4, samples=2, messages=2000, seed=1))
     assert not [fault for fault in faults if "left" in fault], faults
     assert capsys.readouterr().out.count("MEMORY USAGE") == 5
+
+
+SPIN = """
+local from = redis.call('TIME')
+repeat
+    local now = redis.call('TIME')
+until (now[1] - from[1]) * 1000000 + now[2] - from[2] >= tonumber(ARGV[1])
+"""
+
+
+@pytest.mark.timeout(60)
+def test_what_a_busy_server_makes_others_wait_is_not_taken_for_an_absence(server):
+    with Absences() as absences, Probe(server.port) as probe:
+        server.client().eval(SPIN, 0, 200_000)
+    waits = Waits.of(absences, probe)
+    assert waits.longest > 150
+    # The host may be away for a part of them.
+    assert waits.own > 100
+
+
+def test_absences_are_taken_off_the_waits_that_they_made_longer():
+    absences, probe = Absences(), Probe(0)
+    absences.spans = [(1.0, 1.004), (1.010, 1.012), (2.0, 2.5)]
+    assert absences.during(0, 1) == 0
+    assert absences.during(1.002, 1.011) == pytest.approx(0.003)
+    assert absences.during(1.005, 1.009) == 0
+    assert absences.during(0, 3) == pytest.approx(0.506)
+    probe.pings = [(1.001, 0.007), (1.5, 0.002), (2.1, 0.3)]
+    waits = Waits.of(absences, probe)
+    assert (waits.longest, waits.absent) == pytest.approx((300, 300))
+    assert waits.own == pytest.approx(4)

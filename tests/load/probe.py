@@ -1,4 +1,4 @@
-"""A client that wants nothing but its PINGs answered, one a millisecond, and remembers the longest wait."""
+"""A client that wants nothing but its PINGs answered, one a millisecond, and remembers how long each waited."""
 
 import gc
 import multiprocessing
@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import dataclass
 
+from tests.harness.absence import Absences
 from tests.harness.wire import Wire
 
 PERIOD = 0.001
@@ -18,19 +19,30 @@ class Waits:
     count: int
     p99: float
     longest: float
+    # Of the longest, how long a processor was absent meanwhile.
+    absent: float
+    # The longest without the absences.
+    own: float
 
     @classmethod
-    def of(cls, *probes: "Probe") -> "Waits":
-        times = sorted(wait for probe in probes for wait in probe.times)
-        return cls(len(times), times[len(times) * 99 // 100] * 1000, times[-1] * 1000)
+    def of(cls, absences: Absences, *probes: "Probe") -> "Waits":
+        pings = [ping for probe in probes for ping in probe.pings]
+        times = sorted(waited for _, waited in pings)
+        began, longest = max(pings, key=lambda ping: ping[1])
+        own = max(waited - absences.during(began, began + waited) for began, waited in pings)
+        absent = absences.during(began, began + longest)
+        return cls(len(times), times[len(times) * 99 // 100] * 1000, longest * 1000, absent * 1000, own * 1000)
 
 
 class Probe:
-    """A probe in a process of its own, from entering the `with` until leaving it; then `times` are its waits in s."""
+    """A probe in a process of its own, from entering the `with` until leaving it.
+
+    Then `pings` are when each was sent, by time.time(), and how long it waited, in s.
+    """
 
     def __init__(self, port: int):
         self.port = port
-        self.times = []
+        self.pings = []
 
     def __enter__(self) -> "Probe":
         context = multiprocessing.get_context("fork")
@@ -43,7 +55,7 @@ class Probe:
 
     def __exit__(self, *_) -> None:
         self._ours.send(None)
-        self.times = self._ours.recv()
+        self.pings = self._ours.recv()
         self._process.join()
 
 
@@ -54,18 +66,18 @@ def _ping(port, pipe) -> None:
     except PermissionError:
         pass
     gc.disable()
-    times = []
+    pings = []
     with Wire(port, protocol=2, timeout=600) as wire:
         wire.call("PING")
         pipe.send(None)
         due = time.perf_counter()
         while not pipe.poll():
-            began = time.perf_counter()
+            sent, began = time.time(), time.perf_counter()
             wire.sock.sendall(b"PING\r\n")
             wire.recv()
             ended = time.perf_counter()
-            times.append(ended - began)
+            pings.append((sent, ended - began))
             # After a long wait the missed turns are not made up for: they were that one wait.
             due = max(due + PERIOD, ended)
             time.sleep(max(0.0, due - time.perf_counter()))
-    pipe.send(times)
+    pipe.send(pings)

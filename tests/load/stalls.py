@@ -4,6 +4,7 @@ import os
 import time
 from dataclasses import dataclass
 
+from tests.harness.absence import Absences
 from tests.harness.server import Server, now_ms
 from tests.load.crowd import FAR, fill, freed, raise_limit, until, waiting
 from tests.load.probe import Probe, Waits
@@ -28,8 +29,8 @@ class Row:
 
     @property
     def beyond(self) -> float:
-        """By how much the longest wait exceeds the idle one, in ms."""
-        return self.busy.longest - self.idle.longest
+        """By how much the longest wait exceeds the idle one, both without the absences of processors, in ms."""
+        return self.busy.own - self.idle.own
 
 
 class Stalls:
@@ -148,20 +149,21 @@ class Stalls:
         return due
 
     def row(self, name, messages, act, over) -> Row:
-        with Probe(self.server.port) as before:
-            time.sleep(self.idle)
-        with Probe(self.server.port) as busy:
-            began = time.monotonic()
-            act()
-            until(over)
-            freed(self.server)
-            seconds = time.monotonic() - began
-            # What is over at once may have left work to the timers.
-            time.sleep(AFTERMATH)
-        # The longest of many waits is longer than that of few: idle is watched for as long as busy.
-        with Probe(self.server.port) as after:
-            time.sleep(max(0, seconds + AFTERMATH - self.idle))
-        return Row(name, messages, Waits.of(before, after), Waits.of(busy), seconds)
+        with Absences() as absences:
+            with Probe(self.server.port) as before:
+                time.sleep(self.idle)
+            with Probe(self.server.port) as busy:
+                began = time.monotonic()
+                act()
+                until(over)
+                freed(self.server)
+                seconds = time.monotonic() - began
+                # What is over at once may have left work to the timers.
+                time.sleep(AFTERMATH)
+            # The longest of many waits is longer than that of few: idle is watched for as long as busy.
+            with Probe(self.server.port) as after:
+                time.sleep(max(0, seconds + AFTERMATH - self.idle))
+        return Row(name, messages, Waits.of(absences, before, after), Waits.of(absences, busy), seconds)
 
     def count(self, state) -> int:
         return self.client.execute_command("DQ.LEN", "q", state)

@@ -4,11 +4,11 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::connect::Server;
 use crate::resp::{read, Reply};
-use crate::sample::Sample;
+use crate::sample::{unix_now, Sample};
 
 /// Each wait of a consumer; after the last message it ends the consumer.
 const BLOCK: Duration = Duration::from_secs(2);
@@ -46,12 +46,6 @@ pub fn run(spread: &Spread) -> Result<Sample, String> {
         }
         Ok(all)
     })
-}
-
-fn unix_now() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
 }
 
 /// Writes all messages; the payload begins with the due time.
@@ -104,8 +98,8 @@ fn consume(spread: &Spread, received: &AtomicU64) -> Result<Sample, String> {
             receipt = None;
             continue;
         };
-        let late = message.arrived.as_micros() as i64 - message.due * 1000;
-        sample.push(late);
+        let due = message.due * 1000;
+        sample.push(due, message.arrived.as_micros() as i64 - due);
         received.fetch_add(1, Ordering::Relaxed);
         receipt = Some(message.receipt);
     }

@@ -1,5 +1,6 @@
-//! The load generator of `make bench`. It prints what it measured as lines of
-//! `name=value`; a mistake or a failure goes to stderr, with exit code 1.
+//! The load generator of `make bench`. `run` prints what it measured as lines of
+//! `name=value`, the others each wait as a line of when it began and how long it
+//! took (`sample`); a mistake or a failure goes to stderr, with exit code 1.
 //!
 //! ```text
 //! dq-load run      --port P [--db N] [--connections 50] [--pipeline 64] [--payload 100] [--pid PID]
@@ -27,6 +28,7 @@ use std::time::Duration;
 use connect::Server;
 use lexopt::prelude::*;
 use resp::Shape;
+use sample::Sample;
 use template::Template;
 use traffic::{Load, Step};
 
@@ -132,17 +134,20 @@ fn run(options: Options) -> Result<(), String> {
             println!("seconds={}", done.elapsed.as_secs_f64());
             println!("server_us={}", done.server_nanos as f64 / 1000.0);
         }
-        "probe" => probe::run(server, options.interval, options.duration)?.print(),
-        "lateness" => lateness::run(&lateness::Spread {
+        "probe" => print(probe::run(server, options.interval, options.duration)?)?,
+        "lateness" => print(lateness::run(&lateness::Spread {
             server,
             queue: options.queue,
             messages: options.messages,
             span: options.duration,
             consumers: options.consumers,
             payload: options.payload,
-        })?
-        .print(),
+        })?)?,
         verb => return Err(format!("no such verb: {verb}")),
     }
     Ok(())
+}
+
+fn print(sample: Sample) -> Result<(), String> {
+    sample.print().map_err(|error| error.to_string())
 }

@@ -25,10 +25,10 @@ pub fn run(server: Server, interval: Duration, duration: Duration) -> Result<Sam
             .and_then(|()| stream.read_exact(&mut answer))
             .map_err(|error| error.to_string())?;
         let answered = Instant::now();
-        sample.push_duration(answered - sent);
+        sample.push_ended(answered - sent);
         due = sent + interval;
         while due < answered {
-            sample.push_duration(answered - due);
+            sample.push_ended(answered - due);
             due += interval;
         }
     }

@@ -1,20 +1,24 @@
-//! Percentiles of measured durations.
+//! Measured waits.
 
-use std::time::Duration;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Durations in microseconds, negative ones too.
+/// Waits: when each began, in microseconds since 1970, and how many microseconds it took; fewer than none for what
+/// came early.
 #[derive(Default)]
-pub struct Sample(Vec<i64>);
+pub struct Sample(Vec<(i64, i64)>);
 
 impl Sample {
     /// Adds one.
-    pub fn push(&mut self, micros: i64) {
-        self.0.push(micros);
+    pub fn push(&mut self, began: i64, micros: i64) {
+        self.0.push((began, micros));
     }
 
-    /// Adds one.
-    pub fn push_duration(&mut self, duration: Duration) {
-        self.push(duration.as_micros().try_into().unwrap_or(i64::MAX));
+    /// Adds one that has just ended, after so long.
+    pub fn push_ended(&mut self, took: Duration) {
+        let began = unix_now().saturating_sub(took);
+        self.push(began.as_micros() as i64, took.as_micros() as i64);
     }
 
     /// Adds all of another.
@@ -22,19 +26,20 @@ impl Sample {
         self.0.append(&mut other.0);
     }
 
-    /// Writes what it holds as lines of `name=value`: `count`, `min_us`,
-    /// `p50_us`, `p99_us`, `p999_us`, `max_us`; only `count` where it is empty.
-    pub fn print(mut self) {
-        self.0.sort_unstable();
-        println!("count={}", self.0.len());
-        let Some(last) = self.0.len().checked_sub(1) else {
-            return;
-        };
-        let at = |per_mille: usize| self.0[last * per_mille / 1000];
-        println!("min_us={}", self.0[0]);
-        println!("p50_us={}", at(500));
-        println!("p99_us={}", at(990));
-        println!("p999_us={}", at(999));
-        println!("max_us={}", self.0[last]);
+    /// Writes them as lines of `began micros`, in no order.
+    pub fn print(self) -> io::Result<()> {
+        let mut lines = String::new();
+        for (began, micros) in self.0 {
+            // Writing to a string never fails.
+            _ = writeln!(lines, "{began} {micros}");
+        }
+        io::stdout().write_all(lines.as_bytes())
     }
+}
+
+/// The time since 1970.
+pub fn unix_now() -> Duration {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
 }
