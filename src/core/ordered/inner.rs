@@ -16,9 +16,12 @@ const _: () = assert!(WORTH_SHIFTING >= 2);
 /// the result has room to grow.
 const WORTH_JOINING: usize = FULL - FULL / 8;
 
-/// A child that shrinks is trimmed and joined with a neighbour at every so
-/// manieth entry that it loses.
-const WORTH_TIDYING: usize = FULL / 8;
+/// Whether a child that has come down to this length is trimmed and joined with a
+/// neighbour, or goes. Now and then is enough: whoever shrinks on does so again.
+#[inline]
+pub(super) fn is_to_be_tidied(len: usize) -> bool {
+    len <= FULL / 2 && len % (FULL / 8) == 0
+}
 
 /// Children in order of their keys, and a head for each: a lower bound of its
 /// keys and its least measure.
@@ -102,8 +105,7 @@ impl<K: Key, V: Measure> Inner<K, V> {
         if value == head.1 {
             head.1 = child.measure().unwrap_or(value);
         }
-        // Now and then is enough: whoever shrinks on does so again.
-        if child.len() <= FULL / 2 && child.len() % WORTH_TIDYING == 0 {
+        if is_to_be_tidied(child.len()) {
             // The first leaf is nearly always on its way out: trimmed as it
             // goes, its entries would move several times for nothing.
             if at > 0 {

@@ -158,7 +158,7 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
 
     /// Removes and returns the entry whose key is equal to this one.
     pub fn take(&mut self, key: &K) -> Option<(K, V)> {
-        if let Some(entry) = self.root.shift(key) {
+        if let Some(entry) = self.root.pluck(key) {
             self.len -= 1;
             return Some(entry);
         }

@@ -10,7 +10,7 @@
 //! and a removal tidies up behind itself on the way back; so one walk is
 //! enough for either.
 
-use super::inner::Inner;
+use super::inner::{is_to_be_tidied, Inner};
 use super::ledger::Ledger;
 use super::{Key, Measure};
 
@@ -203,10 +203,10 @@ impl<K: Key, V: Measure> Node<K, V> {
         }
     }
 
-    /// Takes out the first of all keys, if it is this one and nothing but its leaf
-    /// has to know: most keys of what is worked off in order. Only where entries
+    /// Takes out an entry where nothing but its leaf has to know: most of those that
+    /// go. `None` where `remove` has more to do, or there is none. Only where entries
     /// carry no measure.
-    pub(super) fn shift(&mut self, key: &K) -> Option<(K, V)> {
+    pub(super) fn pluck(&mut self, key: &K) -> Option<(K, V)> {
         if has_measure::<V>() {
             return None;
         }
@@ -214,13 +214,16 @@ impl<K: Key, V: Measure> Node<K, V> {
             // Lists of a few are trimmed as they shrink.
             return None;
         };
-        let mut node = root.children.first_mut()?;
+        let at = root.position(key);
+        let mut node = root.children.get_mut(at)?;
         while let Node::Inner(inner) = node {
-            node = inner.children.first_mut()?;
+            let at = inner.position(key);
+            node = inner.children.get_mut(at)?;
         }
         match node {
-            Node::Leaf(entries) if entries.len() > 1 && entries.first()?.0 == *key => {
-                Some(entries.remove(0))
+            Node::Leaf(entries) if !is_to_be_tidied(entries.len().saturating_sub(1)) => {
+                let at = find(entries, key)?;
+                Some(entries.remove(at))
             }
             _ => None,
         }
