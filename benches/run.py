@@ -5,8 +5,8 @@
                    [--generator PATH] [--write FILE]
 
 `make bench` builds what it needs and runs it. Rows are named `command-NAME`, `groups-NAME`, `aof-NAME` (see
-workloads.py for the names), `life`, `backlog`, `memory`, `rdb`, `stall-alone`, `stall-waiting`, `lateness-50`,
-`lateness-4` and `idle`. A missed target is a finding, not a failure: the exit code is 0.
+workloads.py for the names), `life`, `backlog`, `memory`, `rdb`, `stall-alone`, `stall-waiting`,
+`stall-draining`, `lateness-50`, `lateness-4` and `idle`. A missed target is a finding, not a failure: the exit code is 0.
 """
 
 import os

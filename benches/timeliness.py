@@ -18,62 +18,78 @@ from tests.harness.absence import Absences
 MOST_ROUNDS = 3
 
 
+# Who consumes meanwhile: nobody, such as wait for a message each, and such as go on as fast as they can, of what is
+# due at once and, to compare, of what was due before.
+STALLS = (
+    ("stall-alone", "no consumer waiting", None),
+    ("stall-waiting", "50 consumers waiting, for a message each", CONNECTIONS),
+    ("stall-draining", "50 consumers that take it all, above the same with messages due long before", MILLION // 10),
+)
+
+
 def stall(bench):
     """Rows of the longest wait of a PING while a million messages fall due in one millisecond."""
     rows = []
     section = "1,000,000 messages fall due at once: longest wait of a PING above the idle maximum"
     with bench.server() as server:
         lua = None
-        for waiting in (False, True):
-            name = "50 consumers waiting" if waiting else "no consumer waiting"
-            if not bench.wanted("stall-waiting" if waiting else "stall-alone"):
+        for key, name, fetches in STALLS:
+            if not bench.wanted(key):
                 continue
             lua = lua or _lua_stall(bench, server)
             idle, burst = [], []
             for number in range(min(bench.rounds, MOST_ROUNDS)):
                 bench.say(f"stall, {name}: round {number + 1}")
                 bench.look_around()
-                idle.append(_watch(bench, server, waiting, burst=False))
-                burst.append(_watch(bench, server, waiting, burst=True))
+                idle.append(_watch(bench, server, fetches, burst=False))
+                burst.append(_watch(bench, server, fetches, burst=True))
             rows.append(_stall_row(section, name, idle, burst, f"{lua:.0f} ms  Lua design, one promotion"))
     return rows
 
 
 def _stall_row(section, name, idle, burst, peer):
     """Of pairs of the longest wait without and with the absences of processors, a pair a round."""
-    (own, all_in), (own_idle, all_in_idle) = ([median(each) for each in zip(*pairs)] for pairs in (burst, idle))
+    (own, whole), (own_idle, whole_idle) = ([median(each) for each in zip(*pairs)] for pairs in (burst, idle))
     worst = max(own for own, _ in burst)
-    ours = f"{own:.2f} ms (idle {own_idle:.2f}; at worst {worst:.2f}); absences not taken off {all_in:.2f} (idle {all_in_idle:.2f})"
+    ours = f"{own:.2f} ms (idle {own_idle:.2f}; at worst {worst:.2f}); whole {whole:.2f} (idle {whole_idle:.2f})"
     beyond = median(busy - quiet for (busy, _), (quiet, _) in zip(burst, idle))
     return Row(section, name, ours, peer, beyond, "ms", at_most=2)
 
 
-def _watch(bench, server, waiting, *, burst):
-    """Milliseconds of the longest wait within 4 s, without and with the absences; a burst begins in the second of them."""
+def _watch(bench, server, fetches, *, burst):
+    """Milliseconds of the longest wait within 4 s, without and with the absences; a burst begins in the second of them.
+
+    Without a burst `fetches` are made of messages that are due, if they are to take it all, or wait in vain.
+    """
     millions = bench.scaled(MILLION)
+    takes_all = fetches == MILLION // 10
     window = 1 if bench.quick else 4
-    lead = 1.5 if bench.quick else 7
-    due = int((time.time() + lead) * 1000)
-    if burst:
-        fill(bench, server, f"DQ.MSEND q 100 {{payload:100}} AT {due}", millions, batch=100, pipeline=8)
-        if time.time() > due / 1000 - 1:
-            raise RuntimeError("the messages could not be sent before they were due")
+    due = int((time.time() + (1.5 if bench.quick else 7)) * 1000)
+    if burst or takes_all:
+        when = f"AT {due}" if burst else ""
+        fill(bench, server, f"DQ.MSEND q 100 {{payload:100}} {when}", millions, batch=100, pipeline=8)
+    if burst and time.time() > due / 1000 - 1:
+        raise RuntimeError("the messages could not be sent before they were due")
+    consume = Step(f"DQ.FETCH q COUNT 10 BLOCK {window * 2000} [ ACK {{count}} {{taken}} ]", "receipts")
     consumers = None
-    if waiting:
-        drain = "DQ.FETCH q COUNT 10 BLOCK 8000 [ ACK {count} {taken} ]"
-        wait = f"DQ.FETCH q BLOCK {window}500"
-        steps = [Step(drain if burst else wait, "receipts")]
-        consumers = bench.generator.start(server, steps, millions // 10 if burst else CONNECTIONS, pipeline=1)
+    if fetches and burst:
+        consumers = _consumers(bench, server, consume, fetches)
     if burst:
         time.sleep(max(due / 1000 - time.time() - window / 4, 0))
-    else:
-        time.sleep(0.2)
     with Absences(CORES) as absences:
-        waits = bench.generator.finish_probe(bench.generator.start_probe(server, window))
+        probe = bench.generator.start_probe(server, window)
+        if fetches and not burst:
+            time.sleep(window / 4 if takes_all else 0)
+            consumers = _consumers(bench, server, consume, fetches)
+        waits = bench.generator.finish_probe(probe)
     if consumers is not None:
         bench.generator.finish(consumers)
     server.empty()
     return waits.without(absences).percentile(100), waits.percentile(100)
+
+
+def _consumers(bench, server, consume, fetches):
+    return bench.generator.start(server, [consume], min(fetches, bench.scaled(MILLION) // 10), pipeline=1)
 
 
 def _lua_stall(bench, server):

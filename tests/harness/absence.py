@@ -1,28 +1,26 @@
 """When a processor was there for no program: taken by the host, or held by the kernel.
 
-A watcher on each processor sleeps for a millisecond at a time, above everything else in priority.
-No program can keep it from waking, whatever it does; so where it wakes late, whoever waited for a
-server at that time would have waited without the server's doing, too.
+A watcher on each processor (absence.c) sleeps for a tenth of a millisecond at a time, above
+everything else in priority. No program can keep it from waking, whatever it does; so where it wakes
+late, whoever waited for a server at that time would have waited without the server's doing, too.
 """
 
-import gc
-import multiprocessing
 import os
-import time
+import subprocess
 from bisect import bisect_right
+from pathlib import Path
 
-PERIOD = 0.001
-# Waking takes a tenth of that where nothing is wrong.
-LATE = 0.0005
-# Above whatever probe measures beside it.
-PRIORITY = 2
+from tests.harness.compiled import compiled
+
+_SOURCE = Path(__file__).with_name("absence.c")
 
 
 class Absences:
     """Watches these processors, or all, from entering the `with` until leaving it.
 
     Then `spans` are the absences, of one processor or another, as pairs of seconds by time.time():
-    less than there were by a millisecond each, never more. None are seen by who may not set priorities.
+    each is less than it was by up to a tenth of a millisecond, and the shortest are not seen. None
+    are seen by who may not set priorities.
     """
 
     def __init__(self, processors=None):
@@ -31,22 +29,20 @@ class Absences:
         self._watchers = []
 
     def __enter__(self) -> "Absences":
-        context = multiprocessing.get_context("fork")
+        program = compiled(_SOURCE)
         for processor in self._processors:
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_watch, args=(processor, theirs), daemon=True)
-            process.start()
-            theirs.close()
-            ours.recv()
-            self._watchers.append((process, ours))
+            watcher = subprocess.Popen(
+                [program, str(processor)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+            watcher.stdout.readline()
+            self._watchers.append(watcher)
         return self
 
     def __exit__(self, *_) -> None:
         found = []
-        for process, pipe in self._watchers:
-            pipe.send(None)
-            found += pipe.recv()
-            process.join()
+        for watcher in self._watchers:
+            lines, _ = watcher.communicate()
+            found += [tuple(map(float, line.split())) for line in lines.splitlines()]
         self.spans = _apart(sorted(found))
 
     def during(self, began: float, ended: float) -> float:
@@ -69,24 +65,3 @@ def _apart(spans) -> list:
         else:
             apart.append((since, until))
     return apart
-
-
-def _watch(processor, pipe) -> None:
-    spans = []
-    os.sched_setaffinity(0, {processor})
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
-    except PermissionError:
-        pipe.send(None)
-        pipe.recv()
-        pipe.send(spans)
-        return
-    gc.disable()
-    pipe.send(None)
-    while not pipe.poll():
-        due = time.time() + PERIOD
-        time.sleep(PERIOD)
-        woke = time.time()
-        if woke - due > LATE:
-            spans.append((due, woke))
-    pipe.send(spans)

@@ -1,13 +1,12 @@
 """Libraries for LD_PRELOAD, compiled when a test first asks for one."""
 
-import hashlib
 import mmap
 import os
 import random
 import struct
-import subprocess
-import tempfile
 from pathlib import Path
+
+from tests.harness.compiled import compiled
 
 _SOURCES = Path(__file__).parent
 # Inode and synced length of so many files; see power.c.
@@ -16,15 +15,8 @@ _SLOT = struct.Struct("=QQ")
 
 
 def library(name: str) -> Path:
-    """The compiled library; made anew when its source has changed."""
-    source = _SOURCES / f"{name}.c"
-    version = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
-    built = Path(tempfile.gettempdir()) / f"dq-preload-{os.getuid()}-{name}-{version}.so"
-    if not built.exists():
-        made = built.with_suffix(f".{os.getpid()}")
-        subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", made, source, "-ldl"], check=True)
-        made.rename(built)
-    return built
+    """The compiled library."""
+    return compiled(_SOURCES / f"{name}.c", "-shared", "-fPIC", "-ldl")
 
 
 class Power:

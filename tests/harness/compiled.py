@@ -1,0 +1,18 @@
+"""What tests have in C, compiled when it is first asked for."""
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+
+def compiled(source: Path, *flags: str) -> Path:
+    """The file that gcc makes of a source with these flags; made anew when either has changed."""
+    version = hashlib.sha256(source.read_bytes() + repr(flags).encode()).hexdigest()[:16]
+    built = Path(tempfile.gettempdir()) / f"dq-{os.getuid()}-{source.stem}-{version}"
+    if not built.exists():
+        made = built.with_suffix(f".{os.getpid()}")
+        subprocess.run(["gcc", "-O2", "-Wall", "-o", made, source, *flags], check=True)
+        made.rename(built)
+    return built
