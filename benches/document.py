@@ -60,7 +60,8 @@ by shared object): the rest is the server's, reading commands, writing replies a
   entries in the tables by name, number and time (52), takes 16 a message: 111 in all. Ours has the due time in the order,
   too (8 more a message), and 256 bytes a group; a running message has the bytes above besides.
 - RDB: half of the time to save is the server's compression, which random payloads do not repay; 5 % is the module's.
-- Stall and lateness: each is at most as good as the host. The rows name what it took away.
+- Stall and lateness: each is at most as good as the host, which takes most from who keeps both processors busy, as 50
+  consumers at full speed do. The rows say what is left without the times when a processor was absent.
 
 ## How it was measured
 
@@ -95,8 +96,11 @@ by shared object): the rest is the server's, reading commands, writing replies a
 - Memory is the growth of `used_memory`. Loading is what the server's log says. The Lua design's stall is one promotion
   script over the same million messages.
 - A wait in the stall rows is that of a process of its own that sends a PING each millisecond; *idle* is its longest wait
-  over as long a time with nothing to do.
-- Lateness is measured by the consumers: the wall clock when the message is in their hands minus its due time.
+  over as long a time without a burst: with nothing to do, with 50 consumers that wait in vain, or with 50 that take
+  messages due long before as fast as they can. Off each wait are taken the times when a processor was absent, whatever
+  runs on it (`tests/harness/absence.c`); those below a tenth of a millisecond are not seen. *Whole* is with them.
+- Lateness is measured by the consumers: the wall clock when the message is in their hands minus its due time. It is
+  judged whole.
 {commands}"""
 
 COUNTED = """

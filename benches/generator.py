@@ -1,6 +1,5 @@
 """The load generator (`load/`), as functions."""
 
-import os
 import subprocess
 from dataclasses import dataclass
 
@@ -85,33 +84,17 @@ class Generator:
             server_us=read["server_us"],
         )
 
-    def start_probe(self, server, seconds):
-        """A PING every millisecond in the background; `finish_probe` waits for it."""
-        words = ["probe", "--port", server.port, "--millis", int(seconds * 1000)]
-        return self._start(words, urgent=True)
-
-    def finish_probe(self, process):
-        """How long each PING waited."""
-        return Waits.read(self._finish(process))
-
     def lateness(self, server, queue, messages, seconds, consumers):
         """How late messages spread over the seconds arrived at blocked consumers."""
         words = ["lateness", "--port", server.port, "--queue", queue, "--messages", messages]
         words += ["--span-ms", int(seconds * 1000), "--consumers", consumers, "--payload", PAYLOAD]
         return Waits.read(self._finish(self._start(words)))
 
-    def _start(self, words, urgent=False):
-        def prepare():
-            pinned(CLIENT_CORE)()
-            if urgent:
-                # The other clients share its core: without a priority it would measure how long those keep it away.
-                try:
-                    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-                except PermissionError:
-                    pass
-
+    def _start(self, words):
         words = [self.path, *map(str, words)]
-        return subprocess.Popen(words, preexec_fn=prepare, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            words, preexec_fn=pinned(CLIENT_CORE), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
     def _finish(self, process):
         out, error = process.communicate()

@@ -13,6 +13,7 @@ from server import CORES
 from workloads import HOURS, MILLION, fill
 
 from tests.harness.absence import Absences
+from tests.load.probe import Probe, Waits
 
 # The slowest rows take 15 s a round: three rounds tell as much as more would.
 MOST_ROUNDS = 3
@@ -76,16 +77,17 @@ def _watch(bench, server, fetches, *, burst):
         consumers = _consumers(bench, server, consume, fetches)
     if burst:
         time.sleep(max(due / 1000 - time.time() - window / 4, 0))
-    with Absences(CORES) as absences:
-        probe = bench.generator.start_probe(server, window)
+    with Absences(CORES) as absences, Probe(server.port) as probe:
+        over = time.monotonic() + window
         if fetches and not burst:
             time.sleep(window / 4 if takes_all else 0)
             consumers = _consumers(bench, server, consume, fetches)
-        waits = bench.generator.finish_probe(probe)
+        time.sleep(max(over - time.monotonic(), 0))
     if consumers is not None:
         bench.generator.finish(consumers)
     server.empty()
-    return waits.without(absences).percentile(100), waits.percentile(100)
+    waits = Waits.of(absences, probe)
+    return waits.own, waits.longest
 
 
 def _consumers(bench, server, consume, fetches):
@@ -96,12 +98,10 @@ def _lua_stall(bench, server):
     bench.say("stall: the Lua design")
     design = LuaDesign(server)
     bench.generator.run(server, design.send, bench.scaled(MILLION))
-    probe = bench.generator.start_probe(server, 4)
-    time.sleep(0.5)
-    design.promote()
-    longest = bench.generator.finish_probe(probe).percentile(100)
+    with Absences(CORES) as absences, Probe(server.port) as probe:
+        design.promote()
     server.empty()
-    return longest
+    return Waits.of(absences, probe).own
 
 
 def lateness(bench):

@@ -1,11 +1,10 @@
 //! The load generator of `make bench`. `run` prints what it measured as lines of
-//! `name=value`, the others each wait as a line of when it began and how long it
-//! took (`sample`); a mistake or a failure goes to stderr, with exit code 1.
+//! `name=value`, `lateness` each wait as a line of when it began and how long it took
+//! (`sample`); a mistake or a failure goes to stderr, with exit code 1.
 //!
 //! ```text
 //! dq-load run      --port P [--db N] [--connections 50] [--pipeline 64] [--payload 100] [--pid PID]
 //!                  --commands N  (--do | --take-receipts | --take-entries | --take-bulk) TEMPLATE ...
-//! dq-load probe    --port P [--interval-us 1000] --millis N
 //! dq-load lateness --port P [--db N] [--payload 100] --queue KEY --messages N --span-ms N --consumers N
 //! ```
 //!
@@ -15,7 +14,6 @@
 mod connect;
 mod cpu;
 mod lateness;
-mod probe;
 mod resp;
 mod sample;
 mod template;
@@ -28,7 +26,6 @@ use std::time::Duration;
 use connect::Server;
 use lexopt::prelude::*;
 use resp::Shape;
-use sample::Sample;
 use template::Template;
 use traffic::{Load, Step};
 
@@ -43,7 +40,6 @@ struct Options {
     commands: u64,
     pid: Option<u32>,
     steps: Vec<Step>,
-    interval: Duration,
     duration: Duration,
     queue: String,
     messages: u64,
@@ -65,7 +61,6 @@ fn options() -> Result<Options, lexopt::Error> {
         connections: 50,
         pipeline: 64,
         payload: 100,
-        interval: Duration::from_millis(1),
         ..Options::default()
     };
     let mut parser = lexopt::Parser::from_env();
@@ -87,8 +82,7 @@ fn options() -> Result<Options, lexopt::Error> {
             }
             Long("take-entries") => options.steps.push(step(&mut parser, Some(Shape::Entries))?),
             Long("take-bulk") => options.steps.push(step(&mut parser, Some(Shape::Bulk))?),
-            Long("interval-us") => options.interval = Duration::from_micros(number(&mut parser)?),
-            Long("millis" | "span-ms") => {
+            Long("span-ms") => {
                 options.duration = Duration::from_millis(number(&mut parser)?);
             }
             Long("queue") => options.queue = parser.value()?.string()?,
@@ -134,20 +128,17 @@ fn run(options: Options) -> Result<(), String> {
             println!("seconds={}", done.elapsed.as_secs_f64());
             println!("server_us={}", done.server_nanos as f64 / 1000.0);
         }
-        "probe" => print(probe::run(server, options.interval, options.duration)?)?,
-        "lateness" => print(lateness::run(&lateness::Spread {
+        "lateness" => lateness::run(&lateness::Spread {
             server,
             queue: options.queue,
             messages: options.messages,
             span: options.duration,
             consumers: options.consumers,
             payload: options.payload,
-        })?)?,
+        })?
+        .print()
+        .map_err(|error| error.to_string())?,
         verb => return Err(format!("no such verb: {verb}")),
     }
     Ok(())
-}
-
-fn print(sample: Sample) -> Result<(), String> {
-    sample.print().map_err(|error| error.to_string())
 }

@@ -15,12 +15,6 @@ impl Sample {
         self.0.push((began, micros));
     }
 
-    /// Adds one that has just ended, after so long.
-    pub fn push_ended(&mut self, took: Duration) {
-        let began = unix_now().saturating_sub(took);
-        self.push(began.as_micros() as i64, took.as_micros() as i64);
-    }
-
     /// Adds all of another.
     pub fn append(&mut self, mut other: Sample) {
         self.0.append(&mut other.0);
