@@ -105,7 +105,8 @@ def test_scale_out_over_a_cluster():
     output = python(
         "scale_out/cluster.py",
         *("--module", module_path(), "--redis-server", engine(), "--redis-cli", cli()),
-        *("--seconds", 8, "--users", 200, "--rate", 200),
+        # A slot takes redis-cli a millisecond on an idle machine and a fifth of a second on a very busy one.
+        *("--seconds", 8, "--users", 200, "--rate", 200, "--slots", 300),
         seconds=110,
     )
     assert figure(output, "partitions moved") > 3
