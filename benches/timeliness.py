@@ -17,14 +17,14 @@ from tests.load.probe import Probe, Waits
 
 # The slowest rows take 15 s a round: three rounds tell as much as more would.
 MOST_ROUNDS = 3
-
-
+# Fetches of ten that take a million messages.
+ALL = MILLION // 10
 # Who consumes meanwhile: nobody, such as wait for a message each, and such as go on as fast as they can, of what is
 # due at once and, to compare, of what was due before.
 STALLS = (
     ("stall-alone", "no consumer waiting", None),
     ("stall-waiting", "50 consumers waiting, for a message each", CONNECTIONS),
-    ("stall-draining", "50 consumers that take it all, above the same with messages due long before", MILLION // 10),
+    ("stall-draining", "50 consumers that take it all, above the same with messages due long before", ALL),
 )
 
 
@@ -63,7 +63,7 @@ def _watch(bench, server, fetches, *, burst):
     Without a burst `fetches` are made of messages that are due, if they are to take it all, or wait in vain.
     """
     millions = bench.scaled(MILLION)
-    takes_all = fetches == MILLION // 10
+    takes_all = fetches == ALL
     window = 1 if bench.quick else 4
     due = int((time.time() + (1.5 if bench.quick else 7)) * 1000)
     if burst or takes_all:
@@ -91,7 +91,7 @@ def _watch(bench, server, fetches, *, burst):
 
 
 def _consumers(bench, server, consume, fetches):
-    return bench.generator.start(server, [consume], min(fetches, bench.scaled(MILLION) // 10), pipeline=1)
+    return bench.generator.start(server, [consume], min(fetches, bench.scaled(ALL)), pipeline=1)
 
 
 def _lua_stall(bench, server):
