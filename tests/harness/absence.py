@@ -1,8 +1,9 @@
 """When a processor was there for no program: taken by the host, or held by the kernel.
 
 A watcher on each processor (absence.c) sleeps for a tenth of a millisecond at a time, above
-everything else in priority. No program can keep it from waking, whatever it does; so where it wakes
-late, whoever waited for a server at that time would have waited without the server's doing, too.
+everything else in priority. No program's own code can keep it from waking; so where it wakes late,
+whoever waited for a server at that time would have waited without that code's doing, too. What the
+kernel does for a program can keep it where that cannot be interrupted, such as receiving packets.
 """
 
 import os
