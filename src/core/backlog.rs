@@ -3,6 +3,7 @@
 //! What is due and what is not are apart, so that all that a group has in one
 //! state can be taken out at once.
 
+use super::merge::merged;
 use super::order_key::OrderKey;
 use super::ordered::{MinTime, OrderedSet};
 use super::purges::Lost;
@@ -287,14 +288,9 @@ impl<'a> Side<'a> {
     pub fn all_due(self, now: Millis) -> impl Iterator<Item = OrderKey> + 'a {
         let of = |order: &'a GroupOrder| {
             let due = order.iter().filter(move |(_, due)| due.0 <= now);
-            due.map(|(key, _)| key).peekable()
+            due.map(|(key, _)| key)
         };
-        let (mut due, mut ahead) = (of(self.due), of(self.ahead));
-        std::iter::from_fn(move || match (due.peek(), ahead.peek()) {
-            (Some(a), Some(b)) if b < a => ahead.next(),
-            (Some(_), _) => due.next(),
-            (None, _) => ahead.next(),
-        })
+        merged(of(self.due), of(self.ahead))
     }
 
     fn min_of<T: Ord>(self, of: impl Fn(&GroupOrder) -> Option<T>) -> Option<T> {

@@ -1,8 +1,12 @@
 //! The leases: which message is delivered to someone, and until when.
 
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Ordering;
 use std::ops::Bound;
 
+use super::merge::merged;
 use super::ordered::{Key, OrderedSet};
 use super::{Millis, Receipt, Seq, TimeIndex};
 
@@ -25,6 +29,11 @@ impl Lease {
             seq: 0,
             until: 0,
         }
+    }
+
+    /// Its place by end.
+    fn end(&self) -> (Millis, Receipt) {
+        (self.until, self.receipt)
     }
 }
 
@@ -79,13 +88,18 @@ impl Batch {
 
 /// All leases of a queue.
 ///
-/// Receipts only grow: an ordered set of them is full to the last leaf, and
-/// takes less than a hash table would.
+/// Receipts only grow, and most leases of a queue are of one length, so that they
+/// end in the order of their receipts: one index has them in both orders. Ordered
+/// sets of keys that only grow are full to the last leaf, and take less than a hash
+/// table would.
 #[derive(Debug, Clone, Default)]
 pub struct Leases {
-    by_receipt: OrderedSet<Lease>,
-    /// By end and receipt.
-    by_end: TimeIndex,
+    /// Those that end no earlier than any of these with a lower receipt.
+    in_step: OrderedSet<Lease>,
+    /// All others: an earlier one was longer, or they were moved or put back.
+    others: OrderedSet<Lease>,
+    /// The same, by end and receipt.
+    others_by_end: TimeIndex,
     /// Batches of more than one message of which some still run.
     batches: OrderedSet<Batch>,
 }
@@ -93,18 +107,25 @@ pub struct Leases {
 impl Leases {
     /// How many messages are leased.
     pub fn len(&self) -> usize {
-        self.by_receipt.len()
+        self.in_step.len() + self.others.len()
     }
 
     /// The lease that has this receipt now. O(log n).
     pub fn find(&self, receipt: Receipt) -> Option<Lease> {
-        let found = self.by_receipt.find(&Lease::with(receipt));
+        let wanted = Lease::with(receipt);
+        let found = self.in_step.find(&wanted);
+        let found = found.or_else(|| self.others.find(&wanted));
         found.map(|(lease, ())| lease)
     }
 
     /// The lease that ends first: when, and its receipt.
     pub fn first_end(&self) -> Option<(Millis, Receipt)> {
-        self.by_end.first().map(|(key, ())| key)
+        let in_step = self.in_step.first().map(|(lease, ())| lease.end());
+        let other = self.others_by_end.first().map(|(end, ())| end);
+        match (in_step, other) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
     }
 
     /// All of them, by receipt.
@@ -112,28 +133,48 @@ impl Leases {
         self.starting_at(0)
     }
 
-    /// By end and receipt.
-    pub fn by_end(&self) -> &TimeIndex {
-        &self.by_end
+    /// Ends and receipts, in that order, from a bound on.
+    pub fn by_end(
+        &self,
+        from: Bound<(Millis, Receipt)>,
+    ) -> impl Iterator<Item = (Millis, Receipt)> + '_ {
+        let is_before = move |lease: &Lease| match from {
+            Bound::Included(bound) => lease.end() < bound,
+            Bound::Excluded(bound) => lease.end() <= bound,
+            Bound::Unbounded => false,
+        };
+        let in_step = self.in_step.iter_behind(is_before);
+        let others = self.others_by_end.range_from(from);
+        merged(
+            in_step.map(|(lease, ())| lease.end()),
+            others.map(|(end, ())| end),
+        )
     }
 
     /// The indexes, for freeing.
-    pub fn into_indexes(self) -> (OrderedSet<Lease>, TimeIndex) {
-        (self.by_receipt, self.by_end)
+    pub fn into_indexes(self) -> ([OrderedSet<Lease>; 2], TimeIndex) {
+        ([self.in_step, self.others], self.others_by_end)
     }
 
     /// Takes out some lease, for freeing them all: they are of no other use
     /// afterwards. Its message.
     pub fn pop(&mut self) -> Option<Seq> {
-        self.by_end.pop_first();
-        let (lease, ()) = self.by_receipt.pop_first()?;
-        Some(lease.seq)
+        let popped = self.in_step.pop_first().or_else(|| {
+            self.others_by_end.pop_first();
+            self.others.pop_first()
+        });
+        popped.map(|(lease, ())| lease.seq)
     }
 
     /// Enters a lease, whose receipt is a new one.
     pub fn insert(&mut self, lease: Lease) {
-        self.by_receipt.insert(lease, ());
-        self.by_end.insert((lease.until, lease.receipt), ());
+        let last = self.in_step.last().map(|(last, ())| last);
+        if last.is_none_or(|last| last < lease && last.until <= lease.until) {
+            self.in_step.insert(lease, ());
+        } else {
+            self.others.insert(lease, ());
+            self.others_by_end.insert(lease.end(), ());
+        }
     }
 
     /// Enters all of others, whose receipts and batches are their own. O(n log
@@ -152,8 +193,15 @@ impl Leases {
 
     /// Takes out the lease that has this receipt now. O(log n).
     pub fn take(&mut self, receipt: Receipt) -> Option<Lease> {
-        let (lease, ()) = self.by_receipt.take(&Lease::with(receipt))?;
-        self.by_end.remove(&(lease.until, receipt));
+        let wanted = Lease::with(receipt);
+        if let Some((lease, ())) = self.in_step.take(&wanted) {
+            return Some(lease);
+        }
+        if self.others.is_empty() {
+            return None;
+        }
+        let (lease, ()) = self.others.take(&wanted)?;
+        self.others_by_end.remove(&lease.end());
         Some(lease)
     }
 
@@ -186,12 +234,22 @@ impl Leases {
     /// The leases and the batches of more than one message of a snapshot, both
     /// in order.
     pub fn from_parts(leases: Vec<Lease>, batches: Vec<Batch>) -> Leases {
-        let ends = leases.iter().map(|lease| (lease.until, lease.receipt));
-        let mut ends: Vec<(Millis, Receipt)> = ends.collect();
+        let mut latest = 0;
+        let (in_step, others): (Vec<Lease>, Vec<Lease>) = leases.into_iter().partition(|lease| {
+            let is_in_step = latest <= lease.until;
+            latest = latest.max(lease.until);
+            is_in_step
+        });
+        let mut ends: Vec<(Millis, Receipt)> = others.iter().map(Lease::end).collect();
         ends.sort_unstable();
+        let indexed = |leases: Vec<Lease>| {
+            let leases = leases.into_iter().map(|lease| (lease, ()));
+            OrderedSet::from_sorted(leases)
+        };
         Leases {
-            by_receipt: OrderedSet::from_sorted(leases.into_iter().map(|lease| (lease, ()))),
-            by_end: TimeIndex::from_sorted(ends.into_iter().map(|key| (key, ()))),
+            in_step: indexed(in_step),
+            others: indexed(others),
+            others_by_end: TimeIndex::from_sorted(ends.into_iter().map(|end| (end, ()))),
             batches: OrderedSet::from_sorted(batches.into_iter().map(|batch| (batch, ()))),
         }
     }
@@ -246,62 +304,17 @@ impl Leases {
 
     /// Bytes allocated, roughly.
     pub fn memory_bytes(&self) -> usize {
-        self.by_receipt.memory_bytes() + self.by_end.memory_bytes() + self.batches.memory_bytes()
+        let receipts = self.in_step.memory_bytes() + self.others.memory_bytes();
+        receipts + self.others_by_end.memory_bytes() + self.batches.memory_bytes()
     }
 
     /// The leases from a receipt on.
     fn starting_at(&self, receipt: Receipt) -> impl Iterator<Item = Lease> + '_ {
         let low = Bound::Included(Lease::with(receipt));
-        self.by_receipt.range_from(low).map(|(lease, ())| lease)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lease(receipt: Receipt) -> Lease {
-        Lease {
-            receipt,
-            seq: receipt * 10,
-            until: 1000 - receipt,
-        }
-    }
-
-    #[test]
-    fn a_lease_is_found_by_its_receipt_and_by_its_end() {
-        let mut leases = Leases::default();
-        (1..=500).for_each(|receipt| leases.insert(lease(receipt)));
-        assert_eq!(leases.first_end(), Some((500, 500)));
-        leases.move_end(lease(500), 2000);
-        assert_eq!(leases.first_end(), Some((501, 499)));
-        let moved = leases.find(500).unwrap();
-        assert_eq!((moved.seq, moved.until), (5000, 2000));
-        assert_eq!(leases.take_current(500, 2000), None);
-        assert_eq!(leases.take_current(500, 1999), Some(moved));
-        assert_eq!((leases.find(500), leases.len()), (None, 499));
-        assert_eq!(leases.by_end().len(), 499);
-        let seqs: Vec<Seq> = std::iter::from_fn(|| leases.pop()).collect();
-        assert_eq!(seqs.len(), 499);
-        assert_eq!(leases.by_end().len(), 0);
-    }
-
-    #[test]
-    fn a_batch_is_over_with_the_last_of_its_leases() {
-        let mut leases = Leases::default();
-        (1..=6).for_each(|receipt| leases.insert(lease(receipt)));
-        leases.open_batch(Batch::new(2, 3));
-        leases.open_batch(Batch::new(5, 1));
-        let batches: Vec<Batch> = leases.batches().collect();
-        assert_eq!(batches, [Batch { last: 4, first: 2 }]);
-        let firsts = (1..=6).map(|receipt| leases.batch_of(receipt).first);
-        assert!(firsts.eq([1, 2, 2, 2, 5, 6]));
-        let later = leases.later_of_batch(2).map(|lease| lease.receipt);
-        assert!(later.eq([3, 4]));
-        for (receipt, is_over) in [(3, false), (2, false), (6, true), (4, true)] {
-            assert_eq!(leases.take(receipt), Some(lease(receipt)));
-            assert_eq!(leases.leave_batch(receipt).is_some(), is_over, "{receipt}");
-        }
-        assert_eq!(leases.batches().count(), 0);
+        let [in_step, others] = [&self.in_step, &self.others].map(|leases| {
+            let leases = leases.range_from(low);
+            leases.map(|(lease, ())| lease)
+        });
+        merged(in_step, others)
     }
 }

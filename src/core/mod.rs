@@ -27,6 +27,7 @@ pub mod lease;
 pub mod limits;
 pub mod line;
 pub mod long_list;
+mod merge;
 pub mod message;
 pub mod name_table;
 pub mod number_table;

@@ -50,9 +50,16 @@ impl<K: Key, V: Measure> Inner<K, V> {
     }
 
     /// The place of the child that may hold `key`.
+    #[inline]
     pub(super) fn position(&self, key: &K) -> usize {
-        let not_above = rank(&self.heads, |low| !key.goes_before(low));
-        not_above.saturating_sub(1)
+        self.last_child(|low| !key.goes_before(low))
+    }
+
+    /// The place of the last child that may hold keys of a front of which
+    /// `is_in_front` holds.
+    #[inline]
+    pub(super) fn last_child(&self, is_in_front: impl Fn(&K) -> bool) -> usize {
+        rank(&self.heads, is_in_front).saturating_sub(1)
     }
 
     /// Inserts into a node that is not full. Returns the measure it replaces,

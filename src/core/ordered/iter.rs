@@ -20,25 +20,26 @@ pub struct Iter<'a, K, V> {
 
 impl<'a, K: Key, V: Measure> Iter<'a, K, V> {
     pub(super) fn new(root: &'a Node<K, V>, low: Bound<K>) -> Self {
-        let mut iter = Self {
-            root,
-            entries: [].iter(),
-            next_leaf: None,
-        };
         match low {
-            Bound::Unbounded => iter.next_leaf = root.items().first().map(|item| item.0),
-            Bound::Included(key) => iter.start(&key, |other| *other < key),
-            Bound::Excluded(key) => iter.start(&key, |other| *other <= key),
+            Bound::Unbounded => Self {
+                root,
+                entries: [].iter(),
+                next_leaf: root.items().first().map(|item| item.0),
+            },
+            Bound::Included(key) => Self::behind(root, |other| *other < key),
+            Bound::Excluded(key) => Self::behind(root, |other| *other <= key),
         }
-        iter
     }
 
-    /// Enters the leaf for `key` behind the keys that are `below` the bound.
-    fn start(&mut self, key: &K, below: impl Fn(&K) -> bool) {
-        let (leaf, next_leaf) = self.root.leaf_for(key);
-        let skip = rank(leaf, below);
-        self.entries = leaf.get(skip..).unwrap_or_default().iter();
-        self.next_leaf = next_leaf;
+    /// The entries behind those at the front of whose keys `is_before` holds.
+    pub(super) fn behind(root: &'a Node<K, V>, is_before: impl Fn(&K) -> bool) -> Self {
+        let (leaf, next_leaf) = root.last_leaf(&is_before);
+        let skip = rank(leaf, is_before);
+        Self {
+            root,
+            entries: leaf.get(skip..).unwrap_or_default().iter(),
+            next_leaf,
+        }
     }
 }
 

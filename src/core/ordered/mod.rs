@@ -261,6 +261,13 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         Iter::new(&self.root, low)
     }
 
+    /// The entries behind those at the front of whose keys `is_before` holds; it
+    /// must hold of no key above one of which it does not. O(log n) to start, then
+    /// O(1) an entry.
+    pub fn iter_behind(&self, is_before: impl Fn(&K) -> bool) -> Iter<'_, K, V> {
+        Iter::behind(&self.root, is_before)
+    }
+
     /// Puts a leaf whose keys are above all others behind the last one.
     fn append_leaf(&mut self, leaf: Vec<(K, V)>) {
         self.len += leaf.len();

@@ -111,13 +111,19 @@ impl<K: Key, V: Measure> Node<K, V> {
     /// The only leaf that may hold `key`, and a key that leads to the leaf
     /// behind it, if there is one.
     pub(super) fn leaf_for(&self, key: &K) -> (&[(K, V)], Option<K>) {
+        self.last_leaf(|low| !key.goes_before(low))
+    }
+
+    /// The last leaf that may hold keys of a front of which `is_in_front` holds,
+    /// and a key that leads to the leaf behind it, if there is one.
+    pub(super) fn last_leaf(&self, is_in_front: impl Fn(&K) -> bool) -> (&[(K, V)], Option<K>) {
         let mut node = self;
         let mut next_leaf = None;
         loop {
             match node {
                 Node::Leaf(entries) => return (entries, next_leaf),
                 Node::Inner(inner) => {
-                    let at = inner.position(key);
+                    let at = inner.last_child(&is_in_front);
                     let Some(child) = inner.children.get(at) else {
                         return (&[], None);
                     };
@@ -131,6 +137,7 @@ impl<K: Key, V: Measure> Node<K, V> {
     /// Puts an entry behind all others, if it belongs there and its leaf has room,
     /// so that nothing but the leaf changes its length: most keys of a log.
     /// Whether it did.
+    #[inline]
     pub(super) fn append(&mut self, entry: (K, V)) -> bool {
         let mut node = &mut *self;
         while let Node::Inner(inner) = node {
@@ -206,6 +213,7 @@ impl<K: Key, V: Measure> Node<K, V> {
     /// Takes out an entry where nothing but its leaf has to know: most of those that
     /// go. `None` where `remove` has more to do, or there is none. Only where entries
     /// carry no measure.
+    #[inline]
     pub(super) fn pluck(&mut self, key: &K) -> Option<(K, V)> {
         if has_measure::<V>() {
             return None;
@@ -386,6 +394,7 @@ fn search<K, V>(items: &[(K, V)], below: impl Fn(&K) -> bool) -> usize {
 }
 
 /// The place of `key` in a list in order of its keys.
+#[inline]
 pub(super) fn find<K: Key, V>(items: &[(K, V)], key: &K) -> Option<usize> {
     let at = rank(items, |other| other.goes_before(key));
     items.get(at).filter(|item| item.0 == *key).map(|_| at)

@@ -125,7 +125,7 @@ impl Queue {
             State::Delayed => self.not_yet_due(Place::Delayed, ahead),
             State::Retry => self.not_yet_due(Place::Retry, ahead),
             State::Ready | State::Blocked => self.due(state, from, now),
-            State::Running => vec![source(self.leases.by_end(), from, NEVER)],
+            State::Running => vec![boxed(self.leases.by_end(from))],
             State::Finished => records(Place::Finished),
             State::Dead => records(Place::Dead),
             State::Cancelled => records(Place::Cancelled),
@@ -158,8 +158,11 @@ impl Queue {
 /// The keys of an index from one on, up to a time.
 fn source(index: &TimeIndex, from: Bound<(Millis, u64)>, until: Millis) -> Source<'_> {
     let keys = index.range_from(from).map(|(key, ())| key);
-    let keys = keys.take_while(move |(time, _)| *time <= until);
-    let keys: Box<dyn Iterator<Item = (Millis, u64)>> = Box::new(keys);
+    boxed(keys.take_while(move |(time, _)| *time <= until))
+}
+
+fn boxed<'a>(keys: impl Iterator<Item = (Millis, u64)> + 'a) -> Source<'a> {
+    let keys: Box<dyn Iterator<Item = (Millis, u64)> + 'a> = Box::new(keys);
     keys.peekable()
 }
 

@@ -107,7 +107,9 @@ impl Queue {
         indexes.push(remains.retry);
         for leases in [std::mem::take(&mut self.leases), remains.leases] {
             let (receipts, ends) = leases.into_indexes();
-            self.discarded.push(Discarded::Receipts(receipts));
+            for receipts in receipts {
+                self.discarded.push(Discarded::Receipts(receipts));
+            }
             indexes.push(ends);
         }
         self.ids = Ids::new(self.ids.salt());
