@@ -160,19 +160,31 @@ pub struct Spare {
 }
 
 impl Spare {
-    /// More than these are given back.
-    const MOST: usize = 128;
+    /// So many are kept, whatever the queue has ...
+    const SOME: usize = 128;
+    /// ... and one for so many of its messages, which is less than a hundredth of
+    /// what those take ...
+    const SHARE: usize = 32;
+    /// ... up to so many: they are freed at once.
+    const MOST: usize = 4096;
 
     /// An extension as new.
     pub fn take(&mut self) -> Box<Extension> {
         self.boxes.pop().unwrap_or_default()
     }
 
-    /// Keeps an extension for later.
-    pub fn keep(&mut self, mut extension: Box<Extension>) {
-        if self.boxes.len() < Spare::MOST {
+    /// Keeps an extension for later, in a queue of so many messages. Where that has
+    /// enough of them, gives it back, and another one: the queue has become smaller.
+    pub fn keep(&mut self, mut extension: Box<Extension>, messages: usize) {
+        let enough = (messages / Spare::SHARE).clamp(Spare::SOME, Spare::MOST);
+        if self.boxes.len() < enough {
             *extension = Extension::new();
             self.boxes.push(extension);
+        } else if self.boxes.len() > enough {
+            self.boxes.pop();
+            if self.boxes.len() * 4 < self.boxes.capacity() {
+                self.boxes.shrink_to(self.boxes.len() * 2);
+            }
         }
     }
 
@@ -201,6 +213,21 @@ mod tests {
         extension.start(7, 5);
         assert_eq!(extension.bytes(), 32);
         assert_eq!(extension.first_started_at(), 7);
+    }
+
+    #[test]
+    fn what_is_spared_follows_the_queue_as_it_grows_and_shrinks() {
+        let mut spare = Spare::default();
+        let count = |spare: &Spare| spare.boxes.len();
+        for messages in (0..1_000_000).rev() {
+            spare.keep(Box::default(), messages);
+            let enough = (messages / Spare::SHARE).clamp(Spare::SOME, Spare::MOST);
+            assert!(count(&spare) <= enough + 1, "{messages}");
+        }
+        assert_eq!(count(&spare), Spare::SOME);
+        assert!(spare.memory_bytes() <= Spare::SOME * (32 + 4 * 8));
+        (0..Spare::SOME + 1).for_each(|_| drop(spare.take()));
+        assert_eq!(count(&spare), 0);
     }
 
     #[test]

@@ -159,7 +159,7 @@ impl Queue {
         };
         if let Some(ext) = ext {
             self.consumers.unmention(ext.consumer);
-            self.spare.keep(ext);
+            self.spare.keep(ext, self.store.len());
         }
         if let Some(members) = self.groups.get_mut(group) {
             members.members -= 1;
