@@ -70,6 +70,7 @@ impl Lane {
     }
 
     /// The first message that is due at `now`, promoted or not.
+    #[inline]
     fn head(&self, now: Millis) -> Option<(Millis, Seq)> {
         earlier(first(&self.due), self.next_promotion()).filter(|(due, _)| *due <= now)
     }
@@ -83,10 +84,12 @@ impl Lane {
     }
 }
 
+#[inline]
 fn first(index: &TimeIndex) -> Option<(Millis, Seq)> {
     index.first().map(|(key, ())| key)
 }
 
+#[inline]
 fn earlier(a: Option<(Millis, Seq)>, b: Option<(Millis, Seq)>) -> Option<(Millis, Seq)> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -247,6 +250,7 @@ impl Lanes {
         found.ok().and_then(|at| Some(&self.0.get(at)?.1))
     }
 
+    #[inline]
     fn lane_mut(&mut self, priority: i8) -> Option<&mut Lane> {
         let at = match self.0.binary_search_by_key(&priority, |(p, _)| *p) {
             Ok(at) => at,

@@ -21,6 +21,7 @@ impl<V> Default for NumberTable<V> {
 /// for in sequence. So sixteen in a row are neighbours in the table too, and in
 /// the memory that is at hand; multiplication spreads the rows. The upper bits,
 /// by which the table tells neighbours apart, differ within a row.
+#[inline]
 fn spread(number: u64) -> u64 {
     let mixed = (number / ROW).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let row = mixed ^ (mixed >> 32);
@@ -31,12 +32,14 @@ const ROW: u64 = 16;
 
 impl<V> NumberTable<V> {
     /// What is under this number. O(1).
+    #[inline]
     pub fn get(&self, number: u64) -> Option<&V> {
         let found = self.table.find(spread(number), |(n, _)| *n == number);
         found.map(|(_, value)| value)
     }
 
     /// The same, to change.
+    #[inline]
     pub fn get_mut(&mut self, number: u64) -> Option<&mut V> {
         let found = self.table.find_mut(spread(number), |(n, _)| *n == number);
         found.map(|(_, value)| value)

@@ -126,12 +126,14 @@ impl Store {
     }
 
     /// The message with this number. O(1).
+    #[inline]
     pub fn get(&self, seq: Seq) -> Option<&Message> {
         self.pages.get(seq / PAGE)?.get(seq)
     }
 
     /// The same, to change. What is allocated for it must be changed through
     /// [`Store::with`] instead, so that the count of bytes stays right.
+    #[inline]
     pub fn get_mut(&mut self, seq: Seq) -> Option<&mut Message> {
         self.pages.get_mut(seq / PAGE)?.get_mut(seq)
     }

@@ -67,6 +67,7 @@ impl<T> Table<T> {
     }
 
     /// The entry with this hash of which `is` holds.
+    #[inline]
     pub fn find(&self, hash: u64, is: impl Fn(&T) -> bool) -> Option<&T> {
         let found = self.entries.find(hash, &is);
         match &self.old {
@@ -76,6 +77,7 @@ impl<T> Table<T> {
     }
 
     /// The same, to change; not its hash.
+    #[inline]
     pub fn find_mut(&mut self, hash: u64, is: impl Fn(&T) -> bool) -> Option<&mut T> {
         let found = self.entries.find_mut(hash, &is);
         match &mut self.old {

@@ -5,6 +5,7 @@ const MAX_DIGITS: usize = 19;
 
 /// An integer as the server itself takes them: no sign but a minus, no
 /// leading zeros or spaces.
+#[inline]
 pub fn integer(word: &[u8]) -> Option<i64> {
     let (negative, digits) = match word {
         b"0" => return Some(0),

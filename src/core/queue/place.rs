@@ -34,6 +34,7 @@ pub(super) struct Stand {
 
 impl Stand {
     /// How a message stands that is pending; `ttl` is that of the queue.
+    #[inline]
     pub fn of(seq: Seq, message: &Message, ttl: Millis) -> Stand {
         let group = message.group;
         Stand {

@@ -147,6 +147,7 @@ fn put_fetch(out: &mut Vec<u8>, fetch: &Fetch, receipt: Receipt, time_us: u64) {
 
 /// Receipts are microseconds, or little more: close to the present and to
 /// each other.
+#[inline]
 fn put_receipts(out: &mut Vec<u8>, receipts: &[Receipt], time_us: u64) {
     put_number(out, receipts.len() as u64);
     let mut base = time_us;
