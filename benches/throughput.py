@@ -10,6 +10,7 @@ from workloads import (
     FLOOR,
     GROUP_COUNTS,
     GROUPED,
+    MANY_GROUPS,
     OURS,
     PEERS,
     STREAMS,
@@ -56,11 +57,12 @@ PLAIN = [
 ]
 
 OVER_GROUPS = [
-    Comparison(f"{verb}-groups-{groups}", verb, 1.5 if groups == 100_000 else None)
+    Comparison(f"{verb}-groups-{groups}", verb, 1.5 if groups == MANY_GROUPS else None)
     for verb in ("send", "fetch-ack")
     for groups in GROUP_COUNTS
 ]
 OVER_GROUPS += [Comparison(f"send-groups-{groups}", f"xadd-streams-{groups}") for groups in GROUP_COUNTS]
+OVER_GROUPS.append(Comparison(f"floor-groups-{MANY_GROUPS}", "send"))
 
 LOGGED = [
     Comparison("send", "xadd", 1.0),

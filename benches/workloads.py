@@ -7,6 +7,7 @@ from generator import Step
 from lua_design import LuaDesign
 
 MILLION = 1_000_000
+MANY_GROUPS = 100_000
 HOURS = "{rand:3600000:7200000}"
 """A random delay or score of which nothing falls due during the benchmark."""
 
@@ -49,6 +50,11 @@ def fill_queue(bench, server, messages):
 
 def fill_floor(bench, server, messages):
     fill(bench, server, "FLOOR.PUSH f {payload}", messages)
+
+
+def fill_floor_groups(bench, server, messages):
+    number = bench.scaled(MANY_GROUPS)
+    fill(bench, server, f"FLOOR.GROUP f g{{seq:{number}}} {{payload}}", number)
 
 
 def lua_sends(bench, server, messages):
@@ -117,8 +123,6 @@ PEERS = [
     Workload("lua-fetch", "Lua design: fetch + GET + ack", [Step("EVALSHA", "bulk")], 100_000, prepare=lua_ready),
 ]
 
-TAKE = "FLOOR.TAKE f 1700000000000000"
-
 # A module that keeps payloads in a list or by their times, and does nothing else: see `floor/`.
 FLOOR = [
     Workload("floor-push", "the least of a module: keep", [Step("FLOOR.PUSH f {payload}")]),
@@ -129,12 +133,24 @@ FLOOR = [
         messages=150_000,
         database=1,
     ),
-    Workload("floor-take", "the least of a module: give", [Step(TAKE)], prepare=fill_floor),
+    Workload(
+        "floor-take",
+        "the least of a module: one command",
+        [Step("FLOOR.TAKE f [ ACK {count} {taken} ]", "receipts")],
+        prepare=fill_floor,
+    ),
     Workload(
         "floor-take-2",
         "the least of a module: two commands",
-        [Step(TAKE, "receipts"), Step("FLOOR.DONE f {taken}")],
+        [Step("FLOOR.TAKE f", "receipts"), Step("FLOOR.DONE f {taken}")],
         prepare=fill_floor,
+    ),
+    Workload(
+        f"floor-groups-{MANY_GROUPS}",
+        f"the least of a module: keep, {MANY_GROUPS:,} groups",
+        [Step(f"FLOOR.GROUP f g{{rand:0:{MANY_GROUPS - 1}}} {{payload}}")],
+        prepare=fill_floor_groups,
+        pipelines=(64,),
     ),
 ]
 
@@ -153,7 +169,7 @@ OURS = [
     Workload("fetch10-ack10", "FETCH COUNT 10 ACK 10: one command", FETCH_10_ACK_10, batch=10, prepare=fill_queue),
 ]
 
-GROUP_COUNTS = (1, 1_000, 100_000, 1_000_000)
+GROUP_COUNTS = (1, 1_000, MANY_GROUPS, 1_000_000)
 
 # What a user of streams does for the order of each of so many users.
 STREAMS = [

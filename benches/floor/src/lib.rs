@@ -9,12 +9,13 @@
 //! [receipt ...]` gives the first by that order. There is no clock behind it.
 //!
 //! `FLOOR.PUSH key payload` answers 36 bytes, as DQ.SEND answers an id.
-//! `FLOOR.TAKE key receipt` lets the receipt be and answers 36 bytes, two
-//! numbers and the oldest payload, as DQ.FETCH with ACK does. `FLOOR.DONE key
-//! receipt` answers 1, as DQ.ACK does.
+//! `FLOOR.GROUP key name payload` does the same with a list of each name.
+//! `FLOOR.TAKE key [ACK 1 receipt]` lets the receipt be and answers 36 bytes, two
+//! numbers and the oldest payload, as DQ.FETCH does. `FLOOR.DONE key receipt`
+//! answers 1, as DQ.ACK does.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_void};
 use std::ptr::{null_mut, NonNull};
@@ -37,12 +38,16 @@ struct Payloads {
     /// By due time, and the number of those before.
     by_time: BTreeMap<(u64, u64), Box<[u8]>>,
     count: u64,
+    by_group: ByName<VecDeque<Box<[u8]>>>,
 }
+
+/// Things by names, hashed as DQ does.
+type ByName<T> = HashMap<Box<[u8]>, T, foldhash::fast::RandomState>;
 
 /// What a record begins with: as long as one of DQ without a payload.
 const HEAD: &[u8] = b"0123456789a";
 /// A name as long as that of DQ's.
-const APPLY: &CStr = c"fl.apply";
+const OP: &CStr = c"fl.op";
 
 thread_local! {
     static RECORD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -54,6 +59,15 @@ macro_rules! api {
     ($name:ident($($arg:expr),* $(,)?)) => {
         raw::$name.expect("the server has it")($($arg),*)
     };
+}
+
+/// In which form something is logged.
+#[derive(Clone, Copy)]
+enum Form<'a> {
+    /// As a record that holds what was kept.
+    Record(&'a [&'a [u8]]),
+    /// As the command came, as DQ logs nearly every ACK.
+    Command,
 }
 
 /// The arguments of a command, and its context.
@@ -83,12 +97,12 @@ impl Call {
         }
     }
 
-    /// Opens the key, does something to its payloads, logs it with what was
-    /// `kept`, and closes the key.
+    /// Opens the key, does something to its payloads, logs it in that form, and
+    /// closes the key.
     ///
     /// # Safety
     /// The context is live, and argument 1 is a key.
-    unsafe fn with(&self, kept: &[&[u8]], change: impl FnOnce(&mut Payloads)) -> c_int {
+    unsafe fn with(&self, form: Form<'_>, change: impl FnOnce(&mut Payloads)) -> c_int {
         let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
         // SAFETY: the key is open while its value is used, and nothing else
         // uses it meanwhile.
@@ -109,7 +123,7 @@ impl Call {
             };
             if let Some(mut value) = value {
                 change(value.as_mut());
-                self.log(name, kept);
+                self.log(name, form);
                 api!(RedisModule_SignalModifiedKey(self.ctx, name));
             }
             api!(RedisModule_CloseKey(key));
@@ -117,18 +131,19 @@ impl Call {
         raw::REDISMODULE_OK as c_int
     }
 
-    /// Writes a record where there is a log.
+    /// Writes what was done where there is a log.
     ///
     /// # Safety
     /// The context is live.
-    unsafe fn log(&self, name: *mut raw::RedisModuleString, kept: &[&[u8]]) {
+    unsafe fn log(&self, name: *mut raw::RedisModuleString, form: Form<'_>) {
         // SAFETY: the server copies the record.
         unsafe {
             let flags = api!(RedisModule_GetContextFlags(self.ctx));
-            if flags & raw::REDISMODULE_CTX_FLAGS_AOF as c_int == 0 {
+            let is_logged = flags & raw::REDISMODULE_CTX_FLAGS_AOF as c_int != 0;
+            let (Form::Record(kept), true) = (form, is_logged) else {
                 api!(RedisModule_ReplicateVerbatim(self.ctx));
                 return;
-            }
+            };
             RECORD.with_borrow_mut(|record| {
                 record.clear();
                 record.extend_from_slice(HEAD);
@@ -136,7 +151,7 @@ impl Call {
                     .for_each(|bytes| record.extend_from_slice(bytes));
                 api!(RedisModule_Replicate(
                     self.ctx,
-                    APPLY.as_ptr(),
+                    OP.as_ptr(),
                     c"sb".as_ptr(),
                     name,
                     record.as_ptr(),
@@ -196,8 +211,33 @@ unsafe extern "C" fn push(
             return api!(RedisModule_WrongArity(ctx));
         }
         let payload = call.bytes(2);
-        call.with(&[payload], |payloads| {
+        call.with(Form::Record(&[payload]), |payloads| {
             payloads.in_line.push_back(payload.into());
+            call.reply(ID);
+        })
+    }
+}
+
+unsafe extern "C" fn group(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    let call = Call { ctx, argv };
+    // SAFETY: as in push.
+    unsafe {
+        if argc != 4 {
+            return api!(RedisModule_WrongArity(ctx));
+        }
+        let (name, payload) = (call.bytes(2), call.bytes(3));
+        call.with(Form::Record(&[name, payload]), |payloads| {
+            match payloads.by_group.get_mut(name) {
+                Some(list) => list.push_back(payload.into()),
+                None => {
+                    let list = VecDeque::from([payload.into()]);
+                    payloads.by_group.insert(name.into(), list);
+                }
+            }
             call.reply(ID);
         })
     }
@@ -211,10 +251,10 @@ unsafe extern "C" fn take(
     let call = Call { ctx, argv };
     // SAFETY: as in push.
     unsafe {
-        if argc != 3 {
+        if argc < 2 {
             return api!(RedisModule_WrongArity(ctx));
         }
-        call.with(&[], |payloads| {
+        call.with(Form::Record(&[]), |payloads| {
             call.give(1, || payloads.in_line.pop_front())
         })
     }
@@ -233,7 +273,7 @@ unsafe extern "C" fn later(
         }
         let due = number(call.bytes(2));
         let kept: Vec<&[u8]> = (3..argc as usize).map(|at| call.bytes(at)).collect();
-        call.with(&kept, |payloads| {
+        call.with(Form::Record(&kept), |payloads| {
             if argc > 4 {
                 api!(RedisModule_ReplyWithArray(ctx, (argc - 3).into()));
             }
@@ -259,7 +299,7 @@ unsafe extern "C" fn first(
             return api!(RedisModule_WrongArity(ctx));
         }
         let count = number(call.bytes(2)) as u32;
-        call.with(&[], |payloads| {
+        call.with(Form::Record(&[]), |payloads| {
             call.give(count, || {
                 let first = payloads.by_time.pop_first();
                 first.map(|(_, payload)| payload)
@@ -279,7 +319,7 @@ unsafe extern "C" fn done(
         if argc != 3 {
             return api!(RedisModule_WrongArity(ctx));
         }
-        call.with(&[], |_| {
+        call.with(Form::Command, |_| {
             api!(RedisModule_ReplyWithLongLong(ctx, 1));
         })
     }
@@ -330,9 +370,10 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
             &mut methods
         ));
         type Command = raw::RedisModuleCmdFunc;
-        let commands: [(&CStr, Command); 6] = [
-            (APPLY, Some(apply)),
+        let commands: [(&CStr, Command); 7] = [
+            (OP, Some(apply)),
             (c"floor.push", Some(push)),
+            (c"floor.group", Some(group)),
             (c"floor.take", Some(take)),
             (c"floor.done", Some(done)),
             (c"floor.later", Some(later)),
