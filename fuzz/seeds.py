@@ -52,10 +52,10 @@ def log_of(work, **conf) -> list:
 
 
 def chunks(data: bytes) -> list:
-    """The snapshot in each DQ.APPLY of a log that is nothing else."""
+    """The snapshot in each DQ.OP of a log that is nothing else."""
     found, at = [], 0
-    while (at := data.find(b"DQ.APPLY\r\n", at)) >= 0:
-        at += len(b"DQ.APPLY\r\n")
+    while (at := data.find(b"DQ.OP\r\n", at)) >= 0:
+        at += len(b"DQ.OP\r\n")
         for _ in range(2):
             end = data.index(b"\r\n", at)
             size = int(data[at + 1 : end])

@@ -109,16 +109,16 @@ def test_the_internal_command_takes_no_nonsense(server):
     w = server.wire(2)
     w.ok("DQ.SEND", "k", "x")
     for record in (b"", b"x", b"\x20", b"\xff" * 64):
-        assert isinstance(w.call("DQ.APPLY", "k", record), Error)
+        assert isinstance(w.call("DQ.OP", "k", record), Error)
     assert w.ok("DQ.LEN", "k") == 1
 
 
 def test_the_internal_command_can_be_taken_away(dry_run):
     """Its records could do what no command can. (Engines without categories for modules know it by name only.)"""
-    assert not dry_run(("APPLY", "k", "x"), "~*", "+@all", "-dq.apply")
-    assert not dry_run(("APPLY", "k", "x"), "~*", "+@write", "-@admin")
+    assert not dry_run(("OP", "k", "x"), "~*", "+@all", "-dq.op")
+    assert not dry_run(("OP", "k", "x"), "~*", "+@write", "-@admin")
 
 
 def test_the_internal_command_is_dangerous(dry_run, has_categories):
     for category in ("@dangerous", "@admin"):
-        assert not dry_run(("APPLY", "k", "x"), "~*", "+@all", f"-{category}")
+        assert not dry_run(("OP", "k", "x"), "~*", "+@all", f"-{category}")

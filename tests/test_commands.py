@@ -75,7 +75,7 @@ def command_info(w, verb):
 def test_the_list_of_commands_is_the_contract(w):
     names = {n.decode().upper() for n in w.ok("COMMAND", "LIST", "FILTERBY", "MODULE", "dq")}
     assert {f"DQ.{v}" for v in ALL} <= names
-    assert names - {f"DQ.{v}" for v in ALL} <= {"DQ.APPLY"}, "what is not in the contract is internal"
+    assert names - {f"DQ.{v}" for v in ALL} <= {"DQ.OP"}, "what is not in the contract is internal"
 
 
 @pytest.mark.parametrize("verb", ALL)
@@ -92,7 +92,7 @@ def test_flags(w, verb):
 
 
 def test_the_internal_command_is_for_administrators(w):
-    flags = command_info(w, "APPLY")["flags"]
+    flags = command_info(w, "OP")["flags"]
     assert {b"write", b"admin"} <= flags
 
 

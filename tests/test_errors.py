@@ -280,7 +280,7 @@ def test_arity(world, verb):
 
 def test_the_internal_command_is_no_client_command(world):
     for args in ((K, "x"), (K, b"\0" * 40), ("new", b""), (K,)):
-        must_fail(world, ("DQ.APPLY", *args))
+        must_fail(world, ("DQ.OP", *args))
 
 
 def test_a_stranger_type_of_command_leaves_a_queue_alone(world):

@@ -45,7 +45,7 @@ def test_a_recipe_gives_the_rights_it_is_for_and_no_others(server, name, rules):
             granted, refused = MAY[name]
             assert {call: allowed(call) for call in granted} == dict.fromkeys(granted, True)
             assert {call: allowed(call) for call in refused} == dict.fromkeys(refused, False)
-            for call in (["DQ.APPLY", key, "x"], ["EVAL", "return 1", "0"], ["FLUSHALL"], ["CONFIG", "GET", "*"]):
+            for call in (["DQ.OP", key, "x"], ["EVAL", "return 1", "0"], ["FLUSHALL"], ["CONFIG", "GET", "*"]):
                 assert wire.ok("ACL", "DRYRUN", name, *call) != b"OK", call
         finally:
             wire.ok("ACL", "DELUSER", name)

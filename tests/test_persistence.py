@@ -321,7 +321,9 @@ def test_one_operation_is_one_record(make_server):
         "purge": lambda: q.do("PURGE"),
     }
     for name, do in work.items():
-        assert records(server, do) == [b"DQ.APPLY"], name
+        # An ACK in the millisecond of what was done before travels as it came.
+        forms = [b"DQ.OP", b"DQ.ACK"] if name == "ack" else [b"DQ.OP"]
+        assert records(server, do) in [[form] for form in forms], name
 
 
 def test_what_does_nothing_writes_no_record(make_server):
@@ -354,7 +356,7 @@ def test_served_waiters_and_timers_need_no_transaction(make_server):
         w.send("DQ.FETCH", "q", "BLOCK", 0)
         # What comes on several connections at once may be read in any order.
         server.wait_blocked(n + 1)
-    assert records(server, lambda: q.send("now")) in ([b"DQ.APPLY"] * 2, [b"DQ.APPLY"] * 3)
+    assert records(server, lambda: q.send("now")) in ([b"DQ.OP"] * 2, [b"DQ.OP"] * 3)
     [m] = msgs(waiters[0].recv())
     assert q.ack(m.receipt) == 1
     q.do("ALTER", "LEASE", 30)
@@ -373,7 +375,7 @@ def test_served_waiters_and_timers_need_no_transaction(make_server):
         w.send_many([("DQ.MSEND", "r", 4, *"abcd"), ("DQ.SEND", "p", "a"), ("DQ.FETCH", "r"), ("DQ.FETCH", "p")])
         assert [len(w.recv()) for _ in range(4)][2:] == [1, 0]
     assert all(msgs(w.recv()) for w in waiters)
-    assert {c[0].upper() for c in commands(server)} == {b"DQ.APPLY"}
+    assert {c[0].upper() for c in commands(server)} <= {b"DQ.OP", b"DQ.ACK"}
 
 
 def test_a_users_own_transaction_stays_one(make_server):
@@ -386,7 +388,7 @@ def test_a_users_own_transaction_stays_one(make_server):
             pipe.execute_command("DQ.SEND", "b", "x")
             pipe.execute()
 
-    assert records(server, transaction) == [b"MULTI", b"DQ.APPLY", b"DQ.APPLY", b"EXEC"]
+    assert records(server, transaction) == [b"MULTI", b"DQ.OP", b"DQ.OP", b"EXEC"]
 
 
 def test_receipts_grow_over_a_crash_that_lost_the_last_writes(make_server):

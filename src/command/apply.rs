@@ -1,9 +1,15 @@
-//! DQ.APPLY: repeats what was done elsewhere, from its record. Replicas, the
-//! append-only file and slot migrations send it; users have no use for it.
+//! Repeats what was done elsewhere, on replicas and from the append-only file.
+//!
+//! Nearly all of it comes as records, by DQ.OP, which slot migrations send, too;
+//! users have no use for it. An operation whose command says all that it does may
+//! come as that command: it was done at the time of the record before it.
+
+use std::borrow::Cow;
 
 use crate::command::execute::conclude;
 use crate::core::op::Effects;
 use crate::core::settings::Clock;
+use crate::core::{Op, Queue};
 use crate::ffi::{warn, Args, CommandResult, Context, Name};
 use crate::persist::record::{Chunk, Record};
 use crate::persist::restore;
@@ -12,7 +18,7 @@ use crate::runtime::moment;
 /// Applies records of one queue, one after the other.
 pub fn apply(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let (Some(key), true) = (args.name(1), args.len() > 2) else {
-        return Err("ERR DQ.APPLY needs a key and a record".into());
+        return Err("ERR DQ.OP needs a key and a record".into());
     };
     let obey = ctx.must_obey();
     let mut is_passed_on = false;
@@ -26,6 +32,23 @@ pub fn apply(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             Err(why) => return Err(format!("ERR {why}").into()),
             Ok(()) => {}
         }
+    }
+    ctx.reply().status(c"OK");
+    Ok(())
+}
+
+/// Does again what the running command did elsewhere.
+pub fn repeat_command(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) -> CommandResult {
+    let last = ctx.open_read(key)?.get().map_or(0, Queue::last_seen);
+    let record = Record {
+        time_us: last.saturating_mul(1000),
+        receipt: 0,
+        steps: 0,
+        created: None,
+        op: Cow::Borrowed(op),
+    };
+    if let Err(why) = repeat(ctx, key, &record, &mut false) {
+        warn(&format!("a command could not be repeated: {why}"));
     }
     ctx.reply().status(c"OK");
     Ok(())

@@ -1,5 +1,6 @@
 //! DQ.ACK, DQ.NACK and DQ.TOUCH: each answers how many receipts were current.
 
+use super::apply;
 use super::execute::{self, Missing};
 use super::outcome;
 use super::parse::{self, Words};
@@ -8,13 +9,11 @@ use crate::ffi::{Args, CommandResult, Context};
 /// `DQ.ACK`
 pub fn ack(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let op = parse::settle::ack(Words::after_key(args))?;
-    execute::run(
-        ctx,
-        parse::key(args)?,
-        &op,
-        Missing::Nothing,
-        outcome::count,
-    )
+    let key = parse::key(args)?;
+    if ctx.is_replay() {
+        return apply::repeat_command(ctx, key, &op);
+    }
+    execute::run_explicit(ctx, key, &op, Missing::Nothing, outcome::count)
 }
 
 /// `DQ.NACK`

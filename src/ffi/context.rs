@@ -13,7 +13,6 @@ pub(super) const CTX_RESP3: c_int = raw::REDISMODULE_CTX_FLAGS_RESP3 as c_int;
 const CTX_NO_BLOCKING: c_int = (raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING
     | raw::REDISMODULE_CTX_FLAGS_MULTI
     | raw::REDISMODULE_CTX_FLAGS_LUA) as c_int;
-/// The command comes from the primary or from a file of our own.
 const CTX_REPLAY: c_int =
     (raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING) as c_int;
 const CTX_PRIMARY: c_int = raw::REDISMODULE_CTX_FLAGS_MASTER as c_int;
@@ -60,6 +59,8 @@ pub struct Context {
     gathered: RefCell<Option<Records>>,
     /// Whether the call is a command.
     is_command: bool,
+    /// What the server says of this call, 0 as long as it was not asked.
+    flags: Cell<c_int>,
 }
 
 /// What was gathered is replicated at the end of the call, however it ends.
@@ -82,6 +83,7 @@ impl Context {
             gathers: Cell::new(false),
             gathered: RefCell::default(),
             is_command: false,
+            flags: Cell::new(0),
         }
     }
 
@@ -109,8 +111,14 @@ impl Context {
 
     #[inline]
     pub(super) fn flags(&self) -> c_int {
+        let known = self.flags.get();
+        if known != 0 {
+            return known;
+        }
         // SAFETY: the context is live, here and below (see new).
-        unsafe { api!(RedisModule_GetContextFlags(self.ctx)) }
+        let flags = unsafe { api!(RedisModule_GetContextFlags(self.ctx)) };
+        self.flags.set(flags);
+        flags
     }
 
     /// Whether a client that would have to wait must be answered at once:
@@ -120,10 +128,22 @@ impl Context {
         self.flags() & CTX_NO_BLOCKING != 0
     }
 
+    /// Whether the command comes from our primary or from a file of our own.
+    #[inline]
+    pub fn is_replay(&self) -> bool {
+        self.flags() & CTX_REPLAY != 0 || self.client_id() == AOF_CLIENT
+    }
+
+    /// Whether this server is a node of a cluster.
+    #[inline]
+    pub fn is_in_cluster(&self) -> bool {
+        self.flags() & CTX_CLUSTER != 0
+    }
+
     /// Whether the command repeats what was decided elsewhere (replication,
     /// loading, slot import) and so may not be refused.
     pub fn must_obey(&self) -> bool {
-        if self.flags() & CTX_REPLAY != 0 || self.client_id() == AOF_CLIENT {
+        if self.is_replay() {
             return true;
         }
         let function = MUST_OBEY.load(Ordering::Relaxed);
@@ -153,7 +173,7 @@ impl Context {
     /// trimmed is hidden from clients, not from timers; a timer that changed
     /// it would fork it from the node that owns it.
     pub fn owns(&self, name: Name<'_>) -> bool {
-        if self.flags() & CTX_CLUSTER == 0 {
+        if !self.is_in_cluster() {
             return true;
         }
         // Servers that lack this function move no slots before they hand them over.
@@ -233,7 +253,7 @@ impl Context {
         }
     }
 
-    /// Replicates one operation: `DQ.APPLY name record` goes to the replicas
+    /// Replicates one operation: `DQ.OP name record` goes to the replicas
     /// and to the append-only file. Once per call, or gathered. Never from the
     /// handler of an event that is part of a command.
     #[inline]
@@ -254,7 +274,7 @@ impl Context {
         unsafe {
             api!(RedisModule_Replicate(
                 self.ctx,
-                c"DQ.APPLY".as_ptr(),
+                c"DQ.OP".as_ptr(),
                 c"sb".as_ptr(),
                 name.as_ptr(),
                 record.as_ptr(),

@@ -41,7 +41,7 @@ impl Records {
         self.records.push(string(record));
     }
 
-    /// Replicates them: `DQ.APPLY name record...`.
+    /// Replicates them: `DQ.OP name record...`.
     ///
     /// # Safety
     /// `ctx` must be the live context of the call.
@@ -51,7 +51,7 @@ impl Records {
         unsafe {
             api!(RedisModule_Replicate(
                 ctx,
-                c"DQ.APPLY".as_ptr(),
+                c"DQ.OP".as_ptr(),
                 c"sv".as_ptr(),
                 self.name,
                 self.records.as_mut_ptr(),

@@ -219,7 +219,7 @@ unsafe extern "C" fn aof_rewrite(
         unsafe { borrow(value) }.rewrite(&mut |record| unsafe {
             api!(RedisModule_EmitAOF(
                 io,
-                c"DQ.APPLY".as_ptr(),
+                c"DQ.OP".as_ptr(),
                 c"sb".as_ptr(),
                 key,
                 record.as_ptr(),

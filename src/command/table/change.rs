@@ -211,8 +211,8 @@ pub const UNSCHEDULE: CommandSpec = CommandSpec {
     args: &[Arg::key(), Arg::text("name")],
 };
 
-pub const APPLY: CommandSpec = CommandSpec {
-    name: "DQ.APPLY",
+pub const OP: CommandSpec = CommandSpec {
+    name: "DQ.OP",
     handler: apply::apply,
     flags: "write admin",
     arity: -3,

@@ -41,7 +41,7 @@ pub const COMMANDS: [CommandSpec; 32] = [
     change::GROUPSET,
     change::SCHEDULE,
     change::UNSCHEDULE,
-    change::APPLY,
+    change::OP,
 ];
 
 /// The version that brought the first commands.

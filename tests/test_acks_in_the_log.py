@@ -1,0 +1,133 @@
+"""An ACK at the time of what was done before it travels as it came: replicas and the log make the same of it."""
+
+import time
+
+import pytest
+
+from tests.harness.aof import commands
+from tests.harness.replies import Queue, digest
+from tests.harness.server import wait_for
+
+AOF = {"appendonly": "yes", "appendfsync": "always"}
+CLOCKS = pytest.mark.parametrize("clock", ["MANUAL", "SERVER"])
+
+
+def names_since(server, before):
+    return [command[0].upper() for command in commands(server)[before:]]
+
+
+def acks_of(server, do):
+    """What a call to do leaves in the log."""
+    before = len(commands(server))
+    do()
+    return names_since(server, before)
+
+
+def finish_times(q):
+    return [q.get(id)["finished-at"] for id in q.do("LIST", "finished", "COUNT", 300, "IDS")[1]]
+
+
+def test_what_happens_at_the_same_time_travels_as_it_came(make_server):
+    server = make_server(**AOF)
+    q = Queue(server.client(), "q")
+    q.do("CREATE", "CLOCK", "MANUAL", "RETAIN", 1000, "LEASE", 60_000)
+    q.do("MSEND", 9, *range(9))
+    receipts = [m.receipt for m in q.fetch("COUNT", 9)]
+    assert acks_of(server, lambda: q.ack(receipts[0])) == [b"DQ.ACK"]
+    assert acks_of(server, lambda: q.ack(receipts[0])) == [], "it is stale"
+    assert acks_of(server, lambda: q.ack(7, *receipts[:3], "RESULT", "done")) == [b"DQ.ACK"]
+    assert acks_of(server, lambda: q.fetch("ACK", 1, receipts[3])) == [b"DQ.OP"]
+    assert acks_of(server, lambda: q.fetch("ACK", 1, receipts[4], "BLOCK", 1)) == [b"DQ.OP"]
+    script = "return redis.call('DQ.ACK', KEYS[1], ARGV[1])"
+    assert acks_of(server, lambda: server.client().eval(script, 1, "q", receipts[5])) == [b"DQ.ACK"]
+
+    def transaction():
+        with server.client().pipeline(transaction=True) as pipe:
+            pipe.execute_command("DQ.ACK", "q", receipts[6])
+            pipe.execute_command("DQ.ACK", "q", receipts[7])
+            assert pipe.execute() == [1, 1]
+
+    assert acks_of(server, transaction) == [b"MULTI", b"DQ.ACK", b"DQ.ACK", b"EXEC"]
+    before = digest(server.client(), "q")
+    assert q.len("finished") == 8
+    server.restart(crash=True)
+    assert digest(server.client(), "q") == before
+
+
+def test_where_time_has_passed_a_record_says_when(make_server):
+    server = make_server(**AOF)
+    q = Queue(server.client(), "q")
+    q.do("CREATE", "RETAIN", 60_000)
+    q.send("x")
+    [m] = q.fetch()
+    time.sleep(0.01)
+    assert acks_of(server, lambda: q.ack(m.receipt)) == [b"DQ.OP"]
+
+
+def test_what_time_has_done_before_is_told_by_a_record(make_server):
+    server = make_server(**AOF)
+    q = Queue(server.client(), "q")
+    q.do("CREATE", "LEASE", 60_000)
+    q.send("x")
+    q.do("MSEND", 500, *range(500), "DELAY", 1)
+    [m] = q.fetch("COUNT", 1)
+    time.sleep(0.05)
+    q.ack(m.receipt)
+    before = digest(server.client(), "q")
+    server.restart(crash=True)
+    assert digest(server.client(), "q") == before
+
+
+def test_a_node_of_a_cluster_writes_records_only(make_server):
+    server = make_server(**AOF, cluster_enabled="yes")
+    client = server.client()
+    client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    wait_for(lambda: b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"), 10, "the cluster")
+    q = Queue(client, "q")
+    q.do("CREATE", "CLOCK", "MANUAL")
+    q.send("x")
+    [m] = q.fetch()
+    assert acks_of(server, lambda: q.ack(m.receipt)) == [b"DQ.OP"]
+
+
+@CLOCKS
+def test_replicas_and_the_log_make_the_same_of_it(replica_pair, clock):
+    pair = replica_pair
+    q = Queue(pair.primary.client(), "q")
+    q.do("CREATE", "CLOCK", clock, "RETAIN", 600_000, "LEASE", 60_000, "GROUPCONCURRENCY", 2)
+    q.do("MSEND", 200, *range(200))
+    for n in range(200):
+        q.send(n, "GROUP", f"g{n % 7}", "DELAY", n % 3)
+    time.sleep(0.01)
+    if clock == "MANUAL":
+        q.do("TICK", "TO", 5)
+    with pair.primary.wire() as w:
+        for round in range(12):
+            receipts = [m.receipt for m in q.fetch("COUNT", 20, "CONSUMER", f"c{round % 2}")]
+            # In one turn of the server: most of them at the same time.
+            w.send_many([("DQ.ACK", "q", r, "RESULT", f"r{r}") for r in receipts])
+            assert [w.recv() for _ in receipts] == [1] * len(receipts)
+    pair.wait_sync()
+    pair.assert_same("q")
+    id = q.do("LIST", "finished", "IDS")[1][0]
+    assert Queue(pair.replica.client(), "q").get(id) == q.get(id)
+
+
+def test_acks_of_one_turn_of_the_server_are_repeated_at_their_time(make_server):
+    server = make_server(**AOF)
+    q = Queue(server.client(), "q")
+    q.do("CREATE", "RETAIN", 600_000, "LEASE", 60_000)
+    q.do("MSEND", 300, *range(300))
+    receipts = [m.receipt for m in q.fetch("COUNT", 300)]
+    before = len(commands(server))
+    with server.wire() as w:
+        w.send_many([("DQ.ACK", "q", r) for r in receipts])
+        assert [w.recv() for _ in receipts] == [1] * 300
+    names = names_since(server, before)
+    assert len(names) == 300 and set(names) == {b"DQ.OP", b"DQ.ACK"}
+    finished = finish_times(q)
+    same = digest(server.client(), "q")
+    time.sleep(0.05)
+    server.restart(crash=True)
+    assert digest(server.client(), "q") == same
+    assert finish_times(q) == finished
