@@ -31,11 +31,11 @@ class Done:
     server_us: float
 
 
-class Waits:
-    """How long each of many waited, in ms, in order."""
+class Lateness:
+    """How late each of many came, in ms, in order."""
 
     def __init__(self, spans, absences=None):
-        """`spans`: the seconds since 1970 at which each began and ended; `absences` do not count."""
+        """`spans`: the seconds since 1970 at which each was due and came; `absences` do not count."""
         self.spans = spans
         absent = absences.during if absences else lambda *_: 0
         self.ms = sorted((ended - began - absent(began, ended)) * 1000 for began, ended in spans)
@@ -48,7 +48,7 @@ class Waits:
 
     def without(self, absences):
         """The same but for the times when some processor was absent."""
-        return Waits(self.spans, absences)
+        return Lateness(self.spans, absences)
 
     def percentile(self, percent):
         """What so many percent did not exceed; 100 for the longest, 0 for the shortest."""
@@ -88,7 +88,7 @@ class Generator:
         """How late messages spread over the seconds arrived at blocked consumers."""
         words = ["lateness", "--port", server.port, "--queue", queue, "--messages", messages]
         words += ["--span-ms", int(seconds * 1000), "--consumers", consumers, "--payload", PAYLOAD]
-        return Waits.read(self._finish(self._start(words)))
+        return Lateness.read(self._finish(self._start(words)))
 
     def _start(self, words):
         words = [self.path, *map(str, words)]

@@ -117,16 +117,16 @@ def lateness(bench):
                 bench.say(f"lateness, {consumers} consumers: round {number + 1}")
                 bench.look_around()
                 with Absences(CORES) as absences:
-                    waits = bench.generator.lateness(server, "q", bench.scaled(messages), seconds, consumers)
-                found.append((waits, waits.without(absences)))
+                    late = bench.generator.lateness(server, "q", bench.scaled(messages), seconds, consumers)
+                found.append((late, late.without(absences)))
                 server.empty()
             section = "Lateness: from the due time to the hands of a blocked consumer"
             what = f"{messages:,} over 10 s, {consumers} consumers"
             for name, percent, at_most in (("p50", 50, median_limit), ("p99", 99, 5), ("max", 100, None)):
-                late, own = (median(waits.percentile(percent) for waits in each) for each in zip(*found))
+                late, own = (median(some.percentile(percent) for some in each) for each in zip(*found))
                 peer = f"{own:.2f} ms, absences taken off"
                 rows.append(Row(section, f"{what}: {name}", f"{late:.2f} ms", peer, late, "ms", at_most=at_most))
-            earliest = min(waits.percentile(0) for waits, _ in found)
+            earliest = min(whole.percentile(0) for whole, _ in found)
             rows.append(Row(section, f"{what}: earliest", f"{earliest:.2f} ms", "", earliest, "ms", at_least=0))
     return rows
 

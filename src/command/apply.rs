@@ -4,12 +4,10 @@
 //! users have no use for it. An operation whose command says all that it does may
 //! come as that command: it was done at the time of the record before it.
 
-use std::borrow::Cow;
-
 use crate::command::execute::conclude;
 use crate::core::op::Effects;
 use crate::core::settings::Clock;
-use crate::core::{Op, Queue};
+use crate::core::Op;
 use crate::ffi::{warn, Args, CommandResult, Context, Name};
 use crate::persist::record::{Chunk, Record};
 use crate::persist::restore;
@@ -39,15 +37,15 @@ pub fn apply(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 /// Does again what the running command did elsewhere.
 pub fn repeat_command(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) -> CommandResult {
-    let last = ctx.open_read(key)?.get().map_or(0, Queue::last_seen);
-    let record = Record {
-        time_us: last.saturating_mul(1000),
-        receipt: 0,
-        steps: 0,
-        created: None,
-        op: Cow::Borrowed(op),
+    let record = {
+        let opened = ctx.open_read(key)?;
+        opened.get().map(|queue| Record::at_last(queue, op))
     };
-    if let Err(why) = repeat(ctx, key, &record, &mut false) {
+    let repeated = match record {
+        Some(record) => repeat(ctx, key, &record, &mut false),
+        None => Err(NO_QUEUE.to_owned()),
+    };
+    if let Err(why) = repeated {
         warn(&format!("a command could not be repeated: {why}"));
     }
     ctx.reply().status(c"OK");
@@ -85,7 +83,7 @@ fn repeat(
     let queue = match (queue, &record.created) {
         (Some(queue), _) => queue,
         (None, Some(creation)) => opened.create(creation.queue()),
-        (None, None) => return Err("there is no queue of which the record is".to_owned()),
+        (None, None) => return Err(NO_QUEUE.to_owned()),
     };
     let moment = record.moment();
     if queue.clock() == Clock::Server {
@@ -130,3 +128,4 @@ fn take_in(
 }
 
 const WRONG_TYPE: &str = "the key holds another type";
+const NO_QUEUE: &str = "there is no queue of which the record is";

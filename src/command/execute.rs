@@ -97,7 +97,7 @@ fn run_in_form(
     let told = match queue {
         Some(queue) => {
             let steps = let_time_act(queue, moment);
-            let is_at_last = steps == 0 && queue.now(moment) == queue.last_seen();
+            let is_at_last = steps == 0 && queue.is_at_last(moment);
             let result = queue.apply(op, moment);
             if let Ok(done) = &result {
                 reply(here.reply(), Some((queue, done)));

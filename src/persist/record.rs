@@ -85,6 +85,16 @@ impl<'o, 'a> Record<'o, 'a> {
         }
     }
 
+    /// The record of an operation that came as its command, and gives out no
+    /// receipts: it was done to the queue at the time of the last one.
+    pub fn at_last(queue: &Queue, op: &'o Op<'a>) -> Record<'o, 'a> {
+        let moment = Moment {
+            us: queue.last_seen().saturating_mul(1000),
+            receipt: 0,
+        };
+        Record::of(moment, 0, None, op)
+    }
+
     /// Appends the record to `out`. O(size of the record).
     pub fn encode_into(&self, out: &mut Vec<u8>) {
         let op = &*self.op;

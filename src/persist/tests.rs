@@ -3,5 +3,6 @@
 
 mod golden;
 mod ops;
+mod primary;
 mod queues;
 mod records;

@@ -1,10 +1,10 @@
 //! The queue: what is in it and what its parts have in common.
 //!
 //! `send.rs`, `fetch.rs`, `settle.rs` and `change.rs` do what commands ask;
-//! `time.rs` does what time brings, `promote.rs` most of it; `place.rs` moves a message from one place
-//! to another and keeps every index in step, `standing.rs` does so with the
-//! line, `ending.rs` ends it; `look.rs`,
-//! `list.rs`, `peek.rs` and `explain.rs` only read.
+//! `time.rs` does what time brings, `promote.rs` most of it; `place.rs` moves
+//! a message from one place to another and keeps every index in step,
+//! `standing.rs` does so with the line, `ending.rs` ends it; `readiness.rs`,
+//! `look.rs`, `list.rs`, `peek.rs` and `explain.rs` only read.
 
 pub mod approach;
 mod change;
@@ -22,6 +22,7 @@ mod peek;
 mod place;
 mod promote;
 mod purge;
+mod readiness;
 mod redrive;
 mod remains;
 mod schedules;
@@ -45,7 +46,7 @@ use super::id::{generated, Id, Ids, NameHasher, GENERATED_LEN};
 use super::lease::Leases;
 use super::line::{Expected, Join, LineKey};
 use super::message::Message;
-use super::op::{Deliveries, Done, Effects, Fetch, Moment, Op, Ticked};
+use super::op::{Deliveries, Done, Effects, Moment, Op, Ticked};
 use super::ordered::OrderedSet;
 use super::rate::RateWindow;
 use super::records::Records;
@@ -198,6 +199,11 @@ impl Queue {
         self.last
     }
 
+    /// Whether that is the time of the queue at a moment of the server, too.
+    pub fn is_at_last(&self, moment: Moment) -> bool {
+        self.now(moment) == self.last
+    }
+
     /// Whose time it follows.
     pub fn clock(&self) -> Clock {
         self.clock
@@ -295,80 +301,15 @@ impl Queue {
         (!self.is_purged(seq)).then_some(seq)
     }
 
-    /// Whether anything is ready, limits of the whole queue aside.
-    pub fn has_ready(&self, now: Millis) -> bool {
-        !self.line.is_empty()
-            || self.waiting.plain.head(now).is_some()
-            || self.expected.by(now).any(|key| {
-                let group = self.groups.get(key.group);
-                group.is_some_and(|group| self.given_place(key.group, group, now).is_some())
-            })
-    }
-
     /// The pending messages of a group.
     fn pending<'a>(&self, group: &'a Group) -> Pending<'a> {
         self.groups.pending(group)
-    }
-
-    /// How many deliveries the queue as a whole allows at `now`.
-    fn allowance(&self, now: Millis, no_ack: bool) -> u64 {
-        if self.is_paused(now) {
-            return 0;
-        }
-        let by_rate = self
-            .settings
-            .rate
-            .map_or(u64::MAX, |rate| self.window.free(rate, now));
-        let by_running = match self.settings.max_running {
-            0 => u64::MAX,
-            _ if no_ack => u64::MAX,
-            max => max.saturating_sub(self.leases.len() as u64),
-        };
-        by_rate.min(by_running)
-    }
-
-    /// Whether deliveries are paused at `now`.
-    pub fn is_paused(&self, now: Millis) -> bool {
-        self.paused_until.is_some_and(|until| until > now)
-    }
-
-    /// When something happens by itself: time has work to do, or, where
-    /// `waiters` want messages, a limit lets one go. A MANUAL queue never.
-    pub fn next_wake(&self, now: Millis, waiters: bool) -> Option<Millis> {
-        if matches!(self.clock, Clock::Manual(_)) {
-            return None;
-        }
-        let refill = self
-            .settings
-            .rate
-            .filter(|_| waiters && self.has_ready(now))
-            .map(|rate| self.window.next_free(rate, now))
-            .filter(|at| *at > now);
-        let mut wake = refill.map_or(self.wake, |at| at.min(self.wake));
-        if !self.discarded.is_empty() {
-            wake = wake.min(now);
-        }
-        (wake != NEVER).then_some(wake)
     }
 
     /// Makes sure that the end of this message is told by
     /// [`Queue::take_effects`]. It goes on over a replacement of the message.
     pub fn watch(&mut self, id: &[u8]) {
         self.watched.insert(id.into());
-    }
-
-    /// Whether this FETCH would get anything at `now`, what it acks aside.
-    pub fn can_serve(&self, fetch: &Fetch, now: Millis) -> bool {
-        if self.allowance(now, fetch.no_ack) == 0 {
-            return false;
-        }
-        match &fetch.group {
-            None => self.has_ready(now),
-            Some(name) => {
-                let group = self.groups.find(name);
-                group.is_some_and(|ix| self.can_group_give(ix, now))
-            }
-        }
     }
 
     /// Whether something has expired that is not dead yet.

@@ -4,222 +4,18 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::ops::{changes, op, Scale};
+use super::primary::{acts, creation, history, Primary};
 use crate::core::consumer::ConsumerIx;
 use crate::core::group::GroupIx;
-use crate::core::op::{Fetch, NackKind, Receipts, Redrive, Send, Sent};
+use crate::core::op::Send;
 use crate::core::queue::parts::validate;
 use crate::core::settings::{Clock, Settings};
-use crate::core::state::State;
-use crate::core::{Done, Moment, Op, Queue, Receipt};
+use crate::core::{Done, Moment, Op, Queue};
 use crate::ffi::QueueValue;
-use crate::persist::record::{Chunk, Creation, Record};
+use crate::persist::record::{Chunk, Record};
 use crate::persist::restore;
 use crate::persist::snapshot::SAVED;
 use crate::persist::wire::Reader;
-
-/// One thing that happens on a primary.
-#[derive(Debug, Clone)]
-struct Act {
-    /// Time that passes before it, in ms.
-    passes: u64,
-    /// Steps that time may take.
-    steps: u64,
-    /// Purged messages that are freed.
-    swept: usize,
-    /// Nothing: time goes by itself.
-    op: Option<Op<'static>>,
-}
-
-fn act() -> impl Strategy<Value = Act> {
-    let steps = prop_oneof![4 => 0..4u64, 2 => Just(1_000_000)];
-    let swept = prop_oneof![4 => Just(0usize), 1 => 1..4usize];
-    let op = prop_oneof![5 => op(Scale::Small).prop_map(Some), 1 => Just(None)];
-    (prop_oneof![2 => Just(0u64), 3 => 0..8u64], steps, swept, op).prop_map(
-        |(passes, steps, swept, op)| Act {
-            passes,
-            steps,
-            swept,
-            op,
-        },
-    )
-}
-
-fn acts(most: usize) -> impl Strategy<Value = Vec<Act>> {
-    vec(act(), 1..most)
-}
-
-/// So many dead messages that they are redriven in slices.
-fn many_redriven() -> Vec<Act> {
-    let send = |group: Option<&'static [u8]>| {
-        let mut send = Send::plain(b"");
-        send.payloads = smallvec::smallvec![&b"x"[..]; 150];
-        send.group = group.map(Into::into);
-        Op::Send(send)
-    };
-    let fetch = Fetch {
-        count: 300,
-        per_group: 150,
-        lease: Some(1_000),
-        ..Fetch::one()
-    };
-    let nack = Op::Nack {
-        receipts: (1..=300).collect(),
-        kind: NackKind::Fatal,
-        error: None,
-        random: 0,
-    };
-    at_once([
-        send(None),
-        send(Some(b"a")),
-        Op::Fetch(fetch),
-        nack,
-        Op::Redrive(Redrive::Oldest(u64::MAX)),
-    ])
-}
-
-/// Operations between which time does nothing.
-fn at_once(ops: impl IntoIterator<Item = Op<'static>>) -> Vec<Act> {
-    let act = |op| Act {
-        passes: 0,
-        steps: 0,
-        swept: 0,
-        op: Some(op),
-    };
-    ops.into_iter().map(act).collect()
-}
-
-/// Groups that hold back what they have, until what held them is purged: so
-/// many that they go on one after the other.
-fn many_held(state: State) -> Vec<Act> {
-    let groups = [&b"a"[..], b"b", b"c", b"d", b"e"];
-    let send = |group: &&'static [u8]| {
-        let mut send = Send::plain(b"");
-        send.payloads = smallvec::smallvec![&b"x"[..]; 3];
-        send.group = Some((*group).into());
-        Op::Send(send)
-    };
-    let fetch = Fetch {
-        count: 10,
-        per_group: 2,
-        lease: Some(1_000),
-        ..Fetch::one()
-    };
-    let nack = Op::Nack {
-        receipts: (1..=7).collect(),
-        kind: NackKind::Delay(20),
-        error: None,
-        random: 0,
-    };
-    let purge = Op::Purge {
-        state: Some(state),
-        group: None,
-    };
-    let ops = groups.iter().map(send);
-    at_once(ops.chain([Op::Fetch(fetch), nack, purge]))
-}
-
-/// A history, now and then one of a queue in the midst of something large.
-fn history(most: usize) -> impl Strategy<Value = Vec<Act>> {
-    let busy = prop_oneof![
-        Just(many_redriven()),
-        Just(many_held(State::Retry)),
-        Just(many_held(State::Running)),
-    ];
-    let busy = (busy, acts(most)).prop_map(|(first, acts)| first.into_iter().chain(acts).collect());
-    prop_oneof![8 => acts(most), 2 => busy]
-}
-
-fn settings() -> impl Strategy<Value = Settings> {
-    changes(Scale::Small).prop_map(|changes| {
-        Settings {
-            lease: 10,
-            ..Settings::default()
-        }
-        .with(&changes)
-    })
-}
-
-fn clock() -> impl Strategy<Value = Clock> {
-    prop_oneof![4 => Just(Clock::Server), 1 => Just(Clock::Manual(3))]
-}
-
-/// A queue and what it has told others.
-struct Primary {
-    queue: Queue,
-    us: u64,
-    issued: Vec<Receipt>,
-    records: Vec<Vec<u8>>,
-}
-
-impl Primary {
-    fn new(creation: &Creation) -> Primary {
-        let mut primary = Primary::of(creation.queue(), 5_000);
-        let moment = Moment::at_us(primary.us);
-        primary.tell(Record::of(moment, 0, Some(creation.clone()), &Op::Tick));
-        primary
-    }
-
-    fn of(queue: Queue, us: u64) -> Primary {
-        Primary {
-            queue,
-            us,
-            issued: Vec::new(),
-            records: Vec::new(),
-        }
-    }
-
-    fn tell(&mut self, record: Record) {
-        let mut bytes = Vec::new();
-        record.encode_into(&mut bytes);
-        self.records.push(bytes);
-    }
-
-    /// Receipts that were given out, in the place of small numbers.
-    fn real(&self, receipts: &mut Receipts) {
-        for receipt in receipts {
-            let at = (*receipt as usize).checked_sub(1);
-            let from_last = at.and_then(|at| self.issued.len().checked_sub(at + 1));
-            *receipt = from_last.map_or(0, |at| self.issued[at]);
-        }
-    }
-
-    fn act(&mut self, act: &Act) -> Option<Done> {
-        self.us += act.passes * 1000 + 1;
-        let moment = Moment::at_us(self.us);
-        let now = self.queue.now(moment);
-        let mut steps = 0;
-        if self.queue.has_work(now) {
-            steps = self.queue.advance(now, act.steps).steps;
-        }
-        let mut op = act.op.clone().unwrap_or(Op::Tick);
-        match &mut op {
-            Op::Fetch(fetch) => self.real(&mut fetch.acks),
-            Op::Ack { receipts, .. }
-            | Op::Nack { receipts, .. }
-            | Op::Touch { receipts, .. }
-            | Op::EndLeases { receipts } => self.real(receipts),
-            // Time goes on from where the clock stands.
-            Op::Advance { to } => *to += self.queue.last_seen(),
-            _ => {}
-        }
-        let done = self.queue.apply(&op, moment).ok();
-        if let Some(Done::Fetched(given)) = &done {
-            self.issued
-                .extend(given.iter().map(|d| d.receipt).filter(|r| *r > 0));
-        }
-        let told = match &done {
-            None => Op::Tick,
-            Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) => Op::Duplicate,
-            Some(_) => op,
-        };
-        if self.queue.take_effects().changed {
-            self.tell(Record::of(moment, steps, None, &told));
-        }
-        self.queue.sweep(act.swept);
-        done
-    }
-}
 
 /// What a client sees of it; numbers of slots are nobody's business.
 fn seen(mut done: Option<Done>) -> Option<Done> {
@@ -263,14 +59,6 @@ fn loaded(blocks: &[Vec<u8>]) -> Result<Queue, String> {
     Queue::load(1, &mut || blocks.next())
 }
 
-fn creation() -> impl Strategy<Value = Creation> {
-    (settings(), clock(), any::<u64>()).prop_map(|(settings, clock, salt)| Creation {
-        settings,
-        clock,
-        salt,
-    })
-}
-
 proptest! {
     #[test]
     fn a_snapshot_holds_all_of_a_queue(
@@ -311,17 +99,19 @@ proptest! {
                 late = Some(loaded(&saved(&primary.queue)).unwrap());
             }
             primary.act(act);
-            for bytes in &primary.records[told..] {
-                let record = Record::decode(bytes).unwrap();
-                if let Some(creation) = &record.created {
+            for news in &primary.told[told..] {
+                let bytes = news.record(&primary.queue);
+                if let Some(creation) = Record::decode(&bytes).unwrap().created {
                     replica = Some(creation.queue());
                 }
                 for queue in replica.iter_mut().chain(&mut late) {
+                    let bytes = news.record(queue);
+                    let record = Record::decode(&bytes).unwrap();
                     let done = record.replay(queue);
                     prop_assert!(done.is_ok(), "{:?} {:?}", record, done);
                 }
             }
-            told = primary.records.len();
+            told = primary.told.len();
             for queue in replica.iter().chain(&late) {
                 prop_assert_eq!(difference(queue, &primary.queue), None);
             }
