@@ -31,35 +31,37 @@ from 50 connections with 64 in flight on each.
 ## Why rows miss
 
 A row whose limit lies under what the least of a module takes (`benches/floor`, rows of that name) cannot hold. Of the
-instructions of a FETCH and an ACK with a log 17 % are the module's own, of the processor's time 17 to 25 % (`perf record`
+instructions of a FETCH and an ACK with a log 17 % are the module's own, of the processor's time 15 to 22 % (`perf record`
 by shared object): the rest is the server's, reading commands, writing replies and the log, keeping memory.
 
-- Commands with a log, where they miss: next to all of what a command takes more than without a log is the server's,
-  which makes a command of each record and writes it. The least of a module, with records of the same length, takes that
-  too, and comes close to the limits: 0.38 of the instructions of XREADGROUP and XACK for two commands where 0.45 is asked
-  for. Ours is 1 % of the instructions over that; from one start of the server to the next it differs by half a percent,
-  by where the names of commands fall in its table.
+- Commands with a log: next to all of what a command takes more than without a log is the server's, which looks up the
+  command of each record, makes one of it and writes it. An ACK is logged as it came, in the millisecond of the record
+  before it, which spares half of that; a FETCH cannot be, for its command does not say which receipts it gave out, nor a
+  SEND, whose id is not in it. The rows are near their limits, so that one run may show them on the other side; the
+  instructions below tell.
 - SEND with a random delay: most of the module's part is finding the place among a million by time, in memory that no
   cache has. The least of a module does that by the ordered map of Rust's standard library, and ends close to the limit.
 - The whole life of a message: the sum of those. The least of a module, which keeps and gives in order by time, and has no
   clock, ids, leases or counts by state, comes to about what the limits ask for, one by one and in tens: under them is
   room for a module that does nothing else.
-- SEND over 100,000 groups: takes about as many instructions as over one group, but its group is less often in the
-  processor's cache. XADD over as many streams, which is what users of streams do for the order of each user, grows
-  about as much.
+- SEND over 100,000 groups: takes about as many instructions as over one group, but the way to its group (the table of
+  names, the list of groups, the group, its order) leads over four to six places in memory that the processor's cache
+  does not have, each some 0.1 to 0.25 us. XADD over as many streams, which is what users of streams do for the order of
+  each user, grows about as much. A list of payloads a name, the least of a module, grows by a third: this limit is not
+  out of reach for all, but for a group that has an order by score, settings, leases and a place in the line.
 - SEND and CANCEL beside ten million messages: the same steps as beside ten thousand; place, message and id are then in
   memory that no cache has. A sorted set grows by far more and the least of a module about as much, with half as many
   members and only one of their two steps at a random place.
 - Bytes of SEND in the log: the 160 bytes that XADD writes hold the 100 of the payload, so that no SEND can write 0.6
   times as much; the sum over send, fetch and ack is what the two can be compared by.
-- Memory while running: the least that can be found by receipt and by end in a few steps takes 84 bytes: where the payload
-  is and how long (16), by how much the allocator rounds it up (12), due time and time of sending (16), receipt, number
-  and end (24), the place by end (16). Ours has besides what DQ.GET tells of deliveries (attempt, consumer, first and
-  last start: 32), and its group, priority and state.
+- Memory while running: where the payload is and how long (16), by how much the allocator rounds it up (12), due time and
+  time of sending (16), receipt, number and end (24) are 68. What DQ.GET tells of a delivery takes 16 at the least (its
+  start, its consumer, the attempt), a group, a priority and a state 6: 90, where 80 are asked for. Ours has the first start
+  beside the last, a link to what few have, and the receipt twice, to find the lease from the message, too.
 - Memory in groups of ten: a message takes 79 bytes as any, and its place in the group's order 16 at the least (score and
   number). A group of nothing but a name (24), a list of its messages (24), counts (24) and a place in line (32), with its
-  entries in the tables by name, number and time (52), takes 16 a message: 111 in all. Ours has the due time in the order,
-  too (8 more a message), and 256 bytes a group; a running message has the bytes above besides.
+  entries in the tables by name, number and time (52), takes 16 a message: 111 in all; no such layout was built. Ours has
+  the due time in the order, too (8 more a message), and 256 bytes a group; a running message has the bytes above besides.
 - RDB: half of the time to save is the server's compression, which random payloads do not repay; 5 % is the module's.
 - Stall and lateness, where they miss: each is at most as good as the host, which takes most from who keeps both
   processors busy, as 50 consumers at full speed do: 99 % of 100,000 came within 2.4 ms in a run of which the host took
@@ -86,16 +88,17 @@ by shared object): the rest is the server's, reading commands, writing replies a
 - In instructions of the core, a million messages waiting, over 1, 1,000, 100,000 and 1,000,000 groups: SEND 3,206, 3,049,
   3,672, 3,590; FETCH 5,801, 5,268, 4,937, 5,202; ACK 3,577, 3,417, 3,437, 3,780 (`make bench-steps`).
 - *The least of a module* (`benches/floor`) is a module whose commands do what no queue in a module can do without: they
-  find the key, keep or give a payload, write a record as long as ours where there is a log, and reply as much as ours do.
-  No ids, no clock, no leases, and an order by time only where the row says so: by the ordered map of Rust's standard
-  library. What is below its figures no module can reach.
+  find the key, keep or give a payload, log what ours log in the same form, and reply as much as ours do. No ids, no
+  clock, no leases, and an order by time only where the row says so: by the ordered map of Rust's standard library. Its
+  groups are a list of payloads for each name. What is below its figures no module can reach.
 - Where there is no AOF, no replica and no backlog for one, the module makes no records, as the server makes none of its
   own commands; in the rows with AOF it does.
 - A whole life one by one is SEND with a delay of 0.5 to 1.5 s and FETCH COUNT 1 ACK 1; in tens it is MSEND of 10 and FETCH
   COUNT 10 ACK 10. The Lua design does one by one in both: its library has no batches.
 - What a message takes beyond its payload: 48 bytes of its own (payload, times, group, places), 12 by which the
   allocator rounds up 100, 16 in the index by time. While it runs 32 are kept for what DQ.GET tells of its deliveries, and
-  40 to find its lease by receipt and by end, instead of the 16. In a group it takes 24 more for its place there.
+  24 to find its lease by receipt and by end, instead of the 16; 40 where leases of other lengths end out of the order of
+  their receipts. In a group it takes 24 more for its place there.
 - Memory is the growth of `used_memory`. Loading is what the server's log says. The Lua design's stall is one promotion
   script over the same million messages.
 - A wait in the stall rows is that of a process of its own that sends a PING each millisecond; *idle* is its longest wait

@@ -78,6 +78,27 @@ def test_what_time_has_done_before_is_told_by_a_record(make_server):
     assert digest(server.client(), "q") == before
 
 
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+@CLOCKS
+def test_an_ack_behind_a_rewritten_log_is_at_the_time_of_the_queue_in_it(make_server, clock, preamble):
+    server = make_server(**AOF, aof_use_rdb_preamble=preamble)
+    client = server.client()
+    q = Queue(client, "q")
+    q.do("CREATE", "CLOCK", clock, "RETAIN", 600_000, "LEASE", 60_000)
+    q.do("MSEND", 40, *range(40))
+    if clock == "MANUAL":
+        q.do("TICK", "TO", 7)
+    receipts = [m.receipt for m in q.fetch("COUNT", 40)]
+    client.execute_command("BGREWRITEAOF")
+    wait_for(lambda: not client.info("persistence")["aof_rewrite_in_progress"], 20, "the rewrite")
+    with server.wire() as w:
+        w.send_many([("DQ.ACK", "q", r) for r in receipts])
+        assert [w.recv() for _ in receipts] == [1] * len(receipts)
+    same, finished = digest(client, "q"), finish_times(q)
+    server.restart(crash=True)
+    assert (digest(server.client(), "q"), finish_times(q)) == (same, finished)
+
+
 def test_a_node_of_a_cluster_writes_records_only(make_server):
     server = make_server(**AOF, cluster_enabled="yes")
     client = server.client()
