@@ -8,6 +8,11 @@ use crate::{loaded, saved};
 
 /// A record in the log comes after its length.
 const LENGTH: usize = 4;
+/// What a record begins with whose operation travelled as the command it was: then
+/// its time does not count.
+const COMMAND: u8 = 1;
+/// What all others begin with.
+const WHOLE: u8 = 0;
 
 /// How a snapshot was written.
 enum Base {
@@ -48,18 +53,26 @@ impl Disk {
         self.ends.len()
     }
 
-    /// Appends a record.
-    pub fn append(&mut self, record: &Record<'_, '_>) {
+    /// Appends a record, or the command of its operation.
+    pub fn append(&mut self, record: &Record<'_, '_>, as_command: bool) {
         let start = self.bytes.len();
         self.bytes.extend([0; LENGTH]);
+        self.bytes.push(if as_command { COMMAND } else { WHOLE });
         record.encode_into(&mut self.bytes);
         let length = (self.bytes.len() - start - LENGTH) as u32;
         self.bytes[start..start + LENGTH].copy_from_slice(&length.to_le_bytes());
         self.ends.push(self.bytes.len());
     }
 
-    /// The bytes of one record.
+    /// The bytes of one record, behind that of its form.
     pub fn record(&self, number: usize) -> &[u8] {
+        self.entry(number)
+            .split_first()
+            .map_or(&[], |(_, bytes)| bytes)
+    }
+
+    /// What a replica hears of one record.
+    pub fn entry(&self, number: usize) -> &[u8] {
         let start = match number {
             0 => 0,
             after => self.ends[after - 1],
@@ -110,9 +123,13 @@ impl Disk {
 }
 
 /// What a replica and a server that loads its log do with a record.
-pub fn hear(queue: &mut Queue, bytes: &[u8]) -> Result<(), String> {
+pub fn hear(queue: &mut Queue, entry: &[u8]) -> Result<(), String> {
+    let (form, bytes) = entry.split_first().ok_or("an empty record")?;
     let record = Record::decode(bytes)?;
-    record.replay(queue)?;
+    match *form {
+        COMMAND => Record::at_last(queue, &record.op).replay(queue)?,
+        _ => record.replay(queue)?,
+    };
     if record.created.is_some() {
         queue.made_at(record.moment());
     }

@@ -64,11 +64,12 @@ fn live(world: &mut World, steps: u64) -> Result<(), String> {
 fn summary(all: &Tally, seed: u64, took: Duration) -> String {
     let minutes = took.as_secs_f64() / 60.0;
     format!(
-        "{} steps from seed {seed} on, {:.1} million a minute; {} records, {} comparisons, \
+        "{} steps from seed {seed} on, {:.1} million a minute; {} records ({} as commands), {} comparisons, \
          {} crashes, {} promotions; broken bytes: {} refused, {} taken; nothing found",
         all.steps,
         all.steps as f64 / minutes / 1e6,
         all.records,
+        all.commands,
         all.compared,
         all.crashes,
         all.promotions,

@@ -11,6 +11,8 @@ pub struct Tally {
     pub steps: u64,
     /// Records that a replica repeated.
     pub records: u64,
+    /// Those among them that travelled as their command.
+    pub commands: u64,
     /// Restarts from snapshot and log.
     pub crashes: u64,
     /// Replicas that became primary.
@@ -27,6 +29,7 @@ impl std::ops::AddAssign for Tally {
     fn add_assign(&mut self, other: Tally) {
         self.steps += other.steps;
         self.records += other.records;
+        self.commands += other.commands;
         self.crashes += other.crashes;
         self.promotions += other.promotions;
         self.compared += other.compared;

@@ -101,7 +101,7 @@ impl World {
         let moment = world.moment();
         world.primary.made_at(moment);
         world
-            .record(&Record::of(moment, 0, Some(creation), &Op::Tick))
+            .record(&Record::of(moment, 0, Some(creation), &Op::Tick), false)
             .ok();
         world
     }
@@ -237,6 +237,7 @@ impl World {
             steps = self.primary.advance(now, most).steps;
         }
         before.look(&self.primary, &op, now);
+        let is_at_last = steps == 0 && self.primary.is_at_last(moment);
         let done = self.primary.apply(&op, moment).ok();
         let told = match &done {
             None => &Op::Tick,
@@ -249,21 +250,26 @@ impl World {
             .witness
             .judge(&self.primary, &before, &op, done.as_ref(), now, caught_up);
         let recorded = match self.primary.take_effects().changed {
-            true => self.record(&Record::of(moment, steps, None, told)),
+            true => {
+                let as_command = is_at_last && matches!(told, Op::Ack { .. });
+                self.record(&Record::of(moment, steps, None, told), as_command)
+            }
             false => Ok(()),
         };
         self.tell(Told::Op(moment.us, steps, Box::new(op)));
         judged.and(recorded)
     }
 
-    /// Writes the record of an operation and lets the replicas hear of it.
-    fn record(&mut self, record: &Record<'_, '_>) -> Result<(), String> {
+    /// Writes the record of an operation, or its command, and lets the replicas hear
+    /// of it.
+    fn record(&mut self, record: &Record<'_, '_>, as_command: bool) -> Result<(), String> {
         self.tally.records += 1;
-        self.disk.append(record);
+        self.tally.commands += u64::from(as_command);
+        self.disk.append(record, as_command);
         self.receipt = self.receipt.max(self.primary.last_receipt() + 1);
-        hear(&mut self.replica, self.disk.record(self.disk.records() - 1))?;
+        hear(&mut self.replica, self.disk.entry(self.disk.records() - 1))?;
         while self.heard + self.lag < self.disk.records() {
-            hear(&mut self.laggard, self.disk.record(self.heard))?;
+            hear(&mut self.laggard, self.disk.entry(self.heard))?;
             self.heard += 1;
         }
         Ok(())
@@ -304,7 +310,7 @@ impl World {
         self.tally.crashes += 1;
         if self.rng.u8(0..4) == 0 {
             while self.heard < self.disk.records() {
-                hear(&mut self.laggard, self.disk.record(self.heard))?;
+                hear(&mut self.laggard, self.disk.entry(self.heard))?;
                 self.heard += 1;
             }
         }
