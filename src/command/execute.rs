@@ -58,32 +58,20 @@ pub fn run(
     run_in_form(ctx, key, op, missing, Form::Record, reply)
 }
 
-/// The same for an operation whose command says all that it does but when, so that
-/// it may travel as it came.
-#[inline]
-pub fn run_explicit(
-    ctx: &mut Context,
-    key: Name<'_>,
-    op: &Op<'_>,
-    missing: Missing,
-    reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
-) -> CommandResult {
-    run_in_form(ctx, key, op, missing, Form::Command, reply)
-}
-
 /// In which form an operation may travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub enum Form {
     /// As a record, with its moment.
     Record,
-    /// As its command, where that happens at the time of the record before it:
-    /// to find the command of records and to make a record of each costs the server
-    /// a fifth of all that an ACK does. Not in a cluster, where an importing node
-    /// is told by clients that cannot be told from others.
+    /// As its command, which says all that it does but when, where it happens at the
+    /// time of the record before it: that spares the server the look-up of the
+    /// command of records and the strings of one. Not in a cluster, where an importing
+    /// node is told by clients that cannot be told from others.
     Command,
 }
 
-fn run_in_form(
+/// The same in a form that may be another.
+pub fn run_in_form(
     ctx: &mut Context,
     key: Name<'_>,
     op: &Op<'_>,

@@ -1,7 +1,7 @@
 //! DQ.ACK, DQ.NACK and DQ.TOUCH: each answers how many receipts were current.
 
 use super::apply;
-use super::execute::{self, Missing};
+use super::execute::{self, Form, Missing};
 use super::outcome;
 use super::parse::{self, Words};
 use crate::ffi::{Args, CommandResult, Context};
@@ -13,7 +13,14 @@ pub fn ack(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     if ctx.is_replay() {
         return apply::repeat_command(ctx, key, &op);
     }
-    execute::run_explicit(ctx, key, &op, Missing::Nothing, outcome::count)
+    execute::run_in_form(
+        ctx,
+        key,
+        &op,
+        Missing::Nothing,
+        Form::Command,
+        outcome::count,
+    )
 }
 
 /// `DQ.NACK`

@@ -240,12 +240,7 @@ impl<K: Key, V: Measure> Node<K, V> {
     /// The node may be left empty; whoever holds a leaf trims it.
     pub(super) fn pop_first(&mut self, ledger: &mut Ledger) -> Option<(K, V)> {
         match self {
-            Node::Leaf(entries) => {
-                if entries.is_empty() {
-                    return None;
-                }
-                Some(entries.remove(0))
-            }
+            Node::Leaf(entries) => (!entries.is_empty()).then(|| entries.remove(0)),
             Node::Inner(inner) => {
                 let entry = inner.children.first_mut()?.pop_first(ledger)?;
                 inner.removed_from(0, entry.1, ledger);
