@@ -6,10 +6,10 @@ use smallvec::SmallVec;
 
 use super::backlog::{Backlog, Pending};
 use super::holds::Holds;
-use super::line::{LineKey, Places};
+use super::line::{LineKey, Spot};
 use super::order_key::OrderKey;
 use super::ordered::OrderedSet;
-use super::purges::{Lost, Purged, Purges};
+use super::purges::{Known, Lost, Purged, Purges};
 use super::rate::RateWindow;
 use super::reasons::Reasons;
 use super::records::GroupRecords;
@@ -86,6 +86,9 @@ pub struct GroupExtension {
     pub turn: u64,
     /// When to look at it again though nothing happens to it.
     pub wake: Option<Millis>,
+    /// The places that time will give it after the one that the group itself knows
+    /// of.
+    further: Vec<LineKey>,
     /// The first receipts of the batches that are leased beside the oldest, which
     /// the group itself knows.
     batches: OrderedSet<Receipt>,
@@ -100,6 +103,7 @@ impl GroupExtension {
             settings: None,
             turn: 0,
             wake: None,
+            further: Vec::new(),
             batches: OrderedSet::new(),
         }
     }
@@ -111,6 +115,7 @@ impl GroupExtension {
             && self.settings.is_none()
             && self.turn == 0
             && self.wake.is_none()
+            && self.further.is_empty()
             && self.batches.is_empty()
     }
 }
@@ -128,7 +133,7 @@ pub struct Group {
     /// Its pending messages, and maybe some that it has lost.
     pub(super) backlog: Backlog,
     /// The purges that it knows of.
-    pub(super) purges: Purges,
+    pub(super) known: Known,
     /// Messages leased.
     pub running: u32,
     /// The first receipt of its oldest batch that is leased, 0 where there is
@@ -136,17 +141,13 @@ pub struct Group {
     batch: Receipt,
     /// Messages and records that name it.
     pub members: u32,
-    /// Its share of the queue's count of ready messages; there are no more of
-    /// them than members.
-    pub(super) ready: u32,
-    /// The same of their payload bytes.
-    pub ready_bytes: u64,
     /// What only some groups have, if it has any of it.
     ext: Option<Box<GroupExtension>>,
-    /// Its place in the line, if it can give and has not lost it.
-    pub(super) line: Option<LineKey>,
-    /// The places that time will give it, as far as they are known already.
-    pub expected: Places,
+    /// Its place in the line, if it can give and has not lost it, or else the first
+    /// that time will give it, as far as that is known already.
+    spot: Spot,
+    /// Whether those of its messages that are due count as ready in the queue.
+    pub(super) counted: bool,
     /// Whether it has lost its place in the line to a purge of all groups and
     /// nothing has been done to it since. Then no place is expected of it: one of
     /// its messages that falls due gives it the next.
@@ -159,19 +160,17 @@ pub struct Group {
 
 impl Group {
     /// An empty group.
-    pub(super) fn new(name: &[u8], purges: Purges) -> Group {
+    pub(super) fn new(name: &[u8], known: Known) -> Group {
         Group {
             name: GroupName::from_slice(name),
             backlog: Backlog::default(),
-            purges,
+            known,
             running: 0,
             batch: 0,
             members: 0,
-            ready: 0,
-            ready_bytes: 0,
             ext: None,
-            line: None,
-            expected: Places::new(),
+            spot: Spot::Nowhere,
+            counted: false,
             displaced: false,
             reasons: Reasons::default(),
             extended: false,
@@ -181,6 +180,12 @@ impl Group {
     /// What only some groups have.
     pub fn ext(&self) -> &GroupExtension {
         self.ext.as_deref().unwrap_or(&NO_EXTENSION)
+    }
+
+    /// Whether it has nothing that only some groups have.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.ext.is_none()
     }
 
     /// The same, to change where there is any.
@@ -241,16 +246,10 @@ impl Group {
         }
     }
 
-    /// Sets its share of the queue's count of ready messages; what it was.
-    pub fn set_ready(&mut self, ready: u64) -> u64 {
-        let ready = u32::try_from(ready).unwrap_or(u32::MAX);
-        u64::from(std::mem::replace(&mut self.ready, ready))
-    }
-
     /// The dead messages that hold it.
     pub fn holds(&self, purges: &Purges) -> &Holds {
         match self.ext.as_deref() {
-            Some(ext) if !purges.took(Purged::Holds, &self.purges) => &ext.holds,
+            Some(ext) if !purges.took(Purged::Holds, self.known) => &ext.holds,
             _ => Holds::none(),
         }
     }
@@ -281,7 +280,7 @@ impl Group {
 
     /// What `purges` have taken from it that it does not know of.
     pub fn lost(&self, purges: &Purges) -> Lost {
-        purges.lost_since(&self.purges, self.line)
+        purges.lost_since(self.known, self.is_in_line())
     }
 
     /// Its pending messages.
@@ -289,9 +288,56 @@ impl Group {
         self.backlog.left(self.lost(purges))
     }
 
+    /// Whether it stands in the line, unless it has lost its place to a purge that
+    /// it does not know of.
+    #[inline]
+    pub fn is_in_line(&self) -> bool {
+        matches!(self.spot, Spot::Line { .. })
+    }
+
+    /// Its place in the line, unless it has lost it to a purge that it does not know
+    /// of; `ix` is its own number.
+    pub fn line(&self, ix: GroupIx) -> Option<LineKey> {
+        self.spot.key(ix).filter(|_| self.is_in_line())
+    }
+
+    /// The places that time will give it, as far as they are known already.
+    pub fn expected(&self, ix: GroupIx) -> impl DoubleEndedIterator<Item = LineKey> + '_ {
+        let first = self.spot.key(ix).filter(|_| !self.is_in_line());
+        first.into_iter().chain(self.ext().further.iter().copied())
+    }
+
+    /// Whether time will give it a place in the line that is known already.
+    pub fn is_expected(&self) -> bool {
+        matches!(self.spot, Spot::Expected { .. }) || !self.ext().further.is_empty()
+    }
+
+    /// From now on it stands here in the line, or nowhere, and time will give it
+    /// these places.
+    pub(super) fn stand_at(&mut self, line: Option<LineKey>, expected: &[LineKey]) {
+        let (spot, further) = match (line, expected) {
+            (Some(key), further) => (Spot::in_line(key), further),
+            (None, [first, further @ ..]) => (Spot::expected(*first), further),
+            (None, []) => (Spot::Nowhere, expected),
+        };
+        self.spot = spot;
+        if further != self.ext().further {
+            self.ext_mut().further = further.to_vec();
+        }
+    }
+
+    /// It leaves the line: where it stood. What time will give it stays.
+    pub(super) fn leave_line(&mut self, ix: GroupIx) -> Option<LineKey> {
+        let stood = self.line(ix);
+        if stood.is_some() {
+            self.spot = Spot::Nowhere;
+        }
+        stood
+    }
+
     /// Its place in the line.
-    pub fn stands(&self, purges: &Purges) -> Option<LineKey> {
-        self.line.filter(|_| !self.lost(purges).line)
+    pub fn stands(&self, ix: GroupIx, purges: &Purges) -> Option<LineKey> {
+        self.line(ix).filter(|_| !self.lost(purges).line)
     }
 
     /// Whether it has lost its place in the line to a purge, and nothing has been
@@ -323,9 +369,9 @@ impl Group {
     }
 
     /// Where time has let it stand by `now`, if the line does not know it yet.
-    pub fn given_place(&self, now: Millis) -> Option<LineKey> {
-        let given = self.expected.iter().rev();
-        given.copied().find(|key| key.join.time <= now)
+    pub fn given_place(&self, ix: GroupIx, now: Millis) -> Option<LineKey> {
+        let mut given = self.expected(ix).rev();
+        given.find(|key| key.join.time <= now)
     }
 
     /// From when on pause and limit let it give, as far as that is known: 0 or
@@ -346,7 +392,7 @@ impl Group {
             || ext.settings.is_some()
             || ext.paused_until.is_some();
         let due = pending.count_at(Place::Due) > 0;
-        let in_line = self.stands(purges).is_some();
+        let in_line = self.is_in_line() && !self.lost(purges).line;
         Reasons::default()
             .with(Reasons::DELAYED, pending.count_at(Place::Delayed) > 0)
             .with(Reasons::READY, due && in_line)
@@ -361,9 +407,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_group_takes_one_allocation_of_256_bytes() {
-        assert!(size_of::<Group>() <= 256, "{}", size_of::<Group>());
-        let group = Group::new(b"user-1234567890!", Purges::default());
+    fn a_plain_group_takes_128_bytes() {
+        assert_eq!(size_of::<Option<Group>>(), 128);
+        let group = Group::new(b"user-1234567890!", Known::default());
         assert!(!group.name.spilled());
     }
 }

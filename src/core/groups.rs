@@ -6,12 +6,12 @@ use super::backlog::Pending;
 use super::footprint::allocated;
 use super::group::{Group, GroupExtension, GroupIx, GroupSettings};
 use super::id::{hash_name, NameHasher};
-use super::long_list::LongList;
 use super::name_table::NameTable;
 use super::order_key::OrderKey;
-use super::ordered::{MinTime, OrderedSet};
+use super::ordered::OrderedSet;
 use super::purges::{Purged, Purges};
 use super::reasons::Reasons;
+use super::slots::{Slots, PAGE};
 use super::state::Place;
 use super::{Millis, NEVER};
 
@@ -25,8 +25,9 @@ const AT_A_TIME: usize = 1024;
 pub struct Groups {
     hasher: NameHasher,
     by_name: NameTable<GroupIx>,
-    slots: LongList<Option<Box<Group>>>,
-    free: LongList<GroupIx>,
+    slots: Slots<Group>,
+    /// Bytes allocated for what all of them have pending.
+    backlog_bytes: usize,
     /// How many groups are listed for which reasons.
     listed: [usize; Reasons::ALL],
     /// The purges that took from all groups.
@@ -92,47 +93,58 @@ impl Groups {
 
     /// A group knows of all purges from now on.
     pub fn heed(&mut self, ix: GroupIx) {
-        let purges = self.purges;
-        if let Some(group) = self.get_mut(ix) {
-            group.reasons = group.reasons.since(&group.purges, &purges);
-            group.purges = purges;
+        let purges = &self.purges;
+        if let Some(group) = self.slots.get_mut(ix.slot()) {
+            group.reasons = group.reasons.since(group.known, purges);
+            group.known = purges.all();
         }
     }
 
     /// The group of this name.
     pub fn find(&self, name: &[u8]) -> Option<GroupIx> {
-        let hash = hash_name(&self.hasher, name);
-        self.by_name
-            .find(hash, |ix| self.name(*ix) == Some(name))
-            .copied()
+        self.find_hashed(hash_name(&self.hasher, name), name)
+    }
+
+    #[inline]
+    fn find_hashed(&self, hash: u64, name: &[u8]) -> Option<GroupIx> {
+        let is = |ix: &GroupIx| self.name(*ix) == Some(name);
+        self.by_name.find(hash, is).copied()
     }
 
     /// The group of this name, made if there is none.
     pub fn find_or_add(&mut self, name: &[u8]) -> GroupIx {
-        if let Some(ix) = self.find(name) {
+        let hash = hash_name(&self.hasher, name);
+        if let Some(ix) = self.find_hashed(hash, name) {
             return ix;
         }
-        let group = Box::new(Group::new(name, self.purges));
-        let ix = self.free.pop_back().unwrap_or_else(|| {
-            self.slots.push_back(None);
-            GroupIx::in_slot(self.slots.len() - 1)
-        });
-        if let Some(slot) = self.slots.get_mut(ix.slot()) {
-            *slot = Some(group);
-        }
-        let hash = hash_name(&self.hasher, name);
+        let group = Group::new(name, self.purges.all());
+        let ix = GroupIx::in_slot(self.slots.add(group));
         self.by_name.insert_unique(hash, ix);
         ix
     }
 
     /// The group with this number.
+    #[inline]
     pub fn get(&self, ix: GroupIx) -> Option<&Group> {
-        self.slots.get(ix.slot())?.as_deref()
+        self.slots.get(ix.slot())
     }
 
-    /// The same, to change; call [`Groups::settle`] afterwards.
+    /// The same, to change all but what it has pending; call [`Groups::settle`]
+    /// afterwards.
+    #[inline]
     pub fn get_mut(&mut self, ix: GroupIx) -> Option<&mut Group> {
-        self.slots.get_mut(ix.slot())?.as_deref_mut()
+        self.slots.get_mut(ix.slot())
+    }
+
+    /// Changes a group and what it has pending; call [`Groups::settle`] afterwards.
+    #[inline]
+    pub fn with<R>(&mut self, ix: GroupIx, change: impl FnOnce(&mut Group) -> R) -> Option<R> {
+        let group = self.slots.get_mut(ix.slot())?;
+        let before = group.backlog.memory_bytes();
+        let result = change(group);
+        let after = group.backlog.memory_bytes();
+        self.backlog_bytes = (self.backlog_bytes + after).saturating_sub(before);
+        Some(result)
     }
 
     /// Enters a record of a group.
@@ -188,7 +200,7 @@ impl Groups {
     /// Sets when a group is to be looked at again, or never.
     pub fn wake_at(&mut self, ix: GroupIx, wake: Option<Millis>) {
         let wake = wake.filter(|at| *at != NEVER);
-        let Some(group) = self.slots.get_mut(ix.slot()).and_then(Option::as_mut) else {
+        let Some(group) = self.slots.get_mut(ix.slot()) else {
             return;
         };
         if group.ext().wake == wake {
@@ -211,7 +223,7 @@ impl Groups {
     /// Brings what depends on a group's contents up to date: whether it is
     /// listed, and whether it is still needed at all.
     pub fn settle(&mut self, ix: GroupIx) {
-        let Some(group) = self.slots.get_mut(ix.slot()).and_then(Option::as_mut) else {
+        let Some(group) = self.slots.get_mut(ix.slot()) else {
             return;
         };
         let extended = group.tidy();
@@ -222,7 +234,7 @@ impl Groups {
                 false => self.extended.saturating_sub(1),
             };
         }
-        let before = group.reasons.since(&group.purges, &self.purges);
+        let before = group.reasons.since(group.known, &self.purges);
         group.reasons = group.reasons(&self.purges);
         let listed = group.reasons != Reasons::default();
         let ext = group.ext();
@@ -250,20 +262,15 @@ impl Groups {
             }
         }
         // One that still stands in the line is taken out of it first.
-        if listed || group.members > 0 || group.line.is_some() || !group.expected.is_empty() {
+        if listed || group.members > 0 || group.is_in_line() || group.is_expected() {
             return;
         }
         self.wake_at(ix, None);
         self.extended -= usize::from(self.get(ix).is_some_and(|group| group.extended));
         let hash = hash_name(&self.hasher, self.name(ix).unwrap_or_default());
         self.by_name.remove(hash, |other| *other == ix);
-        if let Some(slot) = self.slots.get_mut(ix.slot()) {
-            *slot = None;
-        }
-        self.free.push_back(ix);
+        self.slots.remove(ix.slot());
         if self.by_name.is_empty() {
-            self.slots = LongList::default();
-            self.free = LongList::default();
             self.by_name = NameTable::default();
         }
     }
@@ -271,10 +278,7 @@ impl Groups {
     /// All groups from this number on, in the order of their numbers.
     pub fn starting_at(&self, number: u64) -> impl Iterator<Item = (GroupIx, Option<&Group>)> {
         let start = usize::try_from(number).unwrap_or(usize::MAX);
-        (start..self.slots.len()).filter_map(|ix| {
-            let group = self.slots.get(ix)?;
-            Some((GroupIx::in_slot(ix), group.as_deref()))
-        })
+        (start..self.slots.end()).map(|ix| (GroupIx::in_slot(ix), self.slots.get(ix)))
     }
 
     /// The groups that dead messages hold.
@@ -316,15 +320,15 @@ impl Groups {
     /// when there are none left. For freeing a large table in slices; it is of
     /// no other use afterwards.
     pub fn drop_some(&mut self, most: usize) -> bool {
-        for _ in 0..most {
-            let last = self.slots.len().saturating_sub(1);
-            let last = self.slots.get_mut(last).and_then(Option::as_mut);
-            if last.is_some_and(|group| group.drain_many(AT_A_TIME)) {
+        for _ in (0..most).step_by(PAGE) {
+            let Some(mut groups) = self.slots.last_page() else {
+                return self.wakes.drain_some(AT_A_TIME) + self.held.drain_some(AT_A_TIME) > 0;
+            };
+            if groups.any(|group| group.drain_many(AT_A_TIME)) {
                 return true;
             }
-            if self.slots.pop_back().is_none() {
-                return self.wakes.drain_some(AT_A_TIME) + self.held.drain_some(AT_A_TIME) > 0;
-            }
+            drop(groups);
+            self.slots.drop_last_page();
         }
         true
     }
@@ -336,24 +340,21 @@ impl Groups {
             .collect()
     }
 
-    /// Bytes allocated, roughly; the orders of the groups not included, but
-    /// for the room that each has for its first messages and records. O(groups
-    /// held).
+    /// Bytes allocated, roughly; the orders of their records not included, but
+    /// for the room that each has for its first ones. O(groups held).
     pub fn memory_bytes(&self) -> usize {
-        const FIRST: usize = 2 * size_of::<(OrderKey, MinTime)>();
         const EXTENSION: usize = allocated(size_of::<GroupExtension>());
         const FIRST_RECORDS: usize = 2 * size_of::<OrderKey>();
         let held = self.held().filter_map(|ix| self.get(ix));
         let holds: usize = held.map(|group| group.ext().holds.memory_bytes()).sum();
         self.by_name.allocation_size()
-            + self.by_name.len() * allocated(size_of::<Group>())
-            + self.listed().saturating_sub(self.configured.len()) * FIRST
+            + self.slots.memory_bytes()
+            + self.backlog_bytes
             + self.recorded * FIRST_RECORDS
             + self.extended * EXTENSION
             + self.configured.len() * (allocated(size_of::<GroupSettings>()) + NAME)
             + holds
             + self.held.memory_bytes()
-            + self.slots.memory_bytes()
             + self.wakes.memory_bytes()
     }
 }

@@ -58,6 +58,76 @@ impl LineKey {
     }
 }
 
+/// The one place of a group that is usually all there is to tell: where it stands
+/// in the line, or the first that time will give it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Spot {
+    /// There is none.
+    #[default]
+    Nowhere,
+    /// In the line.
+    Line {
+        /// As in [`LineKey`].
+        priority: i8,
+        /// As in [`LineKey`].
+        join: Join,
+        /// As in [`LineKey`].
+        seq: Seq,
+    },
+    /// Expected in the line.
+    Expected {
+        /// As in [`LineKey`].
+        priority: i8,
+        /// When time lets it join.
+        time: Millis,
+        /// As in [`LineKey`].
+        seq: Seq,
+    },
+}
+
+impl Spot {
+    /// Where a group stands.
+    pub fn in_line(key: LineKey) -> Spot {
+        Spot::Line {
+            priority: key.priority,
+            join: key.join,
+            seq: key.seq,
+        }
+    }
+
+    /// Where time will let it stand.
+    pub fn expected(key: LineKey) -> Spot {
+        Spot::Expected {
+            priority: key.priority,
+            time: key.join.time,
+            seq: key.seq,
+        }
+    }
+
+    /// The place that this `group` has or will have.
+    pub fn key(self, group: GroupIx) -> Option<LineKey> {
+        let (priority, join, seq) = match self {
+            Spot::Nowhere => return None,
+            Spot::Line {
+                priority,
+                join,
+                seq,
+            } => (priority, join, seq),
+            Spot::Expected {
+                priority,
+                time,
+                seq,
+            } => (priority, Join::by_time(time), seq),
+        };
+        Some(LineKey {
+            priority,
+            join,
+            seq,
+            group,
+        })
+    }
+}
+
 /// The places in the line that time gives to a group one after the other: the
 /// first is where it joins, each further one has a priority that goes before.
 /// Nearly always there is one at most.

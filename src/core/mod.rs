@@ -44,6 +44,7 @@ pub mod recurrence;
 pub mod retry;
 pub mod schedule;
 pub mod settings;
+pub mod slots;
 pub mod state;
 pub mod stats;
 pub mod store;

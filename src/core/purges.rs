@@ -4,16 +4,20 @@
 //! has lost what it took, and is rid of it when something is done to it or
 //! when its turn comes.
 
-use super::line::LineKey;
-
 /// How often what all groups have in a state, or what holds them, was purged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Purges {
-    delayed: u32,
-    ready: u32,
-    blocked: u32,
-    holds: u32,
+    /// How many there were.
+    count: u64,
+    /// The number of the last of each kind, from 1 on; 0 where there was none.
+    last: [u64; Purged::ALL.len()],
 }
+
+/// How many purges a group knows of: the low half of their count. Those that it
+/// does not know of are never so many that it would be mistaken, since time lets
+/// each group know.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Known(u32);
 
 /// What all groups have and can lose at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,41 +59,68 @@ pub struct Lost {
 impl Purges {
     /// Counts one more.
     pub fn count(&mut self, purged: Purged) {
-        let count = match purged {
-            Purged::Delayed => &mut self.delayed,
-            Purged::Ready => &mut self.ready,
-            Purged::Blocked => &mut self.blocked,
-            Purged::Holds => &mut self.holds,
-        };
-        *count = count.wrapping_add(1);
-    }
-
-    /// Whether there was one of this state since those that `known` counts.
-    pub fn took(&self, purged: Purged, known: &Purges) -> bool {
-        match purged {
-            Purged::Delayed => self.delayed != known.delayed,
-            Purged::Ready => self.ready != known.ready,
-            Purged::Blocked => self.blocked != known.blocked,
-            Purged::Holds => self.holds != known.holds,
+        self.count += 1;
+        if let Some(last) = self.last.get_mut(purged as usize) {
+            *last = self.count;
         }
     }
 
-    /// What a group has lost that knows of `known` and has stood in line, or
-    /// has not, since then.
-    pub fn lost_since(&self, known: &Purges, line: Option<LineKey>) -> Lost {
-        if self == known {
+    /// All of them, as a group knows them.
+    #[inline]
+    pub fn all(&self) -> Known {
+        Known(self.count as u32)
+    }
+
+    /// Whether there was one of this kind since those that are `known`.
+    pub fn took(&self, purged: Purged, known: Known) -> bool {
+        let unknown = self.all().0.wrapping_sub(known.0);
+        let last = self.last.get(purged as usize).copied();
+        last.is_some_and(|last| self.count - last < u64::from(unknown))
+    }
+
+    /// What a group has lost that knows of those that are `known` and since then
+    /// stands in line, or does not.
+    pub fn lost_since(&self, known: Known, in_line: bool) -> Lost {
+        if self.all() == known {
             return Lost::default();
         }
-        let line = line.is_some();
-        let due = match line {
+        let due = match in_line {
             true => Purged::Ready,
             false => Purged::Blocked,
         };
         Lost {
             delayed: self.took(Purged::Delayed, known),
             due: self.took(due, known),
-            line: line && self.took(Purged::Ready, known),
+            line: in_line && self.took(Purged::Ready, known),
             holds: self.took(Purged::Holds, known),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_has_lost_what_was_purged_since_it_was_told() {
+        for before in [0, u64::from(u32::MAX) - 1, 1 << 40] {
+            let mut purges = Purges {
+                count: before,
+                last: [0; 4],
+            };
+            let first = purges.all();
+            assert_eq!(purges.lost_since(first, true), Lost::default());
+            purges.count(Purged::Delayed);
+            let second = purges.all();
+            purges.count(Purged::Ready);
+            let took = |known| Purged::ALL.map(|purged| purges.took(purged, known));
+            assert_eq!(took(first), [true, true, false, false]);
+            assert_eq!(took(second), [false, true, false, false]);
+            assert_eq!(took(purges.all()), [false; 4]);
+            let lost = purges.lost_since(second, true);
+            assert_eq!((lost.delayed, lost.due, lost.line), (false, true, true));
+            let lost = purges.lost_since(first, false);
+            assert_eq!((lost.delayed, lost.due, lost.line), (true, false, false));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Why GROUPS lists a group.
 
-use super::purges::{Purged, Purges};
+use super::purges::{Known, Purged, Purges};
 
 /// For what a group is listed: something that all groups can lose at once, or
 /// something else.
@@ -53,8 +53,8 @@ impl Reasons {
     }
 
     /// Those that are left since the purges that were `known`.
-    pub fn since(self, known: &Purges, purges: &Purges) -> Reasons {
-        if known == purges {
+    pub fn since(self, known: Known, purges: &Purges) -> Reasons {
+        if known == purges.all() {
             return self;
         }
         let took = |purged: &Purged| purges.took(*purged, known);

@@ -118,14 +118,13 @@ impl Queue {
             let waiter = super::place::waiter(seq, message);
             self.heed_purges(group);
             self.waiting.resize(place, waiter, after);
-            if let Some(group) = self.groups.get_mut(group) {
+            let counted = self.groups.with(group, |group| {
                 group.backlog.resize(place, before, after);
-                if place == Place::Due && group.line.is_some() {
-                    let ready = group.ready_bytes + after;
-                    group.ready_bytes = ready.saturating_sub(before);
-                    let ready = self.grouped_ready_bytes + after;
-                    self.grouped_ready_bytes = ready.saturating_sub(before);
-                }
+                group.counted
+            });
+            if counted == Some(true) && place == Place::Due {
+                let ready = self.grouped_ready_bytes + after;
+                self.grouped_ready_bytes = ready.saturating_sub(before);
             }
         }
         self.store.with(seq, |message| message.set_payload(payload));

@@ -61,7 +61,8 @@ impl Queue {
             + self.ids.memory_bytes()
             + self.waiting.memory_bytes()
             + self.groups.memory_bytes()
-            + self.group_order_bytes()
+            // Two words each in the order of its group, at the fill of the trees.
+            + self.records.grouped * 20
             + self.line.memory_bytes()
             + self.expected.memory_bytes()
             + self.leases.memory_bytes()
@@ -71,18 +72,6 @@ impl Queue {
             + self.consumers.memory_bytes()
             + self.schedules.memory_bytes()
             + self.lateness.memory_bytes()
-    }
-
-    /// What the orders of all groups take: about two words a grouped message
-    /// or record, and the due time of a message, at the fill of the trees.
-    fn group_order_bytes(&self) -> usize {
-        let places = [Place::Delayed, Place::Retry, Place::Due].into_iter();
-        let grouped = places.map(|place| self.waiting.grouped.count(place));
-        // The first few of a group count with it.
-        let beyond = grouped
-            .sum::<usize>()
-            .saturating_sub(2 * self.groups.listed());
-        beyond * 28 + self.records.grouped * 20
     }
 
     /// How many allocations freeing it takes, about.

@@ -31,10 +31,7 @@ impl Queue {
         if state.is_none_or(|state| state == State::Retry) {
             self.drop_failed_of(ix);
         }
-        let stands = self
-            .groups
-            .get(ix)
-            .is_some_and(|group| group.line.is_some());
+        let stands = self.groups.get(ix).is_some_and(Group::is_in_line);
         match state {
             None => [Place::Delayed, Place::Due, Place::Retry]
                 .into_iter()
@@ -47,11 +44,17 @@ impl Queue {
     }
 
     fn cut_group_at(&mut self, ix: GroupIx, place: Place) -> u64 {
-        let Some(group) = self.groups.get_mut(ix) else {
+        let taken = self.groups.with(ix, |group| {
+            let count = group.backlog.all().count_at(place);
+            let counted = group.counted && place == Place::Due;
+            (count, counted, group.backlog.take(place))
+        });
+        let Some((count, counted, (orders, bytes))) = taken else {
             return 0;
         };
-        let count = group.backlog.all().count_at(place);
-        let (orders, bytes) = group.backlog.take(place);
+        if counted {
+            self.uncount_ready(count, bytes);
+        }
         self.bytes = self.bytes.saturating_sub(bytes);
         self.add_ghosts(place, Ghosts { count, bytes });
         for order in orders {
@@ -176,20 +179,24 @@ impl Queue {
         };
         let lost = group.lost(self.groups.purges());
         self.groups.heed(ix);
-        let Some(group) = self.groups.get_mut(ix) else {
+        let rid = self.groups.with(ix, |group| {
+            if lost.line {
+                group.leave_line(ix);
+                group.displaced = true;
+                group.set_turn(0);
+                // What it had is not in the queue's count any longer.
+                group.counted = false;
+            }
+            let holds = lost.holds.then(|| group.take_holds());
+            let take = |place, group: &mut Group| group.backlog.take(place).0;
+            let delayed = lost.delayed.then(|| take(Place::Delayed, group));
+            let due = lost.due.then(|| take(Place::Due, group));
+            let is_idle = group.backlog.all().is_empty() && group.ext().paused_until.is_none();
+            (holds, delayed, due, is_idle)
+        });
+        let Some((holds, delayed, due, is_idle)) = rid else {
             return;
         };
-        if lost.line {
-            group.line = None;
-            group.displaced = true;
-            group.set_turn(0);
-            (group.ready, group.ready_bytes) = (0, 0);
-        }
-        let holds = lost.holds.then(|| group.take_holds());
-        let take = |place, group: &mut Group| group.backlog.take(place).0;
-        let delayed = lost.delayed.then(|| take(Place::Delayed, group));
-        let due = lost.due.then(|| take(Place::Due, group));
-        let is_idle = group.backlog.all().is_empty() && group.ext().paused_until.is_none();
         self.expect_next(ix);
         if is_idle {
             self.groups.wake_at(ix, None);
@@ -212,7 +219,7 @@ impl Queue {
     /// Whether a group has lost nothing without knowing it.
     pub(super) fn knows_purges(&self, ix: GroupIx) -> bool {
         let group = self.groups.get(ix);
-        group.is_none_or(|group| group.purges == *self.groups.purges())
+        group.is_none_or(|group| group.known == self.groups.purges().all())
     }
 
     /// Lets those groups know of purges that time would come across by `now`.
@@ -245,20 +252,20 @@ impl Queue {
     }
 
     /// Where a group stands in line.
-    pub(super) fn stands(&self, group: &Group) -> Option<LineKey> {
-        group.stands(self.groups.purges())
+    pub(super) fn stands(&self, ix: GroupIx, group: &Group) -> Option<LineKey> {
+        group.stands(ix, self.groups.purges())
     }
 
     /// Where time has let a group stand by `now`, if the line does not know it
     /// yet.
     pub(super) fn given_place(&self, ix: GroupIx, group: &Group, now: Millis) -> Option<LineKey> {
-        if group.purges == *self.groups.purges() {
-            return group.given_place(now);
+        if group.known == self.groups.purges().all() {
+            return group.given_place(ix, now);
         }
         if group.is_displaced(self.groups.purges()) {
             return None;
         }
-        let places = self.expected_of(ix, group, self.stands(group));
+        let places = self.expected_of(ix, group, self.stands(ix, group));
         places
             .into_iter()
             .rev()

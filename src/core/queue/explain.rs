@@ -252,7 +252,7 @@ impl Queue {
             let waiting = failed
                 .ahead
                 .iter()
-                .find(|(_, due)| due.0 > now)
+                .find(|(_, due)| *due > now)
                 .map(|(failed, _)| failed.seq());
             if let Some(seq) = waiting {
                 return Some((seq, true));

@@ -271,7 +271,7 @@ impl Queue {
             None => return,
         };
         if turn_is_over {
-            if let Some(key) = self.groups.get_mut(ix).and_then(|g| g.line.take()) {
+            if let Some(key) = self.groups.get_mut(ix).and_then(|g| g.leave_line(ix)) {
                 self.line.remove(&key);
             }
         }

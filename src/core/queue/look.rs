@@ -170,7 +170,7 @@ impl Queue {
         }
         let gives = |seq: Seq| {
             let message = self.store.get(seq).filter(|_| !self.is_purged(seq))?;
-            self.stands(self.groups.get(message.group)?)
+            self.stands(message.group, self.groups.get(message.group)?)
         };
         let lanes = self.waiting.grouped.indexes(Place::Due);
         let found = lanes.filter_map(|due| {

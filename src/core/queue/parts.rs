@@ -226,7 +226,7 @@ impl<'a> Parts<'a> {
     /// The group with this number.
     pub fn group(&self, ix: GroupIx) -> Option<GroupSeen<'a>> {
         let group = self.queue.groups.get(ix)?;
-        let line = self.queue.stands(group);
+        let line = self.queue.stands(ix, group);
         let holds = group.holds(self.queue.groups.purges());
         let held_by = holds.iter().filter_map(|holder| {
             let id = self.queue.holder_id(holder)?;
@@ -236,7 +236,7 @@ impl<'a> Parts<'a> {
             group,
             held_by: held_by.collect(),
             line: line.map(|key| self.standing(key)),
-            turn: match line == group.line {
+            turn: match line == group.line(ix) {
                 true => group.ext().turn,
                 false => 0,
             },

@@ -46,6 +46,12 @@ impl Stand {
         }
     }
 
+    /// Its place in the order of its group, if it has one and is due.
+    pub fn due_in_group(&self) -> Option<OrderKey> {
+        let member = self.member.filter(|_| self.place == Place::Due);
+        member.map(|member| member.key)
+    }
+
     /// How a message stands that is pending from now on: until its due time,
     /// or, when that has come, until there is a consumer.
     pub fn begin(seq: Seq, message: &mut Message, ttl: Millis, now: Millis) -> Stand {
@@ -118,8 +124,14 @@ impl Queue {
         }
         if let Some(member) = stand.member {
             self.heed_purges(stand.group);
-            if let Some(group) = self.groups.get_mut(stand.group) {
+            let counted = self.groups.with(stand.group, |group| {
                 group.backlog.insert(stand.place, member);
+                group.counted
+            });
+            if counted == Some(true) && stand.place == Place::Due {
+                self.grouped_ready += 1;
+                self.grouped_ready_bytes += member.size;
+                self.effects.happened.add(Happened::READY);
             }
         }
         match stand.place {
@@ -147,10 +159,21 @@ impl Queue {
         self.waiting.remove(stood.place, stood.waiter);
         if let Some(member) = stood.member {
             self.heed_purges(stood.group);
-            if let Some(group) = self.groups.get_mut(stood.group) {
+            let counted = self.groups.with(stood.group, |group| {
                 group.backlog.remove(stood.place, member);
+                group.counted
+            });
+            if counted == Some(true) && stood.place == Place::Due {
+                self.uncount_ready(1, member.size);
             }
         }
+    }
+
+    /// So many messages of groups that counted as ready, with these payload bytes, do
+    /// so no longer.
+    pub(super) fn uncount_ready(&mut self, count: u64, bytes: u64) {
+        self.grouped_ready = self.grouped_ready.saturating_sub(count);
+        self.grouped_ready_bytes = self.grouped_ready_bytes.saturating_sub(bytes);
     }
 
     /// Ends the lease of a message, if it has one; its place is then for the

@@ -1,5 +1,6 @@
 //! Promoting: a waiting message's time has come.
 
+use super::super::backlog::Member;
 use super::super::group::GroupIx;
 use super::super::line::Join;
 use super::super::op::Happened;
@@ -78,8 +79,8 @@ impl Queue {
         // place from it, or it was not known when the last of very many failed
         // messages would be due.
         let known = self.groups.get(group).is_some_and(|group| {
-            let is_expected = !group.expected.is_empty()
-                || group.line.is_some()
+            let is_expected = group.is_expected()
+                || group.is_in_line()
                 || group.backlog.all().count_at(Place::Retry) > 0;
             is_expected && !group.displaced
         });
@@ -99,28 +100,30 @@ impl Queue {
         let member = group.is_some().then(|| member(seq, message));
         self.waiting.promote(from, waiter);
         self.heed_purges(group);
-        let is_ready = match self.groups.get_mut(group).zip(member) {
-            Some((known, member)) => {
-                known.backlog.promote(from, member);
-                let is_ready = known.line.is_some();
-                if is_ready {
-                    known.ready += 1;
-                    known.ready_bytes += member.size;
-                    self.grouped_ready += 1;
-                    self.grouped_ready_bytes += member.size;
-                }
-                // Only the first and the last at a place change for what the
-                // group is listed.
-                let pending = known.backlog.all();
-                if pending.count_at(Place::Due) == 1 || pending.count_at(from) == 0 {
-                    self.groups.settle(group);
-                }
-                is_ready
-            }
-            None => true,
-        };
+        let is_ready = member.is_none_or(|member| self.promote_member(group, from, member));
         if is_ready {
             self.effects.happened.add(Happened::READY);
         }
+    }
+
+    /// The time of a message of a group has come; whether it is ready then.
+    fn promote_member(&mut self, ix: GroupIx, from: Place, member: Member) -> bool {
+        let promoted = self.groups.with(ix, |group| {
+            group.backlog.promote(from, member);
+            let pending = group.backlog.all();
+            // Only the first and the last at a place change for what the group is
+            // listed.
+            let is_end = pending.count_at(Place::Due) == 1 || pending.count_at(from) == 0;
+            (group.counted, is_end)
+        });
+        let (is_ready, is_end) = promoted.unwrap_or((true, false));
+        if is_ready {
+            self.grouped_ready += 1;
+            self.grouped_ready_bytes += member.size;
+        }
+        if is_end {
+            self.groups.settle(ix);
+        }
+        is_ready
     }
 }

@@ -211,9 +211,8 @@ impl Queue {
             self.remains.retry.remove(&(due, seq));
             self.remains.failed -= 1;
             self.heed_purges(ix);
-            if let Some(group) = self.groups.get_mut(ix) {
-                group.backlog.remove(Place::Retry, member);
-            }
+            self.groups
+                .with(ix, |group| group.backlog.remove(Place::Retry, member));
         }
         self.forget(seq);
         self.changed();

@@ -101,8 +101,11 @@ impl Queue {
         if has_id {
             self.ids.insert(&self.store, seq);
         }
+        let due = stand.due_in_group();
         self.enter(stand);
-        self.refresh(group, now, self.join(now));
+        if !due.is_some_and(|key| self.comes_behind(group, &key)) {
+            self.refresh(group, now, self.join(now));
+        }
         seq
     }
 

@@ -29,12 +29,12 @@ impl Queue {
         let Some(group) = self.groups.get(ix) else {
             return;
         };
-        let line = group.line;
+        let line = group.line(ix);
         // What time brings late is no reason to forget what came after it.
         let now = now.max(line.map_or(0, |key| key.join.time));
         let head = self.group_head(group, now);
         // A place that time has given is taken, worked off already or not.
-        let given = group.given_place(now);
+        let given = group.given_place(ix, now);
         let had = given.or(line);
         let has = head.map(|head| {
             let joined = LineKey {
@@ -48,29 +48,14 @@ impl Queue {
                 _ => joined,
             }
         });
-        let (ready, ready_bytes) = match has {
-            Some(_) => {
-                let count = self.pending(group).count_at(Place::Due);
-                (count, group.backlog.bytes_at(Place::Due))
-            }
-            None => (0, 0),
-        };
         let wake = self.group_wake(group, now);
         let expected = self.expected_of(ix, group, has);
-        self.expect(ix, expected);
+        self.stand(ix, has, expected);
+        self.count_as_ready(ix, has.is_some());
         if let Some(group) = self.groups.get_mut(ix) {
-            let before = group.set_ready(ready);
-            self.grouped_ready = (self.grouped_ready + ready).saturating_sub(before);
-            if ready > before {
-                self.effects.happened.add(Happened::READY);
-            }
-            let bytes = self.grouped_ready_bytes + ready_bytes;
-            self.grouped_ready_bytes = bytes.saturating_sub(group.ready_bytes);
-            group.ready_bytes = ready_bytes;
             if given.is_some() || line.map(|key| key.priority) != has.map(|key| key.priority) {
                 group.set_turn(0);
             }
-            group.line = has;
             group.displaced = false;
         }
         if line != has {
@@ -86,6 +71,16 @@ impl Queue {
             self.note(at);
         }
         self.groups.settle(ix);
+    }
+
+    /// Whether a message that has come to a group is due but changes nothing of what
+    /// the group gives, when, or for what it is listed, so that [`Queue::refresh`]
+    /// can be spared: a plain group stands in line for one that goes before.
+    #[inline]
+    pub(super) fn comes_behind(&self, ix: GroupIx, key: &OrderKey) -> bool {
+        self.groups.get(ix).is_some_and(|group| {
+            group.is_in_line() && group.is_plain() && group.backlog.has_due_before(key)
+        })
     }
 
     /// The places in the line that time gives to a group that stands as `has`,
@@ -154,34 +149,65 @@ impl Queue {
         if let Some(group) = self.groups.get(ix) {
             let places = match group.displaced {
                 true => Places::new(),
-                false => self.expected_of(ix, group, group.line),
+                false => self.expected_of(ix, group, group.line(ix)),
             };
             self.expect(ix, places);
         }
     }
 
     /// Notes the places in the line that time gives to a group.
-    pub(super) fn expect(&mut self, ix: GroupIx, places: Places) {
+    fn expect(&mut self, ix: GroupIx, places: Places) {
+        let line = self.groups.get(ix).and_then(|group| group.line(ix));
+        self.stand(ix, line, places);
+    }
+
+    /// Notes where a group stands in the line, and the places that time gives it.
+    fn stand(&mut self, ix: GroupIx, line: Option<LineKey>, expected: Places) {
         let Some(group) = self.groups.get_mut(ix) else {
             return;
         };
-        if group.expected == places {
+        let before: Places = group.expected(ix).collect();
+        group.stand_at(line, &expected);
+        if before == expected {
             return;
         }
-        let before = std::mem::replace(&mut group.expected, places.clone());
         for key in before {
             self.expected.remove(&key);
         }
-        for key in places {
+        for key in expected {
             self.expected.insert(key);
             self.note(key.join.time);
+        }
+    }
+
+    /// Lets the due messages of a group count as ready in the queue, or no longer.
+    fn count_as_ready(&mut self, ix: GroupIx, counted: bool) {
+        let Some(group) = self.groups.get_mut(ix) else {
+            return;
+        };
+        if group.counted == counted {
+            return;
+        }
+        group.counted = counted;
+        let count = group.backlog.all().count_at(Place::Due);
+        let bytes = group.backlog.bytes_at(Place::Due);
+        if !counted {
+            self.uncount_ready(count, bytes);
+        } else if count > 0 {
+            self.grouped_ready += count;
+            self.grouped_ready_bytes += bytes;
+            self.effects.happened.add(Happened::READY);
         }
     }
 
     /// Gives a group the place in the line that time has given it by `now`.
     pub(super) fn admit(&mut self, ix: GroupIx, now: Millis) {
         self.heed_purges(ix);
-        if let Some(key) = self.groups.get(ix).and_then(|group| group.given_place(now)) {
+        if let Some(key) = self
+            .groups
+            .get(ix)
+            .and_then(|group| group.given_place(ix, now))
+        {
             self.refresh(ix, key.join.time, key.join);
             self.effects.changed = true;
             // That it cannot give after all would be a mistake of ours; it must
@@ -189,7 +215,7 @@ impl Queue {
             if self
                 .groups
                 .get(ix)
-                .is_some_and(|group| group.given_place(now).is_some())
+                .is_some_and(|group| group.given_place(ix, now).is_some())
             {
                 self.expect(ix, Places::new());
             }

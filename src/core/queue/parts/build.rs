@@ -328,10 +328,13 @@ impl Builder {
         let queue = &mut self.queue;
         let mut line: Vec<LineKey> = Vec::new();
         for new in self.groups.drain(..) {
+            let pending = new.pending;
+            queue.groups.with(new.ix, |group| {
+                group.backlog = Backlog::from_members(pending)
+            });
             let Some(group) = queue.groups.get_mut(new.ix) else {
                 continue;
             };
-            group.backlog = Backlog::from_members(new.pending);
             group.displaced = new.part.displaced;
             let ext = group.ext_mut();
             ext.settings = new.part.settings;
@@ -347,12 +350,10 @@ impl Builder {
             ext.turn = new.part.turn;
             if let Some(standing) = new.part.line {
                 let key = standing.key(new.ix);
-                group.line = Some(key);
-                let ready = group.backlog.all().count_at(Place::Due);
-                group.set_ready(ready);
-                group.ready_bytes = group.backlog.bytes_at(Place::Due);
-                queue.grouped_ready += ready;
-                queue.grouped_ready_bytes += group.ready_bytes;
+                group.stand_at(Some(key), &[]);
+                group.counted = true;
+                queue.grouped_ready += group.backlog.all().count_at(Place::Due);
+                queue.grouped_ready_bytes += group.backlog.bytes_at(Place::Due);
                 line.push(key);
             }
             let Some(group) = queue.groups.get(new.ix) else {
@@ -366,7 +367,7 @@ impl Builder {
                 && group.batch_count() < queue.concurrency(group)
                 && !group.is_paused(queue.last);
             ensure(
-                can_give || group.line.is_none(),
+                can_give || !group.is_in_line(),
                 "a group stands in line that can give nothing",
             )?;
             // One with nothing to give is not looked at again, whatever is said

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Bound;
 
+use crate::core::group::GroupIx;
 use crate::core::queue::parts::{Builder, GroupPart};
 use crate::core::queue::Queue;
 use crate::core::state::{Place, State};
@@ -122,10 +123,9 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
                     group.ext().turn,
                     group.ext().wake,
                 ),
-                (group.ready, group.ready_bytes, group.reasons),
+                (group.counted, group.reasons),
                 group
-                    .expected
-                    .iter()
+                    .expected(GroupIx::NONE)
                     .map(|key| (key.priority, key.join, key.seq))
                     .collect::<Vec<_>>(),
                 group.backlog.clone(),

@@ -1,0 +1,232 @@
+//! The few messages of a usual group, in twelve bytes each.
+
+use super::super::footprint::allocated;
+use super::super::order_key::OrderKey;
+use super::super::ordered::MinTime;
+use super::super::state::Place;
+use super::super::{Millis, Seq, IS_SMALL};
+use super::orders::GroupOrder;
+use super::pending::Order;
+use super::Member;
+
+/// A list of more would take long to shift.
+const MOST: usize = if IS_SMALL { 4 } else { 64 };
+
+/// So many entries a list has room for: what allocations of 32, 64, 128, 192 ...
+/// bytes hold.
+const ROOMS: [usize; 10] = [2, 5, 10, 16, 21, 26, 32, 42, 53, 64];
+
+/// Room for so many entries, and maybe some to come.
+fn roomy(len: usize) -> usize {
+    let rooms = ROOMS.into_iter();
+    rooms.filter(|room| *room >= len).min().unwrap_or(len)
+}
+
+/// A message of a list: its due time and its number, 48 bits each, so that
+/// entries compare as messages stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    due: u32,
+    due_and_seq: u32,
+    seq: u32,
+}
+
+impl Entry {
+    /// `None` where one of the numbers needs more bits.
+    fn new(due: Millis, seq: Seq) -> Option<Entry> {
+        const END: u64 = 1 << 48;
+        (due < END && seq < END).then_some(Entry {
+            due: (due >> 16) as u32,
+            due_and_seq: (due << 16) as u32 | (seq >> 32) as u32,
+            seq: seq as u32,
+        })
+    }
+
+    /// When it is due.
+    pub fn due(self) -> Millis {
+        u64::from(self.due) << 16 | u64::from(self.due_and_seq >> 16)
+    }
+
+    /// Its number.
+    pub fn seq(self) -> Seq {
+        u64::from(self.due_and_seq & 0xffff) << 32 | u64::from(self.seq)
+    }
+
+    /// Its place in the order of a group, all of which has this priority.
+    pub fn key(self, priority: i8) -> OrderKey {
+        OrderKey::new(priority, self.due() as f64, self.seq())
+    }
+}
+
+/// Some messages of one priority that stand in the order of their due times, as
+/// all do that were sent without a score of their own; none has failed.
+///
+/// What it can't hold, it doesn't take, and nothing changes then.
+#[derive(Debug, Clone, Default)]
+pub struct List {
+    entries: Vec<Entry>,
+    /// Payload bytes of those that are not due yet.
+    ahead_bytes: u32,
+    /// The same of those that are.
+    due_bytes: u32,
+    /// So many at the front are due, as far as time was worked off.
+    due: u8,
+    priority: i8,
+}
+
+/// A list can't hold what was asked of it.
+pub struct Unfit;
+
+impl List {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Those that are not due yet.
+    pub fn ahead(&self) -> Order<'_> {
+        self.order(self.entries.get(self.due()..))
+    }
+
+    /// Those that are.
+    pub fn due_ones(&self) -> Order<'_> {
+        self.order(self.entries.get(..self.due()))
+    }
+
+    fn order<'a>(&self, entries: Option<&'a [Entry]>) -> Order<'a> {
+        Order::Few {
+            entries: entries.unwrap_or_default(),
+            priority: self.priority,
+        }
+    }
+
+    fn due(&self) -> usize {
+        usize::from(self.due)
+    }
+
+    /// Whether one is due that stands before this place.
+    pub fn has_due_before(&self, key: &OrderKey) -> bool {
+        let first = self.entries.first().filter(|_| self.due > 0);
+        first.is_some_and(|first| first.key(self.priority) < *key)
+    }
+
+    /// Payload bytes of those at this place.
+    pub fn bytes_at(&self, place: Place) -> u64 {
+        match place {
+            Place::Delayed => self.ahead_bytes.into(),
+            Place::Due => self.due_bytes.into(),
+            _ => 0,
+        }
+    }
+
+    /// Enters a message. O(1) behind all others.
+    pub fn insert(&mut self, place: Place, member: Member) -> Result<(), Unfit> {
+        if self.is_empty() {
+            self.priority = member.key.priority();
+        }
+        let entry = self.entry(&member).ok_or(Unfit)?;
+        let at = match self.entries.last() {
+            Some(last) if *last >= entry => self.entries.partition_point(|other| *other < entry),
+            _ => self.entries.len(),
+        };
+        let fits = match place {
+            Place::Due => at <= self.due(),
+            Place::Delayed => at >= self.due(),
+            _ => false,
+        };
+        if !fits || member.failed || self.entries.len() >= MOST {
+            return Err(Unfit);
+        }
+        self.count(place, 0, member.size)?;
+        let len = self.entries.len();
+        if len == self.entries.capacity() {
+            self.entries.reserve_exact(roomy(len + 1) - len);
+        }
+        self.entries.insert(at, entry);
+        self.due += u8::from(place == Place::Due);
+        Ok(())
+    }
+
+    /// Takes a message out, if it is there.
+    pub fn remove(&mut self, place: Place, member: Member) {
+        let Some(at) = self.find(&member) else {
+            return;
+        };
+        self.entries.remove(at);
+        self.due -= u8::from(at < self.due());
+        // Less than there was, so that it fits.
+        let _ = self.count(place, member.size, 0);
+        self.trim();
+    }
+
+    /// Takes out all at this place, and their payload bytes.
+    pub fn take(&mut self, place: Place) -> ([GroupOrder; 2], u64) {
+        let due = self.due();
+        let (range, bytes) = match place {
+            Place::Due => (0..due, &mut self.due_bytes),
+            Place::Delayed => (due..self.entries.len(), &mut self.ahead_bytes),
+            _ => return Default::default(),
+        };
+        let bytes = std::mem::take(bytes);
+        let taken = self.entries.drain(range);
+        let taken = taken.map(|entry| (entry.key(self.priority), MinTime(entry.due())));
+        let order = GroupOrder::from_sorted(taken);
+        if place == Place::Due {
+            self.due = 0;
+        }
+        self.trim();
+        ([order, GroupOrder::new()], bytes.into())
+    }
+
+    /// A message's time has come.
+    pub fn promote(&mut self, member: Member) -> Result<(), Unfit> {
+        if self.find(&member) != Some(self.due()) {
+            return Err(Unfit);
+        }
+        self.count(Place::Due, 0, member.size)?;
+        let _ = self.count(Place::Delayed, member.size, 0);
+        self.due += 1;
+        Ok(())
+    }
+
+    /// Counts the payload bytes at a place that were so many before and are so
+    /// many after.
+    pub fn count(&mut self, place: Place, before: u64, after: u64) -> Result<(), Unfit> {
+        let bytes = match place {
+            Place::Delayed => &mut self.ahead_bytes,
+            Place::Due => &mut self.due_bytes,
+            _ => return Err(Unfit),
+        };
+        let counted = (u64::from(*bytes) + after).saturating_sub(before);
+        *bytes = u32::try_from(counted).map_err(|_| Unfit)?;
+        Ok(())
+    }
+
+    /// Bytes allocated.
+    pub fn memory_bytes(&self) -> usize {
+        allocated(self.entries.capacity() * size_of::<Entry>())
+    }
+
+    fn entry(&self, member: &Member) -> Option<Entry> {
+        let entry = Entry::new(member.due, member.key.seq())?;
+        (entry.key(self.priority) == member.key).then_some(entry)
+    }
+
+    fn find(&self, member: &Member) -> Option<usize> {
+        let entry = self.entry(member)?;
+        match self.entries.first() {
+            Some(first) if *first == entry => Some(0),
+            _ => self.entries.binary_search(&entry).ok(),
+        }
+    }
+
+    /// Gives memory back once more than half of it is unused.
+    fn trim(&mut self) {
+        let len = self.entries.len();
+        if len == 0 {
+            self.entries = Vec::new();
+        } else if len * 2 < self.entries.capacity() {
+            self.entries.shrink_to(roomy(len + 1));
+        }
+    }
+}

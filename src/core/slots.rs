@@ -1,0 +1,195 @@
+//! Things by number, a few in one allocation.
+
+use super::footprint::allocated;
+use super::long_list::LongList;
+
+/// So many lie beside each other: an allocation for each would cost a pointer and
+/// another wait for memory, and one for many would stay as long as any of them.
+pub const PAGE: usize = 8;
+
+/// Things that are found by a number which each keeps as long as it is there.
+///
+/// A page goes when it is empty, and its numbers are given again.
+#[derive(Debug, Clone)]
+pub struct Slots<T> {
+    pages: LongList<Page<T>>,
+    /// Numbers that were given and are free again; the last is given first.
+    free: LongList<u32>,
+    len: usize,
+    /// Pages that are there.
+    made: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Page<T> {
+    /// `None` where the page is empty.
+    slots: Option<Box<[Option<T>; PAGE]>>,
+    len: u8,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Slots<T> {
+        Slots {
+            pages: LongList::default(),
+            free: LongList::default(),
+            len: 0,
+            made: 0,
+        }
+    }
+}
+
+impl<T> Slots<T> {
+    /// All numbers are below this one.
+    pub fn end(&self) -> usize {
+        self.pages.len() * PAGE
+    }
+
+    /// The thing with this number. O(1).
+    #[inline]
+    pub fn get(&self, number: usize) -> Option<&T> {
+        let slots = self.pages.get(number / PAGE)?.slots.as_ref()?;
+        slots.get(number % PAGE)?.as_ref()
+    }
+
+    /// The same, to change.
+    #[inline]
+    pub fn get_mut(&mut self, number: usize) -> Option<&mut T> {
+        let slots = self.pages.get_mut(number / PAGE)?.slots.as_mut()?;
+        slots.get_mut(number % PAGE)?.as_mut()
+    }
+
+    /// Takes a thing in; its number. O(1).
+    pub fn add(&mut self, thing: T) -> usize {
+        let number = self.free.pop_back();
+        let number = number.map_or_else(|| self.add_page(), |number| number as usize);
+        let Some(page) = self.pages.get_mut(number / PAGE) else {
+            return number;
+        };
+        let slots = page.slots.get_or_insert_with(|| {
+            self.made += 1;
+            Box::new([const { None }; PAGE])
+        });
+        if let Some(slot) = slots.get_mut(number % PAGE) {
+            *slot = Some(thing);
+            page.len += 1;
+            self.len += 1;
+        }
+        number
+    }
+
+    /// Lets the thing with this number go, if there is one. O(1).
+    pub fn remove(&mut self, number: usize) {
+        let Some(page) = self.pages.get_mut(number / PAGE) else {
+            return;
+        };
+        let slot = page.slots.as_mut().and_then(|s| s.get_mut(number % PAGE));
+        if slot.and_then(Option::take).is_none() {
+            return;
+        }
+        page.len -= 1;
+        if page.len == 0 {
+            page.slots = None;
+            self.made -= 1;
+        }
+        self.len -= 1;
+        if self.len == 0 {
+            *self = Slots::default();
+        } else {
+            self.free.push_back(number as u32);
+        }
+    }
+
+    /// Those of the last page; `None` where there is no page.
+    pub fn last_page(&mut self) -> Option<impl Iterator<Item = &mut T>> {
+        let last = self.pages.len().checked_sub(1)?;
+        let slots = self.pages.get_mut(last)?.slots.iter_mut();
+        Some(slots.flat_map(|slots| slots.iter_mut().flatten()))
+    }
+
+    /// Lets all of the last page go, for freeing them in slices: it is of no other
+    /// use afterwards.
+    pub fn drop_last_page(&mut self) {
+        self.pages.pop_back();
+    }
+
+    /// Bytes allocated.
+    pub fn memory_bytes(&self) -> usize {
+        self.made * allocated(size_of::<[Option<T>; PAGE]>())
+            + self.pages.memory_bytes()
+            + self.free.memory_bytes()
+    }
+
+    /// Makes numbers; the lowest of them is not free.
+    fn add_page(&mut self) -> usize {
+        let first = self.end();
+        self.pages.push_back(Page {
+            slots: None,
+            len: 0,
+        });
+        for number in (first + 1..first + PAGE).rev() {
+            self.free.push_back(number as u32);
+        }
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_map(steps in prop::collection::vec((0u8..5, 0usize..64), 1..200)) {
+            let mut slots = Slots::default();
+            let mut model = BTreeMap::new();
+            for (step, (kind, at)) in steps.into_iter().enumerate() {
+                match kind {
+                    0..=2 => {
+                        let number = slots.add(step);
+                        prop_assert!(model.insert(number, step).is_none());
+                    }
+                    _ => {
+                        slots.remove(at);
+                        model.remove(&at);
+                    }
+                }
+                if let Some(thing) = slots.get_mut(at) {
+                    *thing += 1;
+                    *model.entry(at).or_default() += 1;
+                }
+                let all = (0..slots.end()).filter_map(|n| Some((n, *slots.get(n)?)));
+                prop_assert_eq!(all.collect::<BTreeMap<_, _>>(), model.clone());
+            }
+        }
+    }
+
+    #[test]
+    fn pages_that_are_empty_take_no_memory() {
+        let mut slots: Slots<[u64; 16]> = Slots::default();
+        (0..1000).for_each(|n| assert_eq!(slots.add([n; 16]), n as usize));
+        let full = slots.memory_bytes();
+        (8..1000).for_each(|n| slots.remove(n));
+        assert!(slots.memory_bytes() < full / 8, "{full}");
+        assert_eq!(slots.add([1; 16]), 999);
+        (0..1000).for_each(|n| slots.remove(n));
+        assert_eq!((slots.memory_bytes(), slots.end()), (0, 0));
+    }
+
+    #[test]
+    fn goes_a_page_at_a_time() {
+        let mut slots = Slots::default();
+        (0..20).for_each(|n| assert_eq!(slots.add(n), n));
+        let mut gone = Vec::new();
+        let last = |slots: &mut Slots<usize>| -> Option<Vec<usize>> {
+            Some(slots.last_page()?.map(|n| *n).collect())
+        };
+        while let Some(page) = last(&mut slots) {
+            gone.push(page);
+            slots.drop_last_page();
+        }
+        assert_eq!(gone.concat().len(), 20);
+        assert_eq!(gone[0], [16, 17, 18, 19]);
+    }
+}
