@@ -47,6 +47,11 @@ impl Entry {
         u64::from(self.due) << 16 | u64::from(self.due_and_seq >> 16)
     }
 
+    fn latest(self) -> Latest {
+        let low = self.due_and_seq >> 16;
+        [(self.due >> 16) as u16, self.due as u16, low as u16]
+    }
+
     /// Its number.
     pub fn seq(self) -> Seq {
         u64::from(self.due_and_seq & 0xffff) << 32 | u64::from(self.seq)
@@ -72,7 +77,13 @@ pub struct List {
     /// So many at the front are due, as far as time was worked off.
     due: u8,
     priority: i8,
+    /// None is due after this time: what comes behind all others need not look at
+    /// them, which would be to wait for memory.
+    latest: Latest,
 }
+
+/// A time of an [`Entry`] in six bytes, the high half first.
+type Latest = [u16; 3];
 
 /// A list can't hold what was asked of it.
 pub struct Unfit;
@@ -104,12 +115,6 @@ impl List {
         usize::from(self.due)
     }
 
-    /// Whether one is due that stands before this place.
-    pub fn has_due_before(&self, key: &OrderKey) -> bool {
-        let first = self.entries.first().filter(|_| self.due > 0);
-        first.is_some_and(|first| first.key(self.priority) < *key)
-    }
-
     /// Payload bytes of those at this place.
     pub fn bytes_at(&self, place: Place) -> u64 {
         match place {
@@ -119,15 +124,17 @@ impl List {
         }
     }
 
-    /// Enters a message. O(1) behind all others.
-    pub fn insert(&mut self, place: Place, member: Member) -> Result<(), Unfit> {
+    /// Enters a message; how many stand before it. O(1) behind all others.
+    pub fn insert(&mut self, place: Place, member: Member) -> Result<usize, Unfit> {
         if self.is_empty() {
             self.priority = member.key.priority();
         }
         let entry = self.entry(&member).ok_or(Unfit)?;
-        let at = match self.entries.last() {
-            Some(last) if *last >= entry => self.entries.partition_point(|other| *other < entry),
-            _ => self.entries.len(),
+        let latest = entry.latest();
+        let is_last = latest > self.latest || self.entries.last().is_none_or(|last| *last < entry);
+        let at = match is_last {
+            true => self.entries.len(),
+            false => self.entries.partition_point(|other| *other < entry),
         };
         let fits = match place {
             Place::Due => at <= self.due(),
@@ -143,8 +150,9 @@ impl List {
             self.entries.reserve_exact(roomy(len + 1) - len);
         }
         self.entries.insert(at, entry);
+        self.latest = self.latest.max(latest);
         self.due += u8::from(place == Place::Due);
-        Ok(())
+        Ok(at)
     }
 
     /// Takes a message out, if it is there.
@@ -224,7 +232,7 @@ impl List {
     fn trim(&mut self) {
         let len = self.entries.len();
         if len == 0 {
-            self.entries = Vec::new();
+            *self = List::default();
         } else if len * 2 < self.entries.capacity() {
             self.entries.shrink_to(roomy(len + 1));
         }

@@ -61,16 +61,18 @@ impl Backlog {
         backlog
     }
 
-    /// Enters a message. O(log n).
-    pub fn insert(&mut self, place: Place, member: Member) {
+    /// Enters a message; whether it is known at once that, of those that are due,
+    /// one stands before it. O(log n).
+    pub fn insert(&mut self, place: Place, member: Member) -> bool {
         match self {
-            Backlog::Few(list) => {
-                if let Err(Unfit) = list.insert(place, member) {
-                    self.change(|orders| orders.insert(place, member));
-                }
-            }
+            Backlog::Few(list) => match list.insert(place, member) {
+                // What is due in a list stands before what is not.
+                Ok(before) => return before > 0 && place == Place::Due,
+                Err(Unfit) => self.change(|orders| orders.insert(place, member)),
+            },
             Backlog::Any(orders) => orders.insert(place, member),
         }
+        false
     }
 
     /// Takes a message out. O(log n).
@@ -160,15 +162,6 @@ impl Backlog {
                 });
                 Pending { fresh, failed }
             }
-        }
-    }
-
-    /// Whether it is known at once that one is due that stands before this place.
-    #[inline]
-    pub fn has_due_before(&self, key: &OrderKey) -> bool {
-        match self {
-            Backlog::Few(list) => list.has_due_before(key),
-            Backlog::Any(_) => false,
         }
     }
 

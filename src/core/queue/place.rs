@@ -46,12 +46,6 @@ impl Stand {
         }
     }
 
-    /// Its place in the order of its group, if it has one and is due.
-    pub fn due_in_group(&self) -> Option<OrderKey> {
-        let member = self.member.filter(|_| self.place == Place::Due);
-        member.map(|member| member.key)
-    }
-
     /// How a message stands that is pending from now on: until its due time,
     /// or, when that has come, until there is a consumer.
     pub fn begin(seq: Seq, message: &mut Message, ttl: Millis, now: Millis) -> Stand {
@@ -114,9 +108,12 @@ impl Queue {
         }
     }
 
-    /// Enters a pending message in the indexes. The caller refreshes its group.
-    pub(super) fn enter(&mut self, stand: Stand) {
+    /// Enters a pending message in the indexes; whether it is known at once that, of
+    /// those of its group that are due, one goes before. The caller refreshes its
+    /// group.
+    pub(super) fn enter(&mut self, stand: Stand) -> bool {
         let Waiter { seq, due, .. } = stand.waiter;
+        let mut is_behind = false;
         self.waiting.insert(stand.place, stand.waiter);
         if let Some(at) = stand.expires {
             self.expiring.insert((at, seq), ());
@@ -124,11 +121,13 @@ impl Queue {
         }
         if let Some(member) = stand.member {
             self.heed_purges(stand.group);
-            let counted = self.groups.with(stand.group, |group| {
-                group.backlog.insert(stand.place, member);
-                group.counted
+            let entered = self.groups.with(stand.group, |group| {
+                let behind = group.backlog.insert(stand.place, member);
+                (behind, group.counted)
             });
-            if counted == Some(true) && stand.place == Place::Due {
+            let (behind, counted) = entered.unwrap_or_default();
+            is_behind = behind;
+            if counted && stand.place == Place::Due {
                 self.grouped_ready += 1;
                 self.grouped_ready_bytes += member.size;
                 self.effects.happened.add(Happened::READY);
@@ -139,6 +138,7 @@ impl Queue {
             Place::Due => {}
             _ => self.note(due),
         }
+        is_behind
     }
 
     /// Takes a message out of what waits. The caller puts it elsewhere and

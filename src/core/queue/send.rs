@@ -101,9 +101,8 @@ impl Queue {
         if has_id {
             self.ids.insert(&self.store, seq);
         }
-        let due = stand.due_in_group();
-        self.enter(stand);
-        if !due.is_some_and(|key| self.comes_behind(group, &key)) {
+        let is_behind = self.enter(stand);
+        if !(is_behind && self.stands_as_it_is(group)) {
             self.refresh(group, now, self.join(now));
         }
         seq

@@ -73,14 +73,13 @@ impl Queue {
         self.groups.settle(ix);
     }
 
-    /// Whether a message that has come to a group is due but changes nothing of what
-    /// the group gives, when, or for what it is listed, so that [`Queue::refresh`]
-    /// can be spared: a plain group stands in line for one that goes before.
+    /// Whether a due message that has come behind another one changes nothing of what
+    /// a group gives, when, or for what it is listed, so that [`Queue::refresh`] can
+    /// be spared: so it is where a plain group stands in line.
     #[inline]
-    pub(super) fn comes_behind(&self, ix: GroupIx, key: &OrderKey) -> bool {
-        self.groups.get(ix).is_some_and(|group| {
-            group.is_in_line() && group.is_plain() && group.backlog.has_due_before(key)
-        })
+    pub(super) fn stands_as_it_is(&self, ix: GroupIx) -> bool {
+        let group = self.groups.get(ix);
+        group.is_some_and(|group| group.is_in_line() && group.is_plain())
     }
 
     /// The places in the line that time gives to a group that stands as `has`,
