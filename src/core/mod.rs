@@ -8,8 +8,8 @@
 //!
 //! The way of a message: [`queue::Queue::apply`] takes an [`op::Op`];
 //! `queue/send.rs` puts the message into the [`store`] and into the indexes of
-//! what waits (`waiting.rs`, `backlog.rs`); `queue/promote.rs` promotes it when it
-//! is due; `queue/fetch.rs` leases it; `queue/settle.rs` ends it or brings it
+//! what waits (`waiting.rs`, `backlog/`); `queue/promote.rs` promotes it when it is
+//! due; `queue/fetch.rs` leases it; `queue/settle.rs` ends it or brings it
 //! back.
 
 pub mod backlog;

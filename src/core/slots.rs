@@ -5,7 +5,7 @@ use super::long_list::LongList;
 
 /// So many lie beside each other: an allocation for each would cost a pointer and
 /// another wait for memory, and one for many would stay as long as any of them.
-pub const PAGE: usize = 8;
+pub const PAGE: usize = 16;
 
 /// Things that are found by a number which each keeps as long as it is there.
 ///

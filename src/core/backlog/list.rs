@@ -12,9 +12,9 @@ use super::Member;
 /// A list of more would take long to shift.
 const MOST: usize = if IS_SMALL { 4 } else { 64 };
 
-/// So many entries a list has room for: what allocations of 32, 64, 128, 192 ...
+/// So many entries a list has room for: what allocations of 48, 128, 192, 256 ...
 /// bytes hold.
-const ROOMS: [usize; 10] = [2, 5, 10, 16, 21, 26, 32, 42, 53, 64];
+const ROOMS: [usize; 9] = [4, 10, 16, 21, 26, 32, 42, 53, 64];
 
 /// Room for so many entries, and maybe some to come.
 fn roomy(len: usize) -> usize {
@@ -162,8 +162,7 @@ impl List {
         };
         self.entries.remove(at);
         self.due -= u8::from(at < self.due());
-        // Less than there was, so that it fits.
-        let _ = self.count(place, member.size, 0);
+        self.uncount(place, member.size);
         self.trim();
     }
 
@@ -192,7 +191,7 @@ impl List {
             return Err(Unfit);
         }
         self.count(Place::Due, 0, member.size)?;
-        let _ = self.count(Place::Delayed, member.size, 0);
+        self.uncount(Place::Delayed, member.size);
         self.due += 1;
         Ok(())
     }
@@ -200,14 +199,24 @@ impl List {
     /// Counts the payload bytes at a place that were so many before and are so
     /// many after.
     pub fn count(&mut self, place: Place, before: u64, after: u64) -> Result<(), Unfit> {
-        let bytes = match place {
-            Place::Delayed => &mut self.ahead_bytes,
-            Place::Due => &mut self.due_bytes,
-            _ => return Err(Unfit),
-        };
+        let bytes = self.bytes_mut(place).ok_or(Unfit)?;
         let counted = (u64::from(*bytes) + after).saturating_sub(before);
         *bytes = u32::try_from(counted).map_err(|_| Unfit)?;
         Ok(())
+    }
+
+    fn uncount(&mut self, place: Place, size: u64) {
+        if let Some(bytes) = self.bytes_mut(place) {
+            *bytes = u64::from(*bytes).saturating_sub(size) as u32;
+        }
+    }
+
+    fn bytes_mut(&mut self, place: Place) -> Option<&mut u32> {
+        match place {
+            Place::Delayed => Some(&mut self.ahead_bytes),
+            Place::Due => Some(&mut self.due_bytes),
+            _ => None,
+        }
     }
 
     /// Bytes allocated.

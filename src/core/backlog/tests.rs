@@ -14,7 +14,7 @@ fn member(seq: Seq, due: Millis, kind: u8) -> Member {
         key: OrderKey::new(if kind == 8 { -3 } else { 0 }, score, seq),
         due,
         failed: kind == 7,
-        size: if kind == 6 { 3 << 30 } else { seq },
+        size: if kind == 6 { 3 << 30 } else { seq % 256 },
     }
 }
 
@@ -92,7 +92,7 @@ proptest! {
                     // Nearly always in the order of their due times.
                     let next = match step {
                         8 => waiting.min_by_key(|(_, m)| (m.due, m.key.seq())),
-                        _ => waiting.last(),
+                        _ => waiting.max_by_key(|(_, m)| m.key),
                     };
                     if let Some((from, member)) = next.copied() {
                         backlog.promote(from, member);
@@ -127,5 +127,24 @@ fn a_message_of_a_usual_group_takes_twelve_bytes() {
     for seq in 0..4 {
         assert!(list.insert(Place::Due, member(seq, 5, 0)).is_ok());
     }
-    assert_eq!(list.memory_bytes(), 64);
+    assert_eq!(list.memory_bytes(), 48);
+}
+
+#[test]
+fn times_and_numbers_are_kept_to_the_bit_or_not_in_a_list() {
+    const MOST: u64 = (1 << 48) - 1;
+    let kept = [(0, 1), (0x1234_5678_9abc, 0x0fed_cba9_8765), (MOST, MOST)];
+    for (due, seq) in kept {
+        let mut backlog = Backlog::default();
+        backlog.insert(Place::Delayed, member(seq, due, 0));
+        assert!(matches!(backlog, Backlog::Few(_)));
+        let known: Vec<_> = backlog.all().fresh.ahead.iter().collect();
+        assert_eq!(known, [(OrderKey::new(0, due as f64, seq), due)]);
+    }
+    for (due, seq) in [(MOST + 1, 1), (1, MOST + 1)] {
+        let mut backlog = Backlog::default();
+        backlog.insert(Place::Delayed, member(seq, due, 0));
+        assert!(matches!(backlog, Backlog::Any(_)));
+        assert_eq!(backlog.all().fresh.earliest(), Some(due));
+    }
 }

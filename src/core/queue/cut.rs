@@ -170,10 +170,14 @@ impl Queue {
     /// before anything else of it changes, since it stands in line as it did
     /// then. Nobody can see a difference. O(log n), and what can be freed in
     /// slices is.
+    #[inline]
     pub(super) fn heed_purges(&mut self, ix: GroupIx) {
-        if self.knows_purges(ix) {
-            return;
+        if !self.knows_purges(ix) {
+            self.rid_of_purged(ix);
         }
+    }
+
+    fn rid_of_purged(&mut self, ix: GroupIx) {
         let Some(group) = self.groups.get(ix) else {
             return;
         };
@@ -217,6 +221,7 @@ impl Queue {
     }
 
     /// Whether a group has lost nothing without knowing it.
+    #[inline]
     pub(super) fn knows_purges(&self, ix: GroupIx) -> bool {
         let group = self.groups.get(ix);
         group.is_none_or(|group| group.known == self.groups.purges().all())
