@@ -1,5 +1,7 @@
 //! Groups: messages that are given in their own order, a few at a time.
 
+mod extension;
+
 use std::num::NonZeroU32;
 
 use smallvec::SmallVec;
@@ -12,10 +14,10 @@ use super::ordered::OrderedSet;
 use super::purges::{Known, Lost, Purged, Purges};
 use super::rate::RateWindow;
 use super::reasons::Reasons;
-use super::records::GroupRecords;
 use super::settings::Rate;
 use super::state::Place;
 use super::{Millis, Receipt};
+pub use extension::{GroupExtension, GroupSettings};
 
 /// Names a group within its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,70 +57,8 @@ impl GroupIx {
     }
 }
 
-/// What GROUPSET said of a group.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GroupSettings {
-    /// Messages given in one turn; 0 for the default, 1.
-    pub weight: u64,
-    /// Batches leased at once; 0 for the queue's own number.
-    pub concurrency: u64,
-    /// Limit of its deliveries, if any.
-    pub rate: Option<Rate>,
-    /// What that limit has to count.
-    pub window: RateWindow,
-}
-
 /// The name of a group: the usual short one needs no allocation of its own.
 pub type GroupName = SmallVec<[u8; 16]>;
-
-/// What only some groups have.
-#[derive(Debug, Clone, Default)]
-pub struct GroupExtension {
-    /// Its records.
-    pub records: GroupRecords,
-    /// Dead messages that hold it, and maybe some that do no longer.
-    pub(super) holds: Holds,
-    /// Until when it is paused; NEVER for without end.
-    pub paused_until: Option<Millis>,
-    /// What GROUPSET said.
-    pub settings: Option<Box<GroupSettings>>,
-    /// Messages given in the present turn.
-    pub turn: u64,
-    /// When to look at it again though nothing happens to it.
-    pub wake: Option<Millis>,
-    /// The places that time will give it after the one that the group itself knows
-    /// of.
-    further: Vec<LineKey>,
-    /// The first receipts of the batches that are leased beside the oldest, which
-    /// the group itself knows.
-    batches: OrderedSet<Receipt>,
-}
-
-impl GroupExtension {
-    const fn new() -> GroupExtension {
-        GroupExtension {
-            records: GroupRecords::new(),
-            holds: Holds::new(),
-            paused_until: None,
-            settings: None,
-            turn: 0,
-            wake: None,
-            further: Vec::new(),
-            batches: OrderedSet::new(),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.records.is_empty()
-            && self.holds.is_empty()
-            && self.paused_until.is_none()
-            && self.settings.is_none()
-            && self.turn == 0
-            && self.wake.is_none()
-            && self.further.is_empty()
-            && self.batches.is_empty()
-    }
-}
 
 static NO_EXTENSION: GroupExtension = GroupExtension::new();
 
@@ -180,12 +120,6 @@ impl Group {
     /// What only some groups have.
     pub fn ext(&self) -> &GroupExtension {
         self.ext.as_deref().unwrap_or(&NO_EXTENSION)
-    }
-
-    /// Whether it has nothing that only some groups have.
-    #[inline]
-    pub fn is_plain(&self) -> bool {
-        self.ext.is_none()
     }
 
     /// The same, to change where there is any.
@@ -309,7 +243,8 @@ impl Group {
 
     /// Whether time will give it a place in the line that is known already.
     pub fn is_expected(&self) -> bool {
-        matches!(self.spot, Spot::Expected { .. }) || !self.ext().further.is_empty()
+        let has_further = |ext: &GroupExtension| !ext.further.is_empty();
+        matches!(self.spot, Spot::Expected { .. }) || self.ext.as_deref().is_some_and(has_further)
     }
 
     /// From now on it stands here in the line, or nowhere, and time will give it

@@ -61,8 +61,9 @@ impl Backlog {
         backlog
     }
 
-    /// Enters a message; whether it is known at once that, of those that are due,
-    /// one stands before it. O(log n).
+    /// Enters a message; whether it is known at once that it is due and that, of
+    /// messages of one priority of which none has failed, one that is due stands
+    /// before it. O(log n).
     pub fn insert(&mut self, place: Place, member: Member) -> bool {
         match self {
             Backlog::Few(list) => match list.insert(place, member) {

@@ -108,9 +108,10 @@ impl Queue {
         }
     }
 
-    /// Enters a pending message in the indexes; whether it is known at once that, of
-    /// those of its group that are due, one goes before. The caller refreshes its
-    /// group.
+    /// Enters a pending message in the indexes; whether it is known at once that it is
+    /// due and changes nothing of what its group gives, when, or for what the group
+    /// is listed, since one that is due, too, goes before. Else the caller refreshes
+    /// the group.
     pub(super) fn enter(&mut self, stand: Stand) -> bool {
         let Waiter { seq, due, .. } = stand.waiter;
         let mut is_behind = false;

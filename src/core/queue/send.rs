@@ -101,8 +101,8 @@ impl Queue {
         if has_id {
             self.ids.insert(&self.store, seq);
         }
-        let is_behind = self.enter(stand);
-        if !(is_behind && self.stands_as_it_is(group)) {
+        // What its group gives is the same as before where it comes behind another.
+        if !self.enter(stand) {
             self.refresh(group, now, self.join(now));
         }
         seq

@@ -73,15 +73,6 @@ impl Queue {
         self.groups.settle(ix);
     }
 
-    /// Whether a due message that has come behind another one changes nothing of what
-    /// a group gives, when, or for what it is listed, so that [`Queue::refresh`] can
-    /// be spared: so it is where a plain group stands in line.
-    #[inline]
-    pub(super) fn stands_as_it_is(&self, ix: GroupIx) -> bool {
-        let group = self.groups.get(ix);
-        group.is_some_and(|group| group.is_in_line() && group.is_plain())
-    }
-
     /// The places in the line that time gives to a group that stands as `has`,
     /// as far as that can be told.
     pub(super) fn expected_of(&self, ix: GroupIx, group: &Group, has: Option<LineKey>) -> Places {
