@@ -157,9 +157,9 @@ impl Backlog {
                 },
             },
             Backlog::Any(orders) => {
-                let [fresh, failed] = [&orders.fresh, &orders.failed].map(|apart| Side {
-                    ahead: Order::Many(&apart.ahead),
-                    due: Order::Many(&apart.due),
+                let [fresh, failed] = [&orders.fresh, &orders.failed].map(|side| Side {
+                    ahead: Order::Many(&side.ahead),
+                    due: Order::Many(&side.due),
                 });
                 Pending { fresh, failed }
             }

@@ -13,7 +13,7 @@ pub type GroupOrder = OrderedSet<OrderKey, MinTime>;
 
 /// Messages that have failed, or such that have not.
 #[derive(Clone, Default)]
-pub struct Apart {
+pub struct SideOrders {
     /// Not due yet, as far as time was worked off.
     pub ahead: GroupOrder,
     /// Due.
@@ -24,9 +24,9 @@ pub struct Apart {
 #[derive(Clone, Default)]
 pub struct Orders {
     /// Those that have not failed.
-    pub fresh: Apart,
+    pub fresh: SideOrders,
     /// Those that have.
-    pub failed: Apart,
+    pub failed: SideOrders,
     /// Payload bytes at each of the pending places.
     bytes: [u64; 3],
 }
@@ -111,7 +111,7 @@ impl From<&List> for Orders {
             GroupOrder::from_sorted(order.iter().map(|(key, due)| (key, MinTime(due))))
         };
         let mut orders = Orders {
-            fresh: Apart {
+            fresh: SideOrders {
                 ahead: of(list.ahead()),
                 due: of(list.due_ones()),
             },
