@@ -85,8 +85,8 @@ by shared object): the rest is the server's, reading commands, writing replies a
   (`benches/lua_design.py`); they make fewer round trips than the library.
 - With fewer groups than fetches in flight (1 and 1,000 groups), GROUPCONCURRENCY is 100,000: with one lease a group the
   row would measure empty answers. From 100,000 groups on it is the default of 1.
-- In instructions of the core, a million messages waiting, over 1, 1,000, 100,000 and 1,000,000 groups: SEND 3,206, 3,049,
-  3,672, 3,590; FETCH 5,801, 5,268, 4,937, 5,202; ACK 3,577, 3,417, 3,437, 3,780 (`make bench-steps`).
+- In instructions of the core, a million messages waiting, over 1, 1,000 and 100,000 groups: SEND 3,598, 3,448, 2,744;
+  FETCH 5,769, 5,177, 4,745; ACK 3,789, 3,601, 3,677 (`make bench-steps`).
 - *The least of a module* (`benches/floor`) is a module whose commands do what no queue in a module can do without: they
   find the key, keep or give a payload, log what ours log in the same form, and reply as much as ours do. No ids, no
   clock, no leases, and an order by time only where the row says so: by the ordered map of Rust's standard library. Its
