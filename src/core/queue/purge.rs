@@ -134,8 +134,10 @@ impl Queue {
             State::Dead => Place::Dead,
             State::Cancelled => Place::Cancelled,
         };
-        let is_all = self.count(state) == self.len() && self.groups.held_count() == 0;
-        if is_all && !self.keeps_many_groups() {
+        let len = self.len();
+        let is_all = self.count(state) == len && self.groups.held_count() == 0;
+        // Where nothing is removed, nothing else may change: nobody is told.
+        if is_all && len > 0 && !self.keeps_many_groups() {
             return self.empty(watched);
         }
         for seq in watched {

@@ -1,7 +1,7 @@
 //! What is purged is gone, though it is freed later.
 
 use super::bench::{kill, later, letter, with_ttl, Bench};
-use crate::core::op::{Done, DueTime, GroupChanges, NewSchedule, Op, Redrive, Send};
+use crate::core::op::{Done, DueTime, Fetch, GroupChanges, NewSchedule, Op, Redrive, Send};
 use crate::core::queue::parts::validate;
 use crate::core::recurrence::Recurrence;
 use crate::core::schedule::{Missed, Overlap};
@@ -29,6 +29,41 @@ fn a_purged_message_does_not_keep_its_schedule_from_firing() {
     };
     assert_eq!(b.apply(&ready), Done::Count(1));
     assert_eq!(b.wait(10).fired, 1);
+}
+
+/// Nobody is told of it, so a replica would keep what it changed.
+#[test]
+fn a_purge_that_removes_nothing_changes_nothing() {
+    let mut b = Bench::new(Settings::default());
+    b.apply(&Op::GroupSet {
+        group: b"g".as_slice().into(),
+        changes: GroupChanges {
+            weight: Some(3),
+            ..GroupChanges::default()
+        },
+    });
+    let other = b.plain();
+    b.to("g");
+    let given = b.fetch(Fetch::one());
+    assert_eq!(given[0].0, other);
+    let purge = |state| Op::Purge {
+        state: Some(state),
+        group: None,
+    };
+    assert_eq!(b.apply(&purge(State::Ready)), Done::Count(1));
+    let displaced = |b: &Bench| {
+        let groups = b.queue.parts().lasting_groups();
+        let parts = b.queue.parts();
+        groups
+            .iter()
+            .all(|(ix, _)| parts.group(*ix).unwrap().displaced)
+    };
+    b.ack(&[given[0].1]);
+    assert!(displaced(&b));
+    for state in State::ALL {
+        assert_eq!(b.apply(&purge(state)), Done::Count(0));
+        assert!(displaced(&b), "{state:?}");
+    }
 }
 
 #[test]
