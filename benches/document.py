@@ -55,13 +55,6 @@ by shared object): the rest is the server's, reading commands, writing replies a
   members and only one of their two steps at a random place.
 - Bytes of SEND in the log: the 160 bytes that XADD writes hold the 100 of the payload, so that no SEND can write 0.6
   times as much; the sum over send, fetch and ack is what the two can be compared by.
-- Memory while running: where the payload is and how long (16), by how much the allocator rounds it up (12), due time and
-  time of sending (16), receipt, number and end (24) are 68. What DQ.GET tells of a delivery takes 16 at the least (its
-  start, its consumer, the attempt), a group, a priority and a state 6: 90, where 80 are asked for. To pack times and
-  numbers into six bytes, as the lists of groups do, might spare a dozen of these; it was not tried. Ours has the first
-  start beside the last, a link to what few have, and the receipt twice, to find the lease from the message, too.
-- Memory running in groups of ten: what a message takes that runs, and 13 for a tenth of its group (128 bytes), 2 for the
-  group's name and its place in the tables. Until it runs, its place in the order of its group takes 12 to 13 besides.
 - RDB: half of the time to save is the server's compression, which random payloads do not repay; 5 % is the module's.
 - Stall and lateness, where they miss: each is at most as good as the host, which takes most from who keeps both
   processors busy, as 50 consumers at full speed do: 99 % of 100,000 came within 2.4 ms in a run of which the host took
@@ -95,10 +88,12 @@ by shared object): the rest is the server's, reading commands, writing replies a
   own commands; in the rows with AOF it does.
 - A whole life one by one is SEND with a delay of 0.5 to 1.5 s and FETCH COUNT 1 ACK 1; in tens it is MSEND of 10 and FETCH
   COUNT 10 ACK 10. The Lua design does one by one in both: its library has no batches.
-- What a message takes beyond its payload: 48 bytes of its own (payload, times, group, places), 12 by which the
-  allocator rounds up 100, 16 in the index by time. While it runs 32 are kept for what DQ.GET tells of its deliveries, and
-  24 to find its lease by receipt and by end, instead of the 16; 40 where leases of other lengths end out of the order of
-  their receipts. In a group it takes 24 more for its place there.
+- What a message takes beyond its payload: 48 bytes of its own (where its payload lies, times, group, its delivery while
+  that is the only one), 1 to 3 for the chunks of 14 KiB in which payloads of up to 1.75 KiB lie one behind the other, 16
+  in the index by time. While it runs 24 to find its lease by receipt and by end, instead of the 16; 40 where leases of
+  other lengths end out of the order of their receipts. In a group it takes 12 more for its place there, 24 in one of
+  more than 64 messages. What was delivered again, failed, or has options of its own takes 96 more for what DQ.GET
+  tells.
 - Memory is the growth of `used_memory`. Loading is what the server's log says. The Lua design's stall is one promotion
   script over the same million messages.
 - A wait in the stall rows is that of a process of its own that sends a PING each millisecond; *idle* is its longest wait

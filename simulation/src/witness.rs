@@ -164,7 +164,8 @@ impl Witness {
     ) -> Result<(), String> {
         self.fetches += 1;
         for one in given {
-            let message = one.message.as_deref().or_else(|| queue.message(one.seq));
+            let gone = one.gone.as_deref().map(|gone| &gone.message);
+            let message = gone.or_else(|| queue.message(one.seq));
             let message = message.ok_or("a delivered message is not there")?;
             if message.due > now {
                 return Err(format!(

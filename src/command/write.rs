@@ -9,19 +9,21 @@ use crate::ffi::Reply;
 
 /// One delivery: id, receipt, attempt, payload, and a map where asked for.
 pub fn delivery(reply: Reply<'_>, queue: &Queue, delivered: &Delivered, with_meta: bool) {
-    let message = delivered.message.as_deref();
-    let Some(message) = message.or_else(|| queue.message(delivered.seq)) else {
-        return reply.null();
+    let (message, content) = match (&delivered.gone, queue.message(delivered.seq)) {
+        (Some(gone), _) => (&gone.message, gone.content()),
+        (None, Some(message)) => (message, queue.content(message)),
+        (None, None) => return reply.null(),
     };
     reply.array(if with_meta { 5 } else { 4 });
-    reply.bulk(queue.id_of(delivered.seq, message).as_bytes());
+    let id = queue.id_with(delivered.seq, message, content);
+    reply.bulk(id.as_bytes());
     reply.unsigned(delivered.receipt);
     reply.unsigned(u64::from(delivered.attempt));
-    reply.bulk(message.payload());
+    reply.bulk(content.payload);
     if with_meta {
         meta(
             reply,
-            &queue.view_of(delivered.seq, message, queue.last_seen()),
+            &queue.view_of(delivered.seq, message, content, queue.last_seen()),
         );
     }
 }
@@ -90,7 +92,7 @@ pub fn message(reply: Reply<'_>, view: &View<'_>) {
     field(reply, "state");
     reply.bulk(view.state.name().as_bytes());
     field(reply, "payload");
-    reply.bulk(view.message.payload());
+    reply.bulk(view.payload);
     field(reply, "attempt");
     reply.unsigned(u64::from(view.attempt()));
     field(reply, "failures");

@@ -11,10 +11,12 @@ use super::order_key::OrderKey;
 use super::ordered::OrderedSet;
 use super::purges::{Purged, Purges};
 use super::reasons::Reasons;
-use super::slots::{Slots, PAGE};
+use super::slots::Slots;
 use super::state::Place;
 use super::{Millis, NEVER};
 
+/// Groups that take one allocation together.
+const NEIGHBOURS: usize = 16;
 /// What a name takes, more or less.
 const NAME: usize = 16;
 /// So much of what one group has very many of is freed at a time.
@@ -25,7 +27,7 @@ const AT_A_TIME: usize = 1024;
 pub struct Groups {
     hasher: NameHasher,
     by_name: NameTable<GroupIx>,
-    slots: Slots<Group>,
+    slots: Slots<Group, NEIGHBOURS>,
     /// Bytes allocated for what all of them have pending.
     backlog_bytes: usize,
     /// How many groups are listed for which reasons.
@@ -320,7 +322,7 @@ impl Groups {
     /// when there are none left. For freeing a large table in slices; it is of
     /// no other use afterwards.
     pub fn drop_some(&mut self, most: usize) -> bool {
-        for _ in (0..most).step_by(PAGE) {
+        for _ in (0..most).step_by(NEIGHBOURS) {
             let Some(mut groups) = self.slots.last_page() else {
                 return self.wakes.drain_some(AT_A_TIME) + self.held.drain_some(AT_A_TIME) > 0;
             };

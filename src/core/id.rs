@@ -8,6 +8,7 @@
 use std::hash::{BuildHasher, Hasher};
 use uuid::Uuid;
 
+use super::body::Content;
 use super::message::Message;
 use super::name_table::NameTable;
 use super::store::Store;
@@ -149,8 +150,8 @@ impl Ids {
     }
 
     /// The id of a message.
-    pub fn of<'a>(&self, seq: Seq, message: &'a Message) -> Id<'a> {
-        match message.given_id() {
+    pub fn of<'a>(&self, seq: Seq, message: &Message, content: Content<'a>) -> Id<'a> {
+        match content.id {
             Some(id) => Id::Given(id),
             None => Id::Generated(generated(seq, message.sent_at, self.salt)),
         }
@@ -160,8 +161,7 @@ impl Ids {
     pub fn find(&self, store: &Store, id: &[u8]) -> Option<Seq> {
         if let Some(seq) = seq_of_generated(id, self.salt) {
             if let Some(message) = store.get(seq) {
-                if message.given_id().is_none() && generated(seq, message.sent_at, self.salt) == id
-                {
+                if !message.has_given_id() && generated(seq, message.sent_at, self.salt) == id {
                     return Some(seq);
                 }
             }
@@ -170,7 +170,7 @@ impl Ids {
             return None;
         }
         let hash = hash_name(&self.hasher, id);
-        let is = |given: &Given| given_id(store, given.seq()) == Some(id);
+        let is = |given: &Given| store.given_id(given.seq()) == Some(id);
         self.given.find(hash, is).map(Given::seq)
     }
 
@@ -183,14 +183,14 @@ impl Ids {
         }
         let id = generated(seq, sent_at, self.salt);
         let hash = hash_name(&self.hasher, &id);
-        let is = |given: &Given| given_id(store, given.seq()) == Some(&id);
+        let is = |given: &Given| store.given_id(given.seq()) == Some(&id);
         self.given.find(hash, is).map(Given::seq)
     }
 
     /// Enters a message of the store that carries a given id, which no other
     /// entered message has. Does nothing for one without.
     pub fn insert(&mut self, store: &Store, seq: Seq) {
-        let Some(id) = given_id(store, seq) else {
+        let Some(id) = store.given_id(seq) else {
             return;
         };
         let hash = hash_name(&self.hasher, id);
@@ -209,8 +209,8 @@ impl Ids {
             self.given = NameTable::with_capacity(hashed.len());
         }
         hashed.iter().all(|(hash, seq)| {
-            let id = given_id(store, *seq);
-            let same = |other: &Given| given_id(store, other.seq()) == id;
+            let id = store.given_id(*seq);
+            let same = |other: &Given| store.given_id(other.seq()) == id;
             let is_new = self.given.find(*hash, same).is_none();
             if is_new {
                 self.given.insert_unique(*hash, Given::new(*seq));
@@ -224,7 +224,7 @@ impl Ids {
         if self.given.is_empty() {
             return;
         }
-        let Some(id) = given_id(store, seq) else {
+        let Some(id) = store.given_id(seq) else {
             return;
         };
         let hash = hash_name(&self.hasher, id);
@@ -235,10 +235,6 @@ impl Ids {
     pub fn memory_bytes(&self) -> usize {
         self.given.allocation_size()
     }
-}
-
-fn given_id(store: &Store, seq: Seq) -> Option<&[u8]> {
-    store.get(seq)?.given_id()
 }
 
 #[cfg(test)]

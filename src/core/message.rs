@@ -1,12 +1,14 @@
 //! One message and what is known of it.
 //!
-//! A plain waiting message costs 48 bytes here plus its payload: what only
-//! some messages have (deliveries, options of their own, texts) hangs off one
+//! A plain waiting message costs 40 bytes here plus its payload, which lies
+//! elsewhere ([`super::store`]): what only some messages have (deliveries, options of their own, texts) hangs off one
 //! pointer that is empty until it is needed: its extension.
 
-use super::extension::{Extension, Notes, Rare};
+use super::body::{Body, Content};
+use super::extension::{Extension, Notes};
 use super::footprint::allocated;
 use super::group::GroupIx;
+use super::history::History;
 use super::settings::Backoff;
 use super::state::Place;
 use super::{Millis, Receipt, NEVER};
@@ -64,13 +66,13 @@ pub struct Message {
     pub due: Millis,
     /// When it was sent.
     pub sent_at: Millis,
-    /// The id, if one was given, followed by the payload: one allocation.
-    body: Box<[u8]>,
-    /// What only some messages have.
-    pub ext: Option<Box<Extension>>,
+    /// Where its id, if one was given, and its payload are.
+    pub body: Body,
+    /// What has happened to it.
+    pub history: History,
     /// Its group, or [`GroupIx::NONE`].
     pub group: GroupIx,
-    /// Length of the id at the start of `body`; 0 where it is generated.
+    /// Length of the id that was given; 0 where it is generated.
     id_len: u16,
     /// Lower goes first.
     pub priority: i8,
@@ -79,68 +81,65 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message as just sent; it stands nowhere yet.
-    pub fn new(id: Option<&[u8]>, payload: &[u8], sent_at: Millis, due: Millis) -> Message {
-        let id = id.unwrap_or_default();
+    /// A message as just sent; it stands nowhere yet, and what it carries is in no
+    /// store.
+    pub fn new(content: Content, sent_at: Millis, due: Millis) -> Message {
         Message {
             due,
             sent_at,
-            body: join(id, payload),
-            ext: None,
+            body: Body::nowhere(content.payload.len()),
+            history: History::None,
             group: GroupIx::NONE,
-            id_len: id.len() as u16,
+            id_len: content.id.map_or(0, <[u8]>::len) as u16,
             priority: 0,
             place: Place::Delayed,
         }
     }
 
-    /// The id that was given with it, if one was.
-    pub fn given_id(&self) -> Option<&[u8]> {
-        match self.id_len {
-            0 => None,
-            n => self.body.get(..n as usize),
-        }
+    /// Whether an id was given with it.
+    pub fn has_given_id(&self) -> bool {
+        self.id_len > 0
     }
 
-    /// What was sent, byte for byte.
-    pub fn payload(&self) -> &[u8] {
-        self.body.get(self.id_len as usize..).unwrap_or_default()
+    /// Length of the id that was given; 0 where it is generated.
+    pub fn given_id_len(&self) -> usize {
+        self.id_len.into()
     }
 
-    /// Puts another payload in the place of the one it had.
-    pub fn set_payload(&mut self, payload: &[u8]) {
-        let id = self.body.get(..self.id_len as usize).unwrap_or_default();
-        self.body = join(id, payload);
+    /// Bytes of its payload.
+    pub fn payload_len(&self) -> u64 {
+        self.body.payload_len() as u64
     }
 
-    /// What few messages have, if it has any of it.
-    pub fn rare(&self) -> Option<&Rare> {
-        self.ext.as_ref()?.rare()
+    /// What only some messages have, if it has any of it.
+    pub fn extension(&self) -> Option<&Extension> {
+        self.history.extension()
     }
 
-    /// The same, made when first needed: before its due time changes.
-    pub fn rare_mut(&mut self) -> &mut Rare {
-        self.ext.get_or_insert_default().rare_mut(self.due)
+    /// The same, made when first needed: before its due time changes. What is
+    /// allocated for it is to be counted ([`super::store::Store::with`]).
+    pub fn extension_mut(&mut self) -> &mut Extension {
+        self.history.extension_mut(self.due)
     }
 
     /// What SEND said, if it said anything.
     pub fn choices(&self) -> Option<&Choices> {
-        self.rare()?.choices.as_deref()
+        self.extension()?.choices.as_deref()
     }
 
     /// Texts and the end, if there are any.
     pub fn notes(&self) -> Option<&Notes> {
-        self.rare()?.notes.as_deref()
+        self.extension()?.notes.as_deref()
     }
 
     /// Nacks and lease timeouts so far.
     pub fn failures(&self) -> u32 {
-        self.rare().map_or(0, |rare| rare.failures)
+        self.extension().map_or(0, |ext| ext.failures)
     }
 
     /// Lease timeouts among them.
     pub fn timeouts(&self) -> u32 {
-        self.rare().map_or(0, |rare| rare.timeouts)
+        self.extension().map_or(0, |ext| ext.timeouts)
     }
 
     /// Its place in its group.
@@ -151,39 +150,51 @@ impl Message {
 
     /// When it finished, died or was cancelled, or NEVER.
     pub fn ended_at(&self) -> Millis {
-        self.rare().map_or(NEVER, |rare| rare.ended_at)
+        self.extension().map_or(NEVER, |ext| ext.ended_at)
     }
 
     /// When it is or was due, as a client sees it.
     pub fn due_at(&self) -> Millis {
-        self.rare().map_or(self.due, |rare| rare.due_at)
+        self.extension().map_or(self.due, |ext| ext.due_at)
     }
 
     /// The due time that a default score follows.
     pub fn score_base(&self) -> Millis {
-        self.rare().map_or(self.due, |rare| rare.score_base)
+        self.extension().map_or(self.due, |ext| ext.score_base)
     }
 
     /// The due time that a TTL counts from.
     pub fn ttl_base(&self) -> Millis {
-        self.rare().map_or(self.due, |rare| rare.ttl_base)
+        self.extension().map_or(self.due, |ext| ext.ttl_base)
     }
 
     /// Receipt of the present delivery; 0 unless running.
     pub fn receipt(&self) -> Receipt {
-        self.ext.as_ref().map_or(0, |ext| ext.receipt)
+        self.history.receipt()
+    }
+
+    /// Start of the first delivery, or NEVER.
+    pub fn first_started_at(&self) -> Millis {
+        self.history.started_at(self.due).0
+    }
+
+    /// Start of the last delivery, or NEVER.
+    pub fn started_at(&self) -> Millis {
+        self.history.started_at(self.due).1
     }
 
     /// The bytes of its extension, without what choices and notes have
     /// allocated.
     pub fn extension_bytes(&self) -> usize {
-        self.ext.as_ref().map_or(0, |ext| ext.bytes())
+        const EXTENSION: usize = allocated(size_of::<Extension>());
+        self.extension().map_or(0, |_| EXTENSION)
     }
 
-    /// The bytes it takes beyond its own 48: what it has allocated.
+    /// The bytes it takes beyond its own 48 and what it carries: what it has
+    /// allocated.
     pub fn heap_bytes(&self) -> usize {
         let text = |text: &Option<Box<[u8]>>| text.as_ref().map_or(0, |t| allocated(t.len()));
-        let mut bytes = allocated(self.body.len()) + self.extension_bytes();
+        let mut bytes = self.extension_bytes();
         if let Some(choices) = self.choices() {
             bytes += allocated(size_of::<Choices>()) + text(&choices.label);
             bytes += allocated(choices.headers.len() * size_of::<Header>());
@@ -198,17 +209,6 @@ impl Message {
     }
 }
 
-/// Two byte strings in one allocation of just their size.
-fn join(id: &[u8], payload: &[u8]) -> Box<[u8]> {
-    if id.is_empty() {
-        return payload.into();
-    }
-    let mut body = Vec::with_capacity(id.len() + payload.len());
-    body.extend_from_slice(id);
-    body.extend_from_slice(payload);
-    body.into_boxed_slice()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,18 +216,6 @@ mod tests {
     #[test]
     fn a_plain_message_takes_48_bytes() {
         assert_eq!(size_of::<Message>(), 48);
-    }
-
-    #[test]
-    fn id_and_payload_share_one_allocation() {
-        let mut m = Message::new(Some(b"order-7"), b"hello", 1, 2);
-        assert_eq!(m.given_id(), Some(&b"order-7"[..]));
-        assert_eq!(m.payload(), b"hello");
-        m.set_payload(b"");
-        assert_eq!(m.given_id(), Some(&b"order-7"[..]));
-        assert_eq!(m.payload(), b"");
-        let m = Message::new(None, b"x", 1, 2);
-        assert_eq!(m.given_id(), None);
-        assert_eq!(m.payload(), b"x");
+        assert_eq!(size_of::<Option<Message>>(), 48);
     }
 }

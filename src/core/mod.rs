@@ -13,12 +13,14 @@
 //! back.
 
 pub mod backlog;
+pub mod body;
 pub mod consumer;
 pub mod error;
 pub mod extension;
 pub mod footprint;
 pub mod group;
 pub mod groups;
+pub mod history;
 pub mod holds;
 pub mod id;
 pub mod json;

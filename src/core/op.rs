@@ -18,7 +18,7 @@ use super::state::State;
 use super::{Millis, Receipt};
 
 pub use effects::{Effects, Ending, Happened};
-pub use outcome::{Delivered, Deliveries, Done, Sent, Ticked};
+pub use outcome::{Delivered, Deliveries, Done, Gone, Sent, Ticked};
 
 /// When an operation happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,16 +3,14 @@
 use super::footprint::allocated;
 use super::long_list::LongList;
 
-/// So many lie beside each other: an allocation for each would cost a pointer and
-/// another wait for memory, and one for many would stay as long as any of them.
-pub const PAGE: usize = 16;
-
 /// Things that are found by a number which each keeps as long as it is there.
 ///
-/// A page goes when it is empty, and its numbers are given again.
+/// `PAGE` of them lie beside each other: an allocation for each would cost a pointer
+/// and another wait for memory, and one for many would stay as long as any of them. A
+/// page goes when it is empty, and its numbers are given again.
 #[derive(Debug, Clone)]
-pub struct Slots<T> {
-    pages: LongList<Page<T>>,
+pub struct Slots<T, const PAGE: usize> {
+    pages: LongList<Page<T, PAGE>>,
     /// Numbers that were given and are free again; the last is given first.
     free: LongList<u32>,
     len: usize,
@@ -21,14 +19,14 @@ pub struct Slots<T> {
 }
 
 #[derive(Debug, Clone)]
-struct Page<T> {
+struct Page<T, const PAGE: usize> {
     /// `None` where the page is empty.
     slots: Option<Box<[Option<T>; PAGE]>>,
     len: u8,
 }
 
-impl<T> Default for Slots<T> {
-    fn default() -> Slots<T> {
+impl<T, const PAGE: usize> Default for Slots<T, PAGE> {
+    fn default() -> Slots<T, PAGE> {
         Slots {
             pages: LongList::default(),
             free: LongList::default(),
@@ -38,7 +36,7 @@ impl<T> Default for Slots<T> {
     }
 }
 
-impl<T> Slots<T> {
+impl<T, const PAGE: usize> Slots<T, PAGE> {
     /// All numbers are below this one.
     pub fn end(&self) -> usize {
         self.pages.len() * PAGE
@@ -142,7 +140,7 @@ mod tests {
     proptest! {
         #[test]
         fn behaves_like_a_map(steps in prop::collection::vec((0u8..5, 0usize..64), 1..200)) {
-            let mut slots = Slots::default();
+            let mut slots: Slots<usize, 16> = Slots::default();
             let mut model = BTreeMap::new();
             for (step, (kind, at)) in steps.into_iter().enumerate() {
                 match kind {
@@ -167,7 +165,7 @@ mod tests {
 
     #[test]
     fn pages_that_are_empty_take_no_memory() {
-        let mut slots: Slots<[u64; 16]> = Slots::default();
+        let mut slots: Slots<[u64; 16], 16> = Slots::default();
         (0..1000).for_each(|n| assert_eq!(slots.add([n; 16]), n as usize));
         let full = slots.memory_bytes();
         (8..1000).for_each(|n| slots.remove(n));
@@ -179,10 +177,10 @@ mod tests {
 
     #[test]
     fn goes_a_page_at_a_time() {
-        let mut slots = Slots::default();
+        let mut slots: Slots<usize, 16> = Slots::default();
         (0..20).for_each(|n| assert_eq!(slots.add(n), n));
         let mut gone = Vec::new();
-        let last = |slots: &mut Slots<usize>| -> Option<Vec<usize>> {
+        let last = |slots: &mut Slots<usize, 16>| -> Option<Vec<usize>> {
             Some(slots.last_page()?.map(|n| *n).collect())
         };
         while let Some(page) = last(&mut slots) {

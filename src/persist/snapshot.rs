@@ -17,10 +17,11 @@ use hashbrown::HashMap;
 use super::wire::{put_bytes, put_delta, put_number};
 use crate::core::consumer::ConsumerIx;
 use crate::core::group::GroupIx;
+use crate::core::history::History;
 use crate::core::id::NameHasher;
 use crate::core::queue::parts::{Known, Numbered, Parts};
 use crate::core::{Millis, Queue, Receipt, Seq};
-use pieces::{put_consumer, put_extension, put_group, put_schedule, put_whole};
+use pieces::{put_consumer, put_group, put_history, put_schedule, put_whole};
 
 /// The version of the encoding.
 pub const VERSION: u32 = 1;
@@ -51,7 +52,7 @@ pub mod tag {
     pub const MESSAGE: u8 = 0x80;
     /// Where the place stands in the tag of a message.
     pub const PLACE: u32 = 4;
-    pub const EXTENSION: u8 = 8;
+    pub const HISTORY: u8 = 8;
     pub const GROUPED: u8 = 4;
     pub const ID: u8 = 2;
     pub const PRIORITY: u8 = 1;
@@ -192,20 +193,18 @@ impl<'a> Writer<'a, '_> {
     }
 
     fn message(&mut self, numbered: Numbered) {
-        let message = numbered.message;
+        let (message, content) = (numbered.message, numbered.content);
         let group = self.group(message.group);
-        let consumer = match message.ext.as_deref() {
-            Some(ext) => self.consumer(ext.consumer),
-            None => None,
-        };
+        let consumer = self.consumer(message.history.consumer());
+        let has_history = message.history != History::None;
         let flag = |is: bool, bit: u8| if is { bit } else { 0 };
         let frame = &mut self.frame;
         frame.push(
             tag::MESSAGE
                 | (message.place as u8) << tag::PLACE
-                | flag(message.ext.is_some(), tag::EXTENSION)
+                | flag(has_history, tag::HISTORY)
                 | flag(group.is_some(), tag::GROUPED)
-                | flag(message.given_id().is_some(), tag::ID)
+                | flag(content.id.is_some(), tag::ID)
                 | flag(message.priority != 0, tag::PRIORITY),
         );
         put_number(frame, numbered.seq.wrapping_sub(self.bases.seq));
@@ -219,13 +218,13 @@ impl<'a> Writer<'a, '_> {
         if let Some(group) = group {
             put_number(frame, group);
         }
-        if let Some(id) = message.given_id() {
+        if let Some(id) = content.id {
             put_bytes(frame, id);
         }
-        if let Some(ext) = message.ext.as_deref() {
-            put_extension(frame, numbered, ext, consumer, &mut self.bases);
+        if has_history {
+            put_history(frame, numbered, consumer, &mut self.bases);
         }
-        self.end_frame(message.payload());
+        self.end_frame(content.payload);
     }
 
     /// The number of a group, which is told now if it has not been yet.

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::core::body::{Body, Content};
 use crate::core::message::Message;
 use crate::core::state::State;
 use crate::core::{Millis, Receipt, Seq};
@@ -15,6 +16,36 @@ pub enum Sent {
     Taken,
 }
 
+/// A message that the queue no longer has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gone {
+    /// The message itself.
+    pub message: Message,
+    id: Option<Box<[u8]>>,
+    payload: Box<[u8]>,
+}
+
+impl Gone {
+    /// A copy of a message that goes, and of what it carries.
+    pub fn of(message: &Message, content: Content) -> Gone {
+        let mut message = message.clone();
+        message.body = Body::nowhere(content.payload.len());
+        Gone {
+            message,
+            id: content.id.map(Into::into),
+            payload: content.payload.into(),
+        }
+    }
+
+    /// What it carries.
+    pub fn content(&self) -> Content<'_> {
+        Content {
+            id: self.id.as_deref(),
+            payload: &self.payload,
+        }
+    }
+}
+
 /// One delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delivered {
@@ -24,8 +55,8 @@ pub struct Delivered {
     pub receipt: Receipt,
     /// The how-many-th attempt it is, from 1.
     pub attempt: u32,
-    /// The message itself, where the queue no longer has it.
-    pub message: Option<Box<Message>>,
+    /// The message, where the queue no longer has it.
+    pub gone: Option<Box<Gone>>,
 }
 
 /// Deliveries of one operation.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::super::error::Error;
 use super::super::group::{Group, GroupIx};
+use super::super::history::History;
 use super::super::line::Join;
 use super::super::message::Message;
 use super::super::op::{Done, DueTime, GroupChanges, Happened};
@@ -42,7 +43,7 @@ impl Queue {
         let seq = self.find_settled(id, now)?;
         let message = self.store.get(seq)?;
         let state = self.state_of(message, now);
-        let (group, size) = (message.group, message.payload().len() as u64);
+        let (group, size) = (message.group, message.payload_len());
         match state {
             State::Finished | State::Cancelled => return Some(state),
             State::Running => {
@@ -92,10 +93,10 @@ impl Queue {
         let due = due.from(now);
         if let Some(message) = self.store.get_mut(seq) {
             message.due = due;
-            if let Some(rare) = message.ext.as_mut().and_then(|ext| ext.rare_if_any()) {
-                rare.due_at = due;
-                rare.score_base = due;
-                rare.ttl_base = due;
+            if let History::Full(ext) = &mut message.history {
+                ext.due_at = due;
+                ext.score_base = due;
+                ext.ttl_base = due;
             }
         }
         self.enter_pending(seq, now);
@@ -111,7 +112,7 @@ impl Queue {
         let Some((seq, group)) = self.find_pending(id, now) else {
             return Ok(Done::Flag(false));
         };
-        let before = self.store.get(seq).map_or(0, |m| m.payload().len() as u64);
+        let before = self.store.get(seq).map_or(0, Message::payload_len);
         let bytes = self.bytes.saturating_sub(before).saturating_add(after);
         if let Some(message) = self.store.get(seq) {
             let place = message.place;
@@ -127,7 +128,7 @@ impl Queue {
                 self.grouped_ready_bytes = ready.saturating_sub(before);
             }
         }
-        self.store.with(seq, |message| message.set_payload(payload));
+        self.store.set_payload(seq, payload);
         self.bytes = bytes;
         self.changed();
         Ok(Done::Flag(true))
@@ -143,7 +144,7 @@ impl Queue {
         else {
             return Ok(());
         };
-        let before = message.payload().len() as u64;
+        let before = message.payload_len();
         let others = if message.place.is_pending() {
             self.bytes.saturating_sub(before)
         } else if self.redriving.has(seq, message) {

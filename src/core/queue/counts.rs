@@ -57,7 +57,6 @@ impl Queue {
     pub fn memory_bytes(&self) -> usize {
         size_of::<Queue>()
             + self.store.memory_bytes()
-            + self.spare.memory_bytes()
             + self.ids.memory_bytes()
             + self.waiting.memory_bytes()
             + self.groups.memory_bytes()

@@ -26,7 +26,7 @@ impl Queue {
         if place != Place::Dead && self.settings.retain == 0 {
             if self.settings.dedup > 0 {
                 if let Some(message) = self.store.get(seq) {
-                    let id = self.ids.of(seq, message).to_box();
+                    let id = self.id_of(seq, message).to_box();
                     self.records.dedup.remember(&id, now);
                     self.wake = self.wake.min(now.saturating_add(self.settings.dedup));
                 }
@@ -36,7 +36,7 @@ impl Queue {
         }
         self.store.with(seq, |message| {
             message.place = place;
-            message.rare_mut().ended_at = now;
+            message.extension_mut().ended_at = now;
         });
         self.enter_record(seq);
         let kept = match place {
@@ -107,7 +107,7 @@ impl Queue {
         };
         if self.settings.dedup > 0 && message.place != Place::Dead {
             let ended_at = message.ended_at();
-            let id = self.ids.of(seq, message).to_box();
+            let id = self.id_of(seq, message).to_box();
             self.records.dedup.remember(&id, ended_at);
             self.wake = self.wake.min(ended_at.saturating_add(self.settings.dedup));
         }
@@ -153,14 +153,11 @@ impl Queue {
         self.ids.remove(&self.store, seq);
         let taken = self
             .store
-            .remove(seq, |message| (message.ext.take(), message.group));
-        let Some((ext, group)) = taken else {
+            .remove(seq, |message| (message.history.consumer(), message.group));
+        let Some((consumer, group)) = taken else {
             return;
         };
-        if let Some(ext) = ext {
-            self.consumers.unmention(ext.consumer);
-            self.spare.keep(ext, self.store.len());
-        }
+        self.consumers.unmention(consumer);
         if let Some(members) = self.groups.get_mut(group) {
             members.members -= 1;
             self.groups.settle(group);
@@ -173,8 +170,8 @@ impl Queue {
         self.totals.expired += u64::from(reason == Reason::Expired);
         self.effects.happened.add(Happened::DEAD);
         let group = self.store.with(seq, |message| {
-            message.rare_mut().notes_mut().reason = Some(reason);
-            (message.group, message.payload().len() as u64)
+            message.extension_mut().notes_mut().reason = Some(reason);
+            (message.group, message.payload_len())
         });
         let Some((group, bytes)) = group else {
             return;
@@ -217,7 +214,7 @@ impl Queue {
         let Some(message) = self.store.get(seq) else {
             return;
         };
-        let id = self.ids.of(seq, message).to_box();
+        let id = self.id_of(seq, message).to_box();
         if !self.watched.remove(&id) {
             return;
         }
@@ -236,7 +233,7 @@ impl Queue {
             return;
         }
         if let Some(message) = self.store.get(seq) {
-            let id = self.ids.of(seq, message).to_box();
+            let id = self.id_of(seq, message).to_box();
             if self.watched.remove(&id) {
                 self.effects.endings.push(Ending { id, end: None });
             }

@@ -197,7 +197,7 @@ impl Queue {
                 return Some(Explanation::new(Code::BehindHead, text));
             }
             let first = self.store.get(seq)?;
-            let id = self.ids.of(seq, first);
+            let id = self.id_of(seq, first);
             let text = match retrying {
                 true => "A message of its group that failed waits for its backoff and goes first.",
                 false => "Another message of its group goes first.",
@@ -218,10 +218,9 @@ impl Queue {
             }
             let holder = lease.and_then(|(_, seq)| {
                 let message = self.store.get(seq)?;
-                let consumer = message.ext.as_ref()?.consumer;
-                match self.consumers.name(consumer) {
+                match self.consumers.name(message.history.consumer()) {
                     Some(name) => Some(name.into()),
-                    None => Some(self.ids.of(seq, message).to_box()),
+                    None => Some(self.id_of(seq, message).to_box()),
                 }
             });
             let busy = Explanation::new(

@@ -6,7 +6,7 @@ use super::super::group::{Group, GroupIx};
 use super::super::lease::{Batch, Lease};
 use super::super::line::{Join, LineKey};
 use super::super::message::Message;
-use super::super::op::{Delivered, Deliveries, Done, Fetch, Happened};
+use super::super::op::{Delivered, Deliveries, Done, Fetch, Gone, Happened};
 use super::super::state::{Place, State};
 use super::super::{Millis, Receipt, Seq, MAX_EXACT};
 use super::place::Stand;
@@ -285,7 +285,7 @@ impl Queue {
     }
 
     fn payload_len(&self, seq: Seq) -> u64 {
-        self.store.get(seq).map_or(0, |m| m.payload().len() as u64)
+        self.store.get(seq).map_or(0, Message::payload_len)
     }
 
     /// Delivers one message; the caller refreshes whoever gave it.
@@ -299,7 +299,7 @@ impl Queue {
         };
         let stood = Stand::of(seq, message, settings.ttl);
         let late = now.saturating_sub(message.due);
-        let size = message.payload().len() as u64;
+        let size = message.payload_len();
         let group = message.group;
         if leased {
             message.place = Place::Running;
@@ -307,12 +307,9 @@ impl Queue {
         let own_lease = message.choices().and_then(|choices| choices.lease);
         let lease = round.fetch.lease.or(own_lease).unwrap_or(settings.lease);
         let bytes = message.extension_bytes();
-        let spare = &mut self.spare;
-        let ext = message.ext.get_or_insert_with(|| spare.take());
-        ext.start(now, message.due);
-        ext.receipt = receipt;
-        let attempt = ext.attempt;
-        let before = std::mem::replace(&mut ext.consumer, round.consumer);
+        let history = &mut message.history;
+        let before = history.consumer();
+        let attempt = history.start(message.due, now, receipt, round.consumer);
         let grown = message.extension_bytes() - bytes;
         self.store.count_extension(grown);
         self.leave(stood);
@@ -324,7 +321,7 @@ impl Queue {
         self.totals.delivered += 1;
         self.totals.redelivered += u64::from(attempt > 1);
         self.lateness.count(late);
-        let message = if leased {
+        let gone = if leased {
             let until = now.saturating_add(lease).min(MAX_EXACT);
             self.leases.insert(Lease {
                 receipt,
@@ -347,7 +344,7 @@ impl Queue {
             seq,
             receipt,
             attempt,
-            message,
+            gone,
         };
         round.give(delivered, size);
     }
@@ -355,15 +352,15 @@ impl Queue {
     /// A message delivered for good is finished; it is handed out where the
     /// queue does not keep it, or where there are so many records that it may be
     /// pruned before the operation is over.
-    fn finish_at_once(&mut self, seq: Seq, size: u64, round: &Round) -> Option<Box<Message>> {
+    fn finish_at_once(&mut self, seq: Seq, size: u64, round: &Round) -> Option<Box<Gone>> {
         self.bytes -= size;
         let most = self.settings.retain_count;
         let records = self.count(State::Finished) + self.count(State::Cancelled);
         let is_kept =
             self.settings.retain > 0 && (most == 0 || records.saturating_add(round.left) <= most);
-        let copy = (!is_kept).then(|| self.store.get(seq).cloned()).flatten();
-        let copy = copy.map(Box::new);
+        let message = self.store.get(seq).filter(|_| !is_kept);
+        let gone = message.map(|message| Gone::of(message, self.store.content(message)));
         self.end(seq, Place::Finished, round.now);
-        copy
+        gone.map(Box::new)
     }
 }

@@ -44,7 +44,7 @@ impl Queue {
         let Some(message) = self.store.get(seq) else {
             return;
         };
-        let id = self.ids.of(seq, message).to_box();
+        let id = self.id_of(seq, message).to_box();
         if let Some(ext) = self.groups.get_mut(group).and_then(Group::ext_if_any) {
             if ext.holds.remove(seq) {
                 ext.holds.add_pruned(seq, &id);
@@ -87,7 +87,7 @@ impl Queue {
     pub(super) fn holder_id<'a>(&'a self, holder: Holder<'a>) -> Option<Id<'a>> {
         Some(match holder {
             Holder::Pruned(_, id) => Id::Given(id),
-            Holder::Dead(seq) => self.ids.of(seq, self.store.get(seq)?),
+            Holder::Dead(seq) => self.id_of(seq, self.store.get(seq)?),
         })
     }
 }

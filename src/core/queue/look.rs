@@ -1,5 +1,6 @@
 //! Looking at single messages and at the queue as a whole.
 
+use super::super::body::Content;
 use super::super::consumer::Consumer;
 use super::super::group::Group;
 use super::super::id::Id;
@@ -18,6 +19,8 @@ pub struct View<'a> {
     pub state: State,
     /// The message itself.
     pub message: &'a Message,
+    /// What was sent, byte for byte.
+    pub payload: &'a [u8],
     /// Its group.
     pub group: Option<&'a [u8]>,
     /// Its score, if it has a group.
@@ -35,7 +38,7 @@ pub struct View<'a> {
 impl View<'_> {
     /// Deliveries so far.
     pub fn attempt(&self) -> u32 {
-        self.message.ext.as_ref().map_or(0, |ext| ext.attempt)
+        self.message.history.attempt()
     }
 
     /// Lease timeouts so far.
@@ -45,12 +48,12 @@ impl View<'_> {
 
     /// When its first delivery was, if there was one.
     pub fn first_started_at(&self) -> Option<Millis> {
-        known(self.message.ext.as_ref()?.first_started_at())
+        known(self.message.first_started_at())
     }
 
     /// When its last delivery was, if there was one.
     pub fn started_at(&self) -> Option<Millis> {
-        known(self.message.ext.as_ref()?.started_at)
+        known(self.message.started_at())
     }
 
     /// When its lease ends, if it runs.
@@ -81,11 +84,17 @@ impl Queue {
     /// All that is known of a message. O(1).
     pub fn view(&self, seq: Seq, now: Millis) -> Option<View<'_>> {
         let message = self.store.get(seq)?;
-        Some(self.view_of(seq, message, now))
+        Some(self.view_of(seq, message, self.store.content(message), now))
     }
 
     /// The same for a message that the queue has handed out and forgotten.
-    pub fn view_of<'a>(&'a self, seq: Seq, message: &'a Message, now: Millis) -> View<'a> {
+    pub fn view_of<'a>(
+        &'a self,
+        seq: Seq,
+        message: &'a Message,
+        content: Content<'a>,
+        now: Millis,
+    ) -> View<'a> {
         let own = message.choices().and_then(|choices| choices.retries);
         let retries = own.unwrap_or(self.settings.retries);
         let retries_left = match retries {
@@ -97,15 +106,13 @@ impl Queue {
             false => self.state_of(message, now),
         };
         View {
-            id: self.ids.of(seq, message),
+            id: self.ids.of(seq, message, content),
             state,
             message,
+            payload: content.payload,
             group: self.groups.name(message.group),
             score: message.group.is_some().then(|| message.score()),
-            consumer: message
-                .ext
-                .as_ref()
-                .and_then(|ext| self.consumers.name(ext.consumer)),
+            consumer: self.consumers.name(message.history.consumer()),
             retries_left,
             lease_until: self.leases.find(message.receipt()).map(|lease| lease.until),
             expired_at: self.expired_at(message, now),

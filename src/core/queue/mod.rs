@@ -37,9 +37,9 @@ mod time;
 use hashbrown::HashSet;
 
 use super::backlog::Pending;
+use super::body::Content;
 use super::consumer::Consumers;
 use super::error::Error;
-use super::extension::Spare;
 use super::group::Group;
 use super::groups::Groups;
 use super::id::{generated, Id, Ids, NameHasher, GENERATED_LEN};
@@ -119,8 +119,6 @@ pub struct Queue {
     pub noted_arrival: Millis,
     redriving: Redriving,
     remains: Remains,
-    /// Extensions of messages that are gone, for the next deliveries.
-    spare: Spare,
     /// The list of the last deliveries, empty, for the next ones.
     given: Deliveries,
     /// Purged messages whose memory is still to be freed.
@@ -172,7 +170,6 @@ impl Queue {
             noted_arrival: 0,
             redriving: Redriving::default(),
             remains: Remains::default(),
-            spare: Spare::default(),
             given: Deliveries::new(),
             discarded: discard::Discards::default(),
             ghosts: Default::default(),
@@ -285,9 +282,19 @@ impl Queue {
         self.store.get(seq)
     }
 
-    /// The id of a message of this queue, in it still or taken out.
-    pub fn id_of<'a>(&self, seq: Seq, message: &'a Message) -> Id<'a> {
-        self.ids.of(seq, message)
+    /// What a message of this queue carries.
+    pub fn content(&self, message: &Message) -> Content<'_> {
+        self.store.content(message)
+    }
+
+    /// The id of a message of this queue.
+    pub fn id_of(&self, seq: Seq, message: &Message) -> Id<'_> {
+        self.id_with(seq, message, self.store.content(message))
+    }
+
+    /// The id of a message that carries this, in the queue still or taken out.
+    pub fn id_with<'a>(&self, seq: Seq, message: &Message, content: Content<'a>) -> Id<'a> {
+        self.ids.of(seq, message, content)
     }
 
     /// The id of a message that the last operation has sent without one.

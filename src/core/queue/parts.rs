@@ -12,6 +12,7 @@ mod lists;
 #[cfg(any(test, feature = "validate"))]
 mod valid;
 
+use super::super::body::Content;
 use super::super::consumer::ConsumerIx;
 use super::super::group::{Group, GroupIx};
 use super::super::id::Id;
@@ -101,10 +102,21 @@ pub struct Numbered<'a> {
     pub seq: Seq,
     /// The message.
     pub message: &'a Message,
+    /// What it carries.
+    pub content: Content<'a>,
     /// Its lease, if it was delivered.
     pub term: Option<Term>,
     /// What it is beyond its place.
     pub marks: Marks,
+}
+
+/// Whom a message names, by the numbers of parts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Names {
+    /// Its group.
+    pub group: Option<u64>,
+    /// Who had its last delivery.
+    pub consumer: Option<u64>,
 }
 
 /// A group on its way into a snapshot.
@@ -212,6 +224,7 @@ impl<'a> Parts<'a> {
             .map(move |(seq, message)| Numbered {
                 seq,
                 message,
+                content: queue.store.content(message),
                 term: queue.term_of(message),
                 marks: Marks {
                     redriving: !none_redriving && queue.redriving.has(seq, message),

@@ -65,7 +65,7 @@ pub(super) fn waiter(seq: Seq, message: &Message) -> Waiter {
         due: message.due,
         priority: message.priority,
         grouped: message.group.is_some(),
-        size: message.payload().len() as u64,
+        size: message.payload_len(),
     }
 }
 
@@ -75,7 +75,7 @@ pub(super) fn member(seq: Seq, message: &Message) -> Member {
         key: order_key(seq, message),
         due: message.due,
         failed: message.failures() > 0,
-        size: message.payload().len() as u64,
+        size: message.payload_len(),
     }
 }
 
@@ -190,10 +190,9 @@ impl Queue {
     /// caller to give.
     pub(super) fn end_lease(&mut self, lease: Lease) -> Option<Ended> {
         let message = self.store.get_mut(lease.seq)?;
-        let (group, size) = (message.group, message.payload().len() as u64);
-        let ext = message.ext.as_mut()?;
-        ext.receipt = 0;
-        let consumer = ext.consumer;
+        let (group, size) = (message.group, message.payload_len());
+        message.history.stop();
+        let consumer = message.history.consumer();
         self.running_bytes = self.running_bytes.saturating_sub(size);
         self.consumers.release(consumer);
         if group.is_some() {

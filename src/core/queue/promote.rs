@@ -49,7 +49,7 @@ impl Queue {
         for (_, seq) in &run.keys {
             if let Some(message) = self.store.get_mut(*seq) {
                 message.place = Place::Due;
-                bytes += message.payload().len() as u64;
+                bytes += message.payload_len();
             }
         }
         self.waiting.plain.promote_run(&run, bytes);

@@ -269,7 +269,7 @@ impl Queue {
             return;
         };
         let (place, group) = (message.place, message.group);
-        let size = message.payload().len() as u64;
+        let size = message.payload_len();
         match place {
             Place::Running => {
                 self.unlease(seq);

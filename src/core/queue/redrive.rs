@@ -201,20 +201,18 @@ impl Queue {
         self.leave_record(seq);
         let due = redriven.time;
         let changed = self.store.with(seq, |message| {
-            let rare = message.rare_mut();
-            rare.failures = 0;
-            rare.timeouts = 0;
-            rare.due_at = due;
-            rare.ttl_base = due;
-            rare.ended_at = NEVER;
-            if let Some(notes) = rare.notes.as_mut() {
+            let ext = message.extension_mut();
+            ext.attempt = 0;
+            ext.failures = 0;
+            ext.timeouts = 0;
+            ext.due_at = due;
+            ext.ttl_base = due;
+            ext.ended_at = NEVER;
+            if let Some(notes) = ext.notes.as_mut() {
                 notes.reason = None;
             }
-            if let Some(ext) = &mut message.ext {
-                ext.attempt = 0;
-            }
             message.due = due;
-            (message.group, message.payload().len() as u64)
+            (message.group, message.payload_len())
         });
         if let Some((group, size)) = changed {
             // Also where a command that does nothing else comes across it.

@@ -1,5 +1,6 @@
 //! Sending.
 
+use super::super::body::Content;
 use super::super::error::Error;
 use super::super::group::GroupIx;
 use super::super::message::{Choices, Message};
@@ -45,9 +46,14 @@ impl Queue {
         let due = send.due.from(now);
         let mut sent = smallvec::SmallVec::with_capacity(send.payloads.len());
         for payload in &send.payloads {
-            let mut message = Message::new(send.id.as_deref(), payload, now, due);
+            let content = Content {
+                id: send.id.as_deref(),
+                payload,
+            };
+            let mut message = Message::new(content, now, due);
             message.priority = send.priority;
-            let seq = self.add(message, send.group.as_deref(), &send.choices, now);
+            let group = send.group.as_deref();
+            let seq = self.add(message, content, group, &send.choices, now);
             sent.push(Sent::Added(seq));
         }
         Ok(Done::Sent(sent))
@@ -64,11 +70,12 @@ impl Queue {
     pub(super) fn add(
         &mut self,
         mut message: Message,
+        content: Content,
         group: Option<&[u8]>,
         choices: &Choices,
         now: Millis,
     ) -> Seq {
-        if message.given_id().is_none() {
+        if content.id.is_none() {
             // A client may have guessed and given the id that comes next.
             while self.is_given(self.next_seq, now) {
                 self.next_seq += 1;
@@ -77,7 +84,7 @@ impl Queue {
         let seq = self.next_seq;
         self.next_seq += 1;
         if !choices.is_default() {
-            message.rare_mut().choices = Some(Box::new(choices.clone()));
+            message.extension_mut().choices = Some(Box::new(choices.clone()));
         }
         if let Some(name) = group {
             message.group = self.groups.find_or_add(name);
@@ -91,14 +98,14 @@ impl Queue {
             self.redrive_first_of(group, now);
         }
         let stand = Stand::begin(seq, &mut message, self.settings.ttl, now);
-        let has_id = message.given_id().is_some();
-        self.bytes += message.payload().len() as u64;
+
+        self.bytes += message.payload_len();
         self.totals.sent += 1;
         self.effects.changed = true;
         self.effects.visible = true;
         self.effects.happened.add(Happened::SENT);
-        self.store.insert(seq, message);
-        if has_id {
+        self.store.insert(seq, message, content);
+        if content.id.is_some() {
             self.ids.insert(&self.store, seq);
         }
         // What its group gives is the same as before where it comes behind another.
@@ -150,9 +157,9 @@ impl Queue {
         }
         let (mut len, mut bytes) = (self.live(), self.bytes);
         if let IdUse::Waiting(seq) = id_use {
-            let replaced = self.store.get(*seq).map_or(0, |m| m.payload().len());
+            let replaced = self.store.get(*seq).map_or(0, Message::payload_len);
             len = len.saturating_sub(1);
-            bytes = bytes.saturating_sub(replaced as u64);
+            bytes = bytes.saturating_sub(replaced);
         }
         len = len.saturating_add(send.payloads.len() as u64);
         for payload in &send.payloads {
@@ -178,7 +185,7 @@ impl Queue {
         self.leave_pending(seq);
         let group = match self.store.get(seq) {
             Some(message) => {
-                self.bytes -= message.payload().len() as u64;
+                self.bytes -= message.payload_len();
                 message.group
             }
             None => GroupIx::NONE,

@@ -42,7 +42,7 @@ impl Queue {
         self.consumers.ack(ended.consumer);
         if let Some(result) = result {
             self.store.with(seq, |message| {
-                message.rare_mut().notes_mut().result = Some(result.into());
+                message.extension_mut().notes_mut().result = Some(result.into());
             });
         }
         self.bytes -= ended.size;
@@ -104,9 +104,7 @@ impl Queue {
         let Some(message) = self.store.get(seq) else {
             return;
         };
-        if let Some(ext) = &message.ext {
-            self.consumers.nack(ext.consumer);
-        }
+        self.consumers.nack(message.history.consumer());
         let failures = message.failures().saturating_add(1);
         let own = message.choices();
         let backoff = own.and_then(|c| c.backoff).unwrap_or(self.settings.backoff);
@@ -129,7 +127,7 @@ impl Queue {
         };
         if let Some(error) = error {
             self.store.with(seq, |message| {
-                message.rare_mut().notes_mut().error = Some(error.into());
+                message.extension_mut().notes_mut().error = Some(error.into());
             });
         }
         self.totals.nacked += 1;
@@ -143,10 +141,10 @@ impl Queue {
     pub(super) fn time_out(&mut self, seq: Seq, now: Millis, join: Join) -> Option<Reason> {
         let later = self.later_of_batch(seq);
         let retries = self.store.with(seq, |message| {
-            let rare = message.rare_mut();
-            rare.timeouts = rare.timeouts.saturating_add(1);
-            let own = rare.choices.as_ref().and_then(|choices| choices.retries);
-            (own, rare.failures.saturating_add(1))
+            let ext = message.extension_mut();
+            ext.timeouts = ext.timeouts.saturating_add(1);
+            let own = ext.choices.as_ref().and_then(|choices| choices.retries);
+            (own, ext.failures.saturating_add(1))
         });
         let (own, failures) = retries?;
         let retries = own.unwrap_or(self.settings.retries);
@@ -211,13 +209,12 @@ impl Queue {
         self.unlease(seq);
         self.store.with(seq, |message| match outcome {
             Return::Uncounted => {
-                if let Some(ext) = &mut message.ext {
-                    ext.attempt = ext.attempt.saturating_sub(1);
-                }
+                let ext = message.extension_mut();
+                ext.attempt = ext.attempt.saturating_sub(1);
             }
             _ => {
-                let rare = message.rare_mut();
-                rare.failures = rare.failures.saturating_add(1);
+                let ext = message.extension_mut();
+                ext.failures = ext.failures.saturating_add(1);
             }
         })?;
         let message = self.store.get(seq)?;
@@ -233,7 +230,7 @@ impl Queue {
                 if let Some(message) = self.store.get_mut(seq) {
                     match outcome {
                         Return::Waits(due) => {
-                            message.rare_mut().due_at = due;
+                            message.extension_mut().due_at = due;
                             message.due = due;
                         }
                         Return::TimedOut => message.due = now,

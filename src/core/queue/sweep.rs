@@ -22,7 +22,7 @@ impl Queue {
             return;
         };
         let place = message.place;
-        let size = message.payload().len() as u64;
+        let size = message.payload_len();
         if let Some(at) = self.expiry(message).filter(|_| place.is_pending()) {
             self.expiring.remove(&(at, seq));
         }

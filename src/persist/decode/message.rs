@@ -1,9 +1,11 @@
 //! A message out of the frame of a snapshot.
 
+use crate::core::body::Content;
 use crate::core::extension::{Extension, Notes};
+use crate::core::history::History;
 use crate::core::limits::{ensure, Invalid};
 use crate::core::message::Message;
-use crate::core::queue::parts::{Builder, Marks, Term};
+use crate::core::queue::parts::{Builder, Marks, Names, Term};
 use crate::core::state::{Place, Reason};
 use crate::core::{Millis, NEVER};
 use crate::persist::options::choices;
@@ -34,62 +36,74 @@ pub fn message(
         // The message keeps the length of its id in two bytes.
         crate::core::limits::name(id)?;
     }
-    let (mut consumer, mut term, mut marks, mut ext) = (None, None, Marks::default(), None);
-    if has(tag::EXTENSION) {
+    let (mut consumer, mut term, mut marks) = (None, None, Marks::default());
+    let mut history = History::None;
+    if has(tag::HISTORY) {
         let bits = reader.number()?;
         ensure(bits & !extra::ALL == 0, "an unknown part of a message")?;
-        let (made, running) = extension(reader, bits, due, bases)?;
-        let mut made = Box::new(made);
-        term = running;
+        let mut ext = Extension::new(due);
+        term = deliveries(reader, bits, &mut ext, bases)?;
         if bits & extra::CONSUMER != 0 {
             consumer = Some(reader.number()?);
         }
-        ending(reader, bits, due, &mut made)?;
+        ending(reader, bits, due, &mut ext)?;
         marks.redriving = bits & extra::REDRIVING != 0;
         marks.purged = bits & extra::PURGED != 0;
-        ext = Some(made);
+        history = match place {
+            Place::Running => History::of_running(ext, due),
+            _ => History::Full(Box::new(ext)),
+        };
     }
-    let mut message = Message::new(id, reader.rest(), sent_at, due);
+    let content = Content {
+        id,
+        payload: reader.rest(),
+    };
+    let mut message = Message::new(content, sent_at, due);
     message.place = place;
     message.priority = priority;
-    message.ext = ext;
-    builder.message(seq, message, group, consumer, term, marks)
+    message.history = history;
+    builder.message(
+        seq,
+        message,
+        content,
+        Names { group, consumer },
+        term,
+        marks,
+    )
 }
 
 /// What was chosen, how often and when it was delivered, and its lease.
-fn extension(
+fn deliveries(
     reader: &mut Reader,
     bits: u64,
-    due: Millis,
+    ext: &mut Extension,
     bases: &mut Bases,
-) -> Result<(Extension, Option<Term>), Invalid> {
+) -> Result<Option<Term>, Invalid> {
     let has = |bit: u64| bits & bit != 0;
-    let mut ext = Extension::new();
+    let due = ext.due_at;
     if has(extra::CHOICES) {
-        ext.rare_mut(due).choices = Some(Box::new(choices(reader)?));
+        ext.choices = Some(Box::new(choices(reader)?));
     }
-    let started_at = match has(extra::STARTED) {
+    if has(extra::STARTED) {
+        ext.started_at = reader.delta(due)?;
+    }
+    ext.first_started_at = match has(extra::FIRST_STARTED) {
         true => reader.delta(due)?,
-        false => NEVER,
+        false => ext.started_at,
     };
-    let first_started_at = match has(extra::FIRST_STARTED) {
-        true => reader.delta(due)?,
-        false => started_at,
-    };
-    ext.set_started(first_started_at, started_at, due);
     let mut term = None;
     if has(extra::RUNNING) {
         ext.receipt = reader.delta(bases.receipt)?;
         term = Some(Term {
             batch: ext.receipt.wrapping_sub(reader.number()?),
-            until: reader.delta(started_at)?,
+            until: reader.delta(ext.started_at)?,
         });
         bases.receipt = ext.receipt;
     }
     if has(extra::ATTEMPT) {
         ext.attempt = small(reader)?;
     }
-    Ok((ext, term))
+    Ok(term)
 }
 
 /// How often it failed and how it ended.
@@ -98,24 +112,23 @@ fn ending(reader: &mut Reader, bits: u64, due: Millis, ext: &mut Extension) -> R
     if has(extra::ENDED) {
         let ended_at = reader.delta(due)?;
         ensure(ended_at != NEVER, "a message ends and does not")?;
-        ext.rare_mut(due).ended_at = ended_at;
+        ext.ended_at = ended_at;
     }
     if has(extra::FAILURES) {
-        let rare = ext.rare_mut(due);
-        rare.failures = small(reader)?;
-        rare.timeouts = small(reader)?;
+        ext.failures = small(reader)?;
+        ext.timeouts = small(reader)?;
     }
     if has(extra::SCORE_BASE) {
-        ext.rare_mut(due).score_base = reader.delta(due)?;
+        ext.score_base = reader.delta(due)?;
     }
     if has(extra::TTL_BASE) {
-        ext.rare_mut(due).ttl_base = reader.delta(due)?;
+        ext.ttl_base = reader.delta(due)?;
     }
     if has(extra::DUE_AT) {
-        ext.rare_mut(due).due_at = reader.delta(due)?;
+        ext.due_at = reader.delta(due)?;
     }
     if has(extra::NOTES) {
-        ext.rare_mut(due).notes = Some(Box::new(Notes {
+        ext.notes = Some(Box::new(Notes {
             error: reader.optional_bytes()?.map(Into::into),
             result: reader.optional_bytes()?.map(Into::into),
             reason: match reader.byte()? {

@@ -1,7 +1,7 @@
 //! What stands in the frames of a snapshot.
 
 use super::{extra, tag, told, Bases};
-use crate::core::extension::{Extension, Notes};
+use crate::core::extension::Notes;
 use crate::core::queue::parts::{GroupSeen, Known, Numbered, Standing, Whole};
 use crate::core::rate::RateWindow;
 use crate::core::schedule::Schedule;
@@ -153,10 +153,9 @@ pub fn put_schedule(out: &mut Vec<u8>, name: &[u8], schedule: &Schedule) {
     put_choices(out, &template.choices);
 }
 
-pub fn put_extension(
+pub fn put_history(
     out: &mut Vec<u8>,
     numbered: Numbered,
-    ext: &Extension,
     consumer: Option<u64>,
     bases: &mut Bases,
 ) {
@@ -164,15 +163,16 @@ pub fn put_extension(
     let (message, due) = (numbered.message, numbered.message.due);
     let (choices, notes) = (message.choices(), message.notes());
     let (due_at, ended_at) = (message.due_at(), message.ended_at());
-    let first_started_at = ext.first_started_at();
+    let (first_started_at, started_at) = (message.first_started_at(), message.started_at());
+    let (receipt, attempt) = (message.receipt(), message.history.attempt());
     let (score_base, ttl_base) = (message.score_base(), message.ttl_base());
     put_number(
         out,
         flag(choices.is_some(), extra::CHOICES)
             | flag(numbered.term.is_some(), extra::RUNNING)
-            | flag(ext.started_at != NEVER, extra::STARTED)
-            | flag(first_started_at != ext.started_at, extra::FIRST_STARTED)
-            | flag(ext.attempt != 0, extra::ATTEMPT)
+            | flag(started_at != NEVER, extra::STARTED)
+            | flag(first_started_at != started_at, extra::FIRST_STARTED)
+            | flag(attempt != 0, extra::ATTEMPT)
             | flag(consumer.is_some(), extra::CONSUMER)
             | flag(ended_at != NEVER, extra::ENDED)
             | flag(message.failures() != 0, extra::FAILURES)
@@ -186,20 +186,20 @@ pub fn put_extension(
     if let Some(choices) = choices {
         put_choices(out, choices);
     }
-    if ext.started_at != NEVER {
-        put_delta(out, ext.started_at, due);
+    if started_at != NEVER {
+        put_delta(out, started_at, due);
     }
-    if first_started_at != ext.started_at {
+    if first_started_at != started_at {
         put_delta(out, first_started_at, due);
     }
     if let Some(term) = numbered.term {
-        put_delta(out, ext.receipt, bases.receipt);
-        put_number(out, ext.receipt.wrapping_sub(term.batch));
-        put_delta(out, term.until, ext.started_at);
-        bases.receipt = ext.receipt;
+        put_delta(out, receipt, bases.receipt);
+        put_number(out, receipt.wrapping_sub(term.batch));
+        put_delta(out, term.until, started_at);
+        bases.receipt = receipt;
     }
-    if ext.attempt != 0 {
-        put_number(out, u64::from(ext.attempt));
+    if attempt != 0 {
+        put_number(out, u64::from(attempt));
     }
     if let Some(consumer) = consumer {
         put_number(out, consumer);

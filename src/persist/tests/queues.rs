@@ -20,9 +20,10 @@ use crate::persist::wire::Reader;
 /// What a client sees of it; numbers of slots are nobody's business.
 fn seen(mut done: Option<Done>) -> Option<Done> {
     if let Some(Done::Fetched(given)) = &mut done {
-        for message in given.iter_mut().filter_map(|d| d.message.as_mut()) {
+        for gone in given.iter_mut().filter_map(|d| d.gone.as_mut()) {
+            let message = &mut gone.message;
             message.group = GroupIx::NONE;
-            message.ext.get_or_insert_default().consumer = ConsumerIx::NONE;
+            message.history.set_consumer(ConsumerIx::NONE);
         }
     }
     done

@@ -4,8 +4,9 @@ use super::super::place::{member, order_key};
 use super::super::Queue;
 use super::check;
 use super::lists::{dead_order, index, lanes, Lists};
-use super::{Checked, Known, Marks, Standing, Term, Whole};
+use super::{Checked, Known, Marks, Names, Standing, Term, Whole};
 use crate::core::backlog::{Backlog, Member};
+use crate::core::body::Content;
 use crate::core::consumer::{ConsumerIx, Consumers};
 use crate::core::group::{GroupIx, GroupSettings};
 use crate::core::lease::{Batch, Leases};
@@ -173,14 +174,13 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds a message; they come in the order of their numbers. Group and
-    /// consumer are the numbers of parts.
+    /// Adds a message and what it carries; they come in the order of their numbers.
     pub fn message(
         &mut self,
         seq: Seq,
         mut message: Message,
-        group: Option<u64>,
-        consumer: Option<u64>,
+        content: Content,
+        Names { group, consumer }: Names,
         term: Option<Term>,
         marks: Marks,
     ) -> Checked {
@@ -204,8 +204,9 @@ impl Builder {
                 group.pending.push((message.place, member(seq, &message)));
             }
         }
+        check::content(content)?;
         check::message(&message, term, marks, self.queue.last_receipt)?;
-        let size = message.payload().len() as u64;
+        let size = message.payload_len();
         let (place, due) = (message.place, message.due);
         match place {
             Place::Retry if marks.purged => {
@@ -255,21 +256,19 @@ impl Builder {
                 }
             }
         }
-        if let Some(ext) = message.ext.as_mut() {
-            ext.consumer = match consumer {
-                None => ConsumerIx::NONE,
-                Some(number) => {
-                    let consumer = at_mut(&mut self.consumers, number);
-                    let consumer = consumer.ok_or(Invalid("there is no such consumer"))?;
-                    let consumers: &mut Consumers = &mut self.queue.consumers;
-                    consumers.mention(consumer, place == Place::Running && !marks.purged)
-                }
-            };
-        }
-        if let Some(id) = message.given_id() {
+        message.history.set_consumer(match consumer {
+            None => ConsumerIx::NONE,
+            Some(number) => {
+                let consumer = at_mut(&mut self.consumers, number);
+                let consumer = consumer.ok_or(Invalid("there is no such consumer"))?;
+                let consumers: &mut Consumers = &mut self.queue.consumers;
+                consumers.mention(consumer, place == Place::Running && !marks.purged)
+            }
+        });
+        if let Some(id) = content.id {
             self.given.push((self.queue.ids.hash_of(id), seq));
         }
-        self.queue.store.insert(seq, message);
+        self.queue.store.insert(seq, message, content);
         Ok(())
     }
 

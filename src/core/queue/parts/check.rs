@@ -2,6 +2,8 @@
 
 use super::build::GroupPart;
 use super::{Checked, Marks, Standing, Term, Whole};
+use crate::core::body::Content;
+use crate::core::history::History;
 use crate::core::lease::{Batch, Lease};
 use crate::core::limits::{self, ensure, exact, name, Invalid, MAX_COUNT};
 use crate::core::message::Message;
@@ -82,6 +84,15 @@ pub fn batch(first: Receipt, len: u64, before: Receipt, last_receipt: Receipt) -
     )
 }
 
+/// What a message carries.
+pub fn content(content: Content) -> Checked {
+    content.id.map_or(Ok(()), name)?;
+    ensure(
+        u32::try_from(content.payload.len()).is_ok(),
+        "a payload is longer than 2^32-1 bytes",
+    )
+}
+
 /// A message.
 pub fn message(
     message: &Message,
@@ -91,7 +102,6 @@ pub fn message(
 ) -> Checked {
     exact(message.due)?;
     exact(message.sent_at)?;
-    message.given_id().map_or(Ok(()), name)?;
     let place = message.place;
     ensure(
         !marks.redriving || place == Place::Dead,
@@ -102,23 +112,23 @@ pub fn message(
         !marks.purged || may_count,
         "a message was purged that counts in no group",
     )?;
-    let Some(ext) = message.ext.as_deref() else {
+    if message.history == History::None {
         return ensure(
             matches!(place, Place::Delayed | Place::Due),
             "a message is at a place that it cannot have come to",
         );
-    };
+    }
     message.choices().map_or(Ok(()), limits::choices)?;
-    if let Some(rare) = ext.rare() {
-        exact(rare.due_at)?;
-        exact(rare.score_base)?;
-        exact(rare.ttl_base)?;
+    if let Some(ext) = message.extension() {
+        exact(ext.due_at)?;
+        exact(ext.score_base)?;
+        exact(ext.ttl_base)?;
         ensure(
-            rare.timeouts <= rare.failures,
+            ext.timeouts <= ext.failures,
             "a message has more timeouts than failures",
         )?;
     }
-    for at in [ext.started_at, ext.first_started_at()] {
+    for at in [message.started_at(), message.first_started_at()] {
         ensure(at == NEVER || at <= MAX_EXACT, "a time is beyond 2^53-1")?;
     }
     ensure(
@@ -136,16 +146,17 @@ pub fn message(
         },
         "the end of a message does not fit its place",
     )?;
+    let receipt = message.receipt();
     ensure(
         match (place, term) {
             (Place::Running, Some(term)) => {
-                (1..=last_receipt).contains(&ext.receipt)
-                    && (1..=ext.receipt).contains(&term.batch)
+                (1..=last_receipt).contains(&receipt)
+                    && (1..=receipt).contains(&term.batch)
                     && term.until <= MAX_EXACT
-                    && ext.attempt > 0
+                    && message.history.attempt() > 0
             }
             (Place::Running, None) => false,
-            (_, term) => ext.receipt == 0 && term.is_none(),
+            (_, term) => receipt == 0 && term.is_none(),
         },
         "the lease of a message does not fit its place",
     )

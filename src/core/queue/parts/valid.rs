@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Bound;
 
 use crate::core::group::GroupIx;
-use crate::core::queue::parts::{Builder, GroupPart};
+use crate::core::queue::parts::{Builder, GroupPart, Names};
 use crate::core::queue::Queue;
 use crate::core::state::{Place, State};
 use crate::core::{Seq, TimeIndex};
@@ -54,10 +54,7 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
     }
     for numbered in parts.messages() {
         let message = numbered.message;
-        let name = message
-            .ext
-            .as_ref()
-            .and_then(|ext| parts.consumer(ext.consumer));
+        let name = parts.consumer(message.history.consumer());
         let consumer = match name {
             None => None,
             Some(name) => {
@@ -72,8 +69,11 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
         builder.message(
             numbered.seq,
             message.clone(),
-            groups.get(&message.group).copied(),
-            consumer,
+            numbered.content,
+            Names {
+                group: groups.get(&message.group).copied(),
+                consumer,
+            },
             numbered.term,
             numbered.marks,
         )?;

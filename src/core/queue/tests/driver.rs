@@ -34,12 +34,12 @@ struct Seen {
 }
 
 fn seen_of_queue(queue: &Queue, seq: Seq, message: &Message, now: Millis) -> Seen {
-    let view = queue.view_of(seq, message, now);
+    let view = queue.view_of(seq, message, queue.content(message), now);
     let running = message.place == Place::Running;
     Seen {
         seq,
         id: String::from_utf8_lossy(queue.id_of(seq, message).as_bytes()).into(),
-        bytes: message.payload().len(),
+        bytes: message.payload_len() as usize,
         state: queue.state_of(message, now),
         due: message.due,
         due_at: message.due_at(),
@@ -195,7 +195,7 @@ impl Pair {
 fn told(mut done: Result<Done, Error>) -> Result<Done, Error> {
     if let Ok(Done::Fetched(deliveries)) = &mut done {
         for delivery in deliveries {
-            delivery.message = None;
+            delivery.gone = None;
         }
     }
     done

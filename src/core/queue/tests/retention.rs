@@ -270,7 +270,7 @@ fn what_is_delivered_for_good_is_handed_out_though_its_record_is_pushed_out() {
         };
         assert_eq!(given.len() as u64, count);
         for one in &given {
-            assert!(one.message.is_some() || b.queue.message(one.seq).is_some());
+            assert!(one.gone.is_some() || b.queue.message(one.seq).is_some());
         }
     }
     assert_eq!(b.queue.count(State::Finished), 2);

@@ -159,7 +159,7 @@ impl Model {
             seq,
             receipt,
             attempt,
-            message: None,
+            gone: None,
         });
     }
 }

@@ -1,0 +1,229 @@
+//! Where the messages are: by their number.
+//!
+//! Messages are numbered in the order of sending, so neighbours in time are
+//! neighbours in memory: pages of 128 consecutive numbers. A page that has
+//! grown thin, because most of its messages are gone, is packed, so that a few
+//! long-lived messages do not hold the memory of the many. What messages carry
+//! lies apart from them.
+
+mod bodies;
+mod page;
+#[cfg(test)]
+mod tests;
+
+use super::body::Content;
+use super::message::Message;
+use super::number_table::NumberTable;
+use super::Seq;
+use bodies::Bodies;
+use page::{Page, PAGE};
+
+/// All messages of a queue, by number.
+#[derive(Debug, Clone, Default)]
+pub struct Store {
+    /// Boxed, for half of the table is empty at times.
+    pages: NumberTable<Box<Page>>,
+    /// What the messages carry.
+    bodies: Bodies,
+    len: usize,
+    /// Page of the newest message: never packed, the next ones go there.
+    newest: u64,
+    /// What messages have allocated.
+    heap_bytes: usize,
+    /// Slots of all pages, taken or not.
+    slots: usize,
+}
+
+impl Store {
+    /// How many messages there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The message with this number. O(1).
+    #[inline]
+    pub fn get(&self, seq: Seq) -> Option<&Message> {
+        self.pages.get(seq / PAGE)?.get(seq)
+    }
+
+    /// What a message of this store carries. O(1).
+    #[inline]
+    pub fn content(&self, message: &Message) -> Content<'_> {
+        self.bodies.get(message.body, message.given_id_len())
+    }
+
+    /// The id that was given with the message of this number, if one was. O(1).
+    pub fn given_id(&self, seq: Seq) -> Option<&[u8]> {
+        let message = self.get(seq).filter(|message| message.has_given_id())?;
+        self.content(message).id
+    }
+
+    /// The same, to change. What is allocated for it must be changed through
+    /// [`Store::with`] instead, so that the count of bytes stays right.
+    #[inline]
+    pub fn get_mut(&mut self, seq: Seq) -> Option<&mut Message> {
+        self.pages.get_mut(seq / PAGE)?.get_mut(seq)
+    }
+
+    /// Changes a message, allocations included.
+    pub fn with<R>(&mut self, seq: Seq, change: impl FnOnce(&mut Message) -> R) -> Option<R> {
+        let message = self.pages.get_mut(seq / PAGE)?.get_mut(seq)?;
+        let before = message.heap_bytes();
+        let result = change(message);
+        let after = message.heap_bytes();
+        self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);
+        Some(result)
+    }
+
+    /// The extension of a message has grown by so many bytes through
+    /// [`Store::get_mut`].
+    pub fn count_extension(&mut self, bytes: usize) {
+        self.heap_bytes += bytes;
+    }
+
+    /// Puts another payload in the place of the one that a message has.
+    pub fn set_payload(&mut self, seq: Seq, payload: &[u8]) {
+        let number = seq / PAGE;
+        let page = self.pages.get_mut(number);
+        let Some(message) = page.and_then(|page| page.get_mut(seq)) else {
+            return;
+        };
+        let id_len = message.given_id_len();
+        let id = self
+            .bodies
+            .get(message.body, id_len)
+            .id
+            .map(Box::<[u8]>::from);
+        let content = Content {
+            id: id.as_deref(),
+            payload,
+        };
+        self.bodies.remove(message.body, id_len);
+        message.body = self.bodies.add(number, content);
+        self.tidy();
+    }
+
+    /// Puts a message in, with what it carries, under a number that has none.
+    pub fn insert(&mut self, seq: Seq, mut message: Message, content: Content) {
+        let number = seq / PAGE;
+        message.body = self.bodies.add(number, content);
+        self.heap_bytes += message.heap_bytes();
+        self.len += 1;
+        match self.pages.get_mut(number) {
+            Some(page) => {
+                let before = page.capacity();
+                page.insert(seq, message);
+                self.slots += page.capacity();
+                self.slots = self.slots.saturating_sub(before);
+            }
+            None => {
+                let mut page = Box::new(Page::default());
+                if self.len as u64 > PAGE {
+                    // The queue is no small one: its pages fill.
+                    page.reserve();
+                }
+                page.insert(seq, message);
+                self.slots += page.capacity();
+                self.pages.add(number, page);
+            }
+        }
+        if number > self.newest {
+            let previous = std::mem::replace(&mut self.newest, number);
+            if let Some(page) = self.pages.get_mut(previous) {
+                let before = page.capacity();
+                page.pack();
+                self.slots += page.capacity();
+                self.slots = self.slots.saturating_sub(before);
+            }
+        }
+        self.tidy();
+    }
+
+    /// Drops a message, of which `last` takes what is still needed: moving it
+    /// out as a whole costs more. O(1).
+    pub fn remove<R>(&mut self, seq: Seq, last: impl FnOnce(&mut Message) -> R) -> Option<R> {
+        let number = seq / PAGE;
+        let page = self.pages.get_mut(number)?;
+        let message = page.get_mut(seq)?;
+        self.heap_bytes = self.heap_bytes.saturating_sub(message.heap_bytes());
+        let taken = last(message);
+        self.bodies.remove(message.body, message.given_id_len());
+        let before = page.capacity();
+        page.remove(seq);
+        if number != self.newest {
+            page.pack();
+        }
+        let after = match number != self.newest && page.len() == 0 {
+            true => {
+                self.pages.remove(number);
+                0
+            }
+            false => page.capacity(),
+        };
+        self.slots += after;
+        self.slots = self.slots.saturating_sub(before);
+        self.len -= 1;
+        self.tidy();
+        Some(taken)
+    }
+
+    /// Moves what is left in chunks of which most has gone: at most as many bytes as
+    /// have gone since those were filled.
+    #[inline]
+    fn tidy(&mut self) {
+        while let Some(thin) = self.bodies.take_thin() {
+            for number in &thin.pages {
+                let Some(page) = self.pages.get_mut(*number) else {
+                    continue;
+                };
+                let messages = page.iter_mut();
+                for message in messages.filter(|m| m.body.is_among_others_of(thin.number)) {
+                    let id_len = message.given_id_len();
+                    message.body = self.bodies.transfer(&thin, *number, message.body, id_len);
+                }
+            }
+            self.bodies.release(thin);
+        }
+    }
+
+    /// All messages in the order of their numbers. O(1) a message, and
+    /// O(n log n) of the pages to start.
+    pub fn iter(&self) -> impl Iterator<Item = (Seq, &Message)> + '_ {
+        let pages = self.pages.iter();
+        let mut pages: Vec<(u64, &Page)> = pages.map(|(number, page)| (number, &**page)).collect();
+        pages.sort_unstable_by_key(|(number, _)| *number);
+        pages.into_iter().flat_map(|(number, page)| {
+            (0..PAGE).filter_map(move |bit| {
+                let seq = number * PAGE + bit;
+                Some((seq, page.get(seq)?))
+            })
+        })
+    }
+
+    /// The numbers of all messages, in order.
+    #[cfg(test)]
+    pub fn seqs(&self) -> Vec<Seq> {
+        self.iter().map(|(seq, _)| seq).collect()
+    }
+
+    /// Takes out the messages of some page, at most 128 of them, or what about as many
+    /// carried; `false` when there is nothing left. For freeing a large store in
+    /// slices; it is of no other use afterwards.
+    pub fn drop_page(&mut self) -> bool {
+        let Some(page) = self.pages.pop() else {
+            return self.bodies.drop_some();
+        };
+        self.len -= page.len();
+        self.slots = self.slots.saturating_sub(page.capacity());
+        true
+    }
+
+    /// Bytes allocated, the messages' own included; an estimate within a few
+    /// percent. O(1).
+    pub fn memory_bytes(&self) -> usize {
+        let slots = self.slots * size_of::<Option<Message>>();
+        let pages = self.slots / PAGE as usize * size_of::<Page>();
+        let bodies = self.bodies.memory_bytes();
+        self.heap_bytes + slots + pages + self.pages.allocation_size() + bodies
+    }
+}
