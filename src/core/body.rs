@@ -55,7 +55,8 @@ impl Body {
         }
     }
 
-    fn is_alone(self) -> bool {
+    /// Whether it has its chunk for itself.
+    pub fn is_alone(self) -> bool {
         self.chunk & Body::ALONE != 0
     }
 

@@ -3,10 +3,10 @@
 //! An allocation for each would cost a call of the allocator to make and another
 //! to free, and what sizes are rounded up to: 12 bytes for a payload of 100. Here
 //! the bodies of messages that come one after the other lie one behind the other
-//! in chunks of up to 14 KiB. What leaves is only counted; a chunk goes when
-//! nothing of it is left, and when at most half of it is, that moves to a chunk
-//! for what stays long. So holes take at most as much as what is there, and each
-//! body that leaves pays for at most one that moves.
+//! in chunks of up to 14 KiB. What leaves is only counted, and a chunk goes when
+//! nothing of it is left. Where holes take more than a quarter of what is there, the
+//! rest of a chunk that has more holes than others moves to one for what stays
+//! long. What is worked off more or less in its order never does.
 //!
 //! Chunks of a small queue are small, and large bodies have one for themselves.
 
@@ -30,6 +30,9 @@ const SHARE: usize = 4;
 const PIECES: usize = 8;
 /// More bodies would take long to move.
 const MOST: usize = if IS_SMALL { 24 } else { 512 };
+
+/// Of so many chunks the one with most holes is emptied.
+const LOOKED: usize = 16;
 
 /// What is known of so many chunks takes one allocation: most queues are small.
 const NEIGHBOURS: usize = 2;
@@ -77,10 +80,21 @@ impl Chunk {
         allocated(self.bytes.capacity()) + allocated(pages)
     }
 
-    /// Whether what is left should move.
+    /// Whether it has a greater share of holes than there may be.
     fn is_thin(&self) -> bool {
-        self.live > 0 && self.live * 2 <= self.bytes.len()
+        has_holes(self.bytes.len(), self.live)
     }
+
+    /// Whether it has a greater share of holes than another.
+    fn is_thinner_than(&self, other: &Chunk) -> bool {
+        self.live * other.bytes.len() < other.live * self.bytes.len()
+    }
+}
+
+/// Whether of so many bytes fewer are left than ought to be.
+#[inline]
+fn has_holes(filled: usize, left: usize) -> bool {
+    filled > left + left / 4
 }
 
 /// A chunk that bodies are put into.
@@ -115,8 +129,12 @@ pub(super) struct Bodies {
     live: usize,
     /// Bytes that chunks have allocated.
     taken: usize,
-    /// Chunks that are to be emptied.
-    thin: Vec<u32>,
+    /// Bytes of bodies in full chunks, whether they are still there ...
+    filled: usize,
+    /// ... or are.
+    left: usize,
+    /// The next chunk to look at when one is to be emptied.
+    cursor: usize,
 }
 
 impl Bodies {
@@ -165,22 +183,46 @@ impl Bodies {
         let len = id_len + body.payload_len();
         chunk.live -= len;
         self.live -= len;
-        if chunk.live == 0 {
-            self.empty(number);
-        } else if chunk.is_thin() && !self.is_open(number) {
-            self.thin.push(number);
+        let is_over = chunk.live == 0;
+        if !body.is_alone() && !self.is_open(number) {
+            self.left -= len;
+        }
+        if is_over {
+            self.empty(number, body.is_alone());
         }
     }
 
-    /// Begins to empty a chunk, if one is to be: the bodies that are left in it
-    /// are to go through [`Bodies::transfer`].
+    /// Begins to empty a chunk, if one is to be and is found soon: the bodies that are
+    /// left in it are to go through [`Bodies::transfer`].
+    #[inline]
     pub fn take_thin(&mut self) -> Option<Thin> {
-        let number = self.thin.pop()?;
-        let chunk = self.chunks.get_mut(number as usize)?;
+        match has_holes(self.filled, self.left) {
+            true => self.find_thin(),
+            false => None,
+        }
+    }
+
+    #[inline(never)]
+    fn find_thin(&mut self) -> Option<Thin> {
+        let end = self.chunks.end();
+        let from = self.cursor.min(end);
+        let next = (from..end).chain(0..from).take(LOOKED);
+        self.cursor = (from + LOOKED) % end.max(1);
+        let full = next.filter(|number| !self.is_open(*number as u32));
+        let chunks = full.filter_map(|number| Some((number, self.chunks.get(number)?)));
+        let (number, _) = chunks
+            .filter(|(_, chunk)| chunk.is_thin())
+            .reduce(|one, other| match other.1.is_thinner_than(one.1) {
+                true => other,
+                false => one,
+            })?;
+        let chunk = self.chunks.get_mut(number)?;
         self.taken -= chunk.taken();
+        self.filled -= chunk.bytes.len();
+        self.left -= chunk.live;
         let chunk = std::mem::take(chunk);
         Some(Thin {
-            number,
+            number: number as u32,
             pages: chunk.pages,
             bytes: chunk.bytes,
         })
@@ -217,20 +259,26 @@ impl Bodies {
         any
     }
 
-    /// Checks that so many bytes are counted, in chunks that are not thin.
+    /// Checks that so many bytes are counted, and that there are no more holes.
     #[cfg(test)]
     pub fn check(&self, live: usize) {
         let all = 0..self.chunks.end();
         let chunks = all.filter_map(|n| Some((n as u32, self.chunks.get(n)?)));
-        let [mut counted, mut taken] = [0, 0];
+        let [mut counted, mut taken, mut filled, mut left] = [0; 4];
         for (number, chunk) in chunks {
             counted += chunk.live;
             taken += chunk.taken();
-            let is_kept = chunk.live > 0 && !chunk.is_thin();
-            assert!(is_kept || self.is_open(number), "{number}: {chunk:?}");
+            assert!(chunk.live > 0 || self.is_open(number), "{chunk:?}");
+            if !self.is_open(number) {
+                filled += chunk.bytes.len();
+                left += chunk.live;
+            }
         }
         assert_eq!([self.live, counted, self.taken], [live, live, taken]);
-        assert!(self.thin.is_empty());
+        // A body that has a chunk for itself counts in neither.
+        assert_eq!(self.filled - self.left, filled - left);
+        let (filled, left) = (self.filled, self.left);
+        assert!(!has_holes(filled, left), "{left} of {filled}");
     }
 
     /// Bytes allocated.
@@ -248,15 +296,19 @@ impl Bodies {
     }
 
     /// Nothing is left of a chunk: it goes, or is filled anew.
-    fn empty(&mut self, number: u32) {
+    fn empty(&mut self, number: u32, is_alone: bool) {
         let size = self.chunk_size();
         let Some(chunk) = self.chunks.get_mut(number as usize) else {
             return;
         };
         self.taken -= chunk.taken();
+        let len = chunk.bytes.len();
         let mut open = [&mut self.fresh, &mut self.moved].into_iter();
         let Some(open) = open.find(|open| open.number == Some(number)) else {
             self.chunks.remove(number as usize);
+            if !is_alone {
+                self.filled -= len;
+            }
             return;
         };
         chunk.bytes.clear();
@@ -276,9 +328,8 @@ impl Bodies {
                     chunk.bytes.shrink_to_fit();
                 }
                 self.taken += chunk.taken();
-                if chunk.is_thin() {
-                    self.thin.push(number);
-                }
+                self.filled += chunk.bytes.len();
+                self.left += chunk.live;
             }
         }
         let size = self.chunk_size();

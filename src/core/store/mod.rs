@@ -167,23 +167,24 @@ impl Store {
         Some(taken)
     }
 
-    /// Moves what is left in chunks of which most has gone: at most as many bytes as
-    /// have gone since those were filled.
+    /// Moves what is left in a chunk, if there are too many holes: one is enough, for
+    /// each that leaves calls for it.
     #[inline]
     fn tidy(&mut self) {
-        while let Some(thin) = self.bodies.take_thin() {
-            for number in &thin.pages {
-                let Some(page) = self.pages.get_mut(*number) else {
-                    continue;
-                };
-                let messages = page.iter_mut();
-                for message in messages.filter(|m| m.body.is_among_others_of(thin.number)) {
-                    let id_len = message.given_id_len();
-                    message.body = self.bodies.transfer(&thin, *number, message.body, id_len);
-                }
+        let Some(thin) = self.bodies.take_thin() else {
+            return;
+        };
+        for number in &thin.pages {
+            let Some(page) = self.pages.get_mut(*number) else {
+                continue;
+            };
+            let messages = page.iter_mut();
+            for message in messages.filter(|m| m.body.is_among_others_of(thin.number)) {
+                let id_len = message.given_id_len();
+                message.body = self.bodies.transfer(&thin, *number, message.body, id_len);
             }
-            self.bodies.release(thin);
         }
+        self.bodies.release(thin);
     }
 
     /// All messages in the order of their numbers. O(1) a message, and
