@@ -1,8 +1,8 @@
 //! One message and what is known of it.
 //!
-//! A plain waiting message costs 40 bytes here plus its payload, which lies
-//! elsewhere ([`super::store`]): what only some messages have (deliveries, options of their own, texts) hangs off one
-//! pointer that is empty until it is needed: its extension.
+//! A message that waits, or is delivered for the first time, costs 48 bytes here plus
+//! its payload, which lies elsewhere ([`super::store`]). What only some messages have
+//! (failures, options of their own, texts) hangs off one pointer: its extension.
 
 use super::body::{Body, Content};
 use super::extension::{Extension, Notes};
