@@ -34,26 +34,6 @@ impl<T> LongList<T> {
         }
     }
 
-    /// The entry at this place, counted from the first one. O(1).
-    pub fn get(&self, index: usize) -> Option<&T> {
-        let (piece, index) = self.place(index)?;
-        self.pieces.get(piece)?.get(index)
-    }
-
-    /// The same, to change.
-    pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
-        let (piece, index) = self.place(index)?;
-        self.pieces.get_mut(piece)?.get_mut(index)
-    }
-
-    fn place(&self, index: usize) -> Option<(usize, usize)> {
-        let first = self.pieces.front()?.len();
-        Some(match index.checked_sub(first) {
-            None => (0, index),
-            Some(beyond) => (1 + beyond / PIECE, beyond % PIECE),
-        })
-    }
-
     /// The first entry.
     pub fn front(&self) -> Option<&T> {
         self.pieces.front()?.front()
@@ -171,10 +151,6 @@ mod tests {
                 prop_assert!(list.iter().eq(model.iter()));
                 prop_assert_eq!(list.iter().len(), model.len());
                 prop_assert_eq!(list.front(), model.front());
-                for index in 0..=model.len() {
-                    prop_assert_eq!(list.get(index), model.get(index));
-                    prop_assert_eq!(list.get_mut(index), model.get_mut(index));
-                }
             }
         }
     }

@@ -10,7 +10,12 @@ use super::long_list::LongList;
 /// page goes when it is empty, and its numbers are given again.
 #[derive(Debug, Clone)]
 pub struct Slots<T, const PAGE: usize> {
-    pages: LongList<Page<T, PAGE>>,
+    /// A plain list of pointers, for each look-up goes through it, and what is found
+    /// anywhere among many waits for each step that is in no cache. It is copied when
+    /// it grows: half a megabyte for a million things in pages of 16.
+    pages: Vec<Option<Box<[Option<T>; PAGE]>>>,
+    /// How many are in each page.
+    taken: Vec<u8>,
     /// Numbers that were given and are free again; the last is given first.
     free: LongList<u32>,
     len: usize,
@@ -18,17 +23,11 @@ pub struct Slots<T, const PAGE: usize> {
     made: usize,
 }
 
-#[derive(Debug, Clone)]
-struct Page<T, const PAGE: usize> {
-    /// `None` where the page is empty.
-    slots: Option<Box<[Option<T>; PAGE]>>,
-    len: u8,
-}
-
 impl<T, const PAGE: usize> Default for Slots<T, PAGE> {
     fn default() -> Slots<T, PAGE> {
         Slots {
-            pages: LongList::default(),
+            pages: Vec::new(),
+            taken: Vec::new(),
             free: LongList::default(),
             len: 0,
             made: 0,
@@ -45,48 +44,49 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
     /// The thing with this number. O(1).
     #[inline]
     pub fn get(&self, number: usize) -> Option<&T> {
-        let slots = self.pages.get(number / PAGE)?.slots.as_ref()?;
-        slots.get(number % PAGE)?.as_ref()
+        let page = self.pages.get(number / PAGE)?.as_ref()?;
+        page.get(number % PAGE)?.as_ref()
     }
 
     /// The same, to change.
     #[inline]
     pub fn get_mut(&mut self, number: usize) -> Option<&mut T> {
-        let slots = self.pages.get_mut(number / PAGE)?.slots.as_mut()?;
-        slots.get_mut(number % PAGE)?.as_mut()
+        let page = self.pages.get_mut(number / PAGE)?.as_mut()?;
+        page.get_mut(number % PAGE)?.as_mut()
     }
 
     /// Takes a thing in; its number. O(1).
     pub fn add(&mut self, thing: T) -> usize {
         let number = self.free.pop_back();
         let number = number.map_or_else(|| self.add_page(), |number| number as usize);
-        let Some(page) = self.pages.get_mut(number / PAGE) else {
-            return number;
-        };
-        let slots = page.slots.get_or_insert_with(|| {
-            self.made += 1;
-            Box::new([const { None }; PAGE])
-        });
-        if let Some(slot) = slots.get_mut(number % PAGE) {
-            *slot = Some(thing);
-            page.len += 1;
-            self.len += 1;
+        let at = number / PAGE;
+        if let (Some(page), Some(taken)) = (self.pages.get_mut(at), self.taken.get_mut(at)) {
+            let slots = page.get_or_insert_with(|| {
+                self.made += 1;
+                Box::new([const { None }; PAGE])
+            });
+            if let Some(slot) = slots.get_mut(number % PAGE) {
+                *slot = Some(thing);
+                *taken += 1;
+                self.len += 1;
+            }
         }
         number
     }
 
     /// Lets the thing with this number go, if there is one. O(1).
     pub fn remove(&mut self, number: usize) {
-        let Some(page) = self.pages.get_mut(number / PAGE) else {
+        let at = number / PAGE;
+        let (Some(page), Some(taken)) = (self.pages.get_mut(at), self.taken.get_mut(at)) else {
             return;
         };
-        let slot = page.slots.as_mut().and_then(|s| s.get_mut(number % PAGE));
+        let slot = page.as_mut().and_then(|s| s.get_mut(number % PAGE));
         if slot.and_then(Option::take).is_none() {
             return;
         }
-        page.len -= 1;
-        if page.len == 0 {
-            page.slots = None;
+        *taken -= 1;
+        if *taken == 0 {
+            *page = None;
             self.made -= 1;
         }
         self.len -= 1;
@@ -99,31 +99,30 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
 
     /// Those of the last page; `None` where there is no page.
     pub fn last_page(&mut self) -> Option<impl Iterator<Item = &mut T>> {
-        let last = self.pages.len().checked_sub(1)?;
-        let slots = self.pages.get_mut(last)?.slots.iter_mut();
-        Some(slots.flat_map(|slots| slots.iter_mut().flatten()))
+        let page = self.pages.last_mut()?;
+        Some(page.iter_mut().flat_map(|slots| slots.iter_mut().flatten()))
     }
 
     /// Lets all of the last page go, for freeing them in slices: it is of no other
     /// use afterwards.
     pub fn drop_last_page(&mut self) {
-        self.pages.pop_back();
+        self.pages.pop();
     }
 
     /// Bytes allocated.
     pub fn memory_bytes(&self) -> usize {
+        let page = size_of::<Option<Box<[Option<T>; PAGE]>>>();
         self.made * allocated(size_of::<[Option<T>; PAGE]>())
-            + self.pages.memory_bytes()
+            + self.pages.capacity() * page
+            + self.taken.capacity()
             + self.free.memory_bytes()
     }
 
     /// Makes numbers; the lowest of them is not free.
     fn add_page(&mut self) -> usize {
         let first = self.end();
-        self.pages.push_back(Page {
-            slots: None,
-            len: 0,
-        });
+        self.pages.push(None);
+        self.taken.push(0);
         for number in (first + 1..first + PAGE).rev() {
             self.free.push_back(number as u32);
         }

@@ -1,5 +1,7 @@
 //! The few messages of a usual group, in twelve bytes each.
 
+use prefetch_index::prefetch_index;
+
 use super::super::footprint::allocated;
 use super::super::order_key::OrderKey;
 use super::super::ordered::MinTime;
@@ -122,6 +124,12 @@ impl List {
             Place::Due => self.due_bytes.into(),
             _ => 0,
         }
+    }
+
+    /// Asks for the memory where one goes that comes behind all others.
+    #[inline]
+    pub fn expect_one(&self) {
+        prefetch_index(&self.entries, self.entries.len());
     }
 
     /// Enters a message; how many stand before it. O(1) behind all others.

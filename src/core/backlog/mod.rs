@@ -76,6 +76,15 @@ impl Backlog {
         false
     }
 
+    /// Asks for the memory where the next message goes that comes behind all others:
+    /// what happens until it is entered need not wait for it.
+    #[inline]
+    pub fn expect_one(&self) {
+        if let Backlog::Few(list) = self {
+            list.expect_one();
+        }
+    }
+
     /// Takes a message out. O(log n).
     pub fn remove(&mut self, place: Place, member: Member) {
         match self {

@@ -90,6 +90,7 @@ impl Queue {
             message.group = self.groups.find_or_add(name);
             if let Some(group) = self.groups.get_mut(message.group) {
                 group.members += 1;
+                group.backlog.expect_one();
             }
         }
         let group = message.group;
