@@ -61,6 +61,7 @@ OVER_GROUPS = [
     for verb in ("send", "fetch-ack")
     for groups in GROUP_COUNTS
 ]
+OVER_GROUPS.append(Comparison(f"fetch-ack-random-groups-{MANY_GROUPS}", "fetch-ack"))
 OVER_GROUPS += [Comparison(f"send-groups-{groups}", f"xadd-streams-{groups}") for groups in GROUP_COUNTS]
 FLOOR_GROUPS = f"floor-groups-{MANY_GROUPS}"
 OVER_GROUPS += [Comparison(FLOOR_GROUPS, "send"), Comparison(FLOOR_GROUPS, "floor-push")]

@@ -54,7 +54,7 @@ def fill_floor(bench, server, messages):
 
 def fill_floor_groups(bench, server, messages):
     number = bench.scaled(MANY_GROUPS)
-    fill(bench, server, f"FLOOR.GROUP f g{{seq:{number}}} {{payload}}", number)
+    fill(bench, server, f"FLOOR.GROUP f {{payload}} GROUP g{{seq:{number}}}", number)
 
 
 def lua_sends(bench, server, messages):
@@ -74,12 +74,13 @@ def group_options(groups):
     return ["GROUPCONCURRENCY", 100_000] if groups < 100_000 else []
 
 
-def fill_groups(groups, to_fetch):
+def fill_groups(groups, to_fetch, *, at_random=False):
     def prepare(bench, server, messages):
         number = bench.scaled(groups)
         server.client.execute_command("DQ.CREATE", "q", *group_options(number))
         total = max(number, messages if to_fetch else 0)
-        fill(bench, server, f"DQ.SEND q {{payload}} GROUP g{{seq:{number}}}", total)
+        name = f"{{rand:0:{number - 1}}}" if at_random else f"{{seq:{number}}}"
+        fill(bench, server, f"DQ.SEND q {{payload}} GROUP g{name}", total)
 
     return prepare
 
@@ -148,7 +149,7 @@ FLOOR = [
     Workload(
         f"floor-groups-{MANY_GROUPS}",
         f"the least of a module: keep, {MANY_GROUPS:,} groups",
-        [Step(f"FLOOR.GROUP f g{{rand:0:{MANY_GROUPS - 1}}} {{payload}}")],
+        [Step(f"FLOOR.GROUP f {{payload}} GROUP g{{rand:0:{MANY_GROUPS - 1}}}")],
         prepare=fill_floor_groups,
         pipelines=(64,),
     ),
@@ -203,6 +204,16 @@ GROUPED = [
         ),
     )
 ]
+# The rows above send to one group after the other, so that what a fetch needs lies where the last one's lay.
+GROUPED.append(
+    Workload(
+        f"fetch-ack-random-groups-{MANY_GROUPS}",
+        f"FETCH, ACK: two commands, {MANY_GROUPS:,} groups sent to at random",
+        FETCH_ACK,
+        prepare=fill_groups(MANY_GROUPS, to_fetch=True, at_random=True),
+        pipelines=(64,),
+    )
+)
 
 
 def prepare_millions(bench, server):

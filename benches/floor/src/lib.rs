@@ -9,7 +9,8 @@
 //! [receipt ...]` gives the first by that order. There is no clock behind it.
 //!
 //! `FLOOR.PUSH key payload` answers 36 bytes, as DQ.SEND answers an id.
-//! `FLOOR.GROUP key name payload` does the same with a list of each name.
+//! `FLOOR.GROUP key payload GROUP name` does the same and keeps in a list of each name
+//! which payloads are its.
 //! `FLOOR.TAKE key [ACK 1 receipt]` lets the receipt be and answers 36 bytes, two
 //! numbers and the oldest payload, as DQ.FETCH does. `FLOOR.DONE key receipt`
 //! answers 1, as DQ.ACK does.
@@ -38,7 +39,8 @@ struct Payloads {
     /// By due time, and the number of those before.
     by_time: BTreeMap<(u64, u64), Box<[u8]>>,
     count: u64,
-    by_group: ByName<VecDeque<Box<[u8]>>>,
+    /// The numbers of the payloads in line that have a name.
+    by_group: ByName<VecDeque<u64>>,
 }
 
 /// Things by names, hashed as DQ does.
@@ -226,18 +228,21 @@ unsafe extern "C" fn group(
     let call = Call { ctx, argv };
     // SAFETY: as in push.
     unsafe {
-        if argc != 4 {
+        if argc != 5 || !call.bytes(3).eq_ignore_ascii_case(b"GROUP") {
             return api!(RedisModule_WrongArity(ctx));
         }
-        let (name, payload) = (call.bytes(2), call.bytes(3));
+        let (payload, name) = (call.bytes(2), call.bytes(4));
         call.with(Form::Record(&[name, payload]), |payloads| {
+            payloads.count += 1;
+            let number = payloads.count;
             match payloads.by_group.get_mut(name) {
-                Some(list) => list.push_back(payload.into()),
+                Some(list) => list.push_back(number),
                 None => {
-                    let list = VecDeque::from([payload.into()]);
+                    let list = VecDeque::from([number]);
                     payloads.by_group.insert(name.into(), list);
                 }
             }
+            payloads.in_line.push_back(payload.into());
             call.reply(ID);
         })
     }
