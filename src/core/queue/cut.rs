@@ -177,6 +177,8 @@ impl Queue {
         }
     }
 
+    /// Kept apart, for most have nothing to be rid of.
+    #[cold]
     fn rid_of_purged(&mut self, ix: GroupIx) {
         let Some(group) = self.groups.get(ix) else {
             return;
