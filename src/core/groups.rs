@@ -6,13 +6,13 @@ use super::backlog::Pending;
 use super::footprint::allocated;
 use super::group::{Group, GroupExtension, GroupIx, GroupSettings};
 use super::id::{hash_name, NameHasher};
-use super::name_table::NameTable;
 use super::order_key::OrderKey;
 use super::ordered::OrderedSet;
 use super::purges::{Purged, Purges};
 use super::reasons::Reasons;
 use super::slots::Slots;
 use super::state::Place;
+use super::table::Table;
 use super::{Millis, NEVER};
 
 /// Groups that take one allocation together.
@@ -26,7 +26,10 @@ const AT_A_TIME: usize = 1024;
 #[derive(Debug, Clone, Default)]
 pub struct Groups {
     hasher: NameHasher,
-    by_name: NameTable<GroupIx>,
+    /// By the hashes of their names. A name usually lies in its group, so that one wait for
+    /// memory finds it where an entry moves; the smaller the table, the more of it is
+    /// at hand.
+    by_name: Table<GroupIx>,
     slots: Slots<Group, NEIGHBOURS>,
     /// Bytes allocated for what all of them have pending.
     backlog_bytes: usize,
@@ -121,7 +124,8 @@ impl Groups {
         }
         let group = Group::new(name, self.purges.all());
         let ix = GroupIx::in_slot(self.slots.add(group));
-        self.by_name.insert_unique(hash, ix);
+        let hash_of = hash_of_names(&self.hasher, &self.slots);
+        self.by_name.insert_unique(hash, ix, hash_of);
         ix
     }
 
@@ -270,10 +274,11 @@ impl Groups {
         self.wake_at(ix, None);
         self.extended -= usize::from(self.get(ix).is_some_and(|group| group.extended));
         let hash = hash_name(&self.hasher, self.name(ix).unwrap_or_default());
-        self.by_name.remove(hash, |other| *other == ix);
+        let hash_of = hash_of_names(&self.hasher, &self.slots);
+        self.by_name.remove(hash, |other| *other == ix, hash_of);
         self.slots.remove(ix.slot());
         if self.by_name.is_empty() {
-            self.by_name = NameTable::default();
+            self.by_name = Table::default();
         }
     }
 
@@ -358,6 +363,17 @@ impl Groups {
             + holds
             + self.held.memory_bytes()
             + self.wakes.memory_bytes()
+    }
+}
+
+/// How the table by name computes the hash of an entry.
+fn hash_of_names<'a>(
+    hasher: &'a NameHasher,
+    slots: &'a Slots<Group, NEIGHBOURS>,
+) -> impl Fn(&GroupIx) -> u64 + 'a {
+    |ix| {
+        let group = slots.get(ix.slot());
+        hash_name(hasher, group.map_or(&[], |group| &group.name))
     }
 }
 

@@ -44,11 +44,6 @@ impl<T> NameTable<T> {
         }
     }
 
-    /// How many entries there are.
-    pub fn len(&self) -> usize {
-        self.table.len()
-    }
-
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
