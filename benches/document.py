@@ -39,9 +39,9 @@ by shared object): the rest is the server's, reading commands, writing replies a
   before it, which spares a third of that; a FETCH cannot be, for its command does not say which receipts it gave out, nor a
   SEND, whose id is not in it. The least of a module comes near the limits, and how near is the processor's: FETCH and ACK
   as two commands took 0.37 / 0.29 of the peers on an Intel Xeon and 0.52 / 0.38 on an AMD EPYC, where the least took
-  0.30 / 0.22 and 0.39 / 0.29; as one command 0.32 and 0.35. The instructions below are the same on both.
+  0.30 / 0.22 and 0.39 / 0.29; as one command 0.32 and 0.34. The instructions below are the same on both.
 - FETCH and ACK as one command: 0.25 to 0.38 of the peer's time in runs a quarter of an hour apart on the Xeon, the same
-  module, and 0.30 to 0.32 on the EPYC; by the instructions below it holds.
+  module, and 0.29 to 0.32 on the EPYC; by the instructions below it holds.
 - SEND with a random delay: most of the module's part is finding the place among a million by time, in memory that no
   cache has. The least of a module does that by the ordered map of Rust's standard library, and ends close to the limit.
 - The whole life of a message: the sum of those. The least of a module, which keeps and gives in order by time, and has no
@@ -49,7 +49,7 @@ by shared object): the rest is the server's, reading commands, writing replies a
   room for a module that does nothing else.
 - SEND over 100,000 groups: the limit is about what names cost any module. One that reads the two words of the option,
   finds the name in a hash table, and notes in a list of that name which payload is its, makes 1.34 to 1.52 of a SEND in
-  nine runs: the row of the sum. Ours was 1.47 to 1.65 in the same ones. Both wait for memory: the table, what is known of
+  ten runs: the row of the sum. Ours was 1.47 to 1.65 in the same ones. Both wait for memory: the table, what is known of
   a name, and its list lie anywhere, each in a page of its own, and where one lies is known only when the one before has
   come. By `perf annotate` three such loads are two thirds of what a group adds to ours; a third of the rest is the
   server's, for two words more. XADD over as many streams is what users of streams do for the order of each user.
@@ -84,8 +84,8 @@ by shared object): the rest is the server's, reading commands, writing replies a
   (`benches/lua_design.py`); they make fewer round trips than the library.
 - With fewer groups than fetches in flight (1 and 1,000 groups), GROUPCONCURRENCY is 100,000: with one lease a group the
   row would measure empty answers. From 100,000 groups on it is the default of 1.
-- In instructions of the core, a million messages waiting, over 1, 1,000 and 100,000 groups: SEND 3,686, 3,529, 2,804;
-  FETCH 5,805, 5,209, 4,787; ACK 3,726, 3,534, 3,615 (`make bench-steps`).
+- In instructions of the core, a million messages waiting, over 1, 1,000 and 100,000 groups: SEND 3,164, 3,011, 2,592;
+  FETCH 5,064, 4,468, 4,060; ACK 3,172, 2,979, 3,061 (`make bench-steps`).
 - *The least of a module* (`benches/floor`) is a module whose commands do what no queue in a module can do without: they
   find the key, keep or give a payload, log what ours log in the same form, and reply as much as ours do. No ids, no
   clock, no leases, and an order by time only where the row says so: by the ordered map of Rust's standard library. Its
