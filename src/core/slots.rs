@@ -2,20 +2,23 @@
 
 use super::footprint::allocated;
 use super::long_list::LongList;
+use super::IS_SMALL;
+
+/// Pages of a piece: a growing first piece is copied within microseconds.
+const PIECE: usize = if IS_SMALL { 4 } else { 4096 };
 
 /// Things that are found by a number which each keeps as long as it is there.
 ///
 /// `PAGE` of them lie beside each other: an allocation for each would cost a pointer
 /// and another wait for memory, and one for many would stay as long as any of them. A
 /// page goes when it is empty, and its numbers are given again.
+///
+/// The pages are known by plain lists of pointers, since what is found anywhere among
+/// many waits for each step that is in no cache.
 #[derive(Debug, Clone)]
 pub struct Slots<T, const PAGE: usize> {
-    /// A plain list of pointers, for each look-up goes through it, and what is found
-    /// anywhere among many waits for each step that is in no cache. It is copied when
-    /// it grows: half a megabyte for a million things in pages of 16.
-    pages: Vec<Option<Box<[Option<T>; PAGE]>>>,
-    /// How many are in each page.
-    taken: Vec<u8>,
+    /// All but the last are full, so that no list is copied that is longer than one.
+    pieces: Vec<Piece<T, PAGE>>,
     /// Numbers that were given and are free again; the last is given first.
     free: LongList<u32>,
     len: usize,
@@ -23,11 +26,20 @@ pub struct Slots<T, const PAGE: usize> {
     made: usize,
 }
 
+#[derive(Debug, Clone)]
+struct Piece<T, const PAGE: usize> {
+    /// `None` where a page is empty.
+    pages: Vec<Option<Page<T, PAGE>>>,
+    /// How many things are in each.
+    taken: Vec<u8>,
+}
+
+type Page<T, const PAGE: usize> = Box<[Option<T>; PAGE]>;
+
 impl<T, const PAGE: usize> Default for Slots<T, PAGE> {
     fn default() -> Slots<T, PAGE> {
         Slots {
-            pages: Vec::new(),
-            taken: Vec::new(),
+            pieces: Vec::new(),
             free: LongList::default(),
             len: 0,
             made: 0,
@@ -38,37 +50,39 @@ impl<T, const PAGE: usize> Default for Slots<T, PAGE> {
 impl<T, const PAGE: usize> Slots<T, PAGE> {
     /// All numbers are below this one.
     pub fn end(&self) -> usize {
-        self.pages.len() * PAGE
+        let before = self.pieces.len().saturating_sub(1) * PIECE;
+        let last = self.pieces.last().map_or(0, |piece| piece.pages.len());
+        (before + last) * PAGE
     }
 
     /// The thing with this number. O(1).
     #[inline]
     pub fn get(&self, number: usize) -> Option<&T> {
-        let page = self.pages.get(number / PAGE)?.as_ref()?;
-        page.get(number % PAGE)?.as_ref()
+        let at = number / PAGE;
+        let page = self.pieces.get(at / PIECE)?.pages.get(at % PIECE)?;
+        page.as_ref()?.get(number % PAGE)?.as_ref()
     }
 
     /// The same, to change.
     #[inline]
     pub fn get_mut(&mut self, number: usize) -> Option<&mut T> {
-        let page = self.pages.get_mut(number / PAGE)?.as_mut()?;
-        page.get_mut(number % PAGE)?.as_mut()
+        let at = number / PAGE;
+        let page = self.pieces.get_mut(at / PIECE)?.pages.get_mut(at % PIECE)?;
+        page.as_mut()?.get_mut(number % PAGE)?.as_mut()
     }
 
     /// Takes a thing in; its number. O(1).
     pub fn add(&mut self, thing: T) -> usize {
         let number = self.free.pop_back();
         let number = number.map_or_else(|| self.add_page(), |number| number as usize);
-        let at = number / PAGE;
-        if let (Some(page), Some(taken)) = (self.pages.get_mut(at), self.taken.get_mut(at)) {
-            let slots = page.get_or_insert_with(|| {
-                self.made += 1;
-                Box::new([const { None }; PAGE])
-            });
+        if let Some((page, taken)) = self.page_mut(number) {
+            let is_new = page.is_none();
+            let slots = page.get_or_insert_with(|| Box::new([const { None }; PAGE]));
             if let Some(slot) = slots.get_mut(number % PAGE) {
                 *slot = Some(thing);
                 *taken += 1;
                 self.len += 1;
+                self.made += usize::from(is_new);
             }
         }
         number
@@ -76,8 +90,7 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
 
     /// Lets the thing with this number go, if there is one. O(1).
     pub fn remove(&mut self, number: usize) {
-        let at = number / PAGE;
-        let (Some(page), Some(taken)) = (self.pages.get_mut(at), self.taken.get_mut(at)) else {
+        let Some((page, taken)) = self.page_mut(number) else {
             return;
         };
         let slot = page.as_mut().and_then(|s| s.get_mut(number % PAGE));
@@ -99,30 +112,53 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
 
     /// Those of the last page; `None` where there is no page.
     pub fn last_page(&mut self) -> Option<impl Iterator<Item = &mut T>> {
-        let page = self.pages.last_mut()?;
+        let page = self.pieces.last_mut()?.pages.last_mut()?;
         Some(page.iter_mut().flat_map(|slots| slots.iter_mut().flatten()))
     }
 
     /// Lets all of the last page go, for freeing them in slices: it is of no other
     /// use afterwards.
     pub fn drop_last_page(&mut self) {
-        self.pages.pop();
+        if let Some(last) = self.pieces.last_mut() {
+            last.pages.pop();
+            if last.pages.is_empty() {
+                self.pieces.pop();
+            }
+        }
     }
 
-    /// Bytes allocated.
+    /// Bytes allocated; those of the lists of pages but for what the last has too many.
     pub fn memory_bytes(&self) -> usize {
-        let page = size_of::<Option<Box<[Option<T>; PAGE]>>>();
+        const TAKEN: usize = size_of::<u8>();
         self.made * allocated(size_of::<[Option<T>; PAGE]>())
-            + self.pages.capacity() * page
-            + self.taken.capacity()
+            + self.end() / PAGE * (size_of::<Option<Page<T, PAGE>>>() + TAKEN)
+            + self.pieces.capacity() * size_of::<Piece<T, PAGE>>()
             + self.free.memory_bytes()
+    }
+
+    /// The page of a number, and how many things are in it.
+    fn page_mut(&mut self, number: usize) -> Option<(&mut Option<Page<T, PAGE>>, &mut u8)> {
+        let at = number / PAGE;
+        let piece = self.pieces.get_mut(at / PIECE)?;
+        let at = at % PIECE;
+        Some((piece.pages.get_mut(at)?, piece.taken.get_mut(at)?))
     }
 
     /// Makes numbers; the lowest of them is not free.
     fn add_page(&mut self) -> usize {
         let first = self.end();
-        self.pages.push(None);
-        self.taken.push(0);
+        let is_full = |piece: &Piece<T, PAGE>| piece.pages.len() == PIECE;
+        if self.pieces.last().is_none_or(is_full) {
+            let room = if self.pieces.is_empty() { 0 } else { PIECE };
+            self.pieces.push(Piece {
+                pages: Vec::with_capacity(room),
+                taken: Vec::with_capacity(room),
+            });
+        }
+        if let Some(last) = self.pieces.last_mut() {
+            last.pages.push(None);
+            last.taken.push(0);
+        }
         for number in (first + 1..first + PAGE).rev() {
             self.free.push_back(number as u32);
         }
@@ -177,7 +213,7 @@ mod tests {
     #[test]
     fn goes_a_page_at_a_time() {
         let mut slots: Slots<usize, 16> = Slots::default();
-        (0..20).for_each(|n| assert_eq!(slots.add(n), n));
+        (0..100).for_each(|n| assert_eq!(slots.add(n), n));
         let mut gone = Vec::new();
         let last = |slots: &mut Slots<usize, 16>| -> Option<Vec<usize>> {
             Some(slots.last_page()?.map(|n| *n).collect())
@@ -186,7 +222,7 @@ mod tests {
             gone.push(page);
             slots.drop_last_page();
         }
-        assert_eq!(gone.concat().len(), 20);
-        assert_eq!(gone[0], [16, 17, 18, 19]);
+        assert_eq!(gone.concat().len(), 100);
+        assert_eq!(gone[0], [96, 97, 98, 99]);
     }
 }
