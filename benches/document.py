@@ -39,7 +39,7 @@ by shared object): the rest is the server's, reading commands, writing replies a
   before it, which spares a third of that; a FETCH cannot be, for its command does not say which receipts it gave out, nor a
   SEND, whose id is not in it. The least of a module comes near the limits, and how near is the processor's: FETCH and ACK
   as two commands took 0.37 / 0.29 of the peers on an Intel Xeon and 0.52 / 0.38 on an AMD EPYC, where the least took
-  0.30 / 0.22 and 0.39 / 0.29; as one command 0.32 and 0.34. The instructions below are the same on both.
+  0.30 / 0.22 and 0.39 / 0.29; as one command 0.32 and 0.34. The instructions below are nearly the same on both.
 - FETCH and ACK as one command: 0.25 to 0.38 of the peer's time in runs a quarter of an hour apart on the Xeon, the same
   module, and 0.29 to 0.32 on the EPYC; by the instructions below it holds.
 - SEND with a random delay: most of the module's part is finding the place among a million by time, in memory that no

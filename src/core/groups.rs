@@ -273,9 +273,9 @@ impl Groups {
         }
         self.wake_at(ix, None);
         self.extended -= usize::from(self.get(ix).is_some_and(|group| group.extended));
-        let hash = hash_name(&self.hasher, self.name(ix).unwrap_or_default());
         let hash_of = hash_of_names(&self.hasher, &self.slots);
-        self.by_name.remove(hash, |other| *other == ix, hash_of);
+        self.by_name
+            .remove(hash_of(&ix), |other| *other == ix, hash_of);
         self.slots.remove(ix.slot());
         if self.by_name.is_empty() {
             self.by_name = Table::default();

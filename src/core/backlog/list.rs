@@ -126,7 +126,8 @@ impl List {
         }
     }
 
-    /// Asks for the memory where one goes that comes behind all others.
+    /// Asks for the memory where one goes that comes behind all others. O(1), and
+    /// changes nothing.
     #[inline]
     pub fn expect_one(&self) {
         prefetch_index(&self.entries, self.entries.len());

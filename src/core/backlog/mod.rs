@@ -77,7 +77,7 @@ impl Backlog {
     }
 
     /// Asks for the memory where the next message goes that comes behind all others:
-    /// what happens until it is entered need not wait for it.
+    /// what happens until it is entered need not wait for it. O(1), and changes nothing.
     #[inline]
     pub fn expect_one(&self) {
         if let Backlog::Few(list) = self {
