@@ -2,6 +2,7 @@
 
 use crate::core::Queue;
 use crate::ffi::QueueValue;
+use crate::persist::command;
 use crate::persist::record::{Chunk, Record};
 use crate::persist::restore;
 use crate::{loaded, saved};
@@ -127,7 +128,7 @@ pub fn hear(queue: &mut Queue, entry: &[u8]) -> Result<(), String> {
     let (form, bytes) = entry.split_first().ok_or("an empty record")?;
     let record = Record::decode(bytes)?;
     match *form {
-        COMMAND => Record::at_last(queue, &record.op).replay(queue)?,
+        COMMAND => command::record(queue, &record.op).replay(queue)?,
         _ => record.replay(queue)?,
     };
     if record.created.is_some() {

@@ -10,6 +10,7 @@ use crate::core::{Done, Millis, Moment, Op, Queue, Receipt};
 use crate::disk::{hear, Disk};
 use crate::ffi::QueueValue;
 use crate::mutant::{is_sound, try_record, try_snapshot, Fate};
+use crate::persist::command;
 use crate::persist::record::{Creation, Record};
 use crate::story::{Tally, Told};
 use crate::witness::{Before, Witness};
@@ -237,11 +238,17 @@ impl World {
             steps = self.primary.advance(now, most).steps;
         }
         before.look(&self.primary, &op, now);
-        let is_at_last = steps == 0 && self.primary.is_at_last(moment);
-        let done = self.primary.apply(&op, moment).ok();
+        let of_command = match steps {
+            0 => command::moment(&self.primary, &op, moment, self.receipt - 1),
+            _ => None,
+        };
+        let done = self.primary.apply(&op, of_command.unwrap_or(moment)).ok();
+        let as_command = of_command.is_some() && done.is_some();
         let told = match &done {
             None => &Op::Tick,
-            Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) => &Op::Duplicate,
+            Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) && !as_command => {
+                &Op::Duplicate
+            }
             Some(_) => &op,
         };
         let now = self.primary.now(moment);
@@ -250,10 +257,7 @@ impl World {
             .witness
             .judge(&self.primary, &before, &op, done.as_ref(), now, caught_up);
         let recorded = match self.primary.take_effects().changed {
-            true => {
-                let as_command = is_at_last && matches!(told, Op::Ack { .. });
-                self.record(&Record::of(moment, steps, None, told), as_command)
-            }
+            true => self.record(&Record::of(moment, steps, None, told), as_command),
             false => Ok(()),
         };
         self.tell(Told::Op(moment.us, steps, Box::new(op)));

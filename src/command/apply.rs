@@ -9,6 +9,7 @@ use crate::core::op::Effects;
 use crate::core::settings::Clock;
 use crate::core::Op;
 use crate::ffi::{warn, Args, CommandResult, Context, Name};
+use crate::persist::command;
 use crate::persist::record::{Chunk, Record};
 use crate::persist::restore;
 use crate::runtime::moment;
@@ -39,7 +40,7 @@ pub fn apply(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 pub fn repeat_command(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) -> CommandResult {
     let record = {
         let opened = ctx.open_read(key)?;
-        opened.get().map(|queue| Record::at_last(queue, op))
+        opened.get().map(|queue| command::record(queue, op))
     };
     let repeated = match record {
         Some(record) => repeat(ctx, key, &record, &mut false),
@@ -94,7 +95,8 @@ fn repeat(
         queue.made_at(moment);
     }
     let effects = queue.take_effects();
-    moment::saw_receipt(queue.last_receipt(), moment);
+    // The time of a manual clock says nothing of receipts.
+    moment::saw_receipt(queue.last_receipt(), moment.us.max(moment::now().us));
     pass_on(here, is_passed_on);
     let told = conclude(here, key, queue, moment, effects);
     drop(opened);
@@ -117,7 +119,7 @@ fn take_in(
     if let Some(queue) = restore::take(db, key.bytes(), chunk)? {
         let queue = opened.create(queue);
         let moment = moment::now();
-        moment::saw_receipt(queue.last_receipt(), moment);
+        moment::saw_receipt(queue.last_receipt(), moment.us);
         let effects = Effects {
             visible: true,
             ..Effects::default()

@@ -1,6 +1,6 @@
 //! The one way in which anything changes a queue: open the key, let time do
 //! what is due, do the operation, reply, tell replicas and the log in one
-//! record, tell those who wait or listen.
+//! record or by the command itself, tell those who wait or listen.
 //!
 //! Commands come through [`run`], the timer and served waiters through
 //! [`settle`], replicated records through `apply.rs`.
@@ -15,6 +15,7 @@ use crate::core::op::{Effects, Ending, Happened, Sent};
 use crate::core::settings::{Changes, Clock, Settings};
 use crate::core::{Done, Moment, Op, Queue, NEVER};
 use crate::ffi::{CommandResult, Context, Name, Reply};
+use crate::persist::command;
 use crate::persist::record::{Creation, Record};
 use crate::runtime::{endings, moment, waiters, wake};
 
@@ -63,10 +64,7 @@ pub fn run(
 pub enum Form {
     /// As a record, with its moment.
     Record,
-    /// As its command, which says all that it does but when, where it happens at the
-    /// time of the record before it: that spares the server the look-up of the
-    /// command of records and the strings of one. Not in a cluster, where an importing
-    /// node is told by clients that cannot be told from others.
+    /// As its command, where that says all (see [`command`]).
     Command,
 }
 
@@ -85,17 +83,19 @@ pub fn run_in_form(
     let told = match queue {
         Some(queue) => {
             let steps = let_time_act(queue, moment);
-            let is_at_last = steps == 0 && queue.is_at_last(moment);
-            let result = queue.apply(op, moment);
+            let of_command = match form {
+                Form::Command if steps == 0 && here.hands_commands_on() => {
+                    command::moment(queue, op, moment, moment::last_receipt())
+                }
+                _ => None,
+            };
+            let result = queue.apply(op, of_command.unwrap_or(moment));
             if let Ok(done) = &result {
                 reply(here.reply(), Some((queue, done)));
             }
-            let done = result.as_ref().ok();
-            let told = match form {
-                Form::Command if is_at_last && done.is_some() && !here.is_in_cluster() => {
-                    settle_command(here, key, queue, moment)
-                }
-                _ => {
+            let told = match (of_command, result.as_ref().ok()) {
+                (Some(_), Some(_)) => settle_command(here, key, queue, moment),
+                (_, done) => {
                     let record = Record::of(moment, steps, None, recorded(op, done));
                     settle(here, key, queue, moment, &record)
                 }
@@ -239,7 +239,7 @@ pub fn settle(
             true => hand_on(ctx, key, record),
             false => ctx.replicate_command(),
         }
-        moment::saw_receipt(queue.last_receipt(), moment);
+        moment::saw_receipt(queue.last_receipt(), moment.us);
     }
     conclude(ctx, key, queue, moment, effects)
 }
@@ -249,7 +249,7 @@ fn settle_command(ctx: &Context, key: Name<'_>, queue: &mut Queue, moment: Momen
     let effects = queue.take_effects();
     if effects.changed {
         ctx.replicate_command();
-        moment::saw_receipt(queue.last_receipt(), moment);
+        moment::saw_receipt(queue.last_receipt(), moment.us);
     }
     conclude(ctx, key, queue, moment, effects)
 }

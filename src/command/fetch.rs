@@ -1,7 +1,8 @@
 //! DQ.FETCH and DQ.MFETCH: served at once, or when there is something.
 
+use crate::command::apply;
 use crate::command::consumer;
-use crate::command::execute::{self, Missing};
+use crate::command::execute::{self, Form, Missing};
 use crate::command::handover::Handover;
 use crate::command::parse::fetch::{self, FetchRequest};
 use crate::command::parse::{self, Words};
@@ -19,6 +20,9 @@ pub fn fetch(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         bind,
         with_meta,
     } = request;
+    if ctx.is_replay() {
+        return apply::repeat_command(ctx, key, &Op::Fetch(fetch));
+    }
     let handover = Handover::to(ctx, false, with_meta, bind);
     if let (Some(ms), false) = (block, is_next(ctx, key)) {
         ctx.open_read(key)?;
@@ -34,7 +38,12 @@ pub fn fetch(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         return Ok(());
     }
     let op = Op::Fetch(fetch);
-    if take(ctx, key, &op, handover)? {
+    // In the log nobody waits, and no connection ends.
+    let form = match block.is_some() || bind {
+        true => Form::Record,
+        false => Form::Command,
+    };
+    if take(ctx, key, &op, form, handover)? {
         return Ok(());
     }
     match (op, block) {
@@ -65,7 +74,7 @@ pub fn fetch_of_many(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         if !is_next(ctx, *key) && block.is_some() {
             continue;
         }
-        if has_any(ctx, *key, &op)? && take(ctx, *key, &op, handover)? {
+        if has_any(ctx, *key, &op)? && take(ctx, *key, &op, Form::Record, handover)? {
             return Ok(());
         }
     }
@@ -102,10 +111,11 @@ fn take(
     ctx: &mut Context,
     key: Name<'_>,
     op: &Op<'_>,
+    form: Form,
     handover: Handover,
 ) -> Result<bool, Failure> {
     let mut has_given = false;
-    execute::run(ctx, key, op, Missing::Nothing, |reply, outcome| {
+    execute::run_in_form(ctx, key, op, Missing::Nothing, form, |reply, outcome| {
         if let Some((queue, Done::Fetched(given))) = outcome {
             if !given.is_empty() {
                 has_given = true;

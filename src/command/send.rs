@@ -1,6 +1,7 @@
 //! DQ.SEND, DQ.MSEND and DQ.GROUPPUSH.
 
-use super::execute::{self, Missing};
+use super::apply;
+use super::execute::{self, Form, Missing};
 use super::parse::{self, Words};
 use crate::config::MAX_PAYLOAD;
 use crate::core::op::{Op, Send, Sent};
@@ -10,13 +11,19 @@ use crate::ffi::{Args, CommandResult, Context, Reply};
 /// `DQ.SEND`: the id, or null where it is taken.
 pub fn send(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = parse::key(args)?;
+    if ctx.is_replay() {
+        // Whatever its size, it was accepted where it was sent.
+        let send = parse::send::send(Words::after_key(args), u64::MAX)?;
+        return apply::repeat_command(ctx, key, &Op::Send(send));
+    }
     let send = parse::send::send(Words::after_key(args), MAX_PAYLOAD.unsigned())?;
     let op = Op::Send(send);
-    execute::run(
+    execute::run_in_form(
         ctx,
         key,
         &op,
         Missing::Create,
+        Form::Command,
         |reply, outcome| match sent(outcome) {
             Some((queue, [Sent::Added(seq)])) => id(reply, queue, &op, *seq),
             _ => reply.null(),

@@ -227,8 +227,17 @@ impl Context {
         !self.is_command || self.is_followed()
     }
 
+    /// Whether the running command may travel as it came to those who are handed
+    /// records. Not in a cluster, where an importing node is told by clients that cannot
+    /// be told from others; nor behind records of the same call (see
+    /// [`Context::gather_records`]).
+    #[inline]
+    pub fn hands_commands_on(&self) -> bool {
+        self.hands_records_on() && !self.is_in_cluster() && !self.gathers.get()
+    }
+
     /// Replicates the running command as it came. Once per call, and only for
-    /// a command that is itself a record, or where nobody follows.
+    /// a command that is itself a record or says as much, or where nobody follows.
     pub fn replicate_command(&self) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_ReplicateVerbatim(self.ctx)) };

@@ -1,4 +1,5 @@
-//! Records: what is replicated, one for each operation.
+//! Records: what is replicated, one for each operation that does not travel as its
+//! command.
 //!
 //! A record holds an operation in explicit form with its moment, so that
 //! replaying it needs no clock, no randomness and no configuration. Records
@@ -83,16 +84,6 @@ impl<'o, 'a> Record<'o, 'a> {
             created,
             op: Cow::Borrowed(op),
         }
-    }
-
-    /// The record of an operation that came as its command, and gives out no
-    /// receipts: it was done to the queue at the time of the last one.
-    pub fn at_last(queue: &Queue, op: &'o Op<'a>) -> Record<'o, 'a> {
-        let moment = Moment {
-            us: queue.last_seen().saturating_mul(1000),
-            receipt: 0,
-        };
-        Record::of(moment, 0, None, op)
     }
 
     /// Appends the record to `out`. O(size of the record).

@@ -21,13 +21,18 @@ pub fn now() -> Moment {
     let us = clock::now_us();
     Moment {
         us,
-        receipt: us.max(LAST_RECEIPT.load(Relaxed) + 1).min(MAX_EXACT),
+        receipt: us.max(last_receipt() + 1).min(MAX_EXACT),
     }
 }
 
-/// Notes the last receipt of a queue, at a moment.
-pub fn saw_receipt(receipt: Receipt, moment: Moment) {
-    if receipt > LAST_RECEIPT.load(Relaxed) && receipt <= moment.us.saturating_add(BELIEVED_AHEAD) {
+/// The last receipt that this server has given out or seen.
+pub fn last_receipt() -> Receipt {
+    LAST_RECEIPT.load(Relaxed)
+}
+
+/// Notes the last receipt of a queue, at a time of the server in microseconds.
+pub fn saw_receipt(receipt: Receipt, us: u64) {
+    if receipt > last_receipt() && receipt <= us.saturating_add(BELIEVED_AHEAD) {
         LAST_RECEIPT.store(receipt, Relaxed);
     }
 }

@@ -92,7 +92,7 @@ fn visit(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Millis) 
             queue.watch(&id);
         }
     }
-    moment::saw_receipt(queue.last_receipt(), moment::now());
+    moment::saw_receipt(queue.last_receipt(), moment::now().us);
     if due == index::LOADED && queue.clock() == Clock::Server {
         moment::saw_time(queue.last_seen().saturating_mul(1000));
     }

@@ -1,8 +1,8 @@
 //! A module whose commands do what no queue in a module can do without, and
 //! nothing else: find the key, keep or give a payload, reply, and where there is a
-//! log write what was done in a record of as many bytes as DQ's: what a queue gives
-//! depends on its clock, so the command as it came would not do. No time, no ids,
-//! no leases. What DQ costs beyond it is DQ's own; what it costs is the server's.
+//! log write what was done in the form in which DQ does: nearly always as the command
+//! came, but in a record of as many bytes as DQ's where it names a time. No ids, no
+//! leases. What DQ costs beyond it is DQ's own; what it costs is the server's.
 //!
 //! `FLOOR.LATER key due payload [payload ...]` keeps them in the order of due
 //! times too, by the standard library's ordered map, and `FLOOR.FIRST key count
@@ -68,7 +68,7 @@ macro_rules! api {
 enum Form<'a> {
     /// As a record that holds what was kept.
     Record(&'a [&'a [u8]]),
-    /// As the command came, as DQ logs nearly every ACK.
+    /// As the command came.
     Command,
 }
 
@@ -213,7 +213,7 @@ unsafe extern "C" fn push(
             return api!(RedisModule_WrongArity(ctx));
         }
         let payload = call.bytes(2);
-        call.with(Form::Record(&[payload]), |payloads| {
+        call.with(Form::Command, |payloads| {
             payloads.in_line.push_back(payload.into());
             call.reply(ID);
         })
@@ -232,7 +232,7 @@ unsafe extern "C" fn group(
             return api!(RedisModule_WrongArity(ctx));
         }
         let (payload, name) = (call.bytes(2), call.bytes(4));
-        call.with(Form::Record(&[name, payload]), |payloads| {
+        call.with(Form::Command, |payloads| {
             payloads.count += 1;
             let number = payloads.count;
             match payloads.by_group.get_mut(name) {
@@ -259,7 +259,7 @@ unsafe extern "C" fn take(
         if argc < 2 {
             return api!(RedisModule_WrongArity(ctx));
         }
-        call.with(Form::Record(&[]), |payloads| {
+        call.with(Form::Command, |payloads| {
             call.give(1, || payloads.in_line.pop_front())
         })
     }

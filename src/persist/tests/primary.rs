@@ -8,6 +8,7 @@ use crate::core::op::{Fetch, NackKind, Receipts, Redrive, Send, Sent};
 use crate::core::settings::{Clock, Settings};
 use crate::core::state::State;
 use crate::core::{Done, Moment, Op, Queue, Receipt};
+use crate::persist::command;
 use crate::persist::record::{Creation, Record};
 
 /// One thing that happens on a primary.
@@ -156,7 +157,7 @@ impl Told {
     pub fn record(&self, queue: &Queue) -> Vec<u8> {
         match self {
             Told::Record(bytes) => bytes.clone(),
-            Told::Command(op) => encoded(&Record::at_last(queue, op)),
+            Told::Command(op) => encoded(&command::record(queue, op)),
         }
     }
 }
@@ -216,21 +217,24 @@ impl Primary {
             Op::Advance { to } => *to += self.queue.last_seen(),
             _ => {}
         }
-        let is_at_last = steps == 0 && self.queue.is_at_last(moment);
-        let done = self.queue.apply(&op, moment).ok();
+        // No other queue gives out receipts.
+        let of_command = match steps {
+            0 => command::moment(&self.queue, &op, moment, self.queue.last_receipt()),
+            _ => None,
+        };
+        let done = self.queue.apply(&op, of_command.unwrap_or(moment)).ok();
         if let Some(Done::Fetched(given)) = &done {
             self.issued
                 .extend(given.iter().map(|d| d.receipt).filter(|r| *r > 0));
         }
-        let told = match &done {
-            None => Op::Tick,
-            Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) => Op::Duplicate,
-            Some(_) => op,
-        };
         if self.queue.take_effects().changed {
-            match told {
-                Op::Ack { .. } if is_at_last => self.told.push(Told::Command(Box::new(told))),
-                _ => self.tell(Record::of(moment, steps, None, &told)),
+            match (of_command, &done) {
+                (Some(_), Some(_)) => self.told.push(Told::Command(Box::new(op))),
+                (_, None) => self.tell(Record::of(moment, steps, None, &Op::Tick)),
+                (_, Some(Done::Sent(sent))) if sent.first() == Some(&Sent::Taken) => {
+                    self.tell(Record::of(moment, steps, None, &Op::Duplicate));
+                }
+                (_, Some(_)) => self.tell(Record::of(moment, steps, None, &op)),
             }
         }
         self.queue.sweep(act.swept);
