@@ -89,7 +89,7 @@ impl Decoder {
             _ => return Err(Invalid("it does not begin with a queue")),
         };
         match tag {
-            tag if tag & tag::MESSAGE != 0 => {
+            tag if tag & (tag::MESSAGE | tag::NEXT) != 0 => {
                 self.messages += 1;
                 message(&mut reader, tag, &mut self.bases, builder)
             }

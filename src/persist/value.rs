@@ -15,7 +15,7 @@ impl QueueValue for Queue {
     }
 
     fn load(version: u32, next: &mut dyn FnMut() -> Option<Vec<u8>>) -> Result<Queue, String> {
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(format!("version {version} of the encoding is not known"));
         }
         let mut decoder = Decoder::new();

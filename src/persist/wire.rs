@@ -21,6 +21,19 @@ pub fn put_number(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
+/// Writes a number in the place of the byte at `at`. O(bytes behind it) from 128 on.
+#[inline]
+pub fn set_number(out: &mut Vec<u8>, mut at: usize, mut n: u64) {
+    while n >= 0x80 {
+        out.insert(at, n as u8 | 0x80);
+        at += 1;
+        n >>= 7;
+    }
+    if let Some(last) = out.get_mut(at) {
+        *last = n as u8;
+    }
+}
+
 /// Writes a number that may be negative; short where it is close to zero.
 #[inline]
 pub fn put_signed(out: &mut Vec<u8>, n: i64) {

@@ -20,9 +20,19 @@ pub fn message(
     builder: &mut Builder,
 ) -> Result<(), Invalid> {
     let has = |bit: u8| tag & bit != 0;
-    let place = Place::from_u8(tag >> tag::PLACE & 7).ok_or(Invalid("an unknown place"))?;
-    let seq = bases.seq.wrapping_add(reader.number()?);
-    let sent_at = reader.delta(bases.sent_at)?;
+    let is_next = !has(tag::MESSAGE);
+    let place = match is_next {
+        true => tag >> tag::PLACE_OF_NEXT,
+        false => tag >> tag::PLACE,
+    };
+    let place = Place::from_u8(place & 7).ok_or(Invalid("an unknown place"))?;
+    let (seq, sent_at) = match is_next {
+        true => (bases.seq.wrapping_add(1), bases.sent_at),
+        false => (
+            bases.seq.wrapping_add(reader.number()?),
+            reader.delta(bases.sent_at)?,
+        ),
+    };
     let due = reader.delta(sent_at)?;
     bases.seq = seq;
     bases.sent_at = sent_at;
@@ -38,7 +48,7 @@ pub fn message(
     }
     let (mut consumer, mut term, mut marks) = (None, None, Marks::default());
     let mut history = History::None;
-    if has(tag::HISTORY) {
+    if !is_next && has(tag::HISTORY) {
         let bits = reader.number()?;
         ensure(bits & !extra::ALL == 0, "an unknown part of a message")?;
         let mut ext = Extension::new(due);

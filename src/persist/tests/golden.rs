@@ -1,4 +1,4 @@
-//! What version 1 looks like. These bytes are in files and streams of servers
+//! What each version looks like. These bytes are in files and streams of servers
 //! that run: they must be read for ever. A new version gets new bytes beside
 //! them.
 
@@ -12,13 +12,25 @@ use crate::core::{Moment, Op, Queue};
 use crate::ffi::QueueValue;
 use crate::persist::record::{Creation, Record};
 
-const SNAPSHOT: &str = "\
+/// One queue, as each version of snapshots writes it.
+const SNAPSHOTS: [&str; 2] = [SNAPSHOT_1, SNAPSHOT_2];
+
+const SNAPSHOT_1: &str = "\
     5101ffff0fb0ea010000e807904e00000000000001060000000ae0d403000000efcdab8967452301b6f6\
     d8be9f3404ee96dde68196980300000300020000010000000000000001ececb1fdbe6802010002001103\
     06776f726b6572b6f6d8be9f340200011eb801ececb1fdbe68003600dcadbacd83acb00600e0d4030100\
     706c61696e0c0200637573746f6d65722d373aaf0100904eff00076f726465722d37b50f410000000000\
     00044001016b01768f4e010001008f4e8f4e010974727920616761696e0000726963680b800100a0fe0a\
     6c61746572020003\
+    ";
+
+const SNAPSHOT_2: &str = "\
+    5101ffff0fb0ea010000e807904e00000000000001060000000ae0d403000000efcdab8967452301b6f6\
+    d8be9f3404ee96dde68196980300000300020000010000000000000001ececb1fdbe6802010002001103\
+    06776f726b6572b6f6d8be9f340200011eb801ececb1fdbe68003600dcadbacd83acb00600e0d4030100\
+    706c61696e0c0200637573746f6d65722d373aaf0100904eff00076f726465722d37b50f410000000000\
+    00044001016b01768f4e010001008f4e8f4e010974727920616761696e0000726963680940a0fe0a6c61\
+    746572020003\
     ";
 
 const RECORDS: [&str; 5] = [
@@ -105,19 +117,25 @@ fn records_of_version_1() {
 }
 
 #[test]
-fn snapshots_of_version_1() {
+fn snapshots_of_all_versions() {
     let records = RECORDS.map(bytes);
     let first = Record::decode(&records[0]).unwrap();
     let mut queue = first.created.as_ref().unwrap().queue();
     for record in &records {
         Record::decode(record).unwrap().replay(&mut queue).unwrap();
     }
+    assert_eq!(hex(&saved(&queue)), SNAPSHOT_2);
+    for (snapshot, version) in SNAPSHOTS.into_iter().zip(1..) {
+        let mut block = Some(bytes(snapshot));
+        let loaded = Queue::load(version, &mut || block.take()).unwrap();
+        assert_eq!(saved(&loaded), saved(&queue), "version {version}");
+    }
+    assert_eq!(Queue::VERSION as usize, SNAPSHOTS.len());
+    assert!(Queue::load(Queue::VERSION + 1, &mut || None).is_err());
+}
+
+fn saved(queue: &Queue) -> Vec<u8> {
     let mut blocks = Vec::new();
     queue.save(&mut |block| blocks.extend_from_slice(block));
-    assert_eq!(hex(&blocks), SNAPSHOT);
-    let mut block = Some(bytes(SNAPSHOT));
-    let loaded = Queue::load(1, &mut || block.take()).unwrap();
-    let mut again = Vec::new();
-    loaded.save(&mut |block| again.extend_from_slice(block));
-    assert_eq!(again, blocks);
+    blocks
 }
