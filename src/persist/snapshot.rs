@@ -37,7 +37,7 @@ pub const LARGE: usize = 64 * 1024;
 
 /// So far apart are two blocks at the same address. The server's compressor
 /// does not forget from one block to the next where it has seen what: it would
-/// compare with whatever stands there now, and guess in vain. A quarter of this
+/// compare with whatever stands there now, and guess in vain. An eighth of this
 /// takes a tenth longer. Only a queue that is as large needs as much.
 const TRACK: usize = 8 * 1024 * 1024;
 
