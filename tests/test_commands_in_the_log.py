@@ -36,6 +36,7 @@ def test_what_happens_at_the_same_time_travels_as_it_came(make_server):
     assert log_of(server, lambda: q.ack(receipts[0])) == [b"DQ.ACK"]
     assert log_of(server, lambda: q.ack(receipts[0])) == [], "it is stale"
     assert log_of(server, lambda: q.ack(7, *receipts[:3], "RESULT", "done")) == [b"DQ.ACK"]
+    assert log_of(server, lambda: q.ack(1, 2, 3, 4, receipts[4])) == [b"DQ.OP"], "a record of so many is shorter"
     script = "return redis.call('DQ.ACK', KEYS[1], ARGV[1])"
     assert log_of(server, lambda: server.client().eval(script, 1, "q", receipts[5])) == [b"DQ.ACK"]
 
@@ -47,7 +48,7 @@ def test_what_happens_at_the_same_time_travels_as_it_came(make_server):
 
     assert log_of(server, transaction) == [b"MULTI", b"DQ.ACK", b"DQ.SEND", b"EXEC"]
     before = digest(server.client(), "q")
-    assert q.len("finished") == 5
+    assert q.len("finished") == 6
     server.restart(crash=True)
     assert digest(server.client(), "q") == before
 

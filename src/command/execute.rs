@@ -279,7 +279,7 @@ pub fn conclude(
     if queue.has_discarded() {
         queue.sweep(SWEPT_BY_A_COMMAND);
     }
-    let is_awaited = waiters::count(ctx.db(), key.bytes()) > 0;
+    let is_awaited = waiters::all() > 0 && waiters::count(ctx.db(), key.bytes()) > 0;
     let now = queue.now(moment);
     let wake = match queue.next_wake(now, is_awaited) {
         Some(wake) => wake.max(now),

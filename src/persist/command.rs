@@ -7,25 +7,30 @@
 //! of one, a third of what a record costs it.
 //!
 //! Only commands that name no length of time: what is in a log or on its way to a
-//! replica never counts from when it is read.
+//! replica never counts from when it is read. And only few receipts: in a command each
+//! is a word of its own, in a record two bytes.
 
 use super::record::Record;
 use crate::core::op::DueTime;
 use crate::core::{Moment, Op, Queue, Receipt};
+
+/// More receipts travel in a record.
+const MOST_RECEIPTS: usize = 4;
 
 /// The moment at which `op`, which is to be done at `moment` without a step of time
 /// before it, happens if it travels as its command; `None` if it cannot. `issued` is
 /// the last receipt that this server has given out or seen, over all queues.
 pub fn moment(queue: &Queue, op: &Op, moment: Moment, issued: Receipt) -> Option<Moment> {
     let says_all = match op {
-        Op::Ack { .. } => true,
+        Op::Ack { receipts, .. } => receipts.len() <= MOST_RECEIPTS,
         Op::Send(send) => send.due == DueTime::Now && send.choices.is_default(),
         // The number after the last is as good as one by the clock where the last one
         // is of this millisecond: whatever was lost in a crash, or restored from an
         // older copy, was given out before it.
         Op::Fetch(fetch) => {
             let last = queue.last_receipt();
-            fetch.lease.is_none() && last >= issued && last / 1000 >= moment.ms()
+            let follows = last >= issued && last / 1000 >= moment.ms();
+            follows && fetch.lease.is_none() && fetch.acks.len() <= MOST_RECEIPTS
         }
         _ => false,
     };
@@ -48,7 +53,7 @@ fn last_moment(queue: &Queue) -> Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::op::{Fetch, Send};
+    use crate::core::op::{Fetch, Receipts, Send};
     use crate::core::settings::{Clock, Settings};
 
     const US: u64 = 5_000_250;
@@ -112,6 +117,25 @@ mod tests {
         };
         for op in [Op::Send(delayed), Op::Send(short), Op::Fetch(fetch)] {
             assert!(!travels(&queue, &op, US, US));
+        }
+    }
+
+    #[test]
+    fn many_receipts_travel_as_a_record() {
+        let queue = queue(Clock::Server);
+        for (count, may) in [(4, true), (5, false)] {
+            let receipts: Receipts = (0..count).collect();
+            let fetch = Fetch {
+                acks: receipts.clone(),
+                ..Fetch::one()
+            };
+            let ack = Op::Ack {
+                receipts,
+                result: None,
+            };
+            for op in [ack, Op::Fetch(fetch)] {
+                assert_eq!(travels(&queue, &op, US, US), may);
+            }
         }
     }
 
