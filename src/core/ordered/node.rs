@@ -222,15 +222,29 @@ impl<K: Key, V: Measure> Node<K, V> {
             // Lists of a few are trimmed as they shrink.
             return None;
         };
+        // What is worked off in order leaves from the front: no search is needed.
+        let mut first = root.children.first_mut()?;
+        while let Node::Inner(inner) = first {
+            first = inner.children.first_mut()?;
+        }
+        if first.items().first().is_some_and(|item| item.0 == *key) {
+            return first.take_of_leaf(|_| Some(0));
+        }
         let at = root.position(key);
         let mut node = root.children.get_mut(at)?;
         while let Node::Inner(inner) = node {
             let at = inner.position(key);
             node = inner.children.get_mut(at)?;
         }
-        match node {
+        node.take_of_leaf(|entries| find(entries, key))
+    }
+
+    /// Takes an entry out of a leaf that needs not be tidied then.
+    #[inline]
+    fn take_of_leaf(&mut self, at: impl FnOnce(&[(K, V)]) -> Option<usize>) -> Option<(K, V)> {
+        match self {
             Node::Leaf(entries) if !is_to_be_tidied(entries.len().saturating_sub(1)) => {
-                let at = find(entries, key)?;
+                let at = at(entries)?;
                 Some(entries.remove(at))
             }
             _ => None,

@@ -34,6 +34,9 @@ const MOST: usize = if IS_SMALL { 24 } else { 512 };
 /// Of so many chunks the one with most holes is emptied.
 const LOOKED: usize = 16;
 
+/// So many numbers of chunks are kept where nothing is left: some hundred bytes.
+const MANY: usize = 16;
+
 /// What is known of so many chunks takes one allocation: most queues are small.
 const NEIGHBOURS: usize = 2;
 
@@ -189,6 +192,10 @@ impl Bodies {
         }
         if is_over {
             self.empty(number, body.is_alone());
+        }
+        if self.live == 0 && self.chunks.end() > MANY {
+            // What was known of each of them goes with the last body.
+            *self = Bodies::default();
         }
     }
 

@@ -24,26 +24,29 @@ impl Page {
         1 << (seq % PAGE)
     }
 
-    fn index(&self, seq: Seq) -> usize {
-        if self.packed {
-            (self.present & (Page::bit(seq) - 1)).count_ones() as usize
-        } else {
-            (seq % PAGE) as usize
+    /// Where a message would be; `None` where it is not, and has no slot.
+    #[inline]
+    fn index(&self, seq: Seq) -> Option<usize> {
+        match self.packed {
+            true => self.packed_index(seq),
+            false => Some((seq % PAGE) as usize),
         }
     }
 
+    fn packed_index(&self, seq: Seq) -> Option<usize> {
+        let bit = Page::bit(seq);
+        let is_there = self.present & bit != 0;
+        is_there.then(|| (self.present & (bit - 1)).count_ones() as usize)
+    }
+
+    #[inline]
     pub(super) fn get(&self, seq: Seq) -> Option<&Message> {
-        if self.present & Page::bit(seq) == 0 {
-            return None;
-        }
-        self.slots.get(self.index(seq))?.as_ref()
+        self.slots.get(self.index(seq)?)?.as_ref()
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, seq: Seq) -> Option<&mut Message> {
-        if self.present & Page::bit(seq) == 0 {
-            return None;
-        }
-        let index = self.index(seq);
+        let index = self.index(seq)?;
         self.slots.get_mut(index)?.as_mut()
     }
 
@@ -51,7 +54,7 @@ impl Page {
         if self.packed {
             self.unpack();
         }
-        let index = self.index(seq);
+        let index = (seq % PAGE) as usize;
         if self.slots.len() < index {
             self.slots.resize_with(index, || None);
         }
@@ -65,7 +68,9 @@ impl Page {
 
     /// Drops a message that is there.
     pub(super) fn remove(&mut self, seq: Seq) {
-        let index = self.index(seq);
+        let Some(index) = self.index(seq) else {
+            return;
+        };
         if self.packed {
             self.slots.remove(index);
             if self.slots.len() * 2 <= self.slots.capacity() {

@@ -122,6 +122,21 @@ fn what_passes_by_takes_no_memory() {
     assert_eq!(store.content(store.get(1).unwrap()), content(&stayed));
 }
 
+/// Large payloads have a chunk each; a small one keeps an open chunk.
+#[test]
+fn of_many_that_have_gone_nothing_is_kept() {
+    let mut store = Store::default();
+    put(&mut store, 1, &carried(1, 5));
+    (2..=10_000).for_each(|seq| put(&mut store, seq, &carried(1, 600)));
+    (1..=10_000).for_each(|seq| {
+        store.remove(seq, |_| ());
+    });
+    let left = store.bodies.memory_bytes();
+    assert!(left < 1024, "{left} bytes");
+    put(&mut store, 10_001, &carried(1, 5));
+    store.bodies.check(5);
+}
+
 #[test]
 fn bodies_take_little_more_than_their_bytes() {
     let mut store = Store::default();
