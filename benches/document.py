@@ -34,12 +34,11 @@ A row whose limit lies under what the least of a module takes (`benches/floor`, 
 instructions of a FETCH and an ACK with a log 17 % are the module's own, of the processor's time 15 to 22 % (`perf record`
 by shared object): the rest is the server's, reading commands, writing replies and the log, keeping memory.
 
-- Commands with a log: next to all of what a command takes more than without a log is the server's, which looks up the
-  command of each record, makes one of it and writes it. An ACK is logged as it came, in the millisecond of the record
-  before it, which spares a third of that; a FETCH cannot be, for its command does not say which receipts it gave out, nor a
-  SEND, whose id is not in it. The least of a module comes near the limits, and how near is the processor's: FETCH and ACK
-  as two commands took 0.37 / 0.29 of the peers on an Intel Xeon and 0.52 / 0.38 on an AMD EPYC, where the least took
-  0.30 / 0.22 and 0.39 / 0.29; as one command 0.32 and 0.34. The instructions below are nearly the same on both.
+- Commands with a log: next to all of what a command takes more than without a log is the server's, which makes a
+  record of it and writes it. In the millisecond of the change before it a command is logged as it came, which spares the
+  server the look-up of another command and its strings: with a record for each, SEND took 1.03 of XADD, two commands
+  0.52 / 0.38 and one 0.34. The processor matters: as records they took 0.93, 0.37 / 0.29 and 0.32 on an Intel Xeon,
+  with nearly the same instructions.
 - FETCH and ACK as one command: 0.25 to 0.38 of the peer's time in runs a quarter of an hour apart on the Xeon, the same
   module, and 0.29 to 0.32 on the EPYC; by the instructions below it holds.
 - SEND with a random delay: most of the module's part is finding the place among a million by time, in memory that no
