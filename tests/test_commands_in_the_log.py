@@ -229,3 +229,39 @@ def test_acks_of_one_turn_of_the_server_are_repeated_at_their_time(make_server):
     server.restart(crash=True)
     assert digest(server.client(), "q") == same
     assert finish_times(q) == finished
+
+
+SCRIPT = """
+for n = 1, 30 do redis.call('DQ.SEND', KEYS[1], n, 'GROUP', 'g' .. n % 3) end
+local given = redis.call('DQ.FETCH', KEYS[1], 'COUNT', 3)
+for _, m in ipairs(given) do redis.call('DQ.ACK', KEYS[1], m[2]) end
+return #redis.call('DQ.FETCH', KEYS[1], 'COUNT', 2)
+"""
+
+
+@CLOCKS
+def test_scripts_travel_as_their_commands(replica_pair, clock):
+    pair = replica_pair
+    client = pair.primary.client()
+    q = Queue(client, "q")
+    q.do("CREATE", "CLOCK", clock, "RETAIN", 600_000, "LEASE", 600_000, "GROUPCONCURRENCY", 20)
+    for _ in range(5):
+        assert client.eval(SCRIPT, 1, "q") == 2
+    assert (q.len("finished"), q.len("running")) == (15, 10)
+    pair.assert_same("q")
+
+
+@CLOCKS
+def test_a_promoted_replica_gives_no_receipt_again(replica_pair, clock):
+    pair = replica_pair
+    q = Queue(pair.primary.client(), "q")
+    q.do("CREATE", "CLOCK", clock, "LEASE", 600_000)
+    q.do("MSEND", 200, *range(200))
+    with pair.primary.wire() as w:
+        w.send_many([("DQ.FETCH", "q")] * 150)
+        receipts = [msgs(w.recv())[0].receipt for _ in range(150)]
+    assert receipts == sorted(set(receipts))
+    pair.assert_same("q")
+    pair.promote()
+    q = Queue(pair.replica.client(), "q")
+    assert [m.receipt > receipts[-1] for m in q.fetch("COUNT", 50)] == [True] * 50
