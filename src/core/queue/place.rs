@@ -110,8 +110,8 @@ impl Queue {
 
     /// Enters a pending message in the indexes; whether it is known at once that it is
     /// due and changes nothing of what its group gives, when, or for what the group
-    /// is listed, since one that is due, too, goes before. Else the caller refreshes
-    /// the group.
+    /// is listed, since the group stands in line and gives one before it that is due,
+    /// too. Else the caller refreshes the group.
     pub(super) fn enter(&mut self, stand: Stand) -> bool {
         let Waiter { seq, due, .. } = stand.waiter;
         let mut is_behind = false;
@@ -123,11 +123,12 @@ impl Queue {
         if let Some(member) = stand.member {
             self.heed_purges(stand.group);
             let entered = self.groups.with(stand.group, |group| {
-                let behind = group.backlog.insert(stand.place, member);
-                (behind, group.counted)
+                let is_behind = group.backlog.insert(stand.place, member);
+                // One that has yet to join does so now, however its messages are kept.
+                (is_behind && group.is_in_line(), group.counted)
             });
-            let (behind, counted) = entered.unwrap_or_default();
-            is_behind = behind;
+            let (changes_nothing, counted) = entered.unwrap_or_default();
+            is_behind = changes_nothing;
             if counted && stand.place == Place::Due {
                 self.grouped_ready += 1;
                 self.grouped_ready_bytes += member.size;
