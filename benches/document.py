@@ -31,24 +31,26 @@ from 50 connections with 64 in flight on each.
 ## Why rows miss
 
 A row whose limit lies under what the least of a module takes (`benches/floor`, rows of that name) cannot hold. Of the
-instructions of a FETCH and an ACK with a log 17 % are the module's own, of the processor's time 15 to 22 % (`perf record`
-by shared object): the rest is the server's, reading commands, writing replies and the log, keeping memory.
+instructions of a FETCH and an ACK with a log 19 % are the module's own (callgrind, by shared object): the rest is the
+server's, reading commands, writing replies and the log, keeping memory.
 
 - Commands with a log: next to all of what a command takes more than without a log is the server's, which makes a
   record of it and writes it. In the millisecond of the change before it a command is logged as it came, which spares the
   server the look-up of another command and its strings: with a record for each, SEND took 1.03 of XADD, two commands
   0.52 / 0.38 and one 0.34. The processor matters: as records they took 0.93, 0.37 / 0.29 and 0.32 on an Intel Xeon,
-  with nearly the same instructions.
+  with nearly the same instructions. Where FETCH and ACK miss, they take too much above the least of a module, as they do
+  without a log.
 - FETCH and ACK as one command: 0.25 to 0.38 of the peer's time in runs a quarter of an hour apart on the Xeon, the same
-  module, and 0.29 to 0.32 on the EPYC; by the instructions below it holds.
+  module, and 0.29 to 0.32 on the EPYC, with a log 0.31 to 0.35; by the instructions below both hold. With a log two
+  commands take 0.44 to 0.47 / 0.31 to 0.35 on the EPYC.
 - SEND with a random delay: most of the module's part is finding the place among a million by time, in memory that no
   cache has. The least of a module does that by the ordered map of Rust's standard library, and ends close to the limit.
 - The whole life of a message: the sum of those. The least of a module, which keeps and gives in order by time, and has no
   clock, ids, leases or counts by state, comes to about what the limits ask for, one by one and in tens: under them is
   room for a module that does nothing else.
 - SEND over 100,000 groups: the limit is about what names cost any module. One that reads the two words of the option,
-  finds the name in a hash table, and notes in a list of that name which payload is its, makes 1.34 to 1.52 of a SEND in
-  ten runs: the row of the sum. Ours was 1.47 to 1.65 in the same ones. Both wait for memory: the table, what is known of
+  finds the name in a hash table, and notes in a list of that name which payload is its, makes 1.33 to 1.52 of a SEND in
+  a dozen runs: the row of the sum. Ours was 1.47 to 1.76 in the same ones. Both wait for memory: the table, what is known of
   a name, and its list lie anywhere, each in a page of its own, and where one lies is known only when the one before has
   come. By `perf annotate` three such loads are two thirds of what a group adds to ours; a third of the rest is the
   server's, for two words more. XADD over as many streams is what users of streams do for the order of each user.
@@ -60,7 +62,9 @@ by shared object): the rest is the server's, reading commands, writing replies a
   members and only one of their two steps at a random place.
 - Bytes of SEND in the log: the 160 bytes that XADD writes hold the 100 of the payload, so that no SEND can write 0.6
   times as much; the sum over send, fetch and ack is what the two can be compared by.
-- RDB: half of the time to save is the server's compression, which random payloads do not repay; 5 % is the module's.
+- RDB: half of the time to save is the server's compression, which random payloads do not repay, a twelfth the module's.
+  How long the compression takes depends on the blocks that it is given: 2 KiB each, one behind the other through 8 MiB of
+  memory, are saved in the time of a stream, give or take 2 %.
 - Stall and lateness, where they miss: each is at most as good as the host, which takes most from who keeps both
   processors busy, as 50 consumers at full speed do: 99 % of 100,000 came within 2.4 ms in a run of which the host took
   less than 1 %, within 284 in one of which it took 7. The rows say what is left without the times when a processor was
