@@ -1,7 +1,8 @@
 //! Inner nodes: how children make room for each other, split and join.
 
 use super::ledger::Ledger;
-use super::node::{rank, Node, FULL};
+use super::node::{Node, FULL};
+use super::search::rank;
 use super::{Key, Measure};
 
 /// A full child passes items to a neighbour that has at least this much room.

@@ -4,7 +4,8 @@ use std::iter::FusedIterator;
 use std::ops::Bound;
 use std::slice;
 
-use super::node::{rank, Node};
+use super::node::Node;
+use super::search::rank;
 use super::{Key, Measure};
 
 /// The entries of a set in order of their keys.

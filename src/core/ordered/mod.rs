@@ -23,6 +23,7 @@ mod inner;
 mod iter;
 mod ledger;
 mod node;
+mod search;
 #[cfg(test)]
 mod tests;
 
@@ -210,7 +211,7 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
     /// The entry whose key is equal to this one.
     pub fn find(&self, key: &K) -> Option<(K, V)> {
         let (leaf, _) = self.root.leaf_for(key);
-        let at = node::find(leaf, key)?;
+        let at = search::find(leaf, key)?;
         leaf.get(at).copied()
     }
 
