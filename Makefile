@@ -13,7 +13,7 @@ export SIM_SECONDS ?= 60
 ENGINES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run cli test test-engines test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist bench-groups bench-core
+.PHONY: help setup build build-pgo run cli test test-engines test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist bench-groups bench-core
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ setup: ## install whatever building, running and testing need (nothing where all
 
 build: ## build the module: target/release/libdq.so
 	@scripts/build.sh
+
+build-pgo: ## the same by profile-guided optimisation, a tenth faster: target/pgo/libdq.so; four minutes
+	@scripts/build-pgo.sh
 
 run: ## build, then start a Redis server with the module in the foreground
 	@PORT=$(PORT) scripts/run.sh

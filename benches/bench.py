@@ -28,6 +28,7 @@ def parser(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rows", type=re.compile, default="", metavar="REGEX", help="only rows whose name matches")
     parser.add_argument("--module", type=Path, default=ROOT / "target/release/libdq.so")
+    parser.add_argument("--built", default="", metavar="TEXT", help="how that was built, for the page")
     parser.add_argument("--floor", type=Path, default=ROOT / "target/floor/release/libdq_floor.so")
     parser.add_argument("--redis-server", default=os.environ.get("REDIS_SERVER") or "redis-server")
     parser.add_argument("--generator", type=Path, default=ROOT / "target/load/release/dq-load")
@@ -70,6 +71,8 @@ class Bench:
     rounds: int
     quick: bool
     rows: re.Pattern
+    built: str = ""
+    """How the module was built, as the page says it."""
     started: float = field(default_factory=time.monotonic)
     strangers: float = 0.0
     """The most cores that other programs were seen to use between the rows."""

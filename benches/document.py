@@ -77,7 +77,7 @@ server's, reading commands, writing replies and the log, keeping memory.
 | machine | {machine} |
 | system | {system} |
 | server | {server}, on core {server_core} alone; `--save ""`, no AOF unless the row says so |
-| module | dq {module} |
+| module | dq {module}{built} |
 | load | `benches/load`: one thread on core {client_core}, 50 connections over loopback, payloads of 100 random bytes |
 | command line | `{command}` |
 
@@ -152,6 +152,7 @@ def document(bench, rows, details, commands):
         system=f"{platform.system()} {platform.release()} {platform.machine()}, Python {platform.python_version()}",
         server=version,
         module=module,
+        built=f", by {bench.built}" if bench.built else "",
         server_core=SERVER_CORE,
         client_core=CLIENT_CORE,
         command=_command_line(),
@@ -164,7 +165,7 @@ def _command_line():
     words = []
     arguments = iter(sys.argv[1:])
     for word in arguments:
-        if word in ("--module", "--generator", "--floor", "--redis-server"):
+        if word in ("--module", "--built", "--generator", "--floor", "--redis-server"):
             next(arguments, None)
         else:
             words.append(word)

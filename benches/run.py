@@ -39,6 +39,7 @@ def main():
     bench = Bench(
         binary=chosen.redis_server,
         module=chosen.module.resolve(),
+        built=chosen.built,
         floor=chosen.floor.resolve(),
         generator=Generator(chosen.generator.resolve()),
         rounds=chosen.rounds or (1 if chosen.quick else 5),

@@ -11,7 +11,7 @@ have dpkg-deb || die "dpkg-deb not found: the packages are built on Debian or a 
 if [ -n "${DQ_MODULE:-}" ]; then
     MODULE=$DQ_MODULE
 else
-    scripts/build.sh
+    build_for_others
 fi
 [ -f "$MODULE" ] || die "no module at $MODULE"
 

@@ -8,6 +8,7 @@
 #   tests    the Python environment .venv with tests/requirements.txt; the languages of the example clients; tmux;
 #            Prometheus and its exporter for Redis, in .venv/bin, where apt has them
 #   lint     rustfmt, clippy, and .venv for ruff
+#   pgo      llvm-profdata, of the LLVM that rustc is made with
 #   cxx      a C++ compiler, for libFuzzer
 #   fuzz     cargo-fuzz, the nightly Rust that its sanitizers need, and a C++ compiler
 #
@@ -130,6 +131,15 @@ setup_lint() {
     setup_venv
 }
 
+setup_pgo() {
+    llvm_profdata >/dev/null && return
+    if have rustup; then
+        say "installing with rustup: llvm-tools"
+        rustup --quiet component add llvm-tools && llvm_profdata >/dev/null && return
+    fi
+    apt_install "llvm-$(llvm_version)"
+}
+
 setup_cxx() {
     have c++ || apt_install g++
 }
@@ -145,10 +155,10 @@ setup_fuzz() {
     cargo fuzz --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-fuzz
 }
 
-[ $# -gt 0 ] || die "usage: scripts/setup.sh build|server|tests|lint|cxx|fuzz ..."
+[ $# -gt 0 ] || die "usage: scripts/setup.sh build|server|tests|lint|pgo|cxx|fuzz ..."
 for part in "$@"; do
     case $part in
-    build | server | tests | lint | cxx | fuzz) "setup_$part" ;;
+    build | server | tests | lint | pgo | cxx | fuzz) "setup_$part" ;;
     *) die "unknown part: $part" ;;
     esac
 done
