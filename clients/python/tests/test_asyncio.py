@@ -44,6 +44,7 @@ def test_queue(dq_url, protocol):
     async def scene(q):
         id = await q.send("x", type="t", delay=1)
         await q.send_many(["y", "z"], group="g")
+        assert [group.group async for group in q.groups()] == ["g"]
         batch = await q.fetch(count=10, block=1000)
         handled = [message.text for message in batch]
         while len(handled) < 3:
@@ -51,7 +52,6 @@ def test_queue(dq_url, protocol):
             handled += [message.text for message in batch]
         assert sorted(handled) == ["x", "y", "z"] and handled.index("y") < handled.index("z")
         assert (await q.get(id)).type == "t"
-        assert [group.group async for group in q.groups()] == ["g"]
         assert (await q.wait("nobody", 1)) is None
         assert {record.state async for record in q.list("finished")} == {"finished"}
         with pytest.raises(ValueError, match="socket_timeout"):
