@@ -28,7 +28,7 @@ setup: ## install whatever building, running and testing need (nothing where all
 build: ## build the module: target/release/libdq.so
 	@scripts/build.sh
 
-build-pgo: ## the same by profile-guided optimisation, a tenth faster: target/pgo/libdq.so; four minutes
+build-pgo: ## the same by profile-guided optimisation, a tenth faster or more: target/pgo/libdq.so; four minutes
 	@scripts/build-pgo.sh
 
 run: ## build, then start a Redis server with the module in the foreground
