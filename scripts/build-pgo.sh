@@ -16,7 +16,11 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 # Builds the module into a directory below $pgo, with this option of rustc's. A target that is named keeps the option out
 # of build scripts.
 build() {
-    RUSTFLAGS="${RUSTFLAGS:-} $2" \
+    local options
+    read -ra options <<<"${RUSTFLAGS:-}"
+    options+=("$2")
+    # Encoded, so that paths with spaces stay whole.
+    CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${options[*]}") \
         cargo build --release --target "$host" --target-dir "$pgo/$1" "${CARGO_FLAGS_LIST[@]}"
 }
 

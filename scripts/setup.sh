@@ -138,6 +138,7 @@ setup_pgo() {
         rustup --quiet component add llvm-tools && llvm_profdata >/dev/null && return
     fi
     apt_install "llvm-$(llvm_version)"
+    llvm_profdata >/dev/null || die "llvm-profdata of LLVM $(llvm_version) not found: profile-guided optimisation needs it"
 }
 
 setup_cxx() {
