@@ -47,7 +47,7 @@ llvm_version() { rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p'; }
 # Builds the module as others should get it: by profile-guided optimisation, or without where its tools are not to be
 # had. MODULE is then where it is, and BUILT says how.
 build_for_others() {
-    if scripts/setup.sh pgo; then
+    if scripts/setup.sh build pgo; then
         scripts/build-pgo.sh
         MODULE=$PGO_MODULE BUILT="profile-guided optimisation (\`make build-pgo\`)"
     else
