@@ -37,13 +37,12 @@ server's, reading commands, writing replies and the log, keeping memory.
 - Commands with a log: next to all of what a command takes more than without a log is the server's, which makes a
   record of it and writes it. In the millisecond of the change before it a command is logged as it came, which spares the
   server the look-up of another command and its strings. FETCH and ACK as one command take 0.30 to 0.31 of their peer
-  with a log, the least of a module 0.22: where they miss, by a few percent, it is their own time above that, as without
-  a log, in memory and code that the server's writing has meanwhile driven from the caches. By the instructions below
-  they hold.
-- Profile-guided optimisation: turn by turn with the module of `make build` on this machine, SEND takes 10 to 13 % less,
-  FETCH and ACK as one command 10 to 14 %, as two 12 to 15 %, with a log 8 to 9 % each. Most of what a command waits for
-  is its code, 600 cache lines of it, half of which are the module's. The least of a module gains nothing by it (0 to
-  3 %) and is built without. Redis is as Debian builds it.
+  with a log, the least of a module 0.22: where they miss, by a few percent, it is their own time above that, which is no
+  limit of the server's. By the instructions below they hold.
+- Profile-guided optimisation: turn by turn with the module of `make build` on this machine, SEND takes 10 to 14 % less,
+  FETCH and ACK as one command 10 to 14 %, as two 12 to 15 %, with a log 8 to 9 % each. Why is inferred: in
+  simulated caches a command misses 600 lines of code, half of them the module's, and hardly any data. The least of a
+  module gains next to nothing by it (0 to 3 %) and is built without. Redis is as Debian builds it.
 - SEND with a random delay: most of the module's part is finding the place among a million by time, in memory that no
   cache has. The least of a module does that by the ordered map of Rust's standard library, and ends close to the limit.
 - The whole life of a message: the sum of those. The least of a module, which keeps and gives in order by time, and has no
