@@ -15,10 +15,15 @@
 //! * Freeing in slices. [`OrderedSet::drain_some`] drops a bounded number of
 //!   entries, a leaf at a time.
 //!
+//! The first leaf is not in the tree but in front of it: what is worked off in order
+//! is there at once, and leaves without moving the rest. When it is empty, the tree's
+//! first leaf takes its place.
+//!
 //! There are no parent links and no cursors. Every operation is one walk from
 //! the root, and an iterator finds the next leaf by searching for its lowest
 //! key.
 
+mod front;
 mod inner;
 mod iter;
 mod ledger;
@@ -30,6 +35,7 @@ mod tests;
 use std::fmt;
 use std::ops::Bound;
 
+use front::Front;
 use inner::Inner;
 pub use iter::Iter;
 use ledger::Ledger;
@@ -79,6 +85,9 @@ impl Key for (i8, u64) {}
 /// An empty set owns no memory. Operations cost O(log n) unless they say
 /// otherwise.
 pub struct OrderedSet<K, V = ()> {
+    /// The entries with the lowest keys; none only where there are no others.
+    front: Front<K, V>,
+    /// All others.
     root: Node<K, V>,
     len: usize,
     ledger: Ledger,
@@ -88,6 +97,7 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
     /// An empty set, which allocates nothing.
     pub const fn new() -> Self {
         Self {
+            front: Front::EMPTY,
             root: Node::EMPTY,
             len: 0,
             ledger: Ledger::EMPTY,
@@ -139,16 +149,53 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
     /// Adds an entry. Returns false if the key was there already; its measure
     /// is then replaced.
     pub fn insert(&mut self, key: K, value: V) -> bool {
-        if self.root.append((key, value)) {
-            self.len += 1;
+        let entry = (key, value);
+        let added = if self.front.reaches(&key) {
+            self.insert_in_front(entry)
+        } else if self.has_rest() || self.front.is_over() {
+            self.insert_behind(entry)
+        } else {
+            self.front.push(entry, &mut self.ledger);
+            true
+        };
+        self.len += usize::from(added);
+        added
+    }
+
+    /// Inserts an entry before the last one of the front; whether its key is new.
+    fn insert_in_front(&mut self, entry: (K, V)) -> bool {
+        match self.front.place(&entry.0) {
+            Ok(at) => {
+                self.front.set(at, entry.1);
+                false
+            }
+            Err(at) => {
+                if self.front.is_full() {
+                    if let Some(last) = self.front.pop_last() {
+                        self.insert_behind(last);
+                    }
+                }
+                self.front.insert(at, entry, &mut self.ledger);
+                true
+            }
+        }
+    }
+
+    /// Inserts an entry behind the front; whether its key is new.
+    fn insert_behind(&mut self, entry: (K, V)) -> bool {
+        if self.root.append(entry) {
             return true;
+        }
+        match &mut self.root {
+            // What comes behind a full front goes on: the leaf need not move each
+            // time it grows.
+            Node::Leaf(leaf) if leaf.is_empty() => self.ledger.reserve(leaf, node::FULL),
+            _ => {}
         }
         if self.root.is_full() {
             self.add_level();
         }
-        let added = self.root.insert((key, value), &mut self.ledger).is_none();
-        self.len += usize::from(added);
-        added
+        self.root.insert(entry, &mut self.ledger).is_none()
     }
 
     /// Removes a key and returns its measure, or `None` if the key is not
@@ -159,21 +206,26 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
 
     /// Removes and returns the entry whose key is equal to this one.
     pub fn take(&mut self, key: &K) -> Option<(K, V)> {
+        if self.front.reaches(key) {
+            let entry = self.front.take(key)?;
+            self.removed_from_front(1);
+            return Some(entry);
+        }
         if let Some(entry) = self.root.pluck(key) {
             self.len -= 1;
             return Some(entry);
         }
         let entry = self.root.remove(key, &mut self.ledger)?;
         self.root.trim_leaf(&mut self.ledger);
-        self.removed(1);
+        self.len -= 1;
+        self.drop_levels();
         Some(entry)
     }
 
     /// Removes and returns the entry with the lowest key.
     pub fn pop_first(&mut self) -> Option<(K, V)> {
-        let entry = self.root.pop_first(&mut self.ledger)?;
-        self.root.trim_leaf(&mut self.ledger);
-        self.removed(1);
+        let entry = self.front.pop()?;
+        self.removed_from_front(1);
         Some(entry)
     }
 
@@ -183,10 +235,15 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
     /// For freeing a huge set bit by bit, without ever holding up the caller, and
     /// for what leaves in order, many at a time.
     pub fn drain_some(&mut self, limit: usize) -> usize {
-        let count = self.root.drain_front(limit, &mut self.ledger);
-        self.root.trim_leaf(&mut self.ledger);
-        self.removed(count);
-        count
+        let of_front = self.front.drain(limit);
+        let mut of_rest = 0;
+        if of_front < limit && self.front.is_empty() {
+            of_rest = self.root.drain_front(limit - of_front, &mut self.ledger);
+            self.root.trim_leaf(&mut self.ledger);
+            self.drop_levels();
+        }
+        self.removed_from_front(of_front + of_rest);
+        of_front + of_rest
     }
 
     /// Where there are more than `limit` entries, drops up to so many from the
@@ -210,7 +267,10 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
 
     /// The entry whose key is equal to this one.
     pub fn find(&self, key: &K) -> Option<(K, V)> {
-        let (leaf, _) = self.root.leaf_for(key);
+        let leaf = match self.front.reaches(key) {
+            true => self.front.entries(),
+            false => self.root.leaf_for(key).0,
+        };
         let at = search::find(leaf, key)?;
         leaf.get(at).copied()
     }
@@ -227,12 +287,15 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
 
     /// The entry with the lowest key.
     pub fn first(&self) -> Option<(K, V)> {
-        self.root.first()
+        self.front.entries().first().copied()
     }
 
     /// The entry with the highest key.
     pub fn last(&self) -> Option<(K, V)> {
-        self.root.last()
+        match self.has_rest() {
+            true => self.root.last(),
+            false => self.front.entries().last().copied(),
+        }
     }
 
     /// The entry with the lowest key above `key`, which need not be in the
@@ -243,12 +306,16 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
 
     /// The least measure of all entries.
     pub fn min_measure(&self) -> Option<V> {
-        self.root.measure()
+        let of_front = self.front.entries().iter().map(|entry| entry.1);
+        of_front.chain(self.root.measure()).min()
     }
 
     /// The least measure of the entries with keys below `bound`.
     pub fn least_before(&self, bound: &K) -> Option<V> {
-        self.root.least_before(bound)
+        let of_front = self.front.entries().iter();
+        let of_front = of_front.take_while(|entry| entry.0.goes_before(bound));
+        let of_front = of_front.map(|entry| entry.1);
+        of_front.chain(self.root.least_before(bound)).min()
     }
 
     /// All entries in order of their keys, at O(1) an entry.
@@ -259,19 +326,29 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
     /// The entries from a lower bound on, in order of their keys: O(log n) to
     /// start, then O(1) an entry.
     pub fn range_from(&self, low: Bound<K>) -> Iter<'_, K, V> {
-        Iter::new(&self.root, low)
+        Iter::new(self.front.entries(), &self.root, low)
     }
 
     /// The entries behind those at the front of whose keys `is_before` holds; it
     /// must hold of no key above one of which it does not. O(log n) to start, then
     /// O(1) an entry.
     pub fn iter_behind(&self, is_before: impl Fn(&K) -> bool) -> Iter<'_, K, V> {
-        Iter::behind(&self.root, is_before)
+        Iter::behind(self.front.entries(), &self.root, is_before)
+    }
+
+    /// Whether there are entries behind the front.
+    #[inline]
+    fn has_rest(&self) -> bool {
+        self.len > self.front.len()
     }
 
     /// Puts a leaf whose keys are above all others behind the last one.
     fn append_leaf(&mut self, leaf: Vec<(K, V)>) {
         self.len += leaf.len();
+        if self.front.is_empty() {
+            self.front = Front::of(leaf);
+            return;
+        }
         let leaf = Node::Leaf(leaf);
         let Some(head) = leaf.head() else { return };
         if self.root.is_empty() {
@@ -293,9 +370,27 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         self.root = Inner::above(old, &mut self.ledger);
     }
 
-    /// Keeps the count, and drops each root that has come down to one child.
-    fn removed(&mut self, count: usize) {
+    /// Keeps the count, and the front, of which entries were taken out.
+    #[inline]
+    fn removed_from_front(&mut self, count: usize) {
         self.len -= count;
+        if !self.has_rest() {
+            self.front.trim(&mut self.ledger);
+        } else if self.front.is_empty() {
+            self.refill();
+        }
+    }
+
+    /// Puts the first leaf of the tree in the place of an empty front.
+    fn refill(&mut self) {
+        // Its list has nothing left, and goes as a whole.
+        self.front.trim(&mut self.ledger);
+        self.front = Front::of(self.root.take_first_leaf(&mut self.ledger));
+        self.drop_levels();
+    }
+
+    /// Drops each root that has come down to one child.
+    fn drop_levels(&mut self) {
         while let Node::Inner(inner) = &mut self.root {
             let Some(only) = inner.take_only_child(&mut self.ledger) else {
                 break;
@@ -309,7 +404,9 @@ impl<K: Key> OrderedSet<K, MinTime> {
     /// The first entry in key order whose time is at most `limit`
     /// (milliseconds).
     pub fn first_at_most(&self, limit: u64) -> Option<(K, MinTime)> {
-        self.root.first_at_most(MinTime(limit))
+        let of_front = self.front.entries().iter();
+        let in_front = of_front.copied().find(|entry| entry.1 .0 <= limit);
+        in_front.or_else(|| self.root.first_at_most(MinTime(limit)))
     }
 }
 

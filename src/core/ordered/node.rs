@@ -58,14 +58,6 @@ impl<K: Key, V: Measure> Node<K, V> {
         Some((self.items().first()?.0, self.measure()?))
     }
 
-    pub(super) fn first(&self) -> Option<(K, V)> {
-        let mut node = self;
-        while let Node::Inner(inner) = node {
-            node = inner.children.first()?;
-        }
-        node.items().first().copied()
-    }
-
     pub(super) fn last(&self) -> Option<(K, V)> {
         let mut node = self;
         while let Node::Inner(inner) = node {
@@ -223,14 +215,6 @@ impl<K: Key, V: Measure> Node<K, V> {
             // Lists of a few are trimmed as they shrink.
             return None;
         };
-        // What is worked off in order leaves from the front: no search is needed.
-        let mut first = root.children.first_mut()?;
-        while let Node::Inner(inner) = first {
-            first = inner.children.first_mut()?;
-        }
-        if first.items().first().is_some_and(|item| item.0 == *key) {
-            return first.take_of_leaf(|_| Some(0));
-        }
         let at = root.position(key);
         let mut node = root.children.get_mut(at)?;
         while let Node::Inner(inner) = node {
@@ -252,15 +236,11 @@ impl<K: Key, V: Measure> Node<K, V> {
         }
     }
 
-    /// The node may be left empty; whoever holds a leaf trims it.
-    pub(super) fn pop_first(&mut self, ledger: &mut Ledger) -> Option<(K, V)> {
+    /// Takes out the first leaf. The node may be left empty.
+    pub(super) fn take_first_leaf(&mut self, ledger: &mut Ledger) -> Vec<(K, V)> {
         match self {
-            Node::Leaf(entries) => (!entries.is_empty()).then(|| entries.remove(0)),
-            Node::Inner(inner) => {
-                let entry = inner.children.first_mut()?.pop_first(ledger)?;
-                inner.removed_from(0, entry.1, ledger);
-                Some(entry)
-            }
+            Node::Leaf(entries) => std::mem::take(entries),
+            Node::Inner(inner) => inner.take_first_leaf(ledger),
         }
     }
 

@@ -52,7 +52,12 @@ fn check_node<K: super::Key, V: Measure>(node: &Node<K, V>) -> Found<K, V> {
 }
 
 fn check<K: super::Key, V: Measure>(set: &OrderedSet<K, V>) {
-    let found = check_node(&set.root);
+    let mut found = check_node(&set.root);
+    let front = set.front.entries();
+    assert!(!front.is_empty() || found.entries.is_empty());
+    assert!(front.len() <= FULL);
+    found.bytes += set.front.bytes();
+    found.entries.splice(..0, front.iter().copied());
     assert!(found.entries.is_sorted_by(|a, b| a.0 < b.0));
     assert_eq!(found.entries.len(), set.len());
     assert_eq!(found.bytes, set.memory_bytes());
@@ -195,8 +200,8 @@ fn draining_in_slices_frees_memory_as_it_goes() {
 
 #[test]
 fn tiny_sets_take_little_memory() {
-    assert!(size_of::<OrderedSet<Key>>() <= 40);
-    assert!(size_of::<OrderedSet<Key, MinTime>>() <= 40);
+    assert!(size_of::<OrderedSet<Key>>() <= 72);
+    assert!(size_of::<OrderedSet<Key, MinTime>>() <= 72);
     let mut set: OrderedSet<Key> = OrderedSet::new();
     for (len, bytes) in [(1, 32), (2, 32), (4, 64), (8, 128), (16, 256), (48, 768)] {
         while set.len() < len {
@@ -251,4 +256,19 @@ fn memory_follows_the_count_down() {
     check(&set);
     println!("after removals: {:.2}", bytes_per_entry(&set));
     assert!(bytes_per_entry(&set) <= 28.0);
+}
+
+/// The front makes room by passing on its last key, which may be the one that comes.
+#[test]
+fn a_known_key_of_a_full_front_stays_the_only_one() {
+    let last = FULL as u64 - 1;
+    let mut set = OrderedSet::from_sorted((0..=last).map(|key| (key, MinTime(key))));
+    for key in [0, last, 7] {
+        assert!(!set.insert(key, MinTime(100)));
+        assert_eq!(set.get(&key), Some(MinTime(100)));
+        check(&set);
+    }
+    set.remove(&5);
+    assert!(set.insert(5, MinTime(5)));
+    check(&set);
 }
