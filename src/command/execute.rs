@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::command::error;
 use crate::config;
-use crate::core::op::{Effects, Ending, Happened, Sent};
+use crate::core::op::{DueTime, Effects, Ending, Happened, Sent};
 use crate::core::settings::{Changes, Clock, Settings};
 use crate::core::{Done, Moment, Op, Queue, NEVER};
 use crate::ffi::{CommandResult, Context, Name, Reply};
@@ -77,7 +77,7 @@ pub fn run_in_form(
     form: Form,
     reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
 ) -> CommandResult {
-    let moment = moment::now();
+    let moment = moment_of(op);
     let mut opened = ctx.open_write(key)?;
     let (here, queue) = opened.split();
     let told = match queue {
@@ -134,6 +134,21 @@ pub fn run_in_form(
     drop(opened);
     told.tell(ctx, key);
     Ok(())
+}
+
+/// The moment of an operation that is done now: maybe some microseconds ago for what is
+/// done all the time and delays nothing. What is delayed counts from now, so that it is
+/// never early.
+fn moment_of(op: &Op<'_>) -> Moment {
+    let is_prompt = match op {
+        Op::Send(send) => send.due == DueTime::Now,
+        Op::Fetch(_) | Op::Ack { .. } => true,
+        _ => false,
+    };
+    match is_prompt {
+        true => moment::recent(),
+        false => moment::now(),
+    }
 }
 
 /// How a queue is made: the module's defaults with these changes.

@@ -8,19 +8,74 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 thread_local! {
     // Only the server's main thread decides by the time, so this is one
     // clock; others that ask get one of their own, without a lock.
-    static CLOCK: Cell<QueueClock> = const { Cell::new(QueueClock::new()) };
+    static CLOCK: Clock = const {
+        Clock {
+            queue: Cell::new(QueueClock::new()),
+            last: Cell::new(Reading { us: 0, ticks: None }),
+        }
+    };
 }
+
+struct Clock {
+    queue: Cell<QueueClock>,
+    last: Cell<Reading>,
+}
+
+/// What the queue clock showed.
+#[derive(Clone, Copy)]
+struct Reading {
+    us: u64,
+    /// The processor's counter then, where there is one.
+    ticks: Option<u64>,
+}
+
+/// A reading is recent for so many ticks: 16 us at 1 GHz, 4 at 4. A command takes as
+/// long from its client to here.
+const RECENT_TICKS: u64 = 1 << 14;
 
 /// The time of the queue clock, in microseconds since 1970. It never goes
 /// back. About 30 ns.
 #[inline]
 pub fn now_us() -> u64 {
-    CLOCK.with(|cell| {
-        let mut clock = cell.get();
-        let now = clock.read(wall_us(), monotonic_us);
-        cell.set(clock);
-        now
+    CLOCK.with(|clock| clock.read(ticks()))
+}
+
+/// The time of the queue clock, or what it showed last if that was a few microseconds
+/// ago: 4 to 16, as fast as the processor counts. Never ahead of the clock, nor before
+/// a time that it has shown. About 10 ns.
+#[inline]
+pub fn recent_us() -> u64 {
+    CLOCK.with(|clock| {
+        let ticks = ticks();
+        let last = clock.last.get();
+        match (last.ticks, ticks) {
+            (Some(then), Some(now)) if now.wrapping_sub(then) < RECENT_TICKS => last.us,
+            _ => clock.read(ticks),
+        }
     })
+}
+
+impl Clock {
+    fn read(&self, ticks: Option<u64>) -> u64 {
+        let mut queue = self.queue.get();
+        let us = queue.read(wall_us(), monotonic_us);
+        self.queue.set(queue);
+        self.last.set(Reading { us, ticks });
+        us
+    }
+}
+
+/// The counter of the processor, which costs less than half of a clock. Where it
+/// differs between cores, or jumps as the machine is moved, an older reading may pass
+/// for recent, but no longer than a recent one does.
+#[inline]
+fn ticks() -> Option<u64> {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: all processors of this kind have it, and the kernel's own clocks of user
+    // programs read it, too.
+    return Some(unsafe { std::arch::x86_64::_rdtsc() });
+    #[cfg(not(target_arch = "x86_64"))]
+    None
 }
 
 /// How far another server's clock may be ahead and still be followed: beyond
@@ -33,10 +88,11 @@ pub fn observe_us(us: u64) {
     if us > wall_us().saturating_add(BELIEVED_AHEAD_US) {
         return;
     }
-    CLOCK.with(|cell| {
-        let mut clock = cell.get();
-        clock.observe(us, monotonic_us);
-        cell.set(clock);
+    CLOCK.with(|clock| {
+        let mut queue = clock.queue.get();
+        queue.observe(us, monotonic_us);
+        clock.queue.set(queue);
+        clock.last.set(Reading { us: 0, ticks: None });
     });
 }
 
@@ -62,4 +118,29 @@ fn wall_us() -> u64 {
         .map_or(0, |since| {
             since.as_secs() * 1_000_000 + u64::from(since.subsec_micros())
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recent_time_was_shown_a_moment_ago() {
+        let mut last = 0;
+        for _ in 0..100_000 {
+            let before = now_us();
+            let recent = recent_us();
+            assert!(before.max(last) <= recent);
+            last = recent;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(recent_us() >= last + 2000);
+    }
+
+    #[test]
+    fn a_recent_time_is_not_before_one_of_another_server() {
+        let ahead = recent_us() + 3_000_000;
+        observe_us(ahead);
+        assert!(recent_us() >= ahead);
+    }
 }

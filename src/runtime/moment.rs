@@ -18,7 +18,18 @@ const BELIEVED_AHEAD: u64 = 3600 * 1_000_000;
 /// out or seen, in whatever queue: a key that is deleted and made again
 /// cannot use one twice.
 pub fn now() -> Moment {
-    let us = clock::now_us();
+    at(clock::now_us())
+}
+
+/// The present moment, or one that is some microseconds ago (see [`clock::recent_us`]):
+/// for commands of which many come in each.
+#[inline]
+pub fn recent() -> Moment {
+    at(clock::recent_us())
+}
+
+#[inline]
+fn at(us: u64) -> Moment {
     Moment {
         us,
         receipt: us.max(last_receipt() + 1).min(MAX_EXACT),
