@@ -102,8 +102,8 @@ fn operation<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Op<'a>>> {
         b"SEND" => Op::Send(parse::send::send(words(), MAX_PAYLOAD)?),
         b"MSEND" => Op::Send(parse::send::multi(words(), MAX_PAYLOAD)?),
         b"GROUPPUSH" => Op::Send(parse::group_push::group_push(words(), MAX_PAYLOAD)?),
-        b"FETCH" => Op::Fetch(parse::fetch::fetch(words())?.fetch),
-        b"MFETCH" => Op::Fetch(
+        b"FETCH" => Op::fetch(parse::fetch::fetch(words())?.fetch),
+        b"MFETCH" => Op::fetch(
             parse::fetch::multi(Words::from_first(Args(args)))?
                 .request
                 .fetch,

@@ -321,7 +321,7 @@ impl Acts<'_> {
                 receipts: self.receipts(self.manner.batch),
                 result: None,
             },
-            _ => Op::Fetch(Fetch {
+            _ => Op::fetch(Fetch {
                 count: self.manner.size,
                 per_group: 3,
                 no_ack: self.one_in(2),
@@ -338,7 +338,7 @@ impl Acts<'_> {
         }
         match self.rng.u8(0..100) {
             0..24 => Op::Send(self.send()),
-            24..50 => Op::Fetch(self.fetch()),
+            24..50 => Op::fetch(self.fetch()),
             50..59 => Op::Ack {
                 receipts: self.receipts(3),
                 result: self.maybe(3, Self::text),

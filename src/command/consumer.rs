@@ -16,8 +16,7 @@ use crate::runtime::{moment, wake};
 
 /// What a consumer asked for, and how it is handed that.
 pub struct Consumer {
-    /// A fetch.
-    op: Op<'static>,
+    fetch: Fetch<'static>,
     handover: Handover,
 }
 
@@ -36,12 +35,9 @@ impl Consumer {
     /// Of which class of those who wait it is: by all that decides whether
     /// [`Queue::can_serve`](crate::core::Queue::can_serve) it.
     pub fn class(&self) -> Class {
-        match &self.op {
-            Op::Fetch(fetch) => Class {
-                group: fetch.group.as_deref().map(Rc::from),
-                no_ack: fetch.no_ack,
-            },
-            _ => Class::default(),
+        Class {
+            group: self.fetch.group.as_deref().map(Rc::from),
+            no_ack: self.fetch.no_ack,
         }
     }
 }
@@ -50,7 +46,7 @@ impl Consumer {
 /// queues has something for it.
 pub fn wait(ctx: &mut Context, keys: &[Name<'_>], ms: u64, fetch: Fetch<'_>, handover: Handover) {
     let consumer = Consumer {
-        op: Op::Fetch(without_acks(fetch)),
+        fetch: without_acks(fetch),
         handover,
     };
     let names = keys.iter().map(|key| key.bytes().into());
@@ -101,7 +97,7 @@ pub fn ask(ctx: &mut Context, key: Name<'_>, waiter: &Waiter) -> Asked {
         waiter.leave();
         return Asked::Over;
     };
-    let Consumer { op, handover } = &waiter.consumer;
+    let Consumer { fetch, handover } = &waiter.consumer;
     let Ok(mut opened) = ctx.open_write(key) else {
         return Asked::Closed;
     };
@@ -110,15 +106,15 @@ pub fn ask(ctx: &mut Context, key: Name<'_>, waiter: &Waiter) -> Asked {
     };
     let moment = moment::now();
     let now = queue.now(moment);
-    match op {
-        Op::Fetch(fetch) if queue.can_serve(fetch, now) => {}
-        _ => return Asked::Nothing,
+    if !queue.can_serve(fetch, now) {
+        return Asked::Nothing;
     }
     if queue.has_overdue_expiry(now) {
         // What has expired is for the timer, which then has them asked again.
         wake::ensure(here, now);
         return Asked::Closed;
     }
+    let op = &Op::Fetch(Cow::Borrowed(fetch));
     let Ok(Done::Fetched(given)) = queue.apply(op, moment) else {
         return Asked::Nothing;
     };

@@ -1,11 +1,14 @@
 //! DQ.FETCH and DQ.MFETCH: served at once, or when there is something.
 
+use std::borrow::Cow;
+
 use crate::command::apply;
 use crate::command::consumer;
 use crate::command::execute::{self, Form, Missing};
 use crate::command::handover::Handover;
-use crate::command::parse::fetch::{self, FetchRequest};
+use crate::command::parse::fetch::{self, FetchRequest, MultiFetch};
 use crate::command::parse::{self, Words};
+use crate::core::op::Fetch;
 use crate::core::{Done, Op};
 use crate::ffi::{Args, CommandResult, Context, Failure, Name};
 use crate::runtime::{moment, serve, waiters};
@@ -13,20 +16,14 @@ use crate::runtime::{moment, serve, waiters};
 /// Delivers messages of one queue.
 pub fn fetch(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = parse::key(args)?;
-    let request = fetch::fetch(Words::after_key(args))?;
-    let FetchRequest {
-        mut fetch,
-        block,
-        bind,
-        with_meta,
-    } = request;
+    let mut request = fetch::fetch(Words::after_key(args))?;
     if ctx.is_replay() {
-        return apply::repeat_command(ctx, key, &Op::Fetch(fetch));
+        return apply::repeat_command(ctx, key, &Op::Fetch(Cow::Borrowed(&request.fetch)));
     }
-    let handover = Handover::to(ctx, false, with_meta, bind);
-    if let (Some(ms), false) = (block, is_next(ctx, key)) {
+    let handover = Handover::to(ctx, false, request.with_meta, request.bind);
+    if let (Some(ms), false) = (request.block, is_next(ctx, key)) {
         ctx.open_read(key)?;
-        let receipts = std::mem::take(&mut fetch.acks);
+        let receipts = std::mem::take(&mut request.fetch.acks);
         if !receipts.is_empty() {
             let op = Op::Ack {
                 receipts,
@@ -34,57 +31,49 @@ pub fn fetch(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             };
             execute::run(ctx, key, &op, Missing::Nothing, |_, _| ())?;
         }
-        consumer::wait(ctx, &[key], ms, fetch, handover);
+        consumer::wait(ctx, &[key], ms, request.fetch, handover);
         return Ok(());
     }
-    let op = Op::Fetch(fetch);
     // In the log nobody waits, and no connection ends.
-    let form = match block.is_some() || bind {
+    let form = match request.block.is_some() || request.bind {
         true => Form::Record,
         false => Form::Command,
     };
-    if take(ctx, key, &op, form, handover)? {
-        return Ok(());
-    }
-    match (op, block) {
-        (Op::Fetch(fetch), Some(ms)) if !ctx.deny_blocking() => {
-            consumer::wait(ctx, &[key], ms, fetch, handover);
-        }
-        _ => handover.give_nothing(ctx.reply()),
+    if !take(ctx, key, &request.fetch, form, handover)? {
+        wait_or_go(ctx, &[key], request, handover);
     }
     Ok(())
 }
 
 /// Delivers messages of the first of several queues that has any.
 pub fn fetch_of_many(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let request = fetch::multi(Words::from_first(args))?;
-    let keys: Vec<Name<'_>> = request.keys.filter_map(|n| args.name(n)).collect();
-    let FetchRequest {
-        fetch,
-        block,
-        bind,
-        with_meta,
-    } = request.request;
+    let MultiFetch { keys, request } = fetch::multi(Words::from_first(args))?;
+    let keys: Vec<Name<'_>> = keys.filter_map(|n| args.name(n)).collect();
     for key in &keys {
         ctx.open_read(*key)?;
     }
-    let handover = Handover::to(ctx, true, with_meta, bind);
-    let op = Op::Fetch(fetch);
+    let handover = Handover::to(ctx, true, request.with_meta, request.bind);
+    let fetch = &request.fetch;
     for key in &keys {
-        if !is_next(ctx, *key) && block.is_some() {
+        if !is_next(ctx, *key) && request.block.is_some() {
             continue;
         }
-        if has_any(ctx, *key, &op)? && take(ctx, *key, &op, Form::Record, handover)? {
+        if has_any(ctx, *key, fetch)? && take(ctx, *key, fetch, Form::Record, handover)? {
             return Ok(());
         }
     }
-    match (op, block) {
-        (Op::Fetch(fetch), Some(ms)) if !ctx.deny_blocking() => {
-            consumer::wait(ctx, &keys, ms, fetch, handover);
+    wait_or_go(ctx, &keys, request, handover);
+    Ok(())
+}
+
+/// There was nothing: waits, if that is asked for and possible, or says so.
+fn wait_or_go(ctx: &mut Context, keys: &[Name<'_>], request: FetchRequest<'_>, handover: Handover) {
+    match request.block {
+        Some(ms) if !ctx.deny_blocking() => {
+            consumer::wait(ctx, keys, ms, request.fetch, handover);
         }
         _ => handover.give_nothing(ctx.reply()),
     }
-    Ok(())
 }
 
 /// Those who wait came earlier: what has come for them in this turn of the
@@ -97,23 +86,22 @@ fn is_next(ctx: &mut Context, key: Name<'_>) -> bool {
 
 /// Whether a queue has anything for a fetch. One that has not is not touched:
 /// one command, one record.
-fn has_any(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) -> Result<bool, Failure> {
+fn has_any(ctx: &mut Context, key: Name<'_>, fetch: &Fetch<'_>) -> Result<bool, Failure> {
     let moment = moment::now();
     let opened = ctx.open_read(key)?;
-    Ok(match (opened.get(), op) {
-        (Some(queue), Op::Fetch(fetch)) => queue.can_serve(fetch, queue.now(moment)),
-        _ => false,
-    })
+    let queue = opened.get();
+    Ok(queue.is_some_and(|queue| queue.can_serve(fetch, queue.now(moment))))
 }
 
 /// Fetches, and hands over what there is; whether there was anything.
 fn take(
     ctx: &mut Context,
     key: Name<'_>,
-    op: &Op<'_>,
+    fetch: &Fetch<'_>,
     form: Form,
     handover: Handover,
 ) -> Result<bool, Failure> {
+    let op = &Op::Fetch(Cow::Borrowed(fetch));
     let mut has_given = false;
     execute::run_in_form(ctx, key, op, Missing::Nothing, form, |reply, outcome| {
         if let Some((queue, Done::Fetched(given))) = outcome {

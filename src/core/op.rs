@@ -214,8 +214,8 @@ pub enum Op<'a> {
     Send(Send<'a>),
     /// Counts sends that met a taken id.
     Duplicate,
-    /// Acks and delivers.
-    Fetch(Fetch<'a>),
+    /// Acks and delivers. Whoever may come again with the same wish lends it.
+    Fetch(Cow<'a, Fetch<'a>>),
     /// Ends deliveries well.
     Ack {
         /// Which ones.
@@ -318,4 +318,11 @@ pub enum Op<'a> {
         /// When the server became able to fire.
         since: Millis,
     },
+}
+
+impl<'a> Op<'a> {
+    /// Acks and delivers what is wanted.
+    pub fn fetch(fetch: Fetch<'a>) -> Op<'a> {
+        Op::Fetch(Cow::Owned(fetch))
+    }
 }

@@ -64,7 +64,7 @@ mod tests {
         for op in [
             Op::Send(Send::plain(b"a")),
             Op::Send(Send::plain(b"b")),
-            Op::Fetch(Fetch::one()),
+            Op::fetch(Fetch::one()),
         ] {
             assert!(queue.apply(&op, Moment::at_us(US)).is_ok());
         }
@@ -97,7 +97,7 @@ mod tests {
     fn a_fetch_only_where_its_receipts_follow_the_last_one() {
         for clock in [Clock::Server, Clock::Manual(7)] {
             let queue = queue(clock);
-            let fetch = Op::Fetch(Fetch::one());
+            let fetch = Op::fetch(Fetch::one());
             assert!(travels(&queue, &fetch, US + 100, US));
             assert!(!travels(&queue, &fetch, US + 1000, US), "by the clock");
             assert!(!travels(&queue, &fetch, US + 100, US + 1), "of another");
@@ -115,7 +115,7 @@ mod tests {
             lease: Some(5),
             ..Fetch::one()
         };
-        for op in [Op::Send(delayed), Op::Send(short), Op::Fetch(fetch)] {
+        for op in [Op::Send(delayed), Op::Send(short), Op::fetch(fetch)] {
             assert!(!travels(&queue, &op, US, US));
         }
     }
@@ -133,7 +133,7 @@ mod tests {
                 receipts,
                 result: None,
             };
-            for op in [ack, Op::Fetch(fetch)] {
+            for op in [ack, Op::fetch(fetch)] {
                 assert_eq!(travels(&queue, &op, US, US), may);
             }
         }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn it_happens_alike_here_and_where_it_is_heard() {
         let (mut here, mut there) = (queue(Clock::Server), queue(Clock::Server));
-        let fetch = Op::Fetch(Fetch::one());
+        let fetch = Op::fetch(Fetch::one());
         let at = moment(&here, &fetch, Moment::at_us(US + 100), US);
         let at = at.unwrap_or(Moment::at_us(0));
         let done = here.apply(&fetch, at);

@@ -79,7 +79,7 @@ impl Driver {
             acks,
             ..Fetch::one()
         };
-        match self.apply(&Op::Fetch(fetch)) {
+        match self.apply(&Op::fetch(fetch)) {
             Done::Fetched(given) => given.iter().map(|one| one.receipt).collect(),
             _ => Receipts::new(),
         }

@@ -34,7 +34,7 @@ pub fn read<'a>(
         SEND => Op::Send(send(reader, flags)?),
         FETCH => {
             let (fetch, receipt) = fetch(reader, flags, time_us)?;
-            return Ok((Op::Fetch(fetch), receipt));
+            return Ok((Op::fetch(fetch), receipt));
         }
         ACK => Op::Ack {
             receipts: receipts(reader, time_us)?,

@@ -96,7 +96,7 @@ fn records() -> Vec<Vec<u8>> {
     let ops = [
         Op::Send(plain),
         Op::Send(rich),
-        Op::Fetch(fetch),
+        Op::fetch(fetch),
         nack,
         later,
     ];

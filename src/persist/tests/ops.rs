@@ -297,7 +297,7 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
     let maybe = move || option::weighted(0.5, scale.name());
     prop_oneof![
         16 => send(scale).prop_map(Op::Send),
-        16 => fetch(scale).prop_map(Op::Fetch),
+        16 => fetch(scale).prop_map(Op::fetch),
         8 => (receipts(scale), option::of(text()))
             .prop_map(|(receipts, result)| Op::Ack { receipts, result }),
         8 => nack(scale),

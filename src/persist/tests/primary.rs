@@ -65,7 +65,7 @@ fn many_redriven() -> Vec<Act> {
     at_once([
         send(None),
         send(Some(b"a")),
-        Op::Fetch(fetch),
+        Op::fetch(fetch),
         nack,
         Op::Redrive(Redrive::Oldest(u64::MAX)),
     ])
@@ -109,7 +109,7 @@ fn many_held(state: State) -> Vec<Act> {
         group: None,
     };
     let ops = groups.iter().map(send);
-    at_once(ops.chain([Op::Fetch(fetch), nack, purge]))
+    at_once(ops.chain([Op::fetch(fetch), nack, purge]))
 }
 
 /// A history, now and then one of a queue in the midst of something large.
@@ -208,7 +208,7 @@ impl Primary {
         }
         let mut op = act.op.clone().unwrap_or(Op::Tick);
         match &mut op {
-            Op::Fetch(fetch) => self.real(&mut fetch.acks),
+            Op::Fetch(fetch) => self.real(&mut fetch.to_mut().acks),
             Op::Ack { receipts, .. }
             | Op::Nack { receipts, .. }
             | Op::Touch { receipts, .. }

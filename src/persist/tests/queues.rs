@@ -253,7 +253,7 @@ fn a_group_of_which_a_message_has_failed_is_the_same_when_it_is_loaded() {
     for op in [
         to_group(DueTime::Now),
         to_group(DueTime::Now),
-        Op::Fetch(Fetch::one()),
+        Op::fetch(Fetch::one()),
         Op::Nack {
             receipts: [1_000].into_iter().collect(),
             kind: NackKind::Delay(1),
@@ -268,7 +268,7 @@ fn a_group_of_which_a_message_has_failed_is_the_same_when_it_is_loaded() {
     for _ in 0..2 {
         queue.advance(10, u64::MAX);
         queue
-            .apply(&Op::Fetch(no_ack.clone()), Moment::at_ms(10))
+            .apply(&Op::fetch(no_ack.clone()), Moment::at_ms(10))
             .unwrap();
     }
     let mut copy = loaded(&saved(&queue)).unwrap();

@@ -74,13 +74,13 @@ fn the_hot_records_are_short() {
     let moment = Moment::at_us(1_795_159_374_646_123);
     let record = |op: &Op| encoded(&Record::of(moment, 0, None, op)).len();
     assert_eq!(record(&Op::Send(Send::plain(b"0123456789"))), 9 + 10);
-    assert_eq!(record(&Op::Fetch(Fetch::one())), 9);
+    assert_eq!(record(&Op::fetch(Fetch::one())), 9);
     let acks = smallvec::smallvec![moment.us - 60_000];
     let fetch = Fetch {
         acks,
         ..Fetch::one()
     };
-    assert_eq!(record(&Op::Fetch(fetch)), 13);
+    assert_eq!(record(&Op::fetch(fetch)), 13);
     let receipts = smallvec::smallvec![moment.us - 60_000, moment.us - 59_999];
     let ack = Op::Ack {
         receipts,

@@ -232,7 +232,7 @@ impl Act {
                 max_bytes,
                 acks,
                 no_ack,
-            } => Op::Fetch(Fetch {
+            } => Op::fetch(Fetch {
                 count: *count,
                 lease: lease.filter(|_| !no_ack),
                 consumer: None,

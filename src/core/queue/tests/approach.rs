@@ -78,7 +78,7 @@ fn in_the_midst_of_a_burst_time_is_worked_off_first() {
             _ => 0,
         };
         for _ in 0..given {
-            let fetch = Op::Fetch(Fetch::one());
+            let fetch = Op::fetch(Fetch::one());
             b.queue.apply(&fetch, Moment::at_ms(b.now)).unwrap();
         }
         let count = match state {
@@ -126,7 +126,7 @@ fn some_of_the_dead_ones_are_redriven_a_few_at_a_time() {
         count: 3,
         ..Fetch::one()
     };
-    let Ok(Done::Fetched(given)) = b.queue.apply(&Op::Fetch(three), moment) else {
+    let Ok(Done::Fetched(given)) = b.queue.apply(&Op::fetch(three), moment) else {
         panic!("nothing is given");
     };
     let fatal = Op::Nack {

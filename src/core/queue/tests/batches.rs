@@ -119,7 +119,7 @@ fn ungrouped_messages_form_no_batch() {
 #[test]
 fn a_list_of_deliveries_that_came_back_serves_the_next_fetch() {
     let mut b = Bench::new(Settings::default());
-    let fetch = Op::Fetch(Fetch {
+    let fetch = Op::fetch(Fetch {
         count: 5,
         ..Fetch::one()
     });
@@ -145,13 +145,13 @@ fn a_long_list_of_deliveries_is_not_kept() {
     for _ in 0..1000 {
         b.plain();
     }
-    let done = b.apply(&Op::Fetch(Fetch {
+    let done = b.apply(&Op::fetch(Fetch {
         count: 1000,
         ..Fetch::one()
     }));
     b.queue.take_back(done);
-    assert_eq!(b.apply(&Op::Fetch(Fetch::one())), Done::Fetched(Vec::new()));
-    let Done::Fetched(given) = b.apply(&Op::Fetch(Fetch::one())) else {
+    assert_eq!(b.apply(&Op::fetch(Fetch::one())), Done::Fetched(Vec::new()));
+    let Done::Fetched(given) = b.apply(&Op::fetch(Fetch::one())) else {
         panic!("no list");
     };
     assert_eq!(given.capacity(), 0);

@@ -58,7 +58,7 @@ impl Bench {
     }
 
     pub fn fetch(&mut self, fetch: Fetch) -> Vec<Got> {
-        match self.apply(&Op::Fetch(fetch)) {
+        match self.apply(&Op::fetch(fetch)) {
             Done::Fetched(given) => given.iter().map(|d| (d.seq, d.receipt)).collect(),
             other => panic!("{other:?}"),
         }

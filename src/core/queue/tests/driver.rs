@@ -179,7 +179,7 @@ impl Pair {
     /// PEEK tells what a FETCH would give.
     fn compare_peek(&self) {
         let mut model = self.model.clone();
-        let fetch = Op::Fetch(Fetch {
+        let fetch = Op::fetch(Fetch {
             count: 20,
             ..Fetch::one()
         });
@@ -380,7 +380,7 @@ pub fn run_burst(letters: &[Letter], fetches: &[(u64, Millis)], most: u64) {
     for (count, wait) in fetches {
         pair.advance(pair.now + wait);
         lagging.advance(pair.now, most);
-        let fetch = Op::Fetch(Fetch {
+        let fetch = Op::fetch(Fetch {
             count: *count,
             ..Fetch::one()
         });

@@ -205,7 +205,7 @@ fn who_stands_behind_what_has_expired_is_known_though_others_give_first() {
     // Nobody works off what time brings: the lease has ended after the group
     // could give, and that after the message of before had expired.
     let now = b.now + 5;
-    let given = b.queue.apply(&Op::Fetch(Fetch::one()), Moment::at_ms(now));
+    let given = b.queue.apply(&Op::fetch(Fetch::one()), Moment::at_ms(now));
     let Ok(Done::Fetched(given)) = given else {
         panic!("{given:?}");
     };

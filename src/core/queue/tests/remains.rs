@@ -100,7 +100,7 @@ fn what_holds_a_group_meanwhile_is_told() {
 fn a_failed_message_that_was_purged_is_not_given_when_its_time_comes() {
     each(failed, State::Retry, |mut b, seconds| {
         b.now += 60;
-        let fetch = Op::Fetch(Fetch {
+        let fetch = Op::fetch(Fetch {
             count: 9,
             ..Fetch::one()
         });

@@ -264,7 +264,7 @@ fn what_is_delivered_for_good_is_handed_out_though_its_record_is_pushed_out() {
             ..Fetch::one()
         };
         b.wait(0);
-        let done = b.queue.apply(&Op::Fetch(fetch), Moment::at_ms(b.now));
+        let done = b.queue.apply(&Op::fetch(fetch), Moment::at_ms(b.now));
         let Ok(Done::Fetched(given)) = done else {
             panic!("{done:?}")
         };
