@@ -36,9 +36,11 @@ server's, reading commands, writing replies and the log, keeping memory.
 
 - Commands with a log: next to all of what a command takes more than without a log is the server's, which makes a
   record of it and writes it. In the millisecond of the change before it a command is logged as it came, which spares the
-  server the look-up of another command and its strings. FETCH and ACK as one command take 0.30 to 0.31 of their peer
-  with a log, the least of a module 0.22: where they miss, by a few percent, it is their own time above that, which is no
-  limit of the server's. By the instructions below they hold.
+  server the look-up of another command and its strings. FETCH and ACK as one command take 0.29 to 0.31 of their peer
+  with a log, the least of a module 0.22: so near to their limit, one run says PASS and another MISS. What they take above
+  the least is mostly their own; a part is chance: the string in which the server puts a record together doubles as it
+  fills, once more for ours of 64 bytes than for the least's of 67, whose words have other lengths. By the instructions
+  below they hold.
 - Profile-guided optimisation: turn by turn with the module of `make build` on this machine, SEND takes 10 to 14 % less,
   FETCH and ACK as one command 10 to 14 %, as two 12 to 15 %, with a log 8 to 9 % each. Why is inferred: in
   simulated caches a command misses 600 lines of code, half of them the module's, and hardly any data. The least of a
@@ -49,13 +51,14 @@ server's, reading commands, writing replies and the log, keeping memory.
   clock, ids, leases or counts by state, comes to about what the limits ask for, one by one and in tens: under them is
   room for a module that does nothing else.
 - SEND over 100,000 groups: the limit is about what names cost any module. One that reads the two words of the option,
-  finds the name in a hash table, and notes in a list of that name which payload is its, adds 0.27 to 0.36 us and makes
-  1.42 to 1.52 of a SEND: the row of the sum. Ours was 1.55 to 1.61 in a queue by itself, and up to 1.92 among the other rows. The
-  limit leaves 0.33 us for a group. Of these the two words of the option take 0.09 to 0.10 us, most of it the server's,
-  and one wait for what is known of the group 0.17: among 100,000 it lies in no cache, and nothing can ask for it before
-  the name is read and found. The row of SEND with a group in 1,000 shows the rest. To ask for that memory as early as can
-  be, and to reply while it comes, took 3 to 5 % off, which is not enough, and would have had every operation tell of itself
-  before it was done. XADD over as many streams is what users of streams do for the order of each user.
+  finds the name in a hash table, and notes in a list of that name which payload is its, adds 0.27 to 0.41 us and makes
+  1.42 to 1.59 of a SEND, of which the limit leaves half for a group, 0.34 us: the row of the sum. The less a SEND without
+  a group takes, the less is left: ours was 1.55 to 1.79 in a queue by itself, and up to 1.92 among the other rows. The two
+  words of the option take 0.09 to 0.10 us, most of it the server's, and one wait for what is known of the group 0.17:
+  among 100,000 it lies in no cache, and nothing can ask for it before the name is read and found. The row of SEND with a
+  group in 1,000 shows the rest. To ask for that memory as early as can be, and to reply while it comes, took 3 to 5 % off,
+  which is not enough, and would have had every operation tell of itself before it was done. XADD over as many streams is
+  what users of streams do for the order of each user.
 - FETCH and ACK over groups that were sent to at random: nothing lies where the last one lay. Group, list, message, place
   by time and payload are waited for in the FETCH, and with thousands in flight most of them in the ACK again. Where one
   group was sent to after the other, as in the rows with a limit, neighbours share what is fetched.
@@ -96,6 +99,8 @@ server's, reading commands, writing replies and the log, keeping memory.
   clock, no leases, and an order by time only where the row says so: by the ordered map of Rust's standard library. Its
   groups are, beside the list of all, a list for each name of which are its. What is below its figures no module can
   reach.
+- What is sent to be due now, fetched or acked is of the time that the clock showed last, if that was 4 to 16 us ago at the
+  most by the processor's counter: several commands share a reading.
 - Where there is no AOF, no replica and no backlog for one, the module makes no records, as the server makes none of its
   own commands; in the rows with AOF it does.
 - A whole life one by one is SEND with a delay of 0.5 to 1.5 s and FETCH COUNT 1 ACK 1; in tens it is MSEND of 10 and FETCH
