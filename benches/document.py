@@ -92,8 +92,8 @@ server's, reading commands, writing replies and the log, keeping memory.
   (`benches/lua_design.py`); they make fewer round trips than the library.
 - With fewer groups than fetches in flight (1 and 1,000 groups), GROUPCONCURRENCY is 100,000: with one lease a group the
   row would measure empty answers. From 100,000 groups on it is the default of 1.
-- In instructions of the core, a million messages waiting, over 1, 1,000 and 100,000 groups: SEND 3,164, 3,011, 2,592;
-  FETCH 5,064, 4,468, 4,060; ACK 3,172, 2,979, 3,061 (`make bench-steps`).
+- In instructions of the core, a million messages waiting, over 1, 1,000 and 100,000 groups: SEND 3,250, 3,160, 2,694;
+  FETCH 3,644, 3,473, 3,533; ACK 3,115, 3,096, 3,208 (`make bench-steps`).
 - *The least of a module* (`benches/floor`) is a module whose commands do what no queue in a module can do without: they
   find the key, keep or give a payload, log what ours log in the same form, and reply as much as ours do. No ids, no
   clock, no leases, and an order by time only where the row says so: by the ordered map of Rust's standard library. Its
