@@ -221,15 +221,9 @@ impl<K: Key, V: Measure> Node<K, V> {
             let at = inner.position(key);
             node = inner.children.get_mut(at)?;
         }
-        node.take_of_leaf(|entries| find(entries, key))
-    }
-
-    /// Takes an entry out of a leaf that needs not be tidied then.
-    #[inline]
-    fn take_of_leaf(&mut self, at: impl FnOnce(&[(K, V)]) -> Option<usize>) -> Option<(K, V)> {
-        match self {
+        match node {
             Node::Leaf(entries) if !is_to_be_tidied(entries.len().saturating_sub(1)) => {
-                let at = at(entries)?;
+                let at = find(entries, key)?;
                 Some(entries.remove(at))
             }
             _ => None,
