@@ -23,6 +23,8 @@
 //! the root, and an iterator finds the next leaf by searching for its lowest
 //! key.
 
+mod build;
+mod entry;
 mod front;
 mod inner;
 mod iter;
@@ -35,50 +37,12 @@ mod tests;
 use std::fmt;
 use std::ops::Bound;
 
+pub use entry::{Key, Measure, MinTime};
 use front::Front;
 use inner::Inner;
 pub use iter::Iter;
 use ledger::Ledger;
 use node::Node;
-
-/// A value kept beside a key, of which inner nodes keep the least in their
-/// subtree.
-///
-/// `()` stands for "no measure" and takes no memory.
-pub trait Measure: Copy + Ord {}
-
-impl Measure for () {}
-
-/// A time in milliseconds as a measure; see [`OrderedSet::first_at_most`].
-///
-/// It takes eight bytes an entry beside a key aligned to eight bytes, such as
-/// `(u64, u64)`, but sixteen beside a `u128`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MinTime(pub u64);
-
-impl Measure for MinTime {}
-
-/// What a set is in the order of.
-pub trait Key: Copy + Ord {
-    /// Whether it is lower than another: a search asks that of a dozen keys a
-    /// node. Where two numbers compare as one, that takes no branches.
-    #[inline]
-    fn goes_before(&self, other: &Self) -> bool {
-        self < other
-    }
-}
-
-impl Key for (u64, u64) {
-    #[inline]
-    fn goes_before(&self, other: &Self) -> bool {
-        let joined = |(high, low): &(u64, u64)| u128::from(*high) << 64 | u128::from(*low);
-        joined(self) < joined(other)
-    }
-}
-
-impl Key for u64 {}
-
-impl Key for (i8, u64) {}
 
 /// A set of distinct keys in order, each with a measure.
 ///
@@ -102,32 +66,6 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
             len: 0,
             ledger: Ledger::EMPTY,
         }
-    }
-
-    /// Builds a set from entries in ascending order of distinct keys, with
-    /// full leaves, in O(n).
-    ///
-    /// An entry out of order is inserted at its place, and the later of two
-    /// entries with one key stays; such entries cost O(log n) each.
-    pub fn from_sorted(entries: impl IntoIterator<Item = (K, V)>) -> Self {
-        let mut set = Self::new();
-        let mut leaf = Vec::new();
-        let mut highest: Option<K> = None;
-        for entry in entries {
-            if highest.is_some_and(|key| key >= entry.0) {
-                set.append_leaf(std::mem::take(&mut leaf));
-                set.insert(entry.0, entry.1);
-                continue;
-            }
-            highest = Some(entry.0);
-            if leaf.len() == node::FULL {
-                set.append_leaf(std::mem::take(&mut leaf));
-            }
-            set.ledger.reserve(&mut leaf, 1);
-            leaf.push(entry);
-        }
-        set.append_leaf(leaf);
-        set
     }
 
     /// The number of entries, in O(1).
@@ -340,27 +278,6 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
     #[inline]
     fn has_rest(&self) -> bool {
         self.len > self.front.len()
-    }
-
-    /// Puts a leaf whose keys are above all others behind the last one.
-    fn append_leaf(&mut self, leaf: Vec<(K, V)>) {
-        self.len += leaf.len();
-        if self.front.is_empty() {
-            self.front = Front::of(leaf);
-            return;
-        }
-        let leaf = Node::Leaf(leaf);
-        let Some(head) = leaf.head() else { return };
-        if self.root.is_empty() {
-            self.root = leaf;
-            return;
-        }
-        if self.root.is_full() || matches!(self.root, Node::Leaf(_)) {
-            self.add_level();
-        }
-        if let Node::Inner(inner) = &mut self.root {
-            inner.append_leaf(head, leaf, &mut self.ledger);
-        }
     }
 
     /// Makes the root the only child of a new root, which then has room to
