@@ -99,7 +99,7 @@ server's, reading commands, writing replies and the log, keeping memory.
   clock, no leases, and an order by time only where the row says so: by the ordered map of Rust's standard library. Its
   groups are, beside the list of all, a list for each name of which are its. What is below its figures no module can
   reach.
-- What is sent to be due now, fetched or acked is of the time that the clock showed last, if that was 4 to 16 us ago at the
+- What is sent to be due now, fetched or acked is of the time that the clock showed last, if that was 8 to 32 us ago at the
   most by the processor's counter: several commands share a reading.
 - Where there is no AOF, no replica and no backlog for one, the module makes no records, as the server makes none of its
   own commands; in the rows with AOF it does.

@@ -7,15 +7,23 @@ use super::table::Table;
 #[derive(Debug, Clone)]
 pub struct NumberTable<V> {
     table: Table<(u64, V)>,
+    /// Where numbers that were asked for last were found, each beside those that are
+    /// asked for in between: most are asked for several times on end. Whether they are
+    /// there still is to be seen.
+    places: [u32; REMEMBERED],
 }
 
 impl<V> Default for NumberTable<V> {
     fn default() -> NumberTable<V> {
         NumberTable {
             table: Table::default(),
+            places: [0; REMEMBERED],
         }
     }
 }
+
+/// One for what is entered, one for what is taken out, and their neighbours.
+const REMEMBERED: usize = 4;
 
 /// Clients do not choose these numbers, and they come in sequence and are asked
 /// for in sequence. So sixteen in a row are neighbours in the table too, and in
@@ -34,15 +42,36 @@ impl<V> NumberTable<V> {
     /// What is under this number. O(1).
     #[inline]
     pub fn get(&self, number: u64) -> Option<&V> {
-        let found = self.table.find(spread(number), |(n, _)| *n == number);
+        let is = |(n, _): &(u64, V)| *n == number;
+        let remembered = self.table.at(self.remembered(number));
+        let found = remembered.filter(|entry| is(entry));
+        let found = found.or_else(|| self.table.find(spread(number), is));
         found.map(|(_, value)| value)
     }
 
     /// The same, to change.
     #[inline]
     pub fn get_mut(&mut self, number: u64) -> Option<&mut V> {
-        let found = self.table.find_mut(spread(number), |(n, _)| *n == number);
-        found.map(|(_, value)| value)
+        let is = |(n, _): &(u64, V)| *n == number;
+        let mut place = self.remembered(number);
+        if !self.table.at(place).is_some_and(is) {
+            let Some(found) = self.table.place_of(spread(number), is) else {
+                let unmoved = self.table.find_mut(spread(number), is);
+                return unmoved.map(|(_, value)| value);
+            };
+            place = found;
+            if let Some(remembered) = self.places.get_mut(number as usize % REMEMBERED) {
+                *remembered = place as u32;
+            }
+        }
+        self.table.at_mut(place).map(|(_, value)| value)
+    }
+
+    /// Where this number may be.
+    #[inline]
+    fn remembered(&self, number: u64) -> usize {
+        let place = self.places.get(number as usize % REMEMBERED);
+        place.map_or(0, |place| *place as usize)
     }
 
     /// Puts a value under this number, in place of what is there. O(1).
@@ -88,6 +117,7 @@ impl<V> FromIterator<(u64, V)> for NumberTable<V> {
         let entries = entries.into_iter();
         let mut table = NumberTable {
             table: Table::with_capacity(entries.size_hint().0),
+            places: [0; REMEMBERED],
         };
         for (number, value) in entries {
             table.insert(number, value);

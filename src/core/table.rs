@@ -76,7 +76,26 @@ impl<T> Table<T> {
         }
     }
 
+    /// Where the entry with this hash of which `is` holds was found, for
+    /// [`Table::at`]; `None` also for one that has yet to move.
+    #[inline]
+    pub fn place_of(&self, hash: u64, is: impl Fn(&T) -> bool) -> Option<usize> {
+        self.entries.find_bucket_index(hash, is)
+    }
+
+    /// What is at a place now, whatever was there.
+    #[inline]
+    pub fn at(&self, place: usize) -> Option<&T> {
+        self.entries.get_bucket(place)
+    }
+
     /// The same, to change; not its hash.
+    #[inline]
+    pub fn at_mut(&mut self, place: usize) -> Option<&mut T> {
+        self.entries.get_bucket_mut(place)
+    }
+
+    /// The entry with this hash of which `is` holds, to change; not its hash.
     #[inline]
     pub fn find_mut(&mut self, hash: u64, is: impl Fn(&T) -> bool) -> Option<&mut T> {
         let found = self.entries.find_mut(hash, &is);
