@@ -107,7 +107,7 @@ server's, reading commands, writing replies and the log, keeping memory.
   COUNT 10 ACK 10. The Lua design does one by one in both: its library has no batches.
 - What a message takes beyond its payload: 48 bytes of its own (where its payload lies, times, group, its delivery while
   that is the only one), 1 to 3 for the chunks of 14 KiB in which payloads of up to 1.75 KiB lie one behind the other, 16
-  in the index by time. While it runs 24 to find its lease by receipt and by end, instead of the 16; 40 where leases of
+  in the index by time. While it runs 25 to find its lease by receipt and by end, instead of the 16; 40 where leases of
   other lengths end out of the order of their receipts. In a group it takes 12 more for its place there, 24 in one of
   more than 64 messages. What was delivered again, failed, or has options of its own takes 96 more for what DQ.GET
   tells.

@@ -1,5 +1,6 @@
 //! The leases: which message is delivered to someone, and until when.
 
+mod series;
 #[cfg(test)]
 mod tests;
 
@@ -9,6 +10,7 @@ use std::ops::Bound;
 use super::merge::merged;
 use super::ordered::{Key, OrderedSet};
 use super::{Millis, Receipt, Seq, TimeIndex};
+pub use series::Series;
 
 /// One lease. It is known by its receipt: no two of a queue have the same.
 #[derive(Debug, Clone, Copy)]
@@ -89,13 +91,11 @@ impl Batch {
 /// All leases of a queue.
 ///
 /// Receipts only grow, and most leases of a queue are of one length, so that they
-/// end in the order of their receipts: one index has them in both orders. Ordered
-/// sets of keys that only grow are full to the last leaf, and take less than a hash
-/// table would.
+/// end in the order of their receipts: one list has them in both orders.
 #[derive(Debug, Clone, Default)]
 pub struct Leases {
     /// Those that end no earlier than any of these with a lower receipt.
-    in_step: OrderedSet<Lease>,
+    in_step: Series,
     /// All others: an earlier one was longer, or they were moved or put back.
     others: OrderedSet<Lease>,
     /// The same, by end and receipt.
@@ -113,14 +113,13 @@ impl Leases {
     /// The lease that has this receipt now. O(log n).
     pub fn find(&self, receipt: Receipt) -> Option<Lease> {
         let wanted = Lease::with(receipt);
-        let found = self.in_step.find(&wanted);
-        let found = found.or_else(|| self.others.find(&wanted));
-        found.map(|(lease, ())| lease)
+        let found = self.in_step.find(receipt);
+        found.or_else(|| self.others.find(&wanted).map(|(lease, ())| lease))
     }
 
     /// The lease that ends first: when, and its receipt.
     pub fn first_end(&self) -> Option<(Millis, Receipt)> {
-        let in_step = self.in_step.first().map(|(lease, ())| lease.end());
+        let in_step = self.in_step.first().map(|lease| lease.end());
         let other = self.others_by_end.first().map(|(end, ())| end);
         match (in_step, other) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -146,14 +145,14 @@ impl Leases {
         let in_step = self.in_step.iter_behind(is_before);
         let others = self.others_by_end.range_from(from);
         merged(
-            in_step.map(|(lease, ())| lease.end()),
+            in_step.map(|lease| lease.end()),
             others.map(|(end, ())| end),
         )
     }
 
     /// The indexes, for freeing.
-    pub fn into_indexes(self) -> ([OrderedSet<Lease>; 2], TimeIndex) {
-        ([self.in_step, self.others], self.others_by_end)
+    pub fn into_indexes(self) -> (Series, OrderedSet<Lease>, TimeIndex) {
+        (self.in_step, self.others, self.others_by_end)
     }
 
     /// Takes out some lease, for freeing them all: they are of no other use
@@ -161,17 +160,14 @@ impl Leases {
     pub fn pop(&mut self) -> Option<Seq> {
         let popped = self.in_step.pop_first().or_else(|| {
             self.others_by_end.pop_first();
-            self.others.pop_first()
+            self.others.pop_first().map(|(lease, ())| lease)
         });
-        popped.map(|(lease, ())| lease.seq)
+        popped.map(|lease| lease.seq)
     }
 
     /// Enters a lease, whose receipt is a new one.
     pub fn insert(&mut self, lease: Lease) {
-        let last = self.in_step.last().map(|(last, ())| last);
-        if last.is_none_or(|last| last < lease && last.until <= lease.until) {
-            self.in_step.insert(lease, ());
-        } else {
+        if !self.in_step.push(lease) {
             self.others.insert(lease, ());
             self.others_by_end.insert(lease.end(), ());
         }
@@ -193,14 +189,13 @@ impl Leases {
 
     /// Takes out the lease that has this receipt now. O(log n).
     pub fn take(&mut self, receipt: Receipt) -> Option<Lease> {
-        let wanted = Lease::with(receipt);
-        if let Some((lease, ())) = self.in_step.take(&wanted) {
+        if let Some(lease) = self.in_step.take(receipt) {
             return Some(lease);
         }
         if self.others.is_empty() {
             return None;
         }
-        let (lease, ()) = self.others.take(&wanted)?;
+        let (lease, ()) = self.others.take(&Lease::with(receipt))?;
         self.others_by_end.remove(&lease.end());
         Some(lease)
     }
@@ -234,21 +229,14 @@ impl Leases {
     /// The leases and the batches of more than one message of a snapshot, both
     /// in order.
     pub fn from_parts(leases: Vec<Lease>, batches: Vec<Batch>) -> Leases {
-        let mut latest = 0;
-        let (in_step, others): (Vec<Lease>, Vec<Lease>) = leases.into_iter().partition(|lease| {
-            let is_in_step = latest <= lease.until;
-            latest = latest.max(lease.until);
-            is_in_step
-        });
+        let mut in_step = Series::default();
+        let mut others = leases;
+        others.retain(|lease| !in_step.push(*lease));
         let mut ends: Vec<(Millis, Receipt)> = others.iter().map(Lease::end).collect();
         ends.sort_unstable();
-        let indexed = |leases: Vec<Lease>| {
-            let leases = leases.into_iter().map(|lease| (lease, ()));
-            OrderedSet::from_sorted(leases)
-        };
         Leases {
-            in_step: indexed(in_step),
-            others: indexed(others),
+            in_step,
+            others: OrderedSet::from_sorted(others.into_iter().map(|lease| (lease, ()))),
             others_by_end: TimeIndex::from_sorted(ends.into_iter().map(|end| (end, ()))),
             batches: OrderedSet::from_sorted(batches.into_iter().map(|batch| (batch, ()))),
         }
@@ -310,11 +298,11 @@ impl Leases {
 
     /// The leases from a receipt on.
     fn starting_at(&self, receipt: Receipt) -> impl Iterator<Item = Lease> + '_ {
+        let in_step = self
+            .in_step
+            .iter_behind(move |lease| lease.receipt < receipt);
         let low = Bound::Included(Lease::with(receipt));
-        let [in_step, others] = [&self.in_step, &self.others].map(|leases| {
-            let leases = leases.range_from(low);
-            leases.map(|(lease, ())| lease)
-        });
+        let others = self.others.range_from(low).map(|(lease, ())| lease);
         merged(in_step, others)
     }
 }

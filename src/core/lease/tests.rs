@@ -59,6 +59,7 @@ proptest! {
                     model.insert(receipt, until);
                 }
             }
+            leases.in_step.check();
             prop_assert_eq!(leases.find(receipt).is_some(), model.contains_key(&receipt));
             prop_assert_eq!(leases.len(), model.len());
         }
@@ -82,8 +83,98 @@ proptest! {
         let mut freed: Vec<Seq> = std::iter::from_fn(|| leases.pop()).collect();
         freed.sort_unstable();
         prop_assert!(freed.into_iter().eq(model.keys().map(|receipt| receipt * 10)));
-        prop_assert_eq!(leases.memory_bytes(), 0);
+        prop_assert!(leases.memory_bytes() < 200, "{}", leases.memory_bytes());
     }
+
+    #[test]
+    fn a_series_has_what_came_and_has_not_gone(
+        acts in vec((0u8..12, 0usize..4, 1u64..200), 1..300),
+    ) {
+        let mut series = Series::default();
+        let mut model: BTreeMap<Receipt, Lease> = BTreeMap::new();
+        let mut latest = Lease::with(0);
+        for (act, from, count) in acts {
+            let some = model.keys().nth(from * model.len() / 4).copied().unwrap_or(0);
+            let from_there: Vec<Receipt> = model.range(some..).map(|(receipt, _)| *receipt).collect();
+            let leaving: Vec<Receipt> = match act {
+                // In the order in which they came, from the end, and a few of many.
+                0 => from_there.into_iter().take(count as usize).collect(),
+                1 => from_there.into_iter().rev().take(count as usize).collect(),
+                2 => from_there.into_iter().filter(|receipt| receipt % 17 > 0).collect(),
+                3 => model.keys().copied().collect(),
+                4 => vec![some],
+                _ => Vec::new(),
+            };
+            for receipt in leaving {
+                let taken = series.take(receipt).map(|lease| (lease.seq, lease.until));
+                let known = model.remove(&receipt).map(|lease| (lease.seq, lease.until));
+                prop_assert_eq!(taken, known);
+                prop_assert!(series.take(receipt).is_none());
+                series.check();
+            }
+            for _ in 0..if act > 4 { count } else { 0 } {
+                latest = Lease {
+                    receipt: latest.receipt + 1 + count % 3,
+                    seq: count,
+                    until: latest.until + count % 2,
+                };
+                prop_assert!(series.push(latest));
+                prop_assert!(!series.push(latest));
+                model.insert(latest.receipt, latest);
+                series.check();
+            }
+            prop_assert_eq!(series.len(), model.len());
+            prop_assert_eq!(series.first(), model.values().next().copied());
+            prop_assert_eq!(series.find(some), model.get(&some).copied());
+            let behind = series.iter_behind(|lease| lease.receipt <= some);
+            prop_assert!(behind.eq(model.range(some + 1..).map(|(_, lease)| *lease)));
+        }
+        prop_assert!(series.clone().iter_behind(|_| false).eq(model.into_values()));
+        while series.drain_some(20) > 0 {}
+        prop_assert_eq!(series.iter_behind(|_| false).count(), 0);
+    }
+}
+
+#[test]
+fn a_lease_that_ends_before_the_last_one_is_no_part_of_a_series() {
+    let of = |receipt, until| Lease {
+        receipt,
+        seq: 1,
+        until,
+    };
+    let mut series = Series::default();
+    assert!(series.push(of(5, 100)));
+    assert!(!series.push(of(6, 99)) && !series.push(of(4, 200)) && !series.push(of(5, 100)));
+    assert!(series.push(of(7, 3600)));
+    // One that has gone is in nobody's way.
+    assert!(series.take(7).is_some());
+    assert!(series.push(of(8, 101)));
+    assert!(series.take(8).is_some() && series.take(5).is_some());
+    assert!(series.push(of(9, 1)));
+}
+
+#[test]
+fn what_is_left_of_a_long_series_takes_little_memory() {
+    let mut series = Series::default();
+    let lease = |receipt| Lease {
+        receipt,
+        seq: receipt,
+        until: receipt,
+    };
+    (1..=100_000).for_each(|receipt| assert!(series.push(lease(receipt))));
+    let full = series.memory_bytes();
+    assert!(full < 100_000 * 40, "{full}");
+    for receipt in (1..=100_000).filter(|receipt| receipt % 100 > 0) {
+        assert!(series.take(receipt).is_some());
+    }
+    series.check();
+    let thin = series.memory_bytes();
+    // A run for each, and as many empty ones.
+    assert!(thin < full / 12, "{thin} of {full}");
+    for receipt in (1..=100_000).filter(|receipt| receipt % 100 == 0) {
+        assert!(series.take(receipt).is_some());
+    }
+    assert_eq!((series.len(), series.memory_bytes()), (0, 0));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use super::super::backlog::GroupOrder;
 use super::super::groups::Groups;
-use super::super::lease::{Lease, Leases};
+use super::super::lease::{Lease, Leases, Series};
 use super::super::line::{Lane, LineKey};
 use super::super::message::Message;
 use super::super::order_key::OrderKey;
@@ -40,7 +40,9 @@ pub(super) enum Discarded {
     Order(SendOrder),
     /// The same, in the order of their group.
     GroupOrder(GroupOrder),
-    /// The same, by receipt.
+    /// The same of leases that end in the order of their receipts.
+    Series(Series),
+    /// The same of others, by receipt.
     Receipts(OrderedSet<Lease>),
     /// Places in the line that groups have lost.
     Line(OrderedSet<LineKey>),
@@ -80,6 +82,7 @@ impl Discarded {
             | Discarded::Index(_)
             | Discarded::Order(_)
             | Discarded::GroupOrder(_)
+            | Discarded::Series(_)
             | Discarded::Receipts(_)
             | Discarded::Line(_)
             | Discarded::Lane(_)
@@ -95,6 +98,7 @@ impl Discarded {
             Discarded::Index(index) => index.drain_some(most),
             Discarded::Order(order) => order.drain_some(most),
             Discarded::GroupOrder(order) => order.drain_some(most),
+            Discarded::Series(leases) => leases.drain_some(most),
             Discarded::Receipts(receipts) => receipts.drain_some(most),
             Discarded::Line(line) => line.drain_some(most),
             Discarded::Lane(lane) => lane.drain_some(most),

@@ -106,10 +106,9 @@ impl Queue {
         let remains = std::mem::take(&mut self.remains);
         indexes.push(remains.retry);
         for leases in [std::mem::take(&mut self.leases), remains.leases] {
-            let (receipts, ends) = leases.into_indexes();
-            for receipts in receipts {
-                self.discarded.push(Discarded::Receipts(receipts));
-            }
+            let (in_step, others, ends) = leases.into_indexes();
+            self.discarded.push(Discarded::Series(in_step));
+            self.discarded.push(Discarded::Receipts(others));
             indexes.push(ends);
         }
         self.ids = Ids::new(self.ids.salt());

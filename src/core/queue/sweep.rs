@@ -112,6 +112,7 @@ impl Queue {
                     other @ (Discarded::Index(_)
                     | Discarded::Order(_)
                     | Discarded::GroupOrder(_)
+                    | Discarded::Series(_)
                     | Discarded::Receipts(_)
                     | Discarded::Line(_)
                     | Discarded::Lane(_)
