@@ -62,18 +62,16 @@ impl Series {
     /// whether it does. O(1).
     #[inline]
     pub fn push(&mut self, lease: Lease) -> bool {
-        let mut latest = self.runs.iter().rev().take(2);
-        let last = latest.find_map(|run| run.leases.last());
-        if last.is_some_and(|last| lease.receipt <= last.receipt || lease.until < last.until) {
+        if !self.is_last(&lease) {
             return false;
         }
         if self.runs.back().is_none_or(|run| run.leases.len() == RUN) {
             self.begin_run(lease);
         }
         if let Some(run) = self.runs.back_mut() {
-            self.room -= run.leases.capacity();
+            let room = run.leases.capacity();
             run.push(lease);
-            self.room += run.leases.capacity();
+            self.room += run.leases.capacity() - room;
             self.len += 1;
         }
         true
@@ -175,6 +173,19 @@ impl Series {
         found.map(|_| (number, at))
     }
 
+    /// Whether a lease would go behind all others.
+    #[inline]
+    fn is_last(&self, lease: &Lease) -> bool {
+        let last = self.runs.back().and_then(|run| run.leases.last());
+        let last = last.or_else(|| {
+            // The last run may be empty, but not the one before it.
+            let before = self.runs.len().checked_sub(2)?;
+            self.runs.get(before)?.leases.last()
+        });
+        last.is_none_or(|last| last.receipt < lease.receipt && last.until <= lease.until)
+    }
+
+    #[inline(never)]
     fn begin_run(&mut self, head: Lease) {
         if self.runs.capacity() == 0 {
             // Most queues never need a second one.

@@ -88,7 +88,7 @@ proptest! {
 
     #[test]
     fn a_series_has_what_came_and_has_not_gone(
-        acts in vec((0u8..12, 0usize..4, 1u64..200), 1..300),
+        acts in vec((0u8..12, 0usize..4, 1u64..50), 1..100),
     ) {
         let mut series = Series::default();
         let mut model: BTreeMap<Receipt, Lease> = BTreeMap::new();

@@ -144,12 +144,13 @@ impl Store {
     pub fn remove<R>(&mut self, seq: Seq, last: impl FnOnce(&mut Message) -> R) -> Option<R> {
         let number = seq / PAGE;
         let page = self.pages.get_mut(number)?;
-        let message = page.get_mut(seq)?;
-        self.heap_bytes = self.heap_bytes.saturating_sub(message.heap_bytes());
-        let taken = last(message);
-        self.bodies.remove(message.body, message.given_id_len());
         let before = page.capacity();
-        page.remove(seq);
+        let (bodies, heap_bytes) = (&mut self.bodies, &mut self.heap_bytes);
+        let taken = page.remove(seq, |message| {
+            *heap_bytes = heap_bytes.saturating_sub(message.heap_bytes());
+            bodies.remove(message.body, message.given_id_len());
+            last(message)
+        })?;
         if number != self.newest {
             page.pack();
         }

@@ -66,21 +66,27 @@ impl Page {
         self.len += 1;
     }
 
-    /// Drops a message that is there.
-    pub(super) fn remove(&mut self, seq: Seq) {
-        let Some(index) = self.index(seq) else {
-            return;
-        };
+    /// Drops a message, of which `last` takes what is still needed.
+    #[inline]
+    pub(super) fn remove<R>(
+        &mut self,
+        seq: Seq,
+        last: impl FnOnce(&mut Message) -> R,
+    ) -> Option<R> {
+        let index = self.index(seq)?;
+        let slot = self.slots.get_mut(index)?;
+        let taken = last(slot.as_mut()?);
         if self.packed {
             self.slots.remove(index);
             if self.slots.len() * 2 <= self.slots.capacity() {
                 self.slots.shrink_to_fit();
             }
-        } else if let Some(slot) = self.slots.get_mut(index) {
+        } else {
             *slot = None;
         }
         self.present &= !Page::bit(seq);
         self.len -= 1;
+        Some(taken)
     }
 
     /// How many messages there are.
