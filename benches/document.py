@@ -47,9 +47,10 @@ server's, reading commands, writing replies and the log, keeping memory.
   module gains next to nothing by it (0 to 3 %) and is built without. Redis is as Debian builds it.
 - SEND with a random delay: most of the module's part is finding the place among a million by time, in memory that no
   cache has. The least of a module does that by the ordered map of Rust's standard library, and ends close to the limit.
-- The whole life of a message: the sum of those. The least of a module, which keeps and gives in order by time, and has no
-  clock, ids, leases or counts by state, comes to about what the limits ask for, one by one and in tens: under them is
-  room for a module that does nothing else.
+- The whole life of a message: the least of a module, which keeps and gives in order by time, and has no clock, ids,
+  leases or counts by state, comes to a little more than the limits ask for, one by one and in tens. But the server must
+  wake in each millisecond in which something falls due, a thousand times for these messages; the least of a module that
+  does so, and nothing when it wakes, is below both limits (the rows below those).
 - SEND over 100,000 groups: the limit is about what names cost any module. One that reads the two words of the option,
   finds the name in a hash table, and notes in a list of that name which payload is its, adds 0.27 to 0.41 us and makes
   1.42 to 1.59 of a SEND, of which the limit leaves half for a group, 0.34 us: the row of the sum. The less a SEND without

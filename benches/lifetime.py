@@ -11,7 +11,7 @@ from report import Row
 from workloads import FETCH_1_ACK_1, FETCH_10_ACK_10, HOURS, MILLION, fill
 
 LIVES = 100_000
-LONGEST_DELAY = 1.5
+SHORTEST_DELAY, LONGEST_DELAY = 0.5, 1.5
 DELAY = "{rand:500:1500}"
 
 
@@ -19,21 +19,24 @@ def whole_life(bench):
     """Send with a delay, fall due, fetch, acknowledge: rows of how many times less CPU than the Lua design takes."""
     if not bench.wanted("life"):
         return []
-    lua, single, tens, least, least_tens = ([] for _ in range(5))
+    lua, single, tens = [], [], []
+    least = {(batch, wakes): [] for wakes in (False, True) for batch in (1, 10)}
     with bench.server_with_floor() as server:
         for number in range(bench.rounds):
             bench.say(f"whole life of a message: round {number + 1} of {bench.rounds}")
             lua.append(_lua_life(bench, server))
             single.append(_life(bench, server, Step(f"DQ.SEND q {{payload}} DELAY {DELAY}"), FETCH_1_ACK_1, 1))
             tens.append(_life(bench, server, Step(f"DQ.MSEND q 10 {{payload:10}} DELAY {DELAY}"), FETCH_10_ACK_10, 10))
-            least.append(_least_life(bench, server, 1))
-            least_tens.append(_least_life(bench, server, 10))
+            for (batch, wakes), micros in least.items():
+                micros.append(_least_life(bench, server, batch, wakes=wakes))
     rows = []
     for what, ours, at_least in (
         ("send, fall due, fetch, ack: one by one", single, 10),
         ("send, fall due, fetch, ack: in tens", tens, 20),
-        ("the least of a module: one by one", least, None),
-        ("the least of a module: in tens", least_tens, None),
+        ("the least of a module: one by one", least[1, False], None),
+        ("the least of a module: in tens", least[10, False], None),
+        ("the least of a module that wakes each ms: one by one", least[1, True], None),
+        ("the least of a module that wakes each ms: in tens", least[10, True], None),
     ):
         rows.append(
             Row(
@@ -68,11 +71,16 @@ def _life(bench, server, send, consume, batch):
     return _finish(server, before, done, lives)
 
 
-def _least_life(bench, server, batch):
+def _least_life(bench, server, batch, *, wakes):
     lives = bench.scaled(LIVES)
     before = server.cpu()
     payloads = "{payload:10}" if batch == 10 else "{payload}"
     fill(bench, server, f"FLOOR.LATER o {DELAY} {payloads}", lives, batch=batch)
+    if wakes:
+        # As often as there are milliseconds in which something falls due.
+        milliseconds = int((LONGEST_DELAY - SHORTEST_DELAY) * 1000)
+        server.client.execute_command("FLOOR.WAKE", milliseconds)
+        time.sleep(LONGEST_DELAY - SHORTEST_DELAY + 0.1)
     consume = Step(f"FLOOR.FIRST o {batch} [ ACK {{count}} {{taken}} ]", "receipts")
     done = bench.generator.run(server, [consume], lives // batch)
     return _finish(server, before, done, lives)

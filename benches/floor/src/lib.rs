@@ -6,7 +6,9 @@
 //!
 //! `FLOOR.LATER key due payload [payload ...]` keeps them in the order of due
 //! times too, by the standard library's ordered map, and `FLOOR.FIRST key count
-//! [receipt ...]` gives the first by that order. There is no clock behind it.
+//! [receipt ...]` gives the first by that order. There is no clock behind it; `FLOOR.WAKE
+//! count` has the server wake in each of so many milliseconds, as it must where
+//! something falls due in each, and does nothing then.
 //!
 //! `FLOOR.PUSH key payload` answers 36 bytes, as DQ.SEND answers an id.
 //! `FLOOR.GROUP key payload GROUP name` does the same and keeps in a list of each name
@@ -313,6 +315,39 @@ unsafe extern "C" fn first(
     }
 }
 
+unsafe extern "C" fn wake(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    let call = Call { ctx, argv };
+    // SAFETY: as in push.
+    unsafe {
+        if argc != 2 {
+            return api!(RedisModule_WrongArity(ctx));
+        }
+        let count = number(call.bytes(1));
+        api!(RedisModule_ReplyWithLongLong(ctx, count as i64));
+        wake_again(ctx, count as *mut c_void);
+    }
+    raw::REDISMODULE_OK as c_int
+}
+
+/// The timer has fired, or is begun: `left` is no pointer but how often it is to fire.
+unsafe extern "C" fn wake_again(ctx: *mut raw::RedisModuleCtx, left: *mut c_void) {
+    if let Some(left) = (left as usize).checked_sub(1) {
+        // SAFETY: the context is live, and the server hands the number back as it is.
+        unsafe {
+            api!(RedisModule_CreateTimer(
+                ctx,
+                1,
+                Some(wake_again),
+                left as *mut c_void
+            ));
+        }
+    }
+}
+
 unsafe extern "C" fn done(
     ctx: *mut raw::RedisModuleCtx,
     argv: *mut *mut raw::RedisModuleString,
@@ -375,7 +410,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
             &mut methods
         ));
         type Command = raw::RedisModuleCmdFunc;
-        let commands: [(&CStr, Command); 7] = [
+        let commands: [(&CStr, Command); 8] = [
             (OP, Some(apply)),
             (c"floor.push", Some(push)),
             (c"floor.group", Some(group)),
@@ -383,16 +418,18 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
             (c"floor.done", Some(done)),
             (c"floor.later", Some(later)),
             (c"floor.first", Some(first)),
+            (c"floor.wake", Some(wake)),
         ];
         for (name, command) in commands {
+            let first_key = c_int::from(name != c"floor.wake");
             let made = api!(RedisModule_CreateCommand(
                 ctx,
                 name.as_ptr(),
                 command,
                 c"write".as_ptr(),
-                1,
-                1,
-                1
+                first_key,
+                first_key,
+                first_key
             ));
             if made != raw::REDISMODULE_OK as c_int {
                 return made;
