@@ -8,10 +8,9 @@ use super::Lease;
 
 /// Leases that lie in one run.
 const RUN: usize = if IS_SMALL { 8 } else { 64 };
-/// A run is packed when no more than this share of it is left.
+/// A run is packed when no more than this share of its room is taken.
 const THIN: usize = 4;
-/// A run of so many at most is not worth packing, nor its room worth giving back when
-/// all leases are over.
+/// Room for so many leases is not worth giving back.
 const FEW: usize = 4;
 
 /// Leases in the order of their receipts, which is that of their ends.
@@ -140,7 +139,6 @@ impl Series {
             assert_eq!(run.present.count_ones() as usize, run.len, "{run:?}");
             let taken = u64::BITS - run.present.leading_zeros();
             assert_eq!(run.leases.len(), taken as usize, "{run:?}");
-            assert!(!run.is_thin() || run.len == 0, "{run:?}");
         }
         let sum = |of: fn(&Run) -> usize| runs.iter().copied().map(of).sum::<usize>();
         assert_eq!(self.len, sum(|run| run.len));
@@ -148,6 +146,7 @@ impl Series {
         let Some((last, others)) = runs.split_last() else {
             return;
         };
+        assert!(others.iter().all(|run| run.len == 0 || !run.is_thin()));
         let empty = others.iter().filter(|run| run.len == 0).count();
         assert_eq!(self.empty, empty);
         assert!(empty <= runs.len() / 2);
@@ -221,7 +220,8 @@ impl Series {
             return;
         }
         self.room -= run.leases.capacity();
-        run.pack(is_last);
+        // Only the last one fills again.
+        run.pack(if is_last { run.len } else { 0 });
         self.room += run.leases.capacity();
         self.next = (number, 0);
         if run.len == 0 {
@@ -301,24 +301,21 @@ impl Run {
         Some(lease)
     }
 
-    /// Whether there is more room to give back than it is worth keeping.
+    /// Whether it has more room than it is worth keeping.
     #[inline]
     fn is_thin(&self) -> bool {
-        self.len == 0 || self.leases.len() > FEW && self.len * THIN <= self.leases.len()
+        let room = self.leases.capacity();
+        self.len == 0 || room > FEW && self.len * THIN <= room
     }
 
-    /// Moves what is left together. The last run will fill again.
-    fn pack(&mut self, is_last: bool) {
+    /// Moves what is left together, and keeps room for so many more.
+    fn pack(&mut self, more: usize) {
         let mut places = 0..;
         let present = self.present;
         let is_taken = |at: u32| present >> at & 1 == 1;
         self.leases.retain(|_| places.next().is_some_and(is_taken));
         self.present = (1 << self.len) - 1;
-        match is_last {
-            true if self.len * THIN >= self.leases.capacity() => {}
-            true => self.leases.shrink_to(self.len * 2),
-            false => self.leases.shrink_to_fit(),
-        }
+        self.leases.shrink_to(self.len + more);
     }
 
     fn iter_from(&self, from: usize) -> impl Iterator<Item = Lease> + '_ {
