@@ -271,8 +271,10 @@ impl Leases {
     /// The leases of the same batch with later receipts than this one.
     pub fn later_of_batch(&self, receipt: Receipt) -> impl Iterator<Item = Lease> + '_ {
         let last = self.batch_of(receipt).last;
-        self.starting_at(receipt + 1)
-            .take_while(move |lease| lease.receipt <= last)
+        // Most batches are of one: there is nothing to look for.
+        let later = (last > receipt).then(|| self.starting_at(receipt + 1));
+        let later = later.into_iter().flatten();
+        later.take_while(move |lease| lease.receipt <= last)
     }
 
     /// The lease with this receipt was taken out; its batch, if it was the last
