@@ -36,11 +36,10 @@ server's, reading commands, writing replies and the log, keeping memory.
 
 - Commands with a log: next to all of what a command takes more than without a log is the server's, which makes a
   record of it and writes it. In the millisecond of the change before it a command is logged as it came, which spares the
-  server the look-up of another command and its strings. FETCH and ACK as one command take 0.29 to 0.31 of their peer
-  with a log, the least of a module 0.22: so near to their limit, one run says PASS and another MISS. What they take above
-  the least is mostly their own; a part is chance: the string in which the server puts a record together doubles as it
-  fills, once more for ours of 64 bytes than for the least's of 67, whose words have other lengths. By the instructions
-  below they hold.
+  server the look-up of another command and its strings. FETCH and ACK as one command take 0.29 to 0.30 of their peer
+  with a log, the least of a module 0.21 to 0.22: so near to the limit, a noisy run can miss it. What they take above the
+  least is mostly their own; a part is chance: the string in which the server puts a record together doubles as it fills,
+  once more for ours of 64 bytes than for the least's of 67, whose words have other lengths.
 - Profile-guided optimisation: turn by turn with the module of `make build` on this machine, SEND takes 10 to 14 % less,
   FETCH and ACK as one command 10 to 14 %, as two 12 to 15 %, with a log 8 to 9 % each. Why is inferred: in
   simulated caches a command misses 600 lines of code, half of them the module's, and hardly any data. The least of a
@@ -48,18 +47,20 @@ server's, reading commands, writing replies and the log, keeping memory.
 - SEND with a random delay: most of the module's part is finding the place among a million by time, in memory that no
   cache has. The least of a module does that by the ordered map of Rust's standard library, and ends close to the limit.
 - The whole life of a message: the least of a module, which keeps and gives in order by time, and has no clock, ids,
-  leases or counts by state, comes to a little more than the limits ask for, one by one and in tens. But the server must
-  wake in each millisecond in which something falls due, a thousand times for these messages; the least of a module that
-  does so, and nothing when it wakes, is below both limits (the rows below those).
+  leases or counts by state, comes to about what the limits ask for: 9.7 to 10.6 times less one by one in several
+  runs, and 22 to 24 in tens. But the server must wake in each millisecond in which something falls due, a thousand
+  times for these messages; the least of a module that does so, and nothing when it wakes, is below both limits, at
+  8.8 to 9.4 and 16.7 to 17.4.
 - SEND over 100,000 groups: the limit is about what names cost any module. One that reads the two words of the option,
-  finds the name in a hash table, and notes in a list of that name which payload is its, adds 0.27 to 0.41 us and makes
-  1.42 to 1.59 of a SEND, of which the limit leaves half for a group, 0.34 us: the row of the sum. The less a SEND without
-  a group takes, the less is left: ours was 1.55 to 1.79 in a queue by itself, and up to 1.92 among the other rows. The two
-  words of the option take 0.09 to 0.10 us, most of it the server's, and one wait for what is known of the group 0.17:
-  among 100,000 it lies in no cache, and nothing can ask for it before the name is read and found. The row of SEND with a
-  group in 1,000 shows the rest. To ask for that memory as early as can be, and to reply while it comes, took 3 to 5 % off,
-  which is not enough, and would have had every operation tell of itself before it was done. XADD over as many streams is
-  what users of streams do for the order of each user.
+  finds the name in a hash table, and notes in a list of that name which payload is its, adds 0.27 to 0.47 us and
+  makes 1.42 to 1.64 of a SEND, of which the limit leaves half for a group, some 0.35 us: the row of the sum. The less
+  a SEND without a group takes, the less is left: ours was 1.55 to 1.86 in a queue by itself, and up to 2.20 among the
+  other rows, the most where the machine's memory was slow. The two words of the option take 0.09 to 0.10 us, most of
+  it the server's, and one wait for what is known of the group 0.17: among 100,000 it lies in no cache, and nothing
+  can ask for it before the name is read and found. The row of SEND with a group in 1,000 shows the rest. To ask for
+  that memory as early as can be, and to reply while it comes, took 3 to 5 % off, which is not enough, and would have
+  had every operation tell of itself before it was done. XADD over as many streams is what users of streams do for the
+  order of each user.
 - FETCH and ACK over groups that were sent to at random: nothing lies where the last one lay. Group, list, message, place
   by time and payload are waited for in the FETCH, and with thousands in flight most of them in the ACK again. Where one
   group was sent to after the other, as in the rows with a limit, neighbours share what is fetched.
@@ -93,8 +94,8 @@ server's, reading commands, writing replies and the log, keeping memory.
   (`benches/lua_design.py`); they make fewer round trips than the library.
 - With fewer groups than fetches in flight (1 and 1,000 groups), GROUPCONCURRENCY is 100,000: with one lease a group the
   row would measure empty answers. From 100,000 groups on it is the default of 1.
-- In instructions of the core, a million messages waiting, over 1, 1,000 and 100,000 groups: SEND 3,250, 3,160, 2,694;
-  FETCH 3,644, 3,473, 3,533; ACK 3,115, 3,096, 3,208 (`make bench-steps`).
+- In instructions of the core, a million messages waiting, over 1, 1,000 and 100,000 groups: SEND 3,271, 3,181, 2,685;
+  FETCH 3,535, 3,364, 3,405; ACK 3,076, 3,056, 3,168 (`make bench-steps`).
 - *The least of a module* (`benches/floor`) is a module whose commands do what no queue in a module can do without: they
   find the key, keep or give a payload, log what ours log in the same form, and reply as much as ours do. No ids, no
   clock, no leases, and an order by time only where the row says so: by the ordered map of Rust's standard library. Its
