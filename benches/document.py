@@ -54,7 +54,7 @@ server's, reading commands, writing replies and the log, keeping memory.
 - SEND over 100,000 groups: the limit is about what names cost any module. One that reads the two words of the option,
   finds the name in a hash table, and notes in a list of that name which payload is its, adds 0.27 to 0.47 us and
   makes 1.42 to 1.64 of a SEND, of which the limit leaves half for a group, some 0.35 us: the row of the sum. The less
-  a SEND without a group takes, the less is left: ours was 1.55 to 1.86 in a queue by itself, and up to 2.20 among the
+  a SEND without a group takes, the less is left: ours was 1.55 to 1.87 in a queue by itself, and up to 2.20 among the
   other rows, the most where the machine's memory was slow. The two words of the option take 0.09 to 0.10 us, most of
   it the server's, and one wait for what is known of the group 0.17: among 100,000 it lies in no cache, and nothing
   can ask for it before the name is read and found. The row of SEND with a group in 1,000 shows the rest. To ask for
