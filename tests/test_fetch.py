@@ -126,6 +126,27 @@ def test_noack_finishes_what_it_returns(r, key):
     assert (info["delivered"], info["acked"], info["running"]) == (1, 0, 0)
 
 
+def test_noack_shows_the_group_of_the_messages_that_empty_it(r, key):
+    q = Manual(r, key, start=70)
+    q.do("MSEND", 5, *"abcde", "GROUP", "g2", "PRIORITY", 3, "TYPE", "t", "RETRIES", 8)
+    got = q.fetch("COUNT", 5, "NOACK", "WITHMETA")
+    assert [m.payload for m in got] == [b"a", b"b", b"c", b"d", b"e"]
+    assert q.do("GROUPS")[1] == []
+    for m in got:
+        known = {**m.meta, "score": float(m.meta["score"])}
+        assert known == {
+            "group": b"g2",
+            "score": 70.0,
+            "priority": 3,
+            "type": b"t",
+            "headers": None,
+            "sent-at": 70,
+            "due-at": 70,
+            "lease-until": None,
+            "retries-left": 8,
+        }
+
+
 def test_noack_takes_no_slot_of_maxrunning_but_one_of_rate(r, key):
     q = Manual(r, key, "MAXRUNNING", 1, "RATE", 3, "PER", 100)
     q.do("MSEND", 9, *"abcdefghi")

@@ -167,6 +167,11 @@ impl Witness {
             let gone = one.gone.as_deref().map(|gone| &gone.message);
             let message = gone.or_else(|| queue.message(one.seq));
             let message = message.ok_or("a delivered message is not there")?;
+            let view = queue.view_delivered(one, now);
+            let group = view.and_then(|view| view.group);
+            if group.is_some() != message.group.is_some() {
+                return Err(format!("{} does not show its group: {group:?}", one.seq));
+            }
             if message.due > now {
                 return Err(format!(
                     "{} was due at {}, now is {now}",

@@ -21,10 +21,10 @@ pub fn delivery(reply: Reply<'_>, queue: &Queue, delivered: &Delivered, with_met
     reply.unsigned(u64::from(delivered.attempt));
     reply.bulk(content.payload);
     if with_meta {
-        meta(
-            reply,
-            &queue.view_of(delivered.seq, message, content, queue.last_seen()),
-        );
+        // It is there: the message itself was found above.
+        if let Some(view) = queue.view_delivered(delivered, queue.last_seen()) {
+            meta(reply, &view);
+        }
     }
 }
 

@@ -23,18 +23,27 @@ pub struct Gone {
     pub message: Message,
     id: Option<Box<[u8]>>,
     payload: Box<[u8]>,
+    /// The name of its group, which may be gone with it.
+    group: Option<Box<[u8]>>,
 }
 
 impl Gone {
-    /// A copy of a message that goes, and of what it carries.
-    pub fn of(message: &Message, content: Content) -> Gone {
+    /// A copy of a message that goes, of what it carries, and of the name of its
+    /// group if it has one.
+    pub fn of(message: &Message, content: Content, group: Option<&[u8]>) -> Gone {
         let mut message = message.clone();
         message.body = Body::nowhere(content.payload.len());
         Gone {
             message,
             id: content.id.map(Into::into),
             payload: content.payload.into(),
+            group: group.map(Into::into),
         }
+    }
+
+    /// The name of its group, if it has one.
+    pub fn group(&self) -> Option<&[u8]> {
+        self.group.as_deref()
     }
 
     /// What it carries.

@@ -359,7 +359,10 @@ impl Queue {
         let is_kept =
             self.settings.retain > 0 && (most == 0 || records.saturating_add(round.left) <= most);
         let message = self.store.get(seq).filter(|_| !is_kept);
-        let gone = message.map(|message| Gone::of(message, self.store.content(message)));
+        let gone = message.map(|message| {
+            let group = self.groups.name(message.group);
+            Gone::of(message, self.store.content(message), group)
+        });
         self.end(seq, Place::Finished, round.now);
         gone.map(Box::new)
     }

@@ -5,6 +5,7 @@ use super::super::consumer::Consumer;
 use super::super::group::Group;
 use super::super::id::Id;
 use super::super::message::Message;
+use super::super::op::Delivered;
 use super::super::state::{Place, Reason, State};
 use super::super::stats::{Lateness, Totals};
 use super::super::{Millis, Seq, NEVER};
@@ -87,8 +88,20 @@ impl Queue {
         Some(self.view_of(seq, message, self.store.content(message), now))
     }
 
-    /// The same for a message that the queue has handed out and forgotten.
-    pub fn view_of<'a>(
+    /// All that is known of a message that was delivered by the last operation,
+    /// also where the queue has forgotten it since. O(1).
+    pub fn view_delivered<'a>(&'a self, delivered: &'a Delivered, now: Millis) -> Option<View<'a>> {
+        let Some(gone) = &delivered.gone else {
+            return self.view(delivered.seq, now);
+        };
+        Some(View {
+            group: gone.group(),
+            ..self.view_of(delivered.seq, &gone.message, gone.content(), now)
+        })
+    }
+
+    /// All that is known of a message, with what it carries.
+    pub(super) fn view_of<'a>(
         &'a self,
         seq: Seq,
         message: &'a Message,

@@ -120,11 +120,27 @@ impl Pair {
     /// Does one operation to both.
     pub fn apply(&mut self, op: &Op) {
         let moment = Moment::at_ms(self.now);
-        let done = told(self.queue.apply(op, moment));
+        let done = self.queue.apply(op, moment);
+        self.compare_groups_of_deliveries(&done);
+        let done = told(done);
         let expected = self.model.apply(op, moment);
         assert_eq!(done, expected, "what came of {op:?}");
         if let Ok(done) = done {
             self.queue.take_back(done);
+        }
+    }
+
+    /// A delivered message shows its group, also where both are gone.
+    fn compare_groups_of_deliveries(&self, done: &Result<Done, Error>) {
+        let Ok(Done::Fetched(given)) = done else {
+            return;
+        };
+        for delivered in given {
+            let view = self.queue.view_delivered(delivered, self.now);
+            let group = self.model.msg(delivered.seq).group;
+            let expected = group.map(|number| &*self.model.groups[number].name);
+            let seen = view.and_then(|view| view.group);
+            assert_eq!(seen, expected, "the group of what is delivered");
         }
     }
 

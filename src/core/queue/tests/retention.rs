@@ -326,3 +326,24 @@ fn a_redriven_message_that_expired_before_it_was_moved_is_dead() {
     assert_eq!(done, Ok(Done::States(vec![Some(State::Dead)])));
     assert_eq!(validate(&b.queue), Ok(()));
 }
+
+#[test]
+fn what_is_delivered_for_good_shows_its_group_though_that_is_gone_with_it() {
+    let mut b = Bench::new(Settings::default());
+    for _ in 0..3 {
+        b.to("g");
+    }
+    let fetch = Fetch {
+        count: 3,
+        no_ack: true,
+        ..Fetch::one()
+    };
+    let Done::Fetched(given) = b.apply(&Op::fetch(fetch)) else {
+        panic!("a FETCH fetches");
+    };
+    assert_eq!(b.queue.groups.len(), 0);
+    for one in &given {
+        let view = b.queue.view_delivered(one, b.now).unwrap();
+        assert_eq!(view.group, Some(&b"g"[..]));
+    }
+}
