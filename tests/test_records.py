@@ -253,6 +253,20 @@ def test_cancel_of_a_dead_one_is_a_cancelled_record(r, key):
     assert q.counts() == {}
 
 
+def test_a_cancelled_message_that_was_dead_shows_no_reason(r, key):
+    q = Scene(r, key, "RETAIN", 100)
+    q.add("rejected")
+    assert q.nack(q.one().receipt, "FATAL", "ERROR", "no") == 1
+    q.add("expired", "TTL", 5)
+    q.advance(5)
+    assert [row["reason"] for row in q.rows("dead")] == ["rejected", "expired"]
+    assert q.do("CANCEL", "rejected", "expired") == [b"dead", b"dead"]
+    assert [(row["state"], row["reason"]) for row in q.rows("cancelled")] == [("cancelled", None)] * 2
+    assert q.row("rejected")["reason"] is None
+    # The last error still applies.
+    assert q.row("rejected")["error"] == "no"
+
+
 def test_ended_ones_stay_as_they_are(r, key):
     q = Scene(r, key, "RETAIN", 1000)
     finish(q, "a")

@@ -67,8 +67,12 @@ impl View<'_> {
         known(self.message.ended_at()).or(self.expired_at)
     }
 
-    /// Why it died, if it has.
+    /// Why it died, while it is dead. One that was cancelled or redriven since is
+    /// not: what it keeps of its death is of no matter then.
     pub fn reason(&self) -> Option<Reason> {
+        if self.state != State::Dead {
+            return None;
+        }
         let overdue = self.expired_at.map(|_| Reason::Expired);
         overdue.or_else(|| self.message.notes()?.reason)
     }

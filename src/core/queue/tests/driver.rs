@@ -50,7 +50,7 @@ fn seen_of_queue(queue: &Queue, seq: Seq, message: &Message, now: Millis) -> See
         receipt: message.receipt(),
         lease_until: view.lease_until().filter(|_| running).unwrap_or(NEVER),
         ended_at: message.ended_at(),
-        reason: view.reason().filter(|_| message.place == Place::Dead),
+        reason: view.reason(),
     }
 }
 
@@ -72,7 +72,7 @@ fn seen_of_model(model: &Model) -> Vec<Seen> {
             _ => NEVER,
         },
         ended_at: m.ended_at,
-        reason: m.reason.filter(|_| m.place == Place::Dead),
+        reason: m.reason,
     };
     model.msgs.iter().map(seen).collect()
 }

@@ -13,6 +13,7 @@ impl Model {
         if !m.is_settled() {
             self.totals.cancellations += 1;
             self.unhold(seq);
+            self.msg_mut(seq).reason = None;
             self.end(seq, Place::Cancelled);
             self.line_up(self.ticket);
         }
