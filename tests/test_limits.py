@@ -49,6 +49,40 @@ def test_replace_fits_into_a_full_queue(r, key):
     assert q.get("a")["payload"] == b"efgh"
 
 
+def test_replace_that_does_not_grow_fits_after_alter_made_maxlen_smaller(r, key):
+    q = Manual(r, key)
+    for id in "abc":
+        q.send("1234", "ID", id)
+    q.do("ALTER", "MAXLEN", 2)
+    assert q.send("a longer one", "ID", "a", "REPLACE") == b"a"
+    assert full(q, "", "ID", "new", "REPLACE")
+    assert q.len() == 3
+
+
+def test_replace_that_does_not_grow_fits_after_alter_made_maxbytes_smaller(r, key):
+    q = Manual(r, key)
+    for id in "abc":
+        q.send("1234", "ID", id)
+    q.do("ALTER", "MAXBYTES", 5)
+    assert q.send("4321", "ID", "a", "REPLACE") == b"a"
+    assert q.send("432", "ID", "a", "REPLACE") == b"a"
+    assert full(q, "4321", "ID", "a", "REPLACE")
+    assert q.info()["bytes"] == 11
+    # The same holds for UPDATE, and a message of no bytes takes none.
+    assert q.do("UPDATE", "b", "4321") == 1
+    assert q.fails("UPDATE", "b", "54321").startswith("QUEUEFULL")
+    assert q.send("") is not None
+
+
+def test_replace_in_a_queue_that_is_too_long_and_has_bytes_to_spare(r, key):
+    q = Manual(r, key)
+    for id in "abc":
+        q.send("1234", "ID", id)
+    q.do("ALTER", "MAXLEN", 1, "MAXBYTES", 13)
+    assert q.send("12345", "ID", "a", "REPLACE") == b"a"
+    assert full(q, "12345", "ID", "b", "REPLACE")
+
+
 def test_maxbytes_counts_payload_bytes(r, key):
     q = Manual(r, key, "MAXBYTES", 10)
     q.send(b"123456")

@@ -137,25 +137,15 @@ impl Queue {
     /// Whether MAXBYTES allows the message with this id, if it waits, a
     /// payload of this size. Changes nothing.
     fn check_update(&self, id: &[u8], after: u64) -> Result<(), Error> {
-        let limit = self.settings.max_bytes;
-        let Some((seq, message)) = self
-            .find(id)
-            .and_then(|seq| Some((seq, self.store.get(seq)?)))
-        else {
-            return Ok(());
-        };
-        let before = message.payload_len();
-        let others = if message.place.is_pending() {
-            self.bytes.saturating_sub(before)
-        } else if self.redriving.has(seq, message) {
-            self.bytes
-        } else {
-            return Ok(());
-        };
-        let full = limit > 0 && others.saturating_add(after) > limit && after > before;
-        match full {
-            true => Err(Error::FullBytes { limit }),
-            false => Ok(()),
+        let found = self.find(id);
+        let found = found.and_then(|seq| Some((seq, self.store.get(seq)?)));
+        match found {
+            Some((seq, message))
+                if message.place.is_pending() || self.redriving.has(seq, message) =>
+            {
+                self.check_bytes(Some(message), after)
+            }
+            _ => Ok(()),
         }
     }
 

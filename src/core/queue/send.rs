@@ -151,32 +151,38 @@ impl Queue {
         ended_at.saturating_add(self.settings.dedup) > now
     }
 
+    /// Whether MAXLEN and MAXBYTES allow this SEND. Each refuses only what grows:
+    /// ALTER may have made it smaller than what is there already.
     fn check_room(&self, send: &Send, id_use: &IdUse) -> Result<(), Error> {
-        let limits = &self.settings;
-        if limits.max_len == 0 && limits.max_bytes == 0 {
+        let (limit, max_bytes) = (self.settings.max_len, self.settings.max_bytes);
+        if limit == 0 && max_bytes == 0 {
             return Ok(());
         }
-        let (mut len, mut bytes) = (self.live(), self.bytes);
-        if let IdUse::Waiting(seq) = id_use {
-            let replaced = self.store.get(*seq).map_or(0, Message::payload_len);
-            len = len.saturating_sub(1);
-            bytes = bytes.saturating_sub(replaced);
+        let replaced = match id_use {
+            IdUse::Waiting(seq) => self.store.get(*seq),
+            _ => None,
+        };
+        let len = self.live().saturating_add(send.payloads.len() as u64);
+        if replaced.is_none() && limit > 0 && len > limit {
+            return Err(Error::FullLength { limit });
         }
-        len = len.saturating_add(send.payloads.len() as u64);
-        for payload in &send.payloads {
-            bytes = bytes.saturating_add(payload.len() as u64);
+        let sizes = send.payloads.iter().map(|payload| payload.len() as u64);
+        self.check_bytes(replaced, sizes.fold(0, u64::saturating_add))
+    }
+
+    /// Whether MAXBYTES allows so many payload bytes, in place of those of a
+    /// waiting message where there is one. Fewer or as many always fit.
+    pub(super) fn check_bytes(&self, replaced: Option<&Message>, after: u64) -> Result<(), Error> {
+        let limit = self.settings.max_bytes;
+        let before = replaced.map_or(0, Message::payload_len);
+        // One that was redriven and not moved yet is not counted among the bytes.
+        let counted = replaced.filter(|message| message.place.is_pending());
+        let others = self.bytes - counted.map_or(0, Message::payload_len);
+        let is_full = limit > 0 && others.saturating_add(after) > limit;
+        match is_full && after > before {
+            true => Err(Error::FullBytes { limit }),
+            false => Ok(()),
         }
-        if limits.max_len > 0 && len > limits.max_len {
-            return Err(Error::FullLength {
-                limit: limits.max_len,
-            });
-        }
-        if limits.max_bytes > 0 && bytes > limits.max_bytes {
-            return Err(Error::FullBytes {
-                limit: limits.max_bytes,
-            });
-        }
-        Ok(())
     }
 
     /// Makes room for a message that replaces this waiting one. Who waits for

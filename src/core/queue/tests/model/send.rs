@@ -24,13 +24,13 @@ impl Model {
         let gone = gone.map_or((0, 0), |m| (1, m.payload.len() as u64));
         let (live, bytes) = self.live();
         let more: u64 = send.payloads.iter().map(|p| p.len() as u64).sum();
-        let length = live - gone.0 + send.payloads.len() as u64;
+        let added = send.payloads.len() as u64;
         let limit = self.settings.max_len;
-        if limit > 0 && length > limit {
+        if limit > 0 && live - gone.0 + added > limit && added > gone.0 {
             return Err(Error::FullLength { limit });
         }
         let limit = self.settings.max_bytes;
-        if limit > 0 && bytes - gone.1 + more > limit {
+        if limit > 0 && bytes - gone.1 + more > limit && more > gone.1 {
             return Err(Error::FullBytes { limit });
         }
         if let Some(replaced) = replaced {
