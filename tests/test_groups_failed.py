@@ -226,6 +226,22 @@ def test_alter_onretry_holds_at_once(r, key):
     assert q.counts() == {"retry": 1, "blocked": 2}
 
 
+def test_skip_calls_a_group_of_nothing_but_failed_messages_waiting(r, key):
+    q = Scene(r, key, "ONRETRY", "SKIP")
+    q.fill("g", "a", "b")
+    q.add("later", "GROUP", "delayed", "DELAY", 100)
+    for message in q.hold("GROUP", "g", "COUNT", 2).values():
+        assert q.nack(message.receipt, "DELAY", 100) == 1
+    states = {name: group["state"] for name, group in q.groups().items()}
+    assert states == {"g": "waiting", "delayed": "waiting"}
+    assert q.groups("STATE", "blocked") == {}
+    q.do("ALTER", "ONRETRY", "BLOCK")
+    assert q.groups()["g"]["state"] == "blocked"
+    q.do("ALTER", "ONRETRY", "SKIP")
+    q.advance(100)
+    assert q.groups()["g"]["state"] == "ready"
+
+
 @pytest.mark.parametrize("kind,waits", [("FIXED", [70, 70, 70]), ("LINEAR", [70, 140, 210]), ("EXP", [70, 140, 280])])
 def test_backoff_holds_the_group_for_its_time(r, key, kind, waits):
     q = Scene(r, key, "BACKOFF", kind, 70, "RETRIES", 3)

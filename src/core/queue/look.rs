@@ -6,6 +6,7 @@ use super::super::group::Group;
 use super::super::id::Id;
 use super::super::message::Message;
 use super::super::op::Delivered;
+use super::super::settings::OnRetry;
 use super::super::state::{Place, Reason, State};
 use super::super::stats::{Lateness, Totals};
 use super::super::{Millis, Seq, NEVER};
@@ -286,8 +287,12 @@ impl Queue {
     /// All that is known of a group.
     fn group_view<'a>(&'a self, group: &'a Group, now: Millis) -> GroupView<'a> {
         let pending = self.pending(group);
-        let held = self.is_held_by_dead(group)
-            || !pending.failed.is_empty() && self.next_in_group(group, now).is_none();
+        let next = self.next_in_group(group, now);
+        // Under SKIP a failed message holds nobody up.
+        let held_by_failed = self.settings.on_retry == OnRetry::Block
+            && !pending.failed.is_empty()
+            && next.is_none();
+        let held = held_by_failed || self.is_held_by_dead(group);
         let state = if group.is_paused(now) {
             GroupState::Paused
         } else if self.group_head(group, now).is_some() {
@@ -299,8 +304,7 @@ impl Queue {
         } else {
             GroupState::Waiting
         };
-        let head = self
-            .next_in_group(group, now)
+        let head = next
             .or_else(|| pending.failed.first())
             .or_else(|| pending.fresh.first())
             .map(|key| key.seq());

@@ -16,7 +16,7 @@ use crate::core::message::Choices;
 use crate::core::op::{Done, Moment, Op, Redrive, Ticked};
 use crate::core::queue::look::GroupState;
 use crate::core::schedule::Overlap;
-use crate::core::settings::{Rate, Settings};
+use crate::core::settings::{OnRetry, Rate, Settings};
 use crate::core::state::{Place, Reason, State};
 use crate::core::stats::Totals;
 use crate::core::{Error, Millis, Receipt, Seq};
@@ -292,7 +292,7 @@ impl Model {
             } else if running > 0 {
                 GroupState::Running
             } else if self.is_held(group)
-                || failed && next.is_none()
+                || failed && self.settings.on_retry == OnRetry::Block && next.is_none()
                 || mine().any(|m| m.place == Place::Due)
             {
                 GroupState::Blocked
