@@ -230,8 +230,7 @@ def test_skip_calls_a_group_of_nothing_but_failed_messages_waiting(r, key):
     q = Scene(r, key, "ONRETRY", "SKIP")
     q.fill("g", "a", "b")
     q.add("later", "GROUP", "delayed", "DELAY", 100)
-    for message in q.hold("GROUP", "g", "COUNT", 2).values():
-        assert q.nack(message.receipt, "DELAY", 100) == 1
+    assert q.nack(*q.receipts("GROUP", "g", "COUNT", 2), "DELAY", 100) == 2
     states = {name: group["state"] for name, group in q.groups().items()}
     assert states == {"g": "waiting", "delayed": "waiting"}
     assert q.groups("STATE", "blocked") == {}
