@@ -281,3 +281,66 @@ def test_rename_of_another_queue_into_place(server, r3, key):
     r3.execute_command("RENAME", other.key, key)
     # The message it waited for went with its queue.
     assert wire.recv(SOON) is None
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+@pytest.mark.parametrize("command", ["RELOAD", "LOADAOF"])
+def test_a_load_does_not_end_a_wait_for_a_message_that_is_there_again(make_server, command, preamble, protocol):
+    server = make_server(appendonly="yes", **{"aof-use-rdb-preamble": preamble})
+    client = server.client()
+    q = Scene(client, "q", "RETAIN", 1000)
+    for id in ("a", "b"):
+        q.add(id)
+    # What the log tells of the key's past ends nothing either.
+    client.execute_command("COPY", "q", "gone")
+    client.execute_command("DEL", "gone")
+    held = q.hold("COUNT", 2)
+    a, b = wait(server, "q", "a", protocol=protocol)[0], wait(server, "q", "b")[0]
+    client.execute_command("DEBUG", command)
+    assert a.silent(QUIET) and b.silent(0.01)
+    q.ack(held["a"].receipt, "RESULT", "after the load")
+    assert a.recv(SOON) == [b"finished", b"after the load"]
+    assert b.silent(QUIET)
+    client.execute_command("DEL", "q")
+    assert b.recv(SOON) is None
+
+
+def test_older_data_loaded_tells_of_a_message_what_it_knows(server, r3, key):
+    q = Scene(r3, key, "RETAIN", 1000)
+    q.add("ended")
+    q.ack(q.one().receipt, "RESULT", "before")
+    r3.execute_command("SAVE")
+    q.do("PURGE")
+    q.add("ended")
+    q.add("new")
+    (ended,), (new,) = wait(server, key, "ended"), wait(server, key, "new")
+    r3.execute_command("DEBUG", "RELOAD", "NOSAVE")
+    assert ended.recv(SOON) == [b"finished", b"before"]
+    assert new.recv(SOON) is None
+
+
+def test_restore_in_place_goes_on_waiting_for_a_message_that_is_there_again(server, r3, key):
+    q = Scene(r3, key)
+    q.add("a")
+    dump = r3.execute_command("DUMP", key)
+    q.add("b")
+    (a,), (b,) = wait(server, key, "a"), wait(server, key, "b")
+    r3.execute_command("RESTORE", key, 0, dump, "REPLACE")
+    assert b.recv(SOON) is None
+    assert a.silent(QUIET)
+    q.ack(q.one().receipt)
+    assert a.recv(SOON) == [b"finished", None]
+
+
+def test_swapdb_goes_on_waiting_where_the_other_database_has_the_message(server, r3, key):
+    q = Scene(r3, key)
+    q.add("a")
+    r3.execute_command("COPY", key, key, "DB", 9)
+    q.add("b")
+    (a,), (b,) = wait(server, key, "a"), wait(server, key, "b")
+    r3.execute_command("SWAPDB", 0, 9)
+    assert b.recv(SOON) is None
+    assert a.silent(QUIET)
+    q.ack(q.one().receipt)
+    assert a.recv(SOON) == [b"finished", None]

@@ -2,8 +2,6 @@
 
 use crate::command::parse::{self, look, Words};
 use crate::command::write;
-use crate::core::state::State;
-use crate::core::Queue;
 use crate::ffi::blocking::{self, Wait};
 use crate::ffi::{Args, CommandResult, Context, Name, Reply};
 use crate::runtime::endings;
@@ -19,7 +17,7 @@ pub fn wait(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         here.reply().null();
         return Ok(());
     };
-    if let Some((state, text)) = ended(queue, seq) {
+    if let Some((state, text)) = queue.ended(seq) {
         write::ending(here.reply(), state, text);
         return Ok(());
     }
@@ -34,23 +32,6 @@ pub fn wait(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         Err(_) => ctx.reply().null(),
     }
     Ok(())
-}
-
-/// How a message has ended, if it has.
-fn ended(queue: &Queue, seq: u64) -> Option<(State, Option<&[u8]>)> {
-    let message = queue.message(seq)?;
-    if !message.place.is_ended() {
-        return None;
-    }
-    let state = queue.view(seq, queue.last_seen())?.state;
-    let notes = message.notes();
-    let text = match state {
-        State::Finished => notes.and_then(|notes| notes.result.as_deref()),
-        State::Dead => notes.and_then(|notes| notes.error.as_deref()),
-        State::Cancelled => None,
-        _ => return None,
-    };
-    Some((state, text))
 }
 
 /// A client that waits for a message's end: `endings.rs` answers it.

@@ -30,6 +30,7 @@ fn role_changed(ctx: &mut Context, primary: bool) {
 
 fn loading(ctx: &mut Context, step: Loading) {
     if step == Loading::Ended {
+        endings::doubt_all(None);
         wake::start_acting();
         wake::ensure(ctx, 0);
     }
@@ -37,14 +38,14 @@ fn loading(ctx: &mut Context, step: Loading) {
 
 fn flushed(_: &mut Context, db: Option<i32>) {
     wake::with_index(|index| index.forget_db(db));
-    endings::tell_flushed(db);
+    endings::doubt_all(db);
     postponed::tell_flushed(db);
 }
 
 fn swapped(ctx: &mut Context, first: i32, second: i32) {
     wake::with_index(|index| index.swap(first, second));
     for db in [first, second] {
-        endings::tell_flushed(Some(db));
+        endings::doubt_all(Some(db));
         postponed::tell_flushed(Some(db));
     }
     wake::ensure(ctx, 0);
@@ -70,6 +71,6 @@ fn key(ctx: &mut Context, event: &[u8], name: Name<'_>) {
 
 fn unlinked(db: i32, key: &[u8]) {
     wake::with_index(|index| index.forget(db, key));
-    endings::tell_gone(db, key);
+    endings::doubt(db, key);
     postponed::tell_gone(db, key);
 }

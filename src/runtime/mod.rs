@@ -28,10 +28,16 @@ use crate::ffi::{event_loop, events as server, info as server_info, timer, Conte
 /// Starts all of it. Called once, at the end of the module's load.
 pub fn start(ctx: &mut Context) -> Result<(), String> {
     timer::install(visit::fire);
-    if !server::subscribe(ctx, events::EVENTS) || !event_loop::install(ctx, serve::before_sleep) {
+    if !server::subscribe(ctx, events::EVENTS) || !event_loop::install(ctx, before_sleep) {
         return Err("the server refuses to tell of its events".to_owned());
     }
     server_info::install(ctx, info::write);
     wake::start_acting();
     Ok(())
+}
+
+/// The server is about to sleep.
+fn before_sleep(ctx: &mut Context) {
+    endings::settle_doubts(ctx);
+    serve::before_sleep(ctx);
 }

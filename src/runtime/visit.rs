@@ -8,7 +8,7 @@ use crate::core::{Millis, Moment, Op, Queue};
 use crate::ffi::{clock, Context, Name, OwnedName};
 use crate::persist::record::Record;
 
-use super::{bound, endings, index, metrics, moment, postponed, wake};
+use super::{bound, index, metrics, moment, postponed, wake};
 
 /// Steps between two looks at the clock.
 const STEPS: u64 = 64;
@@ -87,11 +87,6 @@ fn visit(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Millis) 
         wake::with_index(|index| index.forget(db, key.bytes()));
         return false;
     };
-    if endings::any() {
-        for id in endings::watched(db, key.bytes()) {
-            queue.watch(&id);
-        }
-    }
     moment::saw_receipt(queue.last_receipt(), moment::now().us);
     if due == index::LOADED && queue.clock() == Clock::Server {
         moment::saw_time(queue.last_seen().saturating_mul(1000));

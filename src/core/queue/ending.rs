@@ -206,6 +206,41 @@ impl Queue {
         Some(at)
     }
 
+    /// How a message has ended, and its result or error, if it has ended and is
+    /// still there.
+    pub fn ended(&self, seq: Seq) -> Option<(State, Option<&[u8]>)> {
+        let message = self.store.get(seq)?;
+        if !message.place.is_ended() {
+            return None;
+        }
+        let state = self.view(seq, self.last)?.state;
+        let notes = message.notes();
+        let text = match state {
+            State::Finished => notes.and_then(|notes| notes.result.as_deref()),
+            State::Dead => notes.and_then(|notes| notes.error.as_deref()),
+            State::Cancelled => None,
+            _ => return None,
+        };
+        Some((state, text))
+    }
+
+    /// Makes sure that the end of the message with this id is told, as
+    /// [`Queue::watch`] does, where it is there and has not ended; else gives
+    /// what there is to tell.
+    pub fn watch_again(&mut self, id: Box<[u8]>) -> Option<Ending> {
+        let end = match self.find(&id) {
+            Some(seq) => match self.ended(seq) {
+                Some((state, text)) => Some((state, text.map(Into::into))),
+                None => {
+                    self.watch(&id);
+                    return None;
+                }
+            },
+            None => None,
+        };
+        Some(Ending { id, end })
+    }
+
     /// Tells those who wait for this message how it ends.
     fn tell_end(&mut self, seq: Seq, place: Place) {
         if self.watched.is_empty() {
