@@ -44,6 +44,9 @@ fn flushed(_: &mut Context, db: Option<i32>) {
 
 fn swapped(ctx: &mut Context, first: i32, second: i32) {
     wake::with_index(|index| index.swap(first, second));
+    if !ctx.is_replay() {
+        bound::swapped(first, second);
+    }
     for db in [first, second] {
         endings::doubt_all(Some(db));
         postponed::tell_flushed(Some(db));
@@ -62,6 +65,12 @@ fn cron(ctx: &mut Context) {
 }
 
 fn key(ctx: &mut Context, event: &[u8], name: Name<'_>) {
+    match event {
+        b"rename_from" | b"move_from" => bound::leaves(ctx.db(), name.bytes()),
+        // A log that is replayed tells of moves of long ago.
+        b"rename_to" | b"move_to" if !ctx.is_replay() => bound::arrives(ctx.db(), name.bytes()),
+        _ => {}
+    }
     if event == b"loaded" {
         wake::note(ctx, ctx.db(), name.bytes(), index::LOADED);
     } else if ARRIVALS.contains(&event) && ctx.holds_queue(name) {

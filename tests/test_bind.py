@@ -1,0 +1,109 @@
+"""FETCH BIND: leases that end with their connection, wherever their queue has gone meanwhile."""
+
+import pytest
+
+from tests.harness.replies import Queue
+from tests.harness.server import wait_for
+
+MOVES = {
+    "RENAME": lambda r, key: r.execute_command("RENAME", key, key + b":new"),
+    "RENAMENX": lambda r, key: r.execute_command("RENAMENX", key, key + b":new"),
+    "RENAME in MULTI": lambda r, key: r.pipeline().execute_command("RENAME", key, key + b":new").execute(),
+    "RENAME in Lua": lambda r, key: r.eval("return redis.call('RENAME', KEYS[1], KEYS[2])", 2, key, key + b":new"),
+    "RENAME twice": lambda r, key: (r.rename(key, key + b":between"), r.rename(key + b":between", key + b":new")),
+    "MOVE": lambda r, key: r.execute_command("MOVE", key, 9),
+    "SWAPDB": lambda r, key: r.execute_command("SWAPDB", 0, 9),
+}
+
+
+@pytest.fixture
+def db9(server):
+    return server.client(db=9)
+
+
+def moved(r, db9, q, how) -> Queue:
+    """The queue under its new name or in its new database."""
+    MOVES[how](r, q.key)
+    return Queue(r, q.key + b":new") if how.startswith("RENAME") else Queue(db9, q.key)
+
+
+@pytest.mark.parametrize("how", MOVES)
+def test_bound_leases_end_with_the_connection_where_their_queue_has_moved(server, r, db9, key, how):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", 600000)
+    q.do("MSEND", 2, *"ab")
+    w = server.wire()
+    w.ok("DQ.FETCH", key, "BIND")
+    there = moved(r, db9, q, how)
+    there.fetch()
+    assert there.len("running") == 2
+    # What stands under the old name now is another queue.
+    q.send("other", "LEASE", 600000)
+    q.fetch()
+    w.close()
+    wait_for(lambda: there.len("ready") == 1, 5, "the bound lease's end")
+    assert there.info()["timeouts"] == 1
+    assert (there.len("running"), q.len("running")) == (1, 1)
+
+
+@pytest.mark.parametrize("how", ["RENAME", "MOVE", "SWAPDB"])
+def test_touch_and_bind_after_a_move_hold_as_before_it(server, r, db9, key, how):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", 600000)
+    q.do("MSEND", 2, *"ab")
+    w = server.wire()
+    [[_, receipt, _, _]] = w.ok("DQ.FETCH", key, "BIND")
+    there = moved(r, db9, q, how)
+    if how != "RENAME":
+        w.ok("SELECT", 9)
+    assert w.ok("DQ.TOUCH", there.key, 700000, receipt) == 1
+    assert len(w.ok("DQ.FETCH", there.key, "BIND")) == 1
+    w.close()
+    wait_for(lambda: there.len("ready") == 2, 5, "the end of both leases")
+    assert there.info()["timeouts"] == 2
+
+
+def test_a_bound_lease_ends_where_its_connection_closes_just_before_a_rename(server, r, key):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", 600000)
+    q.send("a")
+    w = server.wire()
+    w.ok("DQ.FETCH", key, "BIND")
+    client = w.ok("CLIENT", "ID")
+    with server.wire() as other:
+        other.send_many([("CLIENT", "KILL", "ID", client), ("RENAME", key, key + b":new")])
+        assert [other.recv(), other.recv()] == [1, b"OK"]
+    there = Queue(r, key + b":new")
+    wait_for(lambda: there.len("ready") == 1, 5, "the bound lease's end")
+
+
+def test_a_bound_lease_does_not_end_those_of_a_queue_renamed_over_its_own(server, r, key):
+    q, other = Queue(r, key), Queue(r, key + b":other")
+    for queue in (q, other):
+        queue.do("CREATE", "LEASE", 600000)
+        queue.send("a")
+    w = server.wire()
+    w.ok("DQ.FETCH", key, "BIND")
+    other.fetch()
+    r.rename(other.key, key)
+    w.close()
+    # Another that closes later has its lease ended: so the first had its time.
+    q.send("b")
+    with server.wire() as last:
+        last.ok("DQ.FETCH", key, "BIND")
+    wait_for(lambda: q.len("ready") == 1, 5, "the end of the last lease")
+    assert (q.len("running"), q.info()["timeouts"]) == (1, 1)
+
+
+def test_a_bound_lease_of_a_renamed_queue_ends_after_its_log_was_loaded(make_server):
+    server = make_server(appendonly="yes", **{"aof-use-rdb-preamble": "no"})
+    client = server.client()
+    client.execute_command("DQ.CREATE", "old", "LEASE", 600000)
+    client.execute_command("DQ.SEND", "old", "a")
+    w = server.wire()
+    w.ok("DQ.FETCH", "old", "BIND")
+    client.rename("old", "new")
+    client.execute_command("DEBUG", "LOADAOF")
+    w.close()
+    q = Queue(client, "new")
+    wait_for(lambda: q.len("ready") == 1, 5, "the bound lease's end")
