@@ -51,12 +51,13 @@ pub fn wait(ctx: &mut Context, keys: &[Name<'_>], ms: u64, fetch: Fetch<'_>, han
     };
     let names = keys.iter().map(|key| key.bytes().into());
     let waiter = Waiter::new(consumer, ctx.db(), names);
-    match blocking::block(ctx, keys, ms, Rc::clone(&waiter)) {
-        Ok(handle) => {
+    match blocking::block(ctx, keys, ms, Rc::clone(&waiter) as Rc<dyn Wait>) {
+        Some(handle) => {
             waiter.join(handle);
+            wake::ensure_deadlines(ctx);
             keys.iter().for_each(|key| look_when_it_refills(ctx, *key));
         }
-        Err(_) => handover.give_nothing(ctx.reply()),
+        None => handover.give_nothing(ctx.reply()),
     }
 }
 
@@ -134,7 +135,7 @@ pub fn ask(ctx: &mut Context, key: Name<'_>, waiter: &Waiter) -> Asked {
     asked
 }
 
-impl Wait for Rc<Waiter> {
+impl Wait for Waiter {
     fn appeared(&self, ctx: &Context, key: Name<'_>) {
         waiters::note(ctx.db(), key.bytes());
     }

@@ -1,6 +1,8 @@
 //! Operations that are done at once where that takes a moment, and else in
 //! slices, while the client waits.
 
+use std::rc::Rc;
+
 use super::execute::{self, Missing};
 use super::outcome;
 use crate::core::op::Redrive;
@@ -43,13 +45,13 @@ fn postpone(ctx: &mut Context, key: Name<'_>, op: Op<'_>) -> CommandResult {
         Op::Redrive(Redrive::Oldest(most)) => Op::Redrive(Redrive::Oldest(most)),
         short => return execute::run(ctx, key, &short, Missing::Nothing, outcome::count),
     };
-    match blocking::block(ctx, &[key], 0, Waiter) {
-        Ok(client) => {
+    match blocking::block(ctx, &[key], 0, Rc::new(Waiter)) {
+        Some(client) => {
             postponed::add(ctx.db(), key.bytes(), op, client);
             wake::note(ctx, ctx.db(), key.bytes(), moment::now().ms());
             Ok(())
         }
-        Err(_) => execute::run(ctx, key, &op, Missing::Nothing, outcome::count),
+        None => execute::run(ctx, key, &op, Missing::Nothing, outcome::count),
     }
 }
 

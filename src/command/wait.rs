@@ -1,10 +1,12 @@
 //! DQ.WAIT.
 
+use std::rc::Rc;
+
 use crate::command::parse::{self, look, Words};
 use crate::command::write;
 use crate::ffi::blocking::{self, Wait};
 use crate::ffi::{Args, CommandResult, Context, Name, Reply};
-use crate::runtime::endings;
+use crate::runtime::{endings, wake};
 
 /// Waits until a message has ended.
 pub fn wait(ctx: &mut Context, args: Args<'_>) -> CommandResult {
@@ -27,9 +29,12 @@ pub fn wait(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     }
     queue.watch(request.id);
     drop(opened);
-    match blocking::block(ctx, &[key], request.ms, EndWaiter) {
-        Ok(handle) => endings::wait(ctx.db(), key.bytes(), request.id, handle),
-        Err(_) => ctx.reply().null(),
+    match blocking::block(ctx, &[key], request.ms, Rc::new(EndWaiter)) {
+        Some(handle) => {
+            endings::wait(ctx.db(), key.bytes(), request.id, handle);
+            wake::ensure_deadlines(ctx);
+        }
+        None => ctx.reply().null(),
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 //! client of a key, as the server does when a key is signalled, costs as much
 //! as there are clients.
 
+use super::deadlines::{self, Deadline};
 use super::guard::contain;
 use super::{raw, Context, Name, Reply};
 use std::cell::Cell;
@@ -30,6 +31,9 @@ pub trait Wait: 'static {
     fn gone(&self);
 }
 
+/// The timeout that the server is told.
+const WITHOUT_END: c_longlong = 0;
+
 /// A way to answer one blocked client. Outlives the wait harmlessly.
 #[derive(Clone)]
 pub struct Handle {
@@ -42,13 +46,25 @@ struct Client {
     record: Cell<*mut raw::RedisModuleBlockedClient>,
     /// While it is being answered: a `&mut dyn FnMut(Reply)` that does it.
     answer: Cell<*mut c_void>,
+    /// When its wait ends by itself, if it does.
+    deadline: Cell<Option<Deadline>>,
+}
+
+impl Client {
+    /// The wait is over: the server's record of it, null where it was over before.
+    fn end(&self) -> *mut raw::RedisModuleBlockedClient {
+        if let Some(deadline) = self.deadline.take() {
+            deadlines::remove(deadline);
+        }
+        self.record.replace(ptr::null_mut())
+    }
 }
 
 impl Handle {
     /// Ends the wait with the reply that `write` writes; nothing where it has
     /// ended. `write` runs before this returns.
     pub fn answer(&self, write: impl FnOnce(Reply<'_>)) {
-        let record = self.client.record.replace(ptr::null_mut());
+        let record = self.client.end();
         if record.is_null() {
             return;
         }
@@ -86,42 +102,47 @@ impl Handle {
     }
 }
 
-struct Blocked<W> {
-    wait: W,
+struct Blocked {
+    wait: Rc<dyn Wait>,
     client: Rc<Client>,
 }
 
-/// Blocks the client of this call on keys, for `timeout_ms` milliseconds (0:
-/// without end). Write no reply afterwards. `Err` gives the wait back where
-/// this client cannot be blocked; ask [`Context::deny_blocking`] first, since
-/// the server answers an error of its own in those cases.
-pub fn block<W: Wait>(
+/// Blocks the client of this call on keys, for `timeout_ms` milliseconds of a
+/// clock that nobody sets (0: without end). Write no reply afterwards. `None`
+/// where this client cannot be blocked; ask [`Context::deny_blocking`] first,
+/// since the server answers an error of its own in those cases.
+///
+/// Sees to no timer: [`deadlines::end_overdue`] must be called in time.
+pub fn block(
     ctx: &mut Context,
     keys: &[Name<'_>],
     timeout_ms: u64,
-    wait: W,
-) -> Result<Handle, W> {
-    let Ok(count) = c_int::try_from(keys.len()) else {
-        return Err(wait);
-    };
+    wait: Rc<dyn Wait>,
+) -> Option<Handle> {
+    let count = c_int::try_from(keys.len()).ok()?;
     let mut names: Vec<_> = keys.iter().map(|name| name.as_ptr()).collect();
     let client = Rc::new(Client {
         record: Cell::new(ptr::null_mut()),
         answer: Cell::new(ptr::null_mut()),
+        deadline: Cell::new(None),
     });
     let handle = Handle {
         client: Rc::clone(&client),
     };
-    let private = Box::into_raw(Box::new(Blocked { wait, client }));
+    let blocked = Blocked {
+        wait: Rc::clone(&wait),
+        client,
+    };
+    let private = Box::into_raw(Box::new(blocked));
     // SAFETY: context and names are live; the server keeps names and private
     // data and gives the latter to the callbacks and then, once, to `freed`.
     let record = unsafe {
         api!(RedisModule_BlockClientOnKeys(
             ctx.as_ptr(),
-            Some(ready::<W>),
-            Some(timed_out::<W>),
-            Some(freed::<W>),
-            c_longlong::try_from(timeout_ms).unwrap_or(0),
+            Some(ready),
+            Some(timed_out),
+            Some(freed),
+            WITHOUT_END,
             names.as_mut_ptr(),
             count,
             private.cast::<c_void>()
@@ -129,59 +150,64 @@ pub fn block<W: Wait>(
     };
     if record.is_null() {
         // SAFETY: the server took nothing.
-        return Err(unsafe { Box::from_raw(private) }.wait);
+        drop(unsafe { Box::from_raw(private) });
+        return None;
     }
     // SAFETY: the record is live.
-    unsafe { api!(RedisModule_SetDisconnectCallback(record, Some(gone::<W>))) };
+    unsafe { api!(RedisModule_SetDisconnectCallback(record, Some(gone))) };
     handle.client.record.set(record);
-    Ok(handle)
+    if timeout_ms > 0 {
+        let deadline = deadlines::add(timeout_ms, handle.clone(), wait);
+        handle.client.deadline.set(Some(deadline));
+    }
+    Some(handle)
 }
 
 /// The private data of the blocked client whose call this is.
 ///
 /// # Safety
-/// `ctx` must be the context of a callback of a client blocked by `block::<W>`.
-unsafe fn private<'a, W: Wait>(ctx: *mut raw::RedisModuleCtx) -> &'a Blocked<W> {
+/// `ctx` must be the context of a callback of a client blocked by `block`.
+unsafe fn private<'a>(ctx: *mut raw::RedisModuleCtx) -> &'a Blocked {
     // SAFETY: vouched for by the caller; only `freed` ends its life.
-    unsafe { &*api!(RedisModule_GetBlockedClientPrivateData(ctx)).cast::<Blocked<W>>() }
+    unsafe { &*api!(RedisModule_GetBlockedClientPrivateData(ctx)).cast::<Blocked>() }
 }
 
 /// The server asks whether it can let the client go: never, we do that.
-unsafe extern "C" fn ready<W: Wait>(
+unsafe extern "C" fn ready(
     ctx: *mut raw::RedisModuleCtx,
     _: *mut *mut raw::RedisModuleString,
     _: c_int,
 ) -> c_int {
     contain((), || {
         // SAFETY: the context is the server's, for this call, of a client that
-        // `block::<W>` blocked, and the key's name lives until the call ends.
+        // `block` blocked, and the key's name lives until the call ends.
         unsafe {
             let context = Context::new(ctx);
             let key = api!(RedisModule_GetBlockedClientReadyKey(ctx));
             if !key.is_null() {
-                private::<W>(ctx).wait.appeared(&context, Name::new(key));
+                private(ctx).wait.appeared(&context, Name::new(key));
             }
         }
     });
     raw::REDISMODULE_ERR as c_int
 }
 
-unsafe extern "C" fn timed_out<W: Wait>(
+unsafe extern "C" fn timed_out(
     ctx: *mut raw::RedisModuleCtx,
     _: *mut *mut raw::RedisModuleString,
     _: c_int,
 ) -> c_int {
-    // SAFETY: the server's, for this call, of a client that `block::<W>` blocked.
+    // SAFETY: the server's, for this call, of a client that `block` blocked.
     let reply = unsafe { Reply::new(ctx) };
     let done = contain(false, || {
         // SAFETY: as above.
-        let Blocked { wait, client } = unsafe { private::<W>(ctx) };
+        let Blocked { wait, client } = unsafe { private(ctx) };
         let answer = client.answer.replace(ptr::null_mut());
         if !answer.is_null() {
             // SAFETY: `Handle::answer`, which is running, has put it there.
             let answer = unsafe { &mut *answer.cast::<&mut dyn FnMut(Reply<'_>)>() };
             answer(reply);
-        } else if !client.record.replace(ptr::null_mut()).is_null() {
+        } else if !client.end().is_null() {
             wait.timed_out(reply);
         }
         true
@@ -196,23 +222,20 @@ unsafe extern "C" fn timed_out<W: Wait>(
 /// a closed or killed one, of CLIENT UNBLOCK ERROR, of a role change and of a
 /// slot that has left; not after a timeout or an answer (module.c,
 /// unblockClientFromModule).
-unsafe extern "C" fn gone<W: Wait>(
-    ctx: *mut raw::RedisModuleCtx,
-    _: *mut raw::RedisModuleBlockedClient,
-) {
+unsafe extern "C" fn gone(ctx: *mut raw::RedisModuleCtx, _: *mut raw::RedisModuleBlockedClient) {
     contain((), || {
-        // SAFETY: the server's, for this call, of a client that `block::<W>` blocked.
-        let Blocked { wait, client } = unsafe { private::<W>(ctx) };
-        client.record.set(ptr::null_mut());
+        // SAFETY: the server's, for this call, of a client that `block` blocked.
+        let Blocked { wait, client } = unsafe { private(ctx) };
+        client.end();
         wait.gone();
     });
 }
 
-unsafe extern "C" fn freed<W: Wait>(_: *mut raw::RedisModuleCtx, private: *mut c_void) {
+unsafe extern "C" fn freed(_: *mut raw::RedisModuleCtx, private: *mut c_void) {
     contain((), || {
-        // SAFETY: made by `block::<W>`; the server gives it back once.
-        let blocked = unsafe { Box::from_raw(private.cast::<Blocked<W>>()) };
-        if !blocked.client.record.replace(ptr::null_mut()).is_null() {
+        // SAFETY: made by `block`; the server gives it back once.
+        let blocked = unsafe { Box::from_raw(private.cast::<Blocked>()) };
+        if !blocked.client.end().is_null() {
             blocked.wait.gone();
         }
     });

@@ -36,6 +36,7 @@ pub mod blocking;
 pub mod clock;
 mod config;
 mod context;
+pub mod deadlines;
 mod docs;
 mod entry;
 pub mod event_loop;

@@ -61,6 +61,7 @@ fn client_closed(ctx: &mut Context, client: u64) {
 }
 
 fn cron(ctx: &mut Context) {
+    wake::end_waits(ctx);
     wake::watch_over(ctx);
 }
 

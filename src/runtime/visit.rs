@@ -22,6 +22,7 @@ pub const NOT_OURS_MS: u64 = 100;
 /// in one firing: two records of one firing would be wrapped in a transaction.
 pub fn fire(ctx: &mut Context) {
     wake::fired();
+    wake::end_waits(ctx);
     if !ctx.may_act() {
         if ctx.is_primary() {
             wake::ensure(ctx, clock::now_ms() + wake::ASK_AGAIN_MS);

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use crate::core::{Millis, Queue, NEVER};
-use crate::ffi::{clock, event_loop, timer, Context};
+use crate::ffi::{clock, deadlines, event_loop, timer, Context};
 
 use super::index::{self, Index, Place};
 
@@ -35,10 +35,33 @@ pub fn note(ctx: &Context, db: i32, key: &[u8], wake: Millis) {
 /// to fire for.
 pub fn ensure(ctx: &Context, wake: Millis) {
     if wake < SET_FOR.get() && ctx.is_primary() {
-        timer::arm(ctx, index::delay(wake, clock::now_us()));
-        SET_FOR.set(wake);
-        event_loop::turn_again();
+        set(ctx, wake);
     }
+}
+
+/// Sees to it that the timer fires, on a replica too, when the first of those
+/// clients has waited long enough that wait for a limited time.
+pub fn ensure_deadlines(ctx: &Context) {
+    if let Some(delay) = deadlines::next_in_ms() {
+        let wake = clock::now_ms().saturating_add(delay);
+        if wake < SET_FOR.get() {
+            set(ctx, wake);
+        }
+    }
+}
+
+/// Ends the waits of those who have waited long enough. Steps of the wall clock
+/// do not matter, but that a step back freezes the timer, so that the cron has to
+/// see to them.
+pub fn end_waits(ctx: &Context) {
+    deadlines::end_overdue();
+    ensure_deadlines(ctx);
+}
+
+fn set(ctx: &Context, wake: Millis) {
+    timer::arm(ctx, index::delay(wake, clock::now_us()));
+    SET_FOR.set(wake);
+    event_loop::turn_again();
 }
 
 /// The timer has fired.
