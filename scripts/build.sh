@@ -8,3 +8,4 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh build
 say "building $MODULE"
 cargo build --release "${CARGO_FLAGS_LIST[@]}"
+[ "$(uname -s)" != Darwin ] || ln -sf libdq.dylib "$MODULE"

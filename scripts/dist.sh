@@ -68,11 +68,11 @@ build_tar() {
     install_documents "$root"
     install -m 644 LICENSE "$root"
     install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/scripts"
-    # redis.conf looks the module up from ./data, where the server works.
-    replace_line "$root/redis.conf" 'loadmodule ../target/release/libdq.so' 'loadmodule ../libdq.so'
+    # redis.conf looks the module up from ./data/6379, where the server works.
+    replace_line "$root/redis.conf" 'loadmodule ../../target/release/libdq.so' 'loadmodule ../../libdq.so'
     # shellcheck disable=SC2016
     replace_line "$root/redis.conf" \
-        '# `make run` starts it. By hand, from the root of the repository, after `make build`:' \
+        '# `make run` starts it, with other data for another port. By hand, from the root of the repository, after `make build`:' \
         '# Start it from this directory:'
     (cd "$root" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS)
     tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
@@ -96,7 +96,7 @@ build_deb() {
         echo
         conf_section module durability
     } >"$root/etc/redis/dq.conf"
-    replace_line "$root/etc/redis/dq.conf" 'loadmodule ../target/release/libdq.so' \
+    replace_line "$root/etc/redis/dq.conf" 'loadmodule ../../target/release/libdq.so' \
         'loadmodule /usr/lib/redis/modules/libdq.so'
 
     {

@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
-CACHE=$(realpath -m "${DQ_ENGINES:-${XDG_CACHE_HOME:-$HOME/.cache}/dq-engines}")
+CACHE=$(absolute "${DQ_ENGINES:-${XDG_CACHE_HOME:-$HOME/.cache}/dq-engines}")
 ARCHIVE=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 
@@ -121,7 +121,7 @@ version_of() { "$1" --version | sed -E 's/^(Redis|Valkey) server v=([^ ]+).*mall
 
 run_tests() {
     local engine server failed=0 rows=() flags
-    read -ra flags <<<"${PYTEST_FLAGS:-}"
+    read -ra flags <<<"-q ${PYTEST_FLAGS:-}"
     scripts/setup.sh tests
     if [ -z "${DQ_MODULE:-}" ]; then
         scripts/build.sh
@@ -132,7 +132,7 @@ run_tests() {
         server=$(path_of "$engine")
         say "$engine: $(version_of "$server")"
         DQ_MODULE=$DQ_MODULE REDIS_SERVER=$server \
-            "$VENV/bin/python" -m pytest -q -n 2 --dist loadfile "${flags[@]}" tests >"$CACHE/$engine.log" 2>&1 || failed=1
+            "$VENV/bin/python" -m pytest -n 2 --dist loadfile "${flags[@]}" tests >"$CACHE/$engine.log" 2>&1 || failed=1
         grep -E '^(FAILED|ERROR) ' "$CACHE/$engine.log" || true
         rows+=("$(printf '%-20s %-24s %s' "$engine" "$(version_of "$server")" "$(tail -n 1 "$CACHE/$engine.log")")")
     done

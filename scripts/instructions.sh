@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 have valgrind || die "counting instructions needs valgrind: apt-get install valgrind"
-command -v cargo >/dev/null 2>&1 || scripts/setup.sh build
+need_rust
 cargo_of benches/core build --release --quiet --example instructions
 program=$TARGET/core/release/examples/instructions
 [ -x "$program" ] || die "the program was not built where it was looked for: $program"

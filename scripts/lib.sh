@@ -1,14 +1,30 @@
 # shellcheck shell=bash disable=SC2034
 # Shared by the scripts beside it; sourced from the root of the repository.
 
-# A Rust installed by rustup a moment ago is not on the PATH of the shell that installed it.
-if ! command -v cargo >/dev/null 2>&1 && [ -x "$HOME/.cargo/bin/cargo" ]; then
-    PATH=$HOME/.cargo/bin:$PATH
+# What rustup installed a moment ago is not on the PATH of the shell that installed it.
+if [ -x "${HOME:-}/.cargo/bin/cargo" ]; then
+    case :$PATH: in
+    *":$HOME/.cargo/bin:"*) ;;
+    *) PATH=$HOME/.cargo/bin:$PATH ;;
+    esac
 fi
 
+# The absolute path of what need not exist; realpath does that with GNU's options only.
+absolute() {
+    case $1 in
+    /*) echo "$1" ;;
+    *) echo "$PWD/$1" ;;
+    esac
+}
+
 REDIS_SERVER=${REDIS_SERVER:-redis-server}
+# The Python of the tests' environment, and what the tests need at least.
+PYTHON=${PYTHON:-python3}
+PYTHON_NEEDED=3.10
 VENV=.venv
-TARGET=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+TARGET=$(absolute "${CARGO_TARGET_DIR:-target}")
+# A redis-server of scripts/setup.sh's.
+PATH=$PATH:$TARGET/bin
 MODULE=$TARGET/release/libdq.so
 # The same by profile-guided optimisation, where it was built.
 PGO_MODULE=$TARGET/pgo/libdq.so
@@ -17,8 +33,9 @@ PGO_MODULE=$TARGET/pgo/libdq.so
 PROGRAMS=(benches/load cli)
 # Crates without tests of their own, built by whoever needs them.
 UNTESTED=(simulation benches/core benches/floor)
-# Split on purpose: several flags in one variable.
-read -ra CARGO_FLAGS_LIST <<<"${CARGO_FLAGS:-}"
+# Split on purpose: several flags in one variable. With a flag that changes nothing, for the bash of macOS takes an empty
+# list for a variable that is not set.
+read -ra CARGO_FLAGS_LIST <<<"--color=auto ${CARGO_FLAGS:-}"
 
 say() { printf '==> %s\n' "$*" >&2; }
 
@@ -28,6 +45,51 @@ die() {
 }
 
 have() { command -v "$1" >/dev/null 2>&1; }
+
+# Whether the version $1 is as new as $2. What follows the numbers (-nightly) does not count.
+at_least() {
+    local found needed i
+    IFS=. read -ra found <<<"${1%%[!0-9.]*}"
+    IFS=. read -ra needed <<<"$2"
+    for i in 0 1 2; do
+        [ "${found[i]:-0}" -eq "${needed[i]:-0}" ] || break
+    done
+    [ "${found[i]:-0}" -ge "${needed[i]:-0}" ]
+}
+
+# The oldest Rust that builds everything here: rust-version in Cargo.toml, which scripts/rust-version.sh keeps true.
+rust_needed() { sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml; }
+
+# Ends with what to do where there is no Rust, or one that is too old: before anything is installed or compiled.
+need_rust() {
+    local needed found todo rustup="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+    needed=$(rust_needed)
+    # Nothing comes out where rustup has not been told which Rust to use.
+    found=$(have cargo && rustc --version 2>/dev/null | cut -d ' ' -f 2) || true
+    at_least "${found:-0}" "$needed" && return
+    have curl || ! have apt-get || rustup="apt-get install -y curl && $rustup"
+    todo="install it with rustup and try again: $rustup"
+    ! have rustup || todo="run \`rustup update stable && rustup default stable\` and try again"
+    [ -n "$found" ] || die "dq is built with Rust $needed or newer, and none is here: $todo"
+    die "dq is built with Rust $needed or newer, and $(command -v rustc) is $found: $todo"
+}
+
+# Ends with what to do where the server is too old to load the module.
+need_server_version() {
+    local version
+    # "Redis server v=7.0.15 sha=..."; what says something else is not judged.
+    version=$("$REDIS_SERVER" --version 2>/dev/null | sed -nE 's/^(Redis|Valkey) server v=([0-9.]+).*/\2/p') || true
+    at_least "${version:-7.0}" 7.0 ||
+        die "dq needs Redis 7.0 or newer, or Valkey, and $(command -v "$REDIS_SERVER") is $version: name a newer one with REDIS_SERVER=/path/to/redis-server"
+}
+
+# Ends with what to do where Python is too old for the tests.
+need_python() {
+    local found
+    found=$("$PYTHON" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
+    at_least "$found" "$PYTHON_NEEDED" ||
+        die "the tests need Python $PYTHON_NEEDED or newer, and $(command -v "$PYTHON") is $found: name a newer one with PYTHON=python3.12"
+}
 
 # The program that merges what a build for profile-guided optimisation has counted, of the LLVM that rustc is made with:
 # rustup has it as a component, Debian as a package. Fails where there is none.
@@ -64,3 +126,16 @@ cargo_of() {
     cargo "$subcommand" --manifest-path "$program/Cargo.toml" --target-dir "$TARGET/$(basename "$program")" \
         "${CARGO_FLAGS_LIST[@]}" "$@"
 }
+
+# Locks what the file descriptor is open on until every process that has it has ended; fails where another has the lock.
+lock_file() {
+    if have flock; then
+        flock -n "$1"
+    else
+        # macOS.
+        perl -e 'use Fcntl ":flock"; open(my $file, ">>&=", $ARGV[0]) or exit 1; exit !flock($file, LOCK_EX | LOCK_NB)' "$1"
+    fi
+}
+
+. scripts/packages.sh
+greet

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# rustfmt and clippy over every crate, ruff (real mistakes and import order, not style) over all Python; any finding fails.
+# Whether the stated Rust version is the needed one, rustfmt and clippy over every crate, ruff (real mistakes and import
+# order, not style) over all Python. Any finding fails.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 scripts/setup.sh build lint
+
+scripts/rust-version.sh
 
 say "rustfmt"
 for crate in . fuzz "${PROGRAMS[@]}" "${UNTESTED[@]}"; do

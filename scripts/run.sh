@@ -1,26 +1,66 @@
 #!/usr/bin/env bash
-# Builds the module and starts redis-server with it in the foreground, data in ./data.
-# PORT (6379) and REDIS_SERVER (redis-server) may be set.
+# Builds the module and starts redis-server with it in the foreground.
+#
+#   PORT (6379)            where it listens
+#   DATA (data/PORT)       the directory of its files; one server at a time
+#   REDIS_SERVER           the server to start
+#   DQ_MODULE              a module that is built already
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 PORT=${PORT:-6379}
+DATA=$(absolute "${DATA:-data/$PORT}")
 
-scripts/setup.sh build server
-# redis.conf names the module in ./target, so that is where it is built, whatever CARGO_TARGET_DIR says.
-CARGO_TARGET_DIR=target scripts/build.sh
-
-if (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; then
-    die "something listens on port $PORT already; take another: make run PORT=7000"
+# What cannot work is said before anything is installed or built.
+if ! [[ $PORT =~ ^[0-9]{1,5}$ ]]; then
+    die "PORT is a number such as 7000, not '$PORT'"
 fi
+if (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; then
+    other=7000
+    [ "$PORT" != 7000 ] || other=7001
+    die "something listens on port $PORT already; take another: make run PORT=$other"
+fi
+[ -n "${DQ_MODULE:-}" ] || need_rust
+need_server_version
+
+if [ ! -e "$DATA" ] && { [ -e data/appendonlydir ] || [ -e data/dump.rdb ]; }; then
+    die "./data has the files of an earlier version, which kept them there for all ports; move them to where they belong: mkdir ${DATA#"$PWD/"} && mv data/appendonlydir data/dump.rdb ${DATA#"$PWD/"}"
+fi
+
+# The server inherits the lock, and whatever it forks to save: the directory is free when the last of them has ended.
+mkdir -p "$DATA"
+exec 9>>"$DATA/lock"
+lock_file 9 || die "${DATA#"$PWD/"} is in use by another server (process $(tail -n 1 "$DATA/lock")): give this one a directory of its own with DATA=..., or stop the other"
+echo $$ >"$DATA/lock"
+
+if [ -z "${DQ_MODULE:-}" ]; then
+    scripts/setup.sh build server 9>&-
+    scripts/build.sh 9>&-
+else
+    scripts/setup.sh server 9>&-
+    MODULE=$(absolute "$DQ_MODULE")
+    [ -f "$MODULE" ] || die "no module at $MODULE"
+fi
+
+# redis.conf, but for where this server's files and the module are.
+{
+    echo "# Written by scripts/run.sh at each start: what you change here is gone then. Change redis.conf of the sources."
+    while IFS= read -r line; do
+        case $line in
+        "dir "*) echo "dir \"$DATA\"" ;;
+        "loadmodule "*) echo "loadmodule \"$MODULE\"" ;;
+        *) echo "$line" ;;
+        esac
+    done <redis.conf
+} >"$DATA/redis.conf"
 
 cli=redis-cli
 [ "$PORT" = 6379 ] || cli="redis-cli -p $PORT"
 cat <<TEXT
 
-The server starts on port $PORT; its data is in ./data; Ctrl-C stops it.
+The server starts on port $PORT; its data is in ${DATA#"$PWD/"}; Ctrl-C stops it.
 Send a first message from another terminal:
 
   $cli DQ.SEND hello "it works"                    # a message, due now
@@ -31,5 +71,4 @@ Send a first message from another terminal:
 
 TEXT
 
-mkdir -p data
-exec "$REDIS_SERVER" redis.conf --port "$PORT"
+exec "$REDIS_SERVER" "$DATA/redis.conf" --port "$PORT"

@@ -1,134 +1,194 @@
 #!/usr/bin/env bash
-# Installs what a target needs and does not find; does nothing, and says nothing, where all is there.
+# Installs what a target needs and does not find; does nothing, and says nothing, where all is there. What is too old is
+# said before anything is installed.
 #
 #   scripts/setup.sh PART...
 #
-#   build    a C compiler and libclang (the Redis module bindings are generated at build time)
-#   server   redis-server and redis-cli
-#   tests    the Python environment .venv with tests/requirements.txt; the languages of the example clients; tmux;
-#            Prometheus and its exporter for Redis, in .venv/bin, where apt has them
-#   lint     rustfmt, clippy, and .venv for ruff
-#   pgo      llvm-profdata, of the LLVM that rustc is made with
-#   cxx      a C++ compiler, for libFuzzer
-#   fuzz     cargo-fuzz, the nightly Rust that its sanitizers need, and a C++ compiler
+#   build      a C compiler and libclang (the Redis module bindings are generated at build time); Rust is only looked at
+#   server     redis-server and redis-cli
+#   tests      the Python environment .venv with tests/requirements.txt
+#   optional   what only some tests need, which are skipped without it: git, openssl, tmux, PHP, Node and Go for the example
+#              clients, Prometheus and its exporter for Redis. What cannot be had is left out, with a line that says so
+#   lint       rustfmt, clippy, and .venv for ruff
+#   pgo        llvm-profdata, of the LLVM that rustc is made with
+#   cxx        a C++ compiler, for libFuzzer
+#   fuzz       cargo-fuzz, the nightly Rust that its sanitizers need, and a C++ compiler
 #
-# System packages come from apt: as root directly, otherwise through sudo.
+# System packages come from apt: as root directly, otherwise through sudo. No service is started, stopped, enabled or
+# disabled.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
 apt_updated=no
 
+apt_update() {
+    [ "$apt_updated" = no ] || return 0
+    as_root apt-get -qq -o Acquire::Retries=3 update
+    apt_updated=yes
+}
+
 apt_install() {
-    have apt-get || die "please install these, there is no apt-get here: $*"
-    local as_root=()
-    if [ "$(id -u)" -ne 0 ]; then
-        have sudo || die "please install these as root, there is no sudo here: apt-get install $*"
-        as_root=(sudo)
-    fi
+    [ "$(id -u)" -eq 0 ] || have sudo || die "please install these as root, there is no sudo here: apt-get install $*"
     say "installing with apt-get: $*"
-    if [ "$apt_updated" = no ]; then
-        "${as_root[@]}" apt-get -qq -o Acquire::Retries=3 update
-        apt_updated=yes
-    fi
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt_update
+    as_root env DEBIAN_FRONTEND=noninteractive \
         apt-get -qq -o Acquire::Retries=3 install -y --no-install-recommends "$@" >/dev/null
 }
 
+# ---- what is missing, by the names of packages_of
+
+missing=()
+
 # libclang is a library, so there is no command to look for: ask the linker's cache, then the places LLVM packages use.
 has_libclang() {
-    [ -n "${LIBCLANG_PATH:-}" ] && return 0
+    [ -z "${LIBCLANG_PATH:-}" ] || return 0
     # Not grep -q: it ends at the first match, and the writer's broken pipe would count as a failure.
     ldconfig -p 2>/dev/null | grep 'libclang[-.]' >/dev/null && return 0
-    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null
+    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || compgen -G '/usr/lib/llvm*/lib/libclang.so*' >/dev/null ||
+        compgen -G '/opt/homebrew/opt/llvm/lib/libclang*' >/dev/null || compgen -G '/Library/Developer/CommandLineTools/usr/lib/libclang*' >/dev/null
 }
 
 # libclang also needs the compiler's own headers (stddef.h), which Debian packages apart from it.
 has_clang_headers() {
-    [ -n "${LIBCLANG_PATH:-}" ] && return 0
-    compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' >/dev/null ||
-        compgen -G '/usr/lib*/clang/*/include/stddef.h' >/dev/null
+    [ -z "${LIBCLANG_PATH:-}" ] || return 0
+    local place
+    for place in /usr/lib/llvm-* /usr/lib /usr/lib64 /usr/lib/llvm* /opt/homebrew/opt/llvm/lib /Library/Developer/CommandLineTools/usr/lib; do
+        ! compgen -G "$place/lib/clang/*/include/stddef.h" >/dev/null || return 0
+        ! compgen -G "$place/clang/*/include/stddef.h" >/dev/null || return 0
+    done
+    return 1
 }
 
-setup_build() {
-    have cargo || die "cargo not found: install Rust first, see https://rustup.rs"
-    local missing=()
-    have cc || missing+=(gcc libc6-dev)
-    { has_libclang && has_clang_headers; } || missing+=(clang libclang-dev)
-    [ ${#missing[@]} -eq 0 ] || apt_install "${missing[@]}"
+look_for_build() {
+    need_rust
+    have cc || missing+=(compiler)
+    { has_libclang && has_clang_headers; } || missing+=(libclang)
 }
 
-setup_server() {
-    have "$REDIS_SERVER" && have redis-cli && return
-    apt_install redis-server redis-tools
-    # The package starts a server of its own, without the module, on the port that `make run` wants. It was installed
-    # a moment ago and by us, so nothing can depend on it yet.
-    say "stopping the server that the package redis-server starts by itself"
-    local as_root=()
-    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
-    if [ -d /run/systemd/system ]; then
-        "${as_root[@]}" systemctl --quiet disable --now redis-server || true
-    elif [ -x /etc/init.d/redis-server ]; then
-        "${as_root[@]}" /etc/init.d/redis-server stop >/dev/null 2>&1 || true
-    fi
+look_for_server() {
+    need_server_version
+    [ "$REDIS_SERVER" = redis-server ] || have "$REDIS_SERVER" ||
+        die "there is no program $REDIS_SERVER, which REDIS_SERVER names"
+    { have "$REDIS_SERVER" || have redis-check-rdb; } && have redis-cli || missing+=(server)
 }
 
-setup_venv() {
-    local wanted
-    wanted=$(sha256sum tests/requirements.txt)
-    [ -x "$VENV/bin/python" ] && [ "$(cat "$VENV/requirements.sha256" 2>/dev/null)" = "$wanted" ] && return
-    python3 -c '' 2>/dev/null || apt_install python3
-    # Debian splits venv's bootstrap off into a package of its own.
-    python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv
-    say "creating the Python environment $VENV from tests/requirements.txt"
-    python3 -m venv --clear "$VENV"
-    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --requirement tests/requirements.txt
-    echo "$wanted" >"$VENV/requirements.sha256"
-}
-
-# Taken out of their packages: installing those would start services of theirs. The tests go without where that fails.
-setup_prometheus() {
-    local bin=$VENV/bin unpacked
-    [ -x "$bin/promtool" ] && [ -x "$bin/prometheus" ] && [ -x "$bin/prometheus-redis-exporter" ] && return
-    say "fetching Prometheus for the tests of monitoring/"
-    unpacked=$(mktemp -d)
-    if (
-        cd "$unpacked"
-        apt-get -qq -o Acquire::Retries=3 -o APT::Sandbox::User=root download prometheus prometheus-redis-exporter &&
-            for package in *.deb; do dpkg-deb --extract "$package" . || exit; done
-    ); then
-        cp "$unpacked"/usr/bin/{promtool,prometheus,prometheus-redis-exporter} "$bin"
+look_for_tests() {
+    if have "$PYTHON"; then
+        need_python
+        "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null || missing+=(python)
     else
-        say "apt-get cannot fetch it: the tests that need it will be skipped"
+        missing+=(python)
     fi
-    rm -rf "$unpacked"
+}
+
+look_for_optional() { look_for_tests; }
+look_for_lint() {
+    need_rust
+    look_for_tests
+}
+look_for_pgo() { need_rust; }
+look_for_cxx() { have c++ || missing+=(cxx); }
+look_for_fuzz() {
+    look_for_build
+    look_for_cxx
+}
+
+install_missing() {
+    [ ${#missing[@]} -gt 0 ] || return 0
+    [ "$(manager)" = apt-get ] || die "please install what is missing here: $(install_line "${missing[@]}")"
+    local packages version
+    read -ra packages <<<"$(packages_of apt-get "${missing[@]}")"
+    case " ${packages[*]} " in
+    *" redis-tools "*)
+        apt_update
+        # "5:7.0.15-1": an epoch comes before the version.
+        version=$(apt-cache policy redis-tools | awk '$1 == "Candidate:" { sub("^[0-9]*:", "", $2); print $2 }')
+        at_least "$version" 7.0 ||
+            die "dq needs Redis 7.0 or newer, or Valkey, and the one of $(system_name) is ${version:-not there}: get a newer one and name it with REDIS_SERVER=/path/to/redis-server"
+        ;;
+    esac
+    apt_install "${packages[@]}"
+}
+
+# ---- what is made when all is installed
+
+setup_build() { :; }
+
+# Debian's redis-server is a name of redis-check-rdb, so the package with the service is not needed for it.
+setup_server() {
+    have "$REDIS_SERVER" && return
+    mkdir -p "$TARGET/bin"
+    ln -sf "$(command -v redis-check-rdb)" "$TARGET/bin/redis-server"
+    need_server_version
 }
 
 setup_tests() {
-    setup_venv
-    local missing=()
-    php -r 'exit(extension_loaded("redis") ? 0 : 1);' 2>/dev/null || missing+=(php-cli php-redis)
+    [ -x "$VENV/bin/python" ] && cmp -s tests/requirements.txt "$VENV/requirements.txt" && return
+    say "setting up the Python environment $VENV from tests/requirements.txt"
+    "$VENV/bin/python" -c '' 2>/dev/null || "$PYTHON" -m venv --clear "$VENV"
+    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --requirement tests/requirements.txt
+    cp tests/requirements.txt "$VENV/requirements.txt"
+}
+
+# optional NAME CONDITION PACKAGE...: installs the packages where the condition does not hold.
+optional() {
+    local name=$1 condition=$2
+    shift 2
+    eval "$condition" >/dev/null 2>&1 || apt_install "$@" ||
+        say "$name is not to be had from apt-get: the tests that need it will be skipped"
+}
+
+setup_optional() {
+    setup_tests
+    have apt-get || die "the optional parts come from apt-get; elsewhere install yourself what you want of git, openssl, tmux, PHP with phpredis, Node with npm, Go, Prometheus and its exporter for Redis"
+    optional git 'have git' git
+    optional openssl 'have openssl' openssl
+    optional tmux 'have tmux' tmux
+    optional PHP "php -r 'exit(extension_loaded(\"redis\") ? 0 : 1);'" php-cli php-redis
     # A node from elsewhere has an npm of its own, which Debian's would fight with.
-    have node || missing+=(nodejs npm)
-    have go || missing+=(golang-go)
-    [ -d /usr/share/gocode/src/gopkg.in/redis.v5 ] || missing+=(golang-gopkg-redis.v5-dev)
-    have redis-cli || missing+=(redis-tools)
-    have tmux || missing+=(tmux)
-    [ ${#missing[@]} -eq 0 ] || apt_install "${missing[@]}"
+    optional Node 'have node' nodejs npm
+    optional Go 'have go' golang-go
+    optional "Go's client" '[ -d /usr/share/gocode/src/gopkg.in/redis.v5 ]' golang-gopkg-redis.v5-dev
     setup_prometheus
 }
 
+# Taken out of their packages: installing those would start services of theirs.
+setup_prometheus() {
+    local bin=$VENV/bin unpacked package program
+    [ -x "$bin/promtool" ] && [ -x "$bin/prometheus" ] && [ -x "$bin/prometheus-redis-exporter" ] && return
+    say "fetching Prometheus into $bin"
+    apt_update
+    unpacked=$(mktemp -d)
+    # Before Debian 13 promtool is in the package prometheus.
+    for package in prometheus promtool prometheus-redis-exporter; do
+        (cd "$unpacked" && apt-get -qq -o Acquire::Retries=3 -o APT::Sandbox::User=root download "$package" 2>/dev/null) || true
+    done
+    for package in "$unpacked"/*.deb; do
+        [ ! -e "$package" ] || dpkg-deb --extract "$package" "$unpacked"
+    done
+    for program in promtool prometheus prometheus-redis-exporter; do
+        cp "$unpacked/usr/bin/$program" "$bin" 2>/dev/null ||
+            say "$program is not to be had from apt-get: the tests that need it will be skipped"
+    done
+    rm -rf "$unpacked"
+}
+
 setup_lint() {
-    local missing=()
-    cargo fmt --version >/dev/null 2>&1 || missing+=(rustfmt)
-    cargo clippy --version >/dev/null 2>&1 || missing+=(clippy)
-    if [ ${#missing[@]} -gt 0 ]; then
-        have rustup || die "please install for your Rust: ${missing[*]}"
-        say "installing with rustup: ${missing[*]}"
-        rustup --quiet component add "${missing[@]}"
+    local components=()
+    cargo fmt --version >/dev/null 2>&1 || components+=(rustfmt)
+    cargo clippy --version >/dev/null 2>&1 || components+=(clippy)
+    if [ ${#components[@]} -gt 0 ]; then
+        have rustup || die "please install for your Rust: ${components[*]}"
+        say "installing with rustup: ${components[*]}"
+        rustup --quiet component add "${components[@]}"
     fi
-    setup_venv
+    setup_tests
 }
 
 setup_pgo() {
@@ -137,17 +197,13 @@ setup_pgo() {
         say "installing with rustup: llvm-tools"
         rustup --quiet component add llvm-tools && llvm_profdata >/dev/null && return
     fi
-    apt_install "llvm-$(llvm_version)"
+    have apt-get && apt_install "llvm-$(llvm_version)"
     llvm_profdata >/dev/null || die "llvm-profdata of LLVM $(llvm_version) not found: profile-guided optimisation needs it"
 }
 
-setup_cxx() {
-    have c++ || apt_install g++
-}
+setup_cxx() { :; }
 
 setup_fuzz() {
-    setup_build
-    setup_cxx
     if ! cargo +nightly --version >/dev/null 2>&1; then
         have rustup || die "rustup not found: fuzzing needs a nightly Rust"
         say "installing with rustup: nightly"
@@ -156,10 +212,12 @@ setup_fuzz() {
     cargo fuzz --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-fuzz
 }
 
-[ $# -gt 0 ] || die "usage: scripts/setup.sh build|server|tests|lint|pgo|cxx|fuzz ..."
+[ $# -gt 0 ] || die "usage: scripts/setup.sh build|server|tests|optional|lint|pgo|cxx|fuzz ..."
 for part in "$@"; do
     case $part in
-    build | server | tests | lint | pgo | cxx | fuzz) "setup_$part" ;;
+    build | server | tests | optional | lint | pgo | cxx | fuzz) "look_for_$part" ;;
     *) die "unknown part: $part" ;;
     esac
 done
+install_missing
+for part in "$@"; do "setup_$part"; done

@@ -5,6 +5,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
-command -v cargo >/dev/null 2>&1 || scripts/setup.sh build
+need_rust
 cargo_of simulation build --release --quiet
 exec "$TARGET/simulation/release/simulate"

@@ -35,9 +35,9 @@ FUZZ_SECONDS=${FUZZ_SECONDS:-4} scripts/fuzz.sh --stable | tee "$logs/fuzzing" |
 say "server tests"
 # The program as its Rust tests have it: what they were built from is there already.
 cargo_of cli build
-read -ra pytest_flags <<<"${PYTEST_FLAGS:-}"
+read -ra pytest_flags <<<"-q ${PYTEST_FLAGS:-}"
 DQ_MODULE=$MODULE REDIS_SERVER=$REDIS_SERVER DQ_CLI=$TARGET/cli/debug/dq \
-    "$VENV/bin/python" -m pytest -q -n 2 --dist loadfile "${pytest_flags[@]}" tests clients/python/tests 2>&1 | tee "$logs/pytest" || failed=1
+    "$VENV/bin/python" -m pytest -n 2 --dist loadfile "${pytest_flags[@]}" tests clients/python/tests 2>&1 | tee "$logs/pytest" || failed=1
 
 say "summary"
 grep -E '^ *Summary \[|^test result:' "$logs/rust" || echo "Rust tests: no summary, see above"

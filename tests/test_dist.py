@@ -132,9 +132,9 @@ def test_links_in_the_tar_lead_somewhere(unpacked):
 def test_the_tars_redis_conf_starts_a_server_as_it_says(unpacked):
     conf = (unpacked / "redis.conf").read_text()
     assert "target/release" not in conf and "make " not in conf
-    command = re.search(r"^#     mkdir -p data && redis-server redis.conf$", conf, re.MULTILINE)
+    command = re.search(r"^#     mkdir -p data/6379 && redis-server redis.conf$", conf, re.MULTILINE)
     assert command, "redis.conf no longer says how to start it"
-    (unpacked / "data").mkdir()
+    (unpacked / "data/6379").mkdir(parents=True)
     with serving(engine(), "redis.conf", cwd=unpacked) as wire:
         assert works(wire)
 

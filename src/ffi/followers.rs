@@ -54,7 +54,7 @@ pub(super) unsafe extern "C" fn forked(
 
 /// Asks the server now and then.
 pub(super) fn look(ctx: &Context) {
-    if !MAY_HAVE_REPLICAS.load(Relaxed) || ASKED.fetch_add(1, Relaxed) % ASK_EACH != 0 {
+    if !MAY_HAVE_REPLICAS.load(Relaxed) || !ASKED.fetch_add(1, Relaxed).is_multiple_of(ASK_EACH) {
         return;
     }
     let flags = ctx.flags();

@@ -21,7 +21,7 @@ const WORTH_JOINING: usize = FULL - FULL / 8;
 /// neighbour, or goes. Now and then is enough: whoever shrinks on does so again.
 #[inline]
 pub(super) fn is_to_be_tidied(len: usize) -> bool {
-    len <= FULL / 2 && len % (FULL / 8) == 0
+    len <= FULL / 2 && len.is_multiple_of(FULL / 8)
 }
 
 /// Children in order of their keys, and a head for each: a lower bound of its

@@ -15,7 +15,7 @@ fn content((id, payload): &Carried) -> Content<'_> {
 /// Some bytes that differ from message to message; a given id with some of them.
 fn carried(n: u64, len: usize) -> Carried {
     let bytes = n.to_le_bytes().into_iter().cycle();
-    let id = (n % 3 == 0).then(|| format!("id-{n}").into_bytes());
+    let id = n.is_multiple_of(3).then(|| format!("id-{n}").into_bytes());
     (id, bytes.take(len).collect())
 }
 
