@@ -13,7 +13,13 @@ export SIM_SECONDS ?= 60
 ENGINES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build build-pgo run cli test test-engines test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist bench-groups bench-core
+
+# The redirection makes every make ask a shell, which knows `command`.
+ifeq ($(shell command -v bash 2>/dev/null),)
+$(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
+endif
+
+.PHONY: help setup setup-optional build build-pgo run cli test test-engines test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist bench-groups bench-core
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +30,9 @@ help: ## list the targets
 
 setup: ## install whatever building, running and testing need (nothing where all is there)
 	@scripts/setup.sh build server tests lint
+
+setup-optional: ## install what only some tests use: PHP, Node, Go, tmux, Prometheus, git, openssl
+	@scripts/setup.sh optional
 
 build: ## build the module: target/release/libdq.so
 	@scripts/build.sh
