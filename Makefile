@@ -19,7 +19,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli test test-engines test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist bench-groups bench-core
+.PHONY: help setup setup-optional build build-pgo run cli test test-engines test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-core
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,5 +101,8 @@ bench-instructions: ## the instructions of commands and their peers in the whole
 bench-smoke: ## the same at a hundredth of the size, built in haste: shows that the benchmark works, not how fast it is
 	@CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 benches/run.sh --quick $(BENCH_FLAGS)
 
-dist: ## pack what is given to others: a tar.gz and a Debian package in dist/
+dist: ## pack what is given to others, who need no compiler: a Debian package and a tar.gz in dist/
 	@scripts/dist.sh
+
+test-packages: ## install what make dist has made on bare Debian 12 and 13 systems and try it; needs root and debootstrap
+	@scripts/fresh-package.sh

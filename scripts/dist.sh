@@ -1,19 +1,27 @@
 #!/usr/bin/env bash
-# Builds what is given to others: dist/dq-VERSION-linux-ARCH.tar.gz, dist/redis-dq_VERSION_ARCH.deb and dist/SHA256SUMS.
-# The same commit and module give the same bytes.
-# DQ_MODULE names a module that is built already; DIST another directory than dist.
+# Builds what is given to others, who need no compiler then: dist/dq-VERSION-linux-ARCH.tar.gz,
+# dist/redis-dq_VERSION_ARCH.deb, the debug symbols of both in dist/dq-VERSION-linux-ARCH-debug.tar.gz, and
+# dist/SHA256SUMS. The same commit, module and program give the same bytes.
+# DQ_MODULE and DQ_CLI name a module and a terminal program that are built already; DIST another directory than dist.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 have dpkg-deb || die "dpkg-deb not found: the packages are built on Debian or a relative of it"
+have objcopy || die "objcopy not found: it takes the debug symbols out of what is packed; apt-get install binutils"
 if [ -n "${DQ_MODULE:-}" ]; then
     MODULE=$DQ_MODULE
 else
     build_for_others
 fi
 [ -f "$MODULE" ] || die "no module at $MODULE"
+CLI=${DQ_CLI:-}
+if [ -z "$CLI" ]; then
+    scripts/cli.sh
+    CLI=$TARGET/cli/release/dq
+fi
+[ -f "$CLI" ] || die "no terminal program at $CLI"
 
 DIST=${DIST:-dist}
 VERSION=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
@@ -29,9 +37,19 @@ DIST=$(realpath "$DIST")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The newest version of libc whose symbols the module uses: it runs with that and every later one.
-libc_needed() {
-    grep -aoE 'GLIBC_2\.[0-9]+' "$MODULE" | sort -uV | tail -n 1 | cut -d_ -f2
+# The newest version of libc whose symbols the module or the program uses: they run with that and every later one.
+GLIBC=$(grep -ahoE 'GLIBC_2\.[0-9]+' "$MODULE" "$CLI" | sort -uV | tail -n 1 | cut -d_ -f2)
+
+# Takes the debug symbols, two thirds of it, out of a program or library: FILE becomes $work/stripped/NAME and
+# $work/debug/NAME.debug, which debuggers find by the link that is left in the former.
+strip_symbols() {
+    local file=$1 name=$2
+    local symbols=$work/debug/$name.debug stripped=$work/stripped/$name
+    mkdir -p "$work/debug" "$work/stripped"
+    objcopy --only-keep-debug "$file" "$symbols"
+    chmod 644 "$symbols"
+    objcopy --strip-unneeded "$file" "$stripped"
+    objcopy --add-gnu-debuglink="$symbols" "$stripped"
 }
 
 # redis.conf from FROM to before TO, both being names of its sections.
@@ -47,8 +65,23 @@ replace_line() {
     mv "$file.new" "$file"
 }
 
+# Puts the file TEXT in the place of what FILE says under HEADING, up to the next heading of the same level or above.
+replace_section() {
+    local file=$1 heading=$2 text=$3
+    grep -qxF "$heading" "$file" || die "$file has no heading: $heading"
+    awk -v heading="$heading" -v text="$text" -v glibc="$GLIBC" '
+        BEGIN { match(heading, /^#+/); level = RLENGTH }
+        /^```/ { code = !code }
+        !code && skipping && match($0, /^#+ /) && RLENGTH - 1 <= level { skipping = 0 }
+        !skipping { print }
+        $0 == heading { skipping = 1; print ""; while ((getline line < text) > 0) { gsub(/@GLIBC@/, glibc, line); print line }; print "" }
+    ' "$file" >"$file.new"
+    mv "$file.new" "$file"
+}
+
 # Copies what there is to read, look at and try into DIRECTORY, laid out as here, so that every link between the pages
-# leads somewhere. The Python package is there as its source: pip installs that as well as a wheel.
+# leads somewhere. How to start is said for KIND, which is tar or deb: there is nothing to compile. The Python package
+# is there as its source: pip installs that as well as a wheel.
 install_documents() {
     local unwanted=(-name '.?*' -o -name __pycache__ -o -name node_modules -o -name build -o -name '*.egg-info')
     local file mode
@@ -58,14 +91,20 @@ install_documents() {
             if [ -x "$file" ]; then mode=755; else mode=644; fi
             install -D -m "$mode" "$file" "$1/$file"
         done
+    local kind=$2
+    replace_section "$1/README.md" '## Start' "packaging/start-$kind.md"
+    replace_section "$1/README.zh-CN.md" '## 启动' "packaging/start-$kind.zh-CN.md"
+    replace_section "$1/docs/quickstart.md" '## 1. Start a server' "packaging/start-$kind.md"
+    replace_section "$1/docs/quickstart.zh-CN.md" '## 1. 启动服务器' "packaging/start-$kind.zh-CN.md"
 }
 
 build_tar() {
     local name=dq-$VERSION-linux-$ARCH
     local root=$work/$name
-    mkdir -p "$root/scripts"
-    install -m 755 "$MODULE" "$root/libdq.so"
-    install_documents "$root"
+    mkdir -p "$root/scripts" "$root/bin"
+    install -m 755 "$work/stripped/libdq.so" "$root"
+    install -m 755 "$work/stripped/dq" "$root/bin"
+    install_documents "$root" tar
     install -m 644 LICENSE "$root"
     install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/scripts"
     # redis.conf looks the module up from ./data/6379, where the server works.
@@ -75,18 +114,32 @@ build_tar() {
         '# `make run` starts it, with other data for another port. By hand, from the root of the repository, after `make build`:' \
         '# Start it from this directory:'
     (cd "$root" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS)
+    archive "$name"
+}
+
+# The directory $work/NAME as dist/NAME.tar.gz.
+archive() {
     tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
-        -C "$work" -cf - "$name" | gzip -9n >"$DIST/$name.tar.gz"
+        -C "$work" -cf - "$1" | gzip -9n >"$DIST/$1.tar.gz"
+}
+
+# What strip_symbols took out.
+build_debug() {
+    local name=dq-$VERSION-linux-$ARCH-debug
+    mv "$work/debug" "$work/$name"
+    archive "$name"
 }
 
 build_deb() {
     local root=$work/deb
     local doc=$root/usr/share/doc/$PACKAGE
     mkdir -p "$root/DEBIAN" "$root/etc/redis" "$root/usr/share/$PACKAGE"
-    # Redis refuses a module without execute permission.
-    install -D -m 755 "$MODULE" "$root/usr/lib/redis/modules/libdq.so"
+    # Redis refuses a module without execute permission, and the units of redis-server and valkey-server one that lies
+    # elsewhere than below /usr/lib or /lib (NoExecPaths, ExecPaths).
+    install -D -m 755 "$work/stripped/libdq.so" "$root/usr/lib/redis/modules/libdq.so"
+    install -D -m 755 "$work/stripped/dq" "$root/usr/bin/dq"
     install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/usr/share/$PACKAGE"
-    install_documents "$doc"
+    install_documents "$doc" deb
     ln -s "../../$PACKAGE" "$doc/scripts"
     gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
 
@@ -120,6 +173,8 @@ The package does not change the configuration of redis-server. To load the modul
 
     systemctl restart redis-server
 
+With valkey-server it is /etc/valkey/valkey.conf and valkey-server. "dq top" then shows the queues.
+
 For queues that must survive a crash set "appendonly yes" there as well, and leave maxmemory-policy
 at noeviction; redis.conf beside this file gives the reasons.
 
@@ -138,12 +193,16 @@ Maintainer: the dq authors <dq@localhost>
 Section: database
 Priority: optional
 Installed-Size: $(du -k --apparent-size -s "$root" | cut -f1)
-Depends: redis-server (>= 5:7.0) | valkey-server, libc6 (>= $(libc_needed)), libgcc-s1
+Depends: redis-server (>= 5:7.0) | valkey-server, libc6 (>= $GLIBC), libgcc-s1
 Suggests: python3-redis, prometheus
+Conflicts: dq
 Description: durable, ordered delay queue for Redis, as a native module
  Adds a data type and commands to redis-server for work that is done later, once
  more on failure, or in order per user: due times to the millisecond, leases,
  retries, groups, schedules, records. Nothing else has to run beside it.
+ .
+ The program dq shows and manages the queues in a terminal. The package dq of
+ Debian, a tool for DNS, has a program of the same name.
 TEXT
     echo /etc/redis/dq.conf >"$root/DEBIAN/conffiles"
     # DPKG_ROOT is where dpkg was told to install, if not to /.
@@ -168,8 +227,15 @@ TEXT
 }
 
 say "packing version $VERSION for $ARCH"
+strip_symbols "$MODULE" libdq.so
+strip_symbols "$CLI" dq
 build_tar
 build_deb
-(cd "$DIST" && sha256sum "dq-$VERSION-linux-$ARCH.tar.gz" "${PACKAGE}_${VERSION}_$ARCH.deb" >SHA256SUMS)
+build_debug
+(
+    cd "$DIST"
+    sha256sum "dq-$VERSION-linux-$ARCH.tar.gz" "dq-$VERSION-linux-$ARCH-debug.tar.gz" \
+        "${PACKAGE}_${VERSION}_$ARCH.deb" >SHA256SUMS
+)
 say "in $DIST:"
 cat "$DIST/SHA256SUMS"

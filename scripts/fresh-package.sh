@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Installs what `make dist` has made on bare Debian systems without a compiler, and does what the pages say: the package
+# with apt-get, the tar.gz by unpacking it. A message must go through a queue, and `dq` must see it.
+#
+#   scripts/fresh-package.sh [RELEASE...]      default: bookworm trixie
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+. scripts/fresh-root.sh
+
+DIST=${DIST:-dist}
+PORT=${PORT:-7390}
+VERSION=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+ls "$DIST"/redis-dq_*.deb >/dev/null 2>&1 || die "no package in $DIST: make dist first"
+[ $# -gt 0 ] || set -- bookworm trixie
+
+# Waits until the server in a root answers.
+answers() {
+    local root=$1
+    for _ in $(seq 100); do
+        [ "$(in_root "$root" redis-cli -p "$PORT" PING 2>/dev/null)" != PONG ] || return 0
+        sleep 0.1
+    done
+    die "the server does not answer"
+}
+
+# A message goes through a queue, and the terminal program sees it: works ROOT DQ
+works() {
+    local root=$1 dq=$2 got
+    answers "$root"
+    in_root "$root" redis-cli -p "$PORT" DQ.SEND mails "welcome ann" ID ann-1 >/dev/null
+    in_root "$root" "$dq" --url "redis://127.0.0.1:$PORT" ls | grep -q mails || die "dq ls does not show the queue"
+    got=$(in_root "$root" redis-cli -p "$PORT" DQ.FETCH mails)
+    case $got in
+    *"welcome ann"*) ;;
+    *) die "DQ.FETCH says: $got" ;;
+    esac
+    stop "$root"
+}
+
+stop() { in_root "$1" redis-cli -p "$PORT" SHUTDOWN NOSAVE >/dev/null 2>&1 || true; }
+
+# The unit of the server's package must let the server load a library from where the package has put it.
+unit_allows() {
+    local unit=$1 path=$2 allowed place
+    [ -e "$unit" ] || die "the server's package has no unit $unit"
+    grep -q '^NoExecPaths=/$' "$unit" || return 0
+    allowed=$(sed -n 's/^ExecPaths=//p' "$unit")
+    for place in $allowed; do
+        case $path in "$place"/*) return 0 ;; esac
+    done
+    die "$unit allows $allowed only, and the module is $path"
+}
+
+for release; do
+    root=$(fresh_root "$release" package)
+    trap 'stop "$root" && leave_root "$root"' EXIT
+    say "$release: installing the package"
+    cp "$DIST"/redis-dq_*.deb "$root/tmp/"
+    in_root "$root" apt-get -qq update
+    in_root "$root" sh -c 'apt-get -qq install -y --no-install-recommends /tmp/redis-dq_*.deb' >"$root/install.log" 2>&1 ||
+        { cat "$root/install.log" && die "apt-get does not install the package"; }
+    ! in_root "$root" sh -c 'command -v cc || command -v cargo' || die "a compiler came along"
+    in_root "$root" sh -c 'echo "include /etc/redis/dq.conf" >>/etc/redis/redis.conf'
+    in_root "$root" setpriv --reuid redis --regid redis --clear-groups \
+        redis-server /etc/redis/redis.conf --port "$PORT" --daemonize yes >/dev/null
+    works "$root" dq
+    unit_allows "$root/lib/systemd/system/redis-server.service" /usr/lib/redis/modules/libdq.so
+
+    say "$release: unpacking the tar.gz"
+    tar -xzf "$DIST/dq-$VERSION-linux-$(dpkg --print-architecture).tar.gz" -C "$root/root"
+    in_root "$root" sh -c 'cd /root/dq-*/ && sha256sum --quiet -c SHA256SUMS && mkdir -p data/6379 &&
+        redis-server redis.conf --port '"$PORT"' --daemonize yes >/dev/null'
+    works "$root" "/$(cd "$root" && echo root/dq-*/bin/dq)"
+
+    leave_root "$root"
+    trap - EXIT
+    rm -rf "$root"
+    say "$release: the package and the tar.gz work"
+done
