@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Serves the figures of dq queues to Prometheus.
 
-    pip install redis
-    scripts/dq_exporter.py --redis redis://127.0.0.1:6379 --listen 127.0.0.1:9122
+    python3 -m venv .venv && .venv/bin/pip install 'redis>=5'
+    .venv/bin/python scripts/dq_exporter.py --redis redis://127.0.0.1:6379 --listen 127.0.0.1:9122
 
 GET /metrics asks the server at that moment: one INFO dq, and one DQ.INFO and DQ.GROUPS for each queue. Queues are found
 by SCAN, once a minute (--discover), or named (--queue, as often as you like), which spares a server of many other keys

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Moves the live messages of a queue of the Go library HDT3213/delayqueue into a DQ queue.
 
-    pip install redis
-    scripts/migrate_delayqueue.py --from redis://old:6379 --queue orders --to redis://new:6379 --key orders --dry-run
-    scripts/migrate_delayqueue.py --from redis://old:6379 --queue orders --to redis://new:6379 --key orders
+    python3 -m venv .venv && .venv/bin/pip install 'redis>=5'
+    .venv/bin/python scripts/migrate_delayqueue.py --from redis://old:6379 --queue orders --to redis://new:6379 --key orders --dry-run
+    .venv/bin/python scripts/migrate_delayqueue.py --from redis://old:6379 --queue orders --to redis://new:6379 --key orders
 
 Stop the library's consumers first; producers may go on until they are switched over, then run this once more.
 

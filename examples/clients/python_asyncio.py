@@ -1,8 +1,8 @@
 """A producer and a worker with redis-py and asyncio; README.md says what they show.
 
-    pip install redis
-    python python_asyncio.py send redis://127.0.0.1:6379 orders 100
-    python python_asyncio.py work redis://127.0.0.1:6379 orders
+    python3 -m venv .venv && .venv/bin/pip install 'redis>=5'
+    .venv/bin/python python_asyncio.py send redis://127.0.0.1:6379 orders 100
+    .venv/bin/python python_asyncio.py work redis://127.0.0.1:6379 orders
 
 The worker runs a batch side by side. Its FETCH is not cancelled at a stop: the server may just have answered it.
 """

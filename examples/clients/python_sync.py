@@ -1,8 +1,8 @@
 """A producer and a worker with plain redis-py; README.md says what they show.
 
-    pip install redis
-    python python_sync.py send redis://127.0.0.1:6379 orders 100
-    python python_sync.py work redis://127.0.0.1:6379 orders
+    python3 -m venv .venv && .venv/bin/pip install 'redis>=5'
+    .venv/bin/python python_sync.py send redis://127.0.0.1:6379 orders 100
+    .venv/bin/python python_sync.py work redis://127.0.0.1:6379 orders
 """
 
 import json

@@ -14,8 +14,8 @@ one conditional UPDATE there, as in any shop.
 
 Run it against a server that has the module loaded:
 
-    pip install redis
-    python close_unpaid_orders.py --url redis://127.0.0.1:6379 --orders 3000 --seconds 10
+    python3 -m venv .venv && .venv/bin/pip install 'redis>=5'
+    .venv/bin/python close_unpaid_orders.py --url redis://127.0.0.1:6379 --orders 3000 --seconds 10
 
 It prints how many orders were paid and closed and how late, and ends with exit code 1 if a promise was broken:
 an order closed twice, lost, closed early, closed though its message had been taken back in time, or held by two

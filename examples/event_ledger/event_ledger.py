@@ -12,8 +12,8 @@ the dead events again.
 
 Run it against a server that has the module loaded (it switches keyspace events on for as long as it runs):
 
-    pip install redis
-    python event_ledger.py --url redis://127.0.0.1:6379 --orders 30
+    python3 -m venv .venv && .venv/bin/pip install 'redis>=5'
+    .venv/bin/python event_ledger.py --url redis://127.0.0.1:6379 --orders 30
 
 It prints the ledger before and after the fix; the exit code is 1 if an event is lost, unfinished or without its
 record. The queue is its own and is removed at the end.

@@ -18,8 +18,8 @@ over a change to summer time.
 
 Run it against a server that has the module loaded:
 
-    pip install redis
-    python notify_partners.py --url redis://127.0.0.1:6379 --orders 300 --seconds 8
+    python3 -m venv .venv && .venv/bin/pip install 'redis>=5'
+    .venv/bin/python notify_partners.py --url redis://127.0.0.1:6379 --orders 300 --seconds 8
 
 The exit code is 1 if a promise was broken. The queues are its own and are removed at the end.
 """

@@ -16,8 +16,8 @@ handles an event: its order goes on when the lease is over, the other orders do 
 
 Run it against a server that has the module loaded:
 
-    pip install redis
-    python order_events.py --url redis://127.0.0.1:6379 --orders 200 --events 6
+    python3 -m venv .venv && .venv/bin/pip install 'redis>=5'
+    .venv/bin/python order_events.py --url redis://127.0.0.1:6379 --orders 200 --events 6
 
 It prints the sequence handled for each order (the status of each event; `1!` is a handler that threw, `1x` one
 that was killed) and the count of violations, and ends with exit code 1 if there is one. The queue is its own

@@ -17,8 +17,8 @@ hash of what stands in braces, so the partitions spread over the slots, and what
 This script starts a cluster of its own (three primaries, and a replica of the first), sends and handles events,
 and meanwhile moves slots between nodes, lets a consumer join and fails one node over:
 
-    pip install redis
-    python cluster.py --module ../../target/release/libdq.so --seconds 20
+    python3 -m venv .venv && .venv/bin/pip install 'redis>=5'
+    .venv/bin/python cluster.py --module ../../target/release/libdq.so --seconds 20
 
 It prints what it does and, at the end, events lost and order violations; exit code 1 if there are any.
 """

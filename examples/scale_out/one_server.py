@@ -8,8 +8,8 @@ goes to another one when its lease is over).
 
 Run it against a server that has the module loaded:
 
-    pip install redis
-    python one_server.py --url redis://127.0.0.1:6379 --seconds 15
+    python3 -m venv .venv && .venv/bin/pip install 'redis>=5'
+    .venv/bin/python one_server.py --url redis://127.0.0.1:6379 --seconds 15
 
 It prints the joins and leaves and, at the end, events lost and order violations; exit code 1 if there are any.
 The queue is its own and is removed at the end. For more than one server, see cluster.py.

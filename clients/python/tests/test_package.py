@@ -10,6 +10,7 @@ from pathlib import Path
 
 import dqueue
 import pytest
+from dqueue import _needs
 
 PACKAGE = Path(dqueue.__file__).parents[2]
 
@@ -44,6 +45,20 @@ def test_types(tmp_path):
     run(sys.executable, "-m", "mypy", "--strict", "--config-file", "pyproject.toml", *cache, cwd=PACKAGE)
     env = {**os.environ, "MYPYPATH": str(PACKAGE / "src")}
     run(sys.executable, "-m", "mypy", "--strict", *cache, users, readme, cwd=tmp_path, env=env)
+
+
+def test_an_old_redis_py_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / "redis").mkdir()
+    (tmp_path / "redis/__init__.py").write_text("__version__ = '4.6.0'\n")
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{PACKAGE / 'src'}"}
+    done = subprocess.run([sys.executable, "-c", "import dqueue"], capture_output=True, text=True, env=env)
+    said = done.stderr.splitlines()[-1]
+    assert said == "ImportError: dqueue needs redis-py 5 or newer, and 4.6.0 is installed: pip install 'redis>=5'"
+
+
+def test_redis_py_5_and_newer_are_accepted():
+    _needs.check("5.0.0")
+    _needs.check("10.1")
 
 
 @pytest.mark.slow

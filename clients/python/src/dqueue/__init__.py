@@ -23,6 +23,7 @@ milliseconds; where one is given, a `timedelta` or (absolute) a `datetime` will 
     worker.run()
 """
 
+from dqueue._needs import REDIS_PY  # noqa: F401  before all that imports redis-py
 from dqueue.connection import connect
 from dqueue.handlers import Handlers, Reject, Retry
 from dqueue.message import Message
