@@ -3,6 +3,7 @@
 What is looked for in the output shows that the example met the trouble it is about: a run that met none proves nothing.
 """
 
+import ast
 import os
 import re
 import shutil
@@ -43,6 +44,12 @@ def figure(output, label) -> int:
 
 def url(server) -> str:
     return f"redis://127.0.0.1:{server.port}"
+
+
+@pytest.mark.parametrize("script", sorted(EXAMPLES.rglob("*.py")), ids=lambda script: script.name)
+def test_examples_are_written_for_the_python_they_name(script):
+    assert "Python 3.9 and redis-py 5" in (EXAMPLES / "README.md").read_text()
+    ast.parse(script.read_text(), feature_version=(3, 9))
 
 
 @pytest.mark.slow

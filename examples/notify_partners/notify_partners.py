@@ -28,7 +28,6 @@ import argparse
 import collections
 import datetime
 import http.server
-import itertools
 import json
 import multiprocessing
 import os
@@ -182,7 +181,7 @@ def check_notices(records, newest, calls, backoff):
         broken["not told, or told twice"] += sum(works) != (expected == "finished")
         broken["not tried six times"] += expected == "dead" and len(tries) != 1 + RETRIES
         broken["early"] += any(call["at"] < due for call in tries)
-        broken["tried again too soon"] += any(b["at"] - a["at"] < backoff - 1 for a, b in itertools.pairwise(tries))
+        broken["tried again too soon"] += any(b["at"] - a["at"] < backoff - 1 for a, b in zip(tries, tries[1:]))
         older = [call["at"] for call in calls.get((id, version - 1), [])]
         broken["void, but told after the newer"] += bool(older and tries and older[-1] > tries[0]["at"])
     return broken

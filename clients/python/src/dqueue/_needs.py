@@ -1,6 +1,11 @@
-"""Whether redis-py is new enough: an old one would fail later, and with a riddle."""
+"""Whether Python and redis-py are new enough: old ones would fail later, and with a riddle."""
 
-import redis
+import sys
+
+if sys.version_info < (3, 11):
+    raise ImportError(f"dqueue needs Python 3.11 or newer, and this is {sys.version.split()[0]}")
+
+import redis  # noqa: E402
 
 REDIS_PY = 5
 """The oldest major version of redis-py that will do: the first one with RESP3."""
