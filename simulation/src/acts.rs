@@ -194,6 +194,7 @@ impl Acts<'_> {
             group,
             priority: self.maybe(4, |a| a.rng.i8(-2..=2)).unwrap_or_default(),
             choices,
+            new_salt: None,
         }
     }
 

@@ -1,8 +1,9 @@
 //! Holds what was delivered against the promises: nothing early, nothing twice
 //! at once, no receipt twice, nothing gone that nobody took away.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
+use crate::core::id::GENERATED_LEN;
 use crate::core::op::{Deliveries, Sent};
 use crate::core::state::State;
 use crate::core::stats::Totals;
@@ -26,6 +27,8 @@ pub struct Witness {
     recent: Vec<Receipt>,
     highest: Receipt,
     fetches: u64,
+    /// All ids that queues have made, here and elsewhere, before and after crashes.
+    ids: HashSet<[u8; GENERATED_LEN]>,
 }
 
 /// A queue before an operation.
@@ -98,7 +101,33 @@ impl Witness {
         if let Some(Done::Fetched(given)) = done {
             self.judge_deliveries(queue, given, now)?;
         }
+        self.judge_ids(queue, op, done)?;
         judge_counts(queue, before, op, done)
+    }
+
+    /// An id that a queue makes has never been made before, wherever that was.
+    pub fn judge_ids(
+        &mut self,
+        queue: &Queue,
+        op: &Op<'_>,
+        done: Option<&Done>,
+    ) -> Result<(), String> {
+        let (Op::Send(send), Some(Done::Sent(sent))) = (op, done) else {
+            return Ok(());
+        };
+        let added = sent.iter().filter(|_| send.id.is_none());
+        for one in added {
+            let Sent::Added(seq) = one else { continue };
+            let id = queue.new_id(*seq);
+            if queue.find(&id) != Some(*seq) {
+                return Err(format!("{seq} is not found by its id"));
+            }
+            if !self.ids.insert(id) {
+                let id = String::from_utf8_lossy(&id);
+                return Err(format!("the id {id} was made before"));
+            }
+        }
+        Ok(())
     }
 
     /// A lease ends by time or by a command that may end it, not otherwise.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::acts::{Acts, Manner};
-use crate::core::op::Sent;
+use crate::core::op::{Send, Sent};
 use crate::core::queue::parts::validate;
 use crate::core::settings::{Clock, Settings};
 use crate::core::{Done, Millis, Moment, Op, Queue, Receipt};
@@ -37,6 +37,8 @@ pub struct World {
     receipt: Receipt,
     /// Since when the primary is one.
     acting_since: Millis,
+    /// How many primaries there have been.
+    term: u64,
     primary: Queue,
     /// Has heard of everything.
     replica: Queue,
@@ -85,6 +87,7 @@ impl World {
             us: START * 1000,
             receipt: START * 1000,
             acting_since: START,
+            term: 1,
             primary: creation.queue(),
             replica: creation.queue(),
             laggard: creation.queue(),
@@ -238,11 +241,18 @@ impl World {
             steps = self.primary.advance(now, most).steps;
         }
         before.look(&self.primary, &op, now);
+        let rng = &mut self.rng;
+        let renewing = self.primary.renewing(&op, self.term, || rng.u64(..));
+        let is_renewing = renewing.is_some();
+        let op = renewing.unwrap_or(op);
         let of_command = match steps {
             0 => command::moment(&self.primary, &op, moment, self.receipt - 1),
             _ => None,
         };
         let done = self.primary.apply(&op, of_command.unwrap_or(moment)).ok();
+        if is_renewing && done.is_some() {
+            self.primary.noted_term = self.term;
+        }
         let as_command = of_command.is_some() && done.is_some();
         let told = match &done {
             None => &Op::Tick,
@@ -352,6 +362,7 @@ impl World {
     /// a snapshot of it.
     fn take_over(&mut self) {
         self.us += self.rng.u64(1_000..3_000_000);
+        self.term += 1;
         self.acting_since = self.us / 1000;
         self.receipt = self.primary.last_receipt() + 1;
         self.witness.forget();
@@ -373,7 +384,22 @@ impl World {
         if copy.count(crate::core::state::State::Running) > 0 {
             return Err("something runs in a copy".into());
         }
-        is_sound(&copy)
+        is_sound(&copy)?;
+        self.send_into(copy)?;
+        let disk = Disk::new(&self.primary, true);
+        self.send_into(disk.recover()?)
+    }
+
+    /// A message that is sent to a queue which has come to another place gets an id
+    /// that no queue makes anywhere else.
+    fn send_into(&mut self, mut elsewhere: Queue) -> Result<(), String> {
+        let moment = self.moment();
+        let rng = &mut self.rng;
+        let op = Op::Send(Send::plain(b"elsewhere"));
+        let renewing = elsewhere.renewing(&op, self.term, || rng.u64(..));
+        let op = renewing.unwrap_or(op);
+        let done = elsewhere.apply(&op, moment).ok();
+        self.witness.judge_ids(&elsewhere, &op, done.as_ref())
     }
 
     fn break_snapshot(&mut self) -> Result<(), String> {

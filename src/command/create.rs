@@ -6,7 +6,7 @@ use crate::command::parse::{self, settings, Words};
 use crate::core::{Error, Op};
 use crate::ffi::{Args, CommandResult, Context};
 use crate::persist::record::Record;
-use crate::runtime::moment;
+use crate::runtime::{moment, wake};
 
 /// Makes a queue.
 pub fn create(ctx: &mut Context, args: Args<'_>) -> CommandResult {
@@ -21,6 +21,7 @@ pub fn create(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let moment = moment::now();
     let queue = opened.create(creation.queue());
     queue.made_at(moment);
+    queue.noted_term = wake::term();
     let record = Record::of(moment, 0, Some(creation), &Op::Tick);
     let told = settle(here, key, queue, moment, &record);
     here.reply().status(c"OK");

@@ -83,6 +83,8 @@ pub fn run_in_form(
     let told = match queue {
         Some(queue) => {
             let steps = let_time_act(queue, moment);
+            let renewing = queue.renewing(op, wake::term(), moment::random);
+            let op = renewing.as_ref().unwrap_or(op);
             let of_command = match form {
                 Form::Command if steps == 0 && here.hands_commands_on() => {
                     command::moment(queue, op, moment, moment::last_receipt())
@@ -91,6 +93,9 @@ pub fn run_in_form(
             };
             let result = queue.apply(op, of_command.unwrap_or(moment));
             if let Ok(done) = &result {
+                if renewing.is_some() {
+                    queue.noted_term = wake::term();
+                }
                 reply(here.reply(), Some((queue, done)));
             }
             let told = match (of_command, result.as_ref().ok()) {
@@ -126,6 +131,7 @@ pub fn run_in_form(
                 reply(here.reply(), Some((&queue, &done)));
                 let record = Record::of(moment, 0, Some(creation), recorded(op, Some(&done)));
                 queue.made_at(moment);
+                queue.noted_term = wake::term();
                 let queue = opened.create(queue);
                 settle(here, key, queue, moment, &record)
             }

@@ -4,6 +4,11 @@
 //! number in the queue, shifted by a random salt of the queue. It is
 //! therefore never stored and needs no look-up table: from the message one
 //! can compute it, and from it one can compute the message.
+//!
+//! A queue that was copied, or loaded from an older copy of itself, may have sent
+//! the same numbers elsewhere. Its next message therefore begins with a new salt,
+//! and the messages that are there keep theirs: a queue has as many salts as it
+//! has ranges of numbers.
 
 use std::hash::{BuildHasher, Hasher};
 use uuid::Uuid;
@@ -60,9 +65,10 @@ fn uuid(seq: Seq, sent_at: Millis, salt: u64) -> Uuid {
     Uuid::from_u128(time << 80 | 0x7 << 76 | rand_a << 64 | 0b10 << 62 | rand_b)
 }
 
-/// The number of the message that would have this generated id, if it can be
-/// one at all. Whether that message has this id is for the caller to compare.
-fn seq_of_generated(id: &[u8], salt: u64) -> Option<Seq> {
+/// The sum of number and salt of the message that would have this generated id,
+/// if it can be one at all. Whether that message has this id is for the caller to
+/// compare.
+fn token_of(id: &[u8]) -> Option<u64> {
     if id.len() != GENERATED_LEN {
         return None;
     }
@@ -72,7 +78,7 @@ fn seq_of_generated(id: &[u8], salt: u64) -> Option<Seq> {
     }
     let rand_a = (bits >> 64 & 0xFFF) as u64;
     let rand_b = (bits & 0x3FFF_FFFF_FFFF_FFFF) as u64;
-    Some((rand_a << 52 | rand_b >> 10).wrapping_sub(salt))
+    Some(rand_a << 52 | rand_b >> 10)
 }
 
 /// The id of a message, given or generated, as bytes.
@@ -129,7 +135,12 @@ impl Given {
 /// Which messages have which ids.
 #[derive(Debug, Clone)]
 pub struct Ids {
+    /// The salt of the ids that are made now.
     salt: u64,
+    /// The number of the first message that may have it.
+    since: Seq,
+    /// The salts before that, in order, each with the first number it is for.
+    earlier: Vec<(Seq, u64)>,
     hasher: NameHasher,
     given: NameTable<Given>,
 }
@@ -139,32 +150,89 @@ impl Ids {
     pub fn new(salt: u64) -> Ids {
         Ids {
             salt,
+            since: 0,
+            earlier: Vec::new(),
             hasher: NameHasher::default(),
             given: NameTable::default(),
         }
     }
 
-    /// The salt of this queue's generated ids.
+    /// The salt of the ids that this queue generates now.
     pub fn salt(&self) -> u64 {
         self.salt
+    }
+
+    /// The salt of the id that was generated for this number.
+    #[inline]
+    pub fn salt_of(&self, seq: Seq) -> u64 {
+        match seq >= self.since {
+            true => self.salt,
+            false => self.earlier_salt_of(seq),
+        }
+    }
+
+    #[cold]
+    fn earlier_salt_of(&self, seq: Seq) -> u64 {
+        let begun = self.earlier.partition_point(|(first, _)| *first <= seq);
+        let last = self.earlier.get(..begun).and_then(|begun| begun.last());
+        last.map_or(self.salt, |(_, salt)| *salt)
+    }
+
+    /// Ids are made with this salt from the number `first` on. Takes 16 bytes until
+    /// the queue is loaded, or renewed while it is empty.
+    pub fn renew(&mut self, store: &Store, first: Seq, salt: u64) {
+        if store.len() == 0 {
+            self.earlier.clear();
+        } else {
+            self.earlier.push((self.since, self.salt));
+        }
+        self.since = first;
+        self.salt = salt;
+    }
+
+    /// As [`Ids::renew`] left it: `salts` are those of the messages that are there,
+    /// in order, each with the first number it is for. The next number is `next_seq`.
+    pub fn restore_salts(&mut self, mut salts: Vec<(Seq, u64)>, next_seq: Seq) {
+        self.since = match salts.last() {
+            Some((first, salt)) if *salt == self.salt => *first,
+            Some(_) => next_seq,
+            None => 0,
+        };
+        salts.retain(|(first, _)| *first < self.since);
+        self.earlier = salts;
     }
 
     /// The id of a message.
     pub fn of<'a>(&self, seq: Seq, message: &Message, content: Content<'a>) -> Id<'a> {
         match content.id {
             Some(id) => Id::Given(id),
-            None => Id::Generated(generated(seq, message.sent_at, self.salt)),
+            None => Id::Generated(generated(seq, message.sent_at, self.salt_of(seq))),
         }
     }
 
-    /// The message with this id. O(1).
+    /// The message with this generated id.
+    fn find_generated(&self, store: &Store, id: &[u8]) -> Option<Seq> {
+        let token = token_of(id)?;
+        let is = |seq: &Seq| {
+            store.get(*seq).is_some_and(|message| {
+                let made = || generated(*seq, message.sent_at, self.salt_of(*seq));
+                !message.has_given_id() && made() == id
+            })
+        };
+        let now = token.wrapping_sub(self.salt);
+        let earlier = || {
+            let salts = self.earlier.iter();
+            let seqs = salts.map(|(_, salt)| token.wrapping_sub(*salt));
+            seqs.filter(|seq| *seq < self.since).find(is)
+        };
+        Some(now).filter(is).or_else(earlier)
+    }
+
+    /// The message with this id. O(salts), of which there is one unless the queue was
+    /// copied or loaded.
     pub fn find(&self, store: &Store, id: &[u8]) -> Option<Seq> {
-        if let Some(seq) = seq_of_generated(id, self.salt) {
-            if let Some(message) = store.get(seq) {
-                if !message.has_given_id() && generated(seq, message.sent_at, self.salt) == id {
-                    return Some(seq);
-                }
-            }
+        if let Some(seq) = self.find_generated(store, id) {
+            return Some(seq);
         }
         if self.given.is_empty() {
             return None;
@@ -233,7 +301,7 @@ impl Ids {
 
     /// Bytes allocated by the table.
     pub fn memory_bytes(&self) -> usize {
-        self.given.allocation_size()
+        self.given.allocation_size() + self.earlier.capacity() * size_of::<(Seq, u64)>()
     }
 }
 
@@ -269,11 +337,14 @@ mod tests {
         for salt in [0, 1, u64::MAX, 0x1234_5678_9ABC_DEF0] {
             for seq in [1, 2, 1 << 40, u64::MAX / 2] {
                 let id = generated(seq, 99, salt);
-                assert_eq!(seq_of_generated(&id, salt), Some(seq));
+                assert_eq!(
+                    token_of(&id).map(|token| token.wrapping_sub(salt)),
+                    Some(seq)
+                );
             }
         }
-        assert_eq!(seq_of_generated(b"not an id", 0), None);
-        assert_eq!(seq_of_generated(&[0xFF; 36], 0), None);
+        assert_eq!(token_of(b"not an id"), None);
+        assert_eq!(token_of(&[0xFF; 36]), None);
     }
 
     #[test]

@@ -92,6 +92,9 @@ pub struct Send<'a> {
     pub priority: i8,
     /// All else that was said of them.
     pub choices: Choices,
+    /// A random number that the ids which the queue makes have as their salt from
+    /// here on, where it may have made ids elsewhere; then no id is given.
+    pub new_salt: Option<u64>,
 }
 
 impl<'a> Send<'a> {
@@ -105,6 +108,7 @@ impl<'a> Send<'a> {
             group: None,
             priority: 0,
             choices: Choices::default(),
+            new_salt: None,
         }
     }
 }

@@ -23,7 +23,9 @@ const MOST_RECEIPTS: usize = 4;
 pub fn moment(queue: &Queue, op: &Op, moment: Moment, issued: Receipt) -> Option<Moment> {
     let says_all = match op {
         Op::Ack { receipts, .. } => receipts.len() <= MOST_RECEIPTS,
-        Op::Send(send) => send.due == DueTime::Now && send.choices.is_default(),
+        Op::Send(send) => {
+            send.due == DueTime::Now && send.choices.is_default() && send.new_salt.is_none()
+        }
         // The number after the last is as good as one by the clock where the last one
         // is of this millisecond: whatever was lost in a crash, or restored from an
         // older copy, was given out before it.

@@ -127,6 +127,10 @@ impl Decoder {
                 builder.batch(first, reader.number()?)?;
                 reader.end()
             }
+            tag::SALT => {
+                builder.salt(reader.fixed()?);
+                reader.end()
+            }
             tag::PURGED => {
                 builder.purged(reader.number()?, reader.number()?)?;
                 reader.end()

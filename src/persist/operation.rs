@@ -78,7 +78,7 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
             send.priority != 0,
             send.due != DueTime::Now,
             !send.choices.is_default(),
-            send.replace || send.payloads.len() != 1,
+            send.replace || send.payloads.len() != 1 || send.new_salt.is_some(),
         ]),
         Op::Fetch(fetch) => bits([
             fetch.consumer.is_some(),

@@ -5,7 +5,8 @@
 //! has once, then its schedules, batches and remembered ids, then its messages
 //! in the order of sending, each group and consumer just before the first
 //! message that names it, and at last those that no message names, and the
-//! number of messages. Numbers are written as differences from their
+//! number of messages. Where messages have ids of another salt than the queue
+//! gives now, that is told before them. Numbers are written as differences from their
 //! neighbours, so a plain message takes five to seven bytes and its payload.
 //!
 //! Equal queues have equal snapshots, wherever they came from.
@@ -14,7 +15,7 @@ mod pieces;
 
 use hashbrown::HashMap;
 
-use super::wire::{put_bytes, put_delta, put_number, set_number};
+use super::wire::{put_bytes, put_delta, put_fixed, put_number, set_number};
 use crate::core::consumer::ConsumerIx;
 use crate::core::group::GroupIx;
 use crate::core::history::History;
@@ -23,9 +24,9 @@ use crate::core::queue::parts::{Known, Numbered, Parts};
 use crate::core::{Millis, Queue, Receipt, Seq};
 use pieces::{put_consumer, put_group, put_history, put_schedule, put_whole};
 
-/// The version of the encoding. What version 1 wrote is read as well: it did not have
-/// [`tag::NEXT`].
-pub const VERSION: u32 = 2;
+/// The version of the encoding. What earlier ones wrote is read as well: version 1 did
+/// not have [`tag::NEXT`], and version 2 not [`tag::SALT`].
+pub const VERSION: u32 = 3;
 
 /// The size of the blocks of a saved queue. The server compresses each, and
 /// where payloads do not compress, the fewer places a block has to compare the
@@ -51,6 +52,9 @@ pub mod tag {
     pub const DEDUP: u8 = 5;
     pub const BATCH: u8 = 6;
     pub const PURGED: u8 = 7;
+    /// The salt of the ids of the messages that follow. Before the first such frame
+    /// it is that of the queue.
+    pub const SALT: u8 = 8;
     pub const MESSAGE: u8 = 0x80;
     /// Where the place stands in the tag of a message.
     pub const PLACE: u32 = 4;
@@ -121,6 +125,7 @@ pub fn encode(queue: &Queue, size: usize, emit: &mut dyn FnMut(&[u8])) {
             emit,
         },
         bases: Bases::default(),
+        salt: parts.salt(),
         groups: Numbers::default(),
         consumers: Numbers::default(),
         known: parts.consumers().collect(),
@@ -133,6 +138,8 @@ struct Writer<'a, 'e> {
     parts: Parts<'a>,
     blocks: Blocks<'e>,
     bases: Bases,
+    /// The salt that was told last.
+    salt: u64,
     groups: Numbers,
     consumers: Numbers,
     /// Those who count as consumers and have not been written yet.
@@ -206,6 +213,9 @@ impl<'a> Writer<'a, '_> {
 
     fn message(&mut self, numbered: Numbered) {
         let (message, content) = (numbered.message, numbered.content);
+        if content.id.is_none() {
+            self.salt(self.parts.salt_of(numbered.seq));
+        }
         let group = self.group(message.group);
         let consumer = self.consumer(message.history.consumer());
         let has_history = message.history != History::None;
@@ -242,6 +252,18 @@ impl<'a> Writer<'a, '_> {
             put_history(frame, numbered, consumer, &mut self.bases);
         }
         self.blocks.end(content.payload);
+    }
+
+    /// Tells the salt of the ids of messages, if it is another one than before.
+    #[inline]
+    fn salt(&mut self, salt: u64) {
+        if salt != self.salt {
+            self.salt = salt;
+            let frame = self.blocks.begin();
+            frame.push(tag::SALT);
+            put_fixed(frame, salt);
+            self.blocks.end(&[]);
+        }
     }
 
     /// The number of a group, which is told now if it has not been yet.

@@ -1,6 +1,7 @@
 //! When to look at which queue, and the timer that does it.
 
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::core::{Millis, Queue, NEVER};
 use crate::ffi::{clock, deadlines, event_loop, timer, Context};
@@ -9,6 +10,9 @@ use super::index::{self, Index, Place};
 
 /// While a pause or failover is on, the timer asks again after so long.
 pub const ASK_AGAIN_MS: Millis = 20;
+
+/// The term of this server, from 1.
+static TERM: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static INDEX: RefCell<Index> = RefCell::default();
@@ -94,9 +98,18 @@ pub fn watch_over(ctx: &Context) {
 }
 
 /// This server can fire schedules from now on: what should have fired before
-/// was missed.
+/// was missed. A new term begins.
 pub fn start_acting() {
     ACTING_SINCE.set(clock::now_ms());
+    TERM.fetch_add(1, Relaxed);
+}
+
+/// How many times this server has begun to act: when it was started, when it had
+/// loaded its data, when it became a primary. Others may have acted on the same
+/// queues before that.
+#[inline]
+pub fn term() -> u64 {
+    TERM.load(Relaxed)
 }
 
 /// Since when the schedules of a queue can fire: those of one that has not been

@@ -51,6 +51,10 @@ def fill(client) -> None:
     rich(client, "manual", "MANUAL")
     rich(client, "server", "SERVER", CENTURIES)
     Traffic(client, "traffic", 4, "CLOCK", "MANUAL", "RETAIN", 5000, "DEDUP", 900, "MAXLEN", 60).run(200)
+    # The ids that are made from here on have another salt than those that are there.
+    client.execute_command("DEBUG", "RELOAD")
+    for key in KEYS:
+        client.execute_command("DQ.MSEND", key, 3, *"abc", "DELAY", CENTURIES)
 
 
 if __name__ == "__main__":

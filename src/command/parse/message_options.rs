@@ -128,6 +128,7 @@ impl<'a> MessageOptions<'a> {
                 label: self.label.map(Into::into),
                 headers: self.headers.unwrap_or_default().into(),
             },
+            new_salt: None,
         })
     }
 }

@@ -91,6 +91,7 @@ mod tests {
                     .map(|(field, value)| (field.as_bytes().into(), value.as_bytes().into()))
                     .into(),
             },
+            new_salt: None,
         };
         assert_eq!(sent(text), Ok(format!("{expected:?}")));
         assert!(sent("p DELAY 5").is_ok_and(|sent| sent.contains("due: After(5)")));

@@ -117,6 +117,9 @@ pub struct Queue {
     /// Fire times before this were missed on the way of the queue to its place;
     /// a note of the surroundings, too.
     pub noted_arrival: Millis,
+    /// In which term of the server the salt of its ids was drawn, 0 in none: it came
+    /// from elsewhere, or from an older copy. A note of the surroundings, too.
+    pub noted_term: u64,
     redriving: Redriving,
     remains: Remains,
     /// The list of the last deliveries, empty, for the next ones.
@@ -168,6 +171,7 @@ impl Queue {
             watched: HashSet::default(),
             noted_wake: None,
             noted_arrival: 0,
+            noted_term: 0,
             redriving: Redriving::default(),
             remains: Remains::default(),
             given: Deliveries::new(),
@@ -336,6 +340,7 @@ impl Queue {
         copy.watched = HashSet::default();
         copy.noted_wake = None;
         copy.noted_arrival = 0;
+        copy.noted_term = 0;
         copy.sweep(usize::MAX);
         let now = copy.last;
         copy.ticket += 1;

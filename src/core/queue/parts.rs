@@ -214,6 +214,17 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// The salt of the ids that it makes now.
+    pub fn salt(&self) -> u64 {
+        self.queue.ids.salt()
+    }
+
+    /// The salt of the id of a message.
+    #[inline]
+    pub fn salt_of(&self, seq: Seq) -> u64 {
+        self.queue.ids.salt_of(seq)
+    }
+
     /// Its messages and records, in the order of their numbers.
     pub fn messages(&self) -> impl Iterator<Item = Numbered<'a>> + 'a {
         let (queue, has_purged) = (self.queue, self.has_purged);

@@ -100,6 +100,7 @@ impl Queue {
             group: template.group.as_deref().map(Into::into),
             priority: template.priority,
             choices: template.choices.clone(),
+            new_salt: None,
         };
         match self.send(&send, now) {
             Ok(Done::Sent(sent)) => match sent.first() {

@@ -4,7 +4,7 @@ use super::super::body::Content;
 use super::super::error::Error;
 use super::super::group::GroupIx;
 use super::super::message::{Choices, Message};
-use super::super::op::{Done, Happened, Send, Sent};
+use super::super::op::{Done, Happened, Op, Send, Sent};
 use super::super::state::Place;
 use super::super::{Millis, Seq};
 use super::place::Stand;
@@ -43,6 +43,10 @@ impl Queue {
             IdUse::Waiting(seq) => self.replace(seq, now),
             IdUse::Free | IdUse::Taken => {}
         }
+        if let Some(salt) = send.new_salt {
+            self.ids.renew(&self.store, self.next_seq, salt);
+            self.noted_term = 0;
+        }
         let due = send.due.from(now);
         let mut sent = smallvec::SmallVec::with_capacity(send.payloads.len());
         for payload in &send.payloads {
@@ -57,6 +61,26 @@ impl Queue {
             sent.push(Sent::Added(seq));
         }
         Ok(Done::Sent(sent))
+    }
+
+    /// A SEND that makes ids as it is to be done on a server in one of its terms (see
+    /// [`Queue::noted_term`]): with a new salt where none has been drawn for the queue
+    /// in it. `None` where the operation is to be done as it is.
+    #[inline]
+    pub fn renewing<'a>(
+        &self,
+        op: &Op<'a>,
+        term: u64,
+        random: impl FnOnce() -> u64,
+    ) -> Option<Op<'a>> {
+        match op {
+            Op::Send(send) if send.id.is_none() && self.noted_term != term => {
+                let new_salt = Some(random());
+                let send = send.clone();
+                Some(Op::Send(Send { new_salt, ..send }))
+            }
+            _ => None,
+        }
     }
 
     /// Counts a send that met a taken id.

@@ -136,10 +136,16 @@ fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid> {
     if has(4) {
         send.choices = choices(reader)?;
     }
-    let count = match has(5) {
+    let mut count = match has(5) {
         true => reader.number()?,
         false => 1,
     };
+    if has(5) && count == 1 {
+        ensure(send.id.is_none(), "a given id needs no salt")?;
+        send.new_salt = Some(reader.fixed()?);
+        count = reader.number()?;
+        ensure(count > 0, "what is replaced has an id")?;
+    }
     send.replace = count == 0;
     if count < 2 {
         send.payloads = smallvec![reader.rest()];

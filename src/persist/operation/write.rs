@@ -110,9 +110,16 @@ fn put_send(out: &mut Vec<u8>, send: &Send) {
     if !send.choices.is_default() {
         put_choices(out, &send.choices);
     }
+    if let Some(salt) = send.new_salt {
+        // One payload is no number of its own that would be written.
+        put_number(out, 1);
+        put_fixed(out, salt);
+    }
     if let [only] = send.payloads[..] {
         if send.replace {
             put_number(out, 0);
+        } else if send.new_salt.is_some() {
+            put_number(out, 1);
         }
         out.extend_from_slice(only);
     } else {

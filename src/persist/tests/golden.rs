@@ -13,7 +13,7 @@ use crate::ffi::QueueValue;
 use crate::persist::record::{Creation, Record};
 
 /// One queue, as each version of snapshots writes it.
-const SNAPSHOTS: [&str; 2] = [SNAPSHOT_1, SNAPSHOT_2];
+const SNAPSHOTS: [&str; 3] = [SNAPSHOT_1, SNAPSHOT_2, SNAPSHOT_3];
 
 const SNAPSHOT_1: &str = "\
     5101ffff0fb0ea010000e807904e00000000000001060000000ae0d403000000efcdab8967452301b6f6\
@@ -32,6 +32,19 @@ const SNAPSHOT_2: &str = "\
     00044001016b01768f4e010001008f4e8f4e010974727920616761696e0000726963680940a0fe0a6c61\
     746572020003\
     ";
+
+/// As that of version 2, where all messages have ids of one salt.
+const SNAPSHOT_3: &str = SNAPSHOT_2;
+
+/// Two messages and then two more, since which ids have another salt, as the records
+/// and the snapshot of them.
+const SALTED: [&str; 3] = [
+    "236b4bd71cb06006800201610162",
+    "236c4bd71cb06006800155555555555555550201610162",
+    "4601ffff0fb0ea01000000904e0000000000000106000000000000005555555555555555b6f6d8be9f34\
+    050000000400000000000000000000000000000000b6f6d8be9f3401010908efcdab89674523010a9001\
+    ececb1fdbe68006103480062090855555555555555550348006103480062020004",
+];
 
 const RECORDS: [&str; 5] = [
     "236b4bd71cb0600602ffff0fb0ea010000e807904e00000000000001060000000ae0d403000000efcdab8967452301706c61696e",
@@ -124,7 +137,7 @@ fn snapshots_of_all_versions() {
     for record in &records {
         Record::decode(record).unwrap().replay(&mut queue).unwrap();
     }
-    assert_eq!(hex(&saved(&queue)), SNAPSHOT_2);
+    assert_eq!(hex(&saved(&queue)), SNAPSHOT_3);
     for (snapshot, version) in SNAPSHOTS.into_iter().zip(1..) {
         let mut block = Some(bytes(snapshot));
         let loaded = Queue::load(version, &mut || block.take()).unwrap();
@@ -132,6 +145,40 @@ fn snapshots_of_all_versions() {
     }
     assert_eq!(Queue::VERSION as usize, SNAPSHOTS.len());
     assert!(Queue::load(Queue::VERSION + 1, &mut || None).is_err());
+}
+
+#[test]
+fn ids_of_two_salts() {
+    let creation = Creation {
+        settings: Settings::default(),
+        clock: Clock::Server,
+        salt: 0x0123_4567_89AB_CDEF,
+    };
+    let mut queue = creation.queue();
+    let several = Send {
+        payloads: smallvec![&b"a"[..], &b"b"[..]],
+        ..Send::plain(b"")
+    };
+    let mut seen = Vec::new();
+    let ops = [(several.clone(), None), (several, Some(u64::MAX / 3))];
+    for ((send, new_salt), n) in ops.into_iter().zip(0..) {
+        let op = Op::Send(Send { new_salt, ..send });
+        let moment = Moment::at_us(1_795_159_374_646_123 + n);
+        let record = Record::of(moment, 0, None, &op);
+        let mut bytes = Vec::new();
+        record.encode_into(&mut bytes);
+        seen.push(hex(&bytes));
+        Record::decode(&bytes).unwrap().replay(&mut queue).unwrap();
+    }
+    seen.push(hex(&saved(&queue)));
+    assert_eq!(seen, SALTED);
+    let mut block = Some(saved(&queue));
+    let loaded = Queue::load(Queue::VERSION, &mut || block.take()).unwrap();
+    assert_eq!(saved(&loaded), saved(&queue));
+    for seq in 1..=4 {
+        let id = queue.id_of(seq, queue.message(seq).unwrap()).to_box();
+        assert_eq!((queue.find(&id), loaded.find(&id)), (Some(seq), Some(seq)));
+    }
 }
 
 fn saved(queue: &Queue) -> Vec<u8> {

@@ -174,15 +174,17 @@ fn send(scale: Scale) -> impl Strategy<Value = Send<'static>> {
         option::weighted(0.6, scale.name()),
         priority(),
         choices(scale),
+        option::weighted(0.2, any::<u64>()),
     );
     parts.prop_map(
-        |(mut payloads, id, replace, due, group, priority, choices)| {
+        |(mut payloads, id, replace, due, group, priority, choices, new_salt)| {
             if id.is_some() {
                 payloads.truncate(1);
             }
             Send {
                 payloads: SmallVec::from_vec(payloads),
                 replace: replace && id.is_some(),
+                new_salt: new_salt.filter(|_| id.is_none()),
                 id,
                 due,
                 group,
@@ -264,6 +266,7 @@ fn schedule(scale: Scale) -> impl Strategy<Value = Op<'static>> {
         send.id = None;
         send.replace = false;
         send.due = DueTime::Now;
+        send.new_salt = None;
         Op::Schedule(NewSchedule {
             name,
             rule,

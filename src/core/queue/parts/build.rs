@@ -44,6 +44,8 @@ pub struct Builder {
     batches: Vec<Batch>,
     /// Messages with given ids, by their hashes.
     given: Vec<(u64, Seq)>,
+    /// The salts of generated ids, each with the first number it is for.
+    salts: Vec<(Seq, u64)>,
     last_seq: Seq,
 }
 
@@ -103,8 +105,14 @@ impl Builder {
             running: Vec::new(),
             batches: Vec::new(),
             given: Vec::new(),
+            salts: Vec::new(),
             last_seq: 0,
         })
+    }
+
+    /// The messages that follow have ids of this salt.
+    pub fn salt(&mut self, salt: u64) {
+        self.salts.push((self.last_seq + 1, salt));
     }
 
     /// Adds a group. Messages name it by the number of groups before it.
@@ -296,6 +304,7 @@ impl Builder {
         self.queue.remains.leases = leases(true);
         self.enter_groups()?;
         let ids = &mut self.queue.ids;
+        ids.restore_salts(self.salts, self.queue.next_seq);
         ensure(
             ids.insert_all(&self.queue.store, &self.given),
             "two messages have one id",

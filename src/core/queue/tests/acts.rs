@@ -43,6 +43,7 @@ pub struct Letter {
     pub group: Option<u8>,
     pub priority: i8,
     pub choices: Choices,
+    pub new_salt: Option<u64>,
 }
 
 /// One thing to do. Receipts are told by how many were given out after them.
@@ -116,12 +117,13 @@ impl fmt::Debug for Letter {
             group,
             priority,
             choices,
+            new_salt,
         } = self;
         let choices = said(choices);
         write!(
             f,
             "size {size} id {id:?} replace {replace} {due:?} group {group:?} \
-             priority {priority} {choices}"
+             priority {priority} {choices} new salt {new_salt:?}"
         )
     }
 }
@@ -215,6 +217,9 @@ fn send(count: u8, letter: &Letter) -> Send<'static> {
         group: group(letter.group),
         priority: letter.priority,
         choices,
+        new_salt: letter
+            .new_salt
+            .filter(|_| letter.id.is_none() || count != 1),
     }
 }
 
@@ -303,6 +308,7 @@ impl Act {
                     id: None,
                     replace: false,
                     due: DueTime::Now,
+                    new_salt: None,
                     ..send(1, letter)
                 },
                 missed: Missed::Once,

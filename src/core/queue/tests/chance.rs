@@ -60,9 +60,10 @@ fn letter() -> impl Strategy<Value = Letter> {
         prop_oneof![3 => Just(0i8), 1 => -1..2i8],
         choices(),
         prop::bool::weighted(0.4),
+        weighted(0.2, any::<u64>()),
     )
         .prop_map(
-            |(size, id, group, due, priority, choices, replace)| Letter {
+            |(size, id, group, due, priority, choices, replace, new_salt)| Letter {
                 size,
                 id,
                 replace,
@@ -70,6 +71,7 @@ fn letter() -> impl Strategy<Value = Letter> {
                 group,
                 priority,
                 choices,
+                new_salt,
             },
         )
 }

@@ -40,6 +40,10 @@ impl Model {
                 self.line_up(self.ticket);
             }
         }
+        if let Some(salt) = send.new_salt {
+            // The messages that are there have their ids written out.
+            self.salt = salt;
+        }
         let group = send.group.as_deref().map(|name| self.group_number(name));
         let due = send.due.from(self.now);
         let add = |payload: &&[u8]| {

@@ -156,6 +156,7 @@ impl Model {
         let mut id = schedule.name.clone();
         id.extend_from_slice(format!("@{now}").as_bytes());
         let sent = self.send(&Send {
+            new_salt: None,
             payloads: [&schedule.payload[..]].into_iter().collect(),
             id: Some(id.into()),
             replace: false,
