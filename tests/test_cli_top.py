@@ -5,13 +5,11 @@ import re
 import pytest
 
 from tests.harness.cli import Cli, Screen
+from tests.harness.optional import needs
 from tests.harness.server import wait_for
 
 pytest_plugins = ["tests.harness.cli_fixtures"]
-pytestmark = [
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(Screen.missing(), reason="tmux is not installed (Debian: tmux)"),
-]
+pytestmark = [pytest.mark.timeout(600), needs("tmux")]
 
 
 @pytest.fixture

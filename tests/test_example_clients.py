@@ -1,6 +1,6 @@
 """The producer and worker of each language, with its own Redis client, against a real server.
 
-A language that is not installed is skipped, with the Debian packages that are missing in the reason.
+A language that is not installed is skipped.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from tests.harness.lossy import LossyProxy
+from tests.harness.optional import need
 from tests.harness.replies import Queue
 from tests.harness.server import ROOT, wait_for
 
@@ -27,11 +28,6 @@ def _done(*command, **kwargs) -> str:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **kwargs)
     assert done.returncode == 0, f"{command}:\n{done.stdout}{done.stderr}"
     return done.stdout
-
-
-def _need(condition, packages):
-    if not condition:
-        pytest.skip(f"not installed: {packages} (Debian packages)")
 
 
 def _built(*sources):
@@ -48,12 +44,12 @@ def _python(name):
 
 def _php():
     php = shutil.which("php")
-    _need(php and {"redis", "pcntl"} <= set(_done(php, "-m").split()), "php-cli php-redis")
+    need(php and {"redis", "pcntl"} <= set(_done(php, "-m").split()), "PHP with phpredis")
     return [php, CLIENTS / "php/jobs.php"]
 
 
 def _node():
-    _need(shutil.which("node") and shutil.which("npm"), "nodejs npm")
+    need(shutil.which("node") and shutil.which("npm"), "Node with npm")
     sources = [CLIENTS / "node" / name for name in ("package.json", "package-lock.json", "jobs.mjs")]
     folder = _built(*sources)
     if not (folder / "installed").exists():
@@ -66,7 +62,7 @@ def _node():
 
 def _go():
     library = os.path.isdir(f"{GOCODE}/src/gopkg.in/redis.v5")
-    _need(shutil.which("go") and library, "golang-go golang-gopkg-redis.v5-dev")
+    need(shutil.which("go") and library, "Go with Debian's redis.v5")
     source = CLIENTS / "go/jobs.go"
     program = _built(source) / "jobs"
     if not program.exists():
@@ -76,7 +72,6 @@ def _go():
 
 
 def _redis_cli():
-    _need(shutil.which("redis-cli") and shutil.which("bash"), "redis-tools bash")
     return ["bash", CLIENTS / "redis-cli.sh"]
 
 

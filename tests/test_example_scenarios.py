@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from tests.harness.optional import lacking
 from tests.harness.server import ROOT, engine, module_path
 
 EXAMPLES = ROOT / "examples"
@@ -83,7 +84,7 @@ def has_php_redis() -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not has_php_redis(), reason="needs php-cli and php-redis")
+@pytest.mark.skipif(not has_php_redis(), reason=lacking("PHP with phpredis"))
 def test_order_events_php(server):
     output = run(
         *("php", EXAMPLES / "order_events/order_events.php", f"--port={server.port}"),
@@ -107,7 +108,6 @@ def test_scale_out_on_one_server(server):
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="needs redis-cli")
 def test_scale_out_over_a_cluster():
     output = python(
         "scale_out/cluster.py",

@@ -7,6 +7,7 @@ import pytest
 
 from scripts.pictures import CELL_WIDTH, MARGIN, PICTURES, runs, svg
 from tests.harness.cli import Screen
+from tests.harness.optional import needs
 from tests.harness.server import ROOT, wait_for
 
 pytest_plugins = ["tests.harness.cli_fixtures"]
@@ -38,7 +39,7 @@ def test_text_is_kept_whatever_it_is():
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.skipif(Screen.missing(), reason="tmux is not installed (Debian: tmux)")
+@needs("tmux")
 def test_a_picture_has_what_the_screen_has(dq, r3):
     for n in range(3):
         r3.execute_command("DQ.SEND", f"queue-{n}", "x", "GROUP", "g", "ID", "i")

@@ -1,6 +1,6 @@
 """What is in monitoring/, in a real Prometheus: the rules hold, each alert fires when it should, every panel has data.
 
-Prometheus and its exporter for Redis are Debian's; scripts/setup.sh fetches them into .venv/bin.
+Prometheus and its exporter for Redis are Debian's; `make setup-optional` fetches them into .venv/bin.
 """
 
 import json
@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from tests.harness.exporter import Exporter, busy, fetch, parse
+from tests.harness.optional import need
 from tests.harness.server import ROOT, free_port, wait_for
 
 MONITORING = ROOT / "monitoring"
@@ -29,8 +30,7 @@ pytestmark = pytest.mark.timeout(120)
 def tool(name):
     """The path of a program of Debian's packages; skips the test without it."""
     path = shutil.which(name, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    if not path:
-        pytest.skip(f"{name} is not installed (Debian packages: prometheus prometheus-redis-exporter)")
+    need(path, name)
     return path
 
 

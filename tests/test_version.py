@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from tests.harness.optional import need
 from tests.harness.server import ROOT
 
 VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
@@ -39,8 +40,6 @@ def test_all_that_is_released_together_has_one_version():
 @pytest.fixture(scope="module")
 def script(tmp_path_factory):
     """The build script, built."""
-    if not shutil.which("rustc"):
-        pytest.skip("rustc is not installed")
     program = tmp_path_factory.mktemp("build") / "build"
     subprocess.run(["rustc", "--edition", "2021", "-o", program, ROOT / "build.rs"], check=True)
     return program
@@ -56,6 +55,7 @@ class Sources:
             (root / name).write_text(name)
 
     def git(self, *words):
+        need(shutil.which("git"), "git")
         who = ["-c", "user.name=x", "-c", "user.email=x@x", "-c", "commit.gpgsign=false"]
         command = ["git", *who, *words]
         return subprocess.run(command, cwd=self.root, check=True, capture_output=True, text=True).stdout.strip()

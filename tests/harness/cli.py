@@ -1,7 +1,6 @@
 """The program dq, built and run as a user runs it: by itself, or in a real terminal (tmux)."""
 
 import os
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -76,11 +75,6 @@ class Screen:
         size = ["-x", str(columns), "-y", str(rows)]
         command = ["tmux", "-u", "-L", self.socket, "-f", "/dev/null", "new-session", "-d", "-s", "dq", *size, line]
         subprocess.run(command, env={**cli.env(), "LC_ALL": "C.UTF-8"}, check=True)
-
-    @staticmethod
-    def missing() -> bool:
-        """Whether there is no tmux here."""
-        return shutil.which("tmux") is None
 
     def _tmux(self, *args) -> str:
         command = ["tmux", "-u", "-L", self.socket, *args]

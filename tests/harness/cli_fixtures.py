@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from tests.harness.cli import Cli, build
+from tests.harness.optional import need
 from tests.harness.server import free_port
 
 
@@ -24,8 +25,7 @@ def dq(program, server):
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory):
     """A CA, and a certificate of it that serves as the server's and as a client's."""
-    if not shutil.which("openssl"):
-        pytest.skip("openssl is not installed")
+    need(shutil.which("openssl"), "openssl")
     there = tmp_path_factory.mktemp("tls")
 
     def openssl(*args):

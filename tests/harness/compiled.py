@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 def compiled(source: Path, *flags: str) -> Path:
-    """The file that gcc makes of a source with these flags; made anew when either has changed."""
+    """The file that the C compiler makes of a source with these flags; made anew when either has changed."""
     version = hashlib.sha256(source.read_bytes() + repr(flags).encode()).hexdigest()[:16]
     built = Path(tempfile.gettempdir()) / f"dq-{os.getuid()}-{source.stem}-{version}"
     if not built.exists():
         made = built.with_suffix(f".{os.getpid()}")
-        subprocess.run(["gcc", "-O2", "-Wall", "-o", made, source, *flags], check=True)
+        subprocess.run(["cc", "-O2", "-Wall", "-o", made, source, *flags], check=True)
         made.rename(built)
     return built
