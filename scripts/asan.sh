@@ -25,12 +25,9 @@ RUSTFLAGS=-Zsanitizer=address \
 reports=$(mktemp -d)
 trap 'rm -rf "$reports"' EXIT
 if [ $# -eq 0 ]; then
-    # What is left out counts bytes or compares milliseconds, both of which the sanitizer changes, or is about other
-    # programs than the server.
+    # What is left out counts bytes, which the sanitizer changes, or is about other programs than the server.
     set -- tests --ignore tests/test_dist.py --ignore-glob 'tests/test_cli*.py' --ignore-glob 'tests/test_example*.py' \
-        --ignore tests/test_memory_usage.py \
-        --deselect tests/test_known_failures.py::test_a_million_due_at_once_does_not_stop_the_server \
-        --deselect tests/test_purge.py::test_a_large_purge_does_not_hold_the_server
+        --ignore tests/test_memory_usage.py
 fi
 failed=0
 # - The tests send the server's output nowhere, hence files. A server that is killed has no time to look for leaks, one

@@ -4,7 +4,7 @@ import pytest
 
 from tests.harness.replies import Queue, msgs
 from tests.harness.server import now_ms, wait_for
-from tests.harness.waiting import LATE, given_at, got, least, waiter
+from tests.harness.waiting import LATE, given_at, got, waiter
 from tests.harness.wire import Error
 
 
@@ -213,29 +213,21 @@ def test_two_thousand_are_served_once_and_in_order(replica_pair):
 
 @pytest.mark.parametrize("delay", [0, 5])
 @pytest.mark.parametrize("wait", ["fetch", "list"])
-def test_what_an_unblocked_client_sends_is_served_in_time(q, wait, delay):
-    """It runs as the server is about to sleep: what it brings must not wait until something else wakes the server."""
+def test_what_an_unblocked_client_sends_is_served(q, wait, delay):
+    """It runs as the server is about to sleep. How soon what it brings wakes the server, `make load` measures."""
     other = Queue(q.client, b"other" + q.key)
     other.do("CREATE")
     other.server = q.server
-
-    def latest():
-        late = []
-        for _ in range(5):
-            w = waiter(other)
-            c = q.server.wire()
-            first = ("DQ.FETCH", q.key, "BLOCK", 0) if wait == "fetch" else ("BLPOP", b"list" + q.key, 0)
-            c.send_many([first, ("DQ.SEND", other.key, "x", "DELAY", delay)])
-            q.server.wait_blocked(2)
-            if wait == "fetch":
-                q.send("go")
-            else:
-                q.client.rpush(b"list" + q.key, "go")
-            [m] = got(w)
-            late.append(given_at(other, m) - other.get(m.id)["due-at"])
-        return max(late)
-
-    assert least(latest, enough=10, rounds=5) <= 10
+    w = waiter(other)
+    c = q.server.wire()
+    first = ("DQ.FETCH", q.key, "BLOCK", 0) if wait == "fetch" else ("BLPOP", b"list" + q.key, 0)
+    c.send_many([first, ("DQ.SEND", other.key, "x", "ID", "sent", "DELAY", delay)])
+    q.server.wait_blocked(2)
+    if wait == "fetch":
+        q.send("go")
+    else:
+        q.client.rpush(b"list" + q.key, "go")
+    assert [m.id for m in got(w)] == [b"sent"]
 
 
 def test_nothing_is_handed_out_as_a_pause_begins(q):

@@ -5,7 +5,9 @@ from argparse import Namespace
 import pytest
 
 from tests.harness.absence import Absences
+from tests.harness.server import wait_for
 from tests.load.probe import Probe, Waits
+from tests.load.punctual import Punctual
 from tests.load.stalls import Stalls
 from tests.soak.__main__ import soak
 
@@ -17,6 +19,13 @@ def test_everything_that_could_hold_the_server_is_done_and_measured():
         rows = list(stalls.rows())
     assert len({row.name for row in rows}) == len(rows) == 11
     assert all(row.idle.count and row.busy.count for row in rows)
+
+
+def test_how_late_messages_are_is_measured():
+    with Punctual() as punctual:
+        rows = list(punctual.rows(4))
+    assert len({row.name for row in rows}) == len(rows) == 5
+    assert all(0 <= row.p50 <= row.longest for row in rows)
 
 
 @pytest.mark.slow
@@ -35,14 +44,15 @@ until (now[1] - from[1]) * 1000000 + now[2] - from[2] >= tonumber(ARGV[1])
 """
 
 
-@pytest.mark.timeout(60)
 def test_what_a_busy_server_makes_others_wait_is_not_taken_for_an_absence(server):
-    with Absences() as absences, Probe(server.port) as probe:
-        server.client().eval(SPIN, 0, 200_000)
-    waits = Waits.of(absences, probe)
-    assert waits.longest > 150
-    # The host may be away for a part of them.
-    assert waits.own > 100
+    def seen():
+        with Absences() as absences, Probe(server.port) as probe:
+            server.client().eval(SPIN, 0, 200_000)
+        waits = Waits.of(absences, probe)
+        # On a busy machine the probe may sleep over it, or be kept from running itself.
+        return waits.longest > 150 and waits.own > 100
+
+    wait_for(seen, 50, "a wait for the server")
 
 
 def test_absences_are_taken_off_the_waits_that_they_made_longer():

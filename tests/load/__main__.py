@@ -1,15 +1,20 @@
 """python -m tests.load: does something to millions of messages at once and PINGs the server every millisecond meanwhile.
 
-Prints one table: the longest wait with nothing going on and the longest wait meanwhile, how long a
+Prints two tables. The first: the longest wait with nothing going on and the longest wait meanwhile, how long a
 processor was absent during each, for whatever program (tests/harness/absence.py), and by how much
 the longest wait without such absences exceeds the same of the idle server. The exit status is 1
 where that is beyond the limit in more than half of the rounds.
+
+The second: how late messages are that somebody waits for, at the median and at most, as the server
+counts it. The exit status is 1, too, where the median, less twice what this machine is late by
+itself, is beyond the same limit in more than half of the rounds.
 """
 
 import argparse
 import sys
 from statistics import median_low
 
+from tests.load.punctual import Punctual
 from tests.load.stalls import Stalls
 
 HEAD = (
@@ -18,12 +23,16 @@ HEAD = (
 )
 
 
+PUNCTUAL_HEAD = f"{'':<36}{'messages':>10}{'p50':>9}{'longest':>9}{'machine':>9}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.load", description=__doc__.splitlines()[0])
     parser.add_argument("--due", type=int, default=2_000_000, help="messages due at once (default %(default)s)")
     parser.add_argument("--big", type=int, default=5_000_000, help="messages of the queue that goes (%(default)s)")
     parser.add_argument("--crowd", type=int, default=10_000, help="consumers that wait at once (%(default)s)")
     parser.add_argument("--idle", type=float, default=3, help="seconds watched before each (%(default)s)")
+    parser.add_argument("--waited", type=int, default=200, help="messages whose lateness is looked at (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is done (%(default)s)")
     parser.add_argument("--limit", type=float, default=5, help="ms beyond idle that are too many (%(default)s)")
     args = parser.parse_args()
@@ -35,6 +44,12 @@ def main() -> int:
             for row in stalls.rows():
                 found.setdefault(row.name, []).append(row.beyond)
                 show(row)
+    with Punctual() as punctual:
+        print(f"\nhow late, in ms\n{PUNCTUAL_HEAD}", flush=True)
+        for _ in range(args.rounds):
+            for row in punctual.rows(args.waited):
+                found.setdefault(row.name, []).append(row.beyond)
+                print(f"{row.name:<36}{row.messages:>10,}{row.p50:>9}{row.longest:>9}{row.noise:>9.2f}", flush=True)
     late = {name: median_low(beyond) for name, beyond in found.items() if median_low(beyond) > args.limit}
     for name, beyond in late.items():
         print(f"{name}: {beyond:.1f} ms beyond idle at the median, the limit is {args.limit:g}")

@@ -1,0 +1,111 @@
+"""How late messages are that somebody waits for, as the server counts it: this process may sleep longer than it."""
+
+import time
+from dataclasses import dataclass
+
+from tests.harness.replies import Queue
+from tests.harness.server import Server, now_ms
+from tests.harness.waiting import given_at, got, waiter
+
+
+@dataclass
+class Late:
+    """How late some messages were, in ms."""
+
+    name: str
+    messages: int
+    p50: float
+    longest: float
+    # How late this machine wakes a sleeping process at this hour: the server is woken by a clock like anybody else.
+    noise: float
+
+    @property
+    def beyond(self) -> float:
+        """By how much the median exceeds what the machine is late by itself, twice: it may go to sleep in between."""
+        return self.p50 - 2 * self.noise
+
+
+class Punctual:
+    """A server, and messages of its queue `q` that somebody waits for."""
+
+    def __enter__(self) -> "Punctual":
+        self.server = Server().start()
+        self.q = Queue(self.server.client(), b"q")
+        self.q.server = self.server
+        return self
+
+    def __exit__(self, kind, *_) -> None:
+        self.server.close(check_log=kind is None)
+
+    def rows(self, messages: int):
+        """Every row, one by one as it is measured."""
+        yield self.row("due one by one", messages, self.one_by_one)
+        yield self.row("due every 5 ms, a consumer each", messages, self.spread)
+        yield self.row("fires of a schedule, every 50 ms", messages, self.schedule)
+        for wait in ("fetch", "list"):
+            yield self.unblocked(wait, messages)
+
+    def row(self, name, messages, give) -> Late:
+        self.server.client().flushall()
+        self.q.do("CREATE")
+        give(messages)
+        info = self.q.info()
+        return Late(name, messages, info["lateness-p50"], info["lateness-max"], noise())
+
+    def one_by_one(self, messages) -> None:
+        w = self.server.wire()
+        for _ in range(messages):
+            w.send("DQ.FETCH", "q", "BLOCK", 0, "NOACK")
+            self.q.send("x", "DELAY", 25)
+            got(w)
+
+    def spread(self, messages) -> None:
+        wires = [waiter(self.q, "NOACK") for _ in range(messages)]
+        start = now_ms() + 1000
+        with self.server.wire() as w:
+            w.send_many([("DQ.SEND", "q", "x", "AT", start + n * 5) for n in range(messages)])
+            for _ in wires:
+                w.recv()
+        for w in wires:
+            got(w)
+            w.close()
+
+    def schedule(self, messages) -> None:
+        self.q.do("SCHEDULE", "s", "EVERY", 50, "PAYLOAD", "x")
+        w = self.server.wire()
+        for _ in range(messages):
+            w.send("DQ.FETCH", "q", "BLOCK", 0, "NOACK")
+            got(w)
+
+    def unblocked(self, wait, messages) -> Late:
+        """What a client sends that has just been unblocked, as the server is about to sleep."""
+        self.server.client().flushall()
+        self.q.do("CREATE")
+        late = []
+        for n in range(messages):
+            w, c = waiter(self.q), self.server.wire()
+            first = ("DQ.FETCH", "other", "BLOCK", 0) if wait == "fetch" else ("BLPOP", "list", 0)
+            c.send_many([first, ("DQ.SEND", "q", "x", "DELAY", n % 2 * 5)])
+            self.server.wait_blocked(2)
+            if wait == "fetch":
+                self.q.client.execute_command("DQ.SEND", "other", "go")
+            else:
+                self.q.client.rpush("list", "go")
+            [m] = got(w)
+            late.append(given_at(self.q, m) - self.q.get(m.id)["due-at"])
+            self.q.ack(m.receipt)
+            w.close()
+            c.close()
+            self.server.wait_blocked(0)
+        name = "sent by one that " + ("FETCH" if wait == "fetch" else "BLPOP") + " held up"
+        return Late(name, messages, sorted(late)[messages // 2], max(late), noise())
+
+
+def noise() -> float:
+    """How late this machine wakes a sleeping process at this hour, in ms: the median of 20 times."""
+    late = []
+    for _ in range(20):
+        began = time.perf_counter()
+        time.sleep(0.01)
+        late.append((time.perf_counter() - began) * 1000 - 10)
+    return sorted(late)[10]
