@@ -1,6 +1,7 @@
 # Every target works from a clean checkout; scripts/setup.sh installs what one needs and is missing.
 
 PORT ?= 6379
+DATA ?= data/$(PORT)
 export CARGO_FLAGS ?=
 export PYTEST_FLAGS ?=
 BENCH_FLAGS ?=
@@ -11,6 +12,7 @@ SOAK_SECONDS ?= 1800
 SOAK_FLAGS ?=
 export SIM_SECONDS ?= 60
 ENGINES ?=
+FRESH_FLAGS ?=
 
 .DEFAULT_GOAL := help
 
@@ -19,7 +21,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli test test-engines test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-core
+.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-core
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,13 +43,16 @@ build-pgo: ## the same by profile-guided optimisation, a tenth faster or more: t
 	@scripts/build-pgo.sh
 
 run: ## build, then start a Redis server with the module in the foreground
-	@PORT=$(PORT) scripts/run.sh
+	@PORT=$(PORT) DATA=$(DATA) scripts/run.sh
 
 cli: ## build the terminal program: target/cli/release/dq
 	@scripts/cli.sh
 
 test: ## set up and run every test: Rust, then pytest against a real server
 	@scripts/test.sh
+
+test-fresh: ## what a newcomer does, on bare Debian 12 and 13: FRESH_FLAGS=--help; needs root and debootstrap
+	@scripts/fresh.sh $(FRESH_FLAGS)
 
 test-engines: ## the server tests on this and on other Redis and Valkey servers (ENGINES), got from Debian's archive
 	@scripts/engines.sh test $(ENGINES)
@@ -70,7 +75,7 @@ checker: ## groups under a minute of concurrent traffic, its history checked for
 torture: ## the same under crashes, power loss, failovers and other faults, ten minutes in all
 	@scripts/python.sh tests.torture $(TORTURE_FLAGS)
 
-load: ## millions of messages that fall due, expire or go away at once: how long others wait meanwhile
+load: ## how long others wait while millions of messages fall due, expire or go, and how late messages are
 	@scripts/python.sh tests.load $(LOAD_FLAGS)
 
 soak: ## mixed traffic for SOAK_SECONDS (1800): whether memory stays flat and MEMORY USAGE true

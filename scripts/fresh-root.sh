@@ -4,6 +4,7 @@
 
 # Where the bare systems are kept between runs; what is tried happens in copies of them.
 FRESH=${FRESH:-/var/tmp/dq-fresh}
+MIRROR=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
 # Makes, or finds, the bare system of a release (bookworm, trixie), copies it, and prints where the copy is.
 # fresh_root RELEASE NAME
@@ -15,16 +16,14 @@ fresh_root() {
     if [ ! -e "$bare/ready" ]; then
         say "making a bare Debian $release in $bare"
         rm -rf "$bare"
-        debootstrap --variant=minbase --include=ca-certificates "$release" "$bare" >"$bare.log" 2>&1 ||
+        debootstrap --variant=minbase --include=ca-certificates "$release" "$bare" "$MIRROR" >"$bare.log" 2>&1 ||
             die "debootstrap failed: $bare.log says why"
         touch "$bare/ready"
     fi
     leave_root "$root"
     rm -rf "$root"
     cp -a "$bare" "$root"
-    # How this machine reaches the archives, and whose certificates it trusts, is no part of what is tried.
-    cp /etc/resolv.conf /etc/hosts "$root/etc/"
-    cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+    hand_in_network "$root"
     # No package may start a service: in a changed root it would listen on the ports of this machine.
     printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
     chmod 755 "$root/usr/sbin/policy-rc.d"
@@ -33,13 +32,35 @@ fresh_root() {
     echo "$root"
 }
 
-# Runs a command in a bare system, with an environment of its own: in_root ROOT COMMAND [WORD...]
+# How this machine reaches the archives of Debian, crates and Python, and whose certificates it trusts, is no part of what
+# is tried.
+hand_in_network() {
+    local root=$1 file
+    cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+    [ ! -f /etc/ssl/certs/ca-certificates.crt ] || cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+    while IFS= read -r file; do
+        cp "$file" "$root/etc/apt/apt.conf.d/"
+    done < <(grep -lsE '^ *Acquire::(https?|Check-[A-Za-z-]+|Retries)\b' /etc/apt/apt.conf.d/* || true)
+    for file in /etc/pip.conf "$HOME/.config/pip/pip.conf" "$HOME/.pip/pip.conf"; do
+        [ ! -f "$file" ] || cp "$file" "$root/etc/pip.conf"
+    done
+    [ ! -f "$HOME/.cargo/config.toml" ] || install -D "$HOME/.cargo/config.toml" "$root/root/.cargo/config.toml"
+}
+
+# The variables of the same kind, one a line.
+network_variables() {
+    env | grep -E '^(https?_proxy|no_proxy|all_proxy|HTTPS?_PROXY|NO_PROXY|ALL_PROXY|PIP_(INDEX_URL|EXTRA_INDEX_URL|PROXY|TRUSTED_HOST|DEFAULT_TIMEOUT)|CARGO_(HTTP|NET)_[A-Z_]+)=' || true
+    echo PIP_CERT=/etc/ssl/certs/ca-certificates.crt
+    echo CARGO_HTTP_CAINFO=/etc/ssl/certs/ca-certificates.crt
+}
+
+# Runs a command in a bare system, with an environment of its own: in_root ROOT [NAME=VALUE...] COMMAND [WORD...]
 in_root() {
-    local root=$1
+    local root=$1 variables
     shift
-    env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 TERM=dumb \
-        DEBIAN_FRONTEND=noninteractive PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
-        CARGO_HTTP_CAINFO=/etc/ssl/certs/ca-certificates.crt chroot "$root" "$@"
+    mapfile -t variables < <(network_variables)
+    chroot "$root" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb \
+        DEBIAN_FRONTEND=noninteractive "${variables[@]}" "$@"
 }
 
 # Lets go of what fresh_root has mounted.

@@ -25,7 +25,7 @@ class Sources:
         self.root = root
         self.calls = root / "calls"
         self.env = {**os.environ, "HOME": str(root), "REDIS_SERVER": engine()}
-        for name in ("DQ_MODULE", "CARGO_TARGET_DIR", "DATA", "PORT"):
+        for name in ("DQ_MODULE", "DQ_GREETED", "CARGO_TARGET_DIR", "DATA", "PORT"):
             self.env.pop(name, None)
         shutil.copytree(ROOT / "scripts", root / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
         for name in ("Cargo.toml", "redis.conf", "Makefile"):
@@ -265,7 +265,7 @@ SYSTEMS = {
 def greeting(name, manager):
     """What any script says first on such a system."""
     script = (
-        f"have() {{ false; }}; say() {{ echo \"$*\"; }}; . scripts/packages.sh; system_name() {{ echo '{name}'; }}; "
+        f"unset DQ_GREETED; have() {{ false; }}; say() {{ echo \"$*\"; }}; . scripts/packages.sh; system_name() {{ echo '{name}'; }}; "
         f"manager() {{ echo {manager}; }}; greet; greet"
     )
     return subprocess.run(["bash", "-euc", script], cwd=ROOT, check=True, capture_output=True, text=True).stdout
