@@ -28,7 +28,9 @@ fresh_root() {
     printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
     chmod 755 "$root/usr/sbin/policy-rc.d"
     mount --bind /proc "$root/proc"
-    mount --bind /dev "$root/dev"
+    # With the terminals in /dev/pts.
+    mount --rbind /dev "$root/dev"
+    mount --make-rslave "$root/dev"
     echo "$root"
 }
 
@@ -67,6 +69,6 @@ in_root() {
 leave_root() {
     local place
     for place in "$1/proc" "$1/dev"; do
-        ! mountpoint -q "$place" 2>/dev/null || umount -l "$place"
+        ! mountpoint -q "$place" 2>/dev/null || umount -Rl "$place"
     done
 }
