@@ -132,7 +132,7 @@ run_tests() {
         server=$(path_of "$engine")
         say "$engine: $(version_of "$server")"
         DQ_MODULE=$DQ_MODULE REDIS_SERVER=$server \
-            "$VENV/bin/python" -m pytest -n 2 --dist loadfile "${flags[@]}" tests >"$CACHE/$engine.log" 2>&1 || failed=1
+            "$VENV/bin/python" -m pytest -n 4 --dist loadfile "${flags[@]}" tests >"$CACHE/$engine.log" 2>&1 || failed=1
         grep -E '^(FAILED|ERROR) ' "$CACHE/$engine.log" || true
         rows+=("$(printf '%-20s %-24s %s' "$engine" "$(version_of "$server")" "$(tail -n 1 "$CACHE/$engine.log")")")
     done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every test: the Rust ones of the module and of the programs beside it, then pytest against a real redis-server
 # with the built module. All always run; the last lines are the runners' own summaries.
-# Two files of server tests run at a time, since most of them wait. PYTEST_FLAGS go to pytest (-n 0: one at a time),
+# Four files of server tests run at a time, since most of them wait (two cores: 4 minutes, with two at a time 5). PYTEST_FLAGS go to pytest (-n 0: one at a time),
 # CARGO_FLAGS to cargo, REDIS_SERVER names the server to test against.
 
 set -euo pipefail
@@ -37,7 +37,7 @@ say "server tests"
 cargo_of cli build
 read -ra pytest_flags <<<"-q ${PYTEST_FLAGS:-}"
 DQ_MODULE=$MODULE REDIS_SERVER=$REDIS_SERVER DQ_CLI=$TARGET/cli/debug/dq \
-    "$VENV/bin/python" -m pytest -n 2 --dist loadfile "${pytest_flags[@]}" tests clients/python/tests 2>&1 | tee "$logs/pytest" || failed=1
+    "$VENV/bin/python" -m pytest -n 4 --dist loadfile "${pytest_flags[@]}" tests clients/python/tests 2>&1 | tee "$logs/pytest" || failed=1
 
 say "summary"
 grep -E '^ *Summary \[|^test result:' "$logs/rust" || echo "Rust tests: no summary, see above"
