@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.harness.aof import commands, increments  # noqa: E402
 from tests.harness.server import Server, wait_for  # noqa: E402
 from tests.harness.traffic import Traffic, rich  # noqa: E402
-from tests.test_commands import KEYS  # noqa: E402
+from tests.harness.verbs import KEYS  # noqa: E402
 
 CORPUS = Path(__file__).parent / "corpus"
 # A chunk of a snapshot begins with its kind and whether it is the first.

@@ -26,8 +26,8 @@ reports=$(mktemp -d)
 trap 'rm -rf "$reports"' EXIT
 if [ $# -eq 0 ]; then
     # What is left out counts bytes, which the sanitizer changes, or is about other programs than the server.
-    set -- tests --ignore tests/test_dist.py --ignore-glob 'tests/test_cli*.py' --ignore-glob 'tests/test_example*.py' \
-        --ignore tests/test_memory_usage.py
+    set -- tests --ignore tests/tools/test_dist.py --ignore-glob 'tests/tools/test_cli*.py' \
+        --ignore-glob 'tests/tools/test_example*.py' --ignore tests/commands/test_memory_usage.py
 fi
 failed=0
 # - The tests send the server's output nowhere, hence files. A server that is killed has no time to look for leaks, one

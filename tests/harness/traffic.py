@@ -115,3 +115,17 @@ class Traffic:
                     q.do("PURGE", "STATE", rng.choice(["dead", "ready", "finished"]))
                 else:
                     q.fetch("NOACK")
+
+
+def exercise(client, key, seed):
+    """Random use of a queue that was accepted; errors are fine, crashes are not."""
+    traffic = Traffic(client, key, seed)
+    for _ in range(12):
+        try:
+            traffic.step()
+        except redis.ResponseError:
+            pass
+    for verb in ("INFO", "GROUPS", "SCHEDULES", "CONSUMERS", "PEEK"):
+        client.execute_command(f"DQ.{verb}", key)
+    client.execute_command("DEBUG", "DIGEST-VALUE", key)
+    client.execute_command("MEMORY", "USAGE", key)

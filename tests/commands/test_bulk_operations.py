@@ -1,0 +1,232 @@
+"""Purges and redrives that would hold the server: done in slices while their client waits."""
+
+import time
+
+import pytest
+
+from tests.harness.replies import Queue
+from tests.harness.scene import Scene, assert_same_digest, twin
+from tests.harness.server import wait_for
+
+# Beyond 256 leases, groups or records a purge goes in slices.
+MANY = 2000
+
+
+def running(r, key, *options):
+    """MANY messages of group g that run, two that do not, one of group h that runs; the receipts of g."""
+    q = Scene(r, key, "GROUPCONCURRENCY", 10**6, "LEASE", 10**9, *options)
+    r.execute_command("DQ.MSEND", key, MANY + 2, *[b"x"] * (MANY + 2), "GROUP", "g")
+    receipts = []
+    while len(receipts) < MANY:
+        receipts += [m.receipt for m in q.fetch("COUNT", 100, "GROUP", "g")]
+    q.fill("h", "other")
+    assert q.take("GROUP", "h") == ["other"]
+    return q, receipts
+
+
+def held(r, key):
+    """MANY groups that a dead message holds, with another one each."""
+    q = Scene(r, key, "ONDEAD", "BLOCK", "LEASE", 10**9)
+    pipe = r.pipeline(transaction=False)
+    for n in range(MANY):
+        pipe.execute_command("DQ.MSEND", key, 2, b"x", b"y", "GROUP", f"g{n}")
+    pipe.execute()
+    receipts = []
+    while len(receipts) < MANY:
+        receipts += [m.receipt for m in q.fetch("COUNT", 1000)]
+    q.nack(*receipts, "FATAL")
+    assert q.counts() == {"dead": MANY, "blocked": MANY}
+    return q
+
+
+@pytest.mark.parametrize("state", [[], ["STATE", "running"]], ids=["all", "running"])
+def test_what_a_group_has_running(r, key, state):
+    q, receipts = running(r, key)
+    assert q.do("PURGE", "GROUP", "g", *state) == MANY + (0 if state else 2)
+    assert q.counts() == {"running": 1} | ({"ready": 2} if state else {})
+    assert q.ack(*receipts[:3], receipts[-1]) == 0
+    twin(q, key + b":twin")
+    assert_same_digest(r, key, key + b":twin")
+
+
+def test_the_groups_that_dead_ones_hold(r, key):
+    q = held(r, key)
+    assert q.do("PURGE", "STATE", "dead") == MANY
+    assert q.counts() == {"ready": MANY}
+    assert len(q.fetch("COUNT", 10_000)) == MANY
+
+
+def test_all_of_a_queue_where_many_groups_have_settings(replica_pair, key):
+    """They outlive their messages, so that they are not thrown away with them."""
+    r = replica_pair.primary.client()
+    q = held(r, key)
+    q.do("ALTER", "DEADCOUNT", MANY // 2)
+    q.do("TICK")
+    pipe = r.pipeline(transaction=False)
+    for n in range(MANY):
+        pipe.execute_command("DQ.GROUPSET", key, f"g{n}", "WEIGHT", 3)
+    pipe.execute()
+    assert q.counts() == {"dead": MANY // 2, "blocked": MANY}
+    assert q.do("PURGE") == MANY // 2 + MANY
+    assert q.counts() == {}
+    group = "g7"
+    q.fill(group, "a", "b")
+    assert q.take("COUNT", 2, "PERGROUP", 2) == ["a", "b"]
+    assert {told["weight"] for told in q.groups().values()} == {3} and len(q.groups()) == MANY
+    replica_pair.assert_same(key)
+
+
+def test_groups_that_pruned_messages_hold_stay_held(r, key):
+    """There is nothing left to be purged of them, and nobody waits for it."""
+    q = held(r, key)
+    q.do("ALTER", "DEADCOUNT", 1)
+    q.do("TICK")
+    assert q.do("PURGE", "STATE", "dead") == 1
+    assert q.do("PURGE", "STATE", "dead") == 0
+    assert q.counts() == {"ready": 1, "blocked": MANY - 1}
+
+
+def test_in_a_transaction_it_is_done_at_once(r, key):
+    running(r, key)
+    with r.pipeline(transaction=True) as pipe:
+        pipe.execute_command("DQ.PURGE", key, "GROUP", "g")
+        pipe.execute_command("DQ.LEN", key)
+        assert pipe.execute() == [MANY + 2, 1]
+
+
+def test_in_a_script_it_is_done_at_once(r, key):
+    held(r, key)
+    script = "return {redis.call('DQ.PURGE', KEYS[1], 'STATE', 'dead'), redis.call('DQ.LEN', KEYS[1])}"
+    assert r.eval(script, 1, key) == [MANY, MANY]
+
+
+def test_what_follows_on_the_connection_is_answered_after_it(r, key):
+    running(r, key)
+    with r.pipeline(transaction=False) as pipe:
+        pipe.execute_command("DQ.PURGE", key, "GROUP", "g", "STATE", "running")
+        pipe.execute_command("DQ.LEN", key)
+        pipe.execute_command("DQ.PURGE", key, "GROUP", "g", "STATE", "running")
+        assert pipe.execute() == [MANY, 3, 0]
+
+
+def test_a_redrive_after_a_purge_of_dead_ones(r, key):
+    q = Scene(r, key, "LEASE", 10**9)
+    for group, count in (("g", MANY), ("h", 3)):
+        r.execute_command("DQ.MSEND", key, count, *[b"x"] * count, "GROUP", group)
+        dead = 0
+        while dead < count:
+            receipts = [m.receipt for m in q.fetch("COUNT", 100, "PERGROUP", 100)]
+            dead += q.nack(*receipts, "FATAL")
+    assert q.do("PURGE", "STATE", "dead", "GROUP", "g") == MANY
+    assert q.do("REDRIVE", "ALL") == 3
+    assert q.counts() == {"ready": 3}
+
+
+def test_some_of_the_dead_ones_are_redriven(replica_pair, key):
+    q = Scene(replica_pair.primary.client(), key, "LEASE", 10**9)
+    for _ in range(3):
+        q.do("MSEND", MANY, *[b"x"] * MANY)
+        receipts = [m.receipt for m in q.fetch("COUNT", MANY)]
+        assert q.nack(*receipts, "FATAL") == MANY
+    assert q.do("REDRIVE", "ALL", "COUNT", 2 * MANY) == 2 * MANY
+    assert q.counts() == {"ready": 2 * MANY, "dead": MANY}
+    assert q.do("REDRIVE", "ALL", "COUNT", 2 * MANY) == MANY
+    assert q.counts() == {"ready": 3 * MANY}
+    replica_pair.assert_same(key)
+
+
+def together(server, *commands):
+    """Sends each command on a connection of its own so that the server finds all of them at once."""
+    clients = [server.client() for _ in commands]
+    connections = [client.connection_pool.get_connection() for client in clients]
+    ids = []
+    for connection in connections:
+        connection.send_command("CLIENT", "ID")
+        ids.append(connection.read_response())
+    busy = server.client().connection_pool.get_connection()
+    busy.send_command("DEBUG", "SLEEP", "0.3")
+    time.sleep(0.1)
+    for connection, command in zip(connections, commands, strict=True):
+        connection.send_command(*(word(ids) if callable(word) else word for word in command))
+        # So that they arrive in this order.
+        time.sleep(0.01)
+    busy.read_response()
+    return connections
+
+
+def test_the_queue_goes_while_a_client_waits(server, r, key):
+    running(r, key)
+    purge, delete = together(server, ["DQ.PURGE", key, "GROUP", "g"], ["DEL", key])
+    assert delete.read_response() == 1
+    assert purge.read_response() == 0
+    assert r.exists(key) == 0
+
+
+@pytest.mark.parametrize("how", ["FLUSHDB", "FLUSHALL"])
+def test_the_database_goes_while_a_client_waits(make_server, key, how):
+    server = make_server(enable_debug_command="local")
+    running(server.client(), key)
+    purge, flush = together(server, ["DQ.PURGE", key, "GROUP", "g"], [how])
+    assert flush.read_response() == b"OK"
+    assert purge.read_response() == 0
+
+
+def test_a_client_that_is_let_go_is_told(server, r, key):
+    q, _ = running(r, key)
+    purge, unblock = together(
+        server, ["DQ.PURGE", key, "GROUP", "g"], ["CLIENT", "UNBLOCK", lambda ids: ids[0], "TIMEOUT"]
+    )
+    assert unblock.read_response() == 1
+    with pytest.raises(Exception, match="unblocked before all was done"):
+        purge.read_response()
+    # Nobody waits for it any longer, so the rest stays; another one finishes it.
+    left = q.len()
+    assert 3 <= left <= MANY + 3
+    assert q.do("PURGE", "GROUP", "g") == left - 1
+
+
+def test_a_client_that_is_killed_leaves_the_server_sound(server, r, key):
+    q, _ = running(r, key)
+    purge, kill = together(server, ["DQ.PURGE", key, "GROUP", "g"], ["CLIENT", "KILL", "ID", lambda ids: ids[0]])
+    assert kill.read_response() == 1
+    with pytest.raises(Exception):
+        purge.read_response()
+    left = q.len()
+    assert q.do("PURGE", "GROUP", "g") == left - 1
+    twin(q, key + b":twin")
+    assert_same_digest(r, key, key + b":twin")
+
+
+def test_replicas_agree(replica_pair, key):
+    q, _ = running(replica_pair.primary.client(), key)
+    assert q.do("PURGE", "GROUP", "g") == MANY + 2
+    replica_pair.assert_same(key)
+    q = held(replica_pair.primary.client(), key + b":held")
+    assert q.do("PURGE", "STATE", "dead") == MANY
+    replica_pair.assert_same(key + b":held")
+
+
+def test_a_restart_keeps_it(make_server, key):
+    server = make_server(appendonly="yes", appendfsync="always")
+    q, _ = running(server.client(), key)
+    assert q.do("PURGE", "GROUP", "g", "STATE", "running") == MANY
+    before = q.digest()
+    server.restart(crash=True)
+    assert Scene.over(server.client(), key).digest() == before
+
+
+def test_in_a_burst_all_that_is_due_counts_as_ready(r3, key):
+    """A purge waits until what has fallen due is ready, so that it takes all of it."""
+    q = Queue(r3, key)
+    r3.execute_command("DQ.CREATE", key)
+    at = int(time.time() * 1000) + 1500
+    pipe = r3.pipeline(transaction=False)
+    count = 30_000
+    for n in range(count // 10):
+        pipe.execute_command("DQ.MSEND", key, 10, *[b"x"] * 10, "GROUP", f"g{n}", "AT", at)
+    pipe.execute()
+    now = lambda: q.info()["now"]  # noqa: E731
+    assert now() < at
+    wait_for(lambda: now() >= at, what="the due time")
+    assert q.do("PURGE", "STATE", "ready") == count
+    assert q.len() == 0

@@ -1,0 +1,210 @@
+"""CRON: fields, names, steps, kin; time zones and what DST does; a year at a time."""
+
+import pytest
+
+from tests.harness.cronmodel import fires, ms
+from tests.harness.scene import Scene
+
+YEAR = ms(2026, 1, 1)
+DAY = 86_400_000
+
+
+def fired(r, key, expr, span, tz=None, start=YEAR):
+    """The fire times of one CRON schedule within span ms of the start."""
+    q = Scene(r, key, start=start)
+    zone = ["TZ", tz] if tz else []
+    q.do("SCHEDULE", "c", "CRON", expr, *zone, "PAYLOAD", "x")
+    q.to(start + span)
+    out = []
+    while ids := q.take("COUNT", 10_000, "NOACK"):
+        out += [int(id.split("@")[1]) for id in ids]
+    # Not TICK's count: a time that is the very start may have fired with a slice before it.
+    assert q.schedules()["c"]["fired"] == len(out)
+    return out
+
+
+@pytest.mark.parametrize(
+    "expr,span",
+    [
+        ("* * * * *", DAY),
+        ("*/5 * * * *", DAY),
+        ("7-59/13 * * * *", DAY),
+        ("0,15,45 3-5 * * *", 3 * DAY),
+        ("30 12 * * *", 30 * DAY),
+        ("0 0 1 * *", 365 * DAY),
+        ("0 0 31 * *", 365 * DAY),
+        ("0 0 29 2 *", 1200 * DAY),
+        ("0 9 * * 1-5", 60 * DAY),
+        ("0 9 * * MON-FRI", 60 * DAY),
+        ("0 9 * * mon,Wed,FRI", 60 * DAY),
+        ("0 9 * * 0", 60 * DAY),
+        ("0 9 * * 7", 60 * DAY),
+        ("0 9 * * SUN", 60 * DAY),
+        ("0 0 1 JAN,jul *", 800 * DAY),
+        ("0 0 1 1-3 *", 800 * DAY),
+        ("0 0 13 * FRI", 365 * DAY),
+        ("0 0 1,15 * 3", 120 * DAY),
+        ("0 */6 */10 * *", 120 * DAY),
+        ("*/10 * * * * *", 3_600_000),
+        ("5 0 0 * * *", 10 * DAY),
+        ("0 30 8 1 * *", 365 * DAY),
+        ("15,45 59 23 31 DEC *", 800 * DAY),
+    ],
+)
+def test_against_the_model(r3, key, expr, span):
+    expected = fires(expr, YEAR, YEAR + span)
+    assert expected
+    got = fired(r3, key, expr, span)
+    # A time that is the very moment of SCHEDULE may fire with the next slice.
+    assert [t for t in got if t != YEAR] == expected
+
+
+@pytest.mark.parametrize(
+    "word,expr",
+    [
+        ("@yearly", "0 0 1 1 *"),
+        ("@annually", "0 0 1 1 *"),
+        ("@monthly", "0 0 1 * *"),
+        ("@weekly", "0 0 * * 0"),
+        ("@daily", "0 0 * * *"),
+        ("@midnight", "0 0 * * *"),
+        ("@hourly", "0 * * * *"),
+    ],
+)
+def test_kin(r3, key, word, expr):
+    span = 60 * DAY if word == "@hourly" else 400 * DAY
+    start = YEAR + 1
+    assert fired(r3, key, word, span, start=start) == fires(expr, start, start + span)
+
+
+@pytest.mark.parametrize("start,end", [(YEAR, YEAR + 365 * DAY), (ms(2028, 1, 1), ms(2029, 1, 1))])
+@pytest.mark.parametrize(
+    "tz", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Shanghai", "Asia/Kolkata", "UTC"]
+)
+@pytest.mark.parametrize("expr", ["30 2 * * *", "15 2 * * *", "30 1 * * *", "0 3 1-8 * SUN", "45 23 * * *"])
+def test_a_year_in_a_time_zone(r3, key, start, end, tz, expr):
+    got = fired(r3, key, expr, end - start, tz, start)
+    assert [t for t in got if t != start] == fires(expr, start, end, tz)
+
+
+@pytest.mark.parametrize(
+    "tz,expr,day,moment",
+    [
+        # Skipped: fires at the jump. 02:30 does not exist in Berlin on this day, 03:00 is 01:00Z.
+        ("Europe/Berlin", "30 2 * * *", (2026, 3, 29), ms(2026, 3, 29, 1, 0)),
+        ("America/New_York", "30 2 * * *", (2026, 3, 8), ms(2026, 3, 8, 7, 0)),
+        ("Australia/Lord_Howe", "15 2 * * *", (2026, 10, 4), ms(2026, 10, 3, 15, 30)),
+        ("America/Santiago", "0 0 * * *", (2026, 9, 6), ms(2026, 9, 6, 4, 0)),
+        # Doubled: fires the first time.
+        ("Europe/Berlin", "30 2 * * *", (2026, 10, 25), ms(2026, 10, 25, 0, 30)),
+        ("America/New_York", "30 1 * * *", (2026, 11, 1), ms(2026, 11, 1, 5, 30)),
+        ("Australia/Lord_Howe", "45 1 * * *", (2026, 4, 5), ms(2026, 4, 4, 14, 45)),
+    ],
+)
+def test_dst_by_hand(r, key, tz, expr, day, moment):
+    start = ms(*day, tz=tz) - 3_600_000 * 20
+    got = fired(r, key, expr, 40 * 3_600_000, tz, start)
+    assert moment in got
+    # Once and only once on that day.
+    assert sum(moment - 2 * 3_600_000 <= t <= moment + 2 * 3_600_000 for t in got) == 1
+
+
+def test_the_reply_is_the_next_fire_time(r, key):
+    q = Scene(r, key, start=ms(2026, 6, 15, 12, 0, 30))
+    assert q.do("SCHEDULE", "a", "CRON", "0 3 * * *", "PAYLOAD", "x") == ms(2026, 6, 16, 3)
+    assert q.do("SCHEDULE", "b", "CRON", "0 3 * * *", "TZ", "Asia/Shanghai", "PAYLOAD", "x") == ms(2026, 6, 15, 19)
+    assert q.do("SCHEDULE", "c", "CRON", "31 0 12 * * *", "PAYLOAD", "x") == ms(2026, 6, 15, 12, 0, 31)
+    assert q.do("SCHEDULE", "d", "TZ", "America/New_York", "PAYLOAD", "x", "CRON", "@daily") == ms(2026, 6, 16, 4)
+    assert q.do("SCHEDULE", "e", "CRON", "0 0 29 2 *", "PAYLOAD", "x") == ms(2028, 2, 29)
+    assert {n: s["next-at"] for n, s in q.schedules().items()}["e"] == ms(2028, 2, 29)
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        "", " ", "* * * *", "* * * * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *", "* * * 13 *",
+        "* * * * 8", "*/0 * * * *", "5-1-3 * * * *", "a * * * *", "* * * FOO *", "@never", "@", "@dailyy", "-1 * * * *",
+        "1,,2 * * * *", "* * * * *\x00", "%n * * * *", "99999999999999999999 * * * *", "60 * * * * *",
+    ],
+)  # fmt: skip
+def test_bad_expressions(r3, key, expr):
+    q = Scene(r3, key)
+    before = q.digest()
+    q.fails("SCHEDULE", "s", "CRON", expr, "PAYLOAD", "x")
+    assert q.digest() == before
+
+
+@pytest.mark.parametrize("tz", ["", "Mars/Olympus", "europe berlin", "UTC+25", "../../etc/passwd", "\x00"])
+def test_bad_zones(r3, key, tz):
+    q = Scene(r3, key)
+    q.fails("SCHEDULE", "s", "CRON", "0 0 * * *", "TZ", tz, "PAYLOAD", "x")
+    assert q.schedules() == {}
+
+
+def test_a_time_that_never_comes_does_not_hold_the_server(r3, key):
+    q = Scene(r3, key, start=YEAR)
+    try:
+        q.do("SCHEDULE", "s", "CRON", "0 0 30 2 *", "PAYLOAD", "x")
+    except Exception as error:
+        assert "Connection" not in type(error).__name__
+    assert q.advance(1000 * DAY)["fired"] == 0
+
+
+def test_far_times_do_no_harm(r3, key):
+    q = Scene(r3, key, start=2**53 - 1 - 10 * DAY)
+    for rule in (("CRON", "* * * * *"), ("CRON", "@yearly"), ("EVERY", 2**52)):
+        try:
+            q.do("SCHEDULE", "s", *rule, "PAYLOAD", "x")
+        except Exception as error:
+            assert "Connection" not in type(error).__name__
+    q.advance(1000)
+    assert r3.ping()
+
+
+@pytest.mark.slow
+def test_a_year_of_schedules_and_retries(r3, key):
+    """Nightly, hourly and weekly jobs with a worker that fails at times: every try accounted for."""
+    q = Scene(r3, key, "BACKOFF", "EXP", 60_000, "MAXBACKOFF", 3_600_000, "RETRIES", 4, "RETAIN", 30 * DAY,
+              "RETAINCOUNT", 500, "DEADRETAIN", 90 * DAY, start=YEAR)  # fmt: skip
+    jobs = {
+        "nightly": ("0 3 * * *", "Europe/Berlin"),
+        "workdays": ("30 9,17 * * MON-FRI", "America/New_York"),
+        "monthly": ("0 0 1 * *", "UTC"),
+    }
+    for name, (expr, tz) in jobs.items():
+        q.do("SCHEDULE", name, "CRON", expr, "TZ", tz, "PAYLOAD", name, "GROUP", name)
+    q.do("SCHEDULE", "six-hourly", "EVERY", 6 * 3_600_000, "PAYLOAD", "six-hourly")
+    end = YEAR + 365 * DAY
+    done, tries, died = [], {}, []
+    for _ in range(20_000):
+        for m in q.fetch("COUNT", 100):
+            id = m.id.decode()
+            tries[id] = tries.get(id, 0) + 1
+            assert m.attempt == tries[id]
+            # A fixed share fails once or more; every 97th fails for good.
+            digits = int(id.split("@")[1]) // 1_800_000
+            hopeless = digits % 97 == 0
+            if hopeless or tries[id] <= digits % 3:
+                assert q.nack(m.receipt, "ERROR", "down") == 1
+                if hopeless and tries[id] == 5:
+                    died.append(id)
+            else:
+                assert q.ack(m.receipt) == 1
+                done.append(id)
+        now = q.now
+        if now >= end:
+            break
+        nexts = [s["next-at"] for s in q.schedules().values()] + [q.info()["next-due-at"] or end]
+        q.to(min(max(min(nexts), now + 1), end))
+    assert q.now == end
+    expected = {f"{name}@{t}" for name, (expr, tz) in jobs.items() for t in fires(expr, YEAR, end, tz)} | {
+        f"six-hourly@{YEAR + k * 6 * 3_600_000}" for k in range(1, 365 * 4 + 1)
+    }
+    seen = set(tries)
+    assert {id for id in seen if int(id.split("@")[1]) > YEAR} == expected
+    assert len(done) == len(set(done))
+    running_out = {id for id in expected if id not in done and id not in died}
+    assert running_out <= {id for id in seen if int(id.split("@")[1]) > end - DAY}
+    assert all(tries[id] == 5 for id in died)
+    assert q.info()["deaths"] == len(died)
+    assert q.len("finished") <= 500

@@ -1,0 +1,250 @@
+"""DQ.EXPLAIN: for every code a message that has it, until when, by whom, and which code wins."""
+
+import random
+
+import pytest
+
+from tests.harness.scene import START, Scene
+
+FIELDS = {"code", "why", "until", "by"}
+
+
+def told(q, id):
+    """(code, until, by), after checking the shape of the answer."""
+    answer = q.explain(id)
+    assert set(answer) == FIELDS
+    why = answer["why"]
+    assert isinstance(why, str) and len(why) > 10 and "\n" not in why and " " in why, why
+    return answer["code"], answer["until"], answer["by"]
+
+
+def test_unknown_is_null(r, key):
+    assert r.execute_command("DQ.EXPLAIN", key, "x") is None
+    assert r.exists(key) == 0
+    q = Scene(r, key)
+    assert q.explain("x") is None
+
+
+def test_due_later(r, key):
+    q = Scene(r, key)
+    q.add("a", "DELAY", 50)
+    assert told(q, "a") == ("due-later", START + 50, None)
+    q.add("b", "GROUP", "g", "DELAY", 60)
+    assert told(q, "b") == ("due-later", START + 60, None)
+
+
+def test_backoff(r, key):
+    q = Scene(r, key)
+    q.add("a", "GROUP", "g")
+    q.nack(q.one().receipt, "DELAY", 70)
+    assert told(q, "a") == ("backoff", START + 70, None)
+
+
+def test_next(r, key):
+    q = Scene(r, key)
+    q.add("u1")
+    q.add("u2")
+    q.add("a", "GROUP", "g")
+    for id in ("u1", "u2", "a"):
+        assert told(q, id) == ("next", None, None)
+
+
+def test_running(r, key):
+    q = Scene(r, key, "LEASE", 500)
+    q.add("a")
+    q.one("CONSUMER", "alice")
+    assert told(q, "a") == ("running", START + 500, "alice")
+    q.add("b")
+    q.one()
+    code, until, _ = told(q, "b")
+    assert (code, until) == ("running", START + 500)
+
+
+def test_ended(r, key):
+    q = Scene(r, key, "RETAIN", 1000)
+    q.add("f")
+    q.ack(q.one().receipt)
+    q.add("d")
+    q.nack(q.one().receipt, "FATAL")
+    q.add("c")
+    q.do("CANCEL", "c")
+    assert [q.code(id) for id in "fdc"] == ["finished", "dead", "cancelled"]
+    for id in "fdc":
+        told(q, id)
+
+
+def test_behind_the_first_of_a_ready_group(r, key):
+    q = Scene(r, key)
+    q.fill("g", "a", "b", "c")
+    assert told(q, "a")[0] == "next"
+    for id in "bc":
+        code, _, by = told(q, id)
+        assert (code, by) == ("behind-head", "a")
+
+
+def test_behind_a_failed_head(r, key):
+    q = Scene(r, key)
+    q.fill("g", "a", "b")
+    q.nack(q.one().receipt, "DELAY", 80)
+    q.add("urgent", "GROUP", "g", "PRIORITY", -9)
+    for id in ("b", "urgent"):
+        code, until, by = told(q, id)
+        assert (code, by) == ("behind-head", "a")
+        assert until in (START + 80, None)
+    q.advance(80)
+    assert told(q, "a")[0] == "next"
+    assert told(q, "urgent")[0::2] == ("behind-head", "a")
+
+
+def test_behind_a_dead_head(r, key):
+    q = Scene(r, key, "ONDEAD", "BLOCK")
+    q.fill("g", "a", "b", "c")
+    q.nack(q.one().receipt, "FATAL")
+    for id in "bc":
+        assert told(q, id) == ("behind-head", None, "a")
+
+
+def test_behind_a_dead_head_that_is_pruned(r, key):
+    q = Scene(r, key, "ONDEAD", "BLOCK", "DEADRETAIN", 10)
+    q.fill("g", "a", "b")
+    q.nack(q.one().receipt, "FATAL")
+    q.advance(10)
+    assert told(q, "b")[0] == "behind-head"
+
+
+def test_group_busy(r, key):
+    q = Scene(r, key, "LEASE", 500)
+    q.fill("g", "a", "b", "c")
+    q.one("CONSUMER", "alice")
+    code, until, by = told(q, "b")
+    assert code == "group-busy"
+    assert until in (START + 500, None)
+    assert by in ("a", "g", "alice")
+    # Its own predecessor comes first in the reasons.
+    assert told(q, "c")[0::2] == ("behind-head", "b")
+
+
+def test_group_paused(r, key):
+    q = Scene(r, key)
+    q.fill("g", "a", "b")
+    q.do("PAUSE", "GROUP", "g", "FOR", 30)
+    assert told(q, "a") == ("group-paused", START + 30, "g")
+    assert told(q, "b") == ("group-paused", START + 30, "g")
+    q.do("PAUSE", "GROUP", "g")
+    assert told(q, "a") == ("group-paused", None, "g")
+
+
+def test_queue_paused(r, key):
+    q = Scene(r, key)
+    q.add("a")
+    q.do("PAUSE", "FOR", 30)
+    assert told(q, "a") == ("queue-paused", START + 30, None)
+    q.do("PAUSE")
+    assert told(q, "a") == ("queue-paused", None, None)
+    q.do("RESUME")
+    assert told(q, "a")[0] == "next"
+
+
+def test_rate_of_the_queue(r, key):
+    q = Scene(r, key, "RATE", 1, "PER", 100)
+    q.add("a")
+    q.add("b")
+    q.one()
+    code, until, _ = told(q, "b")
+    assert (code, until) == ("rate-limited", START + 100)
+    assert q.row("b")["state"] == "ready"
+
+
+def test_rate_of_the_group(r, key):
+    q = Scene(r, key)
+    q.do("GROUPSET", "g", "RATE", 1, "PER", 100)
+    q.fill("g", "a", "b")
+    q.ack(q.one().receipt)
+    code, until, _ = told(q, "b")
+    assert (code, until) == ("rate-limited", START + 100)
+    assert q.row("b")["state"] == "blocked"
+
+
+def test_max_running(r, key):
+    q = Scene(r, key, "MAXRUNNING", 1)
+    q.add("a")
+    q.add("b")
+    q.one()
+    assert told(q, "b")[0] == "max-running"
+    assert q.row("b")["state"] == "ready"
+
+
+def test_the_first_that_holds_wins(r, key):
+    """All reasons at once; each is taken away in turn and the next one shows."""
+    q = Scene(r, key, "ONRETRY", "BLOCK", "GROUPCONCURRENCY", 2, "MAXRUNNING", 2, "LEASE", 10**6)
+    q.do("GROUPSET", "g", "RATE", 2, "PER", 10**6)
+    q.fill("g", "a", "b", "m")
+    got = q.hold("COUNT", 2)
+    q.nack(got["a"].receipt, "DELAY", 10**5)
+    q.do("GROUPSET", "g", "CONCURRENCY", 1)
+    q.do("ALTER", "MAXRUNNING", 1)
+    q.do("PAUSE", "GROUP", "g")
+    q.do("PAUSE")
+    seen = []
+
+    def look():
+        seen.append(told(q, "m")[0])
+
+    look()
+    q.do("RESUME")
+    look()
+    q.do("RESUME", "GROUP", "g")
+    look()
+    q.do("CANCEL", "a")
+    look()
+    q.do("GROUPSET", "g", "CONCURRENCY", 5)
+    look()
+    q.do("GROUPSET", "g", "RATE", 0)
+    look()
+    q.do("ALTER", "MAXRUNNING", 9)
+    look()
+    assert seen == [
+        "queue-paused",
+        "group-paused",
+        "behind-head",
+        "group-busy",
+        "rate-limited",
+        "max-running",
+        "next",
+    ]
+    assert q.take() == ["m"]
+    look()
+    assert seen[-1] == "running"
+
+
+def test_ungrouped_precedence(r, key):
+    q = Scene(r, key, "RATE", 1, "PER", 1000, "MAXRUNNING", 1)
+    q.add("a")
+    q.add("m")
+    q.one()
+    q.do("PAUSE")
+    assert told(q, "m")[0] == "queue-paused"
+    q.do("RESUME")
+    assert told(q, "m")[0] == "rate-limited"
+    q.do("ALTER", "RATE", 0)
+    assert told(q, "m")[0] == "max-running"
+    q.do("ALTER", "MAXRUNNING", 0)
+    assert told(q, "m")[0] == "next"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_next_means_that_fetch_gives_it(r3, key, seed):
+    """What EXPLAIN calls `next` a wide FETCH delivers; what it calls otherwise, not."""
+    rng = random.Random(seed)
+    q = Scene(r3, key, "GROUPCONCURRENCY", 1, "LEASE", 10**6)
+    for i in range(80):
+        group = f"g{rng.randrange(12)}"
+        q.add(f"m{i}", *(["GROUP", group, "SCORE", rng.randrange(5)] if rng.random() < 0.8 else []))
+    for m in q.fetch("COUNT", 10):
+        if rng.random() < 0.5:
+            q.nack(m.receipt, *rng.choice((["DELAY", 100], ["FATAL"], [])))
+    for g in rng.sample(range(12), 3):
+        q.do("PAUSE", "GROUP", f"g{g}")
+    pending = q.listed("ready") + q.listed("blocked") + q.listed("retry")
+    expected = {id for id in pending if q.code(id) == "next"}
+    assert set(q.take("COUNT", 1000)) == expected

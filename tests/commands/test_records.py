@@ -1,0 +1,354 @@
+"""Records: what is kept of a message that has ended, how long, and what it tells."""
+
+import time
+
+import pytest
+
+from tests.harness.replies import Queue
+from tests.harness.scene import START, Scene
+from tests.harness.server import wait_for
+from tests.harness.waiting import steps_between_answers
+
+FIELDS = {
+    "id", "status", "state", "payload", "attempt", "failures", "timeouts", "retries-left", "group",
+    "score", "priority", "type", "headers", "sent-at", "due-at", "first-started-at", "started-at",
+    "lease-until", "finished-at", "consumer", "receipt", "error", "result", "reason",
+}  # fmt: skip
+
+STATUS = {
+    "delayed": "pending",
+    "ready": "pending",
+    "blocked": "pending",
+    "retry": "pending",
+    "running": "running",
+    "finished": "finished",
+    "dead": "error",
+    "cancelled": "cancelled",
+}
+
+
+def finish(q, *ids):
+    """Sends and acks each, one after the other."""
+    for id in ids:
+        q.add(id)
+        assert q.ack(q.one().receipt) == 1
+
+
+def die(q, *ids):
+    for id in ids:
+        q.add(id)
+        assert q.nack(q.one().receipt, "FATAL") == 1
+
+
+def cancel(q, *ids):
+    for id in ids:
+        q.add(id)
+        q.do("CANCEL", id)
+
+
+def test_every_state_has_its_status_and_all_fields(r, key):
+    q = Scene(r, key, "RETAIN", 1000, "BACKOFF", "FIXED", 100)
+    finish(q, "finished")
+    die(q, "dead")
+    cancel(q, "cancelled")
+    q.fill("g", "running", "blocked")
+    q.take()
+    q.add("retry")
+    q.nack(q.one().receipt)
+    q.add("ready")
+    q.add("delayed", "DELAY", 5)
+    for state, status in STATUS.items():
+        row = q.row(state)
+        assert set(row) == FIELDS
+        assert (row["id"], row["state"], row["status"], row["payload"]) == (state, state, status, state)
+
+
+def test_a_message_not_yet_delivered(r, key):
+    q = Scene(r, key)
+    q.advance(5)
+    q.add("a", "DELAY", 10, "TYPE", "mail", "HEADERS", 2, "x", "1", "y", "2", "PRIORITY", -3)
+    assert q.row("a") == {
+        "id": "a", "status": "pending", "state": "delayed", "payload": "a", "attempt": 0, "failures": 0,
+        "timeouts": 0, "retries-left": 3, "group": None, "score": None, "priority": -3, "type": "mail",
+        "headers": {"x": "1", "y": "2"}, "sent-at": START + 5, "due-at": START + 15, "first-started-at": None,
+        "started-at": None, "lease-until": None, "finished-at": None, "consumer": None, "receipt": None,
+        "error": None, "result": None, "reason": None,
+    }  # fmt: skip
+
+
+def test_the_life_of_a_record(r, key):
+    q = Scene(r, key, "RETAIN", 10_000, "LEASE", 100)
+    q.add("a", "RETRIES", 5)
+    q.advance(10)
+    first = q.one("CONSUMER", "alice")
+    row = q.row("a")
+    assert row["state"] == "running"
+    assert (row["first-started-at"], row["started-at"]) == (START + 10, START + 10)
+    assert (row["lease-until"], row["consumer"], row["receipt"]) == (START + 110, "alice", first.receipt)
+    q.nack(first.receipt, "ERROR", "no luck", "DELAY", 40)
+    row = q.row("a")
+    assert (row["state"], row["error"], row["failures"], row["timeouts"]) == ("retry", "no luck", 1, 0)
+    assert (row["due-at"], row["lease-until"], row["receipt"]) == (START + 50, None, None)
+    assert (row["consumer"], row["started-at"], row["retries-left"]) == ("alice", START + 10, 4)
+    q.advance(60)
+    q.one("CONSUMER", "bob")
+    q.advance(100)
+    row = q.row("a")
+    assert (row["state"], row["failures"], row["timeouts"], row["retries-left"]) == ("ready", 2, 1, 3)
+    # due-at after a backoff stays the end of the last one.
+    assert (row["due-at"], row["started-at"], row["error"]) == (START + 50, START + 70, "no luck")
+    last = q.one()
+    q.advance(30)
+    assert q.ack(last.receipt, "RESULT", "all good") == 1
+    row = q.row("a")
+    assert (row["state"], row["status"], row["result"], row["error"]) == (
+        "finished",
+        "finished",
+        "all good",
+        "no luck",
+    )
+    assert (row["attempt"], row["failures"], row["timeouts"]) == (3, 2, 1)
+    assert (row["first-started-at"], row["started-at"], row["finished-at"]) == (
+        START + 10,
+        START + 170,
+        START + 200,
+    )
+    assert (row["lease-until"], row["receipt"], row["consumer"]) == (None, None, None)
+    assert row["payload"] == "a"
+
+
+def test_reasons_of_death(r, key):
+    q = Scene(r, key, "RETRIES", 0, "LEASE", 50)
+    q.add("rejected")
+    q.nack(q.one().receipt, "FATAL", "ERROR", "bad")
+    q.add("retries")
+    q.nack(q.one().receipt, "ERROR", "worse")
+    q.add("timeout")
+    q.one()
+    q.add("expired", "TTL", 20)
+    q.advance(50)
+    rows = {id: q.row(id) for id in ("rejected", "retries", "timeout", "expired")}
+    assert {row["state"] for row in rows.values()} == {"dead"}
+    assert {row["status"] for row in rows.values()} == {"error"}
+    assert [row["reason"] for row in rows.values()] == ["rejected", "retries", "retries", "expired"]
+    assert [row["finished-at"] for row in rows.values()] == [START, START, START + 50, START + 20]
+    assert [row["error"] for row in rows.values()] == ["bad", "worse", None, None]
+    assert [row["retries-left"] for row in rows.values()][1:3] == [0, 0]
+
+
+def test_results_and_errors_are_binary(r, key):
+    q = Scene(r, key, "RETAIN", 1000)
+    blob = bytes(range(256))
+    q.add("a")
+    q.ack(q.one().receipt, "RESULT", blob)
+    assert q.get("a")["result"] == blob
+    q.add("b")
+    q.nack(q.one().receipt, "FATAL", "ERROR", blob)
+    assert q.get("b")["error"] == blob
+
+
+def test_one_result_for_all_receipts_named(r, key):
+    q = Scene(r, key, "RETAIN", 1000)
+    for id in "abc":
+        q.add(id)
+    assert q.ack(*q.receipts("COUNT", 3), "RESULT", "ok") == 3
+    assert [q.row(id)["result"] for id in "abc"] == ["ok"] * 3
+
+
+def test_retain_0_keeps_nothing(r, key):
+    q = Scene(r, key)
+    finish(q, "a")
+    cancel(q, "b")
+    assert q.row("a") is None and q.row("b") is None
+    assert q.counts() == {}
+
+
+def test_retain_is_exact(r, key):
+    q = Scene(r, key, "RETAIN", 100)
+    finish(q, "a")
+    q.advance(30)
+    cancel(q, "b")
+    assert q.advance(69)["pruned"] == 0
+    assert q.counts() == {"finished": 1, "cancelled": 1}
+    assert q.advance(1)["pruned"] == 1
+    assert q.counts() == {"cancelled": 1}
+    assert q.row("a") is None
+    assert q.advance(30)["pruned"] == 1
+    assert q.counts() == {}
+
+
+def test_retaincount_is_of_finished_and_cancelled_together(r, key):
+    q = Scene(r, key, "RETAIN", 10**9, "RETAINCOUNT", 3)
+    finish(q, "f1")
+    cancel(q, "c1")
+    finish(q, "f2")
+    assert q.counts() == {"finished": 2, "cancelled": 1}
+    finish(q, "f3")
+    assert q.row("f1") is None
+    assert q.listed("cancelled") == ["c1"] and q.listed("finished") == ["f2", "f3"]
+    finish(q, "f4")
+    assert q.listed("cancelled") == [] and q.listed("finished") == ["f2", "f3", "f4"]
+
+
+def test_retaincount_default_and_no_limit(r, key):
+    q = Scene(r, key, "RETAIN", 10**9)
+    assert q.info()["retaincount"] == 10000
+    q.do("ALTER", "RETAINCOUNT", 0)
+    for _ in range(11):
+        q.do("MSEND", 1000, *["x"] * 1000)
+        q.ack(*q.receipts("COUNT", 1000))
+    assert q.len("finished") == 11_000
+    q.do("ALTER", "RETAINCOUNT", 10)
+    assert q.len("finished") == 10
+
+
+def test_deadretain_and_deadcount(r, key):
+    q = Scene(r, key, "DEADRETAIN", 100)
+    die(q, "a")
+    q.advance(50)
+    die(q, "b")
+    assert q.advance(50)["pruned"] == 1
+    assert q.listed("dead") == ["b"]
+    q.do("ALTER", "DEADRETAIN", 0, "DEADCOUNT", 2)
+    die(q, "c", "d")
+    assert q.listed("dead") == ["c", "d"]
+    q.advance(10**9)
+    assert q.len("dead") == 2
+
+
+def test_dead_ones_are_kept_for_ever_by_default(r, key):
+    q = Scene(r, key)
+    die(q, "a")
+    assert q.advance(2**50)["pruned"] == 0
+    assert q.row("a")["state"] == "dead"
+
+
+def test_alter_of_retention_holds_at_once(r, key):
+    q = Scene(r, key, "RETAIN", 1000)
+    finish(q, "a")
+    q.advance(100)
+    finish(q, "b")
+    q.do("ALTER", "RETAIN", 50)
+    assert q.listed("finished") == ["b"]
+    q.do("ALTER", "RETAIN", 2000)
+    q.advance(1999)
+    assert q.listed("finished") == ["b"]
+    q.do("ALTER", "RETAIN", 0)
+    assert q.listed("finished") == []
+    die(q, "x", "y", "z")
+    q.do("ALTER", "DEADCOUNT", 1)
+    assert q.listed("dead") == ["z"]
+
+
+def test_cancel_of_a_dead_one_is_a_cancelled_record(r, key):
+    q = Scene(r, key, "RETAIN", 100)
+    die(q, "a")
+    q.advance(10)
+    assert q.do("CANCEL", "a") == [b"dead"]
+    row = q.row("a")
+    assert (row["state"], row["status"], row["finished-at"]) == ("cancelled", "cancelled", START + 10)
+    q.advance(99)
+    assert q.len("cancelled") == 1
+    q.advance(1)
+    assert q.counts() == {}
+
+
+def test_a_cancelled_message_that_was_dead_shows_no_reason(r, key):
+    q = Scene(r, key, "RETAIN", 100)
+    q.add("rejected")
+    assert q.nack(q.one().receipt, "FATAL", "ERROR", "no") == 1
+    q.add("expired", "TTL", 5)
+    q.advance(5)
+    assert [row["reason"] for row in q.rows("dead")] == ["rejected", "expired"]
+    assert q.do("CANCEL", "rejected", "expired") == [b"dead", b"dead"]
+    assert [(row["state"], row["reason"]) for row in q.rows("cancelled")] == [("cancelled", None)] * 2
+    assert q.row("rejected")["reason"] is None
+    # The last error still applies.
+    assert q.row("rejected")["error"] == "no"
+
+
+def test_ended_ones_stay_as_they_are(r, key):
+    q = Scene(r, key, "RETAIN", 1000)
+    finish(q, "a")
+    cancel(q, "b")
+    before = q.digest()
+    assert q.do("CANCEL", "a", "b", "unknown") == [b"finished", b"cancelled", None]
+    assert q.do("RESCHEDULE", "a", "DELAY", 5) == 0
+    assert q.do("UPDATE", "b", "x") == 0
+    assert q.digest() == before
+
+
+def test_cancel_keeps_what_is_known(r, key):
+    q = Scene(r, key, "RETAIN", 1000)
+    q.add("a", "GROUP", "g", "SCORE", 2, "TYPE", "t")
+    q.one("CONSUMER", "alice")
+    q.advance(7)
+    assert q.do("CANCEL", "a") == [b"running"]
+    row = q.row("a")
+    assert (row["group"], row["score"], row["type"]) == ("g", 2.0, "t")
+    assert (row["consumer"], row["started-at"], row["finished-at"]) == ("alice", START, START + 7)
+    assert (row["receipt"], row["lease-until"]) == (None, None)
+
+
+def test_noack_is_finished_with_receipt_0(r, key):
+    q = Scene(r, key, "RETAIN", 100)
+    q.add("a")
+    m = q.one("NOACK", "CONSUMER", "c")
+    assert (m.receipt, m.attempt) == (0, 1)
+    row = q.row("a")
+    assert (row["state"], row["finished-at"], row["attempt"]) == ("finished", START, 1)
+    info = q.info()
+    assert (info["delivered"], info["acked"]) == (1, 0)
+
+
+@pytest.mark.parametrize("way", ["reload", "dump", "copy"])
+def test_records_survive(r, key, way):
+    q = Scene(r, key, "RETAIN", 1000, "RETAINCOUNT", 3, "DEADRETAIN", 500, "DEADCOUNT", 2, "DEDUP", 700)
+    finish(q, "f1", "f2")
+    die(q, "d1")
+    q.advance(100)
+    cancel(q, "c1")
+    die(q, "d2")
+    rows = {id: q.row(id) for id in ("f1", "f2", "d1", "c1", "d2")}
+    if way == "reload":
+        r.execute_command("DEBUG", "RELOAD")
+    elif way == "dump":
+        r.execute_command("RESTORE", key + b":x", 0, r.execute_command("DUMP", key))
+        q = Scene.over(r, key + b":x")
+    else:
+        r.execute_command("COPY", key, key + b":x")
+        q = Scene.over(r, key + b":x")
+    assert {id: q.row(id) for id in rows} == rows
+    assert q.add("f1") is None
+    finish(q, "f3")
+    assert q.row("f1") is None
+    assert q.advance(400)["pruned"] == 1
+    assert q.listed("dead") == ["d2"]
+    assert q.add("f2") is None
+    q.advance(200)
+    assert q.add("f2") == "f2"
+
+
+def test_retention_is_driven_by_time_alone(server, r3, key):
+    q = Queue(r3, key)
+    q.do("CREATE", "RETAIN", 1500)
+    q.do("MSEND", 2000, *[b"x" * 1000] * 2000)
+    q.ack(*[m.receipt for m in q.fetch("COUNT", 2000)])
+    full = r3.execute_command("MEMORY", "USAGE", key)
+    assert full > 2_000_000
+    time.sleep(1.5)
+    # MEMORY USAGE runs no command of ours: what it sees was done by the timer.
+    wait_for(lambda: r3.execute_command("MEMORY", "USAGE", key) < full / 5, 5, "the pruning of old records")
+
+
+def test_lazy_retention_costs_no_long_pause(server, r3, key):
+    """100,000 records are over at once; others are answered again and again while they go."""
+    q = Queue(r3, key)
+    q.do("CREATE", "RETAINCOUNT", 0, "RETAIN", 10**9)
+    for _ in range(20):
+        q.do("MSEND", 5000, *["x"] * 5000)
+        q.ack(*[m.receipt for m in q.fetch("COUNT", 5000)])
+    over = ("DQ.ALTER", key, "RETAIN", 1)
+    steps = steps_between_answers(server, over, ask=("DQ.LEN", key, "finished"))
+    assert len(steps) > 4 and max(steps) < 100_000 / 4
+    wait_for(lambda: q.len("finished") == 0, 20, "the end of all records")

@@ -1,0 +1,181 @@
+"""DQ.REDRIVE: dead messages pending again: which, where, with what counters."""
+
+import pytest
+
+from tests.harness.replies import Queue
+from tests.harness.scene import START, Scene
+
+
+def dead(r, key, *ids, options=(), group=None):
+    """Each id sent and rejected, a millisecond apart."""
+    q = Scene(r, key, *options)
+    for id in ids:
+        q.add(id, *(["GROUP", group] if group else []))
+    for _ in ids:
+        q.nack(q.one().receipt, "FATAL", "ERROR", "broken")
+        q.advance(1)
+    assert q.listed("dead") == list(ids)
+    return q
+
+
+def test_all(r, key):
+    q = dead(r, key, "a", "b", "c")
+    assert q.do("REDRIVE", "ALL") == 3
+    assert q.counts() == {"ready": 3}
+    assert q.take("COUNT", 10) == ["a", "b", "c"]
+    assert q.info()["redriven"] == 3
+    assert q.do("REDRIVE", "ALL") == 0
+
+
+def test_count_takes_the_oldest_deaths(r, key):
+    q = Scene(r, key)
+    for id in "abc":
+        q.add(id)
+    got = q.hold("COUNT", 3)
+    for id in "cab":
+        q.nack(got[id].receipt, "FATAL")
+        q.advance(1)
+    assert q.do("REDRIVE", "ALL", "COUNT", 2) == 2
+    assert q.listed("dead") == ["b"]
+    assert sorted(q.listed("ready")) == ["a", "c"]
+    assert q.do("REDRIVE", "ALL", "COUNT", 10000) == 1
+
+
+def test_ids(r, key):
+    q = dead(r, key, "a", "b", "c")
+    q.add("alive")
+    assert q.do("REDRIVE", "IDS", 4, "c", "alive", "unknown", "a") == 2
+    assert q.listed("dead") == ["b"]
+    assert q.do("REDRIVE", "IDS", 2, "b", "b") == 1
+
+
+def test_it_is_due_now_with_counters_at_zero(r, key):
+    q = Scene(r, key, "RETRIES", 1, "LEASE", 50)
+    q.add("a", "TYPE", "t", "PRIORITY", 2, "HEADERS", 1, "h", "v")
+    q.nack(q.one("CONSUMER", "alice").receipt, "ERROR", "broken")
+    q.one()
+    q.advance(50)
+    row = q.row("a")
+    assert (row["state"], row["attempt"], row["failures"], row["timeouts"]) == ("dead", 2, 2, 1)
+    q.advance(1000)
+    assert q.do("REDRIVE", "IDS", 1, "a") == 1
+    row = q.row("a")
+    assert (row["state"], row["attempt"], row["failures"], row["timeouts"]) == ("ready", 0, 0, 0)
+    assert (row["due-at"], row["sent-at"], row["retries-left"]) == (START + 1050, START, 1)
+    assert (row["error"], row["first-started-at"]) == ("broken", START)
+    assert (row["reason"], row["finished-at"]) == (None, None)
+    assert (row["type"], row["priority"], row["headers"]) == ("t", 2, {"h": "v"})
+    m = q.one()
+    assert m.attempt == 1
+    # A full set of tries: one is forgiven, the next is death.
+    q.nack(m.receipt)
+    assert q.row("a")["state"] == "ready"
+    q.nack(q.one().receipt)
+    assert q.row("a")["reason"] == "retries"
+
+
+def test_it_takes_its_old_place_in_its_group(r, key):
+    q = Scene(r, key)
+    for i in range(5):
+        q.add(f"m{i}", "GROUP", "g", "SCORE", i)
+    q.nack(q.one().receipt, "FATAL")
+    q.nack(q.one().receipt, "FATAL")
+    assert q.do("REDRIVE", "ALL") == 2
+    assert q.row("m1")["score"] == 1.0
+    assert q.drain() == [f"m{i}" for i in range(5)]
+
+
+def test_default_score_does_not_follow(r, key):
+    q = Scene(r, key)
+    q.fill("g", "a")
+    q.nack(q.one().receipt, "FATAL")
+    q.advance(100)
+    q.fill("g", "b")
+    q.do("REDRIVE", "ALL")
+    assert q.row("a")["score"] == START
+    assert q.drain() == ["a", "b"]
+
+
+def test_into_a_busy_group(r, key):
+    q = Scene(r, key)
+    q.fill("g", "a", "b", "c")
+    q.nack(q.one().receipt, "FATAL")
+    held = q.one()
+    assert q.do("REDRIVE", "ALL") == 1
+    assert q.row("a")["state"] == "blocked"
+    assert q.take() == []
+    q.ack(held.receipt)
+    assert q.drain() == ["a", "c"]
+
+
+def test_it_gives_a_new_ttl(r, key):
+    q = Scene(r, key)
+    q.add("a", "TTL", 50)
+    q.advance(50)
+    assert q.row("a")["reason"] == "expired"
+    q.advance(1000)
+    assert q.do("REDRIVE", "ALL") == 1
+    q.advance(49)
+    assert q.row("a")["state"] == "ready"
+    assert q.advance(1)["expired"] == 1
+
+
+def test_maxlen_does_not_stop_it(r, key):
+    q = dead(r, key, "a", "b", options=("MAXLEN", 2))
+    q.add("x")
+    q.add("y")
+    assert q.do("REDRIVE", "ALL") == 2
+    assert q.len() == 4
+    assert q.fails("SEND", "z").startswith("QUEUEFULL")
+
+
+def test_it_wakes_a_blocked_consumer(server, r3, key):
+    q = dead(r3, key, "a")
+    wire = server.wire()
+    wire.send("DQ.FETCH", key, "BLOCK", 10_000)
+    server.wait_blocked(1)
+    assert q.do("REDRIVE", "ALL") == 1
+    assert wire.recv(2)[0][0] == b"a"
+
+
+def test_missing_key(r, key):
+    q = Queue(r, key)
+    assert q.do("REDRIVE", "ALL") == 0
+    assert q.do("REDRIVE", "IDS", 1, "a") == 0
+    assert r.exists(key) == 0
+
+
+def test_only_dead_ones(r, key):
+    q = Scene(r, key, "RETAIN", 1000)
+    q.add("f")
+    q.ack(q.one().receipt)
+    q.add("c")
+    q.do("CANCEL", "c")
+    q.add("r")
+    q.one()
+    q.add("w")
+    before = q.digest()
+    assert q.do("REDRIVE", "ALL") == 0
+    assert q.do("REDRIVE", "IDS", 4, "f", "c", "r", "w") == 0
+    assert q.digest() == before
+
+
+def test_redriven_ones_are_the_same_on_a_replica(replica_pair, key):
+    q = dead(replica_pair.primary.client(), key, *[f"m{i}" for i in range(50)], group="g")
+    q.do("REDRIVE", "ALL", "COUNT", 20)
+    q.do("REDRIVE", "IDS", 2, "m30", "m40")
+    replica_pair.assert_same(key)
+
+
+@pytest.mark.slow
+def test_redrive_of_many(server, r3, key):
+    q = Scene(r3, key, "RETRIES", 0, "LEASE", 10)
+    for _ in range(20):
+        q.do("MSEND", 5000, *["x"] * 5000)
+        r3.execute_command("DQ.FETCH", key, "COUNT", 5000)
+    q.advance(10)
+    assert q.len("dead") == 100_000
+    assert q.do("REDRIVE", "ALL") == 100_000
+    # The result is there at once, however the work is cut.
+    assert q.counts() == {"ready": 100_000}
+    assert len(q.fetch("COUNT", 10_000)) == 10_000

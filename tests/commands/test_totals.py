@@ -1,0 +1,208 @@
+"""INFO's totals and lateness percentiles, right to the message."""
+
+import random
+
+import pytest
+
+from tests.harness.scene import START, Scene
+
+TOTALS = (
+    "sent", "duplicates", "delivered", "redelivered", "acked", "nacked", "timeouts", "deaths", "expired",
+    "cancellations", "redriven",
+)  # fmt: skip
+
+
+def totals(q):
+    info = q.info()
+    return {name: info[name] for name in TOTALS if info[name]}
+
+
+def test_each_total(r, key):
+    q = Scene(r, key, "LEASE", 100, "RETRIES", 1)
+    assert totals(q) == {}
+    q.add("a")
+    q.do("MSEND", 2, "x", "y", "DELAY", 10_000)
+    q.add("a")
+    assert totals(q) == {"sent": 3, "duplicates": 1}
+    q.nack(q.one().receipt)
+    assert totals(q) == {"sent": 3, "duplicates": 1, "delivered": 1, "nacked": 1}
+    q.one()
+    q.advance(100)
+    assert totals(q) == {
+        "sent": 3, "duplicates": 1, "delivered": 2, "redelivered": 1, "nacked": 1, "timeouts": 1, "deaths": 1,
+    }  # fmt: skip
+    q.do("REDRIVE", "ALL")
+    q.ack(q.one().receipt)
+    q.add("b", "TTL", 5)
+    q.advance(5)
+    q.do("CANCEL", "b", "nobody")
+    assert totals(q) == {
+        "sent": 4, "duplicates": 1, "delivered": 3, "redelivered": 1, "acked": 1, "nacked": 1, "timeouts": 1,
+        "deaths": 2, "expired": 1, "cancellations": 1, "redriven": 1,
+    }  # fmt: skip
+
+
+def test_what_does_not_count(r, key):
+    q = Scene(r, key)
+    q.add("a")
+    m = q.one()
+    q.ack(m.receipt)
+    q.ack(m.receipt)
+    q.nack(m.receipt)
+    q.do("CANCEL", "a")
+    q.do("REDRIVE", "ALL")
+    assert totals(q) == {"sent": 1, "delivered": 1, "acked": 1}
+
+
+def test_silent_nacks_count_and_what_they_bring_back_does_not(r, key):
+    q = Scene(r, key)
+    q.fill("g", "a", "b", "c")
+    receipts = q.receipts("GROUP", "g", "COUNT", 3)
+    q.nack(receipts[0], "SILENT")
+    assert totals(q) == {"sent": 3, "delivered": 3, "nacked": 1}
+    q.take("GROUP", "g", "COUNT", 3)
+    assert totals(q)["delivered"] == 6
+    assert "redelivered" not in totals(q)
+
+
+def test_totals_survive_reload(r, key):
+    test_each_total(r, key)
+    q = Scene.over(r, key)
+    before = totals(q)
+    r.execute_command("DEBUG", "RELOAD")
+    assert totals(q) == before
+
+
+def test_bytes_are_of_pending_and_running_payloads(r, key):
+    q = Scene(r, key, "RETAIN", 1000)
+    q.do("SEND", "12345", "ID", "a", "HEADERS", 1, "name", "value", "TYPE", "t")
+    q.do("SEND", "", "DELAY", 10)
+    q.do("SEND", "123", "ID", "b", "GROUP", "g")
+    assert q.info()["bytes"] == 8
+    got = q.hold("COUNT", 10)
+    assert q.info()["bytes"] == 8
+    q.ack(got["a"].receipt)
+    assert q.info()["bytes"] == 3
+    q.nack(got["b"].receipt, "FATAL")
+    assert q.info()["bytes"] == 0
+    q.do("REDRIVE", "ALL")
+    assert q.info()["bytes"] == 3
+    q.do("UPDATE", "b", "1234567")
+    assert q.info()["bytes"] == 7
+
+
+def test_next_due_at(r, key):
+    q = Scene(r, key)
+    assert q.info()["next-due-at"] is None
+    q.add("ready")
+    assert q.info()["next-due-at"] is None
+    q.add("b", "GROUP", "g", "DELAY", 200)
+    q.add("a", "DELAY", 300)
+    assert q.info()["next-due-at"] == START + 200
+    q.nack(q.one().receipt, "DELAY", 50)
+    assert q.info()["next-due-at"] == START + 50
+    q.advance(50)
+    assert q.info()["next-due-at"] == START + 200
+
+
+def test_oldest_ready_age(r, key):
+    q = Scene(r, key)
+    assert q.info()["oldest-ready-age"] in (None, 0)
+    q.add("a", "DELAY", 10)
+    q.add("b", "GROUP", "g", "DELAY", 40)
+    q.advance(50)
+    assert q.info()["oldest-ready-age"] == 40
+    q.take()
+    assert q.info()["oldest-ready-age"] == 10
+
+
+def lateness(q):
+    info = q.info()
+    return info["lateness-p50"], info["lateness-p99"], info["lateness-max"]
+
+
+def test_lateness_of_one(r, key):
+    q = Scene(r, key)
+    q.add("a", "DELAY", 100)
+    q.advance(12_445)
+    q.one()
+    assert lateness(q) == (12_345, 12_345, 12_345)
+
+
+def test_lateness_percentiles(r, key):
+    q = Scene(r, key)
+    order = list(range(1, 101))
+    random.Random(1).shuffle(order)
+    for late in order:
+        q.add(f"m{late}", "AT", START + 1000 - late)
+    q.advance(1000)
+    while q.take("COUNT", 7):
+        pass
+    p50, p99, worst = lateness(q)
+    assert p50 in (50, 51)
+    assert p99 in (99, 100)
+    assert worst == 100
+
+
+def test_lateness_on_time_is_0(r, key):
+    q = Scene(r, key)
+    for i in range(50):
+        q.add(f"m{i}", "DELAY", i + 1)
+    for _ in range(50):
+        q.advance(1)
+        q.one()
+    assert lateness(q) == (0, 0, 0)
+
+
+def test_lateness_of_a_retry_counts_from_the_end_of_its_backoff(r, key):
+    q = Scene(r, key)
+    q.add("a")
+    q.nack(q.one().receipt, "DELAY", 1000)
+    q.advance(1003)
+    q.one()
+    assert lateness(q)[2] == 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_agree_with_get_at_every_step(r3, key, seed):
+    """Random life; at each step INFO's counts are those that GET tells, message by message."""
+    rng = random.Random(seed)
+    q = Scene(
+        r3, key, "LEASE", 60, "RETRIES", 2, "BACKOFF", "FIXED", 30, "RETAIN", 200, "DEADRETAIN", 300,
+        "GROUPCONCURRENCY", 2, "ONDEAD", rng.choice(("BLOCK", "CONTINUE")), "ONRETRY", rng.choice(("BLOCK", "SKIP")),
+    )  # fmt: skip
+    ids, held = [], []
+    for step in range(400):
+        what = rng.random()
+        if what < 0.35:
+            id = f"m{step}"
+            options = ["DELAY", rng.randrange(50)] if rng.random() < 0.5 else []
+            if rng.random() < 0.7:
+                options += ["GROUP", f"g{rng.randrange(4)}", "SCORE", rng.randrange(9)]
+            if rng.random() < 0.2:
+                options += ["TTL", rng.randrange(200)]
+            q.add(id, *options)
+            ids.append(id)
+        elif what < 0.55:
+            held += q.receipts("COUNT", rng.randrange(1, 6), "PERGROUP", rng.randrange(1, 4))
+        elif what < 0.7 and held:
+            q.ack(held.pop(rng.randrange(len(held))))
+        elif what < 0.8 and held:
+            q.nack(held.pop(rng.randrange(len(held))), *rng.choice(([], ["SILENT"], ["FATAL"])))
+        elif what < 0.84 and ids:
+            q.do("CANCEL", rng.choice(ids))
+        elif what < 0.87:
+            q.do(rng.choice(("PAUSE", "RESUME")), "GROUP", f"g{rng.randrange(4)}")
+        elif what < 0.89:
+            q.do("REDRIVE", "ALL", "COUNT", 1)
+        else:
+            q.advance(rng.randrange(40))
+        if step % 10 == 0:
+            seen = {}
+            for id in ids:
+                row = q.row(id)
+                if row:
+                    seen[row["state"]] = seen.get(row["state"], 0) + 1
+            assert q.counts() == seen
+            for state, n in seen.items():
+                assert len(q.listed(state)) == n

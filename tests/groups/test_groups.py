@@ -1,0 +1,163 @@
+"""DQ.GROUPS: which groups are listed, in what state, with what figures."""
+
+import pytest
+
+from tests.harness.replies import as_map
+from tests.harness.scene import START, Scene, text
+
+FIELDS = {
+    "group",
+    "state",
+    "waiting",
+    "running",
+    "head",
+    "head-due-at",
+    "lease-until",
+    "weight",
+    "concurrency",
+}
+
+
+def all_states(r, key):
+    q = Scene(r, key, "LEASE", 500)
+    q.fill("busy", "busy1", "busy2")
+    assert q.take("GROUP", "busy") == ["busy1"]
+    q.fill("ready", "ready1", "ready2")
+    q.fill("paused", "paused1")
+    q.do("PAUSE", "GROUP", "paused")
+    q.fill("held", "held1", "held2")
+    q.nack(q.one("GROUP", "held").receipt, "DELAY", 100)
+    q.add("later1", "GROUP", "waiting", "DELAY", 77)
+    return q
+
+
+def test_the_fields(r, key):
+    q = Scene(r, key)
+    q.fill("g", "a")
+    cursor, rows = q.do("GROUPS")
+    assert cursor == b"0"
+    assert set(as_map(rows[0])) == FIELDS
+
+
+def test_every_state(r, key):
+    q = all_states(r, key)
+    groups = q.groups()
+    assert {name: g["state"] for name, g in groups.items()} == {
+        "busy": "running",
+        "ready": "ready",
+        "paused": "paused",
+        "held": "blocked",
+        "waiting": "waiting",
+    }
+    assert groups["busy"]["waiting"] == 1 and groups["busy"]["running"] == 1
+    assert groups["busy"]["lease-until"] == START + 500
+    assert groups["ready"]["waiting"] == 2 and groups["ready"]["running"] == 0
+    assert groups["ready"]["head"] == "ready1"
+    assert groups["ready"]["head-due-at"] == START
+    assert groups["ready"]["lease-until"] is None
+    assert groups["held"]["head"] == "held1"
+    assert groups["held"]["head-due-at"] == START + 100
+    assert groups["waiting"]["head"] == "later1"
+    assert groups["waiting"]["head-due-at"] == START + 77
+    assert groups["waiting"]["waiting"] == 1
+
+
+@pytest.mark.parametrize("state", ["ready", "running", "blocked", "paused", "RUNNING"])
+def test_filter_by_state(r, key, state):
+    q = all_states(r, key)
+    groups = q.groups("STATE", state)
+    assert len(groups) == 1
+    assert {g["state"] for g in groups.values()} == {state.lower()}
+
+
+def test_a_running_group_that_can_give_more_is_ready(r, key):
+    q = Scene(r, key, "GROUPCONCURRENCY", 2)
+    q.fill("g", "a", "b")
+    q.take()
+    group = q.groups()["g"]
+    assert (group["state"], group["running"], group["waiting"]) == ("ready", 1, 1)
+    q.take()
+    group = q.groups()["g"]
+    assert (group["state"], group["running"], group["waiting"]) == ("running", 2, 0)
+
+
+def test_a_group_at_its_rate_is_blocked(r, key):
+    q = Scene(r, key)
+    q.do("GROUPSET", "g", "RATE", 1, "PER", 100)
+    q.fill("g", "a", "b")
+    q.ack(q.one().receipt)
+    assert q.groups()["g"]["state"] == "blocked"
+    q.advance(100)
+    assert q.groups()["g"]["state"] == "ready"
+
+
+def test_a_group_with_leases_that_is_held_is_running(r, key):
+    q = Scene(r, key, "GROUPCONCURRENCY", 2)
+    q.fill("g", "a", "b", "c")
+    got = q.hold("COUNT", 2)
+    q.nack(got["a"].receipt, "DELAY", 100)
+    assert q.groups()["g"]["state"] == "running"
+
+
+def test_an_ended_group_is_gone(r, key):
+    q = Scene(r, key, "RETAIN", 1000)
+    q.fill("g", "a")
+    assert q.info()["groups"] == 1
+    q.drain()
+    assert q.groups() == {}
+    assert q.info()["groups"] == 0
+    q.fill("g", "b")
+    q.nack(q.one().receipt, "FATAL")
+    assert q.groups() == {}
+
+
+def test_ungrouped_messages_are_no_group(r, key):
+    q = Scene(r, key)
+    q.add("u")
+    assert q.groups() == {}
+
+
+def test_missing_key_is_an_empty_queue(r, key):
+    assert r.execute_command("DQ.GROUPS", key) == [b"0", []]
+    assert r.exists(key) == 0
+
+
+def test_default_count_is_10(r, key):
+    q = Scene(r, key)
+    for i in range(25):
+        q.fill(f"g{i}", f"m{i}")
+    cursor, rows = q.do("GROUPS")
+    assert len(rows) == 10 and cursor != b"0"
+    assert len(q.groups()) == 25
+    assert len(q.groups("COUNT", 3)) == 25
+    cursor, rows = q.do("GROUPS", "COUNT", 10000)
+    assert cursor == b"0" and len(rows) == 25
+
+
+def test_the_cursor_is_stable_under_change(r, key):
+    q = Scene(r, key)
+    for i in range(100):
+        q.fill(f"stay{i}", f"s{i}")
+        q.fill(f"leave{i}", f"l{i}")
+    seen, cursor, step = [], "0", 0
+    while True:
+        cursor, rows = q.do("GROUPS", "CURSOR", cursor, "COUNT", 7)
+        seen += [text(as_map(row))["group"] for row in rows]
+        if cursor == b"0":
+            break
+        q.do("CANCEL", f"l{step % 100}")
+        q.fill(f"new{step}", f"n{step}")
+        q.do("PAUSE", "GROUP", f"stay{(step * 7) % 100}")
+        step += 1
+        assert step < 300
+    stayed = [name for name in seen if name.startswith("stay")]
+    assert sorted(stayed) == sorted(f"stay{i}" for i in range(100))
+
+
+def test_filtered_pages_may_be_short_but_end(r, key):
+    q = Scene(r, key)
+    for i in range(300):
+        q.fill(f"g{i}", f"m{i}")
+    for i in (0, 150, 299):
+        q.do("PAUSE", "GROUP", f"g{i}")
+    assert q.groups("STATE", "paused", "COUNT", 5).keys() == {"g0", "g150", "g299"}

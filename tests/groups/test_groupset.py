@@ -1,0 +1,164 @@
+"""GROUPSET: a group's own weight, concurrency and rate."""
+
+import pytest
+
+from tests.harness.scene import START, Scene
+
+
+def test_it_creates_the_queue(r, key):
+    q = Scene.over(r, key)
+    assert q.do("GROUPSET", "g", "WEIGHT", 2, "CONCURRENCY", 3, "RATE", 4, "PER", 5) in (b"OK", True)
+    assert r.execute_command("TYPE", key) in (b"dqueue-rs", "dqueue-rs")
+    group = q.groups()["g"]
+    assert (group["weight"], group["concurrency"], group["waiting"], group["running"]) == (2, 3, 0, 0)
+    assert group["state"] == "waiting"
+    assert group["head"] is None and group["head-due-at"] is None and group["lease-until"] is None
+
+
+def test_options_come_in_any_order_and_case(r, key):
+    q = Scene(r, key)
+    q.do("groupset", "g", "rate", 1, "per", 100, "Concurrency", 2, "weight", 9)
+    group = q.groups()["g"]
+    assert (group["weight"], group["concurrency"]) == (9, 2)
+
+
+def test_what_is_not_named_stays(r, key):
+    q = Scene(r, key)
+    q.do("GROUPSET", "g", "WEIGHT", 5)
+    q.do("GROUPSET", "g", "CONCURRENCY", 2)
+    assert (q.groups()["g"]["weight"], q.groups()["g"]["concurrency"]) == (5, 2)
+
+
+def test_a_group_without_settings_has_the_queues(r, key):
+    q = Scene(r, key, "GROUPCONCURRENCY", 7)
+    q.fill("g", "a")
+    assert (q.groups()["g"]["weight"], q.groups()["g"]["concurrency"]) == (1, 7)
+
+
+def test_settings_outlive_the_groups_messages(r, key):
+    q = Scene(r, key)
+    q.do("GROUPSET", "g", "CONCURRENCY", 2)
+    q.fill("g", "a", "b", "c")
+    assert q.drain("COUNT", 2) == ["a", "b", "c"]
+    assert q.groups()["g"]["concurrency"] == 2
+    q.fill("g", "d", "e", "f")
+    assert q.take("COUNT", 10) == ["d", "e"]
+
+
+def test_rate_gives_n_in_any_window(r, key):
+    q = Scene(r, key, "GROUPCONCURRENCY", 50)
+    q.do("GROUPSET", "g", "RATE", 2, "PER", 1000)
+    q.fill("g", *"abcdef")
+    assert q.take() == ["a"]
+    q.advance(400)
+    assert q.take("COUNT", 10) == ["b"]
+    assert q.counts() == {"blocked": 4, "running": 2}
+    q.to(START + 999)
+    assert q.take("COUNT", 10) == []
+    q.to(START + 1000)
+    assert q.row("c")["state"] == "ready"
+    assert q.take("COUNT", 10) == ["c"]
+    q.to(START + 1399)
+    assert q.take("COUNT", 10) == []
+    q.to(START + 1400)
+    assert q.take("COUNT", 10) == ["d"]
+
+
+def test_rate_of_one_group_leaves_the_others(r, key):
+    q = Scene(r, key, "GROUPCONCURRENCY", 50)
+    q.do("GROUPSET", "g", "RATE", 1, "PER", 1000)
+    q.fill("g", "a", "b")
+    q.fill("h", "x", "y")
+    q.add("u")
+    assert sorted(q.take("COUNT", 10)) == ["a", "u", "x", "y"]
+
+
+def test_rate_counts_every_message_of_a_batch(r, key):
+    q = Scene(r, key)
+    q.do("GROUPSET", "g", "RATE", 3, "PER", 100)
+    q.fill("g", *"abcde")
+    assert q.take("GROUP", "g", "COUNT", 10) == ["a", "b", "c"]
+
+
+def test_rate_counts_deliveries_that_failed(r, key):
+    q = Scene(r, key)
+    q.do("GROUPSET", "g", "RATE", 2, "PER", 100)
+    q.fill("g", "a")
+    q.nack(q.one().receipt)
+    q.nack(q.one().receipt)
+    assert q.take() == []
+    assert q.row("a")["state"] == "blocked"
+    q.advance(100)
+    assert q.take() == ["a"]
+
+
+def test_noack_counts_for_the_groups_rate(r, key):
+    q = Scene(r, key)
+    q.do("GROUPSET", "g", "RATE", 2, "PER", 100)
+    q.fill("g", *"abc")
+    assert q.take("NOACK", "COUNT", 10) == ["a", "b"]
+    q.advance(100)
+    assert q.take("NOACK", "COUNT", 10) == ["c"]
+
+
+def test_rate_0_removes_it(r, key):
+    q = Scene(r, key, "GROUPCONCURRENCY", 50)
+    q.do("GROUPSET", "g", "RATE", 1, "PER", 1000)
+    q.fill("g", *"abc")
+    assert q.take("COUNT", 10) == ["a"]
+    q.do("GROUPSET", "g", "RATE", 0)
+    assert q.row("b")["state"] == "ready"
+    assert q.take("COUNT", 10) == ["b", "c"]
+
+
+def test_the_queues_rate_holds_beside_the_groups(r, key):
+    q = Scene(r, key, "GROUPCONCURRENCY", 50, "RATE", 2, "PER", 1000)
+    q.do("GROUPSET", "g", "RATE", 5, "PER", 1000)
+    q.fill("g", *"abcdefg")
+    assert q.take("COUNT", 10) == ["a", "b"]
+    q.advance(1000)
+    assert q.take("COUNT", 10) == ["c", "d"]
+
+
+def test_a_rated_group_joins_the_line_when_its_slot_is_free(r, key):
+    q = Scene(r, key, "GROUPCONCURRENCY", 50)
+    q.do("GROUPSET", "g", "RATE", 1, "PER", 100)
+    q.fill("g", "a", "b")
+    q.fill("h", "x", "y", "z")
+    assert q.take("COUNT", 2) == ["a", "x"]
+    q.advance(100)
+    assert q.take("COUNT", 10) == ["y", "b", "z"]
+
+
+def test_weight_0_is_an_error_and_changes_nothing(r, key):
+    q = Scene(r, key)
+    before = q.digest()
+    for options in (("WEIGHT", 0), ("CONCURRENCY", -1), ("RATE", 1), ("PER", 5), ("RATE", 1, "PER", 0)):
+        q.fails("GROUPSET", "g", *options)
+    assert q.digest() == before
+
+
+def test_clearing_all_settings_forgets_the_group(r, key):
+    q = Scene(r, key)
+    q.do("GROUPSET", "g", "WEIGHT", 3, "CONCURRENCY", 2, "RATE", 1, "PER", 10)
+    q.do("GROUPSET", "g", "WEIGHT", 1, "CONCURRENCY", 0, "RATE", 0)
+    assert q.groups() == {}
+
+
+@pytest.mark.parametrize("way", ["reload", "copy"])
+def test_settings_survive(r, key, way):
+    q = Scene(r, key)
+    q.do("GROUPSET", "g", "WEIGHT", 2, "CONCURRENCY", 9, "RATE", 3, "PER", 1000)
+    q.fill("g", *"abcde")
+    q.ack(*q.receipts("COUNT", 2))
+    if way == "reload":
+        r.execute_command("DEBUG", "RELOAD")
+    else:
+        r.execute_command("COPY", key, key + b":c")
+        q = Scene.over(r, key + b":c")
+    group = q.groups()["g"]
+    assert (group["weight"], group["concurrency"]) == (2, 9)
+    # Two of the three slots were used before.
+    assert q.take("COUNT", 10) == ["c"]
+    q.to(START + 1000)
+    assert q.take("COUNT", 10) == ["d", "e"]

@@ -1,0 +1,265 @@
+"""The lines in which groups wait for their turn: fairness, weights, batches, joining."""
+
+import pytest
+
+from tests.harness.scene import Scene, assert_same_digest, twin
+
+
+def wide(r, key, *options):
+    """A queue whose groups can give many at once, so that only the line decides."""
+    return Scene(r, key, "GROUPCONCURRENCY", 100, *options)
+
+
+def test_one_message_a_turn(r, key):
+    q = Scene(r, key)
+    q.fill("a", "a1", "a2", "a3")
+    q.fill("b", "b1", "b2")
+    q.fill("c", "c1")
+    assert q.take("COUNT", 10) == ["a1", "b1", "c1"]
+    assert q.take("COUNT", 10) == []
+
+
+def test_a_fetch_goes_round_until_count_is_reached(r, key):
+    q = wide(r, key)
+    q.fill("a", "a1", "a2", "a3", "a4")
+    q.fill("b", "b1", "b2")
+    q.fill("c", "c1")
+    assert q.take("COUNT", 5) == ["a1", "b1", "c1", "a2", "b2"]
+    assert q.take("COUNT", 5) == ["a3", "a4"]
+
+
+def test_the_line_goes_on_from_fetch_to_fetch(r, key):
+    q = wide(r, key)
+    q.fill("a", "a1", "a2", "a3")
+    q.fill("b", "b1", "b2", "b3")
+    assert [q.take()[0] for _ in range(6)] == ["a1", "b1", "a2", "b2", "a3", "b3"]
+
+
+def test_ungrouped_messages_stand_in_line_as_one_more_group(r, key):
+    q = wide(r, key)
+    q.add("u1")
+    q.fill("a", "a1", "a2")
+    q.add("u2")
+    q.add("u3")
+    assert q.take("COUNT", 10) == ["u1", "a1", "u2", "a2", "u3"]
+
+
+def test_one_line_per_priority_of_what_a_group_would_give(r, key):
+    q = wide(r, key)
+    q.fill("a", "a1")
+    q.add("b1", "GROUP", "b", "PRIORITY", -1)
+    q.add("b2", "GROUP", "b", "PRIORITY", -1)
+    q.add("c1", "GROUP", "c", "PRIORITY", 5)
+    q.add("u1", "PRIORITY", -2)
+    q.add("u2")
+    assert q.take("COUNT", 10) == ["u1", "b1", "b2", "a1", "u2", "c1"]
+
+
+def test_a_group_changes_lines_when_its_head_changes(r, key):
+    q = wide(r, key)
+    q.add("a1", "GROUP", "a", "PRIORITY", -5)
+    q.add("a2", "GROUP", "a")
+    q.fill("b", "b1", "b2")
+    assert q.take("COUNT", 10) == ["a1", "b1", "a2", "b2"]
+
+
+def test_an_urgent_message_moves_its_group_to_the_urgent_line(r, key):
+    q = wide(r, key)
+    q.fill("a", "a1")
+    q.fill("b", "b1")
+    q.add("b0", "GROUP", "b", "PRIORITY", -1)
+    assert q.take() == ["b0"]
+
+
+def test_weight_gives_n_messages_a_turn(r, key):
+    q = wide(r, key)
+    q.do("GROUPSET", "a", "WEIGHT", 2)
+    q.fill("a", "a1", "a2", "a3", "a4", "a5")
+    q.fill("b", "b1", "b2", "b3", "b4")
+    assert q.take("COUNT", 9) == ["a1", "a2", "b1", "a3", "a4", "b2", "a5", "b3", "b4"]
+
+
+def test_a_turn_goes_on_over_several_fetches(r, key):
+    q = wide(r, key)
+    q.do("GROUPSET", "a", "WEIGHT", 3)
+    q.fill("a", "a1", "a2", "a3", "a4")
+    q.fill("b", "b1", "b2")
+    assert [q.take()[0] for _ in range(6)] == ["a1", "a2", "a3", "b1", "a4", "b2"]
+
+
+def test_a_turn_ends_when_the_group_can_give_no_more(r, key):
+    q = Scene(r, key)
+    q.do("GROUPSET", "a", "WEIGHT", 3)
+    q.fill("a", "a1", "a2")
+    q.fill("b", "b1", "b2")
+    got = q.hold("COUNT", 2)
+    assert list(got) == ["a1", "b1"]
+    assert q.take() == []
+
+
+def test_pergroup_is_the_batch_of_a_turn(r, key):
+    q = wide(r, key)
+    q.fill("a", "a1", "a2", "a3")
+    q.fill("b", "b1", "b2", "b3")
+    assert q.take("COUNT", 10, "PERGROUP", 2) == ["a1", "a2", "b1", "b2", "a3", "b3"]
+
+
+def test_a_batch_takes_the_groups_own_order(r, key):
+    q = Scene(r, key)
+    q.add("a3", "GROUP", "a", "SCORE", 3)
+    q.add("a1", "GROUP", "a", "SCORE", 1)
+    q.add("a2", "GROUP", "a", "SCORE", 2)
+    assert q.take("COUNT", 10, "PERGROUP", 2) == ["a1", "a2"]
+
+
+def test_count_ends_a_batch_early(r, key):
+    q = wide(r, key)
+    q.fill("a", "a1", "a2", "a3")
+    q.fill("b", "b1")
+    assert q.take("COUNT", 2, "PERGROUP", 3) == ["a1", "a2"]
+
+
+def test_a_batch_begun_in_a_turn_is_not_cut_by_the_weight(r, key):
+    q = wide(r, key)
+    q.do("GROUPSET", "a", "WEIGHT", 3)
+    q.fill("a", *[f"a{i}" for i in range(1, 7)])
+    q.fill("b", "b1", "b2")
+    got = q.take("COUNT", 8, "PERGROUP", 2)
+    assert got == ["a1", "a2", "a3", "a4", "b1", "b2", "a5", "a6"]
+
+
+def test_groups_that_join_together_stand_by_the_send_order_of_their_heads(r, key):
+    q = wide(r, key)
+    q.add("a1", "GROUP", "a", "DELAY", 10, "SCORE", 9)
+    q.add("b1", "GROUP", "b", "DELAY", 10)
+    q.add("c1", "GROUP", "c", "DELAY", 10)
+    # The head of `a` is now its last sent message.
+    q.add("a0", "GROUP", "a", "DELAY", 10, "SCORE", 1)
+    q.advance(10)
+    assert q.take("COUNT", 3) == ["b1", "c1", "a0"]
+
+
+def test_groups_join_in_the_order_of_their_due_times(r, key):
+    q = wide(r, key)
+    q.add("late", "GROUP", "a", "DELAY", 20)
+    q.add("early", "GROUP", "b", "DELAY", 10)
+    q.advance(30)
+    assert q.take("COUNT", 2) == ["early", "late"]
+
+
+def test_one_advance_is_as_many_small_ones(r, key):
+    q, other = wide(r, key), wide(r, key + b":steps")
+    for scene in (q, other):
+        for i in range(40):
+            scene.add(f"m{i}", "GROUP", f"g{i % 7}", "DELAY", (i * 37) % 50, "SCORE", (i * 11) % 13)
+    q.advance(50)
+    for _ in range(50):
+        other.advance(1)
+    assert q.take("COUNT", 40) == other.take("COUNT", 40)
+
+
+def test_groups_freed_by_one_ack_join_by_the_send_order_of_their_heads(r, key):
+    q = Scene(r, key)
+    q.fill("a", "a1")
+    q.fill("b", "b1", "b2")
+    q.fill("a", "a2")
+    got = q.hold("COUNT", 2)
+    q.ack(got["a1"].receipt, got["b1"].receipt)
+    assert q.take("COUNT", 2) == ["b2", "a2"]
+
+
+def test_a_group_that_is_freed_joins_at_the_end_of_the_line(r, key):
+    q = Scene(r, key)
+    q.fill("a", "a1", "a2")
+    q.fill("b", "b1", "b2")
+    q.fill("c", "c1")
+    got = q.hold("COUNT", 2)
+    q.ack(got["b1"].receipt)
+    q.ack(got["a1"].receipt)
+    assert q.take("COUNT", 3) == ["c1", "b2", "a2"]
+
+
+def test_no_group_starves_another(r, key):
+    q = Scene(r, key)
+    q.fill("big", *[f"big{i}" for i in range(300)])
+    for g in range(20):
+        q.fill(f"g{g}", f"small{g}")
+    seen = []
+    for _ in range(21):
+        got = q.hold()
+        seen += got
+        q.ack(*[m.receipt for m in got.values()])
+    assert sum(id.startswith("small") for id in seen) == 20
+
+
+def test_fetch_of_one_group_leaves_the_line_of_the_others(r, key):
+    q = wide(r, key)
+    q.fill("a", "a1", "a2")
+    q.fill("b", "b1", "b2")
+    q.fill("c", "c1")
+    assert q.take("GROUP", "c") == ["c1"]
+    assert q.take("COUNT", 4) == ["a1", "b1", "a2", "b2"]
+
+
+def test_fetch_group_of_an_unknown_group_is_empty(r, key):
+    q = Scene(r, key)
+    q.fill("a", "a1")
+    q.add("u")
+    assert q.take("GROUP", "zzz", "COUNT", 10) == []
+
+
+def test_held_groups_cost_the_others_nothing(r, key):
+    q = Scene(r, key)
+    for g in range(50):
+        q.fill(f"held{g}", f"h{g}")
+        q.do("PAUSE", "GROUP", f"held{g}")
+    q.fill("free", "f1")
+    assert q.take("COUNT", 10) == ["f1"]
+
+
+def test_noack_takes_only_from_a_group_that_can_give_and_holds_nothing(r, key):
+    q = Scene(r, key)
+    q.fill("a", "a1", "a2")
+    q.fill("b", "b1", "b2", "b3")
+    assert q.take() == ["a1"]
+    assert q.take("COUNT", 10, "NOACK") == ["b1", "b2", "b3"]
+    assert q.take("COUNT", 10, "NOACK") == []
+
+
+def test_maxbytes_ends_a_batch(r, key):
+    q = Scene(r, key)
+    for id in ("a1", "a2", "a3"):
+        q.do("SEND", b"x" * 100, "ID", id, "GROUP", "a")
+    assert q.take("GROUP", "a", "COUNT", 3, "MAXBYTES", 250) == ["a1", "a2"]
+
+
+def history(r, key):
+    """A line in the middle of a weighted turn, with nothing leased."""
+    q = Scene(r, key, "GROUPCONCURRENCY", 50)
+    q.do("GROUPSET", "b", "WEIGHT", 3)
+    for i in range(1, 7):
+        for g in "dbac":
+            q.add(f"{g}{i}", "GROUP", g, "PRIORITY", 1 if g == "c" and i > 3 else 0)
+        q.add(f"u{i}")
+    for n in (1, 1, 2):
+        q.ack(*q.receipts("COUNT", n))
+    return q
+
+
+@pytest.mark.parametrize("way", ["reload", "dump", "copy", "rename"])
+def test_the_order_of_the_lines_survives(r, key, way):
+    plain = history(r, key + b":plain")
+    q = history(r, key)
+    if way == "reload":
+        r.execute_command("DEBUG", "RELOAD")
+    elif way == "dump":
+        q = twin(q, key + b":other")
+        assert_same_digest(r, key, q.key)
+    elif way == "copy":
+        assert r.execute_command("COPY", key, key + b":other") in (1, True)
+        q = Scene.over(r, key + b":other")
+        assert_same_digest(r, key, q.key)
+    else:
+        r.execute_command("RENAME", key, key + b":other")
+        q = Scene.over(r, key + b":other")
+    assert [q.take() for _ in range(30)] == [plain.take() for _ in range(30)]

@@ -1,0 +1,55 @@
+"""The verbs by kind, and a call of each with the keys in it: what the tests of every verb at once go through."""
+
+READS = "GET LIST PEEK LEN INFO GROUPS CONSUMERS EXPLAIN SCHEDULES".split()
+WRITES = (
+    "CREATE ALTER SEND MSEND GROUPPUSH FETCH MFETCH ACK NACK TOUCH TICK CANCEL RESCHEDULE UPDATE REDRIVE PURGE "
+    "PAUSE RESUME GROUPSET SCHEDULE UNSCHEDULE"
+).split()
+ADDS = "CREATE SEND MSEND GROUPPUSH SCHEDULE".split()
+DRAINS = "FETCH MFETCH ACK NACK TOUCH TICK CANCEL PURGE RESUME UNSCHEDULE".split()
+BLOCKS = "FETCH MFETCH WAIT".split()
+ALL = READS + WRITES + ["WAIT"]
+
+# A call of each verb and the keys in it.
+KEYS = [
+    (("CREATE", "k"), ["k"]),
+    (("ALTER", "k", "LEASE", 5), ["k"]),
+    (("SEND", "k", "p"), ["k"]),
+    (("SEND", "k", "ID", "ID", "k2", "REPLACE", "DELAY", 5), ["k"]),
+    (("MSEND", "k", 2, "NUMKEYS", "3", "DELAY", 5), ["k"]),
+    (("GROUPPUSH", "k", "{}", "GROUPBY", 1, "a"), ["k"]),
+    (("FETCH", "k"), ["k"]),
+    (("FETCH", "k", "ACK", 2, 1, 2, "BLOCK", 0), ["k"]),
+    (("MFETCH", 1, "k"), ["k"]),
+    (("MFETCH", 3, "a", "COUNT", "c", "COUNT", 5, "BLOCK", 0), ["a", "COUNT", "c"]),
+    (("ACK", "k", 1, 2, "RESULT", "r"), ["k"]),
+    (("NACK", "k", 1), ["k"]),
+    (("TOUCH", "k", 5, 1), ["k"]),
+    (("TICK", "a"), ["a"]),
+    (("TICK", "a", "b"), ["a", "b"]),
+    (("TICK", "a", "ADVANCE"), ["a", "ADVANCE"]),
+    (("TICK", "a", "ADVANCE", 5), ["a"]),
+    (("TICK", "a", "to", 5), ["a"]),
+    (("TICK", "a", "b", "c"), ["a", "b", "c"]),
+    (("TICK", "a", "ADVANCE", "c", "d"), ["a", "ADVANCE", "c", "d"]),
+    (("GET", "k", "id"), ["k"]),
+    (("LIST", "k", "dead"), ["k"]),
+    (("PEEK", "k"), ["k"]),
+    (("LEN", "k"), ["k"]),
+    (("INFO", "k"), ["k"]),
+    (("GROUPS", "k"), ["k"]),
+    (("CONSUMERS", "k"), ["k"]),
+    (("EXPLAIN", "k", "id"), ["k"]),
+    (("WAIT", "k", "id", 5), ["k"]),
+    (("CANCEL", "k", "a", "b"), ["k"]),
+    (("RESCHEDULE", "k", "id", "AT", 5), ["k"]),
+    (("UPDATE", "k", "id", "p"), ["k"]),
+    (("REDRIVE", "k", "ALL"), ["k"]),
+    (("PURGE", "k"), ["k"]),
+    (("PAUSE", "k"), ["k"]),
+    (("RESUME", "k"), ["k"]),
+    (("GROUPSET", "k", "g", "WEIGHT", 2), ["k"]),
+    (("SCHEDULE", "k", "n", "EVERY", 5, "PAYLOAD", "p"), ["k"]),
+    (("UNSCHEDULE", "k", "n"), ["k"]),
+    (("SCHEDULES", "k"), ["k"]),
+]
