@@ -1,4 +1,4 @@
-"""Blocked consumers: who is served, with what, and what ends the waiting. Real time."""
+"""Blocked FETCH and MFETCH: who is served, with what, and what ends the waiting. These tests use real time."""
 
 import selectors
 
@@ -25,7 +25,7 @@ def test_waiters_are_served_in_the_order_they_came(q):
     assert [got(w)[0].payload for w in waiters] == [b"%d" % n for n in range(8)]
 
 
-def test_each_is_served_as_soon_as_it_can_have_one(q):
+def test_a_waiter_is_served_as_soon_as_there_is_a_message(q):
     q.do("CREATE")
     first, second = waiter(q, "COUNT", 10), waiter(q, "COUNT", 10)
     q.do("MSEND", 3, *"abc")
@@ -41,7 +41,7 @@ def test_msend_serves_many_waiters(q):
     assert [[m.payload for m in got(w)] for w in waiters] == [[b"a", b"b"], [b"c", b"d"], [b"e"]]
 
 
-def test_the_timeout_gives_an_empty_array(q):
+def test_a_timeout_gives_an_empty_array(q):
     for protocol in (2, 3):
         w = q.server.wire(protocol)
         before = now_ms()
@@ -50,13 +50,13 @@ def test_the_timeout_gives_an_empty_array(q):
     assert q.client.exists(q.key) == 0
 
 
-def test_the_timeout_is_real_time_on_a_manual_queue(q):
+def test_a_timeout_is_real_time_on_a_manual_clock(q):
     q.do("CREATE", "CLOCK", "MANUAL")
     w = q.server.wire()
     assert w.call("DQ.FETCH", q.key, "BLOCK", 30) == []
 
 
-def test_block_acks_first_and_then_waits(q):
+def test_ack_in_a_blocking_fetch_happens_before_the_wait(q):
     q.send("a")
     m = q.one()
     w = waiter(q, "ACK", 1, m.receipt)
@@ -66,7 +66,7 @@ def test_block_acks_first_and_then_waits(q):
     assert q.info()["acked"] == 1
 
 
-def test_noack_and_maxbytes_hold_for_a_waiter_too(q):
+def test_noack_and_maxbytes_apply_to_a_waiter(q):
     q.do("CREATE")
     w = waiter(q, "NOACK", "COUNT", 5, "MAXBYTES", 2)
     q.do("MSEND", 3, *"abc")
@@ -74,7 +74,7 @@ def test_noack_and_maxbytes_hold_for_a_waiter_too(q):
     assert q.len() == 1
 
 
-def test_bind_holds_for_a_waiter_too(q):
+def test_bind_applies_to_a_waiter(q):
     q.do("CREATE", "LEASE", 600000)
     w = waiter(q, "BIND")
     id = q.send("x")
@@ -84,7 +84,7 @@ def test_bind_holds_for_a_waiter_too(q):
     wait_for(lambda: q.state(id) == "ready", 5, "the bound lease's end")
 
 
-def test_blocked_clients_are_shown(q):
+def test_info_counts_blocked_clients(q):
     q.do("CREATE")
     a, b = waiter(q), waiter(q)
     assert q.info()["blocked-clients"] == 2
@@ -97,7 +97,7 @@ def test_blocked_clients_are_shown(q):
 
 
 @pytest.mark.parametrize("reason", ["TIMEOUT", "ERROR"])
-def test_client_unblock(q, reason):
+def test_client_unblock_ends_a_blocked_fetch(q, reason):
     q.do("CREATE")
     w = q.server.wire()
     id = w.ok("CLIENT", "ID")
@@ -111,7 +111,7 @@ def test_client_unblock(q, reason):
     assert w.call("PING") == b"PONG"
 
 
-def test_a_waiter_outlives_deletion_and_other_types(q):
+def test_a_waiter_stays_when_its_key_is_deleted_or_another_type(q):
     q.do("CREATE")
     w = waiter(q)
     q.client.delete(q.key)
@@ -122,7 +122,7 @@ def test_a_waiter_outlives_deletion_and_other_types(q):
     assert got(w)[0].payload == b"x"
 
 
-def test_a_gone_waiter_takes_nothing(q):
+def test_a_waiter_that_has_left_takes_no_message(q):
     q.do("CREATE")
     w = waiter(q)
     w.close()
@@ -131,7 +131,7 @@ def test_a_gone_waiter_takes_nothing(q):
     assert q.state(id) == "ready"
 
 
-def test_block_is_a_poll_in_multi_and_lua(q):
+def test_block_does_not_wait_in_multi_and_lua(q):
     q.do("CREATE")
     w = q.server.wire()
     script = "return redis.call('DQ.FETCH', KEYS[1], 'BLOCK', '0')"
@@ -149,7 +149,7 @@ def test_block_is_a_poll_in_multi_and_lua(q):
     assert not w.ok("EXEC")[0]
 
 
-def test_a_send_inside_exec_wakes_after_it(q):
+def test_a_send_in_a_transaction_wakes_after_it(q):
     q.do("CREATE")
     w = waiter(q)
     c = q.server.wire()
@@ -173,7 +173,7 @@ def test_mfetch_waits_on_several_queues(q):
     assert not w.call("DQ.MFETCH", 3, *keys, "BLOCK", 20)
 
 
-def test_mfetch_and_fetch_waiters_stand_in_one_line(q):
+def test_waiters_of_mfetch_and_fetch_are_served_in_one_order(q):
     q.do("CREATE")
     a = q.server.wire()
     a.send("DQ.MFETCH", 2, b"other" + q.key, q.key, "BLOCK", 0)
@@ -185,7 +185,7 @@ def test_mfetch_and_fetch_waiters_stand_in_one_line(q):
     assert got(b)[0].payload == b"2"
 
 
-def test_a_thousand_waiters(q):
+def test_one_message_wakes_one_of_a_thousand_waiters(q):
     q.do("CREATE")
     waiters = [q.server.wire(protocol=2) for _ in range(1000)]
     for n, w in enumerate(waiters):
@@ -207,7 +207,7 @@ def test_a_thousand_waiters(q):
     q.server.wait_blocked(0)
 
 
-def test_a_waiter_outlives_a_reload(q):
+def test_a_waiter_stays_over_a_reload(q):
     q.do("CREATE")
     w = waiter(q)
     q.client.execute_command("DEBUG", "RELOAD")
@@ -215,7 +215,7 @@ def test_a_waiter_outlives_a_reload(q):
     assert got(w)[0].payload == b"x"
 
 
-def test_a_waiter_outlives_flushall(q):
+def test_a_waiter_stays_over_flushall(q):
     q.send("x", "DELAY", 60000)
     w = waiter(q)
     q.client.flushall()
@@ -223,7 +223,7 @@ def test_a_waiter_outlives_flushall(q):
     assert got(w)[0].payload == b"y"
 
 
-def test_shutdown_with_waiters_is_clean(make_server):
+def test_a_server_with_waiters_shuts_down_cleanly(make_server):
     server = make_server()
     Queue(server.client(), "q").send("x", "DELAY", 600000)
     waiters = [server.wire() for _ in range(20)]
@@ -234,7 +234,7 @@ def test_shutdown_with_waiters_is_clean(make_server):
     assert server.process.wait(10) == 0
 
 
-def test_an_evicted_waiter_is_only_gone(make_server):
+def test_an_evicted_waiter_does_not_disturb_the_others(make_server):
     """maxmemory-clients drops waiters whose buffers are too large; the others are served."""
     server = make_server(maxmemory_clients="0")
     q = Queue(server.client(), "q")

@@ -1,4 +1,4 @@
-"""Timeouts of BLOCK and WAIT while somebody sets the wall clock of the server."""
+"""Timeouts of BLOCK and WAIT while the server's wall clock is set."""
 
 import time
 
@@ -18,7 +18,7 @@ WAITS = {
 
 @pytest.fixture(scope="module")
 def stepped(tmp_path_factory):
-    """A server, and its wall clock."""
+    """A server and its wall clock, which can be set."""
     wall = WallClock(tmp_path_factory.mktemp("wall") / "offset")
     server = Rigged(env=wall.env).start()
     Queue(server.client(), "q").send("x", "ID", "a")
@@ -35,7 +35,7 @@ def blocked(server, call, protocol):
 
 @pytest.mark.parametrize("protocol", [2, 3])
 @pytest.mark.parametrize("kind", WAITS)
-def test_a_step_forward_does_not_end_a_wait_early(stepped, kind, protocol):
+def test_a_clock_step_forward_does_not_end_a_wait_early(stepped, kind, protocol):
     server, wall = stepped
     began = time.monotonic()
     wire = blocked(server, WAITS[kind], protocol)
@@ -46,7 +46,7 @@ def test_a_step_forward_does_not_end_a_wait_early(stepped, kind, protocol):
 
 @pytest.mark.parametrize("protocol", [2, 3])
 @pytest.mark.parametrize("kind", WAITS)
-def test_a_step_back_does_not_prolong_a_wait(stepped, kind, protocol):
+def test_a_clock_step_back_does_not_prolong_a_wait(stepped, kind, protocol):
     server, wall = stepped
     wire = blocked(server, WAITS[kind], protocol)
     wall.step(-HOUR)

@@ -1,4 +1,4 @@
-"""Consumers that vanish: while waiting, while being served, with leases in hand."""
+"""Consumers whose connection ends: while they wait, while they are served, and while they hold leases."""
 
 import random
 import socket
@@ -18,7 +18,7 @@ def reset(w):
 
 
 def drain(q, n):
-    """Everything in q, with the attempt each was at; waits for leases to end."""
+    """Fetches n messages, waiting for leases to end. Returns id -> attempt."""
     found = {}
 
     def all_found():
@@ -32,8 +32,8 @@ def drain(q, n):
 
 
 @pytest.mark.parametrize("bind", [False, True])
-def test_gone_at_the_moment_of_being_served(server, r3, key, bind):
-    """Whichever comes first, the message or the close: nothing is lost and no attempt counted twice."""
+def test_a_client_that_leaves_while_it_is_served_loses_no_message(server, r3, key, bind):
+    """Whether the message or the close comes first, nothing is lost and no attempt is counted twice."""
     q = Queue(r3, key)
     q.do("CREATE", "LEASE", 600000 if bind else 300, "RETRIES", -1)
     rng = random.Random(5)
@@ -60,7 +60,7 @@ def test_gone_at_the_moment_of_being_served(server, r3, key, bind):
     assert info["timeouts"] == info["delivered"] - 300
 
 
-def test_gone_with_the_reply_unread(server, r3, key):
+def test_a_message_in_an_unread_reply_is_delivered_again(server, r3, key):
     q = Queue(r3, key)
     q.do("CREATE", "LEASE", 1500, "RETRIES", 5)
     q.do("MSEND", 50, *range(50))
@@ -74,7 +74,7 @@ def test_gone_with_the_reply_unread(server, r3, key):
     assert set(found.values()) == {2}
 
 
-def test_waiters_that_leave_take_no_place_in_the_line(server, r3, key):
+def test_waiters_that_have_left_are_passed_over(server, r3, key):
     q = Queue(r3, key)
     q.do("CREATE")
     waiters = [server.wire(protocol=2) for _ in range(30)]
@@ -89,7 +89,7 @@ def test_waiters_that_leave_take_no_place_in_the_line(server, r3, key):
     assert got == [b"%d" % n for n in range(10)]
 
 
-def test_many_come_and_go_without_a_leak(server, r3, key):
+def test_clients_that_come_and_go_leak_no_memory(server, r3, key):
     q = Queue(r3, key)
     q.do("CREATE")
 
@@ -111,7 +111,7 @@ def test_many_come_and_go_without_a_leak(server, r3, key):
     wait_for(lambda: used() < before + 500_000, 20, "the memory of those who left")
 
 
-def test_a_killed_workers_message_comes_back_when_its_lease_ends(server, r3, key):
+def test_the_message_of_a_killed_client_is_delivered_again_at_its_lease_end(server, r3, key):
     q = Queue(r3, key)
     q.send("x", "ID", "a")
     w = server.wire()

@@ -1,4 +1,4 @@
-"""An idle server sleeps, whatever it holds; and each of many due times wakes it."""
+"""An idle server sleeps, whatever its queues contain, and each due message wakes one waiter."""
 
 import time
 
@@ -10,7 +10,7 @@ from tests.harness.waiting import LATE
 
 
 def sleeps(pid):
-    """How often a process has gone to sleep so far, and so has been woken."""
+    """How often a process has gone to sleep so far."""
     with open(f"/proc/{pid}/status") as f:
         [line] = [line for line in f if line.startswith("voluntary_ctxt_switches")]
     return int(line.split()[1])
@@ -18,7 +18,7 @@ def sleeps(pid):
 
 @pytest.mark.slow
 def test_an_idle_server_sleeps(make_server):
-    """With 100,000 delayed messages in 100 queues and 100 waiters it wakes no more often than one without anything."""
+    """With 100,000 delayed messages in 100 queues and 100 waiters, it wakes no more often than an empty server."""
     server, bare = make_server(), make_server()
     w = server.wire()
     for n in range(100):
@@ -36,8 +36,8 @@ def test_an_idle_server_sleeps(make_server):
 
 
 @pytest.mark.slow
-def test_messages_spread_over_time_wake_one_waiter_each(server, r3, key):
-    """400 messages over two seconds, and a waiter for each: none early, each to the one who came first."""
+def test_each_due_message_wakes_one_waiter(server, r3, key):
+    """400 messages over two seconds, and a waiter for each: none is early, and each goes to the first waiter."""
     q = Queue(r3, key)
     q.do("CREATE")
     waiters = [server.wire(2) for _ in range(400)]

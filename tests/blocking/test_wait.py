@@ -1,6 +1,6 @@
-"""DQ.WAIT: every way a wait can end, with one waiter and with many.
+"""DQ.WAIT: every way in which a wait can end, with one client and with many.
 
-The waiters block in real time; what ends a message is done on a manual clock where time ends it.
+The clients block in real time. Where time ends a message, its queue has a manual clock.
 """
 
 import pytest
@@ -21,7 +21,7 @@ def wait(server, key, id, ms=20_000, n=1, protocol=3):
     return wires
 
 
-def test_finished_with_its_result(server, r, key):
+def test_wait_replies_finished_with_the_result(server, r, key):
     q = Scene(r, key, "RETAIN", 1000)
     q.add("a")
     (wire,) = wait(server, key, "a")
@@ -31,7 +31,7 @@ def test_finished_with_its_result(server, r, key):
     assert q.do("WAIT", "a", 0) == [b"finished", b"\x00done%n"]
 
 
-def test_finished_without_a_result(server, r, key):
+def test_wait_replies_finished_with_null_without_a_result(server, r, key):
     q = Scene(r, key)
     q.add("a")
     (wire,) = wait(server, key, "a")
@@ -39,7 +39,7 @@ def test_finished_without_a_result(server, r, key):
     assert wire.recv(SOON) == [b"finished", None]
 
 
-def test_the_result_comes_where_nothing_is_retained(server, r3, key):
+def test_wait_replies_the_result_though_nothing_is_retained(server, r3, key):
     q = Scene(r3, key, "RETAIN", 0)
     q.add("a")
     (wire,) = wait(server, key, "a")
@@ -48,7 +48,7 @@ def test_the_result_comes_where_nothing_is_retained(server, r3, key):
     assert q.do("WAIT", "a", 0) is None
 
 
-def test_resp2_shape(server, r2, key):
+def test_wait_replies_an_array_over_resp2(server, r2, key):
     q = Scene(r2, key)
     q.add("a")
     (wire,) = wait(server, key, "a", protocol=2)
@@ -56,7 +56,7 @@ def test_resp2_shape(server, r2, key):
     assert wire.recv(SOON) == [b"finished", b"x"]
 
 
-def test_noack(server, r3, key):
+def test_a_noack_delivery_ends_a_wait(server, r3, key):
     q = Scene(r3, key)
     q.add("a")
     (wire,) = wait(server, key, "a")
@@ -64,7 +64,7 @@ def test_noack(server, r3, key):
     assert wire.recv(SOON) == [b"finished", None]
 
 
-def test_cancelled(server, r3, key):
+def test_wait_replies_cancelled(server, r3, key):
     q = Scene(r3, key)
     q.add("a", "DELAY", 10)
     (wire,) = wait(server, key, "a")
@@ -72,7 +72,7 @@ def test_cancelled(server, r3, key):
     assert wire.recv(SOON) == [b"cancelled", None]
 
 
-def test_rejected_with_its_error(server, r3, key):
+def test_wait_replies_dead_with_the_error(server, r3, key):
     q = Scene(r3, key)
     q.add("a")
     (wire,) = wait(server, key, "a")
@@ -81,7 +81,7 @@ def test_rejected_with_its_error(server, r3, key):
     assert q.do("WAIT", "a", 0) == [b"dead", b"bad input"]
 
 
-def test_out_of_retries_by_a_lease_end(server, r3, key):
+def test_a_death_by_lease_end_ends_a_wait(server, r3, key):
     q = Scene(r3, key, "RETRIES", 1, "LEASE", 50)
     q.add("a")
     (wire,) = wait(server, key, "a")
@@ -92,7 +92,7 @@ def test_out_of_retries_by_a_lease_end(server, r3, key):
     assert wire.recv(SOON) == [b"dead", b"first"]
 
 
-def test_expired(server, r3, key):
+def test_an_expiry_ends_a_wait(server, r3, key):
     q = Scene(r3, key)
     q.add("a", "TTL", 50)
     (wire,) = wait(server, key, "a")
@@ -100,7 +100,7 @@ def test_expired(server, r3, key):
     assert wire.recv(SOON) == [b"dead", None]
 
 
-def test_expired_on_the_servers_own_clock(server, r3, key):
+def test_an_expiry_on_the_server_clock_ends_a_wait(server, r3, key):
     wire = server.wire()
     # As one, so that the wait begins before the end.
     wire.send_many([("DQ.SEND", key, "x", "ID", "a", "TTL", 200), ("DQ.WAIT", key, "a", 20_000)])
@@ -109,7 +109,7 @@ def test_expired_on_the_servers_own_clock(server, r3, key):
 
 
 @pytest.mark.parametrize("purge", [[], ["STATE", "delayed"], ["GROUP", "g"]])
-def test_purged_is_null(server, r3, key, purge):
+def test_wait_replies_null_when_the_message_is_purged(server, r3, key, purge):
     q = Scene(r3, key)
     q.add("a", "GROUP", "g", "DELAY", 10)
     (wire,) = wait(server, key, "a")
@@ -118,7 +118,7 @@ def test_purged_is_null(server, r3, key, purge):
 
 
 @pytest.mark.parametrize("how", [["DEL"], ["UNLINK"], ["FLUSHALL"], ["FLUSHALL", "ASYNC"], ["PEXPIRE"], ["SET"]])
-def test_a_deleted_key_is_null(server, r3, key, how):
+def test_wait_replies_null_when_the_key_is_deleted(server, r3, key, how):
     q = Scene(r3, key)
     q.add("a")
     (wire,) = wait(server, key, "a")
@@ -129,21 +129,21 @@ def test_a_deleted_key_is_null(server, r3, key, how):
     assert reply is None or (how == ["SET"] and isinstance(reply, Error) and reply.startswith("WRONGTYPE"))
 
 
-def test_unknown_is_null_at_once(server, r, key):
+def test_wait_for_an_unknown_id_replies_null_at_once(server, r, key):
     assert r.execute_command("DQ.WAIT", key, "a", 0) is None
     assert r.exists(key) == 0
     q = Scene(r, key)
     assert q.do("WAIT", "nobody", 60_000) is None
 
 
-def test_timeout_is_null(server, r, key):
+def test_wait_replies_null_at_its_timeout(server, r, key):
     q = Scene(r, key)
     q.add("a")
     assert q.do("WAIT", "a", 100) is None
     assert q.row("a")["state"] == "ready"
 
 
-def test_zero_waits_without_end(server, r3, key):
+def test_wait_with_timeout_0_has_no_end(server, r3, key):
     q = Scene(r3, key)
     q.add("a")
     (wire,) = wait(server, key, "a", 0)
@@ -152,7 +152,7 @@ def test_zero_waits_without_end(server, r3, key):
     assert wire.recv(SOON) == [b"cancelled", None]
 
 
-def test_replace_goes_on_waiting(server, r3, key):
+def test_replace_does_not_end_a_wait(server, r3, key):
     q = Scene(r3, key)
     q.add("a", "DELAY", 100)
     (wire,) = wait(server, key, "a")
@@ -162,7 +162,7 @@ def test_replace_goes_on_waiting(server, r3, key):
     assert wire.recv(SOON) == [b"finished", b"second"]
 
 
-def test_retry_reschedule_update_and_silent_do_not_end_it(server, r3, key):
+def test_retry_reschedule_update_and_silent_nack_do_not_end_a_wait(server, r3, key):
     q = Scene(r3, key)
     q.add("a")
     (wire,) = wait(server, key, "a")
@@ -175,7 +175,7 @@ def test_retry_reschedule_update_and_silent_do_not_end_it(server, r3, key):
     assert wire.recv(SOON) == [b"finished", None]
 
 
-def test_a_redriven_one_is_waited_for_again(server, r3, key):
+def test_wait_works_for_a_redriven_message(server, r3, key):
     q = Scene(r3, key)
     q.add("a")
     q.nack(q.one().receipt, "FATAL", "ERROR", "e")
@@ -185,7 +185,7 @@ def test_a_redriven_one_is_waited_for_again(server, r3, key):
     assert wire.recv(SOON) == [b"finished", None]
 
 
-def test_many_waiters_on_one_message(server, r3, key):
+def test_many_clients_can_wait_for_one_message(server, r3, key):
     q = Scene(r3, key)
     q.add("a")
     wires = wait(server, key, "a", n=300)
@@ -194,7 +194,7 @@ def test_many_waiters_on_one_message(server, r3, key):
     server.wait_blocked(0)
 
 
-def test_each_waiter_hears_of_its_own_message_alone(server, r3, key):
+def test_a_wait_ends_with_its_own_message_only(server, r3, key):
     q = Scene(r3, key)
     ids = [f"m{i}" for i in range(30)]
     for id in ids:
@@ -210,7 +210,7 @@ def test_each_waiter_hears_of_its_own_message_alone(server, r3, key):
     assert all(w.recv(SOON) is None for id in ids[1::2] for w in wires[id])
 
 
-def test_waiters_and_blocked_consumers_do_not_disturb_each_other(server, r3, key):
+def test_wait_and_blocked_fetch_do_not_disturb_each_other(server, r3, key):
     q = Scene(r3, key)
     q.add("a", "GROUP", "g")
     q.add("b", "GROUP", "g")
@@ -226,7 +226,7 @@ def test_waiters_and_blocked_consumers_do_not_disturb_each_other(server, r3, key
     assert other.silent(QUIET)
 
 
-def test_a_waiter_that_vanishes(server, r3, key):
+def test_a_client_that_leaves_its_wait_does_not_disturb_the_others(server, r3, key):
     q = Scene(r3, key)
     q.add("a")
     wires = wait(server, key, "a", n=3)
@@ -236,7 +236,7 @@ def test_a_waiter_that_vanishes(server, r3, key):
     assert wires[0].recv(SOON) == wires[2].recv(SOON) == [b"finished", None]
 
 
-def test_client_unblock(server, r3, key):
+def test_client_unblock_ends_a_wait(server, r3, key):
     q = Scene(r3, key)
     q.add("a")
     wire = server.wire()
@@ -251,7 +251,7 @@ def test_client_unblock(server, r3, key):
     assert wire.recv(SOON).startswith("UNBLOCKED")
 
 
-def test_in_a_transaction_and_in_lua_it_is_a_poll(server, r3, key):
+def test_wait_does_not_wait_in_multi_and_lua(server, r3, key):
     q = Scene(r3, key, "RETAIN", 1000)
     q.add("a")
     with server.wire() as w:
@@ -264,7 +264,7 @@ def test_in_a_transaction_and_in_lua_it_is_a_poll(server, r3, key):
     assert r3.execute_command("EVAL", script, 1, key) == [b"finished", b"x"]
 
 
-def test_it_writes_nothing(server, r3, key):
+def test_wait_changes_nothing(server, r3, key):
     q = Scene(r3, key)
     q.add("a")
     before = q.digest()
@@ -272,7 +272,7 @@ def test_it_writes_nothing(server, r3, key):
     assert q.digest() == before
 
 
-def test_rename_of_another_queue_into_place(server, r3, key):
+def test_a_rename_over_the_queue_ends_a_wait(server, r3, key):
     q = Scene(r3, key)
     q.add("a")
     (wire,) = wait(server, key, "a")
@@ -286,7 +286,7 @@ def test_rename_of_another_queue_into_place(server, r3, key):
 @pytest.mark.parametrize("protocol", [2, 3])
 @pytest.mark.parametrize("preamble", ["yes", "no"])
 @pytest.mark.parametrize("command", ["RELOAD", "LOADAOF"])
-def test_a_load_does_not_end_a_wait_for_a_message_that_is_there_again(make_server, command, preamble, protocol):
+def test_a_wait_continues_over_a_reload_that_keeps_its_message(make_server, command, preamble, protocol):
     server = make_server(appendonly="yes", **{"aof-use-rdb-preamble": preamble})
     client = server.client()
     q = Scene(client, "q", "RETAIN", 1000)
@@ -306,7 +306,7 @@ def test_a_load_does_not_end_a_wait_for_a_message_that_is_there_again(make_serve
     assert b.recv(SOON) is None
 
 
-def test_older_data_loaded_tells_of_a_message_what_it_knows(server, r3, key):
+def test_after_a_load_of_older_data_a_wait_replies_what_is_known_there(server, r3, key):
     q = Scene(r3, key, "RETAIN", 1000)
     q.add("ended")
     q.ack(q.one().receipt, "RESULT", "before")
@@ -320,7 +320,7 @@ def test_older_data_loaded_tells_of_a_message_what_it_knows(server, r3, key):
     assert new.recv(SOON) is None
 
 
-def test_restore_in_place_goes_on_waiting_for_a_message_that_is_there_again(server, r3, key):
+def test_a_wait_continues_over_a_restore_that_keeps_its_message(server, r3, key):
     q = Scene(r3, key)
     q.add("a")
     dump = r3.execute_command("DUMP", key)
@@ -333,7 +333,7 @@ def test_restore_in_place_goes_on_waiting_for_a_message_that_is_there_again(serv
     assert a.recv(SOON) == [b"finished", None]
 
 
-def test_swapdb_goes_on_waiting_where_the_other_database_has_the_message(server, r3, key):
+def test_a_wait_continues_over_swapdb_if_the_other_database_has_its_message(server, r3, key):
     q = Scene(r3, key)
     q.add("a")
     r3.execute_command("COPY", key, key, "DB", 9)

@@ -1,4 +1,7 @@
-"""The line of those who wait: who is served first, who is passed by, and that nobody holds the server. Real time."""
+"""The wait list of blocked clients: who is served first, who is passed over, and serving does not hold the server.
+
+These tests use real time.
+"""
 
 import pytest
 
@@ -18,7 +21,7 @@ def q(server, r, key):
 
 @pytest.fixture
 def small_slices(server):
-    """The least that a slice may take: some few are served in one."""
+    """The smallest time for a slice: only a few clients are served in one."""
     client = server.client()
     before = client.config_get("dq.tick-budget-us")["dq.tick-budget-us"]
     client.config_set("dq.tick-budget-us", 10)
@@ -27,7 +30,7 @@ def small_slices(server):
 
 
 def crowd(server, name, n, *options, protocol=2):
-    """So many blocked connections, in the order in which they stand."""
+    """n blocked connections, in the order of the wait list."""
     wires = [server.wire(protocol) for _ in range(n)]
     for wire in wires:
         # The PING is answered when the wait is over.
@@ -37,7 +40,7 @@ def crowd(server, name, n, *options, protocol=2):
 
 
 def at_once(server, *commands):
-    """The replies of commands that the server reads in one go."""
+    """Sends commands so that the server reads all of them at once. Returns the replies."""
     with server.wire() as wire:
         wire.send_many(list(commands))
         return [wire.recv() for _ in commands]
@@ -51,7 +54,7 @@ def mfetch_waiter(q, *keys):
     return w
 
 
-def test_each_gets_the_first_that_is_for_it(q):
+def test_each_waiter_gets_the_first_message_that_it_can_take(q):
     group = waiter(q, "GROUP", "g")
     plain = waiter(q)
     many = mfetch_waiter(q, b"other" + q.key, q.key)
@@ -62,7 +65,7 @@ def test_each_gets_the_first_that_is_for_it(q):
     q.send("2", "GROUP", "g")
     [head] = got(group)
     assert head.payload == b"2"
-    # The group is at work, so that its next is for nobody.
+    # The group is busy, so nobody can have its next message.
     q.send("3", "GROUP", "g")
     q.send("4")
     name, reply = many.recv(5)
@@ -74,7 +77,7 @@ def test_each_gets_the_first_that_is_for_it(q):
     assert got(last)[0].payload == b"5"
 
 
-def test_who_waits_for_several_queues_is_served_once(q):
+def test_a_waiter_of_several_queues_is_served_once(q):
     other = Queue(q.client, b"other" + q.key)
     first = mfetch_waiter(q, q.key, other.key)
     second = mfetch_waiter(q, other.key, q.key)
@@ -85,7 +88,7 @@ def test_who_waits_for_several_queues_is_served_once(q):
     assert (q.info()["blocked-clients"], other.info()["blocked-clients"]) == (0, 0)
 
 
-def test_a_key_named_twice_is_one_queue(q):
+def test_mfetch_counts_a_key_named_twice_once(q):
     w = mfetch_waiter(q, q.key, q.key)
     assert q.info()["blocked-clients"] == 1
     q.send("a")
@@ -94,14 +97,14 @@ def test_a_key_named_twice_is_one_queue(q):
 
 
 @pytest.mark.parametrize("how", ["KILL", "UNBLOCK"])
-def test_who_has_just_gone_is_passed_by(q, how):
+def test_a_waiter_that_has_just_left_is_passed_over(q, how):
     w = q.server.wire()
     id = w.ok("CLIENT", "ID")
     w.send("DQ.FETCH", q.key, "BLOCK", 0)
     q.server.wait_blocked(1)
     behind = waiter(q)
     kill = ("CLIENT", "KILL", "ID", id) if how == "KILL" else ("CLIENT", "UNBLOCK", id, "ERROR")
-    # The message is there before it goes, but in the same turn of the server.
+    # The message is there before the client goes, but both are read at once.
     assert at_once(q.server, ("DQ.SEND", q.key, "x"), kill)[1] == 1
     [m] = got(behind)
     assert (m.payload, m.attempt) == (b"x", 1)
@@ -110,7 +113,7 @@ def test_who_has_just_gone_is_passed_by(q, how):
         assert w.call("PING") == b"PONG"
 
 
-def test_one_reply_each_where_messages_come_as_the_time_is_over(q):
+def test_a_waiter_gets_one_reply_if_messages_come_at_its_timeout(q):
     wires = [q.server.wire() for _ in range(100)]
     for n, w in enumerate(wires):
         w.send("DQ.FETCH", q.key, "BLOCK", 60 + n // 10)
@@ -123,7 +126,7 @@ def test_one_reply_each_where_messages_come_as_the_time_is_over(q):
     assert q.len("ready") == 50 - len(given)
 
 
-def test_noack_is_served_though_maxrunning_is_reached(q):
+def test_a_noack_waiter_is_served_though_maxrunning_is_reached(q):
     q.do("ALTER", "MAXRUNNING", 1)
     q.send("a")
     a = q.one()
@@ -136,7 +139,7 @@ def test_noack_is_served_though_maxrunning_is_reached(q):
     assert got(leasing)[0].payload == b"c"
 
 
-def test_a_send_in_a_script_serves_after_it(q):
+def test_a_send_in_a_script_wakes_after_it(q):
     w = waiter(q)
     script = """
         redis.call('DQ.SEND', KEYS[1], 'a', 'ID', 'a')
@@ -147,21 +150,21 @@ def test_a_send_in_a_script_serves_after_it(q):
     assert got(w)[0].id == b"b"
 
 
-def test_a_fetch_does_not_overtake_those_who_wait(q):
+def test_a_fetch_does_not_overtake_the_waiters(q):
     w = waiter(q)
     assert at_once(q.server, ("DQ.SEND", q.key, "a"), ("DQ.FETCH", q.key))[1] == []
     assert got(w)[0].payload == b"a"
     w = mfetch_waiter(q, q.key)
     assert at_once(q.server, ("DQ.SEND", q.key, "b"), ("DQ.MFETCH", 1, q.key))[1] is None
     assert msgs(w.recv(5)[1])[0].payload == b"b"
-    # A transaction is one thing: what it sends it can fetch.
+    # A transaction can fetch what it has sent itself.
     w = waiter(q)
     reply = at_once(q.server, ("MULTI",), ("DQ.SEND", q.key, "c"), ("DQ.FETCH", q.key), ("EXEC",))[-1]
     assert msgs(reply[1])[0].payload == b"c"
     assert w.silent(0.05)
 
 
-def test_a_fetch_does_not_overtake_more_than_can_be_served_at_once(q, small_slices):
+def test_a_fetch_does_not_overtake_waiters_served_in_later_slices(q, small_slices):
     q.send("first")
     m = q.one()
     wires = crowd(q.server, q.key, 200)
@@ -181,13 +184,13 @@ def test_a_fetch_does_not_overtake_more_than_can_be_served_at_once(q, small_slic
     assert q.info()["acked"] == 1
 
 
-def test_a_crowd_is_served_in_order_in_small_slices(q, small_slices):
+def test_waiters_are_served_in_order_over_many_slices(q, small_slices):
     wires = crowd(q.server, q.key, 300)
     q.do("MSEND", 300, *range(300), "DELAY", 30)
     assert [got(w)[0].payload for w in wires] == [b"%d" % n for n in range(300)]
 
 
-def test_many_who_wait_for_groups_of_their_own_are_all_asked(q, small_slices):
+def test_every_waiter_of_a_group_gets_its_messages(q, small_slices):
     groups = [waiter(q, "GROUP", f"g{n}") for n in range(50)]
     any_group = waiter(q)
     at_once(q.server, *[("DQ.SEND", q.key, n, "GROUP", f"g{n}") for n in (49, 7, 0, 30)])
@@ -198,7 +201,7 @@ def test_many_who_wait_for_groups_of_their_own_are_all_asked(q, small_slices):
     assert got(any_group)[0].payload == b"x"
 
 
-def test_two_thousand_are_served_once_and_in_order(replica_pair):
+def test_two_thousand_waiters_are_served_once_and_in_order(replica_pair):
     primary = replica_pair.primary
     q = Queue(primary.client(), "q")
     q.do("CREATE")
@@ -213,8 +216,8 @@ def test_two_thousand_are_served_once_and_in_order(replica_pair):
 
 @pytest.mark.parametrize("delay", [0, 5])
 @pytest.mark.parametrize("wait", ["fetch", "list"])
-def test_what_an_unblocked_client_sends_is_served(q, wait, delay):
-    """It runs as the server is about to sleep. How soon what it brings wakes the server, `make load` measures."""
+def test_a_message_sent_by_an_unblocked_client_wakes_a_waiter(q, wait, delay):
+    """The client runs when the server is about to sleep. `make load` measures how soon its message wakes the server."""
     other = Queue(q.client, b"other" + q.key)
     other.do("CREATE")
     other.server = q.server
@@ -230,7 +233,7 @@ def test_what_an_unblocked_client_sends_is_served(q, wait, delay):
     assert [m.id for m in got(w)] == [b"sent"]
 
 
-def test_nothing_is_handed_out_as_a_pause_begins(q):
+def test_nothing_is_delivered_when_a_client_pause_begins(q):
     w = waiter(q)
     before = now_ms()
     replies = at_once(q.server, ("DQ.SEND", q.key, "x"), ("CLIENT", "PAUSE", 300, "WRITE"))
@@ -239,7 +242,7 @@ def test_nothing_is_handed_out_as_a_pause_begins(q):
     assert before + 290 <= given_at(q, m) <= before + 300 + LATE
 
 
-def test_nothing_is_handed_out_as_the_server_becomes_a_replica(make_server):
+def test_nothing_is_delivered_when_the_server_becomes_a_replica(make_server):
     server = make_server()
     q = Queue(server.client(), "q")
     q.server = server
@@ -251,7 +254,7 @@ def test_nothing_is_handed_out_as_the_server_becomes_a_replica(make_server):
     assert (m.payload, m.attempt) == (b"x", 1)
 
 
-def test_a_waiter_that_closes_leaves_the_line(q):
+def test_a_waiter_that_closes_its_connection_leaves_the_wait_list(q):
     wires = crowd(q.server, q.key, 20)
     for w in wires[::2]:
         w.close()
@@ -259,4 +262,4 @@ def test_a_waiter_that_closes_leaves_the_line(q):
     assert q.info()["blocked-clients"] == 10
     q.do("MSEND", 10, *range(10))
     assert [got(w)[0].payload for w in wires[1::2]] == [b"%d" % n for n in range(10)]
-    wait_for(lambda: q.info()["blocked-clients"] == 0, 5, "an empty line")
+    wait_for(lambda: q.info()["blocked-clients"] == 0, 5, "an empty wait list")

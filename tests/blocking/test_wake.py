@@ -1,4 +1,4 @@
-"""FETCH BLOCK: what wakes a waiter, and when. Real time."""
+"""What wakes a client that is blocked in FETCH, and when. These tests use real time."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def q(server, r3, key):
     return queue
 
 
-def test_woken_when_a_message_is_sent(q):
+def test_a_waiter_is_woken_when_a_message_is_sent(q):
     q.do("CREATE")
     w = waiter(q, "WITHMETA", "LEASE", 5000, "CONSUMER", "c")
     [m] = woken_by(q, w, "SEND", "x", "ID", "a")
@@ -30,14 +30,14 @@ def test_woken_when_a_message_is_sent(q):
     assert m.meta["lease-until"] == q.get("a")["started-at"] + 5000
 
 
-def test_woken_when_the_key_appears(q):
+def test_a_waiter_is_woken_when_its_key_appears(q):
     w = waiter(q)
     assert q.client.exists(q.key) == 0
     assert woken_by(q, w, "SEND", "x")[0].payload == b"x"
 
 
-def test_woken_at_the_due_time_and_not_before(q):
-    """Each of 25 times by a due time of its own; nothing else would wake who waits."""
+def test_a_waiter_is_woken_at_the_due_time_and_not_before(q):
+    """25 times, each with its own due time; nothing else can wake the waiter."""
     w = q.server.wire()
     for _ in range(25):
         w.send("DQ.FETCH", q.key, "BLOCK", 0)
@@ -49,7 +49,7 @@ def test_woken_at_the_due_time_and_not_before(q):
     assert 0 <= q.info()["lateness-max"] <= LATE
 
 
-def test_woken_when_a_nearer_message_comes_later(q):
+def test_a_waiter_is_woken_by_a_later_message_with_an_earlier_due_time(q):
     q.send("far", "DELAY", 60000)
     w = waiter(q)
     due = now_ms() + 50
@@ -57,13 +57,13 @@ def test_woken_when_a_nearer_message_comes_later(q):
     assert wakes_at(q, w, due)[0].payload == b"near"
 
 
-def test_woken_when_a_lease_runs_out(q):
+def test_a_waiter_is_woken_when_a_lease_ends(q):
     q.send("x")
     w, [[m]] = waits_after(q, ("FETCH", "LEASE", 100, "WITHMETA"))
     assert wakes_at(q, w, m[4][b"lease-until"])[0].attempt == 2
 
 
-def test_woken_when_touch_shortens_a_lease(q):
+def test_a_waiter_is_woken_when_touch_shortens_a_lease(q):
     q.send("x")
     m = q.one("LEASE", 60000)
     w = waiter(q)
@@ -72,14 +72,14 @@ def test_woken_when_touch_shortens_a_lease(q):
     wakes_at(q, w, at)
 
 
-def test_woken_when_a_backoff_is_over(q):
+def test_a_waiter_is_woken_when_a_backoff_ends(q):
     q.do("CREATE", "BACKOFF", "FIXED", 80)
     q.send("x", "ID", "a")
     w, _ = waits_after(q, ("NACK", q.one().receipt))
     wakes_at(q, w, q.get("a")["due-at"])
 
 
-def test_woken_by_nack_and_silent_nack(q):
+def test_a_waiter_is_woken_by_nack_and_silent_nack(q):
     for how in ((), ("SILENT",)):
         q.send("x")
         m = q.one()
@@ -87,7 +87,7 @@ def test_woken_by_nack_and_silent_nack(q):
         q.ack(m.receipt)
 
 
-def test_woken_when_a_slot_of_maxrunning_is_free(q):
+def test_a_waiter_is_woken_when_a_slot_of_maxrunning_is_free(q):
     q.do("CREATE", "MAXRUNNING", 1)
     q.do("MSEND", 2, *"ab")
     m = q.one()
@@ -96,14 +96,14 @@ def test_woken_when_a_slot_of_maxrunning_is_free(q):
     assert woken_by(q, w, "ACK", m.receipt)[0].payload == b"b"
 
 
-def test_woken_when_a_rate_limit_refills(q):
+def test_a_waiter_is_woken_when_a_slot_of_rate_is_free(q):
     q.do("CREATE", "RATE", 1, "PER", 120)
     q.do("MSEND", 2, *"ab")
     w, [[first]] = waits_after(q, ("FETCH",))
     wakes_at(q, w, q.get(first[0])["started-at"] + 120)
 
 
-def test_woken_when_a_pause_ends(q):
+def test_a_waiter_is_woken_when_a_pause_ends(q):
     q.send("a")
     q.do("PAUSE")
     w = waiter(q)
@@ -114,7 +114,7 @@ def test_woken_when_a_pause_ends(q):
     assert wakes_at(q, w, now[b"now"] + 100)[0].payload == b"b"
 
 
-def test_woken_when_a_limit_is_lifted(q):
+def test_a_waiter_is_woken_when_a_limit_is_raised(q):
     q.do("CREATE", "MAXRUNNING", 1)
     q.do("MSEND", 2, *"ab")
     q.one()
@@ -122,7 +122,7 @@ def test_woken_when_a_limit_is_lifted(q):
 
 
 @pytest.mark.parametrize("change", ["RESCHEDULE", "REDRIVE", "CANCEL"])
-def test_woken_by_steering(q, change):
+def test_a_waiter_is_woken_by_reschedule_redrive_and_cancel(q, change):
     q.do("CREATE", "RETRIES", 0, "MAXRUNNING", 1 if change == "CANCEL" else 0)
     if change == "RESCHEDULE":
         q.send("x", "ID", "a", "DELAY", 60000)
@@ -139,7 +139,7 @@ def test_woken_by_steering(q, change):
     assert woken_by(q, waiter(q), change, *how)[0].id == b"a"
 
 
-def test_woken_by_tick_on_a_manual_queue(q):
+def test_a_waiter_is_woken_by_tick_on_a_manual_clock(q):
     q.do("CREATE", "CLOCK", "MANUAL")
     q.send("x", "DELAY", 100)
     w = waiter(q)
@@ -150,7 +150,7 @@ def test_woken_by_tick_on_a_manual_queue(q):
 
 
 @pytest.mark.parametrize("how", ["RENAME", "COPY", "RESTORE", "MOVE", "SWAPDB"])
-def test_woken_when_a_queue_arrives_under_the_name(q, how):
+def test_a_waiter_is_woken_when_a_queue_is_moved_to_its_key(q, how):
     source = b"src" + q.key
     w = waiter(q)
     c = q.client
@@ -171,7 +171,7 @@ def test_woken_when_a_queue_arrives_under_the_name(q, how):
 
 
 @pytest.mark.parametrize("how", ["RENAME", "COPY", "RESTORE", "MOVE", "SWAPDB"])
-def test_delayed_messages_of_an_arrived_queue_wake_on_time(q, how):
+def test_delayed_messages_of_a_moved_queue_wake_a_waiter_on_time(q, how):
     source = b"src" + q.key
     w = waiter(q)
     c = q.client

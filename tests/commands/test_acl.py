@@ -1,12 +1,12 @@
-"""What rights each verb asks for: the whole table, by ACL DRYRUN.
+"""The rights that each verb needs: a table of all verbs checked by ACL DRYRUN, and users who have only some rights.
 
-`%R~` lets a user see what is in a queue, `%W~` change it; a verb that gives what is in a queue to
-its caller needs the first, one that changes it the second.
+`%R~` lets a user see what is in a queue, `%W~` lets a user change it. A verb that returns messages needs the first,
+a verb that changes the queue needs the second.
 """
 
 import pytest
 
-from tests.harness.verbs import BLOCKS, KEYS, READS, WRITES
+from tests.harness.verbs import ALL, BLOCKS, KEYS, READS, WRITES
 from tests.harness.wire import Error
 
 NEEDS = (
@@ -46,13 +46,13 @@ def has_categories(server):
         pytest.skip("commands of modules have no categories on this engine")
 
 
-def test_the_table_has_every_verb():
+def test_the_table_of_rights_has_every_verb():
     assert set(NEEDS) == set(READS) | set(WRITES) | {"WAIT"}
 
 
 @pytest.mark.parametrize("call, keys", CALLS)
 @pytest.mark.parametrize("rights", ["R", "W", "RW"])
-def test_key_rights(dry_run, call, keys, rights):
+def test_a_call_needs_its_rights_on_every_one_of_its_keys(dry_run, call, keys, rights):
     enough = set(NEEDS[call[0]]) <= set(rights)
     assert dry_run(call, f"%{rights}~*", "+@all") == enough
     # On each of its keys: one that is out of reach is enough to refuse.
@@ -65,8 +65,8 @@ def test_key_rights(dry_run, call, keys, rights):
 
 
 @pytest.mark.parametrize("call, keys", CALLS)
-def test_rights_do_not_add_up_over_selectors(dry_run, call, keys):
-    """One selector must allow the whole call: to read in one and to write in another is not to do both."""
+def test_rights_of_two_selectors_do_not_add_up(dry_run, call, keys):
+    """One selector must allow the whole call. A right to read in one and a right to write in another are not enough."""
     verb = f"+dq.{call[0].lower()}"
     apart = dry_run(call, f"({verb} %R~*)", f"({verb} %W~*)")
     assert apart == (len(NEEDS[call[0]]) < 2)
@@ -74,23 +74,23 @@ def test_rights_do_not_add_up_over_selectors(dry_run, call, keys):
 
 
 @pytest.mark.parametrize("call, keys", CALLS)
-def test_no_other_rights_are_needed(dry_run, call, keys):
-    """No client needs scripts, nor anything that can harm the server; and each verb can be taken away."""
+def test_no_script_admin_or_dangerous_rights_are_needed(dry_run, call, keys):
+    """No client needs rights to run scripts or to harm the server, and each verb can be denied."""
     assert dry_run(call, "~*", "+@all", "-@scripting", "-@dangerous", "-@admin")
     assert not dry_run(call, "~*", "+@all", f"-dq.{call[0].lower()}")
     assert not dry_run(call, "~*", "-@all")
 
 
 @pytest.mark.parametrize("call, keys", CALLS)
-def test_categories(dry_run, has_categories, call, keys):
+def test_each_verb_is_in_the_categories_read_write_and_blocking_where_it_belongs(dry_run, has_categories, call, keys):
     verb = call[0]
     assert dry_run(call, "~*", "+@read") == (verb not in WRITES)
     assert dry_run(call, "~*", "+@write") == (verb in WRITES)
     assert dry_run(call, "~*", "+@blocking") == (verb in BLOCKS)
 
 
-def test_a_limited_user_is_refused_for_real_too(server):
-    """DRYRUN is what the server says of itself: once, what it does."""
+def test_a_limited_user_is_refused_by_the_commands_themselves(server):
+    """DRYRUN only says what would be allowed; here the commands are run."""
     admin, w = server.wire(2), server.wire(2)
     admin.ok("ACL", "SETUSER", "limited", "reset", "on", ">secret", "%R~k", "+@all")
     try:
@@ -105,7 +105,7 @@ def test_a_limited_user_is_refused_for_real_too(server):
         admin.ok("ACL", "DELUSER", "limited")
 
 
-def test_the_internal_command_takes_no_nonsense(server):
+def test_the_internal_command_refuses_bad_records(server):
     w = server.wire(2)
     w.ok("DQ.SEND", "k", "x")
     for record in (b"", b"x", b"\x20", b"\xff" * 64):
@@ -113,12 +113,85 @@ def test_the_internal_command_takes_no_nonsense(server):
     assert w.ok("DQ.LEN", "k") == 1
 
 
-def test_the_internal_command_can_be_taken_away(dry_run):
-    """Its records could do what no command can. (Engines without categories for modules know it by name only.)"""
+def test_the_internal_command_can_be_denied(dry_run):
+    """Its log entries could do what no command can. Engines without categories for modules know it by name only."""
     assert not dry_run(("OP", "k", "x"), "~*", "+@all", "-dq.op")
     assert not dry_run(("OP", "k", "x"), "~*", "+@write", "-@admin")
 
 
-def test_the_internal_command_is_dangerous(dry_run, has_categories):
+def test_the_internal_command_is_in_the_categories_dangerous_and_admin(dry_run, has_categories):
     for category in ("@dangerous", "@admin"):
         assert not dry_run(("OP", "k", "x"), "~*", "+@all", f"-{category}")
+
+
+def user(server, *rules):
+    """A connection with these rights alone."""
+    admin = server.wire(2)
+    admin.ok("ACL", "SETUSER", "limited", "reset", "on", ">secret", *rules)
+    w = server.wire(2)
+    w.ok("AUTH", "limited", "secret")
+    return w
+
+
+@pytest.fixture(autouse=True)
+def no_users(server):
+    yield
+    with server.wire(2) as w:
+        w.ok("ACL", "DELUSER", "limited")
+
+
+def allowed(reply):
+    return not (isinstance(reply, Error) and reply.startswith("NOPERM"))
+
+
+def test_a_user_with_two_verbs_and_one_key_pattern_can_do_only_that(server):
+    w = user(server, "~orders:*", "+dq.fetch", "+dq.ack")
+    assert w.ok("DQ.FETCH", "orders:1") == []
+    assert w.ok("DQ.FETCH", "orders:1", "BLOCK", 1) == []
+    assert w.ok("DQ.ACK", "orders:1", 5) == 0
+    assert not allowed(w.call("DQ.FETCH", "other"))
+    assert not allowed(w.call("DQ.ACK", "other", 5))
+    for verb in set(ALL) - {"FETCH", "ACK"}:
+        call = next(c for c, _ in KEYS if c[0] == verb)
+        assert not allowed(w.call(f"DQ.{verb}", *["orders:1" if a == "k" else a for a in call[1:]])), verb
+
+
+def test_a_user_needs_rights_on_every_key_of_a_call(server):
+    w = user(server, "~orders:*", "+dq.mfetch", "+dq.tick")
+    assert not allowed(w.call("DQ.MFETCH", 2, "orders:1", "other"))
+    assert not allowed(w.call("DQ.MFETCH", 2, "other", "orders:1"))
+    assert allowed(w.call("DQ.MFETCH", 2, "orders:1", "orders:2"))
+    assert not allowed(w.call("DQ.TICK", "orders:1", "other"))
+    assert not allowed(w.call("DQ.TICK", "orders:1", "ADVANCE"))
+    assert allowed(w.call("DQ.TICK", "orders:1", "ADVANCE", 5))
+    assert not allowed(w.call("DQ.TICK", "other", "ADVANCE", 5))
+
+
+@pytest.mark.parametrize("call, keys", KEYS, ids=lambda v: " ".join(map(str, v)))
+def test_read_rights_allow_the_reading_verbs_only(server, call, keys):
+    """Read-only key rights open the reading verbs and no writing one; full rights open all."""
+    admin = server.wire(2)
+    args = [f"DQ.{call[0]}", *call[1:]]
+    for rule, ok in (("~*", True), ("%R~*", call[0] not in WRITES), ("~nothing:*", False)):
+        admin.ok("ACL", "SETUSER", "limited", "reset", "on", rule, f"+dq.{call[0].lower()}")
+        reply = admin.call("ACL", "DRYRUN", "limited", *args)
+        assert (reply == b"OK") == ok, (rule, reply)
+
+
+def test_no_script_rights_are_needed(server):
+    w = user(server, "~*", *[f"+dq.{v.lower()}" for v in ALL])
+    w.ok("DQ.SEND", "k", "x")
+    [[_, receipt, _, _]] = w.ok("DQ.FETCH", "k", "BLOCK", 5)
+    assert w.ok("DQ.ACK", "k", receipt) == 1
+
+
+def test_the_category_dq_exists_on_engines_with_custom_categories(server):
+    w = server.wire(2)
+    version = next(line for line in w.ok("INFO", "server").decode().splitlines() if line.startswith("redis_version")).split(
+        ":"
+    )[1]
+    if tuple(map(int, version.split(".")[:2])) < (7, 4):
+        pytest.skip("no custom categories on this engine")
+    assert b"dq" in w.ok("ACL", "CAT")
+    names = {n.lower() for n in w.ok("ACL", "CAT", "dq")}
+    assert {f"dq.{v.lower()}".encode() for v in ALL} <= names

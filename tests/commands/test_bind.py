@@ -1,4 +1,4 @@
-"""FETCH BIND: leases that end with their connection, wherever their queue has gone meanwhile."""
+"""FETCH BIND: leases that end with their connection, also when their queue was renamed or moved meanwhile."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def moved(r, db9, q, how) -> Queue:
 
 
 @pytest.mark.parametrize("how", MOVES)
-def test_bound_leases_end_with_the_connection_where_their_queue_has_moved(server, r, db9, key, how):
+def test_bound_leases_end_with_their_connection_after_their_queue_was_moved(server, r, db9, key, how):
     q = Queue(r, key)
     q.do("CREATE", "LEASE", 600000)
     q.do("MSEND", 2, *"ab")
@@ -47,7 +47,7 @@ def test_bound_leases_end_with_the_connection_where_their_queue_has_moved(server
 
 
 @pytest.mark.parametrize("how", ["RENAME", "MOVE", "SWAPDB"])
-def test_touch_and_bind_after_a_move_hold_as_before_it(server, r, db9, key, how):
+def test_touch_and_bind_work_after_a_move_as_before_it(server, r, db9, key, how):
     q = Queue(r, key)
     q.do("CREATE", "LEASE", 600000)
     q.do("MSEND", 2, *"ab")
@@ -63,7 +63,7 @@ def test_touch_and_bind_after_a_move_hold_as_before_it(server, r, db9, key, how)
     assert there.info()["timeouts"] == 2
 
 
-def test_a_bound_lease_ends_where_its_connection_closes_just_before_a_rename(server, r, key):
+def test_a_bound_lease_ends_if_its_connection_closes_just_before_a_rename(server, r, key):
     q = Queue(r, key)
     q.do("CREATE", "LEASE", 600000)
     q.send("a")
@@ -77,7 +77,7 @@ def test_a_bound_lease_ends_where_its_connection_closes_just_before_a_rename(ser
     wait_for(lambda: there.len("ready") == 1, 5, "the bound lease's end")
 
 
-def test_a_bound_lease_does_not_end_those_of_a_queue_renamed_over_its_own(server, r, key):
+def test_leases_of_a_queue_renamed_over_a_bound_one_do_not_end(server, r, key):
     q, other = Queue(r, key), Queue(r, key + b":other")
     for queue in (q, other):
         queue.do("CREATE", "LEASE", 600000)
@@ -95,7 +95,7 @@ def test_a_bound_lease_does_not_end_those_of_a_queue_renamed_over_its_own(server
     assert (q.len("running"), q.info()["timeouts"]) == (1, 1)
 
 
-def test_a_bound_lease_of_a_renamed_queue_ends_after_its_log_was_loaded(make_server):
+def test_a_bound_lease_of_a_renamed_queue_ends_after_the_log_was_loaded(make_server):
     server = make_server(appendonly="yes", **{"aof-use-rdb-preamble": "no"})
     client = server.client()
     client.execute_command("DQ.CREATE", "old", "LEASE", 600000)
@@ -107,3 +107,45 @@ def test_a_bound_lease_of_a_renamed_queue_ends_after_its_log_was_loaded(make_ser
     w.close()
     q = Queue(client, "new")
     wait_for(lambda: q.len("ready") == 1, 5, "the bound lease's end")
+
+
+def test_bound_leases_end_with_their_connection(server, r, key):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", 600000, "BACKOFF", "FIXED", 600000)
+    q.send("a", "ID", "a")
+    q.send("b", "ID", "b")
+    with server.wire() as w:
+        assert len(w.ok("DQ.FETCH", key, "BIND")) == 1
+        assert len(w.ok("DQ.FETCH", key)) == 1
+        assert q.len("running") == 2
+    wait_for(lambda: q.state("a") == "ready", 5, "the bound lease's end")
+    assert (q.get("a")["timeouts"], q.get("a")["failures"]) == (1, 1)
+    assert q.state("b") == "running"
+    assert q.one().attempt == 2
+
+
+def test_the_end_of_a_connection_changes_no_acked_message(server, r, key):
+    q = Queue(r, key)
+    q.send("a")
+    with server.wire() as w:
+        [[_, receipt, _, _]] = w.ok("DQ.FETCH", key, "BIND")
+        assert w.ok("DQ.ACK", key, receipt) == 1
+    assert q.len() == 0
+    assert r.ping()
+    assert q.info()["timeouts"] == 0
+
+
+def test_bound_leases_end_on_client_kill_and_not_in_a_new_queue(server, r, key):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", 600000)
+    q.do("MSEND", 2, *"ab")
+    w = server.wire()
+    w.ok("DQ.FETCH", key, "BIND", "COUNT", 2)
+    r.execute_command("CLIENT", "KILL", "ID", w.ok("CLIENT", "ID"))
+    wait_for(lambda: q.len("ready") == 2, 5, "both bound leases' end")
+    w = server.wire()
+    w.ok("DQ.FETCH", key, "BIND", "COUNT", 2)
+    r.delete(key)
+    w.close()
+    q.send("new", "ID", "n")
+    assert q.state("n") == "ready"

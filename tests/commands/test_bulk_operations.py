@@ -1,4 +1,4 @@
-"""Purges and redrives that would hold the server: done in slices while their client waits."""
+"""PURGE and REDRIVE of very many messages: they are done in slices while their client waits."""
 
 import time
 
@@ -13,7 +13,7 @@ MANY = 2000
 
 
 def running(r, key, *options):
-    """MANY messages of group g that run, two that do not, one of group h that runs; the receipts of g."""
+    """MANY running messages of group g, two ready ones, and a running one of group h. Returns the receipts of g too."""
     q = Scene(r, key, "GROUPCONCURRENCY", 10**6, "LEASE", 10**9, *options)
     r.execute_command("DQ.MSEND", key, MANY + 2, *[b"x"] * (MANY + 2), "GROUP", "g")
     receipts = []
@@ -24,8 +24,8 @@ def running(r, key, *options):
     return q, receipts
 
 
-def held(r, key):
-    """MANY groups that a dead message holds, with another one each."""
+def blocked_groups(r, key):
+    """MANY groups, each with a dead message that blocks it and a second message."""
     q = Scene(r, key, "ONDEAD", "BLOCK", "LEASE", 10**9)
     pipe = r.pipeline(transaction=False)
     for n in range(MANY):
@@ -40,7 +40,7 @@ def held(r, key):
 
 
 @pytest.mark.parametrize("state", [[], ["STATE", "running"]], ids=["all", "running"])
-def test_what_a_group_has_running(r, key, state):
+def test_purge_removes_the_many_running_messages_of_a_group(r, key, state):
     q, receipts = running(r, key)
     assert q.do("PURGE", "GROUP", "g", *state) == MANY + (0 if state else 2)
     assert q.counts() == {"running": 1} | ({"ready": 2} if state else {})
@@ -49,17 +49,17 @@ def test_what_a_group_has_running(r, key, state):
     assert_same_digest(r, key, key + b":twin")
 
 
-def test_the_groups_that_dead_ones_hold(r, key):
-    q = held(r, key)
+def test_purge_of_dead_messages_releases_the_groups_they_block(r, key):
+    q = blocked_groups(r, key)
     assert q.do("PURGE", "STATE", "dead") == MANY
     assert q.counts() == {"ready": MANY}
     assert len(q.fetch("COUNT", 10_000)) == MANY
 
 
-def test_all_of_a_queue_where_many_groups_have_settings(replica_pair, key):
-    """They outlive their messages, so that they are not thrown away with them."""
+def test_purge_of_everything_keeps_the_settings_of_many_groups(replica_pair, key):
+    """Settings outlive the messages of their group, so they must not be freed with them."""
     r = replica_pair.primary.client()
-    q = held(r, key)
+    q = blocked_groups(r, key)
     q.do("ALTER", "DEADCOUNT", MANY // 2)
     q.do("TICK")
     pipe = r.pipeline(transaction=False)
@@ -76,9 +76,9 @@ def test_all_of_a_queue_where_many_groups_have_settings(replica_pair, key):
     replica_pair.assert_same(key)
 
 
-def test_groups_that_pruned_messages_hold_stay_held(r, key):
-    """There is nothing left to be purged of them, and nobody waits for it."""
-    q = held(r, key)
+def test_groups_blocked_by_pruned_messages_stay_blocked_after_a_purge(r, key):
+    """Nothing is left to be purged in these groups, so the purge does not wait for them."""
+    q = blocked_groups(r, key)
     q.do("ALTER", "DEADCOUNT", 1)
     q.do("TICK")
     assert q.do("PURGE", "STATE", "dead") == 1
@@ -86,7 +86,7 @@ def test_groups_that_pruned_messages_hold_stay_held(r, key):
     assert q.counts() == {"ready": 1, "blocked": MANY - 1}
 
 
-def test_in_a_transaction_it_is_done_at_once(r, key):
+def test_a_purge_in_a_transaction_is_done_at_once(r, key):
     running(r, key)
     with r.pipeline(transaction=True) as pipe:
         pipe.execute_command("DQ.PURGE", key, "GROUP", "g")
@@ -94,13 +94,13 @@ def test_in_a_transaction_it_is_done_at_once(r, key):
         assert pipe.execute() == [MANY + 2, 1]
 
 
-def test_in_a_script_it_is_done_at_once(r, key):
-    held(r, key)
+def test_a_purge_in_a_script_is_done_at_once(r, key):
+    blocked_groups(r, key)
     script = "return {redis.call('DQ.PURGE', KEYS[1], 'STATE', 'dead'), redis.call('DQ.LEN', KEYS[1])}"
     assert r.eval(script, 1, key) == [MANY, MANY]
 
 
-def test_what_follows_on_the_connection_is_answered_after_it(r, key):
+def test_later_commands_of_the_connection_are_answered_after_the_purge(r, key):
     running(r, key)
     with r.pipeline(transaction=False) as pipe:
         pipe.execute_command("DQ.PURGE", key, "GROUP", "g", "STATE", "running")
@@ -109,7 +109,7 @@ def test_what_follows_on_the_connection_is_answered_after_it(r, key):
         assert pipe.execute() == [MANY, 3, 0]
 
 
-def test_a_redrive_after_a_purge_of_dead_ones(r, key):
+def test_redrive_after_a_purge_takes_only_the_dead_messages_left(r, key):
     q = Scene(r, key, "LEASE", 10**9)
     for group, count in (("g", MANY), ("h", 3)):
         r.execute_command("DQ.MSEND", key, count, *[b"x"] * count, "GROUP", group)
@@ -122,7 +122,7 @@ def test_a_redrive_after_a_purge_of_dead_ones(r, key):
     assert q.counts() == {"ready": 3}
 
 
-def test_some_of_the_dead_ones_are_redriven(replica_pair, key):
+def test_redrive_with_count_takes_that_many_dead_messages(replica_pair, key):
     q = Scene(replica_pair.primary.client(), key, "LEASE", 10**9)
     for _ in range(3):
         q.do("MSEND", MANY, *[b"x"] * MANY)
@@ -135,7 +135,7 @@ def test_some_of_the_dead_ones_are_redriven(replica_pair, key):
     replica_pair.assert_same(key)
 
 
-def together(server, *commands):
+def at_once(server, *commands):
     """Sends each command on a connection of its own so that the server finds all of them at once."""
     clients = [server.client() for _ in commands]
     connections = [client.connection_pool.get_connection() for client in clients]
@@ -154,40 +154,40 @@ def together(server, *commands):
     return connections
 
 
-def test_the_queue_goes_while_a_client_waits(server, r, key):
+def test_a_purge_whose_queue_is_deleted_meanwhile_replies_0(server, r, key):
     running(r, key)
-    purge, delete = together(server, ["DQ.PURGE", key, "GROUP", "g"], ["DEL", key])
+    purge, delete = at_once(server, ["DQ.PURGE", key, "GROUP", "g"], ["DEL", key])
     assert delete.read_response() == 1
     assert purge.read_response() == 0
     assert r.exists(key) == 0
 
 
 @pytest.mark.parametrize("how", ["FLUSHDB", "FLUSHALL"])
-def test_the_database_goes_while_a_client_waits(make_server, key, how):
+def test_a_purge_whose_database_is_flushed_meanwhile_replies_0(make_server, key, how):
     server = make_server(enable_debug_command="local")
     running(server.client(), key)
-    purge, flush = together(server, ["DQ.PURGE", key, "GROUP", "g"], [how])
+    purge, flush = at_once(server, ["DQ.PURGE", key, "GROUP", "g"], [how])
     assert flush.read_response() == b"OK"
     assert purge.read_response() == 0
 
 
-def test_a_client_that_is_let_go_is_told(server, r, key):
+def test_an_unblocked_client_gets_an_error_and_the_rest_stays(server, r, key):
     q, _ = running(r, key)
-    purge, unblock = together(
+    purge, unblock = at_once(
         server, ["DQ.PURGE", key, "GROUP", "g"], ["CLIENT", "UNBLOCK", lambda ids: ids[0], "TIMEOUT"]
     )
     assert unblock.read_response() == 1
     with pytest.raises(Exception, match="unblocked before all was done"):
         purge.read_response()
-    # Nobody waits for it any longer, so the rest stays; another one finishes it.
+    # The purge stops with its client, so the rest stays until another purge.
     left = q.len()
     assert 3 <= left <= MANY + 3
     assert q.do("PURGE", "GROUP", "g") == left - 1
 
 
-def test_a_client_that_is_killed_leaves_the_server_sound(server, r, key):
+def test_a_killed_client_leaves_the_queue_consistent(server, r, key):
     q, _ = running(r, key)
-    purge, kill = together(server, ["DQ.PURGE", key, "GROUP", "g"], ["CLIENT", "KILL", "ID", lambda ids: ids[0]])
+    purge, kill = at_once(server, ["DQ.PURGE", key, "GROUP", "g"], ["CLIENT", "KILL", "ID", lambda ids: ids[0]])
     assert kill.read_response() == 1
     with pytest.raises(Exception):
         purge.read_response()
@@ -197,16 +197,16 @@ def test_a_client_that_is_killed_leaves_the_server_sound(server, r, key):
     assert_same_digest(r, key, key + b":twin")
 
 
-def test_replicas_agree(replica_pair, key):
+def test_replicas_have_the_same_queue_after_a_large_purge(replica_pair, key):
     q, _ = running(replica_pair.primary.client(), key)
     assert q.do("PURGE", "GROUP", "g") == MANY + 2
     replica_pair.assert_same(key)
-    q = held(replica_pair.primary.client(), key + b":held")
+    q = blocked_groups(replica_pair.primary.client(), key + b":held")
     assert q.do("PURGE", "STATE", "dead") == MANY
     replica_pair.assert_same(key + b":held")
 
 
-def test_a_restart_keeps_it(make_server, key):
+def test_a_large_purge_survives_a_crash(make_server, key):
     server = make_server(appendonly="yes", appendfsync="always")
     q, _ = running(server.client(), key)
     assert q.do("PURGE", "GROUP", "g", "STATE", "running") == MANY
@@ -215,7 +215,7 @@ def test_a_restart_keeps_it(make_server, key):
     assert Scene.over(server.client(), key).digest() == before
 
 
-def test_in_a_burst_all_that_is_due_counts_as_ready(r3, key):
+def test_purge_of_ready_messages_includes_all_that_are_due(r3, key):
     """A purge waits until what has fallen due is ready, so that it takes all of it."""
     q = Queue(r3, key)
     r3.execute_command("DQ.CREATE", key)

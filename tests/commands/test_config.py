@@ -42,19 +42,19 @@ def assert_changed(server):
     q.client.delete("fresh")
 
 
-def test_defaults(server):
+def test_the_defaults_are_as_documented(server):
     assert settings(server.wire()) == DEFAULTS
 
 
-def test_by_redis_conf(make_server):
+def test_redis_conf_sets_every_setting(make_server):
     assert_changed(make_server(**CHANGED))
 
 
-def test_by_load_arguments(make_server):
+def test_load_arguments_set_every_setting(make_server):
     assert_changed(make_server(module_args=[x for kv in CHANGED.items() for x in kv]))
 
 
-def test_by_config_set_and_rewrite(make_server):
+def test_config_set_and_rewrite_keep_every_setting(make_server):
     server = make_server()
     with server.wire() as w:
         for name, value in CHANGED.items():
@@ -65,7 +65,7 @@ def test_by_config_set_and_rewrite(make_server):
     assert_changed(server)
 
 
-def test_by_loadex(make_server):
+def test_module_loadex_sets_every_setting(make_server):
     server = make_server(load_module=False)
     with server.wire() as w:
         args = [x for name, value in CHANGED.items() for x in ("CONFIG", name, value)]
@@ -96,7 +96,7 @@ def test_a_bad_load_argument_stops_the_load(make_server):
     assert w.ok("DQ.LEN", "q") == 0
 
 
-def test_config_changes_reach_new_queues_only(make_server):
+def test_config_changes_apply_to_new_queues_only(make_server):
     server = make_server()
     q = Queue(server.client(), "old")
     q.do("CREATE", "RETRIES", 9)
@@ -107,8 +107,8 @@ def test_config_changes_reach_new_queues_only(make_server):
     assert (new.info()["lease"], new.info()["retries"]) == (5000, 1)
 
 
-def test_defaults_of_the_primary_hold_on_the_replica(make_server):
-    """A queue made by SEND is the same everywhere, whatever a replica's own defaults are."""
+def test_a_replica_uses_the_defaults_of_its_primary(make_server):
+    """A queue created by SEND is the same everywhere, whatever defaults a replica has."""
     primary, replica = make_server(**{"dq.lease": 1111}), make_server(**{"dq.lease": 2222, "dq.max-payload": 10})
     replica.client().execute_command("REPLICAOF", "127.0.0.1", primary.port)
     Queue(primary.client(), "q").send(b"x" * 100)
@@ -119,7 +119,7 @@ def test_defaults_of_the_primary_hold_on_the_replica(make_server):
     assert (twin.info()["lease"], twin.len()) == (1111, 1)
 
 
-def test_max_payload_holds_for_every_way_in(make_server):
+def test_max_payload_limits_every_command_that_takes_a_payload(make_server):
     small = make_server(**{"dq.max-payload": 10})
     q = Queue(small.client(), "q")
     q.send(b"x" * 10, "ID", "a")

@@ -1,11 +1,11 @@
-"""DQ.CONSUMERS: who took what, and when a consumer is forgotten."""
+"""DQ.CONSUMERS: the figures of each consumer, and when a consumer is forgotten."""
 
 from tests.harness.scene import START, Scene
 
 HOUR = 3_600_000
 
 
-def test_the_fields(r, key):
+def test_consumers_shows_every_field(r, key):
     q = Scene(r, key)
     for id in "abcd":
         q.add(id)
@@ -23,7 +23,7 @@ def test_the_fields(r, key):
     assert q.info()["consumers"] == 2
 
 
-def test_whoever_acks_the_holder_is_credited(r, key):
+def test_an_ack_counts_for_the_consumer_that_holds_the_message(r, key):
     q = Scene(r, key)
     q.add("a")
     receipt = q.one("CONSUMER", "alice").receipt
@@ -32,7 +32,7 @@ def test_whoever_acks_the_holder_is_credited(r, key):
     assert q.consumers()["alice"]["running"] == 0
 
 
-def test_fetch_without_consumer_leaves_none(r, key):
+def test_fetch_without_consumer_records_no_consumer(r, key):
     q = Scene(r, key)
     q.add("a")
     q.take()
@@ -40,12 +40,12 @@ def test_fetch_without_consumer_leaves_none(r, key):
     assert q.info()["consumers"] == 0
 
 
-def test_missing_key(r, key):
+def test_consumers_of_a_missing_key_is_empty(r, key):
     assert r.execute_command("DQ.CONSUMERS", key) == []
     assert r.exists(key) == 0
 
 
-def test_names_are_binary(r, key):
+def test_a_consumer_name_can_be_any_bytes(r, key):
     q = Scene(r, key)
     q.add("a")
     name = b"\x00%n\xff" + b"c" * 1020
@@ -55,7 +55,7 @@ def test_names_are_binary(r, key):
     assert q.get("a")["consumer"] == name
 
 
-def test_forgotten_an_hour_after_it_was_last_seen(r, key):
+def test_a_consumer_is_forgotten_an_hour_after_it_was_last_seen(r, key):
     q = Scene(r, key)
     q.add("a")
     q.ack(q.one("CONSUMER", "alice").receipt)
@@ -65,7 +65,7 @@ def test_forgotten_an_hour_after_it_was_last_seen(r, key):
     assert q.consumers() == {}
 
 
-def test_seen_again_starts_the_hour_anew(r, key):
+def test_each_fetch_of_a_consumer_starts_its_hour_anew(r, key):
     q = Scene(r, key)
     q.add("a")
     q.ack(q.one("CONSUMER", "alice").receipt)
@@ -78,7 +78,7 @@ def test_seen_again_starts_the_hour_anew(r, key):
     assert q.consumers() == {}
 
 
-def test_kept_while_it_has_leases(r, key):
+def test_a_consumer_is_kept_while_it_has_leases(r, key):
     q = Scene(r, key)
     q.add("a", "LEASE", 3 * HOUR)
     q.one("CONSUMER", "alice")
@@ -90,7 +90,7 @@ def test_kept_while_it_has_leases(r, key):
     assert q.row("a")["consumer"] == "alice"
 
 
-def test_lease_end_and_batch_return_lower_running(r, key):
+def test_a_lease_end_and_the_return_of_a_batch_lower_running(r, key):
     q = Scene(r, key, "LEASE", 100)
     q.fill("g", "a", "b", "c")
     q.take("CONSUMER", "alice", "GROUP", "g", "COUNT", 3)
@@ -99,7 +99,7 @@ def test_lease_end_and_batch_return_lower_running(r, key):
     assert q.consumers()["alice"]["running"] == 0
 
 
-def test_noack_counts_as_delivered_only(r, key):
+def test_a_noack_delivery_counts_as_delivered_only(r, key):
     q = Scene(r, key)
     q.add("a")
     q.one("CONSUMER", "alice", "NOACK")
@@ -118,7 +118,7 @@ def test_cancel_and_purge_lower_running(r, key):
     assert q.consumers()["alice"]["running"] == 0
 
 
-def test_consumers_survive(r, key):
+def test_consumers_survive_reload_and_copy(r, key):
     q = Scene(r, key)
     for id in "ab":
         q.add(id)
@@ -143,7 +143,7 @@ def test_a_blocked_consumer_is_counted_when_it_is_served(server, r3, key):
     assert q.consumers()["alice"]["delivered"] == 1
 
 
-def test_ten_thousand_consumers_come_and_go(r3, key):
+def test_ten_thousand_consumers_are_listed_and_forgotten(r3, key):
     q = Scene(r3, key)
     with r3.pipeline(transaction=False) as p:
         for i in range(10_000):

@@ -1,4 +1,4 @@
-"""DQ.CREATE, DQ.ALTER and every option they take."""
+"""DQ.CREATE and DQ.ALTER with every option they take."""
 
 import pytest
 
@@ -127,7 +127,7 @@ def test_alter_needs_a_queue(r, key):
     assert r.exists(key) == 0
 
 
-def test_the_clock_is_chosen_at_creation_only(r, key):
+def test_the_clock_cannot_be_altered(r, key):
     q = Manual(r, key, start=1234)
     assert q.info()["clock"] == b"MANUAL"
     assert q.info()["now"] == 1234
@@ -135,7 +135,7 @@ def test_the_clock_is_chosen_at_creation_only(r, key):
     assert q.info()["clock"] == b"MANUAL"
 
 
-def test_a_manual_clock_starts_at_zero_unless_told(r, key):
+def test_a_manual_clock_starts_at_zero_by_default(r, key):
     q = Queue(r, key)
     q.do("CREATE", "CLOCK", "manual", "LEASE", 9)
     assert (q.info()["now"], q.info()["lease"]) == (0, 9)
@@ -148,7 +148,7 @@ def test_send_to_a_missing_key_makes_the_queue(r, key):
     assert options_of(q.info()) == DEFAULTS
 
 
-def test_an_emptied_queue_stays(r, key):
+def test_an_emptied_queue_keeps_its_key_and_options(r, key):
     q = Queue(r, key)
     q.do("CREATE", "LEASE", 77)
     q.send()
@@ -157,7 +157,7 @@ def test_an_emptied_queue_stays(r, key):
     assert q.info()["lease"] == 77
 
 
-def test_alter_holds_for_messages_already_there(r, key):
+def test_alter_applies_to_messages_that_are_already_in_the_queue(r, key):
     q = Manual(r, key, "LEASE", 100, "RETRIES", 5)
     q.send("plain", "ID", "plain")
     q.send("own", "ID", "own", "RETRIES", 4, "LEASE", 300)
@@ -167,7 +167,7 @@ def test_alter_holds_for_messages_already_there(r, key):
     assert (own.meta["lease-until"], own.meta["retries-left"]) == (300, 4)
 
 
-def test_alter_leaves_running_leases_and_backoffs(r, key):
+def test_alter_does_not_change_running_leases_and_backoffs(r, key):
     q = Manual(r, key, "LEASE", 100, "BACKOFF", "FIXED", 40)
     q.send("a", "ID", "a")
     q.send("b", "ID", "b")
@@ -178,7 +178,7 @@ def test_alter_leaves_running_leases_and_backoffs(r, key):
     assert q.get("b")["lease-until"] == 100
 
 
-def test_alter_ttl_reaches_waiting_messages_at_once(r, key):
+def test_alter_of_ttl_expires_pending_messages_at_once(r, key):
     q = Manual(r, key)
     q.send("a", "ID", "a")
     q.send("b", "ID", "b", "TTL", 1000)
@@ -189,7 +189,7 @@ def test_alter_ttl_reaches_waiting_messages_at_once(r, key):
     assert q.state("b") == "ready"
 
 
-def test_alter_maxlen_removes_nothing(r, key):
+def test_alter_of_maxlen_removes_no_message(r, key):
     q = Manual(r, key)
     q.do("MSEND", 3, "a", "b", "c")
     q.do("ALTER", "MAXLEN", 1)

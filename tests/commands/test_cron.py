@@ -1,4 +1,4 @@
-"""CRON: fields, names, steps, kin; time zones and what DST does; a year at a time."""
+"""CRON expressions: fields, names, steps, shortcuts, time zones with clock changes, and fire times of whole years."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def fired(r, key, expr, span, tz=None, start=YEAR):
         ("15,45 59 23 31 DEC *", 800 * DAY),
     ],
 )
-def test_against_the_model(r3, key, expr, span):
+def test_fire_times_are_those_of_the_model(r3, key, expr, span):
     expected = fires(expr, YEAR, YEAR + span)
     assert expected
     got = fired(r3, key, expr, span)
@@ -71,7 +71,7 @@ def test_against_the_model(r3, key, expr, span):
         ("@hourly", "0 * * * *"),
     ],
 )
-def test_kin(r3, key, word, expr):
+def test_a_named_expression_fires_as_its_fields_do(r3, key, word, expr):
     span = 60 * DAY if word == "@hourly" else 400 * DAY
     start = YEAR + 1
     assert fired(r3, key, word, span, start=start) == fires(expr, start, start + span)
@@ -82,7 +82,7 @@ def test_kin(r3, key, word, expr):
     "tz", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Shanghai", "Asia/Kolkata", "UTC"]
 )
 @pytest.mark.parametrize("expr", ["30 2 * * *", "15 2 * * *", "30 1 * * *", "0 3 1-8 * SUN", "45 23 * * *"])
-def test_a_year_in_a_time_zone(r3, key, start, end, tz, expr):
+def test_fire_times_of_a_year_in_a_time_zone_are_those_of_the_model(r3, key, start, end, tz, expr):
     got = fired(r3, key, expr, end - start, tz, start)
     assert [t for t in got if t != start] == fires(expr, start, end, tz)
 
@@ -101,7 +101,7 @@ def test_a_year_in_a_time_zone(r3, key, start, end, tz, expr):
         ("Australia/Lord_Howe", "45 1 * * *", (2026, 4, 5), ms(2026, 4, 4, 14, 45)),
     ],
 )
-def test_dst_by_hand(r, key, tz, expr, day, moment):
+def test_a_skipped_or_doubled_hour_fires_once(r, key, tz, expr, day, moment):
     start = ms(*day, tz=tz) - 3_600_000 * 20
     got = fired(r, key, expr, 40 * 3_600_000, tz, start)
     assert moment in got
@@ -127,7 +127,7 @@ def test_the_reply_is_the_next_fire_time(r, key):
         "1,,2 * * * *", "* * * * *\x00", "%n * * * *", "99999999999999999999 * * * *", "60 * * * * *",
     ],
 )  # fmt: skip
-def test_bad_expressions(r3, key, expr):
+def test_a_bad_expression_is_refused_and_changes_nothing(r3, key, expr):
     q = Scene(r3, key)
     before = q.digest()
     q.fails("SCHEDULE", "s", "CRON", expr, "PAYLOAD", "x")
@@ -135,13 +135,13 @@ def test_bad_expressions(r3, key, expr):
 
 
 @pytest.mark.parametrize("tz", ["", "Mars/Olympus", "europe berlin", "UTC+25", "../../etc/passwd", "\x00"])
-def test_bad_zones(r3, key, tz):
+def test_an_unknown_time_zone_is_refused(r3, key, tz):
     q = Scene(r3, key)
     q.fails("SCHEDULE", "s", "CRON", "0 0 * * *", "TZ", tz, "PAYLOAD", "x")
     assert q.schedules() == {}
 
 
-def test_a_time_that_never_comes_does_not_hold_the_server(r3, key):
+def test_a_date_that_never_comes_does_not_hold_the_server(r3, key):
     q = Scene(r3, key, start=YEAR)
     try:
         q.do("SCHEDULE", "s", "CRON", "0 0 30 2 *", "PAYLOAD", "x")
@@ -150,7 +150,7 @@ def test_a_time_that_never_comes_does_not_hold_the_server(r3, key):
     assert q.advance(1000 * DAY)["fired"] == 0
 
 
-def test_far_times_do_no_harm(r3, key):
+def test_fire_times_at_the_end_of_time_do_no_harm(r3, key):
     q = Scene(r3, key, start=2**53 - 1 - 10 * DAY)
     for rule in (("CRON", "* * * * *"), ("CRON", "@yearly"), ("EVERY", 2**52)):
         try:
@@ -162,8 +162,8 @@ def test_far_times_do_no_harm(r3, key):
 
 
 @pytest.mark.slow
-def test_a_year_of_schedules_and_retries(r3, key):
-    """Nightly, hourly and weekly jobs with a worker that fails at times: every try accounted for."""
+def test_every_attempt_in_a_year_of_schedules_and_retries_is_accounted_for(r3, key):
+    """Nightly, hourly and weekly jobs with a worker that fails at times: every attempt is accounted for."""
     q = Scene(r3, key, "BACKOFF", "EXP", 60_000, "MAXBACKOFF", 3_600_000, "RETRIES", 4, "RETAIN", 30 * DAY,
               "RETAINCOUNT", 500, "DEADRETAIN", 90 * DAY, start=YEAR)  # fmt: skip
     jobs = {

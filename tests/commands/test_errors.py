@@ -1,4 +1,7 @@
-"""Bad calls: each gives a clear error that names the word, and changes nothing."""
+"""Bad calls of the basic verbs: each gives an error that names the bad word, and changes nothing.
+
+The verbs and options of groups, records, inspection and schedules are in test_errors_groups.py.
+"""
 
 import pytest
 
@@ -223,7 +226,7 @@ WRONG_TYPE = [
 
 
 @pytest.fixture
-def world(server):
+def wire(server):
     """`full`: a queue with a message in several states; `manual`: at time 10; `s`: a string."""
     w = server.wire()
     w.ok("DQ.CREATE", K, "LEASE", 600000, "RETAIN", 600000)
@@ -240,21 +243,21 @@ def world(server):
     return w
 
 
-def must_fail(world, call):
-    call = [world.receipt if a is CURRENT else a for a in call]
-    before = world.digests()
-    reply = world.call(*call)
+def must_fail(wire, call):
+    call = [wire.receipt if a is CURRENT else a for a in call]
+    before = wire.digests()
+    reply = wire.call(*call)
     assert isinstance(reply, Error), f"{call} gave {reply!r}"
-    assert world.digests() == before, f"{call} failed ({reply}) but changed something"
+    assert wire.digests() == before, f"{call} failed ({reply}) but changed something"
     assert "\r" not in reply and "\n" not in reply
     return reply
 
 
-def test_bad_calls(world):
+def test_a_bad_call_is_an_error_and_changes_nothing(wire):
     wrong = []
     for call, word in CASES:
         try:
-            error = must_fail(world, call)
+            error = must_fail(wire, call)
             words = word.upper().split("|")
             if not error.startswith("ERR ") or not any(w in error.upper() for w in words):
                 wrong.append(f"{call}: {error!r} does not name {word!r}")
@@ -264,34 +267,34 @@ def test_bad_calls(world):
 
 
 @pytest.mark.parametrize("call", WRONG_TYPE, ids=lambda c: " ".join(map(str, c)))
-def test_wrongtype(world, call):
-    assert must_fail(world, call).startswith("WRONGTYPE ")
+def test_every_verb_refuses_a_key_of_another_type(wire, call):
+    assert must_fail(wire, call).startswith("WRONGTYPE ")
 
 
 @pytest.mark.parametrize("verb", ARITY)
-def test_arity(world, verb):
+def test_too_few_or_too_many_arguments_are_refused(wire, verb):
     for n in range(ARITY[verb]):
-        assert must_fail(world, (f"DQ.{verb}", *[K, "1", "1", "1"][:n])).startswith("ERR wrong number of arguments")
+        assert must_fail(wire, (f"DQ.{verb}", *[K, "1", "1", "1"][:n])).startswith("ERR wrong number of arguments")
     if verb in AT_MOST:
         extra = {"LEN": "ready", "GET": "a"}.get(verb, "DELAY")
         call = [f"DQ.{verb}", K, *[extra] * AT_MOST[verb]]
-        assert must_fail(world, call).startswith("ERR ")
+        assert must_fail(wire, call).startswith("ERR ")
 
 
-def test_the_internal_command_is_no_client_command(world):
+def test_the_internal_command_refuses_calls_of_clients(wire):
     for args in ((K, "x"), (K, b"\0" * 40), ("new", b""), (K,)):
-        must_fail(world, ("DQ.OP", *args))
+        must_fail(wire, ("DQ.OP", *args))
 
 
-def test_a_stranger_type_of_command_leaves_a_queue_alone(world):
+def test_commands_of_other_types_are_refused_on_a_queue(wire):
     for call in (("LPUSH", K, "x"), ("GET", K), ("XADD", K, "*", "a", "b"), ("ZADD", K, 1, "a")):
-        assert must_fail(world, call).startswith("WRONGTYPE")
+        assert must_fail(wire, call).startswith("WRONGTYPE")
 
 
-def test_queue_and_state_survive_all_of_it(server, world):
+def test_all_bad_calls_together_change_nothing(server, wire):
     client = server.client()
     before = digest(client, K)
     for call, _ in CASES:
-        world.call(*[world.receipt if a is CURRENT else a for a in call])
+        wire.call(*[wire.receipt if a is CURRENT else a for a in call])
     assert digest(client, K) == before
-    assert world.ok("DQ.ACK", K, world.receipt) == 1
+    assert wire.ok("DQ.ACK", K, wire.receipt) == 1

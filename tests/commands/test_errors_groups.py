@@ -1,6 +1,6 @@
-"""One table of bad calls for the verbs of groups, records, inspection and schedules.
+"""Bad calls of the verbs and options of groups, records, inspection and schedules; test_errors.py has the basic verbs.
 
-Each must give the named error and leave the queue, and a missing key, as they were.
+Each must give the named error and leave the queue as it was. A missing key must stay missing.
 """
 
 import re
@@ -191,7 +191,7 @@ def call(wire, key, words):
 
 
 @pytest.mark.parametrize("words,pattern", CALLS, ids=IDS)
-def test_a_bad_call_is_named_and_changes_nothing(server, r3, key, words, pattern):
+def test_the_error_names_the_bad_word_and_nothing_changes(server, r3, key, words, pattern):
     q = Scene(r3, key, "RETAIN", 1000)
     q.add("dead")
     q.nack(q.one().receipt, "FATAL")
@@ -229,7 +229,7 @@ VERBS = [
 
 
 @pytest.mark.parametrize("words", VERBS, ids=lambda w: w[0])
-def test_a_key_of_another_type(server, r3, key, words):
+def test_a_key_of_another_type_is_refused(server, r3, key, words):
     r3.set(key, "text")
     with server.wire() as wire:
         assert call(wire, key, words).startswith("WRONGTYPE")
@@ -240,8 +240,8 @@ HOSTILE = ["", "\x00", "%n%s%x", "\r\n+OK\r\n", "'\"", "x" * 70_000, "GROUP", "0
 
 
 @pytest.mark.parametrize("verb", sorted({words[0] for words in VERBS}))
-def test_hostile_arguments(server, r3, key, verb):
-    """Any word anywhere: an answer or a clean error, and the server lives."""
+def test_hostile_arguments_give_a_reply_or_an_error(server, r3, key, verb):
+    """Any word in any place gives a reply or a clean error, and the server stays up."""
     words = next(w for w in VERBS if w[0] == verb)
     q = Scene(r3, key)
     q.fill("g", "a")
@@ -251,7 +251,7 @@ def test_hostile_arguments(server, r3, key, verb):
                 args = list(words[1:])
                 args[at - 1 : at] = [bad]
                 if verb == "WAIT" and args == ["a", "0"]:
-                    continue  # a message that is there, and no end of time: it would wait, and rightly
+                    continue  # a message that is there, without a timeout: it would rightly wait
                 reply = wire.call(f"DQ.{verb}", key, *args)
                 if isinstance(reply, Error):
                     assert "\r" not in reply and "\n" not in reply

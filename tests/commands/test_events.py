@@ -1,4 +1,4 @@
-"""Keyspace events of the module class, and the module's own sections of INFO."""
+"""Keyspace events of the module, and its sections in INFO."""
 
 import re
 
@@ -9,8 +9,8 @@ from tests.harness.wire import Error
 
 
 @pytest.fixture
-def heard(make_server):
-    """A queue on a manual clock, and what its key's events were since the last call."""
+def queue_and_events(make_server):
+    """A queue on a manual clock, and a function that returns the events of its key since the last call."""
     server = make_server(notify_keyspace_events="KEd")
     client = server.client()
     listener = server.client(protocol=2).pubsub()
@@ -37,8 +37,8 @@ def heard(make_server):
     return q, events
 
 
-def test_each_event_has_its_cause(heard):
-    q, events = heard
+def test_each_operation_publishes_its_event(queue_and_events):
+    q, events = queue_and_events
     q.send("a", "ID", "a", "DELAY", 10)
     assert events() == ["dq.sent"]
     q.advance(10)
@@ -63,8 +63,8 @@ def test_each_event_has_its_cause(heard):
     assert events() == ["dq.cancelled"]
 
 
-def test_timeouts_without_death(heard):
-    q, events = heard
+def test_a_timeout_with_retries_left_publishes_no_death(queue_and_events):
+    q, events = queue_and_events
     q.send("a")
     q.one()
     events()
@@ -73,8 +73,8 @@ def test_timeouts_without_death(heard):
     assert "dq.timeout" in seen and "dq.dead" not in seen
 
 
-def test_what_changes_nothing_tells_nothing(heard):
-    q, events = heard
+def test_an_operation_that_changes_nothing_publishes_nothing(queue_and_events):
+    q, events = queue_and_events
     q.send("x", "ID", "a")
     q.one()
     events()
@@ -89,8 +89,8 @@ def test_what_changes_nothing_tells_nothing(heard):
     assert events() == []
 
 
-def test_fatal_and_expiry_are_deaths(heard):
-    q, events = heard
+def test_a_fatal_nack_and_an_expiry_publish_a_death(queue_and_events):
+    q, events = queue_and_events
     q.send("a")
     m = q.one()
     events()
@@ -102,7 +102,7 @@ def test_fatal_and_expiry_are_deaths(heard):
     assert "dq.dead" in events()
 
 
-def test_nothing_is_published_unless_asked_for(server, key):
+def test_nothing_is_published_by_default(server, key):
     w, listener = server.wire(2), server.wire(2)
     listener.call("PSUBSCRIBE", "__key*")
     w.ok("DQ.SEND", key, "x")
@@ -115,7 +115,7 @@ def section(w):
     return text, dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
 
 
-def test_info_dq(server):
+def test_info_dq_has_every_figure_and_no_content(server):
     w = server.wire()
     q = Queue(server.client(), "secret-key")
     before = section(w)[0]
@@ -134,14 +134,14 @@ def test_info_dq(server):
     assert "secret" not in text
 
 
-def test_info_dq_is_in_everything_and_modules(server):
+def test_info_everything_and_info_modules_include_info_dq(server):
     w = server.wire()
     assert "# dq" in w.ok("INFO", "everything").decode()
     assert "# dq" in w.ok("INFO", "modules").decode()
     assert not isinstance(w.call("INFO"), Error)
 
 
-def test_blocked_clients_are_counted(server, key):
+def test_info_dq_counts_blocked_clients(server, key):
     w, waiting = server.wire(), server.wire()
     waiting.send("DQ.FETCH", key, "BLOCK", 0)
     server.wait_blocked(1)

@@ -1,4 +1,4 @@
-"""DQ.EXPLAIN: for every code a message that has it, until when, by whom, and which code wins."""
+"""DQ.EXPLAIN: a message for every code, what `until` and `by` are, and which of several reasons is shown."""
 
 import random
 
@@ -9,7 +9,7 @@ from tests.harness.scene import START, Scene
 FIELDS = {"code", "why", "until", "by"}
 
 
-def told(q, id):
+def explained(q, id):
     """(code, until, by), after checking the shape of the answer."""
     answer = q.explain(id)
     assert set(answer) == FIELDS
@@ -18,49 +18,49 @@ def told(q, id):
     return answer["code"], answer["until"], answer["by"]
 
 
-def test_unknown_is_null(r, key):
+def test_an_unknown_id_is_null(r, key):
     assert r.execute_command("DQ.EXPLAIN", key, "x") is None
     assert r.exists(key) == 0
     q = Scene(r, key)
     assert q.explain("x") is None
 
 
-def test_due_later(r, key):
+def test_a_delayed_message_is_due_later(r, key):
     q = Scene(r, key)
     q.add("a", "DELAY", 50)
-    assert told(q, "a") == ("due-later", START + 50, None)
+    assert explained(q, "a") == ("due-later", START + 50, None)
     q.add("b", "GROUP", "g", "DELAY", 60)
-    assert told(q, "b") == ("due-later", START + 60, None)
+    assert explained(q, "b") == ("due-later", START + 60, None)
 
 
-def test_backoff(r, key):
+def test_a_failed_message_is_in_backoff(r, key):
     q = Scene(r, key)
     q.add("a", "GROUP", "g")
     q.nack(q.one().receipt, "DELAY", 70)
-    assert told(q, "a") == ("backoff", START + 70, None)
+    assert explained(q, "a") == ("backoff", START + 70, None)
 
 
-def test_next(r, key):
+def test_a_message_that_can_be_delivered_is_next(r, key):
     q = Scene(r, key)
     q.add("u1")
     q.add("u2")
     q.add("a", "GROUP", "g")
     for id in ("u1", "u2", "a"):
-        assert told(q, id) == ("next", None, None)
+        assert explained(q, id) == ("next", None, None)
 
 
-def test_running(r, key):
+def test_a_running_message_shows_its_lease_and_consumer(r, key):
     q = Scene(r, key, "LEASE", 500)
     q.add("a")
     q.one("CONSUMER", "alice")
-    assert told(q, "a") == ("running", START + 500, "alice")
+    assert explained(q, "a") == ("running", START + 500, "alice")
     q.add("b")
     q.one()
-    code, until, _ = told(q, "b")
+    code, until, _ = explained(q, "b")
     assert (code, until) == ("running", START + 500)
 
 
-def test_ended(r, key):
+def test_an_ended_message_shows_its_state(r, key):
     q = Scene(r, key, "RETAIN", 1000)
     q.add("f")
     q.ack(q.one().receipt)
@@ -70,112 +70,112 @@ def test_ended(r, key):
     q.do("CANCEL", "c")
     assert [q.code(id) for id in "fdc"] == ["finished", "dead", "cancelled"]
     for id in "fdc":
-        told(q, id)
+        explained(q, id)
 
 
-def test_behind_the_first_of_a_ready_group(r, key):
+def test_later_messages_of_a_ready_group_are_behind_its_head(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b", "c")
-    assert told(q, "a")[0] == "next"
+    assert explained(q, "a")[0] == "next"
     for id in "bc":
-        code, _, by = told(q, id)
+        code, _, by = explained(q, id)
         assert (code, by) == ("behind-head", "a")
 
 
-def test_behind_a_failed_head(r, key):
+def test_all_messages_of_a_group_are_behind_its_failed_head(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b")
     q.nack(q.one().receipt, "DELAY", 80)
     q.add("urgent", "GROUP", "g", "PRIORITY", -9)
     for id in ("b", "urgent"):
-        code, until, by = told(q, id)
+        code, until, by = explained(q, id)
         assert (code, by) == ("behind-head", "a")
         assert until in (START + 80, None)
     q.advance(80)
-    assert told(q, "a")[0] == "next"
-    assert told(q, "urgent")[0::2] == ("behind-head", "a")
+    assert explained(q, "a")[0] == "next"
+    assert explained(q, "urgent")[0::2] == ("behind-head", "a")
 
 
-def test_behind_a_dead_head(r, key):
+def test_all_messages_of_a_group_are_behind_its_dead_head(r, key):
     q = Scene(r, key, "ONDEAD", "BLOCK")
     q.fill("g", "a", "b", "c")
     q.nack(q.one().receipt, "FATAL")
     for id in "bc":
-        assert told(q, id) == ("behind-head", None, "a")
+        assert explained(q, id) == ("behind-head", None, "a")
 
 
-def test_behind_a_dead_head_that_is_pruned(r, key):
+def test_all_messages_of_a_group_are_behind_a_dead_head_that_was_pruned(r, key):
     q = Scene(r, key, "ONDEAD", "BLOCK", "DEADRETAIN", 10)
     q.fill("g", "a", "b")
     q.nack(q.one().receipt, "FATAL")
     q.advance(10)
-    assert told(q, "b")[0] == "behind-head"
+    assert explained(q, "b")[0] == "behind-head"
 
 
-def test_group_busy(r, key):
+def test_the_next_message_of_a_busy_group_is_group_busy(r, key):
     q = Scene(r, key, "LEASE", 500)
     q.fill("g", "a", "b", "c")
     q.one("CONSUMER", "alice")
-    code, until, by = told(q, "b")
+    code, until, by = explained(q, "b")
     assert code == "group-busy"
     assert until in (START + 500, None)
     assert by in ("a", "g", "alice")
     # Its own predecessor comes first in the reasons.
-    assert told(q, "c")[0::2] == ("behind-head", "b")
+    assert explained(q, "c")[0::2] == ("behind-head", "b")
 
 
-def test_group_paused(r, key):
+def test_messages_of_a_paused_group_are_group_paused(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b")
     q.do("PAUSE", "GROUP", "g", "FOR", 30)
-    assert told(q, "a") == ("group-paused", START + 30, "g")
-    assert told(q, "b") == ("group-paused", START + 30, "g")
+    assert explained(q, "a") == ("group-paused", START + 30, "g")
+    assert explained(q, "b") == ("group-paused", START + 30, "g")
     q.do("PAUSE", "GROUP", "g")
-    assert told(q, "a") == ("group-paused", None, "g")
+    assert explained(q, "a") == ("group-paused", None, "g")
 
 
-def test_queue_paused(r, key):
+def test_messages_of_a_paused_queue_are_queue_paused(r, key):
     q = Scene(r, key)
     q.add("a")
     q.do("PAUSE", "FOR", 30)
-    assert told(q, "a") == ("queue-paused", START + 30, None)
+    assert explained(q, "a") == ("queue-paused", START + 30, None)
     q.do("PAUSE")
-    assert told(q, "a") == ("queue-paused", None, None)
+    assert explained(q, "a") == ("queue-paused", None, None)
     q.do("RESUME")
-    assert told(q, "a")[0] == "next"
+    assert explained(q, "a")[0] == "next"
 
 
-def test_rate_of_the_queue(r, key):
+def test_a_message_over_the_rate_of_the_queue_is_rate_limited(r, key):
     q = Scene(r, key, "RATE", 1, "PER", 100)
     q.add("a")
     q.add("b")
     q.one()
-    code, until, _ = told(q, "b")
+    code, until, _ = explained(q, "b")
     assert (code, until) == ("rate-limited", START + 100)
     assert q.row("b")["state"] == "ready"
 
 
-def test_rate_of_the_group(r, key):
+def test_a_message_over_the_rate_of_its_group_is_rate_limited(r, key):
     q = Scene(r, key)
     q.do("GROUPSET", "g", "RATE", 1, "PER", 100)
     q.fill("g", "a", "b")
     q.ack(q.one().receipt)
-    code, until, _ = told(q, "b")
+    code, until, _ = explained(q, "b")
     assert (code, until) == ("rate-limited", START + 100)
     assert q.row("b")["state"] == "blocked"
 
 
-def test_max_running(r, key):
+def test_a_message_over_maxrunning_is_max_running(r, key):
     q = Scene(r, key, "MAXRUNNING", 1)
     q.add("a")
     q.add("b")
     q.one()
-    assert told(q, "b")[0] == "max-running"
+    assert explained(q, "b")[0] == "max-running"
     assert q.row("b")["state"] == "ready"
 
 
-def test_the_first_that_holds_wins(r, key):
-    """All reasons at once; each is taken away in turn and the next one shows."""
+def test_of_several_reasons_the_first_is_shown(r, key):
+    """All reasons apply at first; they are removed one by one, and each time the next one is shown."""
     q = Scene(r, key, "ONRETRY", "BLOCK", "GROUPCONCURRENCY", 2, "MAXRUNNING", 2, "LEASE", 10**6)
     q.do("GROUPSET", "g", "RATE", 2, "PER", 10**6)
     q.fill("g", "a", "b", "m")
@@ -187,22 +187,22 @@ def test_the_first_that_holds_wins(r, key):
     q.do("PAUSE")
     seen = []
 
-    def look():
-        seen.append(told(q, "m")[0])
+    def note():
+        seen.append(explained(q, "m")[0])
 
-    look()
+    note()
     q.do("RESUME")
-    look()
+    note()
     q.do("RESUME", "GROUP", "g")
-    look()
+    note()
     q.do("CANCEL", "a")
-    look()
+    note()
     q.do("GROUPSET", "g", "CONCURRENCY", 5)
-    look()
+    note()
     q.do("GROUPSET", "g", "RATE", 0)
-    look()
+    note()
     q.do("ALTER", "MAXRUNNING", 9)
-    look()
+    note()
     assert seen == [
         "queue-paused",
         "group-paused",
@@ -213,28 +213,28 @@ def test_the_first_that_holds_wins(r, key):
         "next",
     ]
     assert q.take() == ["m"]
-    look()
+    note()
     assert seen[-1] == "running"
 
 
-def test_ungrouped_precedence(r, key):
+def test_of_several_reasons_of_an_ungrouped_message_the_first_is_shown(r, key):
     q = Scene(r, key, "RATE", 1, "PER", 1000, "MAXRUNNING", 1)
     q.add("a")
     q.add("m")
     q.one()
     q.do("PAUSE")
-    assert told(q, "m")[0] == "queue-paused"
+    assert explained(q, "m")[0] == "queue-paused"
     q.do("RESUME")
-    assert told(q, "m")[0] == "rate-limited"
+    assert explained(q, "m")[0] == "rate-limited"
     q.do("ALTER", "RATE", 0)
-    assert told(q, "m")[0] == "max-running"
+    assert explained(q, "m")[0] == "max-running"
     q.do("ALTER", "MAXRUNNING", 0)
-    assert told(q, "m")[0] == "next"
+    assert explained(q, "m")[0] == "next"
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_next_means_that_fetch_gives_it(r3, key, seed):
-    """What EXPLAIN calls `next` a wide FETCH delivers; what it calls otherwise, not."""
+def test_fetch_delivers_exactly_the_messages_that_are_next(r3, key, seed):
+    """A FETCH of everything delivers exactly the messages that EXPLAIN calls `next`."""
     rng = random.Random(seed)
     q = Scene(r3, key, "GROUPCONCURRENCY", 1, "LEASE", 10**6)
     for i in range(80):

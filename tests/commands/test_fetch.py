@@ -1,9 +1,8 @@
-"""DQ.FETCH and DQ.MFETCH without waiting, and the order of ungrouped messages."""
+"""DQ.FETCH and DQ.MFETCH that do not wait, and the order of ungrouped messages."""
 
 import pytest
 
 from tests.harness.replies import Manual, Queue, as_map, msgs
-from tests.harness.server import wait_for
 
 META = {"group", "score", "priority", "type", "headers", "sent-at", "due-at", "lease-until", "retries-left"}
 
@@ -18,14 +17,14 @@ def test_a_message_has_id_receipt_attempt_payload(r, key):
     assert isinstance(raw[1], int) and 0 < raw[1] < 2**53
 
 
-def test_nothing_there_is_an_empty_array(r, key):
+def test_fetch_of_an_empty_or_missing_queue_is_an_empty_array(r, key):
     assert Queue(r, key).do("FETCH") == []
     assert r.exists(key) == 0
     Manual(r, key)
     assert Queue(r, key).do("FETCH", "COUNT", 5) == []
 
 
-def test_count_is_one_by_default_and_a_maximum(r, key):
+def test_count_is_a_maximum_and_one_by_default(r, key):
     q = Manual(r, key)
     q.do("MSEND", 5, *"abcde")
     assert len(q.fetch()) == 1
@@ -33,7 +32,7 @@ def test_count_is_one_by_default_and_a_maximum(r, key):
     assert len(q.fetch("COUNT", 10000)) == 1
 
 
-def test_a_leased_message_is_given_to_nobody_else(server, r, key):
+def test_a_leased_message_is_delivered_to_nobody_else(server, r, key):
     q = Manual(r, key)
     q.send("x")
     q.one()
@@ -60,7 +59,7 @@ def test_withmeta_adds_the_map(r, key):
     }
 
 
-def test_withmeta_is_null_where_there_is_none(r, key):
+def test_withmeta_shows_null_for_fields_that_were_not_set(r, key):
     q = Manual(r, key)
     q.send("x")
     meta = q.one("WITHMETA").meta
@@ -72,7 +71,7 @@ def test_withmeta_is_null_where_there_is_none(r, key):
     [((), (), (), 30000), (("LEASE", 7), (), (), 7), (("LEASE", 7), ("LEASE", 8), (), 8)]
     + [(("LEASE", 7), ("LEASE", 8), ("LEASE", 9), 9), (("LEASE", 7), (), ("LEASE", 9), 9)],
 )
-def test_which_lease_counts(r, key, queue, message, call, until):
+def test_the_lease_of_the_call_overrides_those_of_message_and_queue(r, key, queue, message, call, until):
     q = Manual(r, key, *queue)
     q.send("x", "ID", "a", *message)
     q.one(*call)
@@ -89,7 +88,7 @@ def test_maxbytes_ends_the_batch(r, key):
     assert len(q.fetch("COUNT", 10, "MAXBYTES", 11)) == 2
 
 
-def test_ack_in_fetch_goes_first(r, key):
+def test_ack_in_fetch_frees_slots_before_it_fetches(r, key):
     q = Manual(r, key, "MAXRUNNING", 2)
     q.do("MSEND", 4, *"abcd")
     a, b = q.fetch("COUNT", 2)
@@ -100,14 +99,14 @@ def test_ack_in_fetch_goes_first(r, key):
     assert q.len() == 2
 
 
-def test_ack_in_fetch_counts_though_nothing_is_there(r, key):
+def test_ack_in_fetch_works_though_nothing_is_delivered(r, key):
     q = Manual(r, key)
     q.send("a")
     assert q.fetch("ACK", 1, q.one().receipt) == []
     assert (q.len(), q.info()["acked"]) == (0, 1)
 
 
-def test_stale_receipts_in_fetch_are_passed_over(r, key):
+def test_stale_receipts_in_fetch_are_ignored(r, key):
     q = Manual(r, key)
     q.do("MSEND", 2, *"ab")
     a = q.one()
@@ -116,7 +115,7 @@ def test_stale_receipts_in_fetch_are_passed_over(r, key):
     assert q.ack(a.receipt) == 1
 
 
-def test_noack_finishes_what_it_returns(r, key):
+def test_noack_finishes_the_messages_it_returns(r, key):
     q = Manual(r, key, "RETAIN", 100)
     q.send("a", "ID", "a")
     m = q.one("NOACK")
@@ -126,7 +125,7 @@ def test_noack_finishes_what_it_returns(r, key):
     assert (info["delivered"], info["acked"], info["running"]) == (1, 0, 0)
 
 
-def test_noack_shows_the_group_of_the_messages_that_empty_it(r, key):
+def test_noack_shows_the_group_of_its_last_messages(r, key):
     q = Manual(r, key, start=70)
     q.do("MSEND", 5, *"abcde", "GROUP", "g2", "PRIORITY", 3, "TYPE", "t", "RETRIES", 8)
     got = q.fetch("COUNT", 5, "NOACK", "WITHMETA")
@@ -147,7 +146,7 @@ def test_noack_shows_the_group_of_the_messages_that_empty_it(r, key):
         }
 
 
-def test_noack_takes_no_slot_of_maxrunning_but_one_of_rate(r, key):
+def test_noack_counts_against_rate_but_not_against_maxrunning(r, key):
     q = Manual(r, key, "MAXRUNNING", 1, "RATE", 3, "PER", 100)
     q.do("MSEND", 9, *"abcdefghi")
     assert len(q.fetch("NOACK")) == 1
@@ -158,7 +157,7 @@ def test_noack_takes_no_slot_of_maxrunning_but_one_of_rate(r, key):
     assert len(q.fetch("COUNT", 9, "NOACK")) == 3
 
 
-def test_consumer_is_remembered(r, key):
+def test_get_shows_the_consumer_of_a_fetch(r, key):
     q = Manual(r, key)
     q.send("a", "ID", "a")
     q.one("CONSUMER", b"w\0rker")
@@ -166,54 +165,12 @@ def test_consumer_is_remembered(r, key):
     assert q.info()["consumers"] == 1
 
 
-def test_fetch_without_consumer_leaves_none(r, key):
+def test_fetch_without_consumer_records_no_consumer(r, key):
     q = Manual(r, key)
     q.send("a", "ID", "a")
     q.one()
     assert q.get("a")["consumer"] is None
     assert q.info()["consumers"] == 0
-
-
-def test_bound_leases_end_with_the_connection(server, r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", 600000, "BACKOFF", "FIXED", 600000)
-    q.send("a", "ID", "a")
-    q.send("b", "ID", "b")
-    with server.wire() as w:
-        assert len(w.ok("DQ.FETCH", key, "BIND")) == 1
-        assert len(w.ok("DQ.FETCH", key)) == 1
-        assert q.len("running") == 2
-    wait_for(lambda: q.state("a") == "ready", 5, "the bound lease's end")
-    assert (q.get("a")["timeouts"], q.get("a")["failures"]) == (1, 1)
-    assert q.state("b") == "running"
-    assert q.one().attempt == 2
-
-
-def test_bind_of_an_acked_message_is_harmless(server, r, key):
-    q = Queue(r, key)
-    q.send("a")
-    with server.wire() as w:
-        [[_, receipt, _, _]] = w.ok("DQ.FETCH", key, "BIND")
-        assert w.ok("DQ.ACK", key, receipt) == 1
-    assert q.len() == 0
-    assert r.ping()
-    assert q.info()["timeouts"] == 0
-
-
-def test_bind_ends_on_client_kill_and_after_key_changes(server, r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", 600000)
-    q.do("MSEND", 2, *"ab")
-    w = server.wire()
-    w.ok("DQ.FETCH", key, "BIND", "COUNT", 2)
-    r.execute_command("CLIENT", "KILL", "ID", w.ok("CLIENT", "ID"))
-    wait_for(lambda: q.len("ready") == 2, 5, "both bound leases' end")
-    w = server.wire()
-    w.ok("DQ.FETCH", key, "BIND", "COUNT", 2)
-    r.delete(key)
-    w.close()
-    q.send("new", "ID", "n")
-    assert q.state("n") == "ready"
 
 
 def test_ready_order_is_priority_then_ready_time_then_send_order(r, key):
@@ -231,7 +188,7 @@ def test_ready_order_is_priority_then_ready_time_then_send_order(r, key):
     assert q.payloads("COUNT", 10) == want
 
 
-def test_a_nacked_message_is_ready_anew(r, key):
+def test_a_nacked_message_goes_behind_those_that_are_ready(r, key):
     q = Manual(r, key)
     q.send("a")
     q.advance(1)
@@ -241,7 +198,7 @@ def test_a_nacked_message_is_ready_anew(r, key):
     assert q.payloads("COUNT", 2) == [b"b", b"a"]
 
 
-def test_a_timed_out_message_is_ready_at_its_lease_end(r, key):
+def test_a_timed_out_message_is_ordered_by_its_lease_end(r, key):
     q = Manual(r, key)
     q.send("a")
     q.one("LEASE", 10)
@@ -251,7 +208,7 @@ def test_a_timed_out_message_is_ready_at_its_lease_end(r, key):
     assert q.payloads("COUNT", 3) == [b"b", b"a", b"c"]
 
 
-def test_mfetch_takes_from_the_first_queue_that_has_any(r, key):
+def test_mfetch_takes_from_the_first_queue_that_has_messages(r, key):
     a, b, c = (Manual(r, key + s) for s in (b"a", b"b", b"c"))
     keys = [a.key, b"missing", b.key, c.key]
     assert r.execute_command("DQ.MFETCH", 4, *keys) is None
@@ -266,7 +223,7 @@ def test_mfetch_takes_from_the_first_queue_that_has_any(r, key):
     assert r.exists("missing") == 0
 
 
-def test_mfetch_checks_all_keys_first(r, key):
+def test_mfetch_delivers_nothing_if_one_key_has_another_type(r, key):
     q = Manual(r, key)
     q.send("x")
     r.set(key + b"s", "text")

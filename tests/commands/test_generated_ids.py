@@ -1,4 +1,4 @@
-"""Ids that the server makes: UUIDs that nobody sees twice, wherever a queue is copied to or loaded."""
+"""Generated ids are unique UUIDs, also after a queue was copied, restored or loaded."""
 
 import uuid
 
@@ -8,8 +8,8 @@ from tests.harness.replies import Queue, digest
 from tests.harness.scene import START, Scene
 
 
-def made(client, key, n=3) -> list:
-    """The ids of so many messages, which are good UUIDs of the queue's time and lead back to them."""
+def generate(client, key, n=3) -> list:
+    """Sends n messages. Returns their ids, which must be UUIDs of the queue's time and find the messages."""
     ids = client.execute_command("DQ.MSEND", key, n, *range(n))
     for number, id in enumerate(ids):
         parsed = uuid.UUID(id.decode())
@@ -19,12 +19,12 @@ def made(client, key, n=3) -> list:
 
 
 def random_parts(ids) -> set:
-    """What of ids is not their time: less the last hex digits, which tell neighbours apart."""
+    """The parts of ids that are neither time nor counter (the last hex digits)."""
     return {id[15:28] for id in ids}
 
 
 def assert_unlike(*rows):
-    """Nothing but the time of these ids is alike: not even neighbours of the one are among the other."""
+    """These rows of ids have nothing but their time in common."""
     parts = [random_parts(ids) for ids in rows]
     assert len(set.union(*parts)) == sum(map(len, parts)), rows
     assert len({id for ids in rows for id in ids}) == sum(map(len, rows))
@@ -34,12 +34,12 @@ def all_ids(q) -> list:
     return [id.encode() for id in q.listed("ready")]
 
 
-def test_a_copy_makes_other_ids_than_its_original(r, key):
+def test_a_copy_generates_other_ids_than_its_original(r, key):
     q = Scene(r, key)
-    before = made(r, key)
+    before = generate(r, key)
     r.execute_command("COPY", key, key + b":1")
     r.execute_command("COPY", key, key + b":2")
-    ids = {copy: made(r, copy) for copy in (key, key + b":1", key + b":2")}
+    ids = {copy: generate(r, copy) for copy in (key, key + b":1", key + b":2")}
     assert_unlike(*ids.values())
     for copy, later in ids.items():
         # The messages of before have their ids in all of them.
@@ -48,22 +48,22 @@ def test_a_copy_makes_other_ids_than_its_original(r, key):
     assert q.do("CANCEL", before[0], ids[key][2]) == [b"ready", b"ready"]
 
 
-def test_an_older_dump_restored_makes_other_ids(r, key):
+def test_a_queue_restored_from_an_older_dump_generates_other_ids(r, key):
     Scene(r, key)
-    before = made(r, key)
+    before = generate(r, key)
     dump = r.execute_command("DUMP", key)
-    gone = made(r, key)
+    gone = generate(r, key)
     r.execute_command("RESTORE", key, 0, dump, "REPLACE")
-    ids = made(r, key)
+    ids = generate(r, key)
     assert_unlike(gone, ids)
     assert all_ids(Scene.over(r, key)) == before + ids
 
 
-def test_ids_stay_as_they_are_through_many_restores(r, key):
+def test_ids_of_messages_stay_the_same_through_many_restores(r, key):
     Scene(r, key)
     rows = []
     for _ in range(7):
-        rows.append(made(r, key))
+        rows.append(generate(r, key))
         r.execute_command("RESTORE", key, 0, r.execute_command("DUMP", key), "REPLACE")
         q = Scene.over(r, key)
         assert all_ids(q) == [id for ids in rows for id in ids]
@@ -75,46 +75,46 @@ def test_ids_stay_as_they_are_through_many_restores(r, key):
 
 
 @pytest.mark.parametrize("command", [("DEBUG", "RELOAD", "NOSAVE"), ("DEBUG", "RELOAD")])
-def test_a_load_of_the_data_makes_other_ids(server, r, key, command):
+def test_a_queue_generates_other_ids_after_a_reload(server, r, key, command):
     Scene(r, key)
-    before = made(r, key)
+    before = generate(r, key)
     r.execute_command("SAVE")
-    gone = made(r, key)
+    gone = generate(r, key)
     r.execute_command(*command)
-    ids = made(r, key)
+    ids = generate(r, key)
     assert_unlike(gone, ids)
     assert all_ids(Scene.over(r, key)) == before + (gone if "NOSAVE" not in command else []) + ids
 
 
-def test_a_replayed_log_leads_to_the_same_ids_and_then_to_others(make_server):
+def test_a_replayed_log_gives_the_same_ids_and_later_sends_other_ones(make_server):
     server = make_server(appendonly="yes", **{"aof-use-rdb-preamble": "no"})
     client = server.client()
     q = Scene(client, "q")
-    first = made(client, "q")
+    first = generate(client, "q")
     client.execute_command("COPY", "q", "copy")
-    rows = {name: made(client, name) for name in ("q", "copy")}
+    rows = {name: generate(client, name) for name in ("q", "copy")}
     digests = {name: digest(client, name) for name in rows}
     client.execute_command("DEBUG", "LOADAOF")
     assert {name: digest(client, name) for name in rows} == digests
     assert all_ids(q) == first + rows["q"]
     assert all_ids(Scene.over(client, "copy")) == first + rows["copy"]
-    assert_unlike(*rows.values(), *[made(client, name) for name in rows])
+    assert_unlike(*rows.values(), *[generate(client, name) for name in rows])
 
 
-def test_a_new_primary_makes_other_ids_than_the_one_before(replica_pair):
+def test_a_promoted_replica_generates_other_ids_than_its_primary(replica_pair):
     old, new = replica_pair.primary.client(), replica_pair.replica.client()
     Scene(old, "q")
-    made(old, "q")
+    generate(old, "q")
     old.execute_command("COPY", "q", "copy")
-    made(old, "copy")
+    generate(old, "copy")
     replica_pair.assert_same("q", "copy")
     replica_pair.promote()
-    rows = [made(client, name) for client in (old, new) for name in ("q", "copy")]
+    rows = [generate(client, name) for client in (old, new) for name in ("q", "copy")]
     assert_unlike(*rows)
 
 
 @pytest.mark.parametrize("how", ["MULTI", "Lua"])
-def test_ids_are_others_within_one_transaction_too(r, key, how):
+def test_a_copy_in_a_transaction_generates_other_ids(r, key, how):
     Scene(r, key)
     copy = key + b":copy"
     if how == "MULTI":
@@ -135,11 +135,11 @@ def test_ids_are_others_within_one_transaction_too(r, key, how):
     assert all_ids(Scene.over(r, copy)) == [first, there]
 
 
-def test_the_first_send_alone_takes_more_of_the_log(make_server):
+def test_only_the_first_generated_id_after_a_load_costs_more_log(make_server):
     server = make_server(appendonly="yes")
     client = server.client()
     Scene(client, "q")
-    made(client, "q", 1)
+    generate(client, "q", 1)
 
     def grown(id=None):
         before = server.info("persistence")["aof_current_size"]
@@ -148,7 +148,7 @@ def test_the_first_send_alone_takes_more_of_the_log(make_server):
 
     usual = grown()
     client.execute_command("DEBUG", "RELOAD")
-    # One that brings its id needs none.
+    # A send that brings its id does not need a new one.
     assert grown("given") == usual + len("given") + 1
     assert usual < grown() <= usual + 16
     assert grown() == usual

@@ -1,4 +1,4 @@
-"""DQ.GET, DQ.LEN, DQ.PEEK and DQ.INFO."""
+"""DQ.GET, DQ.LEN, DQ.PEEK and DQ.INFO show every field and change nothing."""
 
 import pytest
 
@@ -20,7 +20,7 @@ OPTIONS = (
 
 
 @pytest.fixture
-def zoo(r, key):
+def mixed_queue(r, key):
     """One message in each state; ids are the states. The clock stands at 100."""
     q = Manual(r, key, "RETAIN", 10000, "RETRIES", 1, "LEASE", 500, "BACKOFF", "FIXED", 300, start=100)
     for id in ("finished", "dead", "retry", "running"):
@@ -40,21 +40,21 @@ def zoo(r, key):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_get_has_every_field(zoo, state):
-    assert sorted(zoo.get(state)) == sorted(RECORD)
+def test_get_has_every_field(mixed_queue, state):
+    assert sorted(mixed_queue.get(state)) == sorted(RECORD)
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_state_and_status(zoo, state):
-    record = zoo.get(state)
+def test_get_shows_state_and_status(mixed_queue, state):
+    record = mixed_queue.get(state)
     status = {"running": b"running", "finished": b"finished", "dead": b"error", "cancelled": b"cancelled"}
     assert record["state"] == state.encode()
     assert record["status"] == status.get(state, b"pending")
 
 
-def test_get_of_each_state(zoo):
+def test_get_shows_the_times_and_results_of_each_state(mixed_queue):
     fields = "due-at first-started-at started-at lease-until finished-at consumer error result reason attempt".split()
-    seen = {s: [zoo.get(s)[f] for f in fields] for s in STATES}
+    seen = {s: [mixed_queue.get(s)[f] for f in fields] for s in STATES}
     n = None
     assert seen == {
         "delayed": [150, n, n, n, n, n, n, n, n, 0],
@@ -68,7 +68,7 @@ def test_get_of_each_state(zoo):
     }
 
 
-def test_get_gives_null_for_what_is_not_there(r, key):
+def test_get_of_an_unknown_id_is_null(r, key):
     q = Queue(r, key)
     assert q.get("a") is None
     q.send("x", "ID", "a")
@@ -76,13 +76,13 @@ def test_get_gives_null_for_what_is_not_there(r, key):
     assert q.get("A") is None
 
 
-def test_len_of_each_state(zoo):
-    assert {s: zoo.len(s) for s in STATES} == dict.fromkeys(STATES, 1) | {"running": 2}
-    assert zoo.len("DEAD") == 1
-    assert zoo.len() == 6
+def test_len_counts_the_messages_of_each_state(mixed_queue):
+    assert {s: mixed_queue.len(s) for s in STATES} == dict.fromkeys(STATES, 1) | {"running": 2}
+    assert mixed_queue.len("DEAD") == 1
+    assert mixed_queue.len() == 6
 
 
-def test_a_missing_key_is_as_an_empty_queue(r, key):
+def test_a_missing_key_reads_as_an_empty_queue(r, key):
     q = Queue(r, key)
     assert q.len() == 0
     assert [q.len(s) for s in STATES] == [0] * 8
@@ -91,7 +91,7 @@ def test_a_missing_key_is_as_an_empty_queue(r, key):
     assert r.exists(key) == 0
 
 
-def test_peek_shows_what_fetch_would_return_and_takes_nothing(r, key):
+def test_peek_shows_what_fetch_returns_and_takes_nothing(r, key):
     q = Manual(r, key)
     for n in range(10):
         q.send(n, "ID", n, "PRIORITY", n % 3)
@@ -103,7 +103,7 @@ def test_peek_shows_what_fetch_would_return_and_takes_nothing(r, key):
     assert [m["id"] for m in peeked] == q.ids("COUNT", 6)
 
 
-def test_peek_and_get_do_not_touch_the_message(r, key):
+def test_peek_and_get_count_no_attempt(r, key):
     q = Manual(r, key)
     q.send("x", "ID", "a")
     q.peek()
@@ -111,13 +111,13 @@ def test_peek_and_get_do_not_touch_the_message(r, key):
     assert q.one().attempt == 1
 
 
-def test_info_has_every_field(zoo):
-    info = zoo.info()
+def test_info_has_every_field(mixed_queue):
+    info = mixed_queue.info()
     assert set(STATES + TOTALS + OTHER + OPTIONS) <= set(info)
 
 
-def test_info_counts(zoo):
-    info = zoo.info()
+def test_info_counts_messages_groups_consumers_and_bytes(mixed_queue):
+    info = mixed_queue.info()
     assert [info[s] for s in STATES] == [1, 1, 1, 1, 2, 1, 1, 1]
     want = dict(sent=9, duplicates=0, delivered=5, redelivered=0, acked=1, nacked=2, timeouts=0)
     want |= dict(deaths=1, expired=0, cancellations=1, redriven=0, groups=1, consumers=2, now=100)
@@ -129,7 +129,7 @@ def test_info_counts(zoo):
     assert info["bytes"] == sum(len(p) for p in payloads)
 
 
-def test_info_ages(r, key):
+def test_info_shows_the_next_due_time_and_the_oldest_ready_age(r, key):
     q = Manual(r, key)
     assert q.info()["next-due-at"] is None
     q.send("a", "DELAY", 10)
@@ -140,7 +140,7 @@ def test_info_ages(r, key):
     assert q.info()["oldest-ready-age"] == 15
 
 
-def test_lateness_is_from_ready_by_time_to_delivery(r, key):
+def test_lateness_is_measured_from_the_due_time_to_the_delivery(r, key):
     q = Manual(r, key)
     for n in range(100):
         q.send("x", "DELAY", n)
@@ -152,7 +152,7 @@ def test_lateness_is_from_ready_by_time_to_delivery(r, key):
     assert 94 <= info["lateness-p99"] <= 100
 
 
-def test_totals_count_every_kind(r, key):
+def test_totals_count_every_kind_of_operation(r, key):
     q = Manual(r, key, "LEASE", 10, "RETRIES", 5, "TTL", 1000)
     q.do("MSEND", 4, *"abcd")
     q.send("e", "ID", "e")
@@ -172,13 +172,13 @@ def test_totals_count_every_kind(r, key):
 
 
 @pytest.mark.parametrize("verb", ["GET", "LEN", "PEEK", "INFO"])
-def test_looking_changes_nothing(zoo, verb):
-    before = zoo.digest()
-    zoo.do(verb, *{"GET": ["running"], "LEN": [], "PEEK": ["COUNT", 9], "INFO": []}[verb])
-    assert zoo.digest() == before
+def test_inspecting_changes_nothing(mixed_queue, verb):
+    before = mixed_queue.digest()
+    mixed_queue.do(verb, *{"GET": ["running"], "LEN": [], "PEEK": ["COUNT", 9], "INFO": []}[verb])
+    assert mixed_queue.digest() == before
 
 
-def test_long_texts_come_back_whole(r, key):
+def test_long_errors_and_results_come_back_whole(r, key):
     q = Manual(r, key, "RETAIN", 1000)
     text = bytes(range(256)) * 40
     q.send("x", "ID", "a")

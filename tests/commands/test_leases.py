@@ -1,4 +1,4 @@
-"""Leases, timeouts, NACK and TOUCH, retries, backoff and its jitter, and death by retries."""
+"""Leases and their timeouts, NACK and TOUCH, retries, backoff and jitter, and death after the last retry."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_a_lease_ends_at_lease_until(r, key):
     assert (record["failures"], record["timeouts"], record["retries-left"]) == (1, 1, 2)
 
 
-def test_touch_sets_the_end_from_now(r, key):
+def test_touch_sets_the_lease_end_counted_from_now(r, key):
     q = Manual(r, key, "LEASE", 100)
     q.do("MSEND", 2, *"ab")
     a, b = q.fetch("COUNT", 2)
@@ -36,7 +36,7 @@ def test_touch_sets_the_end_from_now(r, key):
     assert q.state(a.id) == "ready"
 
 
-def test_heartbeats_keep_a_lease_without_end(r, key):
+def test_repeated_touches_keep_a_lease_without_end(r, key):
     q = Manual(r, key, "LEASE", 10)
     q.send("x", "ID", "a")
     receipt = q.one().receipt
@@ -49,7 +49,7 @@ def test_heartbeats_keep_a_lease_without_end(r, key):
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
 @pytest.mark.parametrize("how", ["nack", "timeout", "mixed"])
-def test_after_the_forgiven_failures_it_is_dead(r, key, retries, how):
+def test_a_message_is_dead_after_retries_plus_one_failures(r, key, retries, how):
     q = Manual(r, key, "LEASE", 10, "RETRIES", retries)
     q.send("x", "ID", "a")
     for n in range(retries + 1):
@@ -69,7 +69,7 @@ def test_after_the_forgiven_failures_it_is_dead(r, key, retries, how):
     assert (q.len(), q.len("dead")) == (0, 1)
 
 
-def test_retries_minus_one_forgives_all(r, key):
+def test_retries_minus_one_allows_any_number_of_failures(r, key):
     q = Manual(r, key, "LEASE", 10, "RETRIES", -1)
     q.send("x", "ID", "a")
     for n in range(60):
@@ -80,7 +80,7 @@ def test_retries_minus_one_forgives_all(r, key):
     assert q.state("a") == "ready"
 
 
-def test_fatal_is_dead_at_once(r, key):
+def test_a_fatal_nack_kills_a_message_at_once(r, key):
     q = Manual(r, key)
     q.send("x", "ID", "a")
     assert q.nack(q.one().receipt, "FATAL", "ERROR", b"bad \0 input") == 1
@@ -89,7 +89,7 @@ def test_fatal_is_dead_at_once(r, key):
     assert q.info()["deaths"] == 1
 
 
-def test_silent_costs_nothing_and_keeps_the_place(r, key):
+def test_a_silent_nack_costs_no_attempt_and_keeps_the_position(r, key):
     q = Manual(r, key, "RETRIES", 0)
     for id in "abc":
         q.send(id, "ID", id)
@@ -104,7 +104,7 @@ def test_silent_costs_nothing_and_keeps_the_place(r, key):
     assert q.info()["nacked"] == 1
 
 
-def test_no_backoff_is_ready_at_once(r, key):
+def test_without_backoff_a_failed_message_is_ready_at_once(r, key):
     q = Manual(r, key)
     q.send("x", "ID", "a")
     q.nack(q.one().receipt)
@@ -116,7 +116,7 @@ def test_no_backoff_is_ready_at_once(r, key):
     "kind, waits",
     [("FIXED", [100] * 6), ("LINEAR", [100, 200, 300, 400, 500, 600]), ("EXP", [100, 200, 400, 800, 1600, 3200])],
 )
-def test_backoff(r, key, kind, waits):
+def test_a_failed_message_waits_for_its_backoff(r, key, kind, waits):
     q = Manual(r, key, "RETRIES", -1, "BACKOFF", kind, 100)
     q.send("x", "ID", "a")
     for wait in waits:
@@ -130,7 +130,7 @@ def test_backoff(r, key, kind, waits):
         assert q.state("a") == "ready"
 
 
-def test_maxbackoff_caps_and_nothing_overflows(r3, key):
+def test_maxbackoff_limits_the_backoff_without_overflow(r3, key):
     q = Manual(r3, key, "RETRIES", -1, "BACKOFF", "EXP", 100, "MAXBACKOFF", 1000)
     q.send("x", "ID", "a")
     for n in range(140):
@@ -141,7 +141,7 @@ def test_maxbackoff_caps_and_nothing_overflows(r3, key):
         q.advance(wait)
 
 
-def test_backoff_without_a_cap_saturates(r3, key):
+def test_a_backoff_without_maxbackoff_ends_at_the_largest_time(r3, key):
     q = Manual(r3, key, "RETRIES", -1, "BACKOFF", "EXP", 2**53 - 1)
     q.send("x", "ID", "a")
     q.nack(q.one().receipt)
@@ -151,7 +151,7 @@ def test_backoff_without_a_cap_saturates(r3, key):
     assert q.get("a")["due-at"] == 2**53 - 1
 
 
-def test_no_wait_after_a_lease_timeout(r, key):
+def test_a_timed_out_message_is_ready_without_backoff(r, key):
     q = Manual(r, key, "BACKOFF", "FIXED", 1000, "LEASE", 10)
     q.send("x", "ID", "a")
     q.one()
@@ -159,7 +159,7 @@ def test_no_wait_after_a_lease_timeout(r, key):
     assert q.state("a") == "ready"
 
 
-def test_timeouts_count_as_failures_of_the_backoff(r, key):
+def test_timeouts_count_as_failures_when_a_backoff_is_computed(r, key):
     q = Manual(r, key, "BACKOFF", "LINEAR", 100, "LEASE", 10, "RETRIES", 9)
     q.send("x", "ID", "a")
     q.one()
@@ -183,31 +183,31 @@ def test_nack_delay_overrides_the_backoff(r, key):
 
 
 def spread(q, n=200):
-    """The waits that n failures of n messages got."""
+    """The backoffs of n messages that failed once."""
     q.do("MSEND", n, *range(n))
     got = q.fetch("COUNT", n)
     q.nack(*[m.receipt for m in got])
     return [q.get(m.id)["due-at"] - q.now for m in got]
 
 
-def test_jitter_spreads_to_both_sides(r3, key):
+def test_jitter_spreads_the_backoff_to_both_sides(r3, key):
     waits = spread(Manual(r3, key, "BACKOFF", "FIXED", 1000, "JITTER", 20))
     assert 800 <= min(waits) < 900 and 1100 < max(waits) <= 1200
     assert len(set(waits)) > 50
 
 
-def test_full_jitter_may_reach_zero_and_twice(r3, key):
+def test_full_jitter_spreads_from_zero_to_twice_the_backoff(r3, key):
     waits = spread(Manual(r3, key, "BACKOFF", "FIXED", 1000, "JITTER", 100))
     assert 0 <= min(waits) < 300 and 1700 < max(waits) <= 2000
 
 
-def test_the_cap_holds_after_jitter(r3, key):
+def test_maxbackoff_applies_after_jitter(r3, key):
     waits = spread(Manual(r3, key, "BACKOFF", "FIXED", 1000, "JITTER", 50, "MAXBACKOFF", 1000))
     assert max(waits) == 1000
     assert 500 <= min(waits) < 700
 
 
-def test_one_nack_for_several(r, key):
+def test_one_nack_takes_several_receipts(r, key):
     q = Manual(r, key, "BACKOFF", "FIXED", 10)
     q.do("MSEND", 3, *"abc")
     a, b, c = q.fetch("COUNT", 3)
@@ -215,7 +215,7 @@ def test_one_nack_for_several(r, key):
     assert [q.state(m.id) for m in (a, b, c)] == ["retry", "running", "retry"]
 
 
-def test_option_words_as_error_text(r, key):
+def test_an_error_text_can_be_an_option_word(r, key):
     q = Manual(r, key)
     q.send("x", "ID", "a")
     assert q.nack(q.one().receipt, "ERROR", "SILENT", "DELAY", 5) == 1
@@ -223,7 +223,7 @@ def test_option_words_as_error_text(r, key):
     assert (record["error"], record["failures"], record["due-at"]) == (b"SILENT", 1, 5)
 
 
-def test_a_batch_of_ungrouped_messages_does_not_hang_together(r, key):
+def test_a_nack_of_an_ungrouped_message_leaves_the_others_of_its_fetch(r, key):
     q = Manual(r, key)
     q.do("MSEND", 3, *"abc")
     a, b, c = q.fetch("COUNT", 3)
@@ -231,7 +231,7 @@ def test_a_batch_of_ungrouped_messages_does_not_hang_together(r, key):
     assert q.ack(b.receipt, c.receipt) == 2
 
 
-def test_times_of_a_message_life(r, key):
+def test_get_shows_the_times_of_a_messages_life(r, key):
     q = Manual(r, key, "RETAIN", 1000, "LEASE", 10, start=100)
     q.send("x", "ID", "a")
     assert [q.get("a")[n] for n in ("sent-at", "first-started-at", "started-at", "finished-at")] == [100, None, None, None]

@@ -7,7 +7,7 @@ def full(q, *args):
     return q.fails("SEND", *args).startswith("QUEUEFULL")
 
 
-def test_maxlen(r, key):
+def test_maxlen_counts_delayed_ready_and_running_messages(r, key):
     q = Manual(r, key, "MAXLEN", 2)
     q.send("a")
     q.send("b", "DELAY", 1000)
@@ -22,7 +22,7 @@ def test_maxlen(r, key):
     assert full(q, "d")
 
 
-def test_ended_records_do_not_count_for_maxlen(r, key):
+def test_ended_messages_do_not_count_for_maxlen(r, key):
     q = Manual(r, key, "MAXLEN", 1, "RETAIN", 1000, "RETRIES", 0)
     q.send("finished")
     q.ack(q.one().receipt)
@@ -34,7 +34,7 @@ def test_ended_records_do_not_count_for_maxlen(r, key):
     assert full(q, "no more")
 
 
-def test_a_taken_id_is_null_on_a_full_queue_too(r, key):
+def test_a_send_with_a_taken_id_replies_null_on_a_full_queue(r, key):
     q = Manual(r, key, "MAXLEN", 1)
     q.send("a", "ID", "a")
     assert q.send("b", "ID", "a") is None
@@ -49,7 +49,7 @@ def test_replace_fits_into_a_full_queue(r, key):
     assert q.get("a")["payload"] == b"efgh"
 
 
-def test_replace_that_does_not_grow_fits_after_alter_made_maxlen_smaller(r, key):
+def test_replace_is_accepted_after_maxlen_was_lowered(r, key):
     q = Manual(r, key)
     for id in "abc":
         q.send("1234", "ID", id)
@@ -59,7 +59,7 @@ def test_replace_that_does_not_grow_fits_after_alter_made_maxlen_smaller(r, key)
     assert q.len() == 3
 
 
-def test_replace_that_does_not_grow_fits_after_alter_made_maxbytes_smaller(r, key):
+def test_replace_that_does_not_grow_is_accepted_after_maxbytes_was_lowered(r, key):
     q = Manual(r, key)
     for id in "abc":
         q.send("1234", "ID", id)
@@ -74,7 +74,7 @@ def test_replace_that_does_not_grow_fits_after_alter_made_maxbytes_smaller(r, ke
     assert q.send("") is not None
 
 
-def test_replace_in_a_queue_that_is_too_long_and_has_bytes_to_spare(r, key):
+def test_replace_may_grow_within_maxbytes_in_a_queue_over_maxlen(r, key):
     q = Manual(r, key)
     for id in "abc":
         q.send("1234", "ID", id)
@@ -96,14 +96,14 @@ def test_maxbytes_counts_payload_bytes(r, key):
     q.send(b"123456")
 
 
-def test_maxbytes_holds_for_msend_as_a_whole(r, key):
+def test_maxbytes_limits_an_msend_as_a_whole(r, key):
     q = Manual(r, key, "MAXBYTES", 10)
     assert q.fails("MSEND", 3, "1234", "1234", "123").startswith("QUEUEFULL")
     assert q.len() == 0
     q.do("MSEND", 3, "1234", "1234", "12")
 
 
-def test_maxrunning(r, key):
+def test_maxrunning_limits_the_messages_leased_at_once(r, key):
     q = Manual(r, key, "MAXRUNNING", 2, "LEASE", 10)
     q.do("MSEND", 6, *"abcdef")
     a, b = q.fetch("COUNT", 5)
@@ -115,7 +115,7 @@ def test_maxrunning(r, key):
     assert len(q.fetch("COUNT", 5)) == 2
 
 
-def test_maxrunning_raised_and_removed(r, key):
+def test_maxrunning_can_be_raised_and_removed(r, key):
     q = Manual(r, key, "MAXRUNNING", 1)
     q.do("MSEND", 6, *"abcdef")
     q.fetch()
@@ -157,7 +157,7 @@ def test_rate_is_a_sliding_window(r, key):
     assert q.len("ready") == 11
 
 
-def test_rate_in_no_window_more_than_allowed(r3, key):
+def test_rate_is_exceeded_in_no_window(r3, key):
     q = Manual(r3, key, "RATE", 5, "PER", 100)
     q.do("MSEND", 400, *range(400))
     times = []
@@ -169,7 +169,7 @@ def test_rate_in_no_window_more_than_allowed(r3, key):
     assert len(times) >= 50, "and the allowance is used"
 
 
-def test_redeliveries_count_for_rate_and_acks_do_not_give_back(r, key):
+def test_redeliveries_count_for_rate_and_acks_give_nothing_back(r, key):
     q = Manual(r, key, "RATE", 2, "PER", 100)
     q.send("a")
     q.nack(q.one().receipt)
@@ -191,7 +191,7 @@ def test_rate_can_be_changed_and_removed(r, key):
     assert q.info()["rate"] is None
 
 
-def test_peek_obeys_limits_and_pauses_as_fetch_does(r, key):
+def test_peek_obeys_limits_and_pauses(r, key):
     q = Manual(r, key, "RATE", 2, "PER", 1000)
     q.do("MSEND", 5, *"abcde")
     peeked = [m["id"] for m in q.peek("COUNT", 9)]

@@ -1,4 +1,4 @@
-"""DQ.LIST: order, filters, and cursors that stay true while the queue changes."""
+"""DQ.LIST: order, filters, and cursors that stay valid while the queue changes."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def number(id):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_order_of_every_state(r, key, state):
+def test_list_orders_every_state_as_documented(r, key, state):
     q = populated(r, key, 12)
     expected = [f"{state}{i}" for i in range(12)]
     assert q.listed(state) == expected
@@ -58,14 +58,14 @@ def test_order_of_every_state(r, key, state):
         assert values == sorted(values) and None not in values
 
 
-def test_rows_are_those_of_get(r, key):
+def test_list_shows_the_record_that_get_shows(r, key):
     q = populated(r, key, 2)
     for state in STATES:
         for row in q.rows(state):
             assert row == q.row(row["id"])
 
 
-def test_default_count_is_10_and_the_end_is_0(r, key):
+def test_count_is_10_by_default_and_the_last_cursor_is_0(r, key):
     q = Scene(r, key)
     for i in range(25):
         q.add(f"m{i:02}")
@@ -79,14 +79,14 @@ def test_default_count_is_10_and_the_end_is_0(r, key):
 
 
 @pytest.mark.parametrize("count", [1, 3, 25, 10000])
-def test_any_count(r, key, count):
+def test_every_count_lists_all_messages(r, key, count):
     q = Scene(r, key)
     for i in range(25):
         q.add(f"m{i:02}", "DELAY", 5)
     assert q.listed("delayed", "COUNT", count) == [f"m{i:02}" for i in range(25)]
 
 
-def test_missing_key_and_empty_state(r, key):
+def test_a_missing_key_and_an_empty_state_list_nothing(r, key):
     assert r.execute_command("DQ.LIST", key, "ready") == [b"0", []]
     assert r.exists(key) == 0
     q = Scene(r, key)
@@ -143,7 +143,7 @@ def join(q, state, i):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_what_stays_is_seen_exactly_once(r3, key, state):
+def test_a_message_that_stays_is_listed_exactly_once(r3, key, state):
     n = 60
     q = populated(r3, key, n)
     gone = set()
@@ -167,7 +167,7 @@ def test_what_stays_is_seen_exactly_once(r3, key, state):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_the_message_under_the_cursor_may_go(r3, key, state):
+def test_a_cursor_works_after_the_messages_before_it_have_left(r3, key, state):
     q = populated(r3, key, 10)
     cursor, ids = q.page(state, "COUNT", 4, "IDS")
     for id in text(ids):
@@ -179,7 +179,7 @@ def test_the_message_under_the_cursor_may_go(r3, key, state):
     assert rest[:6] == [f"{state}{i}" for i in range(4, 10)]
 
 
-def test_many_at_one_moment_are_paged_without_loss(r, key):
+def test_messages_of_one_millisecond_are_all_listed(r, key):
     q = Scene(r, key)
     for i in range(100):
         q.add(f"m{i}", "AT", START + 50)
@@ -198,7 +198,7 @@ def test_a_cursor_survives_reload(r, key):
 
 
 @pytest.mark.parametrize("state", ["delayed", "ready", "finished", "dead"])
-def test_filters_by_group_and_type(r3, key, state):
+def test_group_and_type_filter_the_list(r3, key, state):
     q = Scene(r3, key, "RETAIN", 10**9, "GROUPCONCURRENCY", 1000)
     expected = {}
     for i in range(90):
@@ -219,7 +219,7 @@ def test_filters_by_group_and_type(r3, key, state):
     assert q.listed(state, "TYPE", "nothing") == []
 
 
-def test_group_filter_with_blocked_and_ready_groups(r, key):
+def test_group_filters_blocked_and_ready_messages(r, key):
     q = Scene(r, key)
     q.fill("a", "a1", "a2", "a3")
     q.fill("b", "b1", "b2")
@@ -232,9 +232,9 @@ def test_group_filter_with_blocked_and_ready_groups(r, key):
 
 
 @pytest.mark.slow
-def test_a_step_costs_its_count_not_the_queue(server, r3):
+def test_the_cost_of_a_page_depends_on_count_and_not_on_the_queue(server, r3):
     def cost(key, *options):
-        """Processor seconds of the server for 100 pages, where other programs disturb its caches least."""
+        """Processor seconds of the server for 100 pages: the least of three runs, as other programs disturb its caches."""
         q = Scene.over(r3, key)
         cursor, _ = q.page("ready", "COUNT", 500, "IDS")
 
@@ -250,5 +250,5 @@ def test_a_step_costs_its_count_not_the_queue(server, r3):
         for _ in range(n):
             r3.execute_command("DQ.MSEND", key, 1000, *["x"] * 1000)
     assert cost("large") < cost("small") * 12
-    # A filter that nothing meets has a bounded cost a call too: a full scan would take ten times as many steps.
+    # A call with a filter that matches nothing has a bounded cost too: a full scan would take ten times as many steps.
     assert cost("large", "TYPE", "nothing") < cost("middle", "TYPE", "nothing") * 4

@@ -1,4 +1,4 @@
-"""MEMORY USAGE against the allocator: for each kind of thing a queue stores, the two agree within a tenth."""
+"""MEMORY USAGE compared with the allocator: they agree within a tenth for each kind of thing that a queue stores."""
 
 import time
 
@@ -11,7 +11,7 @@ MOST_OFF = 0.10
 
 
 def each(verb, *args):
-    """One command a message; `n` in an argument stands for the message's number."""
+    """One command for each message; `{n}` in an argument stands for the number of the message."""
     return lambda n: [f"DQ.{verb}", "q", *(str(arg).replace("{n}", str(n)) for arg in args)]
 
 
@@ -41,7 +41,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_is_told_is_what_is_allocated(make_server, shape):
+def test_memory_usage_is_what_was_allocated(make_server, shape):
     server = make_server()
     wire = server.wire(protocol=2, timeout=60)
     # The buffers of the connection and whatever else the server grows for this are no part of it.
@@ -50,14 +50,14 @@ def test_what_is_told_is_what_is_allocated(make_server, shape):
     before = used(server)
     make(wire, shape)
     allocated = used(server) - before
-    told = wire.ok("MEMORY", "USAGE", "q", "SAMPLES", 0)
-    said = f"told {told:,}, allocated {allocated:,} ({told / allocated - 1:+.1%})"
-    print(f"{shape}: {said}")
-    assert abs(told / allocated - 1) <= MOST_OFF, said
+    reported = wire.ok("MEMORY", "USAGE", "q", "SAMPLES", 0)
+    message = f"reported {reported:,}, allocated {allocated:,} ({reported / allocated - 1:+.1%})"
+    print(f"{shape}: {message}")
+    assert abs(reported / allocated - 1) <= MOST_OFF, message
 
 
 def make(wire, shape) -> None:
-    """The queue of this shape."""
+    """Creates the queue of this shape."""
     options = ["RETAIN", FAR, "RETAINCOUNT", 0, "LEASE", FAR, "DEDUP", FAR, "ONDEAD", "BLOCK"]
     wire.ok("DQ.CREATE", "q", *options)
     command, after = SHAPES[shape]
@@ -80,7 +80,7 @@ def make(wire, shape) -> None:
 
 
 def used(server) -> int:
-    """used_memory, when the buffers of connections that have left are gone, and what the timers still free."""
+    """used_memory, once the buffers of closed connections and the rest that timers free are gone."""
     seen = []
     while len(seen) < 3 or max(seen[-3:]) - min(seen[-3:]) > 4096:
         seen.append(int(server.info("memory")["used_memory"]))

@@ -1,8 +1,8 @@
-"""DQ.PURGE: by state, by group, both, everything."""
+"""DQ.PURGE by state, by group, by both, and of everything."""
 
 import pytest
 
-from tests.harness.replies import Queue
+from tests.harness.replies import Manual, Queue
 from tests.harness.scene import STATES, Scene, assert_same_digest, twin
 from tests.harness.server import wait_for
 
@@ -40,12 +40,12 @@ def populated(r, key):
 ALL = {state: 2 for state in STATES} | {"blocked": 1}
 
 
-def test_the_scene(r, key):
+def test_the_populated_queue_has_messages_in_every_state(r, key):
     assert populated(r, key).counts() == ALL
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_by_state(r, key, state):
+def test_purge_by_state_removes_that_state_and_frees_the_ids(r, key, state):
     q = populated(r, key)
     ids = q.listed(state)
     assert q.do("PURGE", "STATE", state.upper()) == ALL[state]
@@ -56,7 +56,7 @@ def test_by_state(r, key, state):
         assert q.add(id, "DELAY", 5) == id
 
 
-def test_by_group(r, key):
+def test_purge_by_group_removes_all_of_that_group(r, key):
     q = populated(r, key)
     assert q.do("PURGE", "GROUP", "g") == 7
     assert q.counts() == {s: 1 for s in STATES}
@@ -65,13 +65,13 @@ def test_by_group(r, key):
 
 
 @pytest.mark.parametrize("state", [s for s in STATES if s != "blocked"])
-def test_by_state_and_group(r, key, state):
+def test_purge_by_state_and_group_removes_only_what_matches_both(r, key, state):
     q = populated(r, key)
     assert q.do("PURGE", "GROUP", "g", "STATE", state) == 1
     assert q.listed(state) == [f"{state}-u"]
 
 
-def test_everything(r, key):
+def test_purge_without_filter_removes_everything(r, key):
     q = populated(r, key)
     assert q.do("PURGE") == 15
     assert q.counts() == {}
@@ -80,7 +80,7 @@ def test_everything(r, key):
     assert q.do("PURGE") == 0
 
 
-def test_totals_stay(r, key):
+def test_purge_keeps_the_totals(r, key):
     q = populated(r, key)
     before = q.info()
     q.do("PURGE")
@@ -89,7 +89,7 @@ def test_totals_stay(r, key):
         assert after[name] == before[name]
 
 
-def test_receipts_of_purged_ones_are_stale(r, key):
+def test_receipts_of_purged_messages_are_stale(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b")
     receipt = q.one().receipt
@@ -100,7 +100,7 @@ def test_receipts_of_purged_ones_are_stale(r, key):
     assert q.take() == ["b"]
 
 
-def test_what_cannot_match(r, key):
+def test_purge_that_matches_nothing_changes_nothing(r, key):
     q = populated(r, key)
     before = q.digest()
     assert q.do("PURGE", "GROUP", "nobody") == 0
@@ -108,7 +108,7 @@ def test_what_cannot_match(r, key):
     assert q.digest() == before
 
 
-def test_missing_key(r, key):
+def test_purge_of_a_missing_key_replies_0(r, key):
     q = Queue(r, key)
     assert q.do("PURGE") == 0
     assert q.do("PURGE", "STATE", "dead", "GROUP", "g") == 0
@@ -127,7 +127,7 @@ def test_a_purged_message_is_never_delivered(r, key):
     assert q.fetch("COUNT", 10, "NOACK") == []
 
 
-def test_it_frees_room_at_once(r, key):
+def test_purge_frees_room_for_maxlen_at_once(r, key):
     q = Scene(r, key, "MAXLEN", 3)
     for id in "abc":
         q.add(id)
@@ -135,7 +135,7 @@ def test_it_frees_room_at_once(r, key):
     assert q.add("d") == "d"
 
 
-def test_settings_and_schedules_stay(r, key):
+def test_purge_keeps_the_settings_of_queue_and_groups(r, key):
     q = Scene(r, key, "LEASE", 77)
     q.do("GROUPSET", "g", "WEIGHT", 4)
     q.fill("g", "a")
@@ -144,7 +144,7 @@ def test_settings_and_schedules_stay(r, key):
     assert q.groups()["g"]["weight"] == 4
 
 
-def test_replicas_agree(replica_pair, key):
+def test_replicas_have_the_same_queue_after_each_kind_of_purge(replica_pair, key):
     q = populated(replica_pair.primary.client(), key)
     replica_pair.assert_same(key)
     q.do("PURGE", "STATE", "ready", "GROUP", "g")
@@ -155,7 +155,7 @@ def test_replicas_agree(replica_pair, key):
 
 
 @pytest.mark.parametrize("options", [[], ["STATE", "ready"], ["GROUP", "g"]], ids=["all", "state", "group"])
-def test_a_large_purge_is_seen_at_once_and_freed_in_the_end(server, r3, key, options):
+def test_a_large_purge_is_visible_at_once_and_its_memory_is_freed_later(server, r3, key, options):
     n = 100_000
     before = server.client().info("memory")["used_memory"]
     for _ in range(n // 10_000):
@@ -190,7 +190,7 @@ def many_groups(r, key):
 
 
 @pytest.mark.parametrize("state", ["delayed", "ready", "blocked", "retry", "running"])
-def test_a_state_of_many_groups_is_gone_at_once(r3, key, state):
+def test_purge_of_a_state_of_many_groups_is_visible_at_once(r3, key, state):
     q, running = many_groups(r3, key)
     kinds = [
         {"delayed": EACH, "blocked": EACH},
@@ -243,7 +243,7 @@ def test_a_state_of_many_groups_is_gone_at_once(r3, key, state):
     assert q.counts() == {}
 
 
-def test_replicas_agree_on_a_state_of_many_groups(replica_pair, key):
+def test_replicas_have_the_same_queue_after_a_purge_of_many_groups(replica_pair, key):
     r = replica_pair.primary.client()
     pipe = r.pipeline(transaction=False)
     for g in range(300):
@@ -252,7 +252,7 @@ def test_replicas_agree_on_a_state_of_many_groups(replica_pair, key):
     pipe.execute()
     q = Scene.over(r, key)
     assert q.do("PURGE", "STATE", "ready") >= 6000
-    # The groups stand in line again as their next messages fall due.
+    # The groups join their line again when their next messages fall due.
     wait_for(lambda: q.len("delayed") == 6000, what="the next ones")
     replica_pair.assert_same(key)
     got = q.receipts("COUNT", 100)
@@ -266,7 +266,7 @@ def test_replicas_agree_on_a_state_of_many_groups(replica_pair, key):
 
 
 def held_back(r, key, state):
-    """600 groups of two messages each, held back by the first: more than are let go at once."""
+    """600 groups of two messages each, blocked by the first: more than are released in one slice."""
     q = Scene.over(r, key)
     groups = [f"g{n}" for n in range(600)]
     pipe = r.pipeline(transaction=False)
@@ -281,7 +281,7 @@ def held_back(r, key, state):
 
 
 @pytest.mark.parametrize("state", ["retry", "running"])
-def test_groups_that_a_large_purge_lets_go_are_given_in_their_order(r, key, state):
+def test_groups_released_by_a_large_purge_are_delivered_in_their_order(r, key, state):
     q, groups = held_back(r, key, state)
     # A copy is made before the timer has come to it.
     pipe = r.pipeline(transaction=False)
@@ -299,7 +299,7 @@ def test_groups_that_a_large_purge_lets_go_are_given_in_their_order(r, key, stat
 
 
 @pytest.mark.parametrize("state", ["retry", "running"])
-def test_replicas_agree_on_groups_that_a_large_purge_lets_go(replica_pair, key, state):
+def test_replicas_release_the_same_groups_after_a_large_purge(replica_pair, key, state):
     r = replica_pair.primary.client()
     q, _ = held_back(r, key, state)
     assert q.do("PURGE", "STATE", state) == 600
@@ -308,3 +308,46 @@ def test_replicas_agree_on_groups_that_a_large_purge_lets_go(replica_pair, key, 
         q.add(f"late-{q.len('running')}", "DELAY", 10**8)
         q.do("PURGE", "STATE", "delayed")
     replica_pair.assert_same(key)
+
+
+def test_purge_of_a_state_removes_its_messages_and_frees_their_ids(mixed_queue):
+    for state, n in (("DELAYED", 1), ("dead", 1), ("finished", 1), ("running", 2), ("cancelled", 1), ("dead", 0)):
+        assert mixed_queue.do("PURGE", "STATE", state) == n
+    assert mixed_queue.ack(mixed_queue.running.receipt) == 0
+    assert [mixed_queue.state(i) for i in ("delayed", "dead", "running", "finished", "cancelled")] == [None] * 5
+    assert mixed_queue.send("x", "ID", "running") == b"running"
+
+
+def test_purge_of_everything_frees_every_id(mixed_queue):
+    assert mixed_queue.do("PURGE") == 9
+    assert mixed_queue.len() == 0
+    assert mixed_queue.info()["bytes"] == 0
+    assert [mixed_queue.send("x", "ID", s) for s in STATES] == [s.encode() for s in STATES]
+    assert mixed_queue.ack(mixed_queue.running.receipt) == 0
+
+
+def test_purge_keeps_the_queue_and_its_options(mixed_queue):
+    mixed_queue.do("PURGE")
+    assert mixed_queue.info()["retain"] == 10000
+
+
+def test_purge_of_everything_forgets_the_ids_kept_for_dedup(r, key):
+    q = Manual(r, key, "DEDUP", 1000)
+    q.send("x", "ID", "a")
+    q.ack(q.one().receipt)
+    q.do("PURGE", "STATE", "ready")
+    assert q.send("x", "ID", "a") is None
+    q.do("PURGE")
+    assert q.send("x", "ID", "a") == b"a"
+
+
+def test_purge_of_many_messages_is_visible_at_once(r3, key):
+    q = Manual(r3, key)
+    for _ in range(30):
+        q.do("MSEND", 1000, *["x"] * 1000)
+    q.do("MSEND", 5, *"abcde", "DELAY", 10)
+    assert q.do("PURGE", "STATE", "ready") == 30000
+    assert q.fetch() == []
+    assert q.len() == 5
+    q.advance(10)
+    assert q.payloads("COUNT", 9) == list(map(str.encode, "abcde"))

@@ -1,4 +1,4 @@
-"""Receipts: growing, never used twice, and only the current one of a running message counts."""
+"""Receipts grow, are never used twice, and only the current receipt of a running message is accepted."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_receipts_grow_over_a_deleted_and_recreated_key(q):
         recreate(q)
 
 
-def test_an_old_receipt_means_nothing_to_a_new_queue(q):
+def test_a_receipt_of_a_deleted_queue_is_stale_in_a_new_one(q):
     q.send("old")
     old = q.one().receipt
     recreate(q)
@@ -52,7 +52,7 @@ def test_an_old_receipt_means_nothing_to_a_new_queue(q):
     assert q.len("running") == 1
 
 
-def test_receipts_grow_over_the_restoring_of_an_older_dump(q):
+def test_receipts_grow_over_the_restore_of_an_older_dump(q):
     q.do("MSEND", 30, *range(30))
     dump = q.client.dump(q.key)
     later = [m.receipt for m in q.fetch("COUNT", 30)]
@@ -76,7 +76,7 @@ def test_receipts_grow_over_reload_and_flush(q):
     assert q.one().receipt > second
 
 
-def test_ack_once(q):
+def test_a_receipt_can_be_acked_once(q):
     q.send("x", "ID", "a")
     receipt = q.one().receipt
     assert q.ack(receipt) == 1
@@ -94,7 +94,7 @@ def test_a_receipt_named_twice_counts_once(q):
 
 
 @pytest.mark.parametrize("verb", ["ACK", "NACK", "TOUCH"])
-def test_any_integer_is_a_receipt_and_stale(q, verb):
+def test_an_integer_that_was_never_a_receipt_is_stale(q, verb):
     q.do("MSEND", 3, *"abc")
     q.one("LEASE", 600000)
     before = q.digest()
@@ -104,7 +104,7 @@ def test_any_integer_is_a_receipt_and_stale(q, verb):
     assert q.digest() == before
 
 
-def test_the_superseded_receipt_changes_nothing(q):
+def test_a_superseded_receipt_changes_nothing(q):
     q.send("x", "ID", "a")
     old = q.one()
     q.nack(old.receipt)
@@ -118,7 +118,7 @@ def test_the_superseded_receipt_changes_nothing(q):
     assert q.ack(new.receipt) == 1
 
 
-def test_current_and_stale_receipts_in_one_call(q):
+def test_a_call_with_current_and_stale_receipts_counts_the_current_ones(q):
     q.do("MSEND", 3, *"abc")
     a, b, c = (m.receipt for m in q.fetch("COUNT", 3))
     assert q.ack(a) == 1
@@ -127,7 +127,7 @@ def test_current_and_stale_receipts_in_one_call(q):
     assert q.len("running") == 0
 
 
-def test_a_late_receipt_is_stale_even_before_redelivery(r, key):
+def test_a_receipt_is_stale_from_its_lease_end_on(r, key):
     q = Manual(r, key)
     q.send("x", "ID", "a")
     receipt = q.one("LEASE", 10).receipt
@@ -137,7 +137,7 @@ def test_a_late_receipt_is_stale_even_before_redelivery(r, key):
     assert q.state("a") == "ready"
 
 
-def test_a_receipt_works_until_the_last_millisecond(r, key):
+def test_a_receipt_works_until_the_last_millisecond_of_its_lease(r, key):
     q = Manual(r, key)
     q.send("x", "ID", "a")
     receipt = q.one("LEASE", 10).receipt
@@ -155,7 +155,7 @@ def test_get_shows_the_receipt_only_while_running(r, key):
     assert q.get("a")["receipt"] is None
 
 
-def test_a_receipt_does_not_open_another_queue(r, key):
+def test_a_receipt_is_stale_in_another_queue(r, key):
     a, b = Manual(r, key + b"a"), Manual(r, key + b"b")
     a.send("x")
     b.send("x")
@@ -190,7 +190,7 @@ def test_dump_and_restore_keep_leases_and_receipts(q):
     assert twin.ack(m.receipt) == 1
 
 
-def test_the_attempt_of_a_silent_nack_is_not_counted_twice(r, key):
+def test_a_silent_nack_does_not_count_an_attempt(r, key):
     q = Manual(r, key)
     q.send("x", "ID", "a")
     first = q.one()

@@ -1,4 +1,4 @@
-"""Records: what is kept of a message that has ended, how long, and what it tells."""
+"""Records: what is kept of a message that has ended, for how long, and what GET shows of it."""
 
 import time
 
@@ -46,7 +46,7 @@ def cancel(q, *ids):
         q.do("CANCEL", id)
 
 
-def test_every_state_has_its_status_and_all_fields(r, key):
+def test_get_shows_all_fields_and_the_status_of_every_state(r, key):
     q = Scene(r, key, "RETAIN", 1000, "BACKOFF", "FIXED", 100)
     finish(q, "finished")
     die(q, "dead")
@@ -63,7 +63,7 @@ def test_every_state_has_its_status_and_all_fields(r, key):
         assert (row["id"], row["state"], row["status"], row["payload"]) == (state, state, status, state)
 
 
-def test_a_message_not_yet_delivered(r, key):
+def test_get_shows_a_message_that_was_not_yet_delivered(r, key):
     q = Scene(r, key)
     q.advance(5)
     q.add("a", "DELAY", 10, "TYPE", "mail", "HEADERS", 2, "x", "1", "y", "2", "PRIORITY", -3)
@@ -76,7 +76,7 @@ def test_a_message_not_yet_delivered(r, key):
     }  # fmt: skip
 
 
-def test_the_life_of_a_record(r, key):
+def test_get_shows_each_step_of_a_messages_life(r, key):
     q = Scene(r, key, "RETAIN", 10_000, "LEASE", 100)
     q.add("a", "RETRIES", 5)
     q.advance(10)
@@ -117,7 +117,7 @@ def test_the_life_of_a_record(r, key):
     assert row["payload"] == "a"
 
 
-def test_reasons_of_death(r, key):
+def test_a_dead_message_shows_the_reason(r, key):
     q = Scene(r, key, "RETRIES", 0, "LEASE", 50)
     q.add("rejected")
     q.nack(q.one().receipt, "FATAL", "ERROR", "bad")
@@ -136,7 +136,7 @@ def test_reasons_of_death(r, key):
     assert [row["retries-left"] for row in rows.values()][1:3] == [0, 0]
 
 
-def test_results_and_errors_are_binary(r, key):
+def test_a_result_or_error_can_be_any_bytes(r, key):
     q = Scene(r, key, "RETAIN", 1000)
     blob = bytes(range(256))
     q.add("a")
@@ -147,7 +147,7 @@ def test_results_and_errors_are_binary(r, key):
     assert q.get("b")["error"] == blob
 
 
-def test_one_result_for_all_receipts_named(r, key):
+def test_ack_stores_its_result_for_every_receipt(r, key):
     q = Scene(r, key, "RETAIN", 1000)
     for id in "abc":
         q.add(id)
@@ -155,7 +155,7 @@ def test_one_result_for_all_receipts_named(r, key):
     assert [q.row(id)["result"] for id in "abc"] == ["ok"] * 3
 
 
-def test_retain_0_keeps_nothing(r, key):
+def test_retain_0_keeps_no_record(r, key):
     q = Scene(r, key)
     finish(q, "a")
     cancel(q, "b")
@@ -163,7 +163,7 @@ def test_retain_0_keeps_nothing(r, key):
     assert q.counts() == {}
 
 
-def test_retain_is_exact(r, key):
+def test_a_record_is_kept_for_exactly_retain(r, key):
     q = Scene(r, key, "RETAIN", 100)
     finish(q, "a")
     q.advance(30)
@@ -177,7 +177,7 @@ def test_retain_is_exact(r, key):
     assert q.counts() == {}
 
 
-def test_retaincount_is_of_finished_and_cancelled_together(r, key):
+def test_retaincount_counts_finished_and_cancelled_together(r, key):
     q = Scene(r, key, "RETAIN", 10**9, "RETAINCOUNT", 3)
     finish(q, "f1")
     cancel(q, "c1")
@@ -190,7 +190,7 @@ def test_retaincount_is_of_finished_and_cancelled_together(r, key):
     assert q.listed("cancelled") == [] and q.listed("finished") == ["f2", "f3", "f4"]
 
 
-def test_retaincount_default_and_no_limit(r, key):
+def test_retaincount_is_10000_by_default_and_0_means_no_limit(r, key):
     q = Scene(r, key, "RETAIN", 10**9)
     assert q.info()["retaincount"] == 10000
     q.do("ALTER", "RETAINCOUNT", 0)
@@ -202,7 +202,7 @@ def test_retaincount_default_and_no_limit(r, key):
     assert q.len("finished") == 10
 
 
-def test_deadretain_and_deadcount(r, key):
+def test_deadretain_and_deadcount_limit_the_dead_messages(r, key):
     q = Scene(r, key, "DEADRETAIN", 100)
     die(q, "a")
     q.advance(50)
@@ -216,14 +216,14 @@ def test_deadretain_and_deadcount(r, key):
     assert q.len("dead") == 2
 
 
-def test_dead_ones_are_kept_for_ever_by_default(r, key):
+def test_dead_messages_are_kept_for_ever_by_default(r, key):
     q = Scene(r, key)
     die(q, "a")
     assert q.advance(2**50)["pruned"] == 0
     assert q.row("a")["state"] == "dead"
 
 
-def test_alter_of_retention_holds_at_once(r, key):
+def test_alter_of_retention_applies_at_once(r, key):
     q = Scene(r, key, "RETAIN", 1000)
     finish(q, "a")
     q.advance(100)
@@ -240,7 +240,7 @@ def test_alter_of_retention_holds_at_once(r, key):
     assert q.listed("dead") == ["z"]
 
 
-def test_cancel_of_a_dead_one_is_a_cancelled_record(r, key):
+def test_a_dead_message_that_is_cancelled_becomes_a_cancelled_record(r, key):
     q = Scene(r, key, "RETAIN", 100)
     die(q, "a")
     q.advance(10)
@@ -267,7 +267,7 @@ def test_a_cancelled_message_that_was_dead_shows_no_reason(r, key):
     assert q.row("rejected")["error"] == "no"
 
 
-def test_ended_ones_stay_as_they_are(r, key):
+def test_ended_messages_cannot_be_changed(r, key):
     q = Scene(r, key, "RETAIN", 1000)
     finish(q, "a")
     cancel(q, "b")
@@ -278,7 +278,7 @@ def test_ended_ones_stay_as_they_are(r, key):
     assert q.digest() == before
 
 
-def test_cancel_keeps_what_is_known(r, key):
+def test_a_cancelled_message_keeps_its_group_consumer_and_times(r, key):
     q = Scene(r, key, "RETAIN", 1000)
     q.add("a", "GROUP", "g", "SCORE", 2, "TYPE", "t")
     q.one("CONSUMER", "alice")
@@ -302,7 +302,7 @@ def test_noack_is_finished_with_receipt_0(r, key):
 
 
 @pytest.mark.parametrize("way", ["reload", "dump", "copy"])
-def test_records_survive(r, key, way):
+def test_records_survive_reload_dump_and_copy(r, key, way):
     q = Scene(r, key, "RETAIN", 1000, "RETAINCOUNT", 3, "DEADRETAIN", 500, "DEADCOUNT", 2, "DEDUP", 700)
     finish(q, "f1", "f2")
     die(q, "d1")
@@ -329,7 +329,7 @@ def test_records_survive(r, key, way):
     assert q.add("f2") == "f2"
 
 
-def test_retention_is_driven_by_time_alone(server, r3, key):
+def test_old_records_are_removed_without_any_command(server, r3, key):
     q = Queue(r3, key)
     q.do("CREATE", "RETAIN", 1500)
     q.do("MSEND", 2000, *[b"x" * 1000] * 2000)
@@ -341,8 +341,8 @@ def test_retention_is_driven_by_time_alone(server, r3, key):
     wait_for(lambda: r3.execute_command("MEMORY", "USAGE", key) < full / 5, 5, "the pruning of old records")
 
 
-def test_lazy_retention_costs_no_long_pause(server, r3, key):
-    """100,000 records are over at once; others are answered again and again while they go."""
+def test_removing_many_old_records_does_not_hold_the_server(server, r3, key):
+    """100,000 records expire at once; other clients are answered again and again while they are removed."""
     q = Queue(r3, key)
     q.do("CREATE", "RETAINCOUNT", 0, "RETAIN", 10**9)
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""DQ.REDRIVE: dead messages pending again: which, where, with what counters."""
+"""DQ.REDRIVE makes dead messages pending again: which of them, in which position, with which counters."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.harness.scene import START, Scene
 
 
 def dead(r, key, *ids, options=(), group=None):
-    """Each id sent and rejected, a millisecond apart."""
+    """A queue to which each id was sent and then rejected, a millisecond apart."""
     q = Scene(r, key, *options)
     for id in ids:
         q.add(id, *(["GROUP", group] if group else []))
@@ -18,7 +18,7 @@ def dead(r, key, *ids, options=(), group=None):
     return q
 
 
-def test_all(r, key):
+def test_redrive_all_makes_every_dead_message_ready(r, key):
     q = dead(r, key, "a", "b", "c")
     assert q.do("REDRIVE", "ALL") == 3
     assert q.counts() == {"ready": 3}
@@ -27,7 +27,7 @@ def test_all(r, key):
     assert q.do("REDRIVE", "ALL") == 0
 
 
-def test_count_takes_the_oldest_deaths(r, key):
+def test_redrive_with_count_takes_the_oldest_deaths(r, key):
     q = Scene(r, key)
     for id in "abc":
         q.add(id)
@@ -41,7 +41,7 @@ def test_count_takes_the_oldest_deaths(r, key):
     assert q.do("REDRIVE", "ALL", "COUNT", 10000) == 1
 
 
-def test_ids(r, key):
+def test_redrive_by_ids_takes_the_dead_ones_among_them(r, key):
     q = dead(r, key, "a", "b", "c")
     q.add("alive")
     assert q.do("REDRIVE", "IDS", 4, "c", "alive", "unknown", "a") == 2
@@ -49,7 +49,7 @@ def test_ids(r, key):
     assert q.do("REDRIVE", "IDS", 2, "b", "b") == 1
 
 
-def test_it_is_due_now_with_counters_at_zero(r, key):
+def test_a_redriven_message_is_due_now_with_counters_at_zero(r, key):
     q = Scene(r, key, "RETRIES", 1, "LEASE", 50)
     q.add("a", "TYPE", "t", "PRIORITY", 2, "HEADERS", 1, "h", "v")
     q.nack(q.one("CONSUMER", "alice").receipt, "ERROR", "broken")
@@ -74,7 +74,7 @@ def test_it_is_due_now_with_counters_at_zero(r, key):
     assert q.row("a")["reason"] == "retries"
 
 
-def test_it_takes_its_old_place_in_its_group(r, key):
+def test_a_redriven_message_takes_its_old_position_in_its_group(r, key):
     q = Scene(r, key)
     for i in range(5):
         q.add(f"m{i}", "GROUP", "g", "SCORE", i)
@@ -85,7 +85,7 @@ def test_it_takes_its_old_place_in_its_group(r, key):
     assert q.drain() == [f"m{i}" for i in range(5)]
 
 
-def test_default_score_does_not_follow(r, key):
+def test_redrive_keeps_the_default_score(r, key):
     q = Scene(r, key)
     q.fill("g", "a")
     q.nack(q.one().receipt, "FATAL")
@@ -96,7 +96,7 @@ def test_default_score_does_not_follow(r, key):
     assert q.drain() == ["a", "b"]
 
 
-def test_into_a_busy_group(r, key):
+def test_a_message_redriven_into_a_busy_group_is_blocked(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b", "c")
     q.nack(q.one().receipt, "FATAL")
@@ -108,7 +108,7 @@ def test_into_a_busy_group(r, key):
     assert q.drain() == ["a", "c"]
 
 
-def test_it_gives_a_new_ttl(r, key):
+def test_a_redriven_message_has_its_whole_ttl_again(r, key):
     q = Scene(r, key)
     q.add("a", "TTL", 50)
     q.advance(50)
@@ -120,7 +120,7 @@ def test_it_gives_a_new_ttl(r, key):
     assert q.advance(1)["expired"] == 1
 
 
-def test_maxlen_does_not_stop_it(r, key):
+def test_maxlen_does_not_stop_a_redrive(r, key):
     q = dead(r, key, "a", "b", options=("MAXLEN", 2))
     q.add("x")
     q.add("y")
@@ -129,7 +129,7 @@ def test_maxlen_does_not_stop_it(r, key):
     assert q.fails("SEND", "z").startswith("QUEUEFULL")
 
 
-def test_it_wakes_a_blocked_consumer(server, r3, key):
+def test_redrive_wakes_a_blocked_consumer(server, r3, key):
     q = dead(r3, key, "a")
     wire = server.wire()
     wire.send("DQ.FETCH", key, "BLOCK", 10_000)
@@ -138,14 +138,14 @@ def test_it_wakes_a_blocked_consumer(server, r3, key):
     assert wire.recv(2)[0][0] == b"a"
 
 
-def test_missing_key(r, key):
+def test_redrive_of_a_missing_key_replies_0(r, key):
     q = Queue(r, key)
     assert q.do("REDRIVE", "ALL") == 0
     assert q.do("REDRIVE", "IDS", 1, "a") == 0
     assert r.exists(key) == 0
 
 
-def test_only_dead_ones(r, key):
+def test_redrive_takes_only_dead_messages(r, key):
     q = Scene(r, key, "RETAIN", 1000)
     q.add("f")
     q.ack(q.one().receipt)
@@ -160,7 +160,7 @@ def test_only_dead_ones(r, key):
     assert q.digest() == before
 
 
-def test_redriven_ones_are_the_same_on_a_replica(replica_pair, key):
+def test_replicas_have_the_same_queue_after_a_redrive(replica_pair, key):
     q = dead(replica_pair.primary.client(), key, *[f"m{i}" for i in range(50)], group="g")
     q.do("REDRIVE", "ALL", "COUNT", 20)
     q.do("REDRIVE", "IDS", 2, "m30", "m40")
@@ -168,7 +168,7 @@ def test_redriven_ones_are_the_same_on_a_replica(replica_pair, key):
 
 
 @pytest.mark.slow
-def test_redrive_of_many(server, r3, key):
+def test_redrive_of_many_is_visible_at_once(server, r3, key):
     q = Scene(r3, key, "RETRIES", 0, "LEASE", 10)
     for _ in range(20):
         q.do("MSEND", 5000, *["x"] * 5000)

@@ -29,7 +29,7 @@ def field(w, reply, name):
     return reply[name] if w.protocol == 3 else reply[reply.index(name) + 1]
 
 
-def test_simple_replies(w):
+def test_simple_replies_have_the_right_types(w):
     assert isinstance(w.ok("DQ.CREATE", "other"), Status)
     assert isinstance(w.ok("DQ.ALTER", "other", "LEASE", 5), Status)
     assert isinstance(w.ok("DQ.PAUSE", "other"), Status)
@@ -41,7 +41,7 @@ def test_simple_replies(w):
         assert type(w.ok("DQ." + call[0], *call[1:])) is int
 
 
-def test_fetch_shapes(w):
+def test_replies_of_fetch_have_the_right_types(w):
     assert w.ok("DQ.FETCH", "q") == []
     assert w.ok("DQ.FETCH", "missing") == []
     assert w.ok("DQ.FETCH", "q", "BLOCK", 1) == []
@@ -66,7 +66,7 @@ def test_whole_scores_read_as_numbers(w):
     assert isinstance(score, float if w.protocol == 3 else bytes)
 
 
-def test_get_shapes(w):
+def test_replies_of_get_have_the_right_types(w):
     assert null(w, w.ok("DQ.GET", "q", "a"))
     assert null(w, w.ok("DQ.GET", "missing", "a"))
     w.ok("DQ.SEND", "q", "x", "ID", "a")
@@ -81,7 +81,7 @@ def test_get_shapes(w):
     assert is_map(w, peeked)
 
 
-def test_info_shapes(w):
+def test_replies_of_info_have_the_right_types(w):
     info = w.ok("DQ.INFO", "q")
     assert field(w, info, b"paused") is (False if w.protocol == 3 else field(w, info, b"paused"))
     assert field(w, info, b"paused") == 0
@@ -93,7 +93,7 @@ def test_info_shapes(w):
     assert paused == 1 and isinstance(paused, bool) == (w.protocol == 3)
 
 
-def test_tick_and_cancel_shapes(w):
+def test_replies_of_tick_and_cancel_have_the_right_types(w):
     tick = w.ok("DQ.TICK", "q", "ADVANCE", 1)
     assert is_map(w, tick)
     assert type(field(w, tick, b"due")) is int
@@ -102,8 +102,8 @@ def test_tick_and_cancel_shapes(w):
     assert reply[0] == b"ready" and null(w, reply[1])
 
 
-def test_every_reply_is_consumed_whole(w):
-    """After any call the connection is in step: no reply is short or long by an element."""
+def test_no_reply_is_short_or_long_by_an_element(w):
+    """After any call the next reply is that of the next command."""
     calls = [
         ("DQ.SEND", "q", "x", "ID", "a", "HEADERS", 2, "a", "b", "c", "d", "TYPE", "t", "GROUP", "g"),
         ("DQ.PEEK", "q", "COUNT", 5),

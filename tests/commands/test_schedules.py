@@ -1,4 +1,4 @@
-"""Schedules: EVERY, the messages they send, overlap, replacement, what stops them and what not."""
+"""DQ.SCHEDULE with EVERY: the messages it sends, OVERLAP, replacement, and what does and does not stop it."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_every_fires_from_now_plus_ms(r, key):
     assert q.row(f"tick@{START + 300}")["sent-at"] == START + 300
 
 
-def test_start(r, key):
+def test_start_sets_the_first_fire_time(r, key):
     q = Scene(r, key)
     assert q.do("SCHEDULE", "future", "EVERY", 100, "START", START + 250, "PAYLOAD", "x") == START + 250
     # A start behind: the first of START + k x ms at or after now.
@@ -51,7 +51,7 @@ def test_start(r, key):
 
 
 @pytest.mark.parametrize("start", [START, START - 500])
-def test_a_start_of_now_fires_with_the_next_tick(r, key, start):
+def test_a_schedule_that_starts_now_fires_with_the_next_tick(r, key, start):
     q = Scene(r, key)
     assert q.do("SCHEDULE", "s", "EVERY", 500, "START", start, "PAYLOAD", "x") == START
     q.tick()
@@ -59,14 +59,14 @@ def test_a_start_of_now_fires_with_the_next_tick(r, key, start):
     assert q.schedules()["s"]["next-at"] == START + 500
 
 
-def test_it_creates_the_queue(r, key):
+def test_schedule_creates_a_missing_queue(r, key):
     q = Queue(r, key)
     q.do("SCHEDULE", "s", "EVERY", 10**9, "PAYLOAD", "x")
     assert r.exists(key) == 1
     assert q.len() == 0
 
 
-def test_schedules_tell_themselves(r, key):
+def test_schedules_lists_each_schedule_with_its_times(r, key):
     q = Scene(r, key)
     assert q.do("SCHEDULES") == []
     q.do("SCHEDULE", "a", "EVERY", 100, "PAYLOAD", "x")
@@ -81,13 +81,13 @@ def test_schedules_tell_themselves(r, key):
     assert "0 3 * * *" in rows["b"]["definition"] and "Europe/Berlin" in rows["b"]["definition"]
 
 
-def test_missing_key(r, key):
+def test_a_missing_key_has_no_schedules(r, key):
     assert r.execute_command("DQ.SCHEDULES", key) == []
     assert r.execute_command("DQ.UNSCHEDULE", key, "s") == 0
     assert r.exists(key) == 0
 
 
-def test_unschedule(r, key):
+def test_unschedule_stops_a_schedule_and_keeps_its_messages(r, key):
     q = Scene(r, key)
     q.do("SCHEDULE", "a", "EVERY", 100, "PAYLOAD", "x")
     q.advance(100)
@@ -99,7 +99,7 @@ def test_unschedule(r, key):
     assert q.listed("ready") == [f"a@{START + 100}"]
 
 
-def test_one_of_that_name_is_replaced_and_starts_anew(r, key):
+def test_a_schedule_of_the_same_name_is_replaced_and_starts_anew(r, key):
     q = Scene(r, key)
     q.do("SCHEDULE", "a", "EVERY", 100, "PAYLOAD", "old", "GROUP", "g")
     q.advance(150)
@@ -112,7 +112,7 @@ def test_one_of_that_name_is_replaced_and_starts_anew(r, key):
     assert q.len() == 2
 
 
-def test_the_options_of_send_go_with_each_message(r, key):
+def test_the_options_of_send_apply_to_each_message(r, key):
     q = Scene(r, key)
     q.do(
         "SCHEDULE", "s", "PRIORITY", -2, "EVERY", 100, "GROUP", "g", "SCORE", 7, "LEASE", 44, "RETRIES", 1,
@@ -137,14 +137,14 @@ def test_the_default_score_is_the_fire_time(r, key):
     assert times(q.drain()) == [START + 100 * k for k in range(1, 11)]
 
 
-def test_option_words_as_payload(r, key):
+def test_a_payload_can_be_an_option_word(r, key):
     q = Scene(r, key)
     q.do("SCHEDULE", "EVERY", "EVERY", 10, "PAYLOAD", "CRON", "OVERLAP", "QUEUE", "MISSED", "SKIP")
     q.advance(10)
     assert q.row(f"EVERY@{START + 10}")["payload"] == "CRON"
 
 
-def test_names_and_payloads_are_binary(r, key):
+def test_a_name_or_payload_can_be_any_bytes(r, key):
     q = Scene(r, key)
     name = b"\x00%n " + b"n" * 996
     q.do("SCHEDULE", name, "EVERY", 10, "PAYLOAD", b"\x00\xff")
@@ -154,7 +154,7 @@ def test_names_and_payloads_are_binary(r, key):
     assert m.payload == b"\x00\xff"
 
 
-def test_overlap_skip_fires_none_while_the_last_has_not_ended(r, key):
+def test_overlap_skip_does_not_fire_before_the_last_message_has_ended(r, key):
     q = Scene(r, key)
     q.do("SCHEDULE", "s", "EVERY", 100, "PAYLOAD", "x", "OVERLAP", "SKIP")
     q.advance(350)
@@ -169,7 +169,7 @@ def test_overlap_skip_fires_none_while_the_last_has_not_ended(r, key):
 
 
 @pytest.mark.parametrize("end", ["dead", "cancelled", "purged"])
-def test_overlap_skip_knows_every_end(r, key, end):
+def test_overlap_skip_fires_again_after_every_kind_of_end(r, key, end):
     q = Scene(r, key)
     q.do("SCHEDULE", "s", "EVERY", 100, "PAYLOAD", "x", "OVERLAP", "SKIP")
     q.advance(100)
@@ -199,7 +199,7 @@ def test_a_pause_does_not_stop_schedules(r, key):
     assert q.take() == []
 
 
-def test_a_fire_that_meets_a_full_queue_is_skipped_and_counted(server, r, key):
+def test_a_fire_into_a_full_queue_is_skipped_and_counted(server, r, key):
     q = Scene(r, key, "MAXLEN", 1)
     before = server.info("dq")
     q.do("SCHEDULE", "s", "EVERY", 100, "PAYLOAD", "x")
@@ -215,7 +215,7 @@ def test_a_fire_that_meets_a_full_queue_is_skipped_and_counted(server, r, key):
     assert q.advance(50)["fired"] == 1
 
 
-def test_fires_order_with_the_rest_of_their_millisecond(r, key):
+def test_a_message_due_in_a_millisecond_comes_before_a_fire_in_it(r, key):
     q = Scene(r, key)
     q.do("SCHEDULE", "s", "EVERY", 100, "PAYLOAD", "x")
     q.add("due", "DELAY", 100)
@@ -236,7 +236,7 @@ def test_many_schedules_fire_in_order_of_time(r, key):
     assert len(set(order)) == len(order)
 
 
-def test_one_advance_is_as_many_small_ones(r, key):
+def test_one_long_advance_has_the_effect_of_many_short_ones(r, key):
     q, other = Scene(r, key), Scene(r, key + b":steps")
     for scene in (q, other):
         scene.do("SCHEDULE", "a", "EVERY", 7, "PAYLOAD", "x", "TTL", 50)
@@ -248,7 +248,7 @@ def test_one_advance_is_as_many_small_ones(r, key):
     assert q.take("COUNT", 1000) == other.take("COUNT", 1000)
 
 
-def test_sent_counts_fires(r, key):
+def test_sent_counts_the_messages_of_schedules(r, key):
     q = Scene(r, key)
     q.do("SCHEDULE", "s", "EVERY", 10, "PAYLOAD", "xyz")
     q.advance(100)
@@ -256,7 +256,7 @@ def test_sent_counts_fires(r, key):
     assert (info["sent"], info["bytes"]) == (10, 30)
 
 
-def test_a_taken_id_is_not_sent_twice(r, key):
+def test_a_fire_whose_id_is_taken_sends_nothing(r, key):
     q = Scene(r, key)
     q.do("SCHEDULE", "s", "EVERY", 100, "PAYLOAD", "x")
     q.add(f"s@{START + 100}", "DELAY", 10**6)
@@ -265,7 +265,7 @@ def test_a_taken_id_is_not_sent_twice(r, key):
     assert q.row(f"s@{START + 100}")["payload"] == f"s@{START + 100}"
 
 
-def test_next_due_at_is_of_messages_alone(r, key):
+def test_next_due_at_ignores_schedules(r, key):
     q = Scene(r, key)
     q.do("SCHEDULE", "s", "EVERY", 100, "PAYLOAD", "x")
     assert q.info()["next-due-at"] is None

@@ -1,4 +1,4 @@
-"""DQ.SEND and DQ.MSEND: ids, due times, labels, replacing, own options."""
+"""DQ.SEND and DQ.MSEND: ids, due times, type and headers, REPLACE, options of a single message."""
 
 import time
 import uuid
@@ -27,7 +27,7 @@ def test_generated_ids_never_repeat(r, key):
     assert len(set(ids)) == 2100
 
 
-def test_generated_ids_differ_between_queues_of_one_moment(r, key):
+def test_queues_created_at_once_generate_different_ids(r, key):
     ids = [Queue(r, key + b"%d" % n).send() for n in range(200)]
     assert len(set(ids)) == 200
 
@@ -55,7 +55,7 @@ def test_any_bytes_can_be_a_payload(r, key, payload):
     assert q.payloads("COUNT", 3) == [payload] * 3
 
 
-def test_a_uuid_given_as_id_is_an_id_like_any_other(r, key):
+def test_a_uuid_can_be_given_as_an_id(r, key):
     q = Queue(r, key)
     generated = q.send(b"1")
     assert q.send(b"2", "ID", generated) is None
@@ -65,7 +65,7 @@ def test_a_uuid_given_as_id_is_an_id_like_any_other(r, key):
     assert q.get(foreign)["payload"] == b"3"
 
 
-def test_a_taken_id_gives_null_and_adds_nothing(r, key):
+def test_a_send_with_a_taken_id_replies_null_and_adds_nothing(r, key):
     q = Manual(r, key, "LEASE", 10, "RETRIES", 0)
     assert q.send("first", "ID", "a") == b"a"
     for state in ("ready", "running", "dead"):
@@ -92,7 +92,7 @@ def test_an_id_is_free_again_after_ack_cancel_and_purge(r, key):
     assert q.send("x", "ID", "a") == b"a"
 
 
-def test_dedup_keeps_the_id_taken_for_its_time(r, key):
+def test_dedup_keeps_the_id_of_an_ended_message_taken(r, key):
     q = Manual(r, key, "DEDUP", 1000)
     q.send("x", "ID", "acked")
     q.send("x", "ID", "cancelled")
@@ -134,7 +134,7 @@ def test_the_largest_due_time_is_accepted(r, key):
     assert q.len("delayed") == 2
 
 
-def test_send_is_never_early_on_the_server_clock(r, key):
+def test_a_message_is_never_delivered_early_on_the_server_clock(r, key):
     q = Queue(r, key)
     due = now_ms() + 80
     q.send("x", "AT", due)
@@ -144,7 +144,7 @@ def test_send_is_never_early_on_the_server_clock(r, key):
     assert len(got) == 1
 
 
-def test_replace_takes_the_place_of_a_pending_message(r, key):
+def test_replace_replaces_a_pending_message_in_any_state(r, key):
     q = Manual(r, key, "RETRIES", 5, "BACKOFF", "FIXED", 100)
     q.send("delayed", "ID", "d", "DELAY", 50)
     q.send("ready", "ID", "r")
@@ -165,7 +165,7 @@ def test_replace_takes_the_place_of_a_pending_message(r, key):
     assert q.ids("COUNT", 9) == [b"d", b"r", b"t"]
 
 
-def test_replace_goes_to_the_end_of_the_line(r, key):
+def test_a_replaced_message_goes_behind_those_that_are_ready(r, key):
     q = Manual(r, key)
     q.send("1", "ID", "a")
     q.send("2", "ID", "b")
@@ -173,7 +173,7 @@ def test_replace_goes_to_the_end_of_the_line(r, key):
     assert q.payloads("COUNT", 9) == [b"2", b"3"]
 
 
-def test_replace_leaves_running_and_dead_ones_alone(r, key):
+def test_replace_of_a_running_or_dead_message_replies_null(r, key):
     q = Manual(r, key, "RETRIES", 0)
     q.send("1", "ID", "a")
     receipt = q.one().receipt
@@ -184,7 +184,7 @@ def test_replace_leaves_running_and_dead_ones_alone(r, key):
     assert q.get("a")["payload"] == b"1"
 
 
-def test_replace_of_a_free_id_is_a_send(r, key):
+def test_replace_of_a_free_id_sends_the_message(r, key):
     q = Manual(r, key)
     assert q.send("1", "ID", "a", "REPLACE") == b"a"
     assert q.len() == 1
@@ -207,13 +207,13 @@ def test_type_and_headers_come_back(r, key):
     assert as_map(q.get("i")["headers"]) == {"a": b"1", "\0": b"\xff", "DELAY": b"ID"}
 
 
-def test_of_equal_header_fields_the_last_counts(r, key):
+def test_of_equal_header_fields_the_last_one_is_kept(r, key):
     q = Manual(r, key)
     q.send("x", "HEADERS", 3, "a", "1", "b", "2", "a", "3")
     assert as_map(q.one("WITHMETA").meta["headers"]) == {"a": b"3", "b": b"2"}
 
 
-def test_own_options_win_over_the_queue(r, key):
+def test_options_of_a_message_override_those_of_the_queue(r, key):
     q = Manual(r, key, "LEASE", 1000, "RETRIES", 9, "BACKOFF", "FIXED", 1000, "TTL", 5000)
     q.send("x", "ID", "a", "LEASE", 10, "RETRIES", 1, "BACKOFF", "LINEAR", 20, "TTL", 500)
     m = q.one("WITHMETA")
@@ -226,7 +226,7 @@ def test_own_options_win_over_the_queue(r, key):
     assert (q.state("a"), q.get("a")["reason"]) == ("dead", b"expired")
 
 
-def test_own_zero_and_minus_one_win_too(r, key):
+def test_zero_and_minus_one_override_the_options_of_the_queue(r, key):
     q = Manual(r, key, "RETRIES", 0, "TTL", 10)
     q.send("x", "ID", "a", "RETRIES", -1, "TTL", 0)
     for _ in range(6):
@@ -236,7 +236,7 @@ def test_own_zero_and_minus_one_win_too(r, key):
     assert q.state("a") == "ready"
 
 
-def test_msend_gives_ids_in_order(r, key):
+def test_msend_replies_the_ids_in_the_order_of_its_payloads(r, key):
     q = Manual(r, key)
     ids = q.do("MSEND", 3, "DELAY", "ID", "HEADERS", "DELAY", 5, "TYPE", "t", "PRIORITY", -3)
     assert len(set(ids)) == 3
@@ -248,21 +248,21 @@ def test_msend_gives_ids_in_order(r, key):
     assert {(m.meta["type"], m.meta["priority"]) for m in got} == {(b"t", -3)}
 
 
-def test_msend_is_all_or_none(r, key):
+def test_msend_adds_all_its_messages_or_none(r, key):
     q = Manual(r, key, "MAXLEN", 3)
     assert q.fails("MSEND", 4, *"abcd").startswith("QUEUEFULL")
     assert q.len() == 0
     assert len(q.do("MSEND", 3, *"abc")) == 3
 
 
-def test_msend_of_ten_thousand(r, key):
+def test_msend_takes_ten_thousand_messages(r, key):
     q = Manual(r, key)
     ids = q.do("MSEND", 10000, *range(10000))
     assert len(set(ids)) == 10000
     assert q.payloads("COUNT", 10000) == [b"%d" % n for n in range(10000)]
 
 
-def test_status_after_send(r, key):
+def test_a_sent_message_has_the_status_pending(r, key):
     q = Manual(r, key)
     q.send("x", "ID", "now")
     q.send("x", "ID", "later", "DELAY", 1)

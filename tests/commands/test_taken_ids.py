@@ -1,4 +1,4 @@
-"""Taken ids: DEDUP, REPLACE, and what frees an id."""
+"""Which ids are taken, and what frees them: DEDUP, REPLACE, records."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_an_id_is_taken_while_pending_running_or_dead(r, key):
 
 
 @pytest.mark.parametrize("how", ["finished", "cancelled"])
-def test_without_dedup_it_is_free_at_once(r, key, how):
+def test_without_dedup_the_id_of_an_ended_message_is_free_at_once(r, key, how):
     q = Scene(r, key)
     q.add("a")
     end(q, "a", how)
@@ -39,7 +39,7 @@ def test_without_dedup_it_is_free_at_once(r, key, how):
 
 @pytest.mark.parametrize("how", ["finished", "cancelled"])
 @pytest.mark.parametrize("retain", [0, 50, 5000])
-def test_dedup_keeps_it_taken_exactly_that_long(r, key, how, retain):
+def test_dedup_keeps_an_id_taken_for_exactly_its_time(r, key, how, retain):
     q = Scene(r, key, "DEDUP", 100, "RETAIN", retain)
     q.add("a")
     q.advance(7)
@@ -66,7 +66,7 @@ def test_a_new_message_replaces_a_kept_record(r, key):
     assert q.row("a")["state"] == "ready"
 
 
-def test_noack_takes_the_id_for_dedup_too(r, key):
+def test_dedup_keeps_the_id_of_a_noack_delivery_taken(r, key):
     q = Scene(r, key, "DEDUP", 100)
     q.add("a")
     q.one("NOACK")
@@ -75,7 +75,7 @@ def test_noack_takes_the_id_for_dedup_too(r, key):
     assert q.add("a") == "a"
 
 
-def test_a_pruned_or_purged_dead_one_frees_its_id(r, key):
+def test_a_dead_message_that_is_pruned_or_purged_frees_its_id(r, key):
     q = Scene(r, key, "DEADRETAIN", 50, "DEDUP", 1000)
     q.add("a")
     q.nack(q.one().receipt, "FATAL")
@@ -88,7 +88,7 @@ def test_a_pruned_or_purged_dead_one_frees_its_id(r, key):
     assert q.add("a") == "a"
 
 
-def test_a_whole_purge_empties_the_dedup_memory(r, key):
+def test_purge_of_everything_forgets_the_ids_kept_for_dedup(r, key):
     q = Scene(r, key, "DEDUP", 10**6)
     q.add("a")
     q.ack(q.one().receipt)
@@ -100,7 +100,7 @@ def test_a_whole_purge_empties_the_dedup_memory(r, key):
     assert q.add("a") == "a"
 
 
-def test_alter_of_dedup(r, key):
+def test_alter_of_dedup_applies_to_ended_messages(r, key):
     q = Scene(r, key, "DEDUP", 1000)
     q.add("a")
     q.ack(q.one().receipt)
@@ -109,7 +109,7 @@ def test_alter_of_dedup(r, key):
     assert q.add("a") == "a"
 
 
-def test_a_taken_id_answers_null_on_a_full_queue_too(r, key):
+def test_send_and_grouppush_with_a_taken_id_reply_null_on_a_full_queue(r, key):
     q = Scene(r, key, "MAXLEN", 1)
     q.add("a")
     assert q.add("a") is None
@@ -118,7 +118,7 @@ def test_a_taken_id_answers_null_on_a_full_queue_too(r, key):
 
 
 @pytest.mark.parametrize("state", ["delayed", "ready", "blocked", "retry"])
-def test_replace_of_every_pending_state(r, key, state):
+def test_replace_makes_a_new_message_in_every_pending_state(r, key, state):
     q = Scene(r, key)
     if state == "delayed":
         q.add("a", "DELAY", 500, "TYPE", "old")
@@ -151,7 +151,7 @@ def test_replace_of_every_pending_state(r, key, state):
 
 
 @pytest.mark.parametrize("state", ["running", "dead"])
-def test_replace_of_a_running_or_dead_one_is_null(r, key, state):
+def test_replace_of_a_running_or_dead_message_is_null(r, key, state):
     q = Scene(r, key)
     q.add("a")
     held = q.one()
@@ -163,12 +163,12 @@ def test_replace_of_a_running_or_dead_one_is_null(r, key, state):
     assert q.len() == (1 if state == "running" else 0)
 
 
-def test_replace_of_a_free_id_is_a_send(r, key):
+def test_replace_of_a_free_id_adds_a_message(r, key):
     q = Scene(r, key)
     assert q.add("a", "REPLACE") == "a"
 
 
-def test_debounce(r, key):
+def test_repeated_replace_with_delay_delivers_only_the_last(r, key):
     q = Scene(r, key)
     for i in range(20):
         assert q.do("SEND", str(i), "ID", "search", "REPLACE", "DELAY", 100) == b"search"
@@ -179,7 +179,7 @@ def test_debounce(r, key):
     assert m.payload == b"19"
 
 
-def test_replace_goes_to_the_end_of_its_place_in_line(r, key):
+def test_a_replaced_message_goes_to_the_end(r, key):
     q = Scene(r, key)
     for id in "abc":
         q.add(id)
@@ -187,7 +187,7 @@ def test_replace_goes_to_the_end_of_its_place_in_line(r, key):
     assert q.take("COUNT", 10) == ["b", "c", "a"]
 
 
-def test_replace_fits_a_full_queue_whose_message_it_replaces(r, key):
+def test_replace_of_equal_size_fits_a_full_queue(r, key):
     q = Scene(r, key, "MAXLEN", 1, "MAXBYTES", 10)
     q.do("SEND", "0123456789", "ID", "a")
     assert q.do("SEND", "9876543210", "ID", "a", "REPLACE") == b"a"
@@ -196,7 +196,7 @@ def test_replace_fits_a_full_queue_whose_message_it_replaces(r, key):
     assert q.one().payload == b"9876543210"
 
 
-def test_dedup_memory_survives(r, key):
+def test_ids_kept_for_dedup_survive_a_reload(r, key):
     q = Scene(r, key, "DEDUP", 100)
     q.add("a")
     q.ack(q.one().receipt)
@@ -207,7 +207,7 @@ def test_dedup_memory_survives(r, key):
     assert q.add("a") == "a"
 
 
-def test_dedup_memory_is_emptied_by_time(r, key):
+def test_the_memory_of_ids_kept_for_dedup_is_freed_over_time(r, key):
     q = Scene(r, key, "DEDUP", 100)
     base = None
     for round in range(6):

@@ -1,4 +1,4 @@
-"""DQ.TICK and virtual time: what falls due, in which order, and what it counts."""
+"""DQ.TICK and manual clocks: what falls due, in which order, and what TICK counts."""
 
 import random
 
@@ -15,7 +15,7 @@ def counts(**some):
     return dict.fromkeys(COUNTS, 0) | some
 
 
-def test_tick_gives_all_counts(r, key):
+def test_tick_replies_all_counts(r, key):
     q = Manual(r, key)
     assert q.advance(5) == counts()
     assert q.tick() == counts()
@@ -23,7 +23,7 @@ def test_tick_gives_all_counts(r, key):
     assert as_map(r.execute_command("DQ.TICK", key, b"missing", key + b"x")) == counts()
 
 
-def test_due_counts_delayed_and_retry(r, key):
+def test_due_counts_delayed_and_failed_messages(r, key):
     q = Manual(r, key, "BACKOFF", "FIXED", 10)
     q.do("MSEND", 3, *"abc", "DELAY", 10)
     q.send("x")
@@ -33,7 +33,7 @@ def test_due_counts_delayed_and_retry(r, key):
     assert q.advance(1) == counts()
 
 
-def test_timeouts_and_dead(r, key):
+def test_tick_counts_timeouts_and_deaths(r, key):
     q = Manual(r, key, "LEASE", 10, "RETRIES", 1)
     q.do("MSEND", 2, *"ab")
     q.fetch("COUNT", 2)
@@ -52,7 +52,7 @@ def test_expired_is_counted_apart_from_dead(r, key):
     assert (info["deaths"], info["expired"]) == (2, 2)
 
 
-def test_a_running_one_expires_when_its_lease_ends(r, key):
+def test_a_running_message_expires_when_its_lease_ends(r, key):
     q = Manual(r, key, "TTL", 10, "LEASE", 30)
     q.send("a", "ID", "a")
     q.one()
@@ -90,7 +90,7 @@ def test_time_does_not_go_back(r, key):
     assert q.now == 1000
 
 
-def test_manual_time_stands_still_by_itself(r, key):
+def test_a_manual_clock_stands_still_without_tick(r, key):
     q = Manual(r, key)
     q.send("x", "DELAY", 1)
     other = Queue(r, key + b"s")
@@ -101,7 +101,7 @@ def test_manual_time_stands_still_by_itself(r, key):
 
 
 @pytest.mark.parametrize("args", [("ADVANCE", 5), ("TO", 2**52)])
-def test_only_manual_queues_can_be_moved(r, key, args):
+def test_only_a_manual_clock_can_be_moved(r, key, args):
     assert Queue(r, key).fails("TICK", *args)
     assert r.exists(key) == 0
     q = Queue(r, key)
@@ -111,7 +111,7 @@ def test_only_manual_queues_can_be_moved(r, key, args):
     assert q.digest() == before
 
 
-def test_two_arguments_are_two_keys(r, key):
+def test_advance_without_a_number_is_a_key(r, key):
     q = Manual(r, key)
     q.send("x", "DELAY", 1)
     assert as_map(r.execute_command("DQ.TICK", key, "ADVANCE")) == counts()
@@ -119,7 +119,7 @@ def test_two_arguments_are_two_keys(r, key):
     assert q.now == 0
 
 
-def test_tick_names_keys_of_another_type(r, key):
+def test_tick_refuses_a_key_of_another_type(r, key):
     r.set(key, "text")
     for args in ((key,), (key, "ADVANCE", 1)):
         with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
@@ -127,8 +127,8 @@ def test_tick_names_keys_of_another_type(r, key):
     assert as_map(r.execute_command("DQ.TICK")) == counts()
 
 
-def test_things_happen_in_order_of_time(r, key):
-    """A lease that ends before the TTL, a backoff after it: what happened first has its effect first."""
+def test_events_take_effect_in_the_order_of_their_times(r, key):
+    """A lease ends before the TTL and other messages fall due around it: what happens first has its effect first."""
     q = Manual(r, key, "RETRIES", -1)
     q.send("timeout first", "ID", "a", "TTL", 50)
     q.one("LEASE", 20)
@@ -139,7 +139,7 @@ def test_things_happen_in_order_of_time(r, key):
     assert q.advance(10) == counts(expired=1)
 
 
-def test_both_at_once_the_reason_is_retries(r, key):
+def test_of_ttl_and_last_retry_at_once_the_reason_is_retries(r, key):
     q = Manual(r, key, "TTL", 10, "RETRIES", 0, "LEASE", 10)
     q.send("x", "ID", "a")
     q.one()
@@ -148,7 +148,7 @@ def test_both_at_once_the_reason_is_retries(r, key):
 
 
 def play(q, rng, steps):
-    """Random sends and deliveries at time zero; then time alone decides."""
+    """Random sends and deliveries at time zero; afterwards only time changes the queue."""
     for n in range(steps):
         args = ["ID", n, "DELAY", rng.choice([0, 0, rng.randrange(200)]), "PRIORITY", rng.randrange(-2, 3)]
         if rng.random() < 0.4:
@@ -162,7 +162,7 @@ def play(q, rng, steps):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_small_steps_and_one_leap_come_to_the_same(r3, key, seed):
+def test_one_long_advance_has_the_effect_of_many_short_ones(r3, key, seed):
     results = []
     for part in (b"small", b"leap"):
         q = Manual(r3, key + part, "RETRIES", 1, "DEADRETAIN", 100)
@@ -183,7 +183,7 @@ def test_small_steps_and_one_leap_come_to_the_same(r3, key, seed):
     assert results[0] == results[1]
 
 
-def test_many_due_at_once_are_all_there_on_a_manual_queue(r3, key):
+def test_advance_makes_all_due_messages_ready_at_once(r3, key):
     q = Manual(r3, key)
     for _ in range(20):
         q.do("MSEND", 1000, *["x"] * 1000, "DELAY", 100)
@@ -191,8 +191,8 @@ def test_many_due_at_once_are_all_there_on_a_manual_queue(r3, key):
     assert (q.len("delayed"), q.len("ready")) == (0, 20000)
 
 
-def test_tick_does_for_a_server_queue_what_is_due(r, key):
-    """The module's timer may be first; either way nothing due is left undone after TICK."""
+def test_tick_makes_due_messages_of_a_server_clock_ready(r, key):
+    """The timer of the module may be first; after TICK every due message is ready in either case."""
     q = Queue(r, key)
     q.send("x", "DELAY", 30, "ID", "a")
     due = q.get("a")["due-at"]

@@ -1,4 +1,4 @@
-"""INFO's totals and lateness percentiles, right to the message."""
+"""DQ.INFO's totals and lateness percentiles are exact to the message."""
 
 import random
 
@@ -17,7 +17,7 @@ def totals(q):
     return {name: info[name] for name in TOTALS if info[name]}
 
 
-def test_each_total(r, key):
+def test_each_total_counts_its_operation(r, key):
     q = Scene(r, key, "LEASE", 100, "RETRIES", 1)
     assert totals(q) == {}
     q.add("a")
@@ -42,7 +42,7 @@ def test_each_total(r, key):
     }  # fmt: skip
 
 
-def test_what_does_not_count(r, key):
+def test_calls_without_effect_count_in_no_total(r, key):
     q = Scene(r, key)
     q.add("a")
     m = q.one()
@@ -54,7 +54,7 @@ def test_what_does_not_count(r, key):
     assert totals(q) == {"sent": 1, "delivered": 1, "acked": 1}
 
 
-def test_silent_nacks_count_and_what_they_bring_back_does_not(r, key):
+def test_a_silent_nack_counts_but_the_messages_it_returns_do_not(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b", "c")
     receipts = q.receipts("GROUP", "g", "COUNT", 3)
@@ -66,14 +66,14 @@ def test_silent_nacks_count_and_what_they_bring_back_does_not(r, key):
 
 
 def test_totals_survive_reload(r, key):
-    test_each_total(r, key)
+    test_each_total_counts_its_operation(r, key)
     q = Scene.over(r, key)
     before = totals(q)
     r.execute_command("DEBUG", "RELOAD")
     assert totals(q) == before
 
 
-def test_bytes_are_of_pending_and_running_payloads(r, key):
+def test_bytes_counts_the_payloads_of_pending_and_running_messages(r, key):
     q = Scene(r, key, "RETAIN", 1000)
     q.do("SEND", "12345", "ID", "a", "HEADERS", 1, "name", "value", "TYPE", "t")
     q.do("SEND", "", "DELAY", 10)
@@ -91,7 +91,7 @@ def test_bytes_are_of_pending_and_running_payloads(r, key):
     assert q.info()["bytes"] == 7
 
 
-def test_next_due_at(r, key):
+def test_next_due_at_is_the_earliest_due_time(r, key):
     q = Scene(r, key)
     assert q.info()["next-due-at"] is None
     q.add("ready")
@@ -105,7 +105,7 @@ def test_next_due_at(r, key):
     assert q.info()["next-due-at"] == START + 200
 
 
-def test_oldest_ready_age(r, key):
+def test_oldest_ready_age_is_counted_from_the_due_time(r, key):
     q = Scene(r, key)
     assert q.info()["oldest-ready-age"] in (None, 0)
     q.add("a", "DELAY", 10)
@@ -121,7 +121,7 @@ def lateness(q):
     return info["lateness-p50"], info["lateness-p99"], info["lateness-max"]
 
 
-def test_lateness_of_one(r, key):
+def test_lateness_of_a_single_delivery_is_exact(r, key):
     q = Scene(r, key)
     q.add("a", "DELAY", 100)
     q.advance(12_445)
@@ -129,7 +129,7 @@ def test_lateness_of_one(r, key):
     assert lateness(q) == (12_345, 12_345, 12_345)
 
 
-def test_lateness_percentiles(r, key):
+def test_lateness_percentiles_are_exact(r, key):
     q = Scene(r, key)
     order = list(range(1, 101))
     random.Random(1).shuffle(order)
@@ -144,7 +144,7 @@ def test_lateness_percentiles(r, key):
     assert worst == 100
 
 
-def test_lateness_on_time_is_0(r, key):
+def test_lateness_of_a_delivery_on_time_is_0(r, key):
     q = Scene(r, key)
     for i in range(50):
         q.add(f"m{i}", "DELAY", i + 1)
@@ -154,7 +154,7 @@ def test_lateness_on_time_is_0(r, key):
     assert lateness(q) == (0, 0, 0)
 
 
-def test_lateness_of_a_retry_counts_from_the_end_of_its_backoff(r, key):
+def test_lateness_of_a_retry_is_counted_from_the_end_of_its_backoff(r, key):
     q = Scene(r, key)
     q.add("a")
     q.nack(q.one().receipt, "DELAY", 1000)
@@ -165,7 +165,7 @@ def test_lateness_of_a_retry_counts_from_the_end_of_its_backoff(r, key):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_counts_agree_with_get_at_every_step(r3, key, seed):
-    """Random life; at each step INFO's counts are those that GET tells, message by message."""
+    """During random operations, the counts of INFO are those that GET shows message by message."""
     rng = random.Random(seed)
     q = Scene(
         r3, key, "LEASE", 60, "RETRIES", 2, "BACKOFF", "FIXED", 30, "RETAIN", 200, "DEADRETAIN", 300,

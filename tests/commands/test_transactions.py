@@ -1,4 +1,4 @@
-"""MULTI, WATCH, Lua and functions: every command inside them, and what touches a watched key."""
+"""The commands in MULTI, Lua scripts and functions, and which calls touch a watched key."""
 
 import pytest
 
@@ -35,7 +35,7 @@ BUSY = [
 
 
 def watched(server, key, call):
-    """Whether `call` by another client spoils this client's transaction."""
+    """Whether `call` by another client aborts this client's transaction."""
     w = server.wire(2)
     w.ok("WATCH", key)
     other = server.wire(2)
@@ -56,21 +56,21 @@ def q(r3, key):
 
 
 @pytest.mark.parametrize("call", IDLE, ids=lambda c: " ".join(map(str, c)))
-def test_what_does_nothing_does_not_touch_a_watched_key(server, q, call):
+def test_a_call_without_effect_does_not_touch_a_watched_key(server, q, call):
     assert not watched(server, q.key, call)
 
 
 @pytest.mark.parametrize("call", BUSY, ids=lambda c: " ".join(map(str, c)))
-def test_what_changes_the_queue_touches_it(server, q, call):
+def test_a_call_that_changes_the_queue_touches_a_watched_key(server, q, call):
     assert watched(server, q.key, call)
 
 
-def test_deliveries_touch_it(server, q):
+def test_a_delivery_touches_a_watched_key(server, q):
     q.advance(50)
     assert watched(server, q.key, ("DQ.FETCH",))
 
 
-def test_acks_and_touches_touch_it(server, q):
+def test_ack_and_touch_touch_a_watched_key(server, q):
     receipt = q.get("r")["receipt"]
     assert watched(server, q.key, ("DQ.TOUCH", 5000, receipt))
     assert watched(server, q.key, ("DQ.ACK", receipt))
@@ -101,7 +101,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
-def test_every_command_in_one_transaction(server, protocol):
+def test_every_command_works_in_one_transaction(server, protocol):
     w = server.wire(protocol)
     w.ok("MULTI")
     for call in CALLS:
@@ -112,7 +112,7 @@ def test_every_command_in_one_transaction(server, protocol):
     assert w.ok("DQ.LEN", "new") == 0
 
 
-def test_every_command_in_a_script_and_a_function(server):
+def test_every_command_works_in_a_script_and_send_in_a_function(server):
     w = server.wire(2)
     for call in CALLS:
         args = [str(a) for a in call]
@@ -126,8 +126,8 @@ def test_every_command_in_a_script_and_a_function(server):
     w.ok("FUNCTION", "FLUSH")
 
 
-def test_time_stands_still_for_the_transaction_but_not_for_its_order(server, key):
-    """What is sent and fetched in one EXEC behaves as one after the other."""
+def test_commands_of_a_transaction_take_effect_one_after_the_other(server, key):
+    """Commands of one EXEC happen at the same time, but one after the other."""
     w = server.wire()
     w.ok("MULTI")
     w.ok("DQ.SEND", key, "a", "ID", "a")
@@ -138,7 +138,7 @@ def test_time_stands_still_for_the_transaction_but_not_for_its_order(server, key
     assert again is None
 
 
-def test_an_error_in_a_transaction_leaves_the_rest(server, r3, key):
+def test_an_error_in_a_transaction_does_not_undo_the_rest(server, r3, key):
     w = server.wire()
     w.ok("MULTI")
     w.ok("DQ.SEND", key, "a")

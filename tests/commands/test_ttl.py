@@ -1,4 +1,4 @@
-"""TTL: from the due time on, in every pending state, and what comes back too late."""
+"""TTL: it counts from the due time, in every pending state, and decides about a message that is returned too late."""
 
 import pytest
 
@@ -10,7 +10,7 @@ def dead(q, id="a"):
     return record["state"] == b"dead" and record["reason"]
 
 
-def test_it_counts_from_the_due_time(r, key):
+def test_a_ttl_counts_from_the_due_time(r, key):
     q = Manual(r, key, "TTL", 50)
     q.send("x", "ID", "a", "DELAY", 100)
     q.to(149)
@@ -28,7 +28,7 @@ def test_an_expired_message_is_never_delivered(r, key):
     assert q.fetch("COUNT", 10) == []
 
 
-def test_acking_late_but_within_the_lease_is_fine(r, key):
+def test_a_message_past_its_ttl_can_be_acked_within_its_lease(r, key):
     q = Manual(r, key, "TTL", 10, "LEASE", 100)
     q.send("x", "ID", "a")
     receipt = q.one().receipt
@@ -39,7 +39,7 @@ def test_acking_late_but_within_the_lease_is_fine(r, key):
 
 
 @pytest.mark.parametrize("how", [(), ("SILENT",), ("DELAY", 5), ("ERROR", "e")])
-def test_what_comes_back_past_its_ttl_is_dead(r, key, how):
+def test_a_message_nacked_past_its_ttl_is_dead(r, key, how):
     q = Manual(r, key, "TTL", 10, "LEASE", 100)
     q.send("x", "ID", "a")
     receipt = q.one().receipt
@@ -48,7 +48,7 @@ def test_what_comes_back_past_its_ttl_is_dead(r, key, how):
     assert dead(q) == b"expired"
 
 
-def test_where_both_hold_the_reason_is_retries(r, key):
+def test_the_last_nack_past_the_ttl_has_the_reason_retries(r, key):
     q = Manual(r, key, "TTL", 10, "LEASE", 100, "RETRIES", 0)
     q.send("x", "ID", "a")
     receipt = q.one().receipt
@@ -57,7 +57,7 @@ def test_where_both_hold_the_reason_is_retries(r, key):
     assert dead(q) == b"retries"
 
 
-def test_fatal_past_the_ttl_is_rejected(r, key):
+def test_a_fatal_nack_past_the_ttl_has_the_reason_rejected(r, key):
     q = Manual(r, key, "TTL", 10, "LEASE", 100)
     q.send("x", "ID", "a")
     receipt = q.one().receipt
@@ -66,7 +66,7 @@ def test_fatal_past_the_ttl_is_rejected(r, key):
     assert dead(q) == b"rejected"
 
 
-def test_it_runs_out_during_a_backoff(r, key):
+def test_a_ttl_runs_out_during_a_backoff(r, key):
     q = Manual(r, key, "TTL", 50, "BACKOFF", "FIXED", 1000)
     q.send("x", "ID", "a")
     q.nack(q.one().receipt)
@@ -76,7 +76,7 @@ def test_it_runs_out_during_a_backoff(r, key):
     assert dead(q) == b"expired"
 
 
-def test_a_backoff_does_not_prolong_it(r, key):
+def test_a_backoff_does_not_prolong_a_ttl(r, key):
     q = Manual(r, key, "TTL", 50, "BACKOFF", "FIXED", 40)
     q.send("x", "ID", "a")
     q.nack(q.one().receipt)
@@ -86,7 +86,7 @@ def test_a_backoff_does_not_prolong_it(r, key):
     assert dead(q) == b"expired"
 
 
-def test_reschedule_gives_a_new_beginning(r, key):
+def test_reschedule_starts_the_ttl_anew(r, key):
     q = Manual(r, key, "TTL", 50)
     q.send("x", "ID", "a")
     q.to(30)
@@ -97,7 +97,7 @@ def test_reschedule_gives_a_new_beginning(r, key):
     assert dead(q) == b"expired"
 
 
-def test_own_ttl(r, key):
+def test_a_ttl_of_a_message_overrides_that_of_the_queue(r, key):
     q = Manual(r, key, "TTL", 50)
     for id, ttl in (("short", 10), ("long", 90), ("none", 0)):
         q.send("x", "ID", id, "TTL", ttl)
@@ -109,7 +109,7 @@ def test_own_ttl(r, key):
     assert [q.state(i) for i in ("long", "none")] == ["dead", "ready"]
 
 
-def test_it_goes_on_while_the_queue_is_paused(r, key):
+def test_a_ttl_goes_on_while_the_queue_is_paused(r, key):
     q = Manual(r, key, "TTL", 50)
     q.send("x", "ID", "a")
     q.do("PAUSE")
@@ -126,8 +126,8 @@ def test_a_lease_end_past_the_ttl_counts_as_timeout_and_expiry(r, key):
     assert (info["timeouts"], info["deaths"], info["expired"]) == (1, 1, 1)
 
 
-def test_expired_messages_free_maxlen_and_limits(r, key):
-    """Messages that expire unfetched must give back every slot, over and over."""
+def test_expired_messages_free_maxlen_and_maxrunning(r, key):
+    """Messages that expire free every slot they had, round after round."""
     q = Manual(r, key, "TTL", 10, "MAXLEN", 3, "MAXRUNNING", 2, "LEASE", 5)
     for _ in range(20):
         assert len(q.do("MSEND", 3, *"abc")) == 3

@@ -1,4 +1,4 @@
-"""Queues on cluster nodes: routing, slots that move with leases and waiters, no crossing of slots."""
+"""Queues in a cluster: redirects, calls with keys of several slots, and slots that move with leases and waiters."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.harness.traffic import rich
 from tests.harness.wire import Error
 
 
-def test_a_node_sends_clients_to_the_right_one(cluster):
+def test_a_node_redirects_clients_to_the_owner_of_the_key(cluster):
     owner = cluster.owner("q")
     other = next(n for n in cluster.nodes if n is not owner)
     with owner.wire() as w:
@@ -26,14 +26,14 @@ def test_keys_of_several_slots_are_refused(cluster):
         assert not isinstance(w.call("DQ.MFETCH", 2, "{a}1", "{a}2"), Error)
 
 
-def test_tick_without_keys_does_this_nodes_queues(cluster):
+def test_tick_without_keys_works_on_every_node(cluster):
     for node in cluster.nodes:
         with node.wire() as w:
             assert isinstance(w.ok("DQ.TICK"), dict)
 
 
 @pytest.fixture
-def moved(cluster):
+def plan_move(cluster):
     """Moves the slot of a key to another node: (source, move) with move() -> target."""
 
     def plan(key):
@@ -49,8 +49,8 @@ def moved(cluster):
     return plan
 
 
-def test_a_slot_moves_with_everything_in_its_queues(moved):
-    source, move = moved("q")
+def test_a_slot_moves_with_everything_in_its_queues(plan_move):
+    source, move = plan_move("q")
     q = rich(source.client(), "q", "SERVER")
     before = q.digest()
     target = move()
@@ -59,8 +59,8 @@ def test_a_slot_moves_with_everything_in_its_queues(moved):
     assert there.ack(q.running) == 1
 
 
-def test_timers_of_a_moved_queue_run_on_its_new_node(moved):
-    source, move = moved("t")
+def test_timers_of_a_moved_queue_run_on_its_new_node(plan_move):
+    source, move = plan_move("t")
     q = Queue(source.client(), "t")
     q.send("leased", "PRIORITY", -1)
     receipt = q.one("LEASE", 60000).receipt
@@ -76,8 +76,8 @@ def test_timers_of_a_moved_queue_run_on_its_new_node(moved):
     assert w.ok("DQ.ACK", "t", receipt, m.receipt) == 2
 
 
-def test_waiters_are_sent_after_a_moved_slot(moved):
-    source, move = moved("w")
+def test_waiters_are_redirected_when_their_slot_moves(plan_move):
+    source, move = plan_move("w")
     w = source.wire()
     w.send("DQ.FETCH", "w", "BLOCK", 0)
     source.wait_blocked(1)

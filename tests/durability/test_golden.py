@@ -1,4 +1,4 @@
-"""What any version has ever written loads, and is what it was."""
+"""Everything that any version has ever written still loads unchanged."""
 
 import shutil
 
@@ -13,8 +13,8 @@ STILL = {"replicaof": "127.0.0.1 1"}
 
 
 @pytest.fixture
-def loaded():
-    """Makes a server that begins with some files."""
+def server_with_files():
+    """Starts a server in a directory with these files."""
     made = []
 
     def load(*paths, **conf):
@@ -36,12 +36,12 @@ def test_there_are_golden_files():
 
 @pytest.mark.parametrize("version", versions())
 @pytest.mark.parametrize("kind", ["dump.rdb", "preamble", "commands"])
-def test_files_load(loaded, version, kind):
+def test_files_of_every_version_load_unchanged(server_with_files, version, kind):
     folder = FOLDER / version
     if kind == "dump.rdb":
-        server = loaded((folder / kind, "dump.rdb"), **STILL)
+        server = server_with_files((folder / kind, "dump.rdb"), **STILL)
     else:
-        server = loaded((folder / kind, "appendonlydir"), appendonly="yes", **STILL)
+        server = server_with_files((folder / kind, "appendonlydir"), appendonly="yes", **STILL)
     seen, held = describe(server.client()), description(version)
     for key in KEYS:
         for part in held[key]:
@@ -51,16 +51,16 @@ def test_files_load(loaded, version, kind):
 
 @pytest.mark.parametrize("version", versions())
 @pytest.mark.parametrize("key", ["manual", "traffic"])
-def test_dumps_restore(r3, version, key):
-    """Those on a clock of their own: the other has to go on with the time of the server it comes to."""
+def test_dumps_of_every_version_restore_unchanged(r3, version, key):
+    """Only the queues on a manual clock: on the server clock, time goes on after the restore."""
     r3.restore(key, 0, bytes.fromhex((FOLDER / version / f"{key}.dump").read_text()))
     assert plain(queue(Queue(r3, key))) == description(version)[key]
 
 
 @pytest.mark.parametrize("version", versions())
-def test_what_was_loaded_goes_on(loaded, version):
-    """Leases of then end, receipts go on growing, and what is due is delivered."""
-    server = loaded((FOLDER / version / "dump.rdb", "dump.rdb"))
+def test_queues_of_every_version_can_be_used_after_loading(server_with_files, version):
+    """Old leases end, receipts go on growing, and what is due is delivered."""
+    server = server_with_files((FOLDER / version / "dump.rdb", "dump.rdb"))
     held = description(version)
     for key in KEYS:
         q = Queue(server.client(), key)

@@ -1,4 +1,4 @@
-"""Groups through reload, restart, replication and copying: by digest and by what comes next."""
+"""Groups after reload, restart, replication and copying: compared by digest, and by what is delivered afterwards."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from tests.harness.scene import START, Scene, assert_same_digest, twin
 from tests.harness.server import wait_for
 
 
-def busy_scene(client, key):
-    """Groups in every condition: settings, holds, batches, failures, deaths, pauses, leases."""
+def busy_queue(client, key):
+    """Groups in every condition: settings, batches, failures, deaths, pauses, leases."""
     q = Scene(client, key, "LEASE", 10_000, "GROUPCONCURRENCY", 2, "ONDEAD", "BLOCK", "RETAIN", 60_000)
     q.do("GROUPSET", "w", "WEIGHT", 3, "CONCURRENCY", 4)
     q.do("GROUPSET", "rated", "RATE", 2, "PER", 5000)
@@ -28,15 +28,15 @@ def busy_scene(client, key):
     return q
 
 
-def settle(q):
-    """All leases of the scene returned without a failure, so that a COPY equals its source."""
+def return_all_leases(q):
+    """Returns all leased messages without a failure, so that a COPY equals its source."""
     while running := q.listed("running"):
         # One at a time: with the first of a batch its later ones come back by themselves.
         q.nack(q.row(running[0])["receipt"], "SILENT")
 
 
-def future(q):
-    """What the queue does from here on, as a list of observations."""
+def behaviour_from_now(q):
+    """A list of what the queue delivers and counts from here on."""
     seen = []
     for _ in range(12):
         seen.append(q.counts())
@@ -59,26 +59,26 @@ def future(q):
     return seen
 
 
-def test_debug_reload(r3, key):
-    q = busy_scene(r3, key)
+def test_groups_survive_a_reload(r3, key):
+    q = busy_queue(r3, key)
     before = q.digest()
     r3.execute_command("DEBUG", "RELOAD")
     assert q.digest() == before
-    plain = busy_scene(r3, key + b":plain")
-    assert future(q) == future(plain)
+    plain = busy_queue(r3, key + b":plain")
+    assert behaviour_from_now(q) == behaviour_from_now(plain)
 
 
-def test_dump_restore_keeps_leases_and_receipts(r3, key):
-    q = busy_scene(r3, key)
+def test_dump_and_restore_keep_leases_and_receipts(r3, key):
+    q = busy_queue(r3, key)
     held = {id: q.row(id)["receipt"] for id in q.listed("running")}
     other = twin(q, key + b":twin")
     assert_same_digest(r3, key, other.key)
     assert held and {id: other.row(id)["receipt"] for id in other.listed("running")} == held
-    assert future(q) == future(other)
+    assert behaviour_from_now(q) == behaviour_from_now(other)
 
 
-def test_copy_returns_what_was_running(r3, key):
-    q = busy_scene(r3, key)
+def test_a_copy_has_the_running_messages_as_pending(r3, key):
+    q = busy_queue(r3, key)
     running = q.listed("running")
     receipts = [q.row(id)["receipt"] for id in running]
     r3.execute_command("COPY", key, key + b":copy")
@@ -91,7 +91,7 @@ def test_copy_returns_what_was_running(r3, key):
         assert row["status"] == "pending" and row["receipt"] is None and row["lease-until"] is None
         assert row["attempt"] == source["attempt"] - 1
         assert row["failures"] == source["failures"]
-    settle(q)
+    return_all_leases(q)
     assert q.counts() == copy.counts()
     for scene in (q, copy):
         scene.advance(20_000)
@@ -101,7 +101,7 @@ def test_copy_returns_what_was_running(r3, key):
         assert q.drain("GROUP", group) == copy.drain("GROUP", group)
 
 
-def test_copy_and_source_live_apart(r3, key):
+def test_a_copy_and_its_source_are_independent(r3, key):
     q = Scene(r3, key)
     q.fill("g", "a", "b")
     r3.execute_command("COPY", key, key + b":copy")
@@ -115,12 +115,12 @@ def test_copy_and_source_live_apart(r3, key):
 
 @pytest.mark.parametrize("preamble", ["yes", "no"])
 @pytest.mark.parametrize("rewrite", [False, True], ids=["", "rewritten"])
-def test_aof(make_server, key, preamble, rewrite):
+def test_groups_survive_a_crash_with_the_log(make_server, key, preamble, rewrite):
     server = make_server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble=preamble)
     client = server.client()
-    plain = busy_scene(client, b"plain")
-    expected = future(plain)
-    busy_scene(client, key)
+    plain = busy_queue(client, b"plain")
+    expected = behaviour_from_now(plain)
+    busy_queue(client, key)
     if rewrite:
         client.execute_command("BGREWRITEAOF")
         _until_rewritten(server)
@@ -131,7 +131,7 @@ def test_aof(make_server, key, preamble, rewrite):
     server.restart(crash=True)
     client = server.client()
     assert {k: digest(client, k) for k in before} == before
-    assert future(Scene.over(client, key)) == expected
+    assert behaviour_from_now(Scene.over(client, key)) == expected
 
 
 def _until_rewritten(server):
@@ -143,19 +143,19 @@ def _until_rewritten(server):
     assert server.info("persistence")["aof_last_bgrewrite_status"] == "ok"
 
 
-def test_rdb_restart(make_server, key):
+def test_groups_survive_a_restart_with_a_snapshot(make_server, key):
     server = make_server()
     client = server.client()
-    busy_scene(client, key)
+    busy_queue(client, key)
     before = digest(client, key)
     client.execute_command("SAVE")
     server.restart(crash=True)
     assert digest(server.client(), key) == before
 
 
-def test_replica_has_the_same_at_every_step(replica_pair, key):
+def test_a_replica_has_the_same_groups_at_every_step(replica_pair, key):
     client = replica_pair.primary.client()
-    q = busy_scene(client, key)
+    q = busy_queue(client, key)
     replica_pair.assert_same(key)
     for _ in range(5):
         got = q.hold("COUNT", 5, "PERGROUP", 3)
@@ -167,19 +167,19 @@ def test_replica_has_the_same_at_every_step(replica_pair, key):
         replica_pair.assert_same(key)
 
 
-def test_promoted_replica_goes_on(replica_pair, key):
+def test_a_promoted_replica_delivers_as_its_primary_would_have(replica_pair, key):
     client = replica_pair.primary.client()
-    plain = busy_scene(client, b"plain")
-    expected = future(plain)
-    busy_scene(client, key)
+    plain = busy_queue(client, b"plain")
+    expected = behaviour_from_now(plain)
+    busy_queue(client, key)
     replica_pair.wait_sync()
     replica_pair.promote()
     promoted = Scene.over(replica_pair.replica.client(), key)
     assert promoted.digest() == digest(client, key)
-    assert future(promoted) == expected
+    assert behaviour_from_now(promoted) == expected
 
 
-def test_group_survives_slot_migration(cluster, key):
+def test_a_group_survives_the_move_of_its_slot(cluster, key):
     name = b"{" + key + b"}"
     source = cluster.owner(name)
     q = Scene(source.client(), name)

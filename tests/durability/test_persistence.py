@@ -1,4 +1,4 @@
-"""Everything about a queue survives RDB, AOF, reload, crash, copying and moving; by digest and by behaviour."""
+"""Everything about a queue survives RDB, AOF, reload, crash, copying and moving, by digest and by behaviour."""
 
 import os
 import time
@@ -15,7 +15,7 @@ IDS = ["finished", "dead", "retry", "running", "dedup", "delayed", "own", "late"
 
 
 def rewrite(client):
-    """AOF rewrite, waited for."""
+    """Rewrites the AOF and waits for the end."""
     client.execute_command("BGREWRITEAOF")
 
     def done():
@@ -70,7 +70,7 @@ CYCLES = {
 
 @pytest.fixture(params=CYCLES)
 def cycle(request, make_server):
-    """A server of its own, and what makes it load its data anew."""
+    """A server, and a function that makes it load its data again."""
     conf, turn = CYCLES[request.param]
     server = make_server(**conf)
     return server, lambda: turn(server)
@@ -85,7 +85,7 @@ def view(q):
 
 
 @pytest.mark.parametrize("clock", ["MANUAL", "SERVER"])
-def test_a_rich_queue_survives(cycle, clock):
+def test_a_queue_with_everything_in_it_survives(cycle, clock):
     server, turn = cycle
     q = rich(server.client(), b"k\0ey", clock)
     before, seen = q.digest(), view(q)
@@ -113,7 +113,7 @@ def test_random_traffic_survives(cycle):
 
 
 def test_time_goes_on_after_loading(cycle):
-    """What fell due while down is there at once; what falls due later wakes a waiter on time; so do leases."""
+    """What fell due during the downtime is delivered at once; what falls due later wakes a waiter on time, as do lease ends."""
     server, turn = cycle
     # A slow machine is given more time to load.
     for ahead in (1500, 6000, 24000):
@@ -140,7 +140,7 @@ def test_time_goes_on_after_loading(cycle):
     assert m.attempt == 2
 
 
-def test_dump_and_restore(r, key):
+def test_dump_and_restore_keep_the_whole_queue(r, key):
     for clock in ("MANUAL", "SERVER"):
         q = rich(r, key + clock.encode(), clock)
         before = q.digest()
@@ -150,7 +150,7 @@ def test_dump_and_restore(r, key):
         assert q.digest() == before
 
 
-def test_copy_is_a_queue_of_its_own(r, key):
+def test_a_copy_is_independent_and_has_no_running_messages(r, key):
     q = rich(r, key)
     before = q.digest()
     assert r.copy(key, key + b"2")
@@ -164,7 +164,7 @@ def test_copy_is_a_queue_of_its_own(r, key):
     assert q.digest() == before
 
 
-def test_copy_to_another_database_and_over_another(server, r, key):
+def test_copy_works_to_another_database_and_over_another_key(server, r, key):
     q = rich(r, key)
     other = server.client(db=3)
     assert r.copy(key, key, destination_db=3)
@@ -175,7 +175,7 @@ def test_copy_to_another_database_and_over_another(server, r, key):
 
 
 @pytest.mark.parametrize("how", ["RENAME", "RENAMENX", "MOVE", "SWAPDB"])
-def test_moved_about_a_queue_stays_what_it_is(server, r, key, how):
+def test_a_renamed_or_moved_queue_stays_the_same(server, r, key, how):
     q = rich(r, key)
     before = q.digest()
     if how in ("RENAME", "RENAMENX"):
@@ -189,7 +189,7 @@ def test_moved_about_a_queue_stays_what_it_is(server, r, key, how):
     assert moved.ack(q.running) == 1
 
 
-def test_rename_over_a_queue_takes_its_place(r, key):
+def test_rename_over_a_queue_replaces_it(r, key):
     a, b = Queue(r, key), Queue(r, key + b"b")
     a.send("a")
     old = a.one().receipt
@@ -208,7 +208,7 @@ def test_expire_deletes_the_whole_queue(r, key):
 
 
 @pytest.mark.parametrize("how", ["DEL", "UNLINK", "FLUSHDB", "FLUSHALL ASYNC", "FLUSHALL SYNC", "SET", "EXPIRE"])
-def test_a_large_queue_goes_away_and_its_memory_with_it(make_server, how):
+def test_a_large_queue_that_is_deleted_frees_its_memory(make_server, how):
     server = make_server()
     r, w = server.client(), server.wire()
     base = r.info("memory")["used_memory"]
@@ -240,7 +240,7 @@ def test_a_large_queue_goes_away_and_its_memory_with_it(make_server, how):
     assert msgs(waiting.recv(5))[0].payload == b"woken"
 
 
-def test_type_scan_memory_and_encoding(r, key):
+def test_type_scan_memory_usage_and_object_know_a_queue(r, key):
     rich(r, key)
     r.set(key + b"s", "x")
     assert r.execute_command("SCAN", 0, "TYPE", "dqueue-rs", "COUNT", 1000)[1] == [key]
@@ -251,8 +251,8 @@ def test_type_scan_memory_and_encoding(r, key):
     assert r.object("refcount", key) == 1
 
 
-def test_the_digest_sees_differences(r, key):
-    """A digest that saw nothing would make every comparison here worthless."""
+def test_the_digest_changes_with_every_change(r, key):
+    """Every comparison in these tests relies on this."""
     q = rich(r, key)
     seen = {q.digest()}
     changes = [
@@ -267,7 +267,7 @@ def test_the_digest_sees_differences(r, key):
         seen.add(q.digest())
 
 
-def test_a_torn_tail_costs_the_last_record_and_nothing_later(make_server):
+def test_a_torn_log_loses_only_its_last_entry(make_server):
     server = make_server(**AOF)
     for cut in (1, 7, 20):
         q = Queue(server.client(), f"q{cut}")
@@ -292,7 +292,7 @@ def records(server, work):
     return [c[0].upper() for c in commands(server)[before:]]
 
 
-def test_one_operation_is_one_record(make_server):
+def test_one_operation_is_one_log_entry(make_server):
     server = make_server(**AOF)
     c = server.client()
     q = Queue(c, "q")
@@ -326,7 +326,7 @@ def test_one_operation_is_one_record(make_server):
         assert records(server, do) in ([b"DQ.OP"], [as_it_came.get(name)]), name
 
 
-def test_what_does_nothing_writes_no_record(make_server):
+def test_an_operation_without_effect_writes_no_log_entry(make_server):
     server = make_server(**AOF)
     q = Queue(server.client(), "q")
     q.send("x", "ID", "a")
@@ -347,7 +347,7 @@ def test_what_does_nothing_writes_no_record(make_server):
     assert records(server, nothing) == []
 
 
-def test_served_waiters_and_timers_need_no_transaction(make_server):
+def test_deliveries_to_waiters_and_timers_write_no_transaction(make_server):
     server = make_server(**AOF)
     q = Queue(server.client(), "q")
     q.do("CREATE", "LEASE", 60_000, "RETRIES", 1, "TTL", 60_000)
@@ -381,7 +381,7 @@ def test_served_waiters_and_timers_need_no_transaction(make_server):
     assert {c[0].upper() for c in commands(server)} <= {b"DQ.OP", b"DQ.ACK", b"DQ.SEND", b"DQ.FETCH"}
 
 
-def test_a_users_own_transaction_stays_one(make_server):
+def test_a_transaction_of_a_client_is_logged_as_one(make_server):
     server = make_server(**AOF)
     c = server.client()
 

@@ -1,4 +1,4 @@
-"""Primary and replica: same state, no acting on its own, promotion, pauses and failover."""
+"""Primary and replica: equal state, no action of the replica by itself, promotion, pauses and failover."""
 
 import time
 
@@ -24,7 +24,7 @@ def replica_queue(pair, name="q"):
     return Queue(pair.replica.client(), name)
 
 
-def test_a_rich_queue_is_the_same_on_the_replica(pair):
+def test_a_queue_with_everything_in_it_is_the_same_on_the_replica(pair):
     for clock in ("MANUAL", "SERVER"):
         rich(pair.primary.client(), clock, clock)
     pair.assert_same("MANUAL", "SERVER")
@@ -44,7 +44,7 @@ def test_random_traffic_is_the_same_on_the_replica(pair, clock):
     pair.assert_same(*names)
 
 
-def test_served_waiters_are_replicated(pair):
+def test_a_delivery_to_a_waiter_is_replicated(pair):
     q = primary_queue(pair)
     w = pair.primary.wire()
     w.send("DQ.FETCH", "q", "BLOCK", 0, "LEASE", 60000)
@@ -69,8 +69,8 @@ def test_a_replica_refuses_writes_and_answers_reads(pair):
     assert q.len("ready") == 1
 
 
-def test_a_replica_does_nothing_of_its_own(pair):
-    """Leases, backoffs and TTLs run out on a replica whose primary is frozen: it waits for records."""
+def test_a_replica_waits_for_its_primary_to_process_due_events(pair):
+    """While the primary is frozen, a lease and a TTL end on the replica: it must wait for the log entries."""
     q = primary_queue(pair)
     q.do("CREATE", "LEASE", 1500, "RETRIES", 0, "TTL", 1500)
     q.do("MSEND", 2, *"ab")
@@ -88,7 +88,7 @@ def test_a_replica_does_nothing_of_its_own(pair):
     assert twin.len("dead") == 2
 
 
-def test_partial_resync(pair):
+def test_a_replica_is_the_same_after_a_partial_resync(pair):
     client = pair.primary.client()
     traffic = Traffic(client, "q", 1, "CLOCK", "MANUAL")
     before = int(pair.primary.info("stats")["sync_partial_ok"])
@@ -102,7 +102,7 @@ def test_partial_resync(pair):
 
 
 @pytest.mark.parametrize("load", ["disabled", "swapdb"])
-def test_full_resync_under_traffic(pair, load):
+def test_a_new_replica_is_the_same_after_a_full_sync_under_traffic(pair, load):
     client = pair.primary.client()
     traffic = Traffic(client, "q", 2, "CLOCK", "MANUAL")
     traffic.run(200)
@@ -149,8 +149,8 @@ def test_a_promoted_replica_delivers_on_time(pair):
     assert twin.ack(m.receipt) == 1
 
 
-def test_the_receipts_of_a_lost_past_are_stale(pair):
-    """The old primary went on alone: what it gave out then means nothing to the new one."""
+def test_receipts_that_the_promoted_replica_never_saw_are_stale(pair):
+    """The old primary went on alone: the receipts that it gave out then are stale on the new one."""
     q = primary_queue(pair)
     q.do("MSEND", 4, *"abcd")
     pair.wait_sync()
@@ -164,8 +164,8 @@ def test_the_receipts_of_a_lost_past_are_stale(pair):
     assert twin.ack(*again) == 4
 
 
-def test_promotion_with_a_replica_behind(pair):
-    """The promoted node's own timers must not disturb the replicas below it."""
+def test_a_promoted_replica_keeps_its_own_replicas_in_step(pair):
+    """The timers of the promoted node must not disturb the replicas below it."""
     below = Server().start()
     try:
         q = primary_queue(pair)
@@ -189,7 +189,7 @@ def test_promotion_with_a_replica_behind(pair):
         below.close()
 
 
-def test_a_demoted_primary_sends_its_waiters_away(pair):
+def test_a_demoted_primary_unblocks_its_waiters(pair):
     q = primary_queue(pair)
     q.do("CREATE")
     q.send("soon", "DELAY", 3000)
@@ -235,7 +235,7 @@ def test_nothing_is_delivered_during_a_client_pause(pair, mode):
     pair.assert_same("q")
 
 
-def test_failover_with_messages_falling_due(pair):
+def test_failover_loses_no_message_that_falls_due(pair):
     q = primary_queue(pair)
     q.do("CREATE", "LEASE", 300, "RETRIES", -1)
     sent = set()
@@ -261,7 +261,7 @@ def test_failover_with_messages_falling_due(pair):
     assert pair.primary.alive() and pair.replica.alive()
 
 
-def test_a_frozen_primary_catches_up(pair):
+def test_a_frozen_primary_processes_what_fell_due_meanwhile(pair):
     q = primary_queue(pair)
     q.do("CREATE", "LEASE", 100, "RETRIES", -1)
     q.do("MSEND", 5, *"abcde", "DELAY", 50)

@@ -1,4 +1,4 @@
-"""Schedules on the server's own clock: on time, once only, through restart, downtime and failover."""
+"""Schedules on the server clock fire on time and only once, also after restart, downtime and failover."""
 
 import time
 
@@ -11,7 +11,7 @@ from tests.harness.waiting import LATE
 
 
 def fire_times(q, name):
-    """All fire times of which a message is still there."""
+    """The fire times of all messages of a schedule that are still there."""
     ids = [i for state in ("ready", "blocked", "running") for i in _all(q, state)]
     prefix = name.encode() + b"@"
     return sorted(int(i[len(prefix) :]) for i in ids if i.startswith(prefix))
@@ -26,7 +26,7 @@ def _all(q, state):
             return out
 
 
-def test_fires_at_its_times_and_never_early(server, r3, key):
+def test_a_schedule_fires_at_its_times_and_never_early(server, r3, key):
     q = Queue(r3, key)
     wire = server.wire()
     q.do("SCHEDULE", "s", "EVERY", 50, "PAYLOAD", "x")
@@ -37,7 +37,7 @@ def test_fires_at_its_times_and_never_early(server, r3, key):
     assert 0 <= q.info()["lateness-max"] <= LATE
 
 
-def test_it_fires_without_any_client(make_server, key):
+def test_a_schedule_fires_without_any_client(make_server, key):
     server = make_server()
     q = Queue(server.client(), key)
     first = q.do("SCHEDULE", "s", "EVERY", 100, "PAYLOAD", "x")
@@ -50,7 +50,7 @@ def test_it_fires_without_any_client(make_server, key):
     assert got == [first + 100 * k for k in range(len(got))]
 
 
-def test_a_cron_with_seconds(server, r3, key):
+def test_a_cron_schedule_with_seconds_fires_every_second(server, r3, key):
     q = Queue(r3, key)
     before = now_ms()
     next_at = q.do("SCHEDULE", "s", "CRON", "* * * * * *", "PAYLOAD", "x")
@@ -61,7 +61,7 @@ def test_a_cron_with_seconds(server, r3, key):
 
 
 @pytest.mark.parametrize("way", ["reload", "dump", "copy"])
-def test_they_survive_in_virtual_time(r, key, way):
+def test_schedules_survive_reload_dump_and_copy(r, key, way):
     q = Scene(r, key)
     q.do("SCHEDULE", "e", "EVERY", 100, "PAYLOAD", "x", "OVERLAP", "SKIP", "GROUP", "g", "PRIORITY", 3)
     q.do("SCHEDULE", "c", "CRON", "5-59/10 * * * * *", "TZ", "Asia/Kolkata", "PAYLOAD", b"\x00y", "MISSED", "ALL")
@@ -90,7 +90,7 @@ def test_they_survive_in_virtual_time(r, key, way):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("aof", ["yes", "no"])
-def test_missed_while_the_server_was_down(make_server, key, aof):
+def test_missed_decides_what_fires_after_a_downtime(make_server, key, aof):
     """Fire times every second, on a slow machine every few; the server is down over three of them."""
     server = make_server(appendonly=aof, appendfsync="always")
     for period in (1000, 4000):
@@ -121,7 +121,7 @@ def test_missed_while_the_server_was_down(make_server, key, aof):
 
 
 @pytest.mark.slow
-def test_a_promoted_replica_goes_on_and_fires_once_only(replica_pair, key):
+def test_a_promoted_replica_fires_every_time_exactly_once(replica_pair, key):
     pair = replica_pair
     q = Queue(pair.primary.client(), key)
     start = now_ms() + 300
@@ -139,7 +139,7 @@ def test_a_promoted_replica_goes_on_and_fires_once_only(replica_pair, key):
     assert got == [start + 200 * k for k in range(len(got))]
 
 
-def test_replicas_agree_on_schedules(replica_pair, key):
+def test_replicas_have_the_same_schedules(replica_pair, key):
     q = Scene(replica_pair.primary.client(), key)
     q.do("SCHEDULE", "a", "EVERY", 100, "PAYLOAD", "x")
     q.do("SCHEDULE", "b", "CRON", "@hourly", "TZ", "Europe/Berlin", "PAYLOAD", "x", "OVERLAP", "SKIP")
@@ -152,7 +152,7 @@ def test_replicas_agree_on_schedules(replica_pair, key):
 
 
 @pytest.mark.parametrize("preamble", ["yes", "no"])
-def test_aof_rewrite_keeps_them(make_server, key, preamble):
+def test_schedules_survive_a_rewrite_of_the_log(make_server, key, preamble):
     server = make_server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble=preamble)
     client = server.client()
     q = Scene(client, key)
@@ -171,7 +171,7 @@ def test_aof_rewrite_keeps_them(make_server, key, preamble):
     assert q.row(f"a@{START + 400}")["headers"] == {"h": "v"}
 
 
-def test_one_record_a_fire_and_no_transaction(make_server, key):
+def test_each_fire_is_one_log_entry_without_a_transaction(make_server, key):
     server = make_server(appendonly="yes", appendfsync="always")
     q = Queue(server.client(), key)
     q.do("SCHEDULE", "s", "EVERY", 100, "PAYLOAD", "x")
@@ -185,7 +185,7 @@ def test_one_record_a_fire_and_no_transaction(make_server, key):
     assert _commands(data) <= before + n + 1
 
 
-def test_each_missed_fire_is_one_record(make_server, key):
+def test_each_missed_fire_is_one_log_entry(make_server, key):
     server = make_server(appendonly="yes", appendfsync="always")
     q = Queue(server.client(), key)
     start = q.do("SCHEDULE", "s", "EVERY", 20, "PAYLOAD", "x", "MISSED", "ALL")

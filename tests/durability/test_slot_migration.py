@@ -13,8 +13,8 @@ MESSAGES = 1000
 
 
 @pytest.fixture
-def moving(cluster):
-    """For a key: (source, target, move), of which move() begins and returns a function that tells when it is done."""
+def plan_move(cluster):
+    """For a key: (source, target, move). move() begins the move and returns a function that says whether it is done."""
     info = cluster.nodes[0].info("server")
     number, first = info.get("valkey_version"), (9, 0)
     move = by_valkey
@@ -38,7 +38,7 @@ def moving(cluster):
 
 
 def serves(node, key):
-    """Whether this node answers for the key. For a moment of the hand-over none does."""
+    """Whether this node answers for the key. During the move there is a moment when none does."""
     with node.wire() as w:
         return not isinstance(w.call("TYPE", key), Error)
 
@@ -53,8 +53,8 @@ def by_redis(cluster, slot, source, target):
         w.ok("CLUSTER", "MIGRATION", "IMPORT", slot, slot)
 
 
-def test_everything_in_a_queue_moves(moving):
-    source, target, begin = moving("q")
+def test_a_queue_moves_with_everything_in_it(plan_move):
+    source, target, begin = plan_move("q")
     q = rich(source.client(), "q", "SERVER")
     before = q.digest()
     wait_for(begin(), 30, "the move")
@@ -63,8 +63,8 @@ def test_everything_in_a_queue_moves(moving):
     assert there.ack(q.running) == 1
 
 
-def test_what_falls_due_on_the_way_is_done_by_the_owner_alone(moving):
-    source, target, begin = moving("{t}")
+def test_only_the_owner_processes_what_falls_due_during_the_move(plan_move):
+    source, target, begin = plan_move("{t}")
     queues = [Queue(source.client(), "{t}%d" % n) for n in range(20)]
     # Large enough for the move to take a while, with something due in all of it.
     for q in queues:
@@ -90,8 +90,8 @@ def test_what_falls_due_on_the_way_is_done_by_the_owner_alone(moving):
         assert len(seen) == len(set(seen)) == MESSAGES - dead
 
 
-def test_delayed_messages_wake_waiters_of_the_new_node(moving):
-    source, target, begin = moving("d")
+def test_delayed_messages_wake_waiters_on_the_new_node(plan_move):
+    source, target, begin = plan_move("d")
     q = Queue(source.client(), "d")
     due = now_ms() + 3000
     q.send("x", "AT", due)
@@ -104,8 +104,8 @@ def test_delayed_messages_wake_waiters_of_the_new_node(moving):
     assert due <= Queue(target.client(), "d").get(m.id)["started-at"] <= max(due, there) + 1000
 
 
-def test_waiters_are_sent_after_it(moving):
-    source, target, begin = moving("w")
+def test_waiters_are_redirected_when_the_slot_has_moved(plan_move):
+    source, target, begin = plan_move("w")
     w = source.wire()
     w.send("DQ.FETCH", "w", "BLOCK", 0)
     source.wait_blocked(1)

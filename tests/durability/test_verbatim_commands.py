@@ -1,4 +1,7 @@
-"""What is done at the time of the change before it travels as it came: replicas and the log make the same of it."""
+"""Commands that are replicated verbatim: at the time of the change before, a command needs no log entry with a time.
+
+Replicas and a replayed log must come to the same queue.
+"""
 
 import time
 
@@ -17,7 +20,7 @@ def names_since(server, before):
 
 
 def log_of(server, do):
-    """The names of what a call to do leaves in the log."""
+    """The names of the commands that do() appends to the log."""
     before = len(commands(server))
     do()
     return names_since(server, before)
@@ -27,7 +30,7 @@ def finish_times(q):
     return [q.get(id)["finished-at"] for id in q.do("LIST", "finished", "COUNT", 300, "IDS")[1]]
 
 
-def test_what_happens_at_the_same_time_travels_as_it_came(make_server):
+def test_an_ack_at_the_time_of_the_change_before_is_logged_verbatim(make_server):
     server = make_server(**AOF)
     q = Queue(server.client(), "q")
     q.do("CREATE", "CLOCK", "MANUAL", "RETAIN", 1000, "LEASE", 60_000)
@@ -53,7 +56,7 @@ def test_what_happens_at_the_same_time_travels_as_it_came(make_server):
     assert digest(server.client(), "q") == before
 
 
-def test_a_send_that_names_no_length_of_time_travels_as_it_came(make_server):
+def test_a_send_without_a_duration_is_logged_verbatim(make_server):
     server = make_server(**AOF)
     q = Queue(server.client(), "q")
     q.do("CREATE", "CLOCK", "MANUAL", "MAXLEN", 5)
@@ -81,7 +84,7 @@ def receipts_of(q):
 
 
 def fetched_at_once(server, *fetches, fill=()):
-    """The names in the log of fetches in one turn of the server and, all being well, one millisecond."""
+    """The names in the log of fetches that the server reads at once, usually within one millisecond."""
     with server.wire() as w:
         before = len(commands(server))
         w.send_many([*fill, *(("DQ.FETCH", "q", *options) for options in fetches)])
@@ -91,7 +94,7 @@ def fetched_at_once(server, *fetches, fill=()):
 
 
 @CLOCKS
-def test_a_fetch_travels_as_it_came_where_its_receipts_follow(make_server, clock):
+def test_a_fetch_whose_receipts_can_be_derived_is_logged_verbatim(make_server, clock):
     server = make_server(**AOF)
     q = Queue(server.client(), "q")
     q.do("CREATE", "CLOCK", clock, "LEASE", 600_000, "RETAIN", 600_000)
@@ -113,7 +116,7 @@ def test_a_fetch_travels_as_it_came_where_its_receipts_follow(make_server, clock
     assert q.one().receipt > max(receipts)
 
 
-def test_two_queues_never_give_out_one_receipt(make_server):
+def test_two_queues_never_give_out_the_same_receipt(make_server):
     server = make_server(**AOF)
     client = server.client()
     for name in "qr":
@@ -128,7 +131,7 @@ def test_two_queues_never_give_out_one_receipt(make_server):
     assert [digest(server.client(), name) for name in "qr"] == same
 
 
-def test_where_time_has_passed_a_record_says_when(make_server):
+def test_an_ack_at_a_later_time_is_a_log_entry_with_its_time(make_server):
     server = make_server(**AOF)
     q = Queue(server.client(), "q")
     q.do("CREATE", "RETAIN", 60_000)
@@ -138,7 +141,7 @@ def test_where_time_has_passed_a_record_says_when(make_server):
     assert log_of(server, lambda: q.ack(m.receipt)) == [b"DQ.OP"]
 
 
-def test_what_time_has_done_before_is_told_by_a_record(make_server):
+def test_events_due_before_an_ack_survive_a_crash(make_server):
     server = make_server(**AOF)
     q = Queue(server.client(), "q")
     q.do("CREATE", "LEASE", 60_000)
@@ -154,7 +157,7 @@ def test_what_time_has_done_before_is_told_by_a_record(make_server):
 
 @pytest.mark.parametrize("preamble", ["yes", "no"])
 @CLOCKS
-def test_an_ack_behind_a_rewritten_log_is_at_the_time_of_the_queue_in_it(make_server, clock, preamble):
+def test_acks_after_a_rewrite_of_the_log_keep_their_times(make_server, clock, preamble):
     server = make_server(**AOF, aof_use_rdb_preamble=preamble)
     client = server.client()
     q = Queue(client, "q")
@@ -173,7 +176,7 @@ def test_an_ack_behind_a_rewritten_log_is_at_the_time_of_the_queue_in_it(make_se
     assert (digest(server.client(), "q"), finish_times(q)) == (same, finished)
 
 
-def test_a_node_of_a_cluster_writes_records_only(make_server):
+def test_a_cluster_node_logs_no_command_verbatim(make_server):
     server = make_server(**AOF, cluster_enabled="yes")
     client = server.client()
     client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
@@ -186,7 +189,7 @@ def test_a_node_of_a_cluster_writes_records_only(make_server):
 
 
 @CLOCKS
-def test_replicas_and_the_log_make_the_same_of_it(replica_pair, clock):
+def test_replicas_have_the_same_queue_after_verbatim_commands(replica_pair, clock):
     pair = replica_pair
     q = Queue(pair.primary.client(), "q")
     q.do("CREATE", "CLOCK", clock, "RETAIN", 600_000, "LEASE", 60_000, "GROUPCONCURRENCY", 2)
@@ -211,7 +214,7 @@ def test_replicas_and_the_log_make_the_same_of_it(replica_pair, clock):
     assert Queue(pair.replica.client(), "q").get(id) == q.get(id)
 
 
-def test_acks_of_one_turn_of_the_server_are_repeated_at_their_time(make_server):
+def test_acks_of_one_event_loop_are_replayed_at_their_times(make_server):
     server = make_server(**AOF)
     q = Queue(server.client(), "q")
     q.do("CREATE", "RETAIN", 600_000, "LEASE", 60_000)
@@ -240,7 +243,7 @@ return #redis.call('DQ.FETCH', KEYS[1], 'COUNT', 2)
 
 
 @CLOCKS
-def test_scripts_travel_as_their_commands(replica_pair, clock):
+def test_replicas_have_the_same_queue_after_scripts(replica_pair, clock):
     pair = replica_pair
     client = pair.primary.client()
     q = Queue(client, "q")
@@ -252,7 +255,7 @@ def test_scripts_travel_as_their_commands(replica_pair, clock):
 
 
 @CLOCKS
-def test_a_promoted_replica_gives_no_receipt_again(replica_pair, clock):
+def test_a_promoted_replica_gives_out_no_receipt_again(replica_pair, clock):
     pair = replica_pair
     q = Queue(pair.primary.client(), "q")
     q.do("CREATE", "CLOCK", clock, "LEASE", 600_000)

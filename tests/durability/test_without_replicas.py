@@ -1,4 +1,4 @@
-"""A server that nobody follows hands no records out; whoever comes later has all the same what the others have."""
+"""A server without replicas and log publishes no log entries; a replica or log that is added later misses nothing."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ ALONE = 2.5
 
 
 class Steady:
-    """Sends, fetches and acks without a pause, until left."""
+    """Sends, fetches and acks without a pause until the block ends."""
 
     def __init__(self, server):
         self.client = server.client()
@@ -45,8 +45,8 @@ class Steady:
 QUEUES = ("q0", "q1", "q2")
 
 
-def settle(client):
-    """Lets all fall due that was delayed, on both servers."""
+def let_all_fall_due(client):
+    """Lets all delayed messages fall due, on both servers."""
     time.sleep(0.1)
     for name in QUEUES:
         client.execute_command("DQ.SEND", name, "last")
@@ -67,16 +67,16 @@ def attach(pair):
     pair.wait_link()
 
 
-def test_a_replica_that_comes_in_the_middle_of_traffic_is_the_same(pair):
+def test_a_replica_attached_during_traffic_is_the_same(pair):
     pair.replica.start()
     with Steady(pair.primary):
         attach(pair)
-    settle(pair.primary.client())
+    let_all_fall_due(pair.primary.client())
     pair.assert_same(*QUEUES)
 
 
 def leave_and_come_back(pair, sign, value):
-    """The replica goes amid traffic, and comes back some time after INFO replication gives this sign."""
+    """Detaches the replica during traffic, and attaches it again some time after INFO replication has shown this value."""
     pair.replica.start()
     attach(pair)
     with Steady(pair.primary):
@@ -85,22 +85,22 @@ def leave_and_come_back(pair, sign, value):
         wait_for(lambda: pair.primary.info("replication")[sign] == value)
         time.sleep(ALONE)
         attach(pair)
-    settle(pair.primary.client())
+    let_all_fall_due(pair.primary.client())
     pair.assert_same(*QUEUES)
 
 
-def test_a_replica_that_comes_back_misses_nothing(pair):
+def test_a_replica_that_comes_back_resyncs_partially(pair):
     leave_and_come_back(pair, "connected_slaves", "0")
     assert pair.primary.info("stats")["sync_partial_ok"] == "1"
 
 
-def test_a_replica_whose_backlog_is_gone_begins_anew(pair):
+def test_a_replica_without_a_backlog_resyncs_fully(pair):
     pair.primary.client().config_set("repl-backlog-ttl", 1)
     leave_and_come_back(pair, "repl_backlog_active", "0")
     assert pair.primary.info("stats")["sync_full"] == "2"
 
 
-def test_a_promoted_replica_has_its_backlog_followed(pair):
+def test_a_promoted_replica_writes_its_backlog_for_the_old_primary(pair):
     pair.replica.start()
     attach(pair)
     pair.promote()
@@ -108,17 +108,17 @@ def test_a_promoted_replica_has_its_backlog_followed(pair):
     with Steady(pair.replica):
         pair.primary, pair.replica = pair.replica, pair.primary
         attach(pair)
-    settle(pair.primary.client())
+    let_all_fall_due(pair.primary.client())
     pair.assert_same(*QUEUES)
 
 
-def test_a_log_that_is_switched_on_has_all_that_follows(make_server):
+def test_a_log_switched_on_during_traffic_has_everything_since(make_server):
     server = make_server(appendfsync="always")
     time.sleep(ALONE)
     with Steady(server):
         server.client().config_set("appendonly", "yes")
     client = server.client()
-    settle(client)
+    let_all_fall_due(client)
     wait_for(lambda: server.info("persistence")["aof_rewrite_in_progress"] == "0")
     wait_for(lambda: server.info("persistence")["aof_rewrite_scheduled"] == "0")
     before = [digest(client, name) for name in QUEUES]
@@ -126,7 +126,7 @@ def test_a_log_that_is_switched_on_has_all_that_follows(make_server):
     assert before == [digest(client, name) for name in QUEUES]
 
 
-def test_changes_count_for_snapshots_without_anybody_to_follow(make_server):
+def test_changes_count_for_snapshots_without_replicas_and_log(make_server):
     server = make_server()
     time.sleep(ALONE)
     client = server.client()

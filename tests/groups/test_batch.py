@@ -1,4 +1,4 @@
-"""Batches: what goes out together, what of it comes back together."""
+"""Batches: which messages of a group are delivered together, and which of them return together."""
 
 import pytest
 
@@ -9,7 +9,7 @@ FOUR = ("a", "b", "c", "d")
 
 
 def batch(r, key, *options):
-    """A group of six whose first four are out as one batch."""
+    """A group of six messages, the first four of which are leased as one batch."""
     q = Scene(r, key, *options)
     q.fill("g", *FOUR, "e", "f")
     got = q.hold("GROUP", "g", "COUNT", 4)
@@ -36,7 +36,7 @@ def test_a_batch_counts_as_one_against_groupconcurrency(r, key):
     assert q.take("COUNT", 10) == []
 
 
-def test_the_group_is_busy_until_the_whole_batch_has_ended(r, key):
+def test_a_group_is_busy_until_its_whole_batch_has_ended(r, key):
     q, receipts = batch(r, key)
     for receipt in receipts[:3]:
         assert q.ack(receipt) == 1
@@ -45,7 +45,7 @@ def test_the_group_is_busy_until_the_whole_batch_has_ended(r, key):
     assert q.take() == ["e"]
 
 
-def test_nack_brings_the_later_ones_back_in_order_without_an_attempt(r, key):
+def test_a_nack_returns_the_later_messages_in_order_without_an_attempt(r, key):
     q, receipts = batch(r, key, "BACKOFF", "FIXED", 100)
     assert q.nack(receipts[1]) == 1
     assert running(q) == ["a"]
@@ -62,7 +62,7 @@ def test_nack_brings_the_later_ones_back_in_order_without_an_attempt(r, key):
     assert [(id, m.attempt) for id, m in got.items()] == [("b", 2), ("c", 1), ("d", 1), ("e", 1), ("f", 1)]
 
 
-def test_silent_nack_brings_them_back_too_and_costs_nothing(r, key):
+def test_a_silent_nack_returns_the_later_messages_without_a_failure(r, key):
     q, receipts = batch(r, key)
     assert q.nack(receipts[0], "SILENT") == 1
     assert running(q) == []
@@ -71,7 +71,7 @@ def test_silent_nack_brings_them_back_too_and_costs_nothing(r, key):
     assert all(q.row(id)["failures"] == 0 for id in got)
 
 
-def test_fatal_nack_brings_them_back_too(r, key):
+def test_a_fatal_nack_returns_the_later_messages(r, key):
     q, receipts = batch(r, key)
     assert q.nack(receipts[1], "FATAL") == 1
     assert running(q) == ["a"]
@@ -80,7 +80,7 @@ def test_fatal_nack_brings_them_back_too(r, key):
     assert q.take("GROUP", "g", "COUNT", 10) == ["c", "d", "e", "f"]
 
 
-def test_lease_end_fails_the_first_alone(r, key):
+def test_a_lease_end_fails_only_the_first_message_of_a_batch(r, key):
     q, receipts = batch(r, key, "LEASE", 100)
     counts = q.advance(100)
     assert counts["timeouts"] == 1
@@ -92,7 +92,7 @@ def test_lease_end_fails_the_first_alone(r, key):
     assert [(id, m.attempt) for id, m in got.items()][:4] == [("a", 2), ("b", 1), ("c", 1), ("d", 1)]
 
 
-def test_lease_end_of_a_middle_one_leaves_the_earlier_running(r, key):
+def test_a_lease_end_in_the_middle_of_a_batch_leaves_the_earlier_messages_running(r, key):
     q, receipts = batch(r, key, "LEASE", 100)
     q.touch(500, receipts[0])
     assert q.advance(100)["timeouts"] == 1
@@ -103,7 +103,7 @@ def test_lease_end_of_a_middle_one_leaves_the_earlier_running(r, key):
     assert q.take() == ["b"]
 
 
-def test_own_lease_of_a_later_one_brings_back_only_what_follows_it(r, key):
+def test_a_shorter_lease_of_a_later_message_returns_only_what_follows_it(r, key):
     q = Scene(r, key, "LEASE", 1000)
     q.add("a", "GROUP", "g")
     q.add("b", "GROUP", "g", "LEASE", 50)
@@ -114,7 +114,7 @@ def test_own_lease_of_a_later_one_brings_back_only_what_follows_it(r, key):
     assert [q.row(id)["timeouts"] for id in "abc"] == [0, 1, 0]
 
 
-def test_receipts_named_in_one_nack_are_nacked_together(r, key):
+def test_all_receipts_of_one_nack_fail_whatever_their_order(r, key):
     q, receipts = batch(r, key, "BACKOFF", "FIXED", 10)
     # The later receipt first: the order of the arguments does not matter.
     assert q.nack(receipts[2], receipts[1], "ERROR", "both") == 2
@@ -130,7 +130,7 @@ def test_a_receipt_named_twice_counts_once(r, key):
     assert q.ack(receipts[0], receipts[0]) == 1
 
 
-def test_nack_counts_only_what_was_nacked(r, key):
+def test_nack_does_not_count_the_messages_it_returns(r, key):
     q, receipts = batch(r, key)
     assert q.nack(receipts[0]) == 1
     assert q.nack(receipts[1], receipts[2]) == 0
@@ -138,27 +138,27 @@ def test_nack_counts_only_what_was_nacked(r, key):
     assert (info["nacked"], info["redelivered"], info["delivered"]) == (1, 0, 4)
 
 
-def test_ack_of_one_leaves_the_others_running(r, key):
+def test_an_ack_leaves_the_other_messages_of_a_batch_running(r, key):
     q, receipts = batch(r, key)
     q.ack(receipts[1])
     assert running(q) == ["a", "c", "d"]
 
 
-def test_cancel_of_one_leaves_the_others_running(r, key):
+def test_cancel_leaves_the_other_messages_of_a_batch_running(r, key):
     q, receipts = batch(r, key)
     assert q.do("CANCEL", "a", "b") == [b"running", b"running"]
     assert running(q) == ["c", "d"]
     assert q.ack(*receipts) == 2
 
 
-def test_nack_after_an_ack_of_an_earlier_one(r, key):
+def test_a_nack_after_the_ack_of_an_earlier_message_returns_the_later_ones(r, key):
     q, receipts = batch(r, key)
     q.ack(receipts[0])
     q.nack(receipts[1])
     assert q.take("GROUP", "g", "COUNT", 10) == ["b", "c", "d", "e", "f"]
 
 
-def test_what_came_back_gives_way_to_a_lower_score(r, key):
+def test_a_returned_message_goes_behind_a_lower_score(r, key):
     q, receipts = batch(r, key)
     q.nack(receipts[0])
     q.add("early", "GROUP", "g", "SCORE", 1)
@@ -176,7 +176,7 @@ def test_ungrouped_messages_form_no_batch(r, key):
     assert q.ack(receipts[1], receipts[2]) == 2
 
 
-def test_ungrouped_leases_end_each_for_itself(r, key):
+def test_leases_of_ungrouped_messages_end_one_by_one(r, key):
     q = Scene(r, key, "LEASE", 100)
     for id in "abc":
         q.add(id)
@@ -185,7 +185,7 @@ def test_ungrouped_leases_end_each_for_itself(r, key):
     assert [q.row(id)["timeouts"] for id in "abc"] == [1, 1, 1]
 
 
-def test_batches_of_different_groups_in_one_fetch_are_apart(r, key):
+def test_batches_of_different_groups_in_one_fetch_are_separate(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b")
     q.fill("h", "x", "y")
@@ -204,7 +204,7 @@ def test_two_turns_of_a_group_in_one_fetch_are_two_batches(r, key):
     assert running(q) == ["c", "d"]
 
 
-def test_death_of_the_first_lets_the_rest_go_on(r, key):
+def test_the_rest_of_a_batch_is_delivered_after_the_death_of_its_first_message(r, key):
     q, receipts = batch(r, key, "LEASE", 100, "RETRIES", 0)
     counts = q.advance(100)
     assert (counts["timeouts"], counts["dead"]) == (1, 1)
@@ -212,7 +212,7 @@ def test_death_of_the_first_lets_the_rest_go_on(r, key):
     assert q.take("GROUP", "g", "COUNT", 10) == ["b", "c", "d", "e", "f"]
 
 
-def test_what_comes_back_past_its_ttl_is_dead_at_once(r, key):
+def test_a_returned_message_past_its_ttl_is_dead_at_once(r, key):
     q = Scene(r, key)
     q.add("a", "GROUP", "g")
     q.add("b", "GROUP", "g", "TTL", 50)
@@ -226,14 +226,14 @@ def test_what_comes_back_past_its_ttl_is_dead_at_once(r, key):
 
 
 @pytest.mark.parametrize("back", ["FATAL", "SILENT"])
-def test_last_of_a_batch_brings_nothing_else_back(r, key, back):
+def test_a_nack_of_the_last_message_of_a_batch_returns_no_other(r, key, back):
     q, receipts = batch(r, key)
     assert q.nack(receipts[3], back) == 1
     assert running(q) == ["a", "b", "c"]
     assert q.ack(*receipts[:3]) == 3
 
 
-def test_bind_ends_a_batch_when_the_connection_closes(server, key):
+def test_a_bound_batch_ends_when_its_connection_closes(server, key):
     r = server.client()
     q = Scene(r, key)
     q.fill("g", *FOUR)
@@ -246,7 +246,7 @@ def test_bind_ends_a_batch_when_the_connection_closes(server, key):
     assert q.take("GROUP", "g", "COUNT", 10) == list(FOUR)
 
 
-def test_batch_survives_a_dump_with_its_ties(r, key):
+def test_a_restored_batch_still_returns_its_later_messages(r, key):
     q, receipts = batch(r, key, "BACKOFF", "FIXED", 100)
     other = twin(q, key + b":restored")
     for scene in (q, other):

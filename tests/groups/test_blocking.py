@@ -1,6 +1,6 @@
-"""Blocked consumers of groups: woken by whatever frees one, each in the order it came.
+"""Blocked consumers of groups: what wakes them, and the order in which they are served.
 
-Real time: waking is the point here.
+These tests use real time, because waking is what they are about.
 """
 
 import selectors
@@ -38,16 +38,16 @@ def got(wire):
 
 
 def woken(q, wire, verb, *args):
-    """The payloads that a command wakes the waiter with, at once."""
+    """The payloads that the waiter gets at once from a command."""
     return [m.payload for m in woken_by(q, wire, verb, *args)]
 
 
 def woken_at(q, wire, at):
-    """The payloads that wake the waiter at this time."""
+    """The payloads that the waiter gets at this time."""
     return [m.payload for m in wakes_at(q, wire, at)]
 
 
-def test_ack_wakes_who_waits_for_the_group(q):
+def test_an_ack_wakes_a_consumer(q):
     for p in ("a", "b"):
         q.send(p, "GROUP", "g")
     first = q.one()
@@ -56,7 +56,7 @@ def test_ack_wakes_who_waits_for_the_group(q):
     assert woken(q, wire, "ACK", first.receipt) == [b"b"]
 
 
-def test_lease_end_wakes_in_time(q):
+def test_a_lease_end_wakes_a_consumer_in_time(q):
     q.do("CREATE", "LEASE", 400)
     for p in ("a", "b"):
         q.send(p, "GROUP", "g")
@@ -64,7 +64,7 @@ def test_lease_end_wakes_in_time(q):
     assert woken_at(q, wire, first[4][b"lease-until"]) == [b"a"]
 
 
-def test_backoff_end_of_the_head_wakes(q):
+def test_the_end_of_the_heads_backoff_wakes_a_consumer(q):
     for p in ("a", "b"):
         q.send(p, "GROUP", "g")
     first = q.one()
@@ -72,13 +72,13 @@ def test_backoff_end_of_the_head_wakes(q):
     assert woken_at(q, wire, q.get(first.id)["due-at"]) == [b"a"]
 
 
-def test_end_of_a_groups_pause_wakes(q):
+def test_the_end_of_a_groups_pause_wakes_a_consumer(q):
     q.send("a", "GROUP", "g")
     wire, [info, _] = waits_after(q, ("INFO",), ("PAUSE", "GROUP", "g", "FOR", 300))
     assert woken_at(q, wire, info[b"now"] + 300) == [b"a"]
 
 
-def test_resume_group_wakes(q):
+def test_resume_of_a_group_wakes_a_consumer(q):
     q.send("a", "GROUP", "g")
     q.do("PAUSE", "GROUP", "g")
     (wire,) = waiting(q)
@@ -86,7 +86,7 @@ def test_resume_group_wakes(q):
     assert woken(q, wire, "RESUME", "GROUP", "g") == [b"a"]
 
 
-def test_refill_of_a_groups_rate_wakes(q):
+def test_a_free_slot_of_a_groups_rate_wakes_a_consumer(q):
     q.do("GROUPSET", "g", "RATE", 1, "PER", 300, "CONCURRENCY", 9)
     for p in ("a", "b"):
         q.send(p, "GROUP", "g")
@@ -95,7 +95,7 @@ def test_refill_of_a_groups_rate_wakes(q):
     assert woken_at(q, wire, q.get(first[0])["started-at"] + 300) == [b"b"]
 
 
-def test_groupset_concurrency_wakes(q):
+def test_groupset_of_concurrency_wakes_a_consumer(q):
     for p in ("a", "b"):
         q.send(p, "GROUP", "g")
     q.one()
@@ -104,7 +104,7 @@ def test_groupset_concurrency_wakes(q):
     assert woken(q, wire, "GROUPSET", "g", "CONCURRENCY", 2) == [b"b"]
 
 
-def test_alter_groupconcurrency_and_onretry_wake(q):
+def test_alter_of_groupconcurrency_and_onretry_wakes_a_consumer(q):
     for p in ("a", "b", "c"):
         q.send(p, "GROUP", "g")
     first = q.one()
@@ -115,7 +115,7 @@ def test_alter_groupconcurrency_and_onretry_wake(q):
     assert woken(q, two, "ALTER", "ONRETRY", "SKIP") == [b"c"]
 
 
-def test_cancel_of_the_holder_wakes(q):
+def test_cancel_of_a_failed_head_wakes_a_consumer(q):
     q.send("a", "ID", "a", "GROUP", "g")
     q.send("b", "GROUP", "g")
     q.nack(q.one().receipt, "DELAY", 60_000)
@@ -124,7 +124,7 @@ def test_cancel_of_the_holder_wakes(q):
     assert woken(q, wire, "CANCEL", "a") == [b"b"]
 
 
-def test_redrive_and_resume_of_a_dead_head_wake(q):
+def test_redrive_of_a_dead_head_wakes_a_consumer(q):
     q.do("CREATE", "ONDEAD", "BLOCK")
     q.send("a", "ID", "a", "GROUP", "g")
     q.send("b", "GROUP", "g")
@@ -143,7 +143,7 @@ def test_a_message_of_a_busy_group_wakes_nobody(q):
     assert woken(q, wire, "SEND", "x", "GROUP", "h") == [b"x"]
 
 
-def test_one_message_of_a_group_to_one_of_many(q):
+def test_only_one_consumer_gets_a_message_of_a_group(q):
     wires = waiting(q, n=5)
     for p in ("a", "b", "c"):
         q.send(p, "GROUP", "g")
@@ -152,7 +152,7 @@ def test_one_message_of_a_group_to_one_of_many(q):
     q.server.wait_blocked(4)
 
 
-def test_who_waits_for_one_group_lets_the_others_pass(q):
+def test_a_consumer_of_one_group_does_not_hold_back_those_behind_it(q):
     (picky,) = waiting(q, "GROUP", "g")
     (any_one,) = waiting(q)
     assert woken(q, any_one, "SEND", "x", "GROUP", "h") == [b"x"]
@@ -160,7 +160,7 @@ def test_who_waits_for_one_group_lets_the_others_pass(q):
     assert woken(q, picky, "SEND", "a", "GROUP", "g") == [b"a"]
 
 
-def test_waiters_are_served_in_the_order_they_came(q):
+def test_consumers_are_served_in_the_order_they_came(q):
     wires = waiting(q, n=6)
     with q.server.wire() as w:
         w.send_many([("DQ.SEND", q.key, str(i), "GROUP", f"g{i}") for i in range(6)])
@@ -169,7 +169,7 @@ def test_waiters_are_served_in_the_order_they_came(q):
     assert [got(w) for w in wires] == [[b"%d" % i] for i in range(6)]
 
 
-def test_nack_of_a_batch_wakes_another(q):
+def test_a_nack_of_a_batch_wakes_another_consumer(q):
     for p in ("a", "b"):
         q.send(p, "GROUP", "g")
     held = q.fetch("GROUP", "g", "COUNT", 2)
@@ -194,7 +194,7 @@ def test_a_closed_bound_connection_frees_its_group(q):
     assert given_at(q, m) <= seconds * 1000 + us // 1000 + LATE
 
 
-def test_many_waiters_drain_many_groups_in_order(q):
+def test_many_consumers_get_the_messages_of_each_group_in_order(q):
     n_groups, each = 20, 10
     wires = [q.server.wire() for _ in range(8)]
     for w in wires:

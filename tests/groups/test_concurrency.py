@@ -1,11 +1,11 @@
-"""How many of a group are leased at once, whoever asks."""
+"""How many messages of a group are leased at once, whoever fetches."""
 
 import pytest
 
 from tests.harness.scene import START, Scene
 
 
-def test_never_two_of_one_group(r, key):
+def test_a_group_has_one_leased_message_by_default(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b", "c")
     first = q.one("CONSUMER", "one")
@@ -17,7 +17,7 @@ def test_never_two_of_one_group(r, key):
     assert q.take() == ["b"]
 
 
-def test_two_groups_do_not_hinder_each_other(r, key):
+def test_two_groups_do_not_block_each_other(r, key):
     q = Scene(r, key)
     q.fill("g", "a1", "a2")
     q.fill("h", "b1", "b2")
@@ -41,7 +41,7 @@ def test_groupconcurrency_is_the_number_leased_at_once(r, key, n):
     assert q.counts() == {"running": n}
 
 
-def test_groupset_concurrency_wins_over_the_queues(r, key):
+def test_groupset_concurrency_overrides_that_of_the_queue(r, key):
     q = Scene(r, key)
     assert q.do("GROUPSET", "g", "CONCURRENCY", 3) in (b"OK", True)
     q.fill("g", *[f"m{i}" for i in range(5)])
@@ -49,7 +49,7 @@ def test_groupset_concurrency_wins_over_the_queues(r, key):
     assert sorted(q.take("COUNT", 100)) == ["h1", "m0", "m1", "m2"]
 
 
-def test_groupset_concurrency_0_is_the_queues_own_again(r, key):
+def test_groupset_concurrency_0_restores_that_of_the_queue(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 2)
     q.do("GROUPSET", "g", "CONCURRENCY", 4)
     q.do("GROUPSET", "g", "CONCURRENCY", 0)
@@ -57,7 +57,7 @@ def test_groupset_concurrency_0_is_the_queues_own_again(r, key):
     assert q.take("COUNT", 10) == ["a", "b"]
 
 
-def test_alter_holds_at_once(r, key):
+def test_alter_of_groupconcurrency_applies_at_once(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b", "c", "d")
     held = q.receipts("COUNT", 10)
@@ -74,7 +74,7 @@ def test_alter_holds_at_once(r, key):
     assert q.take() == ["d"]
 
 
-def test_groupset_holds_at_once(r, key):
+def test_groupset_of_concurrency_applies_at_once(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b", "c")
     q.take()
@@ -94,7 +94,7 @@ def test_a_group_is_free_when_its_lease_ends(r, key):
     assert (got.id, got.attempt) == (b"a", 2)
 
 
-def test_touch_keeps_the_group(r, key):
+def test_touch_keeps_the_group_busy(r, key):
     q = Scene(r, key, "LEASE", 100)
     q.fill("g", "a", "b")
     got = q.one()
@@ -106,7 +106,7 @@ def test_touch_keeps_the_group(r, key):
     assert q.take() == ["b"]
 
 
-def test_cancel_of_the_running_one_frees_the_group(r, key):
+def test_cancel_of_the_running_message_frees_the_group(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b")
     got = q.one()
@@ -115,7 +115,7 @@ def test_cancel_of_the_running_one_frees_the_group(r, key):
     assert q.take() == ["b"]
 
 
-def test_fatal_nack_frees_the_group(r, key):
+def test_a_fatal_nack_frees_the_group(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b")
     q.nack(q.one().receipt, "FATAL")
@@ -145,7 +145,7 @@ def test_maxrunning_counts_messages_not_groups(r, key):
     assert q.take() == []
 
 
-def test_queue_rate_counts_every_message_of_a_batch(r, key):
+def test_the_rate_of_the_queue_counts_every_message_of_a_batch(r, key):
     q = Scene(r, key, "RATE", 3, "PER", 1000)
     q.fill("g", "a", "b", "c", "d")
     got = q.hold("GROUP", "g", "COUNT", 10)
@@ -159,7 +159,7 @@ def test_queue_rate_counts_every_message_of_a_batch(r, key):
     assert q.take() == ["d"]
 
 
-def test_states_are_told_for_a_whole_group(r, key):
+def test_the_due_messages_of_a_busy_group_are_blocked(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b", "c")
     q.add("late", "GROUP", "g", "DELAY", 50)
@@ -173,7 +173,7 @@ def test_states_are_told_for_a_whole_group(r, key):
     assert q.info()["groups"] == 1
 
 
-def test_every_consumer_sees_the_same_lease(server, key):
+def test_concurrency_holds_over_many_consumers(server, key):
     clients = [server.client() for _ in range(5)]
     q = Scene(clients[0], key)
     for g in range(5):
@@ -193,7 +193,7 @@ def test_every_consumer_sees_the_same_lease(server, key):
     assert order == {f"g{g}": [f"g{g}m{i}" for i in range(4)] for g in range(5)}
 
 
-def test_wall_of_due_messages_keeps_concurrency(r, key):
+def test_concurrency_holds_when_many_messages_fall_due_at_once(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 2)
     for i in range(200):
         q.add(f"m{i:03}", "GROUP", f"g{i % 10}", "AT", START + 1000)
@@ -203,7 +203,7 @@ def test_wall_of_due_messages_keeps_concurrency(r, key):
     assert got == [f"m{i:03}" for i in range(20)]
 
 
-def test_mfetch_takes_batches_too(r, key):
+def test_mfetch_takes_batches(r, key):
     empty, q = key + b":empty", Scene(r, key)
     q.fill("g", "a1", "a2", "a3")
     q.fill("h", "b1")

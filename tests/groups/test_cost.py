@@ -1,7 +1,7 @@
-"""Cost: it depends neither on the number of groups, nor on their length, nor on what is held.
+"""Cost does not depend on the number of groups, on their length, or on how many are blocked.
 
-It is processor time of the server. The bounds are ratios between two queues on the same server in the same test, wide
-enough for what caches do and far below what a scan costs.
+It is measured in processor time of the server. The bounds are ratios between two queues on the same server in the same
+test, wide enough for the effect of caches and far below the cost of a scan.
 """
 
 import pytest
@@ -36,12 +36,12 @@ def cost(server, commands):
 
 
 def least_cost(server, commands):
-    """The same of what changes nothing, where other programs disturb its caches least; for one of them."""
+    """Processor seconds for one of these commands, which change nothing: the least of several rounds."""
     return min(cost(server, commands) for _ in range(ROUNDS)) / len(commands)
 
 
 def loop_cost(server, key, n=1000):
-    """FETCH and ACK in one, n times: processor seconds where other programs disturb its caches least."""
+    """Processor seconds for n times FETCH with ACK: the least of several rounds, as other programs disturb the caches."""
     return min(loop(server, key, n) for _ in range(ROUNDS))
 
 
@@ -60,20 +60,20 @@ def sends(key, n, groups):
     return [("DQ.SEND", key, "x", "GROUP", f"g{i % groups}") for i in range(n)]
 
 
-def test_number_of_groups(server, r3):
+def test_cost_does_not_depend_on_the_number_of_groups(server, r3):
     few = cost(server, sends("few", 30_000, 10))
     many = cost(server, sends("many", 30_000, 30_000))
     assert many < few * RATIO
     assert loop_cost(server, "many") < loop_cost(server, "few") * RATIO
 
 
-def test_length_of_a_group(server, r3):
+def test_cost_does_not_depend_on_the_length_of_a_group(server, r3):
     pipeline(server, sends("long", 50_000, 1))
     pipeline(server, sends("short", 5_000, 1))
     assert loop_cost(server, "long") < loop_cost(server, "short") * RATIO
 
 
-def test_held_groups_beside_one_that_can_give(server, r3):
+def test_blocked_groups_do_not_make_a_fetch_expensive(server, r3):
     q = Queue(r3, "held")
     q.do("CREATE", "BACKOFF", "FIXED", 10**9)
     pipeline(server, [("DQ.SEND", "held", "x", "GROUP", f"h{i // 2}") for i in range(20_000)])
@@ -85,7 +85,7 @@ def test_held_groups_beside_one_that_can_give(server, r3):
     assert loop_cost(server, "held") < loop_cost(server, "alone") * RATIO
 
 
-def test_one_long_group_beside_small_ones(server, r3):
+def test_a_long_group_does_not_delay_small_ones(server, r3):
     pipeline(server, [("DQ.SEND", "mix", "x", "GROUP", "big") for _ in range(30_000)])
     pipeline(server, [("DQ.SEND", "mix", f"s{i}", "GROUP", f"s{i}") for i in range(1000)])
     q = Queue(r3, "mix")
@@ -98,7 +98,7 @@ def test_one_long_group_beside_small_ones(server, r3):
     assert sum(p != b"x" for p in seen) >= 1001 - 1001 // 50 - 2
 
 
-def test_groups_that_are_empty_use_no_memory(server, r3):
+def test_empty_groups_use_no_memory(server, r3):
     q = Queue(r3, "mem")
     q.do("CREATE")
     pipeline(server, sends("mem", 200, 200))
@@ -114,7 +114,7 @@ def test_groups_that_are_empty_use_no_memory(server, r3):
     assert grown < 20_000 * 40, grown
 
 
-def test_explain_and_groups_in_a_large_queue(server, r3):
+def test_the_cost_of_explain_and_groups_does_not_depend_on_the_queue(server, r3):
     pipeline(server, sends("many", 30_000, 15_000))
     pipeline(server, sends("few", 100, 10))
     q = Queue(r3, "many")

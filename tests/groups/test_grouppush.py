@@ -1,4 +1,4 @@
-"""GROUPPUSH: group, id, score and due time read from the JSON as it comes."""
+"""DQ.GROUPPUSH reads group, id, score and due time from a JSON payload."""
 
 import json
 import random
@@ -23,7 +23,7 @@ def group_of(q, doc, *paths):
     return push(q, doc, "GROUPBY", len(paths), *paths)[0]
 
 
-def test_the_record_of_the_scenario(r, key):
+def test_group_id_and_score_are_read_from_the_payload(r, key):
     q = Scene(r, key)
     got = push(q, ORDER, "GROUPBY", 2, "user_id", "order_id", "IDPATH", "reqId", "SCOREPATH", "q_time")
     assert got == ["1002_2302393013", "0a7c458c-d619-af31-3ffb-f499995eacd5"]
@@ -34,7 +34,7 @@ def test_the_record_of_the_scenario(r, key):
     assert row["state"] == "ready"
 
 
-def test_a_taken_id_is_null_and_adds_nothing(r, key):
+def test_a_taken_id_replies_null_and_adds_nothing(r, key):
     q = Scene(r, key)
     options = ("GROUPBY", 1, "user_id", "IDPATH", "reqId")
     assert push(q, ORDER, *options)[0] == "1002"
@@ -43,14 +43,14 @@ def test_a_taken_id_is_null_and_adds_nothing(r, key):
     assert q.info()["duplicates"] == 1
 
 
-def test_without_an_id_path_a_uuid_is_made(r, key):
+def test_without_idpath_an_id_is_generated(r, key):
     q = Scene(r, key)
     _, a = push(q, ORDER, "GROUPBY", 1, "user_id")
     _, b = push(q, ORDER, "GROUPBY", 1, "user_id")
     assert a != b and len(a) == 36 and a[14] == "7"
 
 
-def test_events_out_of_order_come_out_by_their_own_time(r, key):
+def test_events_sent_out_of_order_are_delivered_by_their_own_time(r, key):
     q = Scene(r, key)
     times = list(range(50))
     random.Random(5).shuffle(times)
@@ -98,7 +98,7 @@ def test_events_out_of_order_come_out_by_their_own_time(r, key):
         ('{"1":"n","a":{"0":"object"}}', ["/1", "/a/0"], "n_object"),
     ],
 )
-def test_values_and_paths(r, key, doc, paths, group):
+def test_a_group_is_the_text_of_the_values_at_its_paths(r, key, doc, paths, group):
     q = Scene(r, key)
     assert group_of(q, doc, *paths) == group
     (m,) = q.fetch("GROUP", group.encode())
@@ -175,7 +175,7 @@ def test_an_empty_group_is_an_error(r3, key):
     assert q.len() == 0
 
 
-def test_bad_json_names_the_position(r3, key):
+def test_the_error_for_bad_json_names_the_position(r3, key):
     error = Scene(r3, key).fails("GROUPPUSH", '{"a":1,\n "b":oops}', "GROUPBY", 1, "a")
     assert any(c.isdigit() for c in error), error
 
@@ -184,7 +184,7 @@ def nested(depth, inner="1"):
     return '{"a":1,"deep":' + "[" * (depth - 1) + inner + "]" * (depth - 1) + "}"
 
 
-def test_128_levels_of_nesting_and_no_more(r3, key):
+def test_128_levels_of_nesting_are_the_maximum(r3, key):
     q = Scene(r3, key)
     assert group_of(q, nested(128), "a") == "1"
     q.fails("GROUPPUSH", nested(129), "GROUPBY", 1, "a")
@@ -194,7 +194,7 @@ def test_128_levels_of_nesting_and_no_more(r3, key):
     assert q.len() == 1
 
 
-def test_scorepath(r, key):
+def test_scorepath_sets_the_score(r, key):
     q = Scene(r, key)
     for value, score in (("1.5", 1.5), ("-3", -3.0), ("1e3", 1000.0), ("0", 0.0)):
         _, id = push(q, '{"g":1,"s":%s}' % value, "GROUPBY", 1, "g", "SCOREPATH", "s")
@@ -209,7 +209,7 @@ def test_scorepath_must_be_a_finite_number(r3, key, value):
     assert q.len() == 0
 
 
-def test_atpath(r, key):
+def test_atpath_sets_the_due_time(r, key):
     q = Scene(r, key)
     _, id = push(q, '{"g":1,"at":%d}' % (START + 50), "GROUPBY", 1, "g", "ATPATH", "at")
     row = q.row(id)
@@ -227,13 +227,13 @@ def test_atpath_must_be_a_time(r3, key, value):
 
 
 @pytest.mark.parametrize("value,id", [('"x"', "x"), ("17", "17"), ("true", "true"), ("1.0", "1.0")])
-def test_idpath(r, key, value, id):
+def test_idpath_sets_the_id(r, key, value, id):
     q = Scene(r, key)
     assert push(q, '{"g":1,"id":%s}' % value, "GROUPBY", 1, "g", "IDPATH", "/id") == ["1", id]
 
 
 @pytest.mark.parametrize("value", ['""', "null", "[]", "{}", '"' + "x" * 1025 + '"'])
-def test_idpath_must_be_a_legal_id(r3, key, value):
+def test_idpath_must_be_a_valid_id(r3, key, value):
     q = Scene(r3, key)
     q.fails("GROUPPUSH", '{"g":1,"id":%s}' % value, "GROUPBY", 1, "g", "IDPATH", "id")
     assert q.len() == 0
@@ -246,7 +246,7 @@ def test_a_group_longer_than_1024_bytes_is_an_error(r3, key):
     q.fails("GROUPPUSH", json.dumps({"a": "x" * 600, "b": "y" * 424}), "GROUPBY", 2, "a", "b")
 
 
-def test_options_of_send(r, key):
+def test_grouppush_takes_the_options_of_send(r, key):
     q = Scene(r, key)
     got = push(
         q, '{"g":7}', "PRIORITY", 3, "GROUPBY", 1, "g", "DELAY", 20, "ID", "mine", "SCORE", 4, "LEASE", 99,
@@ -259,7 +259,7 @@ def test_options_of_send(r, key):
     assert row["retries-left"] == 1
 
 
-def test_replace_with_an_id_path(r, key):
+def test_replace_works_with_idpath(r, key):
     q = Scene(r, key)
     options = ("GROUPBY", 1, "g", "IDPATH", "id", "REPLACE")
     assert push(q, '{"g":1,"id":"a","v":1}', *options) == ["1", "a"]
@@ -289,27 +289,27 @@ def test_replace_with_an_id_path(r, key):
         ("GROUPBY", 1, "g", "NOSUCH"),
     ],
 )
-def test_bad_options(r3, key, options):
+def test_bad_options_are_refused(r3, key, options):
     q = Scene(r3, key)
     q.fails("GROUPPUSH", '{"g":1,"id":"a","n":5}', *options)
     assert q.len() == 0
 
 
-def test_option_words_as_paths_and_values(r, key):
+def test_paths_and_values_can_be_option_words(r, key):
     q = Scene(r, key)
     doc = '{"GROUPBY":"ID","REPLACE":"DELAY"}'
     assert push(q, doc, "GROUPBY", 2, "GROUPBY", "REPLACE", "IDPATH", "REPLACE") == ["ID_DELAY", "DELAY"]
 
 
-def test_it_creates_the_queue_and_obeys_maxlen(r3, key):
+def test_grouppush_creates_a_missing_queue_and_obeys_maxlen(r3, key):
     q = Queue(r3, key)
     assert q.do("GROUPPUSH", '{"a":1}', "GROUPBY", 1, "a")[0] == b"1"
     q.do("ALTER", "MAXLEN", 1)
     assert q.fails("GROUPPUSH", '{"a":1}', "GROUPBY", 1, "a").startswith("QUEUEFULL")
 
 
-def test_mutated_documents_never_hurt(r3, key):
-    """Each mutation is taken or refused; Python's parser says which of the plain ones must be taken."""
+def test_a_mutated_document_is_accepted_or_refused(r3, key):
+    """Each mutation is accepted or refused, and what is accepted is JSON for Python's parser too."""
     q = Scene(r3, key)
     rng = random.Random(2024)
     base = bytearray(ORDER)

@@ -1,4 +1,4 @@
-"""DQ.GROUPS: which groups are listed, in what state, with what figures."""
+"""DQ.GROUPS: which groups are listed, in which state, with which figures."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def all_states(r, key):
     return q
 
 
-def test_the_fields(r, key):
+def test_groups_shows_every_field(r, key):
     q = Scene(r, key)
     q.fill("g", "a")
     cursor, rows = q.do("GROUPS")
@@ -39,7 +39,7 @@ def test_the_fields(r, key):
     assert set(as_map(rows[0])) == FIELDS
 
 
-def test_every_state(r, key):
+def test_groups_shows_the_state_and_head_of_each_group(r, key):
     q = all_states(r, key)
     groups = q.groups()
     assert {name: g["state"] for name, g in groups.items()} == {
@@ -63,14 +63,14 @@ def test_every_state(r, key):
 
 
 @pytest.mark.parametrize("state", ["ready", "running", "blocked", "paused", "RUNNING"])
-def test_filter_by_state(r, key, state):
+def test_state_filters_the_groups(r, key, state):
     q = all_states(r, key)
     groups = q.groups("STATE", state)
     assert len(groups) == 1
     assert {g["state"] for g in groups.values()} == {state.lower()}
 
 
-def test_a_running_group_that_can_give_more_is_ready(r, key):
+def test_a_running_group_that_can_deliver_more_is_ready(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 2)
     q.fill("g", "a", "b")
     q.take()
@@ -91,7 +91,7 @@ def test_a_group_at_its_rate_is_blocked(r, key):
     assert q.groups()["g"]["state"] == "ready"
 
 
-def test_a_group_with_leases_that_is_held_is_running(r, key):
+def test_a_blocked_group_with_leases_is_running(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 2)
     q.fill("g", "a", "b", "c")
     got = q.hold("COUNT", 2)
@@ -99,7 +99,7 @@ def test_a_group_with_leases_that_is_held_is_running(r, key):
     assert q.groups()["g"]["state"] == "running"
 
 
-def test_an_ended_group_is_gone(r, key):
+def test_a_group_without_messages_is_not_listed(r, key):
     q = Scene(r, key, "RETAIN", 1000)
     q.fill("g", "a")
     assert q.info()["groups"] == 1
@@ -111,18 +111,18 @@ def test_an_ended_group_is_gone(r, key):
     assert q.groups() == {}
 
 
-def test_ungrouped_messages_are_no_group(r, key):
+def test_ungrouped_messages_are_not_listed_as_a_group(r, key):
     q = Scene(r, key)
     q.add("u")
     assert q.groups() == {}
 
 
-def test_missing_key_is_an_empty_queue(r, key):
+def test_a_missing_key_lists_no_groups(r, key):
     assert r.execute_command("DQ.GROUPS", key) == [b"0", []]
     assert r.exists(key) == 0
 
 
-def test_default_count_is_10(r, key):
+def test_count_is_10_by_default(r, key):
     q = Scene(r, key)
     for i in range(25):
         q.fill(f"g{i}", f"m{i}")
@@ -134,7 +134,7 @@ def test_default_count_is_10(r, key):
     assert cursor == b"0" and len(rows) == 25
 
 
-def test_the_cursor_is_stable_under_change(r, key):
+def test_a_group_that_stays_is_listed_exactly_once(r, key):
     q = Scene(r, key)
     for i in range(100):
         q.fill(f"stay{i}", f"s{i}")
@@ -154,7 +154,7 @@ def test_the_cursor_is_stable_under_change(r, key):
     assert sorted(stayed) == sorted(f"stay{i}" for i in range(100))
 
 
-def test_filtered_pages_may_be_short_but_end(r, key):
+def test_filtered_pages_come_to_an_end(r, key):
     q = Scene(r, key)
     for i in range(300):
         q.fill(f"g{i}", f"m{i}")

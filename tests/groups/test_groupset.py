@@ -1,11 +1,11 @@
-"""GROUPSET: a group's own weight, concurrency and rate."""
+"""DQ.GROUPSET: weight, concurrency and rate of one group."""
 
 import pytest
 
 from tests.harness.scene import START, Scene
 
 
-def test_it_creates_the_queue(r, key):
+def test_groupset_creates_a_missing_queue(r, key):
     q = Scene.over(r, key)
     assert q.do("GROUPSET", "g", "WEIGHT", 2, "CONCURRENCY", 3, "RATE", 4, "PER", 5) in (b"OK", True)
     assert r.execute_command("TYPE", key) in (b"dqueue-rs", "dqueue-rs")
@@ -22,20 +22,20 @@ def test_options_come_in_any_order_and_case(r, key):
     assert (group["weight"], group["concurrency"]) == (9, 2)
 
 
-def test_what_is_not_named_stays(r, key):
+def test_groupset_changes_only_what_is_named(r, key):
     q = Scene(r, key)
     q.do("GROUPSET", "g", "WEIGHT", 5)
     q.do("GROUPSET", "g", "CONCURRENCY", 2)
     assert (q.groups()["g"]["weight"], q.groups()["g"]["concurrency"]) == (5, 2)
 
 
-def test_a_group_without_settings_has_the_queues(r, key):
+def test_a_group_without_settings_uses_those_of_the_queue(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 7)
     q.fill("g", "a")
     assert (q.groups()["g"]["weight"], q.groups()["g"]["concurrency"]) == (1, 7)
 
 
-def test_settings_outlive_the_groups_messages(r, key):
+def test_settings_outlive_the_messages_of_a_group(r, key):
     q = Scene(r, key)
     q.do("GROUPSET", "g", "CONCURRENCY", 2)
     q.fill("g", "a", "b", "c")
@@ -45,7 +45,7 @@ def test_settings_outlive_the_groups_messages(r, key):
     assert q.take("COUNT", 10) == ["d", "e"]
 
 
-def test_rate_gives_n_in_any_window(r, key):
+def test_rate_is_exceeded_in_no_window(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 50)
     q.do("GROUPSET", "g", "RATE", 2, "PER", 1000)
     q.fill("g", *"abcdef")
@@ -64,7 +64,7 @@ def test_rate_gives_n_in_any_window(r, key):
     assert q.take("COUNT", 10) == ["d"]
 
 
-def test_rate_of_one_group_leaves_the_others(r, key):
+def test_the_rate_of_one_group_does_not_limit_the_others(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 50)
     q.do("GROUPSET", "g", "RATE", 1, "PER", 1000)
     q.fill("g", "a", "b")
@@ -92,7 +92,7 @@ def test_rate_counts_deliveries_that_failed(r, key):
     assert q.take() == ["a"]
 
 
-def test_noack_counts_for_the_groups_rate(r, key):
+def test_rate_counts_noack_deliveries(r, key):
     q = Scene(r, key)
     q.do("GROUPSET", "g", "RATE", 2, "PER", 100)
     q.fill("g", *"abc")
@@ -101,7 +101,7 @@ def test_noack_counts_for_the_groups_rate(r, key):
     assert q.take("NOACK", "COUNT", 10) == ["c"]
 
 
-def test_rate_0_removes_it(r, key):
+def test_rate_0_removes_the_rate(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 50)
     q.do("GROUPSET", "g", "RATE", 1, "PER", 1000)
     q.fill("g", *"abc")
@@ -111,7 +111,7 @@ def test_rate_0_removes_it(r, key):
     assert q.take("COUNT", 10) == ["b", "c"]
 
 
-def test_the_queues_rate_holds_beside_the_groups(r, key):
+def test_the_rate_of_the_queue_applies_besides_that_of_the_group(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 50, "RATE", 2, "PER", 1000)
     q.do("GROUPSET", "g", "RATE", 5, "PER", 1000)
     q.fill("g", *"abcdefg")
@@ -120,7 +120,7 @@ def test_the_queues_rate_holds_beside_the_groups(r, key):
     assert q.take("COUNT", 10) == ["c", "d"]
 
 
-def test_a_rated_group_joins_the_line_when_its_slot_is_free(r, key):
+def test_a_group_at_its_rate_joins_the_line_when_a_slot_is_free(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 50)
     q.do("GROUPSET", "g", "RATE", 1, "PER", 100)
     q.fill("g", "a", "b")
@@ -130,7 +130,7 @@ def test_a_rated_group_joins_the_line_when_its_slot_is_free(r, key):
     assert q.take("COUNT", 10) == ["y", "b", "z"]
 
 
-def test_weight_0_is_an_error_and_changes_nothing(r, key):
+def test_bad_settings_are_refused_and_change_nothing(r, key):
     q = Scene(r, key)
     before = q.digest()
     for options in (("WEIGHT", 0), ("CONCURRENCY", -1), ("RATE", 1), ("PER", 5), ("RATE", 1, "PER", 0)):
@@ -138,7 +138,7 @@ def test_weight_0_is_an_error_and_changes_nothing(r, key):
     assert q.digest() == before
 
 
-def test_clearing_all_settings_forgets_the_group(r, key):
+def test_a_group_with_default_settings_is_forgotten(r, key):
     q = Scene(r, key)
     q.do("GROUPSET", "g", "WEIGHT", 3, "CONCURRENCY", 2, "RATE", 1, "PER", 10)
     q.do("GROUPSET", "g", "WEIGHT", 1, "CONCURRENCY", 0, "RATE", 0)
@@ -146,7 +146,7 @@ def test_clearing_all_settings_forgets_the_group(r, key):
 
 
 @pytest.mark.parametrize("way", ["reload", "copy"])
-def test_settings_survive(r, key, way):
+def test_settings_survive_reload_and_copy(r, key, way):
     q = Scene(r, key)
     q.do("GROUPSET", "g", "WEIGHT", 2, "CONCURRENCY", 9, "RATE", 3, "PER", 1000)
     q.fill("g", *"abcde")

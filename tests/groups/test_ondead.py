@@ -1,12 +1,12 @@
-"""ONDEAD: whether a group goes on when a message of it dies, and what lets it go on."""
+"""ONDEAD BLOCK: a dead message blocks its group, and what releases the group again."""
 
 import pytest
 
 from tests.harness.scene import Scene
 
 
-def killed(r, key, *options):
-    """A group of ONDEAD BLOCK whose first message was rejected; b and c are due behind it."""
+def with_dead_head(r, key, *options):
+    """A queue with ONDEAD BLOCK and a group whose first message was rejected; b and c are due behind it."""
     q = Scene(r, key, "ONDEAD", "BLOCK", *options)
     q.fill("g", "a", "b", "c")
     assert q.nack(q.one().receipt, "FATAL", "ERROR", "broken") == 1
@@ -22,8 +22,8 @@ def test_continue_is_the_default(r, key):
     assert q.take() == ["b"]
 
 
-def test_block_holds_the_group(r, key):
-    q = killed(r, key)
+def test_block_stops_the_group(r, key):
+    q = with_dead_head(r, key)
     q.fill("h", "x")
     assert q.counts() == {"ready": 1, "blocked": 2, "dead": 1}
     assert q.take("COUNT", 10) == ["x"]
@@ -32,29 +32,29 @@ def test_block_holds_the_group(r, key):
     assert q.take("NOACK", "GROUP", "g") == []
 
 
-def test_it_holds_what_is_sent_later(r, key):
-    q = killed(r, key)
+def test_a_blocked_group_does_not_deliver_what_is_sent_later(r, key):
+    q = with_dead_head(r, key)
     q.add("urgent", "GROUP", "g", "PRIORITY", -128, "SCORE", 0)
     assert q.row("urgent")["state"] == "blocked"
     assert q.take() == []
 
 
-def test_resume_group_releases(r, key):
-    q = killed(r, key)
+def test_resume_of_the_group_releases_it(r, key):
+    q = with_dead_head(r, key)
     assert q.do("RESUME", "GROUP", "g") in (b"OK", True)
     assert q.row("a")["state"] == "dead"
     assert q.counts() == {"ready": 2, "dead": 1}
     assert q.drain() == ["b", "c"]
 
 
-def test_resume_of_the_queue_does_not(r, key):
-    q = killed(r, key)
+def test_resume_of_the_queue_does_not_release_the_group(r, key):
+    q = with_dead_head(r, key)
     q.do("RESUME")
     assert q.take() == []
 
 
-def test_another_death_holds_again(r, key):
-    q = killed(r, key)
+def test_another_death_blocks_the_group_again(r, key):
+    q = with_dead_head(r, key)
     q.do("RESUME", "GROUP", "g")
     q.nack(q.one().receipt, "FATAL")
     assert q.take() == []
@@ -62,34 +62,34 @@ def test_another_death_holds_again(r, key):
     assert q.take() == ["c"]
 
 
-def test_redrive_releases_and_puts_it_first(r, key):
-    q = killed(r, key)
+def test_redrive_releases_the_group_and_delivers_the_message_first(r, key):
+    q = with_dead_head(r, key)
     assert q.do("REDRIVE", "ALL") == 1
     assert q.drain() == ["a", "b", "c"]
 
 
-def test_cancel_releases(r, key):
-    q = killed(r, key)
+def test_cancel_of_the_dead_message_releases_the_group(r, key):
+    q = with_dead_head(r, key)
     assert q.do("CANCEL", "a") == [b"dead"]
     assert q.drain() == ["b", "c"]
 
 
 @pytest.mark.parametrize("options", [("STATE", "dead"), ("STATE", "dead", "GROUP", "g")])
-def test_purge_releases(r, key, options):
-    q = killed(r, key)
+def test_purge_of_the_dead_message_releases_the_group(r, key, options):
+    q = with_dead_head(r, key)
     assert q.do("PURGE", *options) == 1
     assert q.drain() == ["b", "c"]
 
 
-def test_purge_of_other_states_does_not(r, key):
-    q = killed(r, key)
+def test_purge_of_other_states_does_not_release_the_group(r, key):
+    q = with_dead_head(r, key)
     assert q.do("PURGE", "STATE", "blocked") == 2
     q.fill("g", "d")
     assert q.take() == []
 
 
-def test_a_pruned_dead_one_goes_on_holding(r, key):
-    q = killed(r, key, "DEADRETAIN", 100)
+def test_a_dead_message_pruned_by_age_still_blocks_its_group(r, key):
+    q = with_dead_head(r, key, "DEADRETAIN", 100)
     assert q.advance(100)["pruned"] == 1
     assert q.row("a") is None
     assert q.take() == []
@@ -97,8 +97,8 @@ def test_a_pruned_dead_one_goes_on_holding(r, key):
     assert q.take() == ["b"]
 
 
-def test_a_dead_one_pruned_by_count_goes_on_holding(r, key):
-    q = killed(r, key, "DEADCOUNT", 1)
+def test_a_dead_message_pruned_by_count_still_blocks_its_group(r, key):
+    q = with_dead_head(r, key, "DEADCOUNT", 1)
     q.fill("h", "x")
     q.nack(q.one("GROUP", "h").receipt, "FATAL")
     assert q.row("a") is None
@@ -107,7 +107,7 @@ def test_a_dead_one_pruned_by_count_goes_on_holding(r, key):
     assert q.take() == ["b"]
 
 
-def test_every_way_to_die_holds(r, key):
+def test_every_kind_of_death_blocks_the_group(r, key):
     q = Scene(r, key, "ONDEAD", "BLOCK", "RETRIES", 0, "LEASE", 50)
     q.fill("nacked", "n1", "n2")
     q.nack(q.one("GROUP", "nacked").receipt)
@@ -124,7 +124,7 @@ def test_every_way_to_die_holds(r, key):
         assert q.take() == [id]
 
 
-def test_of_two_dead_ones_each_holds(r, key):
+def test_each_of_two_dead_messages_blocks_the_group(r, key):
     q = Scene(r, key, "ONDEAD", "BLOCK", "GROUPCONCURRENCY", 2)
     q.fill("g", "a", "b", "c")
     got = q.hold("COUNT", 2)
@@ -135,7 +135,7 @@ def test_of_two_dead_ones_each_holds(r, key):
     assert q.take() == ["c"]
 
 
-def test_resume_group_forgets_all_its_dead_ones(r, key):
+def test_resume_releases_a_group_from_all_its_dead_messages(r, key):
     q = Scene(r, key, "ONDEAD", "BLOCK", "GROUPCONCURRENCY", 2)
     q.fill("g", "a", "b", "c")
     got = q.hold("COUNT", 2)
@@ -144,7 +144,7 @@ def test_resume_group_forgets_all_its_dead_ones(r, key):
     assert q.take() == ["c"]
 
 
-def test_a_running_one_may_still_end(r, key):
+def test_a_running_message_of_a_blocked_group_can_be_acked(r, key):
     q = Scene(r, key, "ONDEAD", "BLOCK", "GROUPCONCURRENCY", 2)
     q.fill("g", "a", "b", "c")
     got = q.hold("COUNT", 2)
@@ -154,7 +154,7 @@ def test_a_running_one_may_still_end(r, key):
     assert q.take() == []
 
 
-def test_an_ungrouped_death_holds_nothing(r, key):
+def test_the_death_of_an_ungrouped_message_blocks_nothing(r, key):
     q = Scene(r, key, "ONDEAD", "BLOCK")
     q.add("a")
     q.add("b")
@@ -162,23 +162,23 @@ def test_an_ungrouped_death_holds_nothing(r, key):
     assert q.take() == ["b"]
 
 
-def test_resume_ends_both_a_pause_and_a_hold(r, key):
-    q = killed(r, key)
+def test_resume_ends_both_the_pause_and_the_block_of_a_group(r, key):
+    q = with_dead_head(r, key)
     q.do("PAUSE", "GROUP", "g")
     assert q.code("b") == "group-paused"
     q.do("RESUME", "GROUP", "g")
     assert q.take() == ["b"]
 
 
-def test_the_end_of_a_pause_leaves_the_hold(r, key):
-    q = killed(r, key)
+def test_the_end_of_a_pause_does_not_release_a_blocked_group(r, key):
+    q = with_dead_head(r, key)
     q.do("PAUSE", "GROUP", "g", "FOR", 10)
     q.advance(10)
     assert q.take() == []
     assert q.code("b") == "behind-head"
 
 
-def test_a_held_group_without_messages_is_listed(r, key):
+def test_a_blocked_group_without_messages_is_listed(r, key):
     q = Scene(r, key, "ONDEAD", "BLOCK")
     q.fill("g", "a")
     q.nack(q.one().receipt, "FATAL")
@@ -188,8 +188,8 @@ def test_a_held_group_without_messages_is_listed(r, key):
     assert q.groups() == {}
 
 
-def test_a_hold_survives_a_reload(r, key):
-    q = killed(r, key, "DEADRETAIN", 100)
+def test_a_blocked_group_stays_blocked_after_a_reload(r, key):
+    q = with_dead_head(r, key, "DEADRETAIN", 100)
     q.advance(100)
     r.execute_command("DEBUG", "RELOAD")
     assert q.take() == []
@@ -197,8 +197,8 @@ def test_a_hold_survives_a_reload(r, key):
     assert q.drain() == ["b", "c"]
 
 
-def held_by_many(r, key, *options):
-    """A group that thousands of dead messages hold."""
+def blocked_by_many(r, key, *options):
+    """A group that is blocked by thousands of dead messages."""
     q = Scene(r, key, "ONDEAD", "BLOCK", *options)
     q.do("MSEND", 5000, *["x"] * 5000, "GROUP", "g", "TTL", 1)
     q.advance(1)
@@ -210,8 +210,8 @@ def held_by_many(r, key, *options):
 @pytest.mark.parametrize(
     "end", [["PURGE", "STATE", "dead"], ["PURGE", "STATE", "dead", "GROUP", "g"], ["RESUME", "GROUP", "g"]], ids=" ".join
 )
-def test_what_lets_go_of_a_group_lets_go_of_all_that_holds_it(r, key, end):
-    q = held_by_many(r, key)
+def test_a_group_blocked_by_thousands_is_released_at_once(r, key, end):
+    q = blocked_by_many(r, key)
     r.restore(key + b":copy", 0, r.dump(key))
     for each in (q, Scene.over(r, key + b":copy")):
         assert each.do(*end) in (5000, b"OK", True)
@@ -219,15 +219,15 @@ def test_what_lets_go_of_a_group_lets_go_of_all_that_holds_it(r, key, end):
         assert each.take() == Scene.over(r, each.key + b":after").take() == ["next"]
 
 
-def test_a_group_goes_on_when_all_of_it_is_purged(r, key):
-    q = held_by_many(r, key, "DEADCOUNT", 3000)
+def test_purge_of_the_whole_group_releases_it(r, key):
+    q = blocked_by_many(r, key, "DEADCOUNT", 3000)
     assert q.do("PURGE", "GROUP", "g") == 3001
     q.fill("g", "later")
     assert q.take() == ["later"]
 
 
-def test_one_that_was_pruned_holds_on_when_the_dead_are_purged(r, key):
-    q = held_by_many(r, key, "DEADCOUNT", 3000)
+def test_purge_of_dead_messages_does_not_release_from_pruned_ones(r, key):
+    q = blocked_by_many(r, key, "DEADCOUNT", 3000)
     assert q.do("PURGE", "GROUP", "g", "STATE", "dead") == 3000
     assert q.take() == []
     assert q.code("next") == "behind-head"

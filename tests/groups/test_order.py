@@ -9,7 +9,7 @@ from tests.harness.scene import START, Scene
 ALL = ("GROUP", "g", "COUNT", 100)
 
 
-def test_priority_before_score_before_send_order(r, key):
+def test_order_is_by_priority_then_score_then_send_order(r, key):
     q = Scene(r, key)
     q.add("late", "GROUP", "g", "SCORE", 5)
     q.add("first", "GROUP", "g", "SCORE", 1)
@@ -19,7 +19,7 @@ def test_priority_before_score_before_send_order(r, key):
     assert q.take(*ALL) == ["urgent", "first", "second", "late", "patient"]
 
 
-def test_priority_range_is_that_of_nice(r, key):
+def test_priorities_range_from_minus_128_to_127(r, key):
     q = Scene(r, key)
     for p in (127, 0, -128, 1, -1):
         q.add(f"p{p}", "GROUP", "g", "PRIORITY", p)
@@ -42,7 +42,7 @@ def test_default_score_is_the_due_time(r, key):
     assert q.take(*ALL) == ["now", "at20", "scored", "at50"]
 
 
-def test_a_due_time_in_the_past_is_now_and_so_is_its_score(r, key):
+def test_a_due_time_in_the_past_counts_as_now_for_the_score(r, key):
     q = Scene(r, key)
     q.add("now", "GROUP", "g")
     q.add("past", "GROUP", "g", "AT", 5)
@@ -51,7 +51,7 @@ def test_a_due_time_in_the_past_is_now_and_so_is_its_score(r, key):
     assert q.take(*ALL) == ["now", "past"]
 
 
-def test_a_delayed_message_does_not_hold_its_group(r, key):
+def test_a_delayed_message_does_not_block_its_group(r, key):
     q = Scene(r, key)
     q.add("delayed", "GROUP", "g", "SCORE", 1, "DELAY", 100)
     q.add("due", "GROUP", "g", "SCORE", 2)
@@ -89,7 +89,7 @@ def test_zero_and_minus_zero_are_equal_scores(r, key):
     assert q.take(*ALL) == ["a", "b", "c"]
 
 
-def test_a_lower_score_that_comes_in_goes_first(r, key):
+def test_a_new_message_with_a_lower_score_goes_first(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b")
     head = q.one()
@@ -98,7 +98,7 @@ def test_a_lower_score_that_comes_in_goes_first(r, key):
     assert q.drain() == ["early", "b"]
 
 
-def test_default_score_follows_reschedule_a_given_one_does_not(r, key):
+def test_reschedule_moves_the_default_score_but_not_a_given_one(r, key):
     q = Scene(r, key)
     q.add("moved", "GROUP", "g")
     q.add("kept", "GROUP", "g", "SCORE", START)
@@ -111,7 +111,7 @@ def test_default_score_follows_reschedule_a_given_one_does_not(r, key):
     assert q.take(*ALL) == ["kept", "other", "moved"]
 
 
-def test_default_score_does_not_follow_a_retry(r, key):
+def test_a_retry_keeps_the_default_score(r, key):
     q = Scene(r, key, "ONRETRY", "SKIP", "BACKOFF", "FIXED", 100)
     q.fill("g", "a")
     q.nack(q.one().receipt)
@@ -123,7 +123,7 @@ def test_default_score_does_not_follow_a_retry(r, key):
     assert q.take(*ALL) == ["a", "b"]
 
 
-def test_update_keeps_the_place(r, key):
+def test_update_keeps_the_position(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b")
     assert q.do("UPDATE", "a", "new") == 1
@@ -131,7 +131,7 @@ def test_update_keeps_the_place(r, key):
     assert [m.payload for m in got] == [b"new", b"b"]
 
 
-def test_silent_nack_goes_back_to_its_old_place(r, key):
+def test_a_silent_nack_returns_a_message_to_its_old_position(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b", "c")
     q.nack(q.one().receipt, "SILENT")
@@ -140,7 +140,7 @@ def test_silent_nack_goes_back_to_its_old_place(r, key):
     assert q.drain() == ["before", "a", "b", "c"]
 
 
-def test_msend_gives_all_its_messages_one_group_in_order(r, key):
+def test_msend_sends_all_its_messages_to_one_group_in_order(r, key):
     q = Scene(r, key)
     ids = q.do("MSEND", 4, "w", "x", "y", "z", "GROUP", "g", "SCORE", 3)
     q.add("before", "GROUP", "g", "SCORE", 2)
@@ -149,7 +149,7 @@ def test_msend_gives_all_its_messages_one_group_in_order(r, key):
     assert [m.id for m in got[1:]] == ids
 
 
-def test_messages_due_at_one_moment_keep_send_order_over_scores_alike(r, key):
+def test_messages_with_equal_scores_keep_their_send_order(r, key):
     q = Scene(r, key)
     for i in range(20):
         q.add(f"m{i:02}", "GROUP", "g", "DELAY", 100 - i, "SCORE", 1)
@@ -157,7 +157,7 @@ def test_messages_due_at_one_moment_keep_send_order_over_scores_alike(r, key):
     assert q.take(*ALL) == [f"m{i:02}" for i in range(20)]
 
 
-def test_meta_tells_group_and_score(r, key):
+def test_withmeta_shows_group_and_score(r, key):
     q = Scene(r, key)
     q.add("a", "GROUP", b"\x00%n\r\n", "SCORE", "2.5")
     q.add("b")
@@ -168,7 +168,7 @@ def test_meta_tells_group_and_score(r, key):
     assert both[b"b"]["score"] is None
 
 
-def test_group_names_are_binary_and_up_to_1024_bytes(r, key):
+def test_a_group_name_can_be_any_1024_bytes(r, key):
     q = Scene(r, key)
     for name in (b"\x00", b"\xff\xfe", b"g" * 1024, b" ", b"0"):
         q.do("SEND", name, "GROUP", name)
@@ -176,7 +176,7 @@ def test_group_names_are_binary_and_up_to_1024_bytes(r, key):
         assert got.payload == name
 
 
-def test_ungrouped_messages_go_by_time_ready_not_by_send_order(r, key):
+def test_ungrouped_messages_are_ordered_by_ready_time(r, key):
     q = Scene(r, key)
     q.add("c", "DELAY", 30)
     q.add("b", "DELAY", 20)
@@ -186,7 +186,7 @@ def test_ungrouped_messages_go_by_time_ready_not_by_send_order(r, key):
     assert q.take("COUNT", 10) == ["a", "b", "b2", "c"]
 
 
-def test_peek_shows_what_fetch_gives(r, key):
+def test_peek_shows_what_fetch_delivers(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 3)
     rng = random.Random(3)
     for i in range(60):
@@ -203,7 +203,7 @@ def test_peek_shows_what_fetch_gives(r, key):
         q.ack(*[m.receipt for m in got.values()])
 
 
-def test_a_random_group_comes_out_sorted(r, key):
+def test_a_random_group_is_delivered_in_order(r, key):
     rng = random.Random(11)
     q = Scene(r, key)
     sent = []

@@ -1,4 +1,4 @@
-"""PAUSE and RESUME of a group, beside those of the whole queue."""
+"""PAUSE and RESUME of a group, and of the queue that it is in."""
 
 from tests.harness.scene import START, Scene
 
@@ -11,7 +11,7 @@ def paused(r, key, *options):
     return q
 
 
-def test_nothing_of_the_group_is_delivered(r, key):
+def test_nothing_of_a_paused_group_is_delivered(r, key):
     q = paused(r, key)
     assert q.counts() == {"ready": 1, "blocked": 2}
     assert q.take("COUNT", 10) == ["x"]
@@ -22,7 +22,7 @@ def test_nothing_of_the_group_is_delivered(r, key):
     assert q.drain() == ["a", "b"]
 
 
-def test_for_ends_by_itself(r, key):
+def test_a_pause_with_for_ends_by_itself(r, key):
     q = paused(r, key, "FOR", 100)
     q.advance(99)
     assert q.take("GROUP", "g") == []
@@ -32,14 +32,14 @@ def test_for_ends_by_itself(r, key):
     assert q.take("GROUP", "g") == ["a"]
 
 
-def test_without_for_it_never_ends(r, key):
+def test_a_pause_without_for_never_ends(r, key):
     q = paused(r, key)
     q.advance(10**12)
     assert q.take("GROUP", "g") == []
     assert q.explain("a")["until"] is None
 
 
-def test_the_last_pause_counts(r, key):
+def test_a_later_pause_replaces_the_earlier_one(r, key):
     q = paused(r, key, "FOR", 100)
     q.do("PAUSE", "GROUP", "g", "FOR", 500)
     q.advance(499)
@@ -52,7 +52,7 @@ def test_the_last_pause_counts(r, key):
     assert q.take("GROUP", "g") == ["a"]
 
 
-def test_send_ack_nack_touch_go_on(r, key):
+def test_send_ack_nack_and_touch_work_during_a_pause(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 3)
     q.fill("g", "a", "b", "c")
     got = q.hold("COUNT", 3)
@@ -67,7 +67,7 @@ def test_send_ack_nack_touch_go_on(r, key):
     assert q.take() == ["b"]
 
 
-def test_due_times_and_leases_go_on(r, key):
+def test_due_times_and_leases_run_on_during_a_pause(r, key):
     q = Scene(r, key, "LEASE", 50)
     q.fill("g", "a")
     q.add("late", "GROUP", "g", "DELAY", 20)
@@ -88,7 +88,7 @@ def test_a_group_may_be_paused_before_it_has_messages(r, key):
     assert q.take() == ["a"]
 
 
-def test_pause_group_creates_the_queue(r, key):
+def test_pause_of_a_group_creates_a_missing_queue(r, key):
     q = Scene.over(r, key)
     q.do("PAUSE", "GROUP", "g")
     assert q.groups()["g"]["state"] == "paused"
@@ -102,7 +102,7 @@ def test_a_pause_that_is_over_is_forgotten(r, key):
     assert q.groups() == {}
 
 
-def test_resume_of_what_is_not_paused_is_ok(r, key):
+def test_resume_of_a_group_that_is_not_paused_is_ok(r, key):
     q = Scene(r, key)
     q.fill("g", "a")
     assert q.do("RESUME", "GROUP", "g") in (b"OK", True)
@@ -138,7 +138,7 @@ def test_resume_of_a_group_leaves_the_queue_paused(r, key):
     assert q.take("COUNT", 10) == []
 
 
-def test_groups_freed_at_one_moment_join_by_send_order(r, key):
+def test_groups_whose_pauses_end_together_join_in_send_order(r, key):
     q = Scene(r, key)
     q.fill("b", "b1")
     q.fill("a", "a1")

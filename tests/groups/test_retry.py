@@ -1,11 +1,11 @@
-"""Failed heads: what a group does while a message of it waits for another try."""
+"""ONRETRY: what a group delivers while its failed message waits for another attempt."""
 
 import pytest
 
 from tests.harness.scene import START, Scene
 
 
-def failed(r, key, *options, delay=100):
+def with_failed_head(r, key, *options, delay=100):
     """A group whose head `a` failed and waits; b and c are due behind it."""
     q = Scene(r, key, *options)
     q.fill("g", "a", "b", "c")
@@ -14,8 +14,8 @@ def failed(r, key, *options, delay=100):
     return q
 
 
-def test_block_is_the_default_and_holds_the_group(r, key):
-    q = failed(r, key)
+def test_block_is_the_default_and_stops_the_group(r, key):
+    q = with_failed_head(r, key)
     assert q.info()["onretry"] == b"BLOCK"
     assert q.take("COUNT", 10) == []
     assert q.counts() == {"retry": 1, "blocked": 2}
@@ -26,15 +26,15 @@ def test_block_is_the_default_and_holds_the_group(r, key):
     assert q.drain() == ["a", "b", "c"]
 
 
-def test_another_group_goes_on(r, key):
-    q = failed(r, key)
+def test_other_groups_are_delivered_meanwhile(r, key):
+    q = with_failed_head(r, key)
     q.fill("h", "x")
     q.add("u")
     assert sorted(q.take("COUNT", 10)) == ["u", "x"]
 
 
-def test_skip_goes_on_without_it(r, key):
-    q = failed(r, key, "ONRETRY", "SKIP")
+def test_skip_delivers_the_others_meanwhile(r, key):
+    q = with_failed_head(r, key, "ONRETRY", "SKIP")
     assert q.counts() == {"retry": 1, "ready": 2}
     got = q.one()
     assert got.id == b"b"
@@ -45,15 +45,15 @@ def test_skip_goes_on_without_it(r, key):
     assert q.drain() == ["a", "c"]
 
 
-def test_skip_gives_it_its_ordinary_place(r, key):
-    q = failed(r, key, "ONRETRY", "SKIP")
+def test_skip_gives_the_failed_message_its_ordinary_position(r, key):
+    q = with_failed_head(r, key, "ONRETRY", "SKIP")
     q.add("early", "GROUP", "g", "SCORE", 1, "DELAY", 100)
     q.advance(100)
     assert q.drain() == ["early", "a", "b", "c"]
 
 
-def test_it_stays_the_head_whatever_comes_in(r, key):
-    q = failed(r, key)
+def test_a_failed_message_stays_the_head_of_its_group(r, key):
+    q = with_failed_head(r, key)
     q.add("score", "GROUP", "g", "SCORE", 1)
     q.add("urgent", "GROUP", "g", "PRIORITY", -100)
     assert q.take("COUNT", 10) == []
@@ -61,8 +61,8 @@ def test_it_stays_the_head_whatever_comes_in(r, key):
     assert q.drain() == ["a", "urgent", "score", "b", "c"]
 
 
-def test_it_stays_the_head_without_any_backoff(r, key):
-    q = failed(r, key, delay=1)
+def test_a_failed_message_stays_the_head_without_backoff(r, key):
+    q = with_failed_head(r, key, delay=1)
     q.advance(1)
     assert q.row("a")["state"] == "ready"
     q.add("score", "GROUP", "g", "SCORE", 1)
@@ -75,7 +75,7 @@ def test_it_stays_the_head_without_any_backoff(r, key):
     assert q2.drain() == ["a", "urgent", "b"]
 
 
-def test_a_lease_timeout_is_a_failure_without_wait(r, key):
+def test_a_timed_out_message_stays_the_head_without_backoff(r, key):
     q = Scene(r, key, "LEASE", 50, "BACKOFF", "FIXED", 1000)
     q.fill("g", "a", "b")
     q.take()
@@ -85,7 +85,7 @@ def test_a_lease_timeout_is_a_failure_without_wait(r, key):
     assert q.drain() == ["a", "urgent", "b"]
 
 
-def test_the_line_knows_a_failed_head_by_its_own_priority(r, key):
+def test_a_group_is_in_line_by_the_priority_of_its_failed_head(r, key):
     q = Scene(r, key)
     q.add("a", "GROUP", "g", "PRIORITY", 5)
     q.nack(q.one().receipt)
@@ -95,7 +95,7 @@ def test_the_line_knows_a_failed_head_by_its_own_priority(r, key):
     assert q.take("COUNT", 10) == ["x", "a"]
 
 
-def test_silent_nack_is_no_failure(r, key):
+def test_a_silent_nack_is_no_failure(r, key):
     q = Scene(r, key)
     q.fill("g", "a", "b")
     q.nack(q.one().receipt, "SILENT")
@@ -103,27 +103,27 @@ def test_silent_nack_is_no_failure(r, key):
     assert q.drain() == ["urgent", "a", "b"]
 
 
-def test_cancel_releases(r, key):
-    q = failed(r, key)
+def test_cancel_of_the_failed_message_releases_the_group(r, key):
+    q = with_failed_head(r, key)
     assert q.do("CANCEL", "a") == [b"retry"]
     assert q.drain() == ["b", "c"]
 
 
-def test_purge_releases(r, key):
-    q = failed(r, key)
+def test_purge_of_the_failed_message_releases_the_group(r, key):
+    q = with_failed_head(r, key)
     assert q.do("PURGE", "STATE", "retry", "GROUP", "g") == 1
     assert q.drain() == ["b", "c"]
 
 
-def test_death_releases(r, key):
-    q = failed(r, key, "RETRIES", 1)
+def test_the_death_of_the_failed_message_releases_the_group(r, key):
+    q = with_failed_head(r, key, "RETRIES", 1)
     q.advance(100)
     assert q.nack(q.one().receipt) == 1
     assert q.row("a")["state"] == "dead"
     assert q.drain() == ["b", "c"]
 
 
-def test_expiry_in_backoff_releases(r, key):
+def test_the_expiry_of_the_failed_message_releases_the_group(r, key):
     q = Scene(r, key, "TTL", 50)
     q.add("a", "GROUP", "g")
     q.nack(q.one().receipt, "DELAY", 1000)
@@ -133,8 +133,8 @@ def test_expiry_in_backoff_releases(r, key):
     assert q.take() == ["b"]
 
 
-def test_replace_releases(r, key):
-    q = failed(r, key)
+def test_replace_of_the_failed_message_releases_the_group(r, key):
+    q = with_failed_head(r, key)
     assert q.add("a", "REPLACE", "GROUP", "g") == "a"
     row = q.row("a")
     assert (row["state"], row["failures"], row["attempt"]) == ("ready", 0, 0)
@@ -142,22 +142,22 @@ def test_replace_releases(r, key):
     assert q.drain() == ["b", "c", "a"]
 
 
-def test_replace_can_move_it_to_another_group(r, key):
-    q = failed(r, key)
+def test_replace_can_move_the_failed_message_to_another_group(r, key):
+    q = with_failed_head(r, key)
     assert q.add("a", "REPLACE", "GROUP", "h", "DELAY", 10) == "a"
     assert q.take("GROUP", "g", "COUNT", 10) == ["b", "c"]
     assert q.row("a")["group"] == "h"
 
 
-def test_delivered_again_lets_the_others_go_beside_it(r, key):
-    q = failed(r, key, "GROUPCONCURRENCY", 2)
+def test_the_others_are_delivered_beside_the_head_once_it_runs_again(r, key):
+    q = with_failed_head(r, key, "GROUPCONCURRENCY", 2)
     assert q.take("COUNT", 10) == []
     q.advance(100)
     assert q.take("COUNT", 10) == ["a", "b"]
 
 
-def test_reschedule_of_a_failed_one_only_moves_its_time(r, key):
-    q = failed(r, key)
+def test_reschedule_of_a_failed_message_moves_only_its_due_time(r, key):
+    q = with_failed_head(r, key)
     assert q.do("RESCHEDULE", "a", "DELAY", 500) == 1
     row = q.row("a")
     assert (row["state"], row["failures"], row["due-at"]) == ("retry", 1, START + 500)
@@ -167,14 +167,14 @@ def test_reschedule_of_a_failed_one_only_moves_its_time(r, key):
     assert q.drain() == ["a", "b", "c"]
 
 
-def test_reschedule_to_now_makes_it_due_at_once(r, key):
-    q = failed(r, key)
+def test_reschedule_to_now_makes_a_failed_message_due_at_once(r, key):
+    q = with_failed_head(r, key)
     assert q.do("RESCHEDULE", "a", "DELAY", 0) == 1
     assert q.drain() == ["a", "b", "c"]
 
 
 def two_failed(r, key):
-    """Both leased at once, both failed: a for 100 ms, b for 10 ms; c is due."""
+    """A group whose messages a and b have failed, with backoffs of 100 ms and 10 ms; c is due."""
     q = Scene(r, key, "GROUPCONCURRENCY", 2)
     q.fill("g", "a", "b", "c")
     got = q.hold("COUNT", 2)
@@ -183,7 +183,7 @@ def two_failed(r, key):
     return q
 
 
-def test_none_of_several_failed_goes_out_while_another_is_in_retry(r, key):
+def test_no_failed_message_is_delivered_while_another_is_in_backoff(r, key):
     q = two_failed(r, key)
     q.advance(10)
     assert q.row("b")["state"] == "blocked"
@@ -192,14 +192,14 @@ def test_none_of_several_failed_goes_out_while_another_is_in_retry(r, key):
     assert q.take("COUNT", 10) == ["a", "b"]
 
 
-def test_several_failed_go_in_the_groups_order_before_all_others(r, key):
+def test_failed_messages_are_delivered_first_in_the_order_of_the_group(r, key):
     q = two_failed(r, key)
     q.add("early", "GROUP", "g", "SCORE", 1)
     q.advance(100)
     assert q.drain("COUNT", 1) == ["a", "b", "early", "c"]
 
 
-def test_a_running_one_stays_when_another_fails(r, key):
+def test_a_running_message_stays_running_when_another_fails(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 2)
     q.fill("g", "a", "b", "c")
     got = q.hold("COUNT", 2)
@@ -211,22 +211,22 @@ def test_a_running_one_stays_when_another_fails(r, key):
     assert q.drain() == ["a", "c"]
 
 
-def test_noack_takes_nothing_from_a_held_group(r, key):
-    q = failed(r, key)
+def test_noack_takes_nothing_from_a_blocked_group(r, key):
+    q = with_failed_head(r, key)
     assert q.take("NOACK", "COUNT", 10) == []
     q.advance(100)
     assert q.take("NOACK", "COUNT", 10) == ["a", "b", "c"]
 
 
-def test_alter_onretry_holds_at_once(r, key):
-    q = failed(r, key)
+def test_alter_of_onretry_applies_at_once(r, key):
+    q = with_failed_head(r, key)
     q.do("ALTER", "ONRETRY", "SKIP")
     assert q.counts() == {"retry": 1, "ready": 2}
     q.do("ALTER", "ONRETRY", "BLOCK")
     assert q.counts() == {"retry": 1, "blocked": 2}
 
 
-def test_skip_calls_a_group_of_nothing_but_failed_messages_waiting(r, key):
+def test_with_skip_a_group_of_failed_messages_only_is_waiting(r, key):
     q = Scene(r, key, "ONRETRY", "SKIP")
     q.fill("g", "a", "b")
     q.add("later", "GROUP", "delayed", "DELAY", 100)
@@ -242,7 +242,7 @@ def test_skip_calls_a_group_of_nothing_but_failed_messages_waiting(r, key):
 
 
 @pytest.mark.parametrize("kind,waits", [("FIXED", [70, 70, 70]), ("LINEAR", [70, 140, 210]), ("EXP", [70, 140, 280])])
-def test_backoff_holds_the_group_for_its_time(r, key, kind, waits):
+def test_the_backoff_of_the_head_blocks_the_group(r, key, kind, waits):
     q = Scene(r, key, "BACKOFF", kind, 70, "RETRIES", 3)
     q.fill("g", "a", "b")
     for wait in waits:

@@ -1,4 +1,4 @@
-"""The lines in which groups wait for their turn: fairness, weights, batches, joining."""
+"""The lines in which groups wait for their turn: fairness, weights, batches, and where a group joins."""
 
 import pytest
 
@@ -6,11 +6,11 @@ from tests.harness.scene import Scene, assert_same_digest, twin
 
 
 def wide(r, key, *options):
-    """A queue whose groups can give many at once, so that only the line decides."""
+    """A queue whose groups can deliver many messages at once, so that only their turns decide."""
     return Scene(r, key, "GROUPCONCURRENCY", 100, *options)
 
 
-def test_one_message_a_turn(r, key):
+def test_a_group_delivers_one_message_a_turn(r, key):
     q = Scene(r, key)
     q.fill("a", "a1", "a2", "a3")
     q.fill("b", "b1", "b2")
@@ -19,7 +19,7 @@ def test_one_message_a_turn(r, key):
     assert q.take("COUNT", 10) == []
 
 
-def test_a_fetch_goes_round_until_count_is_reached(r, key):
+def test_a_fetch_goes_round_the_groups_until_count_is_reached(r, key):
     q = wide(r, key)
     q.fill("a", "a1", "a2", "a3", "a4")
     q.fill("b", "b1", "b2")
@@ -28,14 +28,14 @@ def test_a_fetch_goes_round_until_count_is_reached(r, key):
     assert q.take("COUNT", 5) == ["a3", "a4"]
 
 
-def test_the_line_goes_on_from_fetch_to_fetch(r, key):
+def test_the_turns_continue_from_fetch_to_fetch(r, key):
     q = wide(r, key)
     q.fill("a", "a1", "a2", "a3")
     q.fill("b", "b1", "b2", "b3")
     assert [q.take()[0] for _ in range(6)] == ["a1", "b1", "a2", "b2", "a3", "b3"]
 
 
-def test_ungrouped_messages_stand_in_line_as_one_more_group(r, key):
+def test_ungrouped_messages_take_turns_as_one_more_group(r, key):
     q = wide(r, key)
     q.add("u1")
     q.fill("a", "a1", "a2")
@@ -44,7 +44,7 @@ def test_ungrouped_messages_stand_in_line_as_one_more_group(r, key):
     assert q.take("COUNT", 10) == ["u1", "a1", "u2", "a2", "u3"]
 
 
-def test_one_line_per_priority_of_what_a_group_would_give(r, key):
+def test_each_priority_has_a_line_of_its_own(r, key):
     q = wide(r, key)
     q.fill("a", "a1")
     q.add("b1", "GROUP", "b", "PRIORITY", -1)
@@ -55,7 +55,7 @@ def test_one_line_per_priority_of_what_a_group_would_give(r, key):
     assert q.take("COUNT", 10) == ["u1", "b1", "b2", "a1", "u2", "c1"]
 
 
-def test_a_group_changes_lines_when_its_head_changes(r, key):
+def test_a_group_changes_lines_with_the_priority_of_its_head(r, key):
     q = wide(r, key)
     q.add("a1", "GROUP", "a", "PRIORITY", -5)
     q.add("a2", "GROUP", "a")
@@ -71,7 +71,7 @@ def test_an_urgent_message_moves_its_group_to_the_urgent_line(r, key):
     assert q.take() == ["b0"]
 
 
-def test_weight_gives_n_messages_a_turn(r, key):
+def test_weight_is_the_number_of_messages_a_turn(r, key):
     q = wide(r, key)
     q.do("GROUPSET", "a", "WEIGHT", 2)
     q.fill("a", "a1", "a2", "a3", "a4", "a5")
@@ -79,7 +79,7 @@ def test_weight_gives_n_messages_a_turn(r, key):
     assert q.take("COUNT", 9) == ["a1", "a2", "b1", "a3", "a4", "b2", "a5", "b3", "b4"]
 
 
-def test_a_turn_goes_on_over_several_fetches(r, key):
+def test_a_turn_continues_over_several_fetches(r, key):
     q = wide(r, key)
     q.do("GROUPSET", "a", "WEIGHT", 3)
     q.fill("a", "a1", "a2", "a3", "a4")
@@ -87,7 +87,7 @@ def test_a_turn_goes_on_over_several_fetches(r, key):
     assert [q.take()[0] for _ in range(6)] == ["a1", "a2", "a3", "b1", "a4", "b2"]
 
 
-def test_a_turn_ends_when_the_group_can_give_no_more(r, key):
+def test_a_turn_ends_when_the_group_can_deliver_no_more(r, key):
     q = Scene(r, key)
     q.do("GROUPSET", "a", "WEIGHT", 3)
     q.fill("a", "a1", "a2")
@@ -97,14 +97,14 @@ def test_a_turn_ends_when_the_group_can_give_no_more(r, key):
     assert q.take() == []
 
 
-def test_pergroup_is_the_batch_of_a_turn(r, key):
+def test_pergroup_is_the_size_of_a_batch(r, key):
     q = wide(r, key)
     q.fill("a", "a1", "a2", "a3")
     q.fill("b", "b1", "b2", "b3")
     assert q.take("COUNT", 10, "PERGROUP", 2) == ["a1", "a2", "b1", "b2", "a3", "b3"]
 
 
-def test_a_batch_takes_the_groups_own_order(r, key):
+def test_a_batch_is_in_the_order_of_the_group(r, key):
     q = Scene(r, key)
     q.add("a3", "GROUP", "a", "SCORE", 3)
     q.add("a1", "GROUP", "a", "SCORE", 1)
@@ -119,7 +119,7 @@ def test_count_ends_a_batch_early(r, key):
     assert q.take("COUNT", 2, "PERGROUP", 3) == ["a1", "a2"]
 
 
-def test_a_batch_begun_in_a_turn_is_not_cut_by_the_weight(r, key):
+def test_weight_does_not_cut_a_batch(r, key):
     q = wide(r, key)
     q.do("GROUPSET", "a", "WEIGHT", 3)
     q.fill("a", *[f"a{i}" for i in range(1, 7)])
@@ -128,7 +128,7 @@ def test_a_batch_begun_in_a_turn_is_not_cut_by_the_weight(r, key):
     assert got == ["a1", "a2", "a3", "a4", "b1", "b2", "a5", "a6"]
 
 
-def test_groups_that_join_together_stand_by_the_send_order_of_their_heads(r, key):
+def test_groups_that_fall_due_together_join_by_the_send_order_of_their_heads(r, key):
     q = wide(r, key)
     q.add("a1", "GROUP", "a", "DELAY", 10, "SCORE", 9)
     q.add("b1", "GROUP", "b", "DELAY", 10)
@@ -147,7 +147,7 @@ def test_groups_join_in_the_order_of_their_due_times(r, key):
     assert q.take("COUNT", 2) == ["early", "late"]
 
 
-def test_one_advance_is_as_many_small_ones(r, key):
+def test_one_long_advance_has_the_effect_of_many_short_ones(r, key):
     q, other = wide(r, key), wide(r, key + b":steps")
     for scene in (q, other):
         for i in range(40):
@@ -168,7 +168,7 @@ def test_groups_freed_by_one_ack_join_by_the_send_order_of_their_heads(r, key):
     assert q.take("COUNT", 2) == ["b2", "a2"]
 
 
-def test_a_group_that_is_freed_joins_at_the_end_of_the_line(r, key):
+def test_a_freed_group_joins_at_the_end_of_the_line(r, key):
     q = Scene(r, key)
     q.fill("a", "a1", "a2")
     q.fill("b", "b1", "b2")
@@ -192,7 +192,7 @@ def test_no_group_starves_another(r, key):
     assert sum(id.startswith("small") for id in seen) == 20
 
 
-def test_fetch_of_one_group_leaves_the_line_of_the_others(r, key):
+def test_fetch_of_one_group_does_not_change_the_turns_of_the_others(r, key):
     q = wide(r, key)
     q.fill("a", "a1", "a2")
     q.fill("b", "b1", "b2")
@@ -208,7 +208,7 @@ def test_fetch_group_of_an_unknown_group_is_empty(r, key):
     assert q.take("GROUP", "zzz", "COUNT", 10) == []
 
 
-def test_held_groups_cost_the_others_nothing(r, key):
+def test_paused_groups_do_not_hold_up_the_others(r, key):
     q = Scene(r, key)
     for g in range(50):
         q.fill(f"held{g}", f"h{g}")
@@ -217,7 +217,7 @@ def test_held_groups_cost_the_others_nothing(r, key):
     assert q.take("COUNT", 10) == ["f1"]
 
 
-def test_noack_takes_only_from_a_group_that_can_give_and_holds_nothing(r, key):
+def test_noack_skips_busy_groups_and_makes_none_busy(r, key):
     q = Scene(r, key)
     q.fill("a", "a1", "a2")
     q.fill("b", "b1", "b2", "b3")
@@ -234,7 +234,7 @@ def test_maxbytes_ends_a_batch(r, key):
 
 
 def history(r, key):
-    """A line in the middle of a weighted turn, with nothing leased."""
+    """A queue in the middle of the turn of a weighted group, with nothing leased."""
     q = Scene(r, key, "GROUPCONCURRENCY", 50)
     q.do("GROUPSET", "b", "WEIGHT", 3)
     for i in range(1, 7):
@@ -247,7 +247,7 @@ def history(r, key):
 
 
 @pytest.mark.parametrize("way", ["reload", "dump", "copy", "rename"])
-def test_the_order_of_the_lines_survives(r, key, way):
+def test_turns_survive_reload_dump_copy_and_rename(r, key, way):
     plain = history(r, key + b":plain")
     q = history(r, key)
     if way == "reload":

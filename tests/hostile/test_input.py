@@ -1,4 +1,4 @@
-"""Hostile input: odd bytes in every argument, huge ones, and corrupt RESTORE payloads. Never a crash."""
+"""Hostile input never crashes the server: odd bytes in every argument, huge arguments, and corrupt RESTORE payloads."""
 
 import random
 
@@ -29,8 +29,8 @@ def survives(w, call):
 
 
 @pytest.mark.parametrize("call, _", KEYS, ids=lambda v: " ".join(map(str, v)) if v else None)
-def test_odd_bytes_in_every_place(server, call, _):
-    """Each argument in turn is replaced by each nasty value; BLOCK and WAIT cannot hang this connection."""
+def test_odd_bytes_in_any_argument_give_one_well_formed_reply(server, call, _):
+    """Each argument in turn is replaced by each odd value; calls that could block run in MULTI."""
     w = server.wire(2)
     rich(server.client(), "k")
     for place in range(1, len(call)):
@@ -47,7 +47,7 @@ def test_odd_bytes_in_every_place(server, call, _):
 
 
 @pytest.mark.parametrize("verb", ["SEND", "MSEND", "FETCH", "CREATE", "NACK", "SCHEDULE", "GROUPPUSH", "LIST"])
-def test_random_words_in_random_order(server, verb):
+def test_option_words_in_random_order_give_one_well_formed_reply(server, verb):
     """A grammar fuzzer: real option words with odd values, doubled, cut short, in any order."""
     rng = random.Random(verb)
     w = server.wire(2)
@@ -65,7 +65,7 @@ def test_random_words_in_random_order(server, verb):
     assert server.alive()
 
 
-def test_a_huge_number_of_arguments(server, key):
+def test_calls_with_a_huge_number_of_arguments_work(server, key):
     w = server.wire(2)
     assert w.ok("DQ.ACK", key, *range(1, 300001)) == 0
     assert w.ok("DQ.CANCEL", key, *range(100000)) == [None] * 100000
@@ -85,7 +85,7 @@ def test_huge_names_are_refused_and_huge_payloads_are_not(server, key):
     assert w.ok("DQ.FETCH", key)[0][3] == big * 20
 
 
-def test_format_directives_reach_no_log_and_no_info(server, key):
+def test_names_and_payloads_appear_in_no_log_and_no_info(server, key):
     w = server.wire(2)
     secret = b"%s%n-secret-%d"
     before = len(server.log())
@@ -131,7 +131,7 @@ def unchecked(make_server):
 
 
 @pytest.mark.parametrize("clock", ["MANUAL", "SERVER"])
-def test_corrupt_payloads_are_refused(unchecked, clock):
+def test_corrupt_dumps_are_refused_or_harmless(unchecked, clock):
     server, client = unchecked
     q = rich(client, "q", clock)
     Traffic(client, q.key, 5).run(40)
@@ -155,7 +155,7 @@ def test_corrupt_payloads_are_refused(unchecked, clock):
     assert Queue(client, "q").len() == q.len() > 0
 
 
-def test_every_truncation_is_refused(unchecked):
+def test_every_truncated_dump_is_refused(unchecked):
     server, client = unchecked
     rich(client, "q")
     good = client.dump("q")
@@ -166,7 +166,7 @@ def test_every_truncation_is_refused(unchecked):
     assert server.alive()
 
 
-def test_a_claim_of_endless_counts_costs_no_memory(unchecked):
+def test_huge_counts_in_a_dump_cost_no_memory(unchecked):
     server, client = unchecked
     rich(client, "q")
     good = client.dump("q")
@@ -185,8 +185,8 @@ def test_a_claim_of_endless_counts_costs_no_memory(unchecked):
     assert server.alive()
 
 
-def test_restored_queues_obey_the_clock_of_this_server(r3, key):
-    """A dump taken long ago: what fell due meanwhile is there at once, leases long over are over."""
+def test_restored_queues_use_the_clock_of_this_server(r3, key):
+    """After a restore of an old dump, messages that fell due meanwhile are delivered and leases that ended have ended."""
     q = Queue(r3, key)
     q.send("due", "DELAY", 20)
     q.send("leased", "PRIORITY", -1)

@@ -1,4 +1,4 @@
-"""maxmemory: what adds is refused, what drains works; eviction; slow readers; big backlogs."""
+"""Full memory: commands that add are refused, commands that drain work; eviction, slow readers, big backlogs."""
 
 import pytest
 
@@ -26,14 +26,14 @@ def full(make_server):
     [("DQ.SEND", "q", "x"), ("DQ.MSEND", "q", 2, "x", "y"), ("DQ.SEND", "new", "x"), ("DQ.CREATE", "new")]
     + [("DQ.GROUPPUSH", "q", '{"a":1}', "GROUPBY", 1, "a"), ("DQ.SCHEDULE", "q", "n", "EVERY", 5, "PAYLOAD", "p")],
 )
-def test_what_adds_is_refused(full, call):
+def test_commands_that_add_are_refused_on_a_full_server(full, call):
     before = full.ok("DEBUG", "DIGEST-VALUE", "q", "new")
     reply = full.call(*call)
     assert isinstance(reply, Error) and reply.startswith("OOM")
     assert full.ok("DEBUG", "DIGEST-VALUE", "q", "new") == before
 
 
-def test_draining_works_on_a_full_server(full):
+def test_commands_that_drain_work_on_a_full_server(full):
     assert full.ok("DQ.TOUCH", "q", 700000, full.running) == 1
     assert full.ok("DQ.NACK", "q", full.running) == 1
     receipts = [m.receipt for m in msgs(full.ok("DQ.FETCH", "q", "COUNT", 5, "CONSUMER", "new"))]
@@ -54,12 +54,12 @@ def test_due_messages_wake_waiters_on_a_full_server(full):
     assert [m.id for m in reply] == [b"delayed"]
 
 
-def test_after_room_is_made_sends_go_on(full):
+def test_sends_work_again_after_maxmemory_is_raised(full):
     full.ok("CONFIG", "SET", "maxmemory", 0)
     assert full.ok("DQ.SEND", "q", "x", "ID", "a") == b"a"
 
 
-def test_an_evicted_queue_leaves_its_waiters_well(make_server):
+def test_waiters_of_an_evicted_queue_are_served_later(make_server):
     server = make_server(maxmemory_policy="allkeys-random")
     w, waiting = server.wire(), server.wire()
     w.ok("DQ.MSEND", "q", 100, *range(100), "DELAY", 60000)
@@ -73,7 +73,7 @@ def test_an_evicted_queue_leaves_its_waiters_well(make_server):
     assert msgs(waiting.recv(5))[0].payload == b"new"
 
 
-def test_a_reader_that_does_not_read_is_cut_off_and_nothing_is_lost(make_server):
+def test_a_client_that_does_not_read_is_closed_and_nothing_is_lost(make_server):
     server = make_server(client_output_buffer_limit="normal 1mb 1mb 1")
     q = Queue(server.client(), "q")
     q.do("CREATE", "LEASE", 500, "RETRIES", -1)
@@ -91,15 +91,15 @@ def test_a_reader_that_does_not_read_is_cut_off_and_nothing_is_lost(make_server)
     assert ids == {b"%d" % n for n in range(40)}
 
 
-def test_maxbytes_bounds_a_reply(r3, key):
+def test_maxbytes_limits_the_size_of_a_reply(r3, key):
     q = Queue(r3, key)
     for _ in range(10):
         q.send(b"x" * 100_000)
     assert len(q.fetch("COUNT", 1000, "MAXBYTES", 350_000)) == 3
 
 
-def test_memory_comes_back(make_server):
-    """Messages come and go for a while; what the queue uses does not creep up."""
+def test_messages_that_come_and_go_leak_no_memory(make_server):
+    """Messages come and go for a while, and the memory of the queue does not grow."""
     server = make_server()
     w = server.wire()
 

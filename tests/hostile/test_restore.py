@@ -1,7 +1,7 @@
-"""RESTORE of payloads that are well formed and say what cannot be: checksum and lengths are right, the content is not.
+"""RESTORE of payloads whose checksum and lengths are right but whose content is impossible.
 
-tests/hostile/test_input.py damages the bytes of a dump anywhere; most of that is refused before it comes to
-the queue. Here the snapshot is taken out of the dump, damaged by frames and by numbers, and put back.
+test_input.py damages any bytes of a dump, so that most of its payloads are refused before they reach the queue. Here the
+snapshot is taken out of the dump, its frames and numbers are damaged, and it is put back.
 """
 
 import random
@@ -79,7 +79,7 @@ def frames(snapshot: bytes) -> list:
 NUMBERS = [0, 1, 2, 127, 128, 2**31, 2**32 - 1, 2**53 - 1, 2**53, 2**63, 2**64 - 1]
 
 
-def bent(rng, all_frames: list) -> list:
+def damaged(rng, all_frames: list) -> list:
     """The frames with a few of them doubled, dropped, swapped, or wrong in one number or byte."""
     out = list(all_frames)
     for _ in range(rng.choice((1, 1, 2, 4))):
@@ -116,7 +116,7 @@ def bent(rng, all_frames: list) -> list:
 
 
 def cut(rng, snapshot: bytes) -> list:
-    """The snapshot in blocks of any size: a decoder must not care."""
+    """The snapshot in blocks of a random size, which must make no difference."""
     size = rng.choice((1, 7, 100, 65536))
     return [snapshot[at : at + size] for at in range(0, len(snapshot), size)]
 
@@ -127,7 +127,7 @@ def target(make_server):
     return server, server.client()
 
 
-def test_unpacking_and_packing_is_the_same_queue(target):
+def test_a_dump_unpacked_and_packed_again_is_the_same_queue(target):
     """Without this, everything below might be refused for the wrong reason."""
     _, client = target
     rich(client, "q")
@@ -142,8 +142,8 @@ def test_unpacking_and_packing_is_the_same_queue(target):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["rich", "traffic", "server"])
-def test_bent_snapshots(target, source):
-    """Refused, or a queue that can be used, saved and loaded: never a crash, never a queue that is half there."""
+def test_a_damaged_snapshot_is_refused_or_a_whole_queue(target, source):
+    """A damaged snapshot is refused, or it is a queue that can be used, saved and loaded."""
     server, client = target
     if source == "traffic":
         Traffic(client, "q", 6, "CLOCK", "MANUAL", "DEDUP", 500, "RETAIN", 900).run(200)
@@ -153,7 +153,7 @@ def test_bent_snapshots(target, source):
     rng, good = random.Random(source), frames(snapshot)
     refused = accepted = 0
     for seed in range(ROUNDS):
-        whole = b"".join(numeral(len(frame)) + frame for frame in bent(rng, good))
+        whole = b"".join(numeral(len(frame)) + frame for frame in damaged(rng, good))
         payload = packed(head, cut(rng, whole), tail)
         try:
             client.restore("bad", 0, payload, replace=True)
@@ -176,8 +176,8 @@ def test_bent_snapshots(target, source):
     assert server.alive()
 
 
-def test_a_refused_payload_takes_nothing_away(target):
-    """With REPLACE too: the old queue stays where the new one cannot be read."""
+def test_a_refused_restore_keeps_the_old_queue(target):
+    """The old queue stays, also with REPLACE, if the new one cannot be read."""
     _, client = target
     rich(client, "q")
     before = digest(client, "q")

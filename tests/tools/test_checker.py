@@ -1,4 +1,4 @@
-"""A short run of the history checker against the real server, and the proof that it sees faults."""
+"""The history checker accepts the real server, and finds every seeded fault."""
 
 import pytest
 
@@ -11,19 +11,19 @@ SEEDS = range(30)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_good_history_is_called_good(seed):
+def test_a_correct_history_passes_the_checker(seed):
     history = Toy(seed).run()
     assert len(history.deliveries) > 300
     assert check(history) == []
 
 
 @pytest.mark.parametrize("fault,rule", FAULTS.items())
-def test_every_seeded_fault_is_seen_by_its_rule(fault, rule):
+def test_every_seeded_fault_is_found_by_its_rule(fault, rule):
     assert any(one.startswith(rule) for seed in SEEDS for one in check(Toy(seed, fault).run()))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_good_history_with_crashes_is_called_good(seed):
+def test_a_correct_history_with_crashes_passes_the_checker(seed):
     history = DurableToy(seed).run()
     assert len(history.deliveries) > 150
     assert len(history.windows) == 6
@@ -31,7 +31,7 @@ def test_a_good_history_with_crashes_is_called_good(seed):
 
 
 @pytest.mark.parametrize("fault,rule", DURABLE_FAULTS.items())
-def test_every_seeded_fault_of_durability_is_seen_by_its_rule(fault, rule):
+def test_every_seeded_fault_of_durability_is_found_by_its_rule(fault, rule):
     assert any(one.startswith(rule) for seed in SEEDS for one in check(DurableToy(seed, fault).run()))
 
 
@@ -40,14 +40,14 @@ def report(found):
 
 
 @pytest.mark.slow
-def test_history_on_the_real_server(server):
+def test_a_history_of_the_real_server_passes_the_checker(server):
     history, found = run(server.port, seconds=4, seed=7)
     assert not found, report(found)
     assert len(history.final["finished"]) > 200
 
 
 @pytest.mark.slow
-def test_history_with_reloads(make_server):
+def test_a_history_with_reloads_passes_the_checker(make_server):
     server = make_server(appendonly="yes")
     client = server.client()
     reloads = []
@@ -63,7 +63,7 @@ def test_history_with_reloads(make_server):
 
 
 @pytest.mark.slow
-def test_history_with_aof_rewrites_and_saves(make_server):
+def test_a_history_with_rewrites_of_the_log_and_saves_passes_the_checker(make_server):
     server = make_server(appendonly="yes", aof_use_rdb_preamble="no")
     client = server.client()
     done = []

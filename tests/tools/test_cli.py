@@ -1,6 +1,6 @@
-"""The terminal program dq against a real server: what it prints, what it changes, whom it obeys.
+"""The terminal program `dq` with a real server: what it prints, what it changes, and with which rights.
 
-DQ_CLI names the program; without, it is built from cli/. The live view is in test_cli_top.py.
+DQ_CLI names the program; without it, it is built from cli/. The live view is tested in test_cli_top.py.
 """
 
 import json
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture
 def shop(r3):
-    """A queue with a held group, a running, a dead and a delayed message, and another queue."""
+    """A queue with a blocked group, a running, a dead and a delayed message, and another queue."""
     do = r3.execute_command
     do("DQ.CREATE", "shop", "BACKOFF", "FIXED", 60000, "RETAIN", 60000)
     for id, group in [("a1", "ann"), ("a2", "ann"), ("b1", "bob"), ("b2", "bob")]:
@@ -36,7 +36,7 @@ def shop(r3):
     return r3
 
 
-def test_ls(dq, shop):
+def test_ls_shows_the_figures_of_every_queue(dq, shop):
     lines = dq("ls").stdout.splitlines()
     assert lines[0].split() == (
         "QUEUE READY DELAYED RETRY BLOCKED RUNNING DEAD GROUPS WAITERS OLDEST P99 PAUSED".split()
@@ -47,7 +47,7 @@ def test_ls(dq, shop):
     assert [line.split()[0] for line in dq("ls", "mails").stdout.splitlines()[1:]] == ["mails"]
 
 
-def test_ls_of_nothing(dq, r3):
+def test_ls_without_queues_says_so(dq, r3):
     r3.set("plain", "text")
     assert dq("ls").stdout == "no queues\n"
     assert json.loads(dq("ls", "--json").stdout) == []
@@ -60,7 +60,7 @@ def test_ls_finds_queues_among_many_keys(dq, r3):
     assert len(dq("ls").stdout.splitlines()) == 701
 
 
-def test_ls_json_is_what_the_server_says(dq, shop):
+def test_ls_json_shows_the_values_of_info(dq, shop):
     told = {queue.pop("queue"): queue for queue in json.loads(dq("ls", "--json").stdout)}
     info = shop.execute_command("DQ.INFO", "shop")
     expected = {k.decode(): v.decode() if isinstance(v, bytes) else v for k, v in info.items()}
@@ -70,7 +70,7 @@ def test_ls_json_is_what_the_server_says(dq, shop):
     assert set(told) == {"shop", "mails"}
 
 
-def test_show_a_queue(dq, shop):
+def test_show_of_a_queue_shows_its_options_groups_and_consumers(dq, shop):
     text = dq("show", "shop").stdout
     assert "backoff            FIXED 60000" in text
     held = next(line for line in text.splitlines() if line.startswith("ann"))
@@ -82,7 +82,7 @@ def test_show_a_queue(dq, shop):
     assert set(json.loads(dq("show", "shop", "--json").stdout)) == {"info", "consumers", "schedules"}
 
 
-def test_show_a_message(dq, shop):
+def test_show_of_a_message_shows_its_fields(dq, shop):
     fields = dict(line.split(maxsplit=1) for line in dq("show", "shop", "dead").stdout.splitlines())
     assert (fields["state"], fields["reason"], fields["error"]) == ("dead", "retries", "no such mailbox")
     assert fields["finished-at"].endswith("ago)")
@@ -90,7 +90,7 @@ def test_show_a_message(dq, shop):
     assert (told["id"], told["failures"], told["group"]) == ("dead", 1, None)
 
 
-def test_explain(dq, shop):
+def test_explain_shows_code_time_and_cause(dq, shop):
     lines = dq("explain", "shop", "a2").stdout.splitlines()
     assert lines[0].startswith("behind-head: ")
     assert lines[1].startswith("until 20") and lines[1].endswith("s)")
@@ -98,14 +98,14 @@ def test_explain(dq, shop):
     assert json.loads(dq("explain", "shop", "b1", "--json").stdout)["code"] == "running"
 
 
-def test_peek(dq, shop):
+def test_peek_shows_what_can_be_delivered(dq, shop):
     assert dq("peek", "shop").stdout == "nothing can be delivered now\n"
     row = dq("peek", "mails").stdout.splitlines()[1].split()
     assert row[1:] == ["-", "0", "0", "-", "hello"]
     assert json.loads(dq("peek", "mails", "--json").stdout)[0]["payload"] == "hello"
 
 
-def test_peek_at_more_or_less(dq, r3):
+def test_peek_takes_a_count_and_a_width(dq, r3):
     for n in range(12):
         r3.execute_command("DQ.SEND", "q", "0123456789" * 10)
     assert len(dq("peek", "q").stdout.splitlines()) == 11
@@ -114,7 +114,7 @@ def test_peek_at_more_or_less(dq, r3):
     assert "0123456789" * 10 in long and "0123456789" * 2 not in short and "012345678" in short
 
 
-def test_redrive(dq, shop):
+def test_redrive_makes_dead_messages_pending(dq, shop):
     do = shop.execute_command
     assert dq("redrive", "shop", "dead", "nobody").stdout == "1 message pending again\n"
     assert do("DQ.LEN", "shop", "dead") == 0
@@ -126,7 +126,7 @@ def test_redrive(dq, shop):
     assert json.loads(dq("redrive", "mails", "--all", "--json").stdout) == {"redriven": 2}
 
 
-def test_pause_and_resume(dq, shop):
+def test_pause_and_resume_take_a_queue_or_a_group(dq, shop):
     do = shop.execute_command
     assert dq("pause", "mails").stdout == "mails is paused\n"
     assert do("DQ.FETCH", "mails") == []
@@ -153,26 +153,26 @@ def test_pause_and_resume(dq, shop):
     ],
     ids=lambda args: args[0],
 )
-def test_a_slip_in_the_name_is_told_and_makes_no_queue(dq, r3, args):
+def test_a_wrong_queue_name_is_an_error_and_creates_no_queue(dq, r3, args):
     failed = dq(*args, code=1)
     assert failed.stderr == "dq: nope: no such queue\n"
     assert failed.stdout == ""
     assert r3.exists("nope") == 0
 
 
-def test_unknown_messages_are_told(dq, shop):
+def test_an_unknown_message_is_an_error(dq, shop):
     assert dq("show", "shop", "zz", code=1).stderr == "dq: no message with the id zz\n"
     assert dq("explain", "shop", "zz", code=1).stderr == "dq: no message with the id zz\n"
     shop.set("plain", "text")
     assert "WRONGTYPE" in dq("show", "plain", code=1).stderr
 
 
-def test_wrong_usage_is_told(dq):
+def test_wrong_usage_is_an_error(dq):
     for args in [("redrive", "q"), ("redrive", "q", "id", "--all"), ("pause", "q", "--for", "0"), ("peek", "q", "-n", "0")]:
         assert dq(*args, code=2).stderr.startswith("error: "), args
 
 
-def test_names_and_payloads_cannot_steer_the_terminal(dq, r3):
+def test_names_and_payloads_cannot_control_the_terminal(dq, r3):
     evil = b"\x1b[2J\x07\r\n\xff\xc2\x9b"
     r3.execute_command("DQ.SEND", b"evil" + evil, b"pay" + evil, "ID", b"id" + evil, "GROUP", b"g" + evil)
     r3.execute_command("DQ.SEND", "q", b"pay" + evil, "ID", b"id" + evil, "TYPE", b"t" + evil)
@@ -182,7 +182,7 @@ def test_names_and_payloads_cannot_steer_the_terminal(dq, r3):
     assert "pay\\x1b[2J\\x07\\r\\n\\xff\\u{9b}" in dq("peek", "q").stdout
 
 
-def test_tail_tells_how_messages_end(dq, shop):
+def test_tail_shows_how_messages_end(dq, shop):
     do = shop.execute_command
     do("CONFIG", "RESETSTAT")
     with dq.start("tail", "shop", "--interval", "1500ms", "-n", "3") as tail:
@@ -202,7 +202,7 @@ def test_tail_tells_how_messages_end(dq, shop):
     assert "reason rejected" in lines[1][4] and lines[1][4].endswith("error: broken")
 
 
-def test_tail_from_the_beginning_goes_through_all_pages(dq, r3):
+def test_tail_all_shows_every_message(dq, r3):
     do = r3.execute_command
     do("DQ.CREATE", "q", "RETAIN", 600000, "RETAINCOUNT", 0)
     sent = do("DQ.MSEND", "q", 2500, *["x"] * 2500)
@@ -211,7 +211,7 @@ def test_tail_from_the_beginning_goes_through_all_pages(dq, r3):
     assert sorted(message["id"].encode() for message in told) == sorted(sent)
 
 
-def test_tail_of_events(dq, r3):
+def test_tail_events_shows_keyspace_events(dq, r3):
     r3.execute_command("DQ.SEND", "q", "x")
     assert "notify-keyspace-events" in dq("tail", "q", "--events", code=1).stderr
     r3.config_set("notify-keyspace-events", "Kd")
@@ -225,7 +225,7 @@ def test_tail_of_events(dq, r3):
         r3.config_set("notify-keyspace-events", "")
 
 
-def test_bench_measures_and_tidies_up(dq, r3):
+def test_bench_measures_and_removes_its_queues(dq, r3):
     lines = dq("bench", "-n", 3001, "--size", 20).stdout.splitlines()
     # The columns behind the name: messages, seconds, rate, two times with their unit.
     assert [int(line.split()[-7]) for line in lines[1:6]] == [2000, 2000, 3001, 1501, 1500]
@@ -235,7 +235,7 @@ def test_bench_measures_and_tidies_up(dq, r3):
     assert len(rounds) == 5 and rounds[0]["per-second"] > 0
 
 
-def test_a_closed_pipe_is_no_failure(dq, r3):
+def test_a_closed_pipe_is_no_error(dq, r3):
     for i in range(3000):
         r3.execute_command("DQ.SEND", f"queue-with-a-long-name-{i}", "x")
     ended = subprocess.run(
@@ -244,7 +244,7 @@ def test_a_closed_pipe_is_no_failure(dq, r3):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_another_database(program, server, r3):
+def test_the_url_can_name_another_database(program, server, r3):
     r3.execute_command("SELECT", 3)
     r3.execute_command("DQ.SEND", "third", "x")
     dq = Cli(program, f"redis://127.0.0.1:{server.port}/3")
@@ -252,7 +252,7 @@ def test_another_database(program, server, r3):
     assert dq("tail", "third", "--all", "--events", code=2)
 
 
-def test_no_server_and_no_sense(program):
+def test_a_missing_server_or_a_bad_url_is_an_error(program):
     port = free_port()
     assert Cli(program, f"redis://127.0.0.1:{port}")("ls", code=1).stderr.startswith("dq: no connection: ")
     told = Cli(program, "http://me:secret@127.0.0.1")("ls", code=1).stderr
@@ -261,7 +261,7 @@ def test_no_server_and_no_sense(program):
     assert "rediss" in told
 
 
-def test_users_see_and_do_what_they_may(program, server, r3):
+def test_a_limited_user_sees_and_does_only_what_is_allowed(program, server, r3):
     r3.execute_command("DQ.SEND", "mine:a", "x")
     r3.execute_command("DQ.SEND", "other:b", "x")
     r3.execute_command(
@@ -281,7 +281,7 @@ def test_users_see_and_do_what_they_may(program, server, r3):
         r3.execute_command("ACL", "DELUSER", "viewer")
 
 
-def test_tls(program, tls_url, certificates):
+def test_connections_work_over_tls(program, tls_url, certificates):
     url = tls_url
     ca = ("--cacert", certificates / "ca.crt")
     own = ("--cert", certificates / "own.crt", "--key", certificates / "own.key")

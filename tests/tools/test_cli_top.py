@@ -1,4 +1,4 @@
-"""`dq top` in a real terminal: what a person sees and does, by the keys they press."""
+"""`dq top` in a real terminal: what a person sees, and what the keys do."""
 
 import re
 
@@ -38,7 +38,7 @@ def shows(screen, name, *cells):
     wait_for(lambda: row(screen, name)[: len(cells) + 1] == [name, *cells], 20, f"{name} with {cells}")
 
 
-def test_a_tour_of_all_screens(dq, shop):
+def test_every_screen_shows_its_figures(dq, shop):
     with Screen(dq, "top", "--interval", "200ms") as screen:
         screen.sees("2 queues", ">mails", " shop", "q quit")
         shows(screen, "mails", "1", "0", "0", "0", "0")
@@ -67,8 +67,8 @@ def test_a_tour_of_all_screens(dq, shop):
         assert "dq top" not in screen.sees("ended with 0")
 
 
-def test_every_key_of_the_help(dq, r3):
-    """Beside those of the tour: what the help names moves the selection, sorts, and ends the program."""
+def test_every_key_of_the_help_works(dq, r3):
+    """The keys of the help that move the selection, sort the list, and end the program."""
     for n in range(40):
         r3.execute_command("DQ.SEND", f"q{n:02}", "x", *(["RETRIES", 0] if n == 5 else []))
     r3.execute_command("DQ.SEND", "q07", "x")
@@ -113,20 +113,20 @@ def test_every_key_of_the_help(dq, r3):
         screen.sees("ended with 0")
 
 
-def test_only_some_queues(dq, shop):
+def test_top_can_be_limited_to_some_queues(dq, shop):
     with Screen(dq, "top", "--match", "sh*") as screen:
         screen.sees("1 queue,", ">shop")
     with Screen(dq, "top", "mails") as screen:
         screen.sees("1 queue,", ">mails")
 
 
-def test_by_tls_as_a_user(program, tls_url, certificates):
+def test_top_works_over_tls_as_a_user(program, tls_url, certificates):
     files = [f"--{name} {certificates / file}" for name, file in (("cacert", "ca.crt"), ("cert", "own.crt"), ("key", "own.key"))]
     with Screen(Cli(program, tls_url), *files, "top") as screen:
         assert "pa55" not in screen.sees("dq top  localhost:", ">q ")
 
 
-def test_rates_and_waiting_move(dq, shop):
+def test_rates_and_waiters_are_updated(dq, shop):
     with Screen(dq, "top", "--interval", "200ms") as screen:
         screen.sees(">mails")
 
@@ -146,7 +146,7 @@ def test_rates_and_waiting_move(dq, shop):
         wait_for(waited, 20, "a higher bar")
 
 
-def test_pause_and_resume_ask_first(dq, shop):
+def test_pause_and_resume_ask_for_confirmation(dq, shop):
     def paused():
         return shop.execute_command("DQ.INFO", "mails")[b"paused"]
 
@@ -177,7 +177,7 @@ def test_pause_and_resume_ask_first(dq, shop):
         screen.sees(">ann", "paused")
 
 
-def test_redrive_asks_first(dq, shop):
+def test_redrive_asks_for_confirmation(dq, shop):
     with Screen(dq, "top", "--interval", "200ms") as screen:
         screen.sees(">mails")
         screen.press("r")
@@ -191,7 +191,7 @@ def test_redrive_asks_first(dq, shop):
         assert shop.execute_command("DQ.LEN", "shop", "dead") == 0
 
 
-def test_queues_come_and_go(dq, r3):
+def test_new_and_deleted_queues_are_noticed(dq, r3):
     with Screen(dq, "top", "--interval", "200ms") as screen:
         screen.sees("no queues here")
         r3.execute_command("DQ.SEND", "new", "x")
@@ -202,7 +202,7 @@ def test_queues_come_and_go(dq, r3):
         screen.sees("no queues here")
 
 
-def test_a_lost_server_is_told_and_found_again(program, make_server):
+def test_a_lost_connection_is_shown_and_restored(program, make_server):
     server = make_server(appendonly="yes")
     server.client().execute_command("DQ.SEND", "kept", "x")
     with Screen(Cli(program, f"redis://127.0.0.1:{server.port}"), "top", "--interval", "200ms") as screen:
@@ -214,7 +214,7 @@ def test_a_lost_server_is_told_and_found_again(program, make_server):
         screen.sees(">kept")
 
 
-def test_a_refusal_is_told(program, server, shop):
+def test_a_refused_command_is_shown(program, server, shop):
     shop.execute_command(
         *"ACL SETUSER viewer on >pa55 ~* -@all +scan +hello +select +dq.info +dq.groups +dq.explain +dq.consumers".split()
     )
@@ -230,7 +230,7 @@ def test_a_refusal_is_told(program, server, shop):
         shop.execute_command("ACL", "DELUSER", "viewer")
 
 
-def test_other_sizes(dq, shop):
+def test_the_screen_adapts_to_the_size_of_the_terminal(dq, shop):
     with Screen(dq, "top", "--interval", "200ms", columns=132, rows=43) as screen:
         screen.sees(">mails", "── mails ──")
         for columns, rows in [(40, 10), (20, 5), (200, 50)]:
@@ -240,12 +240,12 @@ def test_other_sizes(dq, shop):
         screen.sees(">mails", "── mails ──")
 
 
-def test_names_cannot_steer_the_terminal(dq, r3):
+def test_names_cannot_control_the_terminal(dq, r3):
     r3.execute_command("DQ.SEND", b"evil\x1b[2J\x1b[1;1HGOTCHA\r\n", "x", "GROUP", b"g\x1b[2J")
     with Screen(dq, "top", columns=120) as screen:
         text = screen.sees("evil\\x1b[2J")
         assert not text.startswith("GOTCHA")
 
 
-def test_without_a_terminal(dq, program):
+def test_top_needs_a_terminal(dq, program):
     assert "needs a terminal" in dq("top", code=1).stderr

@@ -1,6 +1,6 @@
-"""What `make dist` makes: complete, checked, reproducible, and the module in it works from where it is unpacked.
+"""The packages that `make dist` makes are complete, have right checksums, are reproducible, and work where they are unpacked.
 
-The Debian package is installed for real, by dpkg, into a directory that stands for the machine.
+The Debian package is installed by the real dpkg into a directory that stands for a machine.
 """
 
 import hashlib
@@ -101,7 +101,7 @@ def works(wire):
 
 
 def dead_links(root):
-    """Links between the pages below a directory that lead to nothing there; those to tests are for who has the sources."""
+    """Links between the pages below a directory that lead nowhere, except links to tests, which only the sources contain."""
     found = []
     for page in root.rglob("*.md"):
         for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
@@ -110,7 +110,7 @@ def dead_links(root):
     return found
 
 
-def test_names_carry_version_and_machine(dist):
+def test_file_names_carry_version_and_architecture(dist):
     arch = output("dpkg", "--print-architecture").strip()
     tar = f"dq-{VERSION}-linux-{arch}"
     names = {f"{tar}.tar.gz", f"{tar}-debug.tar.gz", f"redis-dq_{VERSION}_{arch}.deb"}
@@ -154,7 +154,7 @@ def build_id(file):
     return re.search(r"Build ID: (\w+)", output("readelf", "--notes", file))[1]
 
 
-def test_debug_symbols_are_apart_and_belong_to_what_is_packed(dist, unpacked, tmp_path_factory):
+def test_debug_symbols_are_packed_separately_and_match(dist, unpacked, tmp_path_factory):
     symbols = unpack(dist, "debug.tar.gz", tmp_path_factory.mktemp("debug"))
     for packed in (unpacked / "libdq.so", unpacked / "bin/dq"):
         file = symbols / f"{packed.name}.debug"
@@ -178,7 +178,7 @@ def test_the_packed_program_runs(unpacked):
 EXEC_PATHS = ("/usr/bin/redis-server", "/usr/lib", "/lib")
 
 
-def test_the_services_units_let_them_load_what_the_package_brings(installed):
+def test_the_service_units_allow_loading_the_packaged_module(installed):
     """NoExecPaths=/ forbids modules everywhere but below ExecPaths."""
     snippet = (installed / "etc/redis/dq.conf").read_text()
     module = re.search(r"^loadmodule (\S+)$", snippet, re.MULTILINE)[1]
@@ -189,7 +189,7 @@ def test_the_services_units_let_them_load_what_the_package_brings(installed):
     assert any(module.startswith(f"{path}/") for path in paths)
 
 
-def test_the_tars_redis_conf_starts_a_server_as_it_says(unpacked):
+def test_the_redis_conf_of_the_tar_starts_a_server(unpacked):
     conf = (unpacked / "redis.conf").read_text()
     assert "target/release" not in conf and "make " not in conf
     command = re.search(r"^#     mkdir -p data/6379 && redis-server redis.conf$", conf, re.MULTILINE)
@@ -199,7 +199,7 @@ def test_the_tars_redis_conf_starts_a_server_as_it_says(unpacked):
         assert works(wire)
 
 
-def test_the_package_says_what_it_needs(dist):
+def test_the_package_declares_its_dependencies(dist):
     package = next(dist.glob("*.deb"))
     control = dict(re.findall(r"^([\w-]+): (.*)$", output("dpkg-deb", "--field", package), re.MULTILINE))
     assert (control["Package"], control["Version"]) == ("redis-dq", VERSION)
@@ -211,7 +211,7 @@ def test_the_package_says_what_it_needs(dist):
     assert all(line.split()[1] == "root/root" for line in listing.splitlines())
 
 
-def test_the_package_brings_module_snippet_and_documents(installed):
+def test_the_package_has_module_configuration_and_documents(installed):
     files = {str(file.relative_to(installed)) for file in installed.rglob("*") if file.is_file()}
     doc = "usr/share/doc/redis-dq"
     assert {"usr/lib/redis/modules/libdq.so", "etc/redis/dq.conf"} <= files
@@ -223,7 +223,7 @@ def test_the_package_brings_module_snippet_and_documents(installed):
     assert "Permission is hereby granted" in licence and "the dq authors" in licence
 
 
-def test_a_server_loads_the_packages_snippet(installed, tmp_path):
+def test_a_server_loads_the_configuration_of_the_package(installed, tmp_path):
     snippet = (installed / "etc/redis/dq.conf").read_text()
     assert "\nloadmodule /usr/lib/redis/modules/libdq.so\n" in snippet
     # Every setting of the module, and nothing of the server's.
@@ -302,7 +302,7 @@ def package(dist):
     return next(dist.glob("*.deb"))
 
 
-def test_a_life_of_the_installed_package(machine, package):
+def test_the_package_can_be_installed_upgraded_and_removed(machine, package):
     here = machine()
     before = here.files()
     told = here.dpkg("--install", package)

@@ -1,6 +1,5 @@
-"""The documentation held to the server: every example marked redis-cli is run as printed, every page for a first hour is
-followed as a reader does who pastes it, every link leads somewhere, and the Chinese pages show the commands of the English
-ones."""
+"""The documentation is true: every example marked redis-cli is run as printed, the pages for the first hour are followed as
+pasted, every link leads somewhere, and the Chinese pages show the commands of the English ones."""
 
 import os
 import re
@@ -85,7 +84,7 @@ def redis_cli(server, lines):
 
 
 @pytest.mark.parametrize("block", list(examples()))
-def test_example(server, block):
+def test_an_example_gives_the_printed_output(server, block):
     known = {}
     for command, reply in steps(block):
         command = PLACEHOLDER.sub(lambda m: known[m.group(1)], command)
@@ -117,7 +116,7 @@ def test_a_page_works_as_pasted(server, name):
 
 
 @pytest.mark.parametrize("name", PASTED)
-def test_what_is_pasted_has_no_comments_and_no_prompts(name):
+def test_commands_to_paste_have_no_comments_and_no_prompts(name):
     for language, block in FENCE.findall((ROOT / name).read_text()):
         if language in ("redis", "reply"):
             continue
@@ -160,12 +159,12 @@ def test_every_verb_has_an_example():
 
 
 @pytest.mark.parametrize("page", ["concepts.md", "cookbook.md", "coming-from.md"])
-def test_pages_that_teach_have_examples_that_run(page):
+def test_teaching_pages_have_executed_examples(page):
     assert fences((ROOT / "docs" / page).read_text(), "redis-cli")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_verbs_that_are_named_exist(server, path):
+def test_every_verb_that_is_named_exists(server, path):
     with server.wire() as wire:
         commands = wire.call("COMMAND", "LIST", "FILTERBY", "MODULE", "dq")
     known = {name.decode().upper() for name in commands}
@@ -235,7 +234,7 @@ def test_translations_show_the_same_commands(english, chinese):
 
 
 @pytest.mark.parametrize("english, chinese", TRANSLATED, ids=lambda name: name)
-def test_translations_have_the_same_parts(english, chinese):
+def test_translations_have_the_same_sections(english, chinese):
     def levels(name):
         page = re.sub(FENCE, "", (ROOT / name).read_text())
         return [len(mark) for mark in re.findall(r"^(#+) ", page, re.MULTILINE)]

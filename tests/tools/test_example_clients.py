@@ -1,4 +1,4 @@
-"""The producer and worker of each language, with its own Redis client, against a real server.
+"""The producer and the worker in each language, each with its own Redis client, with a real server.
 
 A language that is not installed is skipped.
 """
@@ -183,7 +183,7 @@ def test_a_lost_reply_does_not_send_twice(program, q, server):
 
 @pytest.mark.slow
 @each
-def test_worker(program, q, server):
+def test_a_worker_handles_retries_and_rejects_messages(program, q, server):
     q.do("CREATE", "RETRIES", 1)
     q.client.execute_command("CONFIG", "RESETSTAT")
     program.send(server.port, 12, 5)
@@ -210,7 +210,7 @@ def test_worker(program, q, server):
 
 
 @pytest.mark.slow
-def test_waiting_is_no_fault(server):
+def test_a_client_that_waits_long_reports_no_error(server):
     """All programs at once, with nothing to do for longer than their socket timeout: none gives up on a reply."""
     programs = []
     for name, resp in EACH:
@@ -248,7 +248,7 @@ def test_waiting_is_no_fault(server):
 
 @pytest.mark.slow
 @each
-def test_long_work_and_sigterm(program, q, server):
+def test_a_worker_keeps_long_leases_and_stops_on_sigterm(program, q, server):
     q.do("CREATE", "DEDUP", 60_000)
     q.send(order("long", 6400), "ID", "close:long")
     for n in range(3):
@@ -269,7 +269,7 @@ def test_long_work_and_sigterm(program, q, server):
 
 @pytest.mark.slow
 @each
-def test_a_frozen_worker_is_fenced_off(program, q, server):
+def test_a_frozen_worker_cannot_finish_a_message_of_another(program, q, server):
     q.do("CREATE", "DEDUP", 60_000)
     q.send(order("order-1", 1500), "ID", "close:order-1")
     with program.working(server.port, lease_ms=600) as process:
@@ -292,7 +292,7 @@ def test_a_frozen_worker_is_fenced_off(program, q, server):
 
 @pytest.mark.slow
 @each
-def test_a_server_that_crashes_and_comes_back(program, make_server):
+def test_producer_and_worker_continue_after_a_crash_of_the_server(program, make_server):
     server = make_server(appendonly="yes", appendfsync="always")
     Queue(server.client(), "orders").do("CREATE", "RETRIES", 9, "DEDUP", 60_000)
     with program.working(server.port, lease_ms=1000) as process:

@@ -1,6 +1,6 @@
-"""The examples as their readers run them, at a small size: each proves its own promises and says so by its exit code.
+"""The examples, run as their readers run them but smaller: each checks its own promises and fails by its exit code.
 
-What is looked for in the output shows that the example met the trouble it is about: a run that met none proves nothing.
+The tests also look for the trouble that an example is about in its output, because a run without it proves nothing.
 """
 
 import ast
@@ -54,7 +54,7 @@ def test_examples_are_written_for_the_python_they_name(script):
 
 
 @pytest.mark.slow
-def test_close_unpaid_orders(server):
+def test_the_example_close_unpaid_orders_proves_its_promises(server):
     output = python(
         "close_unpaid_orders/close_unpaid_orders.py",
         *("--url", url(server), "--orders", 400, "--seconds", 2, "--unpaid-ms", 1200, "--seed", 3),
@@ -66,7 +66,7 @@ def test_close_unpaid_orders(server):
 
 
 @pytest.mark.slow
-def test_order_events_python(server):
+def test_the_example_order_events_in_python_proves_its_promises(server):
     output = python(
         "order_events/order_events.py",
         *("--url", url(server), "--orders", 60, "--events", 4, "--settle-ms", 2000, "--workers", 4),
@@ -85,7 +85,7 @@ def has_php_redis() -> bool:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not has_php_redis(), reason=lacking("PHP with phpredis"))
-def test_order_events_php(server):
+def test_the_example_order_events_in_php_proves_its_promises(server):
     output = run(
         *("php", EXAMPLES / "order_events/order_events.php", f"--port={server.port}"),
         *("--orders=60", "--events=4", "--settle-ms=2000", "--workers=4"),
@@ -98,7 +98,7 @@ def test_order_events_php(server):
 
 
 @pytest.mark.slow
-def test_scale_out_on_one_server(server):
+def test_the_example_scale_out_on_one_server_proves_its_promises(server):
     output = python("scale_out/one_server.py", "--url", url(server), "--seconds", 5, "--users", 40, "--rate", 300)
     assert figure(output, "events sent") > 500
     assert figure(output, "workers joined") > 3
@@ -108,7 +108,7 @@ def test_scale_out_on_one_server(server):
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_scale_out_over_a_cluster():
+def test_the_example_scale_out_over_a_cluster_proves_its_promises():
     output = python(
         "scale_out/cluster.py",
         *("--module", module_path(), "--redis-server", engine(), "--redis-cli", cli()),
@@ -128,7 +128,7 @@ def cli() -> str:
 
 
 @pytest.mark.slow
-def test_notify_partners(server):
+def test_the_example_notify_partners_proves_its_promises(server):
     output = python(
         "notify_partners/notify_partners.py",
         *("--url", url(server), "--orders", 80, "--seconds", 4, "--downtime", 1),
@@ -140,7 +140,7 @@ def test_notify_partners(server):
 
 
 @pytest.mark.slow
-def test_event_ledger(server):
+def test_the_example_event_ledger_proves_its_promises(server):
     output = python("event_ledger/event_ledger.py", "--url", url(server), "--orders", 12)
     assert "in all: 12 erp error, 12 mail finished, 12 member finished" in output
     assert "in all: 12 erp finished, 12 mail finished, 12 member finished" in output

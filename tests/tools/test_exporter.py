@@ -1,6 +1,6 @@
-"""The exporter against a real server, and the dashboard and alerts against what it really exports.
+"""The exporter with a real server, and the dashboard and alerts compared with what it exports.
 
-What Prometheus itself makes of them is in test_prometheus.py.
+How Prometheus itself uses them is tested in test_prometheus.py.
 """
 
 import json
@@ -37,7 +37,7 @@ def client(server):
     return server.client()
 
 
-def test_a_queue_in_figures(exporter, client):
+def test_the_metrics_of_a_queue_are_its_figures(exporter, client):
     busy(client)
     metrics = exporter().metrics()
 
@@ -71,14 +71,14 @@ def test_queues_are_found_in_every_database_and_may_have_any_name(exporter, clie
     assert queues == {r"odd \"name\"\\\n\\xff", "third"}
 
 
-def test_named_queues_that_do_not_exist_are_left_out(exporter, client):
+def test_a_named_queue_that_does_not_exist_has_no_metrics(exporter, client):
     client.execute_command("DQ.SEND", "here", "x")
     client.set("text", "x")
     metrics = exporter("--queue", "here", "--queue", "nowhere", "--queue", "text").metrics()
     assert [dict(labels)["queue"] for metric, labels in metrics if metric == "dq_queue_paused"] == ["here"]
 
 
-def test_the_rights_it_asks_for_suffice(exporter, client, server):
+def test_the_documented_rights_suffice(exporter, client, server):
     client.execute_command("DQ.SEND", "work", "x", "GROUP", "g")
     rights = "on >secret %R~* -@all +info +dq.info +dq.groups +scan +select"
     client.execute_command("ACL", "SETUSER", "watcher", *rights.split())
@@ -89,7 +89,7 @@ def test_the_rights_it_asks_for_suffice(exporter, client, server):
         client.execute_command("ACL", "DELUSER", "watcher")
 
 
-def test_a_server_that_is_down_is_a_figure_not_an_error(exporter, server):
+def test_a_server_that_is_down_is_a_metric_and_no_error(exporter, server):
     nobody = f"redis://127.0.0.1:{free_port()}"
     metrics = exporter("--redis", nobody).metrics()
     assert metrics["dq_up", ()] == 0
@@ -121,7 +121,7 @@ def exported(exporter, client) -> dict:
     return {name: {label for label, _ in labels} for name, labels in exporter().metrics()}
 
 
-def test_dashboard_and_alerts_ask_for_what_is_exported(exported):
+def test_dashboard_and_alerts_use_only_exported_metrics(exported):
     asked = expressions()
     assert len(asked) > 30
     for expression in asked:
@@ -135,7 +135,7 @@ def test_dashboard_and_alerts_ask_for_what_is_exported(exported):
                 assert label in exported[name] | {"instance"}, f"{name} has no {label}, in {expression}"
 
 
-def test_every_metric_is_documented_and_no_other(exported):
+def test_exactly_the_exported_metrics_are_documented(exported):
     page = (ROOT / "docs" / "monitoring.md").read_text()
     assert set(re.findall(r"^\| `(dq_\w+)`", page, re.MULTILINE)) == set(exported)
 
@@ -161,7 +161,7 @@ def test_panels_do_not_overlap():
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
 
 
-def test_the_script_for_the_exporter_of_debian(client):
+def test_the_script_for_redis_exporter_gives_the_figures(client):
     busy(client)
     script = (MONITORING / "redis_exporter.lua").read_text()
     flat = client.execute_command("EVAL", script, 0)

@@ -1,4 +1,4 @@
-"""The programs behind `make load` and `make soak`, in seconds: they work; what they measure takes minutes and quiet."""
+"""The programs behind `make load` and `make soak` work; a real measurement takes minutes on a quiet machine."""
 
 from argparse import Namespace
 
@@ -14,14 +14,14 @@ from tests.soak.__main__ import soak
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_everything_that_could_hold_the_server_is_done_and_measured():
+def test_every_kind_of_stall_is_measured():
     with Stalls(due=5000, big=5000, idle=0.1, crowd=100) as stalls:
         rows = list(stalls.rows())
     assert len({row.name for row in rows}) == len(rows) == 11
     assert all(row.idle.count and row.busy.count for row in rows)
 
 
-def test_how_late_messages_are_is_measured():
+def test_the_lateness_of_messages_is_measured():
     with Punctual() as punctual:
         rows = list(punctual.rows(4))
     assert len({row.name for row in rows}) == len(rows) == 5
@@ -44,7 +44,7 @@ until (now[1] - from[1]) * 1000000 + now[2] - from[2] >= tonumber(ARGV[1])
 """
 
 
-def test_what_a_busy_server_makes_others_wait_is_not_taken_for_an_absence(server):
+def test_waits_for_a_busy_server_do_not_count_as_absence_of_the_processor(server):
     def seen():
         with Absences() as absences, Probe(server.port) as probe:
             server.client().eval(SPIN, 0, 200_000)
@@ -55,7 +55,7 @@ def test_what_a_busy_server_makes_others_wait_is_not_taken_for_an_absence(server
     wait_for(seen, 50, "a wait for the server")
 
 
-def test_absences_are_taken_off_the_waits_that_they_made_longer():
+def test_absences_are_subtracted_from_the_waits():
     absences, probe = Absences(), Probe(0)
     absences.spans = [(1.0, 1.004), (1.010, 1.012), (2.0, 2.5)]
     assert absences.during(0, 1) == 0

@@ -1,4 +1,4 @@
-"""The move of a live HDT3213/delayqueue queue into ours: complete, exact, and again after a kill."""
+"""The migration of a live HDT3213/delayqueue queue is complete and exact, and can be repeated after a kill."""
 
 import os
 import re
@@ -91,7 +91,7 @@ def client(server):
     return server.client()
 
 
-def test_every_place_moves_with_its_time_and_retries(server, client):
+def test_messages_of_every_state_move_with_their_time_and_retries(server, client):
     old = Library(client)
     later = now_ms() // 1000 + 1800
     pending = old.pending(b"\x00later\xff", later, retries=5)
@@ -114,7 +114,7 @@ def test_every_place_moves_with_its_time_and_retries(server, client):
 
 
 @pytest.mark.parametrize("layout", [{"hash_tag": True}, {"prefix": "shop"}, {"prefix": "shop", "hash_tag": True}])
-def test_other_key_layouts(server, client, layout):
+def test_other_key_layouts_can_be_named(server, client, layout):
     old = Library(client, **layout)
     id = old.pending(b"x", now_ms() // 1000 + 60)
     options = ["--prefix", layout.get("prefix", "dp")] + ["--hash-tag"] * layout.get("hash_tag", False)
@@ -157,7 +157,7 @@ def test_progress_is_a_bar_on_a_terminal(server, client):
     assert max(map(len, lines)) < 60
 
 
-def test_what_has_nothing_to_deliver_stays_and_is_counted(server, client):
+def test_entries_without_a_payload_stay_and_are_counted(server, client):
     old = Library(client)
     gone = old.pending(b"expired", now_ms() // 1000 + 60)
     client.delete(old.payload(gone))
@@ -174,7 +174,7 @@ def test_what_has_nothing_to_deliver_stays_and_is_counted(server, client):
     assert again["pending"]["moved"] == 0 and again["garbage"]["moved"] == 1
 
 
-def test_killed_in_the_middle_and_started_again(server, client):
+def test_a_move_that_was_killed_can_be_started_again(server, client):
     old = Library(client)
     pipe = client.pipeline(transaction=False)
     ids = [str(uuid.uuid4()) for _ in range(4000)]
@@ -203,7 +203,7 @@ def test_killed_in_the_middle_and_started_again(server, client):
     assert old.left() == set()
 
 
-def test_sent_but_not_yet_removed_is_recognised(server, client):
+def test_a_message_sent_before_a_kill_is_not_sent_twice(server, client):
     """A kill between the two: the message is in both queues, pending in one case and finished in the other."""
     old = Library(client)
     client.execute_command("DQ.CREATE", "new", "DEDUP", 60000)
@@ -218,7 +218,7 @@ def test_sent_but_not_yet_removed_is_recognised(server, client):
     assert old.left() == set()
 
 
-def test_the_queues_own_dedup_comes_back(server, client):
+def test_the_dedup_of_the_new_queue_is_restored(server, client):
     Library(client).pending(b"x", now_ms() // 1000)
     client.execute_command("DQ.CREATE", "new", "DEDUP", 1234)
     move(server)
@@ -226,7 +226,7 @@ def test_the_queues_own_dedup_comes_back(server, client):
     assert not list(client.scan_iter("dq-migration:*"))
 
 
-def test_an_id_of_somebody_else_is_left_and_told(server, client):
+def test_a_message_whose_id_is_taken_stays_and_is_reported(server, client):
     old = Library(client)
     id = old.pending(b"ours", now_ms() // 1000)
     client.execute_command("DQ.SEND", "new", b"theirs", "ID", id)
@@ -235,7 +235,7 @@ def test_an_id_of_somebody_else_is_left_and_told(server, client):
     assert row(client, id)["payload"] == b"theirs"
 
 
-def test_a_full_queue_stops_it_and_nothing_is_lost(server, client):
+def test_a_full_queue_stops_the_move_and_nothing_is_lost(server, client):
     old = Library(client)
     for n in range(10):
         old.pending(b"%d" % n, now_ms() // 1000 + 60)
@@ -248,7 +248,7 @@ def test_a_full_queue_stops_it_and_nothing_is_lost(server, client):
 
 
 @pytest.mark.slow
-def test_what_a_consumer_holds_is_waited_for(server, client):
+def test_the_move_waits_for_messages_that_consumers_hold(server, client):
     old = Library(client)
     acked = old.unack(b"acked in time", now_ms() // 1000 + 600)
     late = old.unack(b"never acked", now_ms() // 1000 + 600)
@@ -266,7 +266,7 @@ def test_what_a_consumer_holds_is_waited_for(server, client):
     assert row(client, late)["retries-left"] == 2
 
 
-def test_the_payloads_life_becomes_a_ttl(server, client):
+def test_the_expiry_of_a_payload_becomes_a_ttl(server, client):
     old = Library(client)
     mortal = old.pending(b"x", now_ms() // 1000, life=600_000)
     # Moved by hand, the clock of the new queue does not go on while the script starts.

@@ -1,4 +1,4 @@
-"""What docs/operations.md and its neighbours tell operators: rights that suffice and no more, sizes, backup and restore."""
+"""What docs/operations.md and its neighbours state for operators: ACL rights, sizes, backup and restore."""
 
 import os
 import re
@@ -32,7 +32,7 @@ MAY = {
 
 
 @pytest.mark.parametrize("name, rules", list(recipes()))
-def test_a_recipe_gives_the_rights_it_is_for_and_no_others(server, name, rules):
+def test_each_acl_recipe_gives_exactly_its_rights(server, name, rules):
     with server.wire() as wire:
         wire.ok("ACL", "SETUSER", name, "reset", *rules)
         try:
@@ -94,7 +94,7 @@ def told_sizes():
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_a_message_needs_no_more_memory_than_told(make_server, name):
+def test_a_message_needs_no_more_memory_than_documented(make_server, name):
     client = make_server().client()
     client.execute_command("DQ.SEND", "other", "x")
     before = client.info("memory")["used_memory"]
@@ -103,14 +103,14 @@ def test_a_message_needs_no_more_memory_than_told(make_server, name):
     assert grown / MANY - 100 <= told_sizes()[name]
 
 
-def test_no_told_size_is_left_out():
+def test_every_documented_size_is_tested():
     assert set(told_sizes()) == set(SIZES)
 
 
 # ---- backup
 
 
-def test_a_backup_is_restored_as_told(make_server):
+def test_a_backup_is_restored_as_documented(make_server):
     server = make_server(appendonly="yes")
     do = server.client().execute_command
     do("DQ.SEND", "q", "x", "ID", "a")
@@ -144,7 +144,7 @@ def test_a_backup_is_restored_as_told(make_server):
     assert do("DQ.LEN", "q", "delayed") == 1
 
 
-def test_with_a_log_the_snapshot_is_ignored_as_told(make_server):
+def test_a_server_with_a_log_ignores_the_snapshot_as_documented(make_server):
     server = make_server(appendonly="no")
     server.client().execute_command("DQ.SEND", "q", "x")
     server.client().execute_command("SAVE")

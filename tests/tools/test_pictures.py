@@ -1,4 +1,4 @@
-"""The pictures of the documentation: drawn from a real terminal, with their text as text."""
+"""The pictures of the documentation are drawn from a real terminal, with their text as text."""
 
 import re
 from xml.etree import ElementTree
@@ -23,7 +23,7 @@ def shown(picture):
     return [lines[y] for y in sorted(lines)]
 
 
-def test_styles_go_on_over_the_ends_of_lines():
+def test_styles_continue_over_the_ends_of_lines():
     bold, both = frozenset({"bold"}), frozenset({"bold", "reversed"})
     found = runs(["a\x1b[1mb", "c\x1b[39m\x1b[7md\x1b[0;2me"])
     assert found == [(0, 0, "a", frozenset()), (0, 1, "b", bold), (1, 0, "c", bold), (1, 1, "d", both), (1, 2, "e", {"dim"})]
@@ -34,13 +34,13 @@ def test_a_style_it_cannot_draw_is_an_error():
         svg(["\x1b[31mred"], 80, "x")
 
 
-def test_text_is_kept_whatever_it_is():
+def test_any_text_is_kept():
     assert shown(svg(["a <b> & 'c'", "", "  ▁▂ 键"], 20, "<&>")) == ["a <b> & 'c'", "  ▁▂ 键"]
 
 
 @pytest.mark.timeout(600)
 @needs("tmux")
-def test_a_picture_has_what_the_screen_has(dq, r3):
+def test_a_picture_shows_the_text_of_the_screen(dq, r3):
     for n in range(3):
         r3.execute_command("DQ.SEND", f"queue-{n}", "x", "GROUP", "g", "ID", "i")
     with Screen(dq, "top", "--interval", "60s") as screen:
@@ -62,7 +62,7 @@ def test_a_picture_has_what_the_screen_has(dq, r3):
         ("top-groups.svg", ["WHY", "backoff", "order-4-created"]),
     ],
 )
-def test_the_pictures_show_what_they_are_for(name, words):
+def test_every_picture_shows_its_subject_and_is_used(name, words):
     lines = shown((PICTURES / name).read_text())
     assert all(any(word in line for line in lines) for word in words), lines
     assert max(map(len, lines)) <= 80

@@ -1,4 +1,5 @@
-"""What is in monitoring/, in a real Prometheus: the rules hold, each alert fires when it should, every panel has data.
+"""The files of monitoring/ in a real Prometheus: its tools accept the rules, each alert fires when it should, and every panel
+has data.
 
 Prometheus and its exporter for Redis are Debian's; `make setup-optional` fetches them into .venv/bin.
 """
@@ -43,7 +44,7 @@ def promtool(*words):
 # ---- rules
 
 
-def test_the_rules_are_sound():
+def test_promtool_accepts_the_alert_rules():
     told, content = promtool("check", "rules", ALERTS)
     assert content, told
 
@@ -53,7 +54,7 @@ def test_each_alert_fires_when_it_should_and_not_otherwise():
     assert content, told
 
 
-def test_no_alert_is_left_out_of_the_tests():
+def test_every_alert_is_tested():
     rules = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
     cases = [case for test in yaml.safe_load(ALERT_TESTS.read_text())["tests"] for case in test["alert_rule_test"]]
     firing = {case["alertname"] for case in cases if case.get("exp_alerts")}
@@ -166,7 +167,7 @@ def redis_exporter(server):
         process.wait(10)
 
 
-def test_the_exporter_of_debian_carries_the_figures_of_the_server(server):
+def test_redis_exporter_carries_the_figures_of_the_server(server):
     busy(server.client())
     with redis_exporter(server) as url:
 

@@ -1,4 +1,4 @@
-"""docs/promises.md held to its word: every promise has its conditions, and tests that exist and would fail without it."""
+"""docs/promises.md names the conditions of every promise, and tests that exist."""
 
 import ast
 import re
@@ -33,7 +33,7 @@ def rules():
     return {name for name, arguments in found.items() if arguments == ["view"] and name[0] != "_"}
 
 
-def test_there_are_seven():
+def test_there_are_seven_promises():
     assert sorted(PROMISES) == list("1234567")
 
 
@@ -49,11 +49,11 @@ def test_every_promise_names_tests_that_exist(number):
 
 
 @pytest.mark.parametrize("number", "1234567")
-def test_every_rule_that_is_named_is_one_of_the_checker(number):
+def test_every_rule_that_is_named_exists_in_the_checker(number):
     named = set(re.findall(r"`(\w+)`", part(number, "Tests")))
     assert named <= rules(), named - rules()
 
 
-def test_every_rule_of_the_checker_stands_for_a_promise():
+def test_every_rule_of_the_checker_is_named_by_a_promise():
     named = {rule for number in PROMISES for rule in re.findall(r"`(\w+)`", part(number, "Tests"))}
     assert rules() <= named, rules() - named

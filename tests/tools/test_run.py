@@ -1,6 +1,6 @@
-"""`make run` and what the scripts say before they install or build anything.
+"""`make run`, and what the scripts report before they install or build anything.
 
-The scripts run from a copy of theirs, with programs of the test's own in front of, or instead of, the machine's.
+The scripts run from a copy, with replaced programs in front of the PATH.
 """
 
 import os
@@ -134,20 +134,20 @@ def test_a_second_server_on_the_same_data_is_refused(sources):
         assert wire.call("DQ.FETCH", "q")[0][0] == b"a"
 
 
-def test_a_directory_and_a_module_with_blanks_in_their_names(sources, tmp_path):
+def test_directory_and_module_may_have_spaces_in_their_names(sources, tmp_path):
     module = tmp_path / "a module.so"
     shutil.copy(module_path(), module)
     with sources.running(free_port(), DATA="my data", DQ_MODULE=str(module)) as (_, wire):
         assert wire.call("CONFIG", "GET", "dir")[b"dir"].decode() == str(sources.root / "my data")
 
 
-def test_data_of_before_the_ports_had_directories_is_not_passed_over(sources):
+def test_data_in_the_old_directory_is_pointed_out(sources):
     (sources.root / "data/appendonlydir").mkdir(parents=True)
     port = free_port()
     assert f"mkdir data/{port} && mv data/appendonlydir" in sources.fails("run.sh", PORT=str(port), DQ_MODULE=str(module_path()))
 
 
-def test_the_server_ends_as_it_is_asked_to(sources):
+def test_the_server_shuts_down_on_sigint(sources):
     with sources.running(free_port()) as (process, _):
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
@@ -156,7 +156,7 @@ def test_the_server_ends_as_it_is_asked_to(sources):
 # ---- said before anything is installed or built
 
 
-def test_a_taken_port_is_told_before_the_build(sources, server):
+def test_a_taken_port_is_reported_before_the_build(sources, server):
     new_rust(sources)
     told = sources.fails("run.sh", PORT=str(server.port))
     assert told.endswith(f"something listens on port {server.port} already; take another: make run PORT=7000")
@@ -164,7 +164,7 @@ def test_a_taken_port_is_told_before_the_build(sources, server):
     assert not (sources.root / "data").exists()
 
 
-def test_an_old_server_is_told_before_the_build(sources):
+def test_an_old_server_is_reported_before_the_build(sources):
     new_rust(sources)
     old = sources.program("redis-server", "echo 'Redis server v=6.0.16 sha=00000000:0 malloc=jemalloc-5.2.1 bits=64 build=0'")
     told = sources.fails("run.sh", PORT=str(free_port()), REDIS_SERVER="redis-server")
@@ -174,7 +174,7 @@ def test_an_old_server_is_told_before_the_build(sources):
 
 @pytest.mark.parametrize("script", ["run.sh", "test.sh", "build.sh", "lint.sh", "cli.sh", "simulate.sh"])
 @pytest.mark.parametrize("old", ["1.63.0", "1.85.1", "1.88.0-nightly"])
-def test_an_old_rust_is_told_before_anything_is_installed(sources, script, old):
+def test_an_old_rust_is_reported_before_anything_is_installed(sources, script, old):
     sources.only("rustup")
     for installer in ("apt-get", "pip", "sudo"):
         sources.program(installer, "exit 9")
@@ -185,7 +185,7 @@ def test_an_old_rust_is_told_before_anything_is_installed(sources, script, old):
     assert {call.split()[0] for call in sources.called()} == {"rustc"}
 
 
-def test_no_rust_at_all_is_told_before_anything_is_installed(sources):
+def test_a_missing_rust_is_reported_before_anything_is_installed(sources):
     sources.only("rustc", "cargo", "rustup")
     sources.program("apt-get", "exit 9")
     told = sources.fails("run.sh", PORT=str(free_port()))
@@ -193,7 +193,7 @@ def test_no_rust_at_all_is_told_before_anything_is_installed(sources):
     assert sources.called() == []
 
 
-def test_where_there_is_rustup_an_old_rust_is_updated_by_it(sources):
+def test_with_rustup_an_old_rust_is_to_be_updated_by_it(sources):
     sources.only()
     sources.program("rustup", "exit 9")
     sources.program("rustc", "echo 'rustc 1.80.0'")
@@ -201,7 +201,7 @@ def test_where_there_is_rustup_an_old_rust_is_updated_by_it(sources):
     assert "run `rustup update stable" in sources.fails("run.sh", PORT=str(free_port()))
 
 
-def test_an_old_python_is_told_before_anything_is_installed(sources):
+def test_an_old_python_is_reported_before_anything_is_installed(sources):
     sources.only()
     new_rust(sources)
     sources.program("apt-get", "exit 9")
@@ -240,7 +240,7 @@ def test_no_service_is_installed_started_or_disabled(sources):
     assert sources.called() == []
 
 
-def test_a_release_whose_redis_is_too_old_is_told_before_it_is_installed(sources):
+def test_a_release_with_an_old_redis_is_reported_before_anything_is_installed(sources):
     sources.only("redis-server", "redis-cli", "redis-check-rdb")
     sources.program("apt-get", "exit 0")
     sources.program("apt-cache", "echo '  Candidate: 5:6.0.16-1+deb11u2'")
@@ -272,11 +272,11 @@ def greeting(name, manager):
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_elsewhere_the_first_line_says_what_works_and_what_to_install(name):
+def test_other_systems_are_told_what_works_and_what_to_install(name):
     manager, told = SYSTEMS[name]
     [line] = greeting(name, manager).splitlines()
     assert line.startswith("dq is tested on Debian 12 and 13; ") and line.endswith(told)
 
 
-def test_on_debian_nothing_is_said():
+def test_debian_gets_no_greeting():
     assert greeting("Debian GNU/Linux 13 (trixie)", "apt-get") == ""

@@ -22,7 +22,7 @@ SHORT = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", SHORT)
-def test_the_promises_hold_under(fault):
+def test_the_promises_hold_under_faults(fault):
     row = run(fault, FAULTS[fault](7), SHORT[fault], 7, producers=2, consumers=3)
     assert row.violations == []
     assert row.operations > 100
@@ -32,7 +32,7 @@ def test_the_promises_hold_under(fault):
 # ---- the tools themselves: a fault that is not done would prove nothing ------------------------------------------
 
 
-def test_a_power_failure_takes_what_was_not_synced(tmp_path):
+def test_a_power_failure_loses_only_what_was_not_synced(tmp_path):
     power = Power(tmp_path / "table")
     server = Rigged(env=power.env, appendonly="yes", appendfsync="no").start()
     try:
@@ -70,7 +70,7 @@ def test_the_wall_clock_of_a_server_can_be_stepped(tmp_path):
         server.close()
 
 
-def test_a_log_replayed_elsewhere_is_the_state_it_was_taken_from():
+def test_a_log_replayed_on_another_server_gives_the_same_state():
     stage = FAULTS["kill9-always"](3)
     stage.open()
     try:
@@ -84,8 +84,8 @@ def test_a_log_replayed_elsewhere_is_the_state_it_was_taken_from():
         stage.close()
 
 
-def test_a_server_without_its_log_is_seen():
-    """The whole run must fail where messages are lost for certain."""
+def test_the_checker_finds_the_messages_lost_without_a_log():
+    """A run in which messages are lost for certain must fail."""
 
     class Forgetful(FAULTS["kill9-always"]):
         conf = {"appendonly": "no"}

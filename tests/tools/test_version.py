@@ -1,4 +1,4 @@
-"""Which module runs: its version and the revision of its sources, and whether the build tells the truth about that."""
+"""The version and the revision that the module reports, and that the build finds the right revision."""
 
 import os
 import re
@@ -28,7 +28,7 @@ def test_module_list_shows_the_version_as_a_number(server):
     assert (module[b"name"], module[b"ver"]) == (b"dq", major * 10000 + minor * 100 + patch)
 
 
-def test_all_that_is_released_together_has_one_version():
+def test_everything_released_together_has_one_version():
     others = ["cli/Cargo.toml", "clients/python/pyproject.toml"]
     found = {name: re.search(r'^version = "(.*)"$', (ROOT / name).read_text(), re.MULTILINE)[1] for name in others}
     assert found == dict.fromkeys(others, VERSION)
@@ -84,19 +84,19 @@ def sources(tmp_path, script):
     return Sources(tmp_path / "dq", script)
 
 
-def test_without_a_repository_it_is_unknown_or_what_is_given(sources):
+def test_without_a_repository_the_revision_is_unknown_or_given(sources):
     assert sources.revision() == "unknown"
     assert sources.revision(DQ_REVISION="") == "unknown"
     assert sources.revision(DQ_REVISION="v1.2.3") == "v1.2.3"
 
 
-def test_without_git_it_is_unknown(sources):
+def test_without_git_the_revision_is_unknown(sources):
     sources.git("init", "--quiet")
     sources.commit()
     assert sources.revision(PATH="/nonexistent") == "unknown"
 
 
-def test_in_a_repository_it_is_the_commit(sources):
+def test_in_a_repository_the_revision_is_the_commit(sources):
     sources.git("init", "--quiet")
     first = sources.commit()
     assert sources.revision() == first
@@ -111,14 +111,14 @@ def test_in_a_repository_it_is_the_commit(sources):
 
 
 @pytest.mark.parametrize("name", ["src/lib.rs", "src/new.rs", "Cargo.toml", "Cargo.lock", "build.rs"])
-def test_changed_sources_are_told(sources, name):
+def test_changed_sources_make_the_revision_dirty(sources, name):
     sources.git("init", "--quiet")
     commit = sources.commit()
     (sources.root / name).write_text("changed")
     assert sources.revision() == f"{commit}-dirty"
 
 
-def test_the_repository_of_somebody_else_is_not_ours(sources, tmp_path):
+def test_the_repository_of_an_outer_project_is_ignored(sources, tmp_path):
     Sources(tmp_path / "theirs", sources.script).git("init", "--quiet")
     inner = Sources(tmp_path / "theirs" / "vendor", sources.script)
     inner.git("add", "--all")
@@ -126,9 +126,9 @@ def test_the_repository_of_somebody_else_is_not_ours(sources, tmp_path):
     assert inner.revision(GIT_CEILING_DIRECTORIES="/") == "unknown"
 
 
-def test_cargo_asks_again_when_it_may_have_changed(sources):
+def test_cargo_computes_the_revision_again_when_it_may_have_changed(sources):
     def newest():
-        """When what cargo watches changed the last time; it looks into folders."""
+        """The time of the last change of the files that cargo watches, in folders too."""
         watched = [sources.root / name for name in sources.told()[1]]
         assert all(path.exists() for path in watched), watched
         files = [file for path in watched for file in (path, *path.rglob("*"))]
