@@ -11,7 +11,13 @@ use std::path::Path;
 use std::process::Command;
 
 /// What the module is built from.
-const SOURCES: [&str; 4] = ["src", "Cargo.toml", "Cargo.lock", "build.rs"];
+const SOURCES: [&str; 5] = [
+    "src",
+    "crates/queue",
+    "Cargo.toml",
+    "Cargo.lock",
+    "build.rs",
+];
 
 /// Long enough to stay unique. Without a number git chooses one by the size of
 /// the repository, and two clones of it would build different modules.

@@ -7,4 +7,4 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 scripts/setup.sh build
-cargo_of benches/core bench --benches -- "$@"
+cargo bench --package dq-core-bench --benches "${CARGO_FLAGS_LIST[@]}" -- "$@"

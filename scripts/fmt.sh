@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 scripts/setup.sh lint
-for crate in . fuzz "${PROGRAMS[@]}" "${UNTESTED[@]}"; do
+cargo fmt --all
+for crate in "${PROGRAMS[@]}" "${UNTESTED[@]}"; do
     cargo fmt --manifest-path "$crate/Cargo.toml"
 done

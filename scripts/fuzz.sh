@@ -18,7 +18,8 @@ if [ -n "$stable" ]; then
     # What cargo-fuzz passes, too. A target of its own keeps the flags away from build scripts.
     RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
     RUSTFLAGS+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
-    RUSTFLAGS=$RUSTFLAGS cargo_of fuzz build --quiet --target "$host"
+    RUSTFLAGS=$RUSTFLAGS cargo build --package dq-fuzz --profile fuzz --quiet --target "$host" \
+        --target-dir "$TARGET/fuzz" "${CARGO_FLAGS_LIST[@]}"
     found=$(mktemp -d)
     trap 'rm -rf "$found"' EXIT
 else
@@ -34,14 +35,16 @@ for source in fuzz/fuzz_targets/*.rs; do
     mkdir -p "$found/$target" "fuzz/artifacts/$target"
     if [ -n "$stable" ]; then
         options+=(-seed=1 -artifact_prefix="fuzz/artifacts/$target/")
-        "$TARGET/fuzz/$host/debug/$target" "$found/$target" "fuzz/corpus/$target" "${options[@]}" 2>"$found/log" || {
+        "$TARGET/fuzz/$host/fuzz/$target" "$found/$target" "fuzz/corpus/$target" "${options[@]}" 2>"$found/log" || {
             tail -n 30 "$found/log" >&2
             die "$target is broken by an input, which is kept in fuzz/artifacts/$target"
         }
         sed -n "s/^Done \([0-9]*\) runs.*/$target: \1 inputs/p" "$found/log"
     else
         options+=(-print_final_stats=1)
-        cargo +nightly fuzz run "$target" "$found/$target" "fuzz/corpus/$target" -- "${options[@]}"
+        # Link-time optimisation is for the module; with what watches over memory it takes minutes.
+        CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+            cargo +nightly fuzz run "$target" "$found/$target" "fuzz/corpus/$target" -- "${options[@]}"
     fi
 done
 echo "fuzzing: nothing found"

@@ -10,8 +10,8 @@ cd "$(dirname "$0")/.."
 
 have valgrind || die "counting instructions needs valgrind: apt-get install valgrind"
 need_rust
-cargo_of benches/core build --release --quiet --example instructions
-program=$TARGET/core/release/examples/instructions
+cargo build --package dq-core-bench --release --quiet --example instructions "${CARGO_FLAGS_LIST[@]}"
+program=$TARGET/release/examples/instructions
 [ -x "$program" ] || die "the program was not built where it was looked for: $program"
 
 out=$(mktemp)

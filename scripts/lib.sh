@@ -28,11 +28,11 @@ PATH=$PATH:$TARGET/bin
 MODULE=$TARGET/release/libdq.so
 # The same by profile-guided optimisation, where it was built.
 PGO_MODULE=$TARGET/pgo/libdq.so
-# The programs beside the module are crates of their own, so that what they need stays out of it. Each is built in a
+# The programs beside the module are workspaces of their own, so that what they need stays out of it. Each is built in a
 # directory of its name below the module's.
 PROGRAMS=(benches/load cli)
-# Crates without tests of their own, built by whoever needs them.
-UNTESTED=(simulation benches/core benches/floor)
+# The same without tests of their own, built by whoever needs them.
+UNTESTED=(benches/floor)
 # Split on purpose: several flags in one variable. With a flag that changes nothing, for the bash of macOS takes an empty
 # list for a variable that is not set.
 read -ra CARGO_FLAGS_LIST <<<"--color=auto ${CARGO_FLAGS:-}"

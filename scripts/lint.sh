@@ -11,12 +11,14 @@ scripts/setup.sh build lint
 scripts/rust-version.sh
 
 say "rustfmt"
-for crate in . fuzz "${PROGRAMS[@]}" "${UNTESTED[@]}"; do
+cargo fmt --all -- --check
+for crate in "${PROGRAMS[@]}" "${UNTESTED[@]}"; do
     cargo fmt --manifest-path "$crate/Cargo.toml" --check
 done
 
 say "clippy"
 cargo clippy --all-targets "${CARGO_FLAGS_LIST[@]}" -- -D warnings
+cargo clippy --package dq-simulation --package dq-core-bench --all-targets "${CARGO_FLAGS_LIST[@]}" -- -D warnings
 for program in "${PROGRAMS[@]}"; do
     cargo_of "$program" clippy --all-targets -- -D warnings
 done

@@ -47,7 +47,7 @@ if [ "${1:-}" = --build ]; then
         say "checking $manifest with Rust $stated"
         # The tests, too, where they can be built with cargo alone.
         targets=()
-        [ "$manifest" != ./Cargo.toml ] || targets=(--all-targets)
+        [ "$manifest" != ./Cargo.toml ] || targets=(--workspace --all-targets)
         RUSTUP_TOOLCHAIN=$stated cargo check --quiet --locked --manifest-path "$manifest" \
             --target-dir "$TARGET/rust-$stated" ${targets[@]+"${targets[@]}"}
     done

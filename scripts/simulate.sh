@@ -6,5 +6,5 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 need_rust
-cargo_of simulation build --release --quiet
-exec "$TARGET/simulation/release/simulate"
+cargo build --package dq-simulation --profile simulation --quiet "${CARGO_FLAGS_LIST[@]}"
+exec "$TARGET/simulation/simulate"

@@ -9,7 +9,5 @@
 
 mod command;
 mod config;
-mod core;
 mod ffi;
-mod persist;
 mod runtime;

@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use dq_fuzz::core::json::{extract, Path};
+use dq_queue::json::{extract, Path};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -3,10 +3,10 @@
 
 #![no_main]
 
-use dq_fuzz::core::settings::{Clock, Settings};
-use dq_fuzz::persist::record::{Chunk, Creation, Record};
-use dq_fuzz::persist::restore;
 use dq_fuzz::{loaded, saved};
+use dq_queue::codec::record::{Chunk, Creation, Record};
+use dq_queue::codec::restore::Restoring;
+use dq_queue::settings::{Clock, Settings};
 use libfuzzer_sys::fuzz_target;
 
 /// No server takes more steps before one operation.
@@ -25,13 +25,14 @@ fuzz_target!(|bytes: &[u8]| {
         salt: 7,
     };
     let mut queue = creation.queue();
+    let mut restoring = Restoring::default();
     // Records one after the other, each after its length.
     let mut rest = bytes;
     while let Some((&len, after)) = rest.split_first() {
         let (one, later) = after.split_at(after.len().min(len.into()));
         rest = later;
         if let Ok(Some(chunk)) = Chunk::of(one) {
-            if let Ok(Some(whole)) = restore::take(0, b"key", chunk) {
+            if let Ok(Some(whole)) = restoring.take(0, b"key", chunk) {
                 queue = whole;
             }
             continue;

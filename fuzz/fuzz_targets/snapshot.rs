@@ -3,9 +3,9 @@
 
 #![no_main]
 
-use dq_fuzz::core::op::Op;
-use dq_fuzz::core::Moment;
 use dq_fuzz::{loaded, saved};
+use dq_queue::op::Op;
+use dq_queue::Moment;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,21 +1,8 @@
-//! The module's core, codec and parser, compiled without the server.
-//!
-//! They are the module's own files. What they need of the layer above the
-//! server is small, and stands in for it in [`ffi`].
+//! What the fuzz targets share.
 
-#![allow(dead_code, missing_docs)]
-
-#[path = "../../src/core/mod.rs"]
-pub mod core;
-#[path = "../../src/persist/mod.rs"]
-pub mod persist;
-
-pub mod command;
-pub mod ffi;
 pub mod twin;
 
-use self::core::Queue;
-use self::ffi::QueueValue;
+use dq_queue::Queue;
 
 /// The queue as it is saved, in one piece.
 pub fn saved(queue: &Queue) -> Vec<u8> {

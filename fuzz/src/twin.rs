@@ -2,13 +2,12 @@
 //! other from its record, and in the end both are the same, and so is what
 //! their snapshot gives.
 
-use crate::command::parse::{self, Parsed, Words};
-use crate::core::op::Op;
-use crate::core::settings::{Clock, Settings};
-use crate::core::{Millis, Moment, Queue};
-use crate::ffi::{Args, QueueValue};
-use crate::persist::record::{Creation, Record};
 use crate::{loaded, saved};
+use dq_queue::args::{self, Parsed, Words};
+use dq_queue::codec::record::{Creation, Record};
+use dq_queue::op::Op;
+use dq_queue::settings::{Clock, Settings};
+use dq_queue::{Millis, Moment, Queue};
 
 /// The longest payload, in bytes.
 const MAX_PAYLOAD: u64 = 1 << 20;
@@ -84,7 +83,7 @@ impl Twins {
         assert!(bytes == saved(&self.replica), "the replica differs");
         let again = loaded(&bytes, 1000).expect("what was saved can be loaded");
         assert!(bytes == saved(&again), "what was loaded differs");
-        let copy = saved(&self.queue.copied());
+        let copy = saved(&self.queue.copy());
         loaded(&copy, 64).expect("a copy can be loaded");
     }
 }
@@ -95,58 +94,55 @@ fn operation<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Op<'a>>> {
         return Ok(None);
     };
     // The arguments begin with the verb and the key, as they do in a server.
-    let words = || Words::after_key(Args(args));
+    let words = || Words::new(args.get(2..).unwrap_or_default());
+    let from_keys = || Words::new(args.get(1..).unwrap_or_default());
     let op = match *verb {
-        b"CREATE" => Op::Alter(parse::settings::create(words())?.changes),
-        b"ALTER" => Op::Alter(parse::settings::alter(words())?),
-        b"SEND" => Op::Send(parse::send::send(words(), MAX_PAYLOAD)?),
-        b"MSEND" => Op::Send(parse::send::multi(words(), MAX_PAYLOAD)?),
-        b"GROUPPUSH" => Op::Send(parse::group_push::group_push(words(), MAX_PAYLOAD)?),
-        b"FETCH" => Op::fetch(parse::fetch::fetch(words())?.fetch),
-        b"MFETCH" => Op::fetch(
-            parse::fetch::multi(Words::from_first(Args(args)))?
-                .request
-                .fetch,
-        ),
-        b"ACK" => parse::settle::ack(words())?,
-        b"NACK" => parse::settle::nack(words(), now)?,
-        b"TOUCH" => parse::settle::touch(words())?,
-        b"CANCEL" => parse::change::cancel(words())?,
-        b"RESCHEDULE" => parse::change::reschedule(words())?,
-        b"UPDATE" => parse::change::update(words(), MAX_PAYLOAD)?,
-        b"REDRIVE" => parse::change::redrive(words())?,
-        b"PURGE" => parse::change::purge(words())?,
-        b"PAUSE" => parse::group::pause(words())?,
-        b"RESUME" => parse::group::resume(words())?,
-        b"GROUPSET" => parse::group::group_set(words())?,
-        b"UNSCHEDULE" => parse::schedule::unschedule(words())?,
-        b"SCHEDULE" => Op::Schedule(parse::schedule::schedule(words(), MAX_PAYLOAD)?.at(now)?),
+        b"CREATE" => Op::Alter(args::settings::create(words())?.changes),
+        b"ALTER" => Op::Alter(args::settings::alter(words())?),
+        b"SEND" => Op::Send(args::send::send(words(), MAX_PAYLOAD)?),
+        b"MSEND" => Op::Send(args::send::multi(words(), MAX_PAYLOAD)?),
+        b"GROUPPUSH" => Op::Send(args::group_push::group_push(words(), MAX_PAYLOAD)?),
+        b"FETCH" => Op::fetch(args::fetch::fetch(words())?.fetch),
+        b"MFETCH" => Op::fetch(args::fetch::multi(from_keys())?.request.fetch),
+        b"ACK" => args::settle::ack(words())?,
+        b"NACK" => args::settle::nack(words(), now)?,
+        b"TOUCH" => args::settle::touch(words())?,
+        b"CANCEL" => args::change::cancel(words())?,
+        b"RESCHEDULE" => args::change::reschedule(words())?,
+        b"UPDATE" => args::change::update(words(), MAX_PAYLOAD)?,
+        b"REDRIVE" => args::change::redrive(words())?,
+        b"PURGE" => args::change::purge(words())?,
+        b"PAUSE" => args::group::pause(words())?,
+        b"RESUME" => args::group::resume(words())?,
+        b"GROUPSET" => args::group::group_set(words())?,
+        b"UNSCHEDULE" => args::schedule::unschedule(words())?,
+        b"SCHEDULE" => Op::Schedule(args::schedule::schedule(words(), MAX_PAYLOAD)?.at(now)?),
         b"TICK" => {
-            parse::tick::tick(Words::from_first(Args(args)))?;
+            args::tick::tick(from_keys())?;
             Op::Tick
         }
         b"GET" => {
-            parse::look::message(words())?;
+            args::look::message(words())?;
             return Ok(None);
         }
         b"LEN" => {
-            parse::look::len(words())?;
+            args::look::len(words())?;
             return Ok(None);
         }
         b"PEEK" => {
-            parse::look::peek(words())?;
+            args::look::peek(words())?;
             return Ok(None);
         }
         b"LIST" => {
-            parse::look::list(words())?;
+            args::look::list(words())?;
             return Ok(None);
         }
         b"GROUPS" => {
-            parse::look::groups(words())?;
+            args::look::groups(words())?;
             return Ok(None);
         }
         b"WAIT" => {
-            parse::look::wait(words())?;
+            args::look::wait(words())?;
             return Ok(None);
         }
         _ => return Ok(None),

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use crate::core::message::Choices;
-use crate::core::op::{
+use crate::witness::Witness;
+use dq_queue::message::Choices;
+use dq_queue::op::{
     DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts, Redrive, Send,
 };
-use crate::core::recurrence::Recurrence;
-use crate::core::schedule::{Missed, Overlap};
-use crate::core::settings::{Backoff, Changes, OnDead, OnRetry, Rate};
-use crate::core::state::State;
-use crate::core::{Millis, Op};
-use crate::witness::Witness;
+use dq_queue::recurrence::Recurrence;
+use dq_queue::schedule::{Missed, Overlap};
+use dq_queue::settings::{Backoff, Changes, OnDead, OnRetry, Rate};
+use dq_queue::state::State;
+use dq_queue::{Millis, Op};
 
 const PAYLOADS: [&[u8]; 5] = [
     b"",

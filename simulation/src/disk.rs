@@ -1,11 +1,10 @@
 //! What outlives a crash: a snapshot, and the records since.
 
-use crate::core::Queue;
-use crate::ffi::QueueValue;
-use crate::persist::command;
-use crate::persist::record::{Chunk, Record};
-use crate::persist::restore;
 use crate::{loaded, saved};
+use dq_queue::codec::command;
+use dq_queue::codec::record::{Chunk, Record};
+use dq_queue::codec::restore::Restoring;
+use dq_queue::Queue;
 
 /// A record in the log comes after its length.
 const LENGTH: usize = 4;
@@ -102,10 +101,10 @@ impl Disk {
         let mut queue = match &self.base {
             Base::Snapshot(bytes) => loaded(bytes, 64 * 1024)?,
             Base::Chunks(chunks) => {
-                let mut whole = None;
+                let (mut restoring, mut whole) = (Restoring::default(), None);
                 for chunk in chunks {
                     let chunk = Chunk::of(chunk)?.ok_or("a chunk is a record")?;
-                    whole = restore::take(0, b"key", chunk)?;
+                    whole = restoring.take(0, b"key", chunk)?;
                 }
                 whole.ok_or("the chunks do not end")?
             }

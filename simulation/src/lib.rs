@@ -5,17 +5,6 @@
 //! follows from a seed: what is done, when, and what breaks. Core and codec
 //! are the module's own files, compiled in without the server.
 
-#![allow(dead_code)]
-
-// Public here alone, so that what is asked of a library's interface is not asked of it.
-#[allow(clippy::len_without_is_empty)]
-#[path = "../../src/core/mod.rs"]
-pub mod core;
-#[path = "../../fuzz/src/ffi.rs"]
-pub mod ffi;
-#[path = "../../src/persist/mod.rs"]
-pub mod persist;
-
 pub mod acts;
 pub mod disk;
 pub mod mutant;
@@ -23,8 +12,7 @@ pub mod story;
 pub mod witness;
 pub mod world;
 
-use self::core::Queue;
-use self::ffi::QueueValue;
+use dq_queue::Queue;
 
 /// The queue as it is saved, in one piece.
 pub fn saved(queue: &Queue) -> Vec<u8> {

@@ -1,9 +1,9 @@
 //! Bytes that were right once.
 
-use crate::core::queue::parts::validate;
-use crate::core::{Millis, Moment, Op, Queue};
-use crate::persist::record::Record;
 use crate::{loaded, saved};
+use dq_queue::codec::record::Record;
+use dq_queue::queue::parts::validate;
+use dq_queue::{Millis, Moment, Op, Queue};
 
 /// No server takes more steps before one operation.
 const MOST_STEPS: u64 = 4096;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::core::Op;
+use dq_queue::Op;
 
 /// How often what was done.
 #[derive(Debug, Clone, Copy, Default)]

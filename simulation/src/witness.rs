@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::core::id::GENERATED_LEN;
-use crate::core::op::{Deliveries, Sent};
-use crate::core::state::State;
-use crate::core::stats::Totals;
-use crate::core::{Done, Millis, Op, Queue, Receipt, Seq};
+use dq_queue::id::GENERATED_LEN;
+use dq_queue::op::{Deliveries, Sent};
+use dq_queue::state::State;
+use dq_queue::stats::Totals;
+use dq_queue::{Done, Millis, Op, Queue, Receipt, Seq};
 
 /// So many receipts are remembered after they were given out.
 const REMEMBERED: usize = 64;

@@ -3,18 +3,17 @@
 use std::collections::VecDeque;
 
 use crate::acts::{Acts, Manner};
-use crate::core::op::{Send, Sent};
-use crate::core::queue::parts::validate;
-use crate::core::settings::{Clock, Settings};
-use crate::core::{Done, Millis, Moment, Op, Queue, Receipt};
 use crate::disk::{hear, Disk};
-use crate::ffi::QueueValue;
 use crate::mutant::{is_sound, try_record, try_snapshot, Fate};
-use crate::persist::command;
-use crate::persist::record::{Creation, Record};
 use crate::story::{Tally, Told};
 use crate::witness::{Before, Witness};
 use crate::{difference, saved};
+use dq_queue::codec::command;
+use dq_queue::codec::record::{Creation, Record};
+use dq_queue::op::{Send, Sent};
+use dq_queue::queue::parts::validate;
+use dq_queue::settings::{Clock, Settings};
+use dq_queue::{Done, Millis, Moment, Op, Queue, Receipt};
 
 /// When a world begins, in Unix ms.
 const START: Millis = 1_700_000_000_000;
@@ -380,8 +379,8 @@ impl World {
     /// A copy is sound, and nothing runs in it.
     fn copy(&mut self) -> Result<(), String> {
         self.event("copy");
-        let copy = self.primary.copied();
-        if copy.count(crate::core::state::State::Running) > 0 {
+        let copy = self.primary.copy();
+        if copy.count(dq_queue::state::State::Running) > 0 {
             return Err("something runs in a copy".into());
         }
         is_sound(&copy)?;

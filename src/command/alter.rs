@@ -2,12 +2,13 @@
 
 use super::execute::{self, Missing};
 use super::outcome;
-use super::parse::{self, Words};
-use crate::core::Op;
 use crate::ffi::{Args, CommandResult, Context};
+use dq_queue::args::{self, Words};
+use dq_queue::Op;
 
 /// `DQ.ALTER`
 pub fn alter(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let op = Op::Alter(parse::settings::alter(Words::after_key(args))?);
-    execute::run(ctx, parse::key(args)?, &op, Missing::Refuse, outcome::ok)
+    let words = args.after_key();
+    let op = Op::Alter(args::settings::alter(Words::new(&words))?);
+    execute::run(ctx, args.key()?, &op, Missing::Refuse, outcome::ok)
 }

@@ -4,15 +4,21 @@
 //! users have no use for it. An operation whose command says all that it does may
 //! come as that command: it was done at the time of the record before it.
 
+use std::cell::RefCell;
+
 use crate::command::execute::conclude;
-use crate::core::op::Effects;
-use crate::core::settings::Clock;
-use crate::core::Op;
 use crate::ffi::{warn, Args, CommandResult, Context, Name};
-use crate::persist::command;
-use crate::persist::record::{Chunk, Record};
-use crate::persist::restore;
 use crate::runtime::moment;
+use dq_queue::codec::command;
+use dq_queue::codec::record::{Chunk, Record};
+use dq_queue::codec::restore::Restoring;
+use dq_queue::op::Effects;
+use dq_queue::settings::Clock;
+use dq_queue::Op;
+
+thread_local! {
+    static RESTORING: RefCell<Restoring> = RefCell::default();
+}
 
 /// Applies records of one queue, one after the other.
 pub fn apply(ctx: &mut Context, args: Args<'_>) -> CommandResult {
@@ -116,7 +122,9 @@ fn take_in(
     let mut opened = ctx.open_write(key).map_err(|_| WRONG_TYPE)?;
     let (here, _) = opened.split();
     pass_on(here, is_passed_on);
-    if let Some(queue) = restore::take(db, key.bytes(), chunk)? {
+    if let Some(queue) =
+        RESTORING.with_borrow_mut(|restoring| restoring.take(db, key.bytes(), chunk))?
+    {
         let queue = opened.create(queue);
         let moment = moment::now();
         moment::saw_receipt(queue.last_receipt(), moment.us);

@@ -2,18 +2,19 @@
 
 use super::execute::{self, Missing};
 use super::outcome;
-use super::parse::{self, Words};
 use super::postpone;
 use crate::config::MAX_PAYLOAD;
-use crate::core::Done;
 use crate::ffi::{Args, CommandResult, Context};
+use dq_queue::args::{self, Words};
+use dq_queue::Done;
 
 /// `DQ.CANCEL`: the state that each message was in, or null.
 pub fn cancel(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let words = Words::after_key(args);
+    let words = args.after_key();
+    let words = Words::new(&words);
     let named = words.left();
-    let op = parse::change::cancel(words)?;
-    let key = parse::key(args)?;
+    let op = args::change::cancel(words)?;
+    let key = args.key()?;
     execute::run(ctx, key, &op, Missing::Nothing, |reply, outcome| {
         reply.array(named);
         match outcome {
@@ -32,24 +33,28 @@ pub fn cancel(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 /// `DQ.RESCHEDULE`: 1, or 0 where no such message waits.
 pub fn reschedule(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let op = parse::change::reschedule(Words::after_key(args))?;
-    execute::run(ctx, parse::key(args)?, &op, Missing::Nothing, outcome::flag)
+    let words = args.after_key();
+    let op = args::change::reschedule(Words::new(&words))?;
+    execute::run(ctx, args.key()?, &op, Missing::Nothing, outcome::flag)
 }
 
 /// `DQ.UPDATE`: 1, or 0 where no such message waits.
 pub fn update(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let op = parse::change::update(Words::after_key(args), MAX_PAYLOAD.unsigned())?;
-    execute::run(ctx, parse::key(args)?, &op, Missing::Nothing, outcome::flag)
+    let words = args.after_key();
+    let op = args::change::update(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    execute::run(ctx, args.key()?, &op, Missing::Nothing, outcome::flag)
 }
 
 /// `DQ.REDRIVE`: how many are pending again.
 pub fn redrive(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let op = parse::change::redrive(Words::after_key(args))?;
-    postpone::run(ctx, parse::key(args)?, op)
+    let words = args.after_key();
+    let op = args::change::redrive(Words::new(&words))?;
+    postpone::run(ctx, args.key()?, op)
 }
 
 /// `DQ.PURGE`: how many were removed.
 pub fn purge(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let op = parse::change::purge(Words::after_key(args))?;
-    postpone::run(ctx, parse::key(args)?, op)
+    let words = args.after_key();
+    let op = args::change::purge(Words::new(&words))?;
+    postpone::run(ctx, args.key()?, op)
 }

@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use crate::command::execute::settle;
 use crate::command::handover::Handover;
-use crate::core::op::{Fetch, Receipts};
-use crate::core::{Done, Op};
 use crate::ffi::blocking::{self, Wait};
 use crate::ffi::{Context, Name, Reply};
-use crate::persist::record::Record;
 use crate::runtime::line::Class;
 use crate::runtime::waiters::{self, Waiter};
 use crate::runtime::{moment, wake};
+use dq_queue::codec::record::Record;
+use dq_queue::op::{Fetch, Receipts};
+use dq_queue::{Done, Op};
 
 /// What a consumer asked for, and how it is handed that.
 pub struct Consumer {
@@ -33,7 +33,7 @@ pub enum Asked {
 
 impl Consumer {
     /// Of which class of those who wait it is: by all that decides whether
-    /// [`Queue::can_serve`](crate::core::Queue::can_serve) it.
+    /// [`Queue::can_serve`](dq_queue::Queue::can_serve) it.
     pub fn class(&self) -> Class {
         Class {
             group: self.fetch.group.as_deref().map(Rc::from),

@@ -2,16 +2,17 @@
 
 use crate::command::error;
 use crate::command::execute::{creation, settle};
-use crate::command::parse::{self, settings, Words};
-use crate::core::{Error, Op};
 use crate::ffi::{Args, CommandResult, Context};
-use crate::persist::record::Record;
 use crate::runtime::{moment, wake};
+use dq_queue::args::{settings, Words};
+use dq_queue::codec::record::Record;
+use dq_queue::{Error, Op};
 
 /// Makes a queue.
 pub fn create(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
-    let new = settings::create(Words::after_key(args))?;
+    let key = args.key()?;
+    let words = args.after_key();
+    let new = settings::create(Words::new(&words))?;
     let mut opened = ctx.open_write(key)?;
     if opened.get().is_some() {
         return Err(error::refusal(&Error::Exists));

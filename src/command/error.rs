@@ -1,7 +1,7 @@
 //! What a client reads when the queue refuses.
 
-use crate::core::Error;
 use crate::ffi::Failure;
+use dq_queue::Error;
 
 /// There is no key.
 pub const NO_SUCH_QUEUE: &str = "ERR no such queue";

@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::command::error;
 use crate::config;
-use crate::core::op::{DueTime, Effects, Ending, Happened, Sent};
-use crate::core::settings::{Changes, Clock, Settings};
-use crate::core::{Done, Moment, Op, Queue, NEVER};
 use crate::ffi::{CommandResult, Context, Name, Reply};
-use crate::persist::command;
-use crate::persist::record::{Creation, Record};
 use crate::runtime::{endings, moment, waiters, wake};
+use dq_queue::codec::command;
+use dq_queue::codec::record::{Creation, Record};
+use dq_queue::op::{DueTime, Effects, Ending, Happened, Sent};
+use dq_queue::settings::{Changes, Clock, Settings};
+use dq_queue::{Done, Moment, Op, Queue, NEVER};
 
 /// The steps of time that a command takes at most before it does what it was
 /// asked for. The timer does the rest.

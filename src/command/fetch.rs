@@ -6,17 +6,18 @@ use crate::command::apply;
 use crate::command::consumer;
 use crate::command::execute::{self, Form, Missing};
 use crate::command::handover::Handover;
-use crate::command::parse::fetch::{self, FetchRequest, MultiFetch};
-use crate::command::parse::{self, Words};
-use crate::core::op::Fetch;
-use crate::core::{Done, Op};
 use crate::ffi::{Args, CommandResult, Context, Failure, Name};
 use crate::runtime::{moment, serve, waiters};
+use dq_queue::args::fetch::{self, FetchRequest, MultiFetch};
+use dq_queue::args::Words;
+use dq_queue::op::Fetch;
+use dq_queue::{Done, Op};
 
 /// Delivers messages of one queue.
 pub fn fetch(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
-    let mut request = fetch::fetch(Words::after_key(args))?;
+    let key = args.key()?;
+    let words = args.after_key();
+    let mut request = fetch::fetch(Words::new(&words))?;
     if ctx.is_replay() {
         return apply::repeat_command(ctx, key, &Op::Fetch(Cow::Borrowed(&request.fetch)));
     }
@@ -47,8 +48,9 @@ pub fn fetch(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 /// Delivers messages of the first of several queues that has any.
 pub fn fetch_of_many(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let MultiFetch { keys, request } = fetch::multi(Words::from_first(args))?;
-    let keys: Vec<Name<'_>> = keys.filter_map(|n| args.name(n)).collect();
+    let words = args.after_name();
+    let MultiFetch { keys, request } = fetch::multi(Words::new(&words))?;
+    let keys: Vec<Name<'_>> = args.names(keys).collect();
     for key in &keys {
         ctx.open_read(*key)?;
     }

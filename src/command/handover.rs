@@ -2,10 +2,10 @@
 //! their leases are tied.
 
 use crate::command::write;
-use crate::core::op::Delivered;
-use crate::core::Queue;
 use crate::ffi::{Context, Name, Reply};
 use crate::runtime::bound;
+use dq_queue::op::Delivered;
+use dq_queue::Queue;
 
 /// How one consumer is handed its deliveries.
 #[derive(Debug, Clone, Copy)]

@@ -2,17 +2,16 @@
 
 use crate::command::error;
 use crate::command::look::state_counts;
-use crate::command::parse;
 use crate::command::write::{field, time};
-use crate::core::settings::{Backoff, OnDead, OnRetry, Rate};
-use crate::core::state::State;
-use crate::core::{Millis, Queue};
 use crate::ffi::{Args, CommandResult, Context, Reply};
 use crate::runtime::{moment, waiters};
+use dq_queue::settings::{Backoff, OnDead, OnRetry, Rate};
+use dq_queue::state::State;
+use dq_queue::{Millis, Queue};
 
 /// One queue in numbers.
 pub fn info(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
+    let key = args.key()?;
     let moment = moment::now();
     let fetchers = waiters::count(ctx.db(), key.bytes());
     let opened = ctx.open_read(key)?;
@@ -78,8 +77,8 @@ fn options(reply: Reply<'_>, queue: &Queue) {
     };
     word(reply, "ondead", on_dead);
     let clock = match queue.clock() {
-        crate::core::settings::Clock::Server => "SERVER",
-        crate::core::settings::Clock::Manual(_) => "MANUAL",
+        dq_queue::settings::Clock::Server => "SERVER",
+        dq_queue::settings::Clock::Manual(_) => "MANUAL",
     };
     word(reply, "clock", clock);
 }

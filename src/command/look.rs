@@ -1,15 +1,15 @@
 //! The verbs that only look: DQ.GET, LIST, PEEK, LEN, GROUPS, CONSUMERS,
 //! EXPLAIN, SCHEDULES.
 
-use crate::command::parse::look;
-use crate::command::parse::{self, Words};
 use crate::command::write::{self, field, text, time};
-use crate::core::queue::look::GroupView;
-use crate::core::schedule::Schedule;
-use crate::core::state::State;
-use crate::core::{Millis, Queue, Seq};
 use crate::ffi::{Args, CommandResult, Context, Failure, Name, Reply};
 use crate::runtime::moment;
+use dq_queue::args::look;
+use dq_queue::args::Words;
+use dq_queue::queue::look::GroupView;
+use dq_queue::schedule::Schedule;
+use dq_queue::state::State;
+use dq_queue::{Millis, Queue, Seq};
 
 /// Opens a queue for looking at it now; `None` where there is none.
 fn with_queue<R>(
@@ -25,8 +25,9 @@ fn with_queue<R>(
 
 /// All that is known of a message.
 pub fn get(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
-    let id = look::message(Words::after_key(args))?;
+    let key = args.key()?;
+    let words = args.after_key();
+    let id = look::message(Words::new(&words))?;
     with_queue(ctx, key, |reply, queue| {
         let view = queue.and_then(|(queue, now)| queue.view(queue.find(id)?, now));
         match view {
@@ -38,8 +39,9 @@ pub fn get(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 /// The messages of a state, a few at a time.
 pub fn list(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
-    let request = look::list(Words::after_key(args))?;
+    let key = args.key()?;
+    let words = args.after_key();
+    let request = look::list(Words::new(&words))?;
     with_queue(ctx, key, |reply, queue| {
         let Some((queue, now)) = queue else {
             return write_page(reply, None::<u64>, 0);
@@ -72,8 +74,9 @@ fn write_page(reply: Reply<'_>, next: Option<impl ToString>, len: usize) {
 
 /// What FETCH would return next.
 pub fn peek(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
-    let count = look::peek(Words::after_key(args))?;
+    let key = args.key()?;
+    let words = args.after_key();
+    let count = look::peek(Words::new(&words))?;
     with_queue(ctx, key, |reply, queue| {
         let Some((queue, now)) = queue else {
             return reply.array(0);
@@ -88,8 +91,9 @@ pub fn peek(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 /// How many messages there are.
 pub fn len(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
-    let state = look::len(Words::after_key(args))?;
+    let key = args.key()?;
+    let words = args.after_key();
+    let state = look::len(Words::new(&words))?;
     with_queue(ctx, key, |reply, queue| {
         let count = queue.map_or(0, |(queue, _)| match state {
             None => queue.live(),
@@ -101,8 +105,9 @@ pub fn len(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 /// The groups, a few at a time.
 pub fn groups(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
-    let request = look::groups(Words::after_key(args))?;
+    let key = args.key()?;
+    let words = args.after_key();
+    let request = look::groups(Words::new(&words))?;
     with_queue(ctx, key, |reply, queue| {
         let Some((queue, now)) = queue else {
             return write_page(reply, None::<u64>, 0);
@@ -142,7 +147,7 @@ fn write_group(reply: Reply<'_>, queue: &Queue, view: &GroupView<'_>) {
 
 /// The consumers.
 pub fn consumers(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
+    let key = args.key()?;
     with_queue(ctx, key, |reply, queue| {
         let consumers = queue.map_or(Vec::new(), |(queue, _)| queue.consumers());
         reply.array(consumers.len());
@@ -166,8 +171,9 @@ pub fn consumers(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 /// Why a message is where it is.
 pub fn explain(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
-    let id = look::message(Words::after_key(args))?;
+    let key = args.key()?;
+    let words = args.after_key();
+    let id = look::message(Words::new(&words))?;
     with_queue(ctx, key, |reply, queue| {
         let Some(explanation) = queue.and_then(|(queue, now)| queue.explain(id, now)) else {
             return reply.null();
@@ -186,7 +192,7 @@ pub fn explain(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 /// The schedules.
 pub fn schedules(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
+    let key = args.key()?;
     with_queue(ctx, key, |reply, queue| {
         let Some((queue, _)) = queue else {
             return reply.array(0);

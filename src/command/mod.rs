@@ -18,7 +18,6 @@ mod handover;
 mod info;
 mod look;
 mod outcome;
-mod parse;
 mod postpone;
 mod schedule;
 mod send;

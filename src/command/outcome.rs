@@ -3,8 +3,8 @@
 //! Each takes what [`execute::run`](super::execute::run) hands over: `None`
 //! where there is no queue, which is as an empty one.
 
-use crate::core::{Done, Queue};
 use crate::ffi::Reply;
+use dq_queue::{Done, Queue};
 
 /// `OK`.
 pub fn ok(reply: Reply<'_>, _: Option<(&Queue, &Done)>) {

@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use super::execute::{self, Missing};
 use super::outcome;
-use crate::core::op::Redrive;
-use crate::core::queue::approach::Approach;
-use crate::core::Op;
 use crate::ffi::blocking::{self, Wait};
 use crate::ffi::{CommandResult, Context, Failure, Name, Reply};
 use crate::runtime::{moment, postponed, wake};
+use dq_queue::op::Redrive;
+use dq_queue::queue::approach::Approach;
+use dq_queue::Op;
 
 /// Runs an operation that counts what it does. Inside MULTI and scripts it is
 /// done at once in any case.

@@ -2,21 +2,23 @@
 
 use super::apply;
 use super::execute::{self, Form, Missing};
-use super::parse::{self, Words};
 use crate::config::MAX_PAYLOAD;
-use crate::core::op::{Op, Send, Sent};
-use crate::core::{Done, Queue, Seq};
 use crate::ffi::{Args, CommandResult, Context, Reply};
+use dq_queue::args::{self, Words};
+use dq_queue::op::{Op, Send, Sent};
+use dq_queue::{Done, Queue, Seq};
 
 /// `DQ.SEND`: the id, or null where it is taken.
 pub fn send(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
+    let key = args.key()?;
     if ctx.is_replay() {
         // Whatever its size, it was accepted where it was sent.
-        let send = parse::send::send(Words::after_key(args), u64::MAX)?;
+        let words = args.after_key();
+        let send = args::send::send(Words::new(&words), u64::MAX)?;
         return apply::repeat_command(ctx, key, &Op::Send(send));
     }
-    let send = parse::send::send(Words::after_key(args), MAX_PAYLOAD.unsigned())?;
+    let words = args.after_key();
+    let send = args::send::send(Words::new(&words), MAX_PAYLOAD.unsigned())?;
     let op = Op::Send(send);
     execute::run_in_form(
         ctx,
@@ -33,8 +35,9 @@ pub fn send(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 /// `DQ.MSEND`: the ids, in the order of the payloads.
 pub fn multi(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
-    let send = parse::send::multi(Words::after_key(args), MAX_PAYLOAD.unsigned())?;
+    let key = args.key()?;
+    let words = args.after_key();
+    let send = args::send::multi(Words::new(&words), MAX_PAYLOAD.unsigned())?;
     let op = Op::Send(send);
     execute::run(ctx, key, &op, Missing::Create, |reply, outcome| {
         let Some((queue, all)) = sent(outcome) else {
@@ -52,8 +55,9 @@ pub fn multi(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 /// `DQ.GROUPPUSH`: the group and the id, or null where the id is taken.
 pub fn group_push(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
-    let send = parse::group_push::group_push(Words::after_key(args), MAX_PAYLOAD.unsigned())?;
+    let key = args.key()?;
+    let words = args.after_key();
+    let send = args::group_push::group_push(Words::new(&words), MAX_PAYLOAD.unsigned())?;
     let group = send.group.clone().unwrap_or_default();
     let op = Op::Send(send);
     execute::run(

@@ -3,13 +3,14 @@
 use super::apply;
 use super::execute::{self, Form, Missing};
 use super::outcome;
-use super::parse::{self, Words};
 use crate::ffi::{Args, CommandResult, Context};
+use dq_queue::args::{self, Words};
 
 /// `DQ.ACK`
 pub fn ack(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let op = parse::settle::ack(Words::after_key(args))?;
-    let key = parse::key(args)?;
+    let words = args.after_key();
+    let op = args::settle::ack(Words::new(&words))?;
+    let key = args.key()?;
     if ctx.is_replay() {
         return apply::repeat_command(ctx, key, &op);
     }
@@ -25,24 +26,14 @@ pub fn ack(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 /// `DQ.NACK`
 pub fn nack(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let op = parse::settle::nack(Words::after_key(args), execute::random())?;
-    execute::run(
-        ctx,
-        parse::key(args)?,
-        &op,
-        Missing::Nothing,
-        outcome::count,
-    )
+    let words = args.after_key();
+    let op = args::settle::nack(Words::new(&words), execute::random())?;
+    execute::run(ctx, args.key()?, &op, Missing::Nothing, outcome::count)
 }
 
 /// `DQ.TOUCH`
 pub fn touch(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let op = parse::settle::touch(Words::after_key(args))?;
-    execute::run(
-        ctx,
-        parse::key(args)?,
-        &op,
-        Missing::Nothing,
-        outcome::count,
-    )
+    let words = args.after_key();
+    let op = args::settle::touch(Words::new(&words))?;
+    execute::run(ctx, args.key()?, &op, Missing::Nothing, outcome::count)
 }

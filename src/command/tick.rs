@@ -2,22 +2,23 @@
 
 use crate::command::error;
 use crate::command::execute::{run, settle, Missing};
-use crate::command::parse::tick::{self, Tick};
-use crate::command::parse::{self, Words};
-use crate::core::op::Ticked;
-use crate::core::settings::Clock;
-use crate::core::{Done, Error, Op};
 use crate::ffi::{Args, CommandResult, Context, Failure, Name, OwnedName, Reply};
-use crate::persist::record::Record;
 use crate::runtime::{moment, wake};
+use dq_queue::args::tick::{self, Tick};
+use dq_queue::args::Words;
+use dq_queue::codec::record::Record;
+use dq_queue::op::Ticked;
+use dq_queue::settings::Clock;
+use dq_queue::{Done, Error, Op};
 
 /// Does what is due, or moves a manual clock.
 pub fn tick(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let ticked = match tick::tick(Words::from_first(args))? {
-        Tick::Advance(ms) => return advance(ctx, parse::key(args)?, |now| now.saturating_add(ms)),
-        Tick::To(to) => return advance(ctx, parse::key(args)?, |_| to),
+    let words = args.after_name();
+    let ticked = match tick::tick(Words::new(&words))? {
+        Tick::Advance(ms) => return advance(ctx, args.key()?, |now| now.saturating_add(ms)),
+        Tick::To(to) => return advance(ctx, args.key()?, |_| to),
         Tick::Keys(range) => {
-            let keys: Vec<Name<'_>> = range.filter_map(|n| args.name(n)).collect();
+            let keys: Vec<Name<'_>> = args.names(range).collect();
             for key in &keys {
                 ctx.open_read(*key)?;
             }
@@ -90,7 +91,7 @@ fn advance(ctx: &mut Context, key: Name<'_>, to: impl FnOnce(u64) -> u64) -> Com
         Some(Clock::Manual(now)) => now,
     };
     let to = to(now);
-    if to > crate::core::MAX_EXACT {
+    if to > dq_queue::MAX_EXACT {
         return Err("ERR the clock cannot go beyond 2^53-1 ms".into());
     }
     let op = Op::Advance { to };

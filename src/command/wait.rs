@@ -2,16 +2,17 @@
 
 use std::rc::Rc;
 
-use crate::command::parse::{self, look, Words};
 use crate::command::write;
 use crate::ffi::blocking::{self, Wait};
 use crate::ffi::{Args, CommandResult, Context, Name, Reply};
 use crate::runtime::{endings, wake};
+use dq_queue::args::{look, Words};
 
 /// Waits until a message has ended.
 pub fn wait(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    let key = parse::key(args)?;
-    let request = look::wait(Words::after_key(args))?;
+    let key = args.key()?;
+    let words = args.after_key();
+    let request = look::wait(Words::new(&words))?;
     let mut opened = ctx.open_write(key)?;
     let (here, queue) = opened.split();
     let seq = queue.as_ref().and_then(|queue| queue.find(request.id));

@@ -1,11 +1,11 @@
 //! How messages are written in replies.
 
-use crate::core::message::{Header, Message};
-use crate::core::op::Delivered;
-use crate::core::queue::look::View;
-use crate::core::state::State;
-use crate::core::Queue;
 use crate::ffi::Reply;
+use dq_queue::message::{Header, Message};
+use dq_queue::op::Delivered;
+use dq_queue::queue::look::View;
+use dq_queue::state::State;
+use dq_queue::Queue;
 
 /// One delivery: id, receipt, attempt, payload, and a map where asked for.
 pub fn delivery(reply: Reply<'_>, queue: &Queue, delivered: &Delivered, with_meta: bool) {

@@ -2,8 +2,13 @@
 //! copies and counts every one, at 15 to 20 ns each.
 
 use super::name::string_bytes;
-use super::{raw, Name};
+use super::{raw, Failure, Name};
+use smallvec::SmallVec;
+use std::ops::Range;
 use std::os::raw::c_int;
+
+/// Arguments as bytes; those of nearly every command without an allocation.
+pub type Collected<'a> = SmallVec<[&'a [u8]; 12]>;
 
 /// The arguments of a running command; number 0 is the command's own name.
 #[derive(Clone, Copy)]
@@ -23,6 +28,37 @@ impl<'a> Args<'a> {
             unsafe { std::slice::from_raw_parts(argv, count) }
         };
         Args { strings }
+    }
+
+    /// The key of a command that has it as its first argument.
+    pub fn key(self) -> Result<Name<'a>, Failure> {
+        Ok(self.name(1).ok_or("ERR key is missing")?)
+    }
+
+    /// What follows the name of the command.
+    pub fn after_name(self) -> Collected<'a> {
+        self.from(1)
+    }
+
+    /// Some of the words that [`Args::after_name`] returns, as names of keys.
+    pub fn names(self, of: Range<usize>) -> impl Iterator<Item = Name<'a>> {
+        of.filter_map(move |n| self.name(n + 1))
+    }
+
+    /// What follows the key of a command that has it as its first argument.
+    #[inline]
+    pub fn after_key(self) -> Collected<'a> {
+        self.from(2)
+    }
+
+    #[inline]
+    fn from(self, first: usize) -> Collected<'a> {
+        let strings = self.strings.get(first..).unwrap_or_default();
+        // SAFETY: the strings live for 'a (see new).
+        strings
+            .iter()
+            .map(|&string| unsafe { string_bytes(string) })
+            .collect()
     }
 
     /// How many there are, the command's name included.

@@ -59,7 +59,6 @@ pub use context::Context;
 pub use log::warn;
 pub use name::{Name, OwnedName};
 pub use reply::{CommandResult, Failure, Reply};
-pub use value::QueueValue;
 
 #[cold]
 fn missing(name: &str) -> ! {

@@ -3,6 +3,7 @@
 use super::context::CTX_RESP3;
 use super::log::c_text;
 use super::{raw, Context};
+use dq_queue::args::ArgError;
 use std::borrow::Cow;
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -16,6 +17,12 @@ pub struct Failure(pub Cow<'static, str>);
 impl From<&'static str> for Failure {
     fn from(text: &'static str) -> Self {
         Failure(Cow::Borrowed(text))
+    }
+}
+
+impl From<ArgError> for Failure {
+    fn from(error: ArgError) -> Self {
+        Failure(error.0)
     }
 }
 

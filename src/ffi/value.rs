@@ -12,8 +12,9 @@ use std::os::raw::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The type of value that the keys of this module hold.
-pub type Value = crate::core::Queue;
+/// The type of value that the keys of this module hold. It is freed on any thread and saved in a
+/// forked child, so it owns all it has and never locks.
+pub type Value = dq_queue::Queue;
 
 /// The name of the data type, as TYPE prints it. The server wants 9 bytes.
 pub const TYPE_NAME: &CStr = c"dqueue-rs";
@@ -21,42 +22,6 @@ pub const TYPE_NAME: &CStr = c"dqueue-rs";
 /// Below this much effort the server frees a value at once, above it in the
 /// background.
 const NO_EFFORT: usize = 1;
-
-/// What a value must be able to do to live in a key.
-///
-/// It is freed on any thread and saved in a forked child, so it must own all
-/// it has and never lock.
-pub trait QueueValue: Sized + Send + 'static {
-    /// The version of the encoding that `save` writes; 0 to 1023.
-    const VERSION: u32;
-
-    /// Writes the value as blocks of any bytes, none of them empty. They come
-    /// back from `load` as they were cut.
-    fn save(&self, block: &mut dyn FnMut(&[u8]));
-
-    /// Reads what a `save` of this or an older version wrote. `next` gives
-    /// one block after the other and `None` at the end or where the input is
-    /// cut off. The input may come from anyone: every count must be checked.
-    /// It is also run for keys that then do not come to be.
-    fn load(version: u32, next: &mut dyn FnMut() -> Option<Vec<u8>>) -> Result<Self, String>;
-
-    /// Gives records that make the value anew on an empty key.
-    fn rewrite(&self, record: &mut dyn FnMut(&[u8]));
-
-    /// The bytes of memory it holds. Must not walk the value.
-    fn memory(&self) -> usize;
-
-    /// How many allocations freeing it would give back; above 64 the server
-    /// frees it in the background. Must not walk the value.
-    fn effort(&self) -> usize;
-
-    /// What COPY puts under the other name.
-    fn copied(&self) -> Self;
-
-    /// Gives parts of all that a client can observe, in any order, no two
-    /// alike (equal parts cancel each other out).
-    fn digest(&self, part: &mut dyn FnMut(&[u8]));
-}
 
 static TYPE: AtomicPtr<raw::RedisModuleType> = AtomicPtr::new(ptr::null_mut());
 
@@ -241,7 +206,7 @@ unsafe extern "C" fn mem_usage2(
     _: usize,
 ) -> usize {
     // SAFETY: the value is the server's, for this call.
-    contain(0, || size_of::<Value>() + unsafe { borrow(value) }.memory())
+    contain(0, || unsafe { borrow(value) }.memory_bytes())
 }
 
 unsafe extern "C" fn free_effort2(
@@ -250,7 +215,7 @@ unsafe extern "C" fn free_effort2(
 ) -> usize {
     contain(NO_EFFORT, || {
         // SAFETY: the value is the server's, for this call.
-        unsafe { borrow(value) }.effort().max(NO_EFFORT)
+        unsafe { borrow(value) }.free_effort().max(NO_EFFORT)
     })
 }
 
@@ -273,7 +238,7 @@ unsafe extern "C" fn unlink2(ctx: *mut raw::RedisModuleKeyOptCtx, _: *const c_vo
 unsafe extern "C" fn copy2(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) -> *mut c_void {
     contain(ptr::null_mut(), || {
         // SAFETY: the value is the server's, for this call.
-        let copy = unsafe { borrow(value) }.copied();
+        let copy = unsafe { borrow(value) }.copy();
         into_server(copy)
     })
 }

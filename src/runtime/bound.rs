@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::core::op::Receipts;
-use crate::core::Receipt;
+use dq_queue::op::Receipts;
+use dq_queue::Receipt;
 
 use super::index::Place;
 

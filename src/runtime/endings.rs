@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::command::write;
-use crate::core::op::Ending;
 use crate::ffi::blocking::Handle;
 use crate::ffi::{event_loop, Context, OwnedName};
+use dq_queue::op::Ending;
 
 use super::index::Place;
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use crate::core::{Millis, NEVER};
+use dq_queue::{Millis, NEVER};
 
 /// The wake of a queue that was loaded with the whole data of the server.
 pub const LOADED: Millis = 0;

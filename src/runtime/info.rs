@@ -1,10 +1,10 @@
 //! `INFO dq`: all queues of the server in numbers.
 
-use crate::core::queue::Queue;
-use crate::core::state::State;
-use crate::core::stats::Lateness;
 use crate::ffi::info::InfoWriter;
 use crate::ffi::OwnedName;
+use dq_queue::queue::Queue;
+use dq_queue::state::State;
+use dq_queue::stats::Lateness;
 
 use super::{metrics, waiters, wake};
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::command::table::COMMANDS;
-use crate::core::Millis;
+use dq_queue::Millis;
 
 /// Counts since the module was loaded.
 #[derive(Debug, Default, Clone)]

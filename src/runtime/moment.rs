@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::core::{Moment, Receipt, MAX_EXACT};
 use crate::ffi::clock;
+use dq_queue::{Moment, Receipt, MAX_EXACT};
 
 /// Only the server's main thread uses it; an atomic costs less to reach than a
 /// thread's own.
@@ -62,5 +62,5 @@ pub fn random() -> u64 {
     }
     let next = SEED.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
     SEED.set(next);
-    crate::core::retry::mix(next, 0)
+    dq_queue::retry::mix(next, 0)
 }

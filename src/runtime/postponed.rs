@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::core::op::Redrive;
-use crate::core::queue::approach::Approach;
-use crate::core::{Done, Millis, Op, Queue};
 use crate::ffi::blocking::Handle;
+use dq_queue::op::Redrive;
+use dq_queue::queue::approach::Approach;
+use dq_queue::{Done, Millis, Op, Queue};
 
 use super::index::Place;
 use super::pace::Pace;

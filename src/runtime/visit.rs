@@ -2,11 +2,11 @@
 
 use crate::command::execute::{self, settle};
 use crate::config;
-use crate::core::op::Receipts;
-use crate::core::settings::Clock;
-use crate::core::{Millis, Moment, Op, Queue};
 use crate::ffi::{clock, Context, Name, OwnedName};
-use crate::persist::record::Record;
+use dq_queue::codec::record::Record;
+use dq_queue::op::Receipts;
+use dq_queue::settings::Clock;
+use dq_queue::{Millis, Moment, Op, Queue};
 
 use super::{bound, index, metrics, moment, postponed, wake};
 

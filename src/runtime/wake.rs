@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::core::{Millis, Queue, NEVER};
 use crate::ffi::{clock, deadlines, event_loop, timer, Context};
+use dq_queue::{Millis, Queue, NEVER};
 
 use super::index::{self, Index, Place};
 

@@ -51,7 +51,8 @@ class Sources:
     def __init__(self, root, script):
         self.root, self.script = root, script
         (root / "src").mkdir(parents=True)
-        for name in ("src/lib.rs", "Cargo.toml", "Cargo.lock", "build.rs", "README.md"):
+        (root / "crates/queue/src").mkdir(parents=True)
+        for name in ("src/lib.rs", "crates/queue/src/lib.rs", "Cargo.toml", "Cargo.lock", "build.rs", "README.md"):
             (root / name).write_text(name)
 
     def git(self, *words):
@@ -110,7 +111,7 @@ def test_in_a_repository_the_revision_is_the_commit(sources):
     assert sources.revision(GIT_DIR="/nonexistent", GIT_WORK_TREE="/") == second
 
 
-@pytest.mark.parametrize("name", ["src/lib.rs", "src/new.rs", "Cargo.toml", "Cargo.lock", "build.rs"])
+@pytest.mark.parametrize("name", ["src/lib.rs", "src/new.rs", "crates/queue/src/lib.rs", "Cargo.toml", "Cargo.lock", "build.rs"])
 def test_changed_sources_make_the_revision_dirty(sources, name):
     sources.git("init", "--quiet")
     commit = sources.commit()

@@ -1,11 +1,10 @@
 //! The parts below the queue: its ordered sets, its snapshot, and the reading of JSON.
 
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion, Throughput};
-use dq_core_bench::core::json::{extract, Path};
-use dq_core_bench::core::ordered::OrderedSet;
-use dq_core_bench::core::Queue;
 use dq_core_bench::driver::Driver;
-use dq_core_bench::ffi::QueueValue;
+use dq_queue::json::{extract, Path};
+use dq_queue::ordered::OrderedSet;
+use dq_queue::Queue;
 
 /// What allocates in the server, too.
 #[global_allocator]

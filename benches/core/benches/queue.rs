@@ -1,9 +1,9 @@
 //! Whole operations on a queue, with their records: what of a command's cost is the core's own.
 
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion, Throughput};
-use dq_core_bench::core::op::{Op, Receipts};
-use dq_core_bench::core::state::State;
 use dq_core_bench::driver::Driver;
+use dq_queue::op::{Op, Receipts};
+use dq_queue::state::State;
 
 /// What allocates in the server, too.
 #[global_allocator]

@@ -7,9 +7,9 @@
 use std::env;
 use std::process::ExitCode;
 
-use dq_core_bench::core::op::Receipts;
-use dq_core_bench::core::Receipt;
 use dq_core_bench::driver::Driver;
+use dq_queue::op::Receipts;
+use dq_queue::Receipt;
 
 /// So many of each are counted.
 const COUNTED: u64 = 20_000;

@@ -3,10 +3,10 @@
 
 use smallvec::smallvec;
 
-use crate::core::op::{DueTime, Fetch, Op, Receipts, Send};
-use crate::core::settings::{Clock, Settings};
-use crate::core::{Done, Millis, Moment, Queue, Receipt};
-use crate::persist::record::Record;
+use dq_queue::codec::record::Record;
+use dq_queue::op::{DueTime, Fetch, Op, Receipts, Send};
+use dq_queue::settings::{Clock, Settings};
+use dq_queue::{Done, Millis, Moment, Queue, Receipt};
 
 /// When the first operation is done, in Unix ms.
 pub const START: Millis = 1_700_000_000_000;

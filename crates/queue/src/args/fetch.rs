@@ -1,0 +1,227 @@
+//! FETCH and MFETCH.
+
+use std::ops::Range;
+
+use super::option::{exclude, flag, once};
+use super::words::{COUNT, MS, SOME, SOME_MS};
+use super::{Parsed, Words};
+use crate::op::{Fetch, Receipts};
+use crate::Millis;
+
+/// What FETCH asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchRequest<'a> {
+    /// The messages wanted.
+    pub fetch: Fetch<'a>,
+    /// How long to wait for them, in ms; 0: without end, `None`: not at all.
+    pub block: Option<Millis>,
+    /// Whether the leases end with the connection.
+    pub bind: bool,
+    /// Whether to tell more of each message.
+    pub with_meta: bool,
+}
+
+/// What MFETCH asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MultiFetch<'a> {
+    /// The numbers of the keys among the arguments; at least one.
+    pub keys: Range<usize>,
+    /// What is wanted of the first queue that has any.
+    pub request: FetchRequest<'a>,
+}
+
+/// `[options]`
+pub fn fetch(words: Words<'_>) -> Parsed<FetchRequest<'_>> {
+    read_options(words, true)
+}
+
+/// `numkeys key [key ...] [options but ACK, GROUP]`
+pub fn multi(mut words: Words<'_>) -> Parsed<MultiFetch<'_>> {
+    let count = words.count("numkeys", 1)?;
+    let keys = words.skip(count);
+    let request = read_options(words, false)?;
+    Ok(MultiFetch { keys, request })
+}
+
+/// Reads the options; `one_queue` tells whether those are among them that
+/// make sense for one queue only.
+fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<FetchRequest<'_>> {
+    let (mut count, mut per_group, mut max_bytes) = (None, None, None);
+    let (mut block, mut lease) = (None, None);
+    let (mut consumer, mut group, mut acks) = (None, None, None);
+    let (mut bind, mut no_ack, mut with_meta) = (false, false, false);
+    while let Some(option) = words.option() {
+        match option.name() {
+            what @ "COUNT" => once(&mut count, what, words.number(what, COUNT)?)?,
+            what @ "BLOCK" => once(&mut block, what, words.number(what, MS)?)?,
+            what @ "LEASE" => once(&mut lease, what, words.number(what, SOME_MS)?)?,
+            what @ "CONSUMER" => once(&mut consumer, what, words.name(what)?.into())?,
+            what @ "PERGROUP" => once(&mut per_group, what, words.number(what, SOME)?)?,
+            what @ "MAXBYTES" => once(&mut max_bytes, what, words.number(what, SOME)?)?,
+            what @ "BIND" => flag(&mut bind, what)?,
+            what @ "NOACK" => flag(&mut no_ack, what)?,
+            what @ "WITHMETA" => flag(&mut with_meta, what)?,
+            what @ "GROUP" if one_queue => once(&mut group, what, words.name(what)?.into())?,
+            what @ "ACK" if one_queue => once(&mut acks, what, read_acks(&mut words, what)?)?,
+            _ => return Err(option.unknown()),
+        }
+    }
+    exclude(("NOACK", no_ack), ("BIND", bind))?;
+    exclude(("NOACK", no_ack), ("LEASE", lease.is_some()))?;
+    exclude(
+        ("GROUP", group.is_some()),
+        ("PERGROUP", per_group.is_some()),
+    )?;
+    Ok(FetchRequest {
+        fetch: Fetch {
+            count: count.unwrap_or(1),
+            lease,
+            consumer,
+            group,
+            per_group: per_group.unwrap_or(1),
+            max_bytes,
+            acks: acks.unwrap_or_default(),
+            no_ack,
+        },
+        block,
+        bind,
+        with_meta,
+    })
+}
+
+/// `n receipt ...`
+fn read_acks(words: &mut Words<'_>, what: &str) -> Parsed<Receipts> {
+    let count = words.count(what, 1)?;
+    let mut receipts = Receipts::with_capacity(count);
+    for _ in 0..count {
+        receipts.push(words.receipt()?);
+    }
+    Ok(receipts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::testing::{error, words};
+
+    fn plain() -> FetchRequest<'static> {
+        FetchRequest {
+            fetch: Fetch::one(),
+            block: None,
+            bind: false,
+            with_meta: false,
+        }
+    }
+
+    fn fetch_error(text: &str) -> String {
+        error(words(text, |w| fetch(w).map(|_| ())))
+    }
+
+    fn multi_error(text: &str) -> String {
+        error(words(text, |w| multi(w).map(|_| ())))
+    }
+
+    #[test]
+    fn without_options_one_message_and_no_waiting() {
+        words("", |w| assert_eq!(fetch(w), Ok(plain())));
+    }
+
+    #[test]
+    fn every_option_in_any_case_and_order() {
+        let text = "withMeta bind ACK 3 7 BIND 8";
+        assert!(fetch_error(text).starts_with("ERR receipt "));
+        let text = "withMeta bind ACK 2 7 -8 MAXBYTES 4 GROUP COUNT consumer w1 LEASE 5 \
+            BLOCK 0 COUNT 10000";
+        let expected = FetchRequest {
+            fetch: Fetch {
+                count: 10_000,
+                lease: Some(5),
+                consumer: Some(b"w1"[..].into()),
+                group: Some(b"COUNT"[..].into()),
+                per_group: 1,
+                max_bytes: Some(4),
+                acks: Receipts::from_slice(&[7, 0]),
+                no_ack: false,
+            },
+            block: Some(0),
+            bind: true,
+            with_meta: true,
+        };
+        words(text, |w| assert_eq!(fetch(w), Ok(expected)));
+        words("NOACK PERGROUP 3", |w| {
+            let request = fetch(w).unwrap();
+            assert!(request.fetch.no_ack);
+            assert_eq!(request.fetch.per_group, 3);
+        });
+    }
+
+    #[test]
+    fn several_keys() {
+        let text = "3 a COUNT c COUNT 5 BLOCK 9";
+        let mut request = plain();
+        request.fetch.count = 5;
+        request.block = Some(9);
+        words(text, |w| {
+            assert_eq!(
+                multi(w),
+                Ok(MultiFetch {
+                    keys: 1..4,
+                    request
+                })
+            )
+        });
+        for (text, expected) in [
+            (
+                "0 a",
+                "numkeys must be an integer from 1 to 9007199254740991, not '0'",
+            ),
+            ("2 a", "numkeys is followed by fewer values than it says"),
+            ("1 a GROUP g", "unknown option 'GROUP'"),
+            ("1 a ACK 1 5", "unknown option 'ACK'"),
+        ] {
+            assert_eq!(multi_error(text), format!("ERR {expected}"));
+        }
+    }
+
+    #[test]
+    fn bad_options_are_named() {
+        for text in [
+            "COUNT",
+            "COUNT 0",
+            "COUNT 10001",
+            "BLOCK -1",
+            "LEASE 0",
+            "CONSUMER",
+            "PERGROUP 0",
+            "MAXBYTES 0",
+            "COUNT 1 COUNT 1",
+            "BIND BIND",
+            "WITHMETA withmeta",
+            "NOACK BIND",
+            "NOACK LEASE 5",
+            "GROUP g PERGROUP 2",
+            "ACK",
+            "ACK 0",
+            "ACK x",
+            "ACK 2 5",
+            "ACK 4611686018427387904 5",
+            "ACK 1 5 ACK 1 5",
+        ] {
+            let option = text.split(' ').next().unwrap();
+            let error = fetch_error(text);
+            assert!(error.starts_with(&format!("ERR {option} ")), "{error}");
+        }
+        for (text, expected) in [
+            ("BIND NOACK", "NOACK and BIND exclude each other"),
+            ("LEASE 5 NOACK", "NOACK and LEASE exclude each other"),
+            (
+                "PERGROUP 1 GROUP g",
+                "GROUP and PERGROUP exclude each other",
+            ),
+            ("ACK 1 1.5", "receipt must be an integer, not '1.5'"),
+            ("NONSENSE", "unknown option 'NONSENSE'"),
+        ] {
+            assert_eq!(fetch_error(text), format!("ERR {expected}"));
+        }
+    }
+}

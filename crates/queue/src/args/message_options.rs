@@ -1,0 +1,157 @@
+//! The options of a message, which SEND, MSEND, GROUPPUSH and SCHEDULE share.
+
+use std::borrow::Cow;
+
+use hashbrown::hash_map::Entry;
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::option::{exclude, flag, once, OptionWord};
+use super::settings::{backoff, retries};
+use super::words::{MS, SOME_MS};
+use super::{Parsed, Words};
+use crate::id::NameHasher;
+use crate::message::{Choices, Header};
+use crate::op::{DueTime, Send};
+use crate::settings::Backoff;
+use crate::Millis;
+
+/// Which of the options a verb has; all have the others.
+#[derive(Clone, Copy)]
+pub struct Scope {
+    /// ID and REPLACE.
+    pub id: bool,
+    /// DELAY and AT.
+    pub due: bool,
+    /// GROUP, without which there is no SCORE.
+    pub group: bool,
+}
+
+/// The options of a message, as far as they have been read.
+pub struct MessageOptions<'a> {
+    scope: Scope,
+    /// ID.
+    pub id: Option<Cow<'a, [u8]>>,
+    /// REPLACE.
+    pub replace: bool,
+    /// DELAY.
+    pub delay: Option<Millis>,
+    /// AT.
+    pub at: Option<Millis>,
+    /// GROUP.
+    pub group: Option<Cow<'a, [u8]>>,
+    /// SCORE.
+    pub score: Option<f64>,
+    priority: Option<i8>,
+    lease: Option<Millis>,
+    retries: Option<i64>,
+    backoff: Option<Backoff>,
+    ttl: Option<Millis>,
+    label: Option<&'a [u8]>,
+    headers: Option<Vec<Header>>,
+}
+
+impl<'a> MessageOptions<'a> {
+    /// None read yet.
+    pub fn new(scope: Scope) -> Self {
+        MessageOptions {
+            scope,
+            id: None,
+            replace: false,
+            delay: None,
+            at: None,
+            group: None,
+            score: None,
+            priority: None,
+            lease: None,
+            retries: None,
+            backoff: None,
+            ttl: None,
+            label: None,
+            headers: None,
+        }
+    }
+
+    /// Reads the value of an option; an error if it is none of these.
+    pub fn read(&mut self, option: &OptionWord<'a>, words: &mut Words<'a>) -> Parsed<()> {
+        let what = option.name();
+        match what {
+            "ID" if self.scope.id => once(&mut self.id, what, words.name(what)?.into()),
+            "REPLACE" if self.scope.id => flag(&mut self.replace, what),
+            "DELAY" if self.scope.due => once(&mut self.delay, what, words.number(what, MS)?),
+            "AT" if self.scope.due => once(&mut self.at, what, words.number(what, MS)?),
+            "GROUP" if self.scope.group => once(&mut self.group, what, words.name(what)?.into()),
+            "SCORE" => once(&mut self.score, what, words.double(what)?),
+            "PRIORITY" => {
+                let priority = words.number(what, i8::MIN..=i8::MAX)?;
+                once(&mut self.priority, what, priority)
+            }
+            "LEASE" => once(&mut self.lease, what, words.number(what, SOME_MS)?),
+            "RETRIES" => once(&mut self.retries, what, retries(words, what)?),
+            "BACKOFF" => once(&mut self.backoff, what, backoff(words, what)?),
+            "TTL" => once(&mut self.ttl, what, words.number(what, MS)?),
+            "TYPE" => once(&mut self.label, what, words.name(what)?),
+            "HEADERS" => once(&mut self.headers, what, headers(words, what)?),
+            _ => Err(option.unknown()),
+        }
+    }
+
+    /// Messages with these payloads and options.
+    ///
+    /// Errors: options that exclude or need each other.
+    pub fn send(self, payloads: SmallVec<[&'a [u8]; 1]>) -> Parsed<Send<'a>> {
+        exclude(("DELAY", self.delay.is_some()), ("AT", self.at.is_some()))?;
+        if self.score.is_some() && self.group.is_none() {
+            return Err("ERR SCORE needs GROUP".into());
+        }
+        if self.replace && self.id.is_none() {
+            return Err("ERR REPLACE needs an id".into());
+        }
+        Ok(Send {
+            payloads,
+            id: self.id,
+            replace: self.replace,
+            due: match (self.delay, self.at) {
+                (Some(ms), _) => DueTime::After(ms),
+                (None, Some(ms)) => DueTime::At(ms),
+                (None, None) => DueTime::Now,
+            },
+            group: self.group,
+            priority: self.priority.unwrap_or(0),
+            choices: Choices {
+                // Minus zero is zero, and has the same place in the order.
+                score: self.score.map(|score| score + 0.0),
+                lease: self.lease,
+                retries: self.retries,
+                backoff: self.backoff,
+                ttl: self.ttl,
+                label: self.label.map(Into::into),
+                headers: self.headers.unwrap_or_default().into(),
+            },
+            new_salt: None,
+        })
+    }
+}
+
+/// `n field value ...`; of equal fields the last value, in the first place.
+fn headers(words: &mut Words<'_>, what: &str) -> Parsed<Vec<Header>> {
+    let count = words.count(what, 2)?;
+    let mut headers: Vec<Header> = Vec::with_capacity(count);
+    let mut places: HashMap<&[u8], usize, NameHasher> = HashMap::default();
+    for _ in 0..count {
+        let field = words.bytes(what)?;
+        let value = words.bytes(what)?;
+        match places.entry(field) {
+            Entry::Vacant(place) => {
+                place.insert(headers.len());
+                headers.push((field.into(), value.into()));
+            }
+            Entry::Occupied(place) => {
+                if let Some(header) = headers.get_mut(*place.get()) {
+                    header.1 = value.into();
+                }
+            }
+        }
+    }
+    Ok(headers)
+}

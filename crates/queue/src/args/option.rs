@@ -1,0 +1,108 @@
+//! Options: the words that come in any order and any case, each at most once.
+
+use super::{ArgError, Parsed};
+use crate::quote::quote;
+
+/// Length of the longest option, GROUPCONCURRENCY.
+const MAX_LEN: usize = 16;
+
+/// A word where an option is expected.
+pub struct OptionWord<'a> {
+    raw: &'a [u8],
+    upper: [u8; MAX_LEN],
+}
+
+impl<'a> OptionWord<'a> {
+    /// A word that stands where an option can.
+    #[inline]
+    pub fn new(raw: &'a [u8]) -> Self {
+        // Put together in a register: bytes that were just stored one by one
+        // are slow to load as a whole.
+        let mut upper = 0u128;
+        if raw.len() <= MAX_LEN {
+            for byte in raw.iter().rev() {
+                upper = upper << 8 | u128::from(byte.to_ascii_uppercase());
+            }
+        }
+        OptionWord {
+            raw,
+            upper: upper.to_le_bytes(),
+        }
+    }
+
+    /// The word in upper case; empty if it is longer than any option, or no
+    /// text.
+    #[inline]
+    pub fn name(&self) -> &str {
+        let upper = self.upper.get(..self.raw.len()).unwrap_or_default();
+        std::str::from_utf8(upper).unwrap_or_default()
+    }
+
+    /// The error for a word that is no option here.
+    #[cold]
+    pub fn unknown(&self) -> ArgError {
+        format!("ERR unknown option {}", quote(self.raw)).into()
+    }
+}
+
+/// Keeps the value of an option, which must be its first.
+pub fn once<T>(slot: &mut Option<T>, what: &str, value: T) -> Parsed<()> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(twice(what)),
+    }
+}
+
+/// Notes an option without a value, which must not have been noted.
+pub fn flag(slot: &mut bool, what: &str) -> Parsed<()> {
+    match std::mem::replace(slot, true) {
+        false => Ok(()),
+        true => Err(twice(what)),
+    }
+}
+
+/// Checks that not both of two options are given.
+pub fn exclude(one: (&str, bool), other: (&str, bool)) -> Parsed<()> {
+    if one.1 && other.1 {
+        return Err(format!("ERR {} and {} exclude each other", one.0, other.0).into());
+    }
+    Ok(())
+}
+
+#[cold]
+fn twice(what: &str) -> ArgError {
+    format!("ERR {what} is given twice").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::testing::error;
+    use crate::args::Words;
+
+    #[test]
+    fn options_have_any_case_and_no_length() {
+        let raw: [&[u8]; 5] = [b"GroupConcurrency", b"delay", b"", &[b'x'; 999], b"a\xff"];
+        let mut words = Words::new(&raw);
+        let names: Vec<String> = std::iter::from_fn(|| words.option())
+            .map(|option| option.name().to_owned())
+            .collect();
+        assert_eq!(names, ["GROUPCONCURRENCY", "DELAY", "", "", ""]);
+        let unknown = error::<()>(Err(OptionWord::new(b"a\r\n").unknown()));
+        assert_eq!(unknown, r"ERR unknown option 'a\r\n'");
+    }
+
+    #[test]
+    fn options_are_given_once_and_some_exclude_each_other() {
+        let mut slot = None;
+        assert_eq!(once(&mut slot, "TTL", 5), Ok(()));
+        assert_eq!(error(once(&mut slot, "TTL", 5)), "ERR TTL is given twice");
+        let mut noted = false;
+        assert_eq!(flag(&mut noted, "BIND"), Ok(()));
+        assert!(noted);
+        assert_eq!(error(flag(&mut noted, "BIND")), "ERR BIND is given twice");
+        let both = exclude(("DELAY", true), ("AT", true));
+        assert_eq!(error(both), "ERR DELAY and AT exclude each other");
+        assert_eq!(exclude(("DELAY", true), ("AT", false)), Ok(()));
+    }
+}

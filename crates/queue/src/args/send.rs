@@ -1,0 +1,193 @@
+//! SEND and MSEND.
+
+use smallvec::SmallVec;
+
+use super::message_options::{MessageOptions, Scope};
+use super::{Parsed, Words};
+use crate::op::Send;
+
+/// `payload [options]`; no payload is longer than `max` bytes.
+pub fn send<'a>(mut words: Words<'a>, max: u64) -> Parsed<Send<'a>> {
+    let payload = words.payload(max)?;
+    if words.left() == 0 {
+        return Ok(Send::plain(payload));
+    }
+    let scope = Scope {
+        id: true,
+        due: true,
+        group: true,
+    };
+    read_options(words, scope, SmallVec::from_buf([payload]))
+}
+
+/// `n payload [payload ...] [options]`; no payload is longer than `max` bytes.
+pub fn multi<'a>(mut words: Words<'a>, max: u64) -> Parsed<Send<'a>> {
+    let count = words.count("numpayloads", 1)?;
+    let mut payloads = SmallVec::with_capacity(count);
+    for _ in 0..count {
+        payloads.push(words.payload(max)?);
+    }
+    let scope = Scope {
+        id: false,
+        due: true,
+        group: true,
+    };
+    read_options(words, scope, payloads)
+}
+
+fn read_options<'a>(
+    mut words: Words<'a>,
+    scope: Scope,
+    payloads: SmallVec<[&'a [u8]; 1]>,
+) -> Parsed<Send<'a>> {
+    let mut options = MessageOptions::new(scope);
+    while let Some(option) = words.option() {
+        options.read(&option, &mut words)?;
+    }
+    options.send(payloads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::testing::{error, words};
+    use crate::message::Choices;
+    use crate::op::DueTime;
+    use crate::settings::Backoff;
+
+    /// `Send` as a text, for it borrows the words.
+    fn sent(text: &str) -> Parsed<String> {
+        words(text, |w| send(w, 10).map(|sent| format!("{sent:?}")))
+    }
+
+    fn multi_error(text: &str) -> String {
+        error(words(text, |w| multi(w, 10).map(|_| ())))
+    }
+
+    #[test]
+    fn a_plain_message() {
+        assert_eq!(sent("p"), Ok(format!("{:?}", Send::plain(b"p"))));
+    }
+
+    #[test]
+    fn every_option_in_any_case_and_order() {
+        let text = "DELAY headers 3 a 1 \u{e9} DELAY a 2 TYPE TYPE ttl 0 BACKOFF linear 7 \
+            RETRIES -1 LEASE 9 PRIORITY -128 SCORE -0 GROUP g AT 77 replace ID ID";
+        let expected = Send {
+            payloads: SmallVec::from_buf([b"DELAY"]),
+            id: Some(b"ID"[..].into()),
+            replace: true,
+            due: DueTime::At(77),
+            group: Some(b"g"[..].into()),
+            priority: -128,
+            choices: Choices {
+                score: Some(0.0),
+                lease: Some(9),
+                retries: Some(-1),
+                backoff: Some(Backoff::Linear(7)),
+                ttl: Some(0),
+                label: Some(b"TYPE"[..].into()),
+                headers: [("a", "2"), ("\u{e9}", "DELAY")]
+                    .map(|(field, value)| (field.as_bytes().into(), value.as_bytes().into()))
+                    .into(),
+            },
+            new_salt: None,
+        };
+        assert_eq!(sent(text), Ok(format!("{expected:?}")));
+        assert!(sent("p DELAY 5").is_ok_and(|sent| sent.contains("due: After(5)")));
+    }
+
+    #[test]
+    fn bad_options_are_named() {
+        for text in [
+            "ID",
+            "REPLACE",
+            "ID a ID a",
+            "REPLACE ID a REPLACE",
+            "DELAY -1",
+            "DELAY 5 AT 5",
+            "AT 5 AT 5",
+            "PRIORITY 128",
+            "PRIORITY 1.5",
+            "LEASE 0",
+            "RETRIES -2",
+            "BACKOFF CUBIC 5",
+            "BACKOFF EXP",
+            "TTL x",
+            "TYPE",
+            "SCORE nan GROUP g",
+            "SCORE 5",
+            "HEADERS",
+            "HEADERS x",
+            "HEADERS -1",
+            "HEADERS 0",
+            "HEADERS 2 a b c",
+            "HEADERS 9007199254740991 a b",
+            "TYPE a type b",
+        ] {
+            let option = text.split(' ').next().unwrap();
+            let error = error(sent(&format!("p {text}")));
+            assert!(error.starts_with(&format!("ERR {option} ")), "{error}");
+        }
+        for (text, expected) in [
+            ("p AT 5 DELAY 5", "DELAY and AT exclude each other"),
+            ("p SCORE 5", "SCORE needs GROUP"),
+            ("p REPLACE", "REPLACE needs an id"),
+            ("p q", "unknown option 'q'"),
+            ("p COUNT 5", "unknown option 'COUNT'"),
+            (
+                "01234567890",
+                "payload must be at most 10 bytes long (dq.max-payload), not 11",
+            ),
+        ] {
+            assert_eq!(error(sent(text)), format!("ERR {expected}"));
+        }
+        let long = "x".repeat(1025);
+        for option in ["ID", "GROUP", "TYPE"] {
+            let text = format!("ERR {option} must be 1 to 1024 bytes long, not 1025");
+            assert_eq!(error(sent(&format!("p {option} {long}"))), text);
+        }
+    }
+
+    #[test]
+    fn several_payloads() {
+        let many = words("3 DELAY x ID PRIORITY 4", |w| {
+            multi(w, 10).map(|sent| (format!("{:?}", sent.payloads), sent.priority))
+        });
+        let payloads: [&[u8]; 3] = [b"DELAY", b"x", b"ID"];
+        assert_eq!(many, Ok((format!("{payloads:?}"), 4)));
+        for (text, expected) in [
+            (
+                "x p",
+                "numpayloads must be an integer from 1 to 9007199254740991, not 'x'",
+            ),
+            (
+                "0 p",
+                "numpayloads must be an integer from 1 to 9007199254740991, not '0'",
+            ),
+            (
+                "3 p p",
+                "numpayloads is followed by fewer values than it says",
+            ),
+            ("1 p p", "unknown option 'p'"),
+            ("1 p ID a", "unknown option 'ID'"),
+            ("1 p REPLACE", "unknown option 'REPLACE'"),
+            (
+                "2 p 01234567890",
+                "payload must be at most 10 bytes long (dq.max-payload), not 11",
+            ),
+        ] {
+            assert_eq!(multi_error(text), format!("ERR {expected}"));
+        }
+    }
+
+    #[test]
+    fn many_headers_take_no_longer_each() {
+        let fields: Vec<String> = (0..50_000).map(|n| format!("f{n} v")).collect();
+        let text = format!("p HEADERS 50000 {}", fields.join(" "));
+        let count = words(&text, |w| {
+            send(w, 10).map(|sent| sent.choices.headers.len())
+        });
+        assert_eq!(count, Ok(50_000));
+    }
+}

@@ -1,0 +1,282 @@
+//! A cursor over the arguments of a command.
+
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
+
+use super::integer::integer;
+use super::option::OptionWord;
+use super::{ArgError, Parsed};
+use crate::limits::{MAX_COUNT, MAX_NAME};
+use crate::op::Receipts;
+use crate::quote::quote;
+use crate::state::State;
+use crate::{Millis, Receipt, MAX_EXACT};
+
+/// A time, or a length of time that may be none.
+pub const MS: RangeInclusive<Millis> = 0..=MAX_EXACT;
+/// A length of time.
+pub const SOME_MS: RangeInclusive<Millis> = 1..=MAX_EXACT;
+/// A number of things that may be none.
+pub const ANY: RangeInclusive<u64> = 0..=MAX_EXACT;
+/// A number of things.
+pub const SOME: RangeInclusive<u64> = 1..=MAX_EXACT;
+/// COUNT, of whatever command.
+pub const COUNT: RangeInclusive<u64> = 1..=MAX_COUNT;
+
+/// The arguments of a command, read from the front.
+pub struct Words<'a> {
+    words: &'a [&'a [u8]],
+    at: usize,
+}
+
+impl<'a> Words<'a> {
+    /// Reads these, from the first one on.
+    pub fn new(words: &'a [&'a [u8]]) -> Self {
+        Words { words, at: 0 }
+    }
+
+    /// How many are left.
+    pub fn left(&self) -> usize {
+        self.words.len().saturating_sub(self.at)
+    }
+
+    /// The next one, which stays.
+    pub fn peek(&self) -> Option<&'a [u8]> {
+        self.words.get(self.at).copied()
+    }
+
+    /// The next one.
+    pub fn take(&mut self) -> Option<&'a [u8]> {
+        let word = self.peek()?;
+        self.at += 1;
+        Some(word)
+    }
+
+    /// Passes over `count` of them. Returns their numbers, the first word being 0.
+    pub fn skip(&mut self, count: usize) -> Range<usize> {
+        let from = self.at;
+        self.at += count.min(self.left());
+        from..self.at
+    }
+
+    /// The next option, if anything is left.
+    #[inline]
+    pub fn option(&mut self) -> Option<OptionWord<'a>> {
+        self.take().map(OptionWord::new)
+    }
+
+    /// Passes over this word, if it is the next.
+    pub fn took(&mut self, word: &str) -> bool {
+        let found = self
+            .peek()
+            .is_some_and(|next| next.eq_ignore_ascii_case(word.as_bytes()));
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Any bytes.
+    pub fn bytes(&mut self, what: &str) -> Parsed<&'a [u8]> {
+        self.take().ok_or_else(|| needs_value(what))
+    }
+
+    /// The name of something, 1 to 1,024 bytes.
+    pub fn name(&mut self, what: &str) -> Parsed<&'a [u8]> {
+        let name = self.bytes(what)?;
+        check_name(what, name, MAX_NAME)?;
+        Ok(name)
+    }
+
+    /// An integer in a range.
+    pub fn number<T>(&mut self, what: &str, range: RangeInclusive<T>) -> Parsed<T>
+    where
+        T: TryFrom<i64> + PartialOrd + Display,
+    {
+        let word = self.bytes(what)?;
+        integer(word)
+            .and_then(|value| T::try_from(value).ok())
+            .filter(|value| range.contains(value))
+            .ok_or_else(|| {
+                let (low, high) = (range.start(), range.end());
+                instead(what, format_args!("an integer from {low} to {high}"), word)
+            })
+    }
+
+    /// A finite number.
+    pub fn double(&mut self, what: &str) -> Parsed<f64> {
+        let word = self.bytes(what)?;
+        std::str::from_utf8(word)
+            .ok()
+            .and_then(|text| text.parse::<f64>().ok())
+            .filter(|value| value.is_finite())
+            .ok_or_else(|| instead(what, "a finite number", word))
+    }
+
+    /// One of a few words; `expected` names them all.
+    pub fn choice<T: Copy>(
+        &mut self,
+        what: &str,
+        expected: &str,
+        choices: &[(&str, T)],
+    ) -> Parsed<T> {
+        let word = self.bytes(what)?;
+        choices
+            .iter()
+            .find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes()))
+            .map(|(_, choice)| *choice)
+            .ok_or_else(|| instead(what, expected, word))
+    }
+
+    /// The state of a message.
+    pub fn state(&mut self, what: &str) -> Parsed<State> {
+        let states = State::ALL.map(|state| (state.name(), state));
+        let expected = "delayed, ready, blocked, retry, running, finished, dead or cancelled";
+        self.choice(what, expected, &states)
+    }
+
+    /// How many of something follow; at least 1, and each takes `width` words.
+    pub fn count(&mut self, what: &str, width: usize) -> Parsed<usize> {
+        let count = self.number(what, SOME)?;
+        let room = self.left() / width;
+        usize::try_from(count)
+            .ok()
+            .filter(|count| *count <= room)
+            .ok_or_else(|| format!("ERR {what} is followed by fewer values than it says").into())
+    }
+
+    /// A receipt: any integer. One that no delivery can have becomes 0, which
+    /// is never current.
+    pub fn receipt(&mut self) -> Parsed<Receipt> {
+        let word = self.bytes("receipt")?;
+        let receipt = integer(word).ok_or_else(|| instead("receipt", "an integer", word))?;
+        Ok(Receipt::try_from(receipt)
+            .ok()
+            .filter(|receipt| *receipt <= MAX_EXACT)
+            .unwrap_or(0))
+    }
+
+    /// One receipt, and all further ones that follow it.
+    pub fn receipts(&mut self) -> Parsed<Receipts> {
+        let mut receipts = Receipts::new();
+        receipts.push(self.receipt()?);
+        while self.peek().is_some_and(looks_like_number) {
+            receipts.push(self.receipt()?);
+        }
+        Ok(receipts)
+    }
+
+    /// The payload of a message, at most `max` bytes.
+    pub fn payload(&mut self, max: u64) -> Parsed<&'a [u8]> {
+        let payload = self.bytes("payload")?;
+        if payload.len() as u64 > max {
+            let len = payload.len();
+            return Err(format!(
+                "ERR payload must be at most {max} bytes long (dq.max-payload), not {len}"
+            )
+            .into());
+        }
+        Ok(payload)
+    }
+
+    /// Checks that nothing is left.
+    pub fn end(&mut self) -> Parsed<()> {
+        match self.option() {
+            Some(word) => Err(word.unknown()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks the length of a name, 1 to `max` bytes.
+pub fn check_name(what: &str, name: &[u8], max: usize) -> Parsed<()> {
+    if (1..=max).contains(&name.len()) {
+        return Ok(());
+    }
+    let len = name.len();
+    Err(format!("ERR {what} must be 1 to {max} bytes long, not {len}").into())
+}
+
+/// Whether a word is meant as a number rather than an option.
+pub fn looks_like_number(word: &[u8]) -> bool {
+    matches!(word, [b'0'..=b'9' | b'-' | b'+', ..])
+}
+
+#[cold]
+fn needs_value(what: &str) -> ArgError {
+    format!("ERR {what} needs a value").into()
+}
+
+/// The error for a word that is not what was expected.
+#[cold]
+pub fn instead(what: &str, expected: impl Display, word: &[u8]) -> ArgError {
+    format!("ERR {what} must be {expected}, not {}", quote(word)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::testing::{error, words};
+
+    #[test]
+    fn numbers_have_a_range() {
+        let read = |text: &str| words(text, |mut w| w.number("DELAY", 3..=5u64));
+        assert_eq!(read("3"), Ok(3));
+        assert_eq!(read("5"), Ok(5));
+        for bad in ["2", "6", "-3", "3.0", "DELAY"] {
+            let text = format!("ERR DELAY must be an integer from 3 to 5, not '{bad}'");
+            assert_eq!(error(read(bad)), text);
+        }
+        assert_eq!(error(read("")), "ERR DELAY needs a value");
+        let priority = |text: &str| words(text, |mut w| w.number("PRIORITY", i8::MIN..=i8::MAX));
+        assert_eq!(priority("-128"), Ok(-128));
+        assert!(priority("128").is_err());
+    }
+
+    #[test]
+    fn doubles_are_finite() {
+        let read = |text: &str| words(text, |mut w| w.double("SCORE"));
+        for (text, value) in [("1.5", 1.5), ("-3", -3.0), ("1e3", 1000.0), ("0", 0.0)] {
+            assert_eq!(read(text), Ok(value));
+        }
+        for bad in [
+            "nan", "inf", "-inf", "infinity", "1e999", "x", "1.5x", "0x1",
+        ] {
+            let text = format!("ERR SCORE must be a finite number, not '{bad}'");
+            assert_eq!(error(read(bad)), text);
+        }
+    }
+
+    #[test]
+    fn any_integer_is_a_receipt_but_most_are_never_current() {
+        let read = |text: &str| words(text, |mut w| w.receipts().map(|r| r.to_vec()));
+        assert_eq!(read("7 8 7"), Ok(vec![7, 8, 7]));
+        assert_eq!(read("-1 0 9007199254740992"), Ok(vec![0, 0, 0]));
+        assert_eq!(read("9007199254740991 x"), Ok(vec![MAX_EXACT]));
+        for bad in ["1.5", "9223372036854775808", "RESULT", "-"] {
+            let text = format!("ERR receipt must be an integer, not '{bad}'");
+            assert_eq!(error(read(bad)), text);
+        }
+        assert!(read("1 2.5").is_err());
+    }
+
+    #[test]
+    fn a_count_fits_what_follows() {
+        let read = |text: &str| words(text, |mut w| w.count("HEADERS", 2));
+        assert_eq!(read("2 a b c d e"), Ok(2));
+        for many in ["3 a b c d e", "9007199254740991 a b"] {
+            let text = "ERR HEADERS is followed by fewer values than it says";
+            assert_eq!(error(read(many)), text);
+        }
+        assert!(read("0 a b").is_err());
+    }
+
+    #[test]
+    fn names_have_1_to_1024_bytes() {
+        for len in [1, 1024] {
+            assert_eq!(check_name("ID", &vec![0xff; len], MAX_NAME), Ok(()));
+        }
+        for len in [0, 1025] {
+            let text = format!("ERR ID must be 1 to 1024 bytes long, not {len}");
+            assert_eq!(error(check_name("ID", &vec![b'x'; len], MAX_NAME)), text);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The pending messages of a group, to look at.
+
+use super::list::Entry;
+use super::orders::GroupOrder;
+use crate::merge::merged;
+use crate::order_key::OrderKey;
+use crate::state::Place;
+use crate::Millis;
+
+/// Messages of a group that stand at one place, in its order.
+#[derive(Debug, Clone, Copy)]
+pub enum Order<'a> {
+    /// In the order of their due times, all of one priority.
+    Few {
+        /// Due times and numbers.
+        entries: &'a [Entry],
+        /// Of all of them.
+        priority: i8,
+    },
+    /// In any order.
+    Many(&'a GroupOrder),
+}
+
+/// The pending messages of a group that have failed, or those that have not.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// Not due yet, as far as time was worked off.
+    pub ahead: Order<'a>,
+    /// Due.
+    pub due: Order<'a>,
+}
+
+/// The pending messages of a group.
+#[derive(Debug, Clone, Copy)]
+pub struct Pending<'a> {
+    /// Those that have not failed.
+    pub fresh: Side<'a>,
+    /// Those that have.
+    pub failed: Side<'a>,
+}
+
+impl<'a> Order<'a> {
+    /// None.
+    pub const NONE: Order<'static> = Order::Few {
+        entries: &[],
+        priority: 0,
+    };
+
+    /// How many there are.
+    pub fn len(self) -> usize {
+        match self {
+            Order::Few { entries, .. } => entries.len(),
+            Order::Many(order) => order.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a message is one of these. O(log n).
+    pub fn contains(self, key: &OrderKey) -> bool {
+        match self {
+            Order::Few { entries, priority } => entries
+                .binary_search_by_key(key, |entry| entry.key(priority))
+                .is_ok(),
+            Order::Many(order) => order.contains(key),
+        }
+    }
+
+    /// The first.
+    pub fn first(self) -> Option<OrderKey> {
+        match self {
+            Order::Few { entries, priority } => Some(entries.first()?.key(priority)),
+            Order::Many(order) => order.first().map(|(key, _)| key),
+        }
+    }
+
+    /// The first of those that are due at `now`. O(log n).
+    pub fn first_due(self, now: Millis) -> Option<OrderKey> {
+        match self {
+            Order::Few { entries, priority } => {
+                let first = entries.first().filter(|entry| entry.due() <= now)?;
+                Some(first.key(priority))
+            }
+            Order::Many(order) => order.first_at_most(now).map(|(key, _)| key),
+        }
+    }
+
+    /// The earliest due time. O(1).
+    pub fn earliest(self) -> Option<Millis> {
+        match self {
+            Order::Few { entries, .. } => Some(entries.first()?.due()),
+            Order::Many(order) => order.min_measure().map(|due| due.0),
+        }
+    }
+
+    /// The earliest due time of those before `bound`. O(log n).
+    pub fn earliest_before(self, bound: &OrderKey) -> Option<Millis> {
+        match self {
+            Order::Few { entries, priority } => {
+                let first = entries.first()?;
+                (first.key(priority) < *bound).then(|| first.due())
+            }
+            Order::Many(order) => order.least_before(bound).map(|due| due.0),
+        }
+    }
+
+    /// All of them, each with its due time.
+    pub fn iter(self) -> impl Iterator<Item = (OrderKey, Millis)> + 'a {
+        let (few, many) = match self {
+            Order::Few { entries, priority } => (Some((entries, priority)), None),
+            Order::Many(order) => (None, Some(order)),
+        };
+        let few = few.into_iter().flat_map(|(entries, priority)| {
+            let entries = entries.iter();
+            entries.map(move |entry| (entry.key(priority), entry.due()))
+        });
+        let many = many.into_iter().flat_map(GroupOrder::iter);
+        few.chain(many.map(|(key, due)| (key, due.0)))
+    }
+}
+
+impl Pending<'_> {
+    /// How many there are at this place.
+    pub fn count_at(self, place: Place) -> u64 {
+        let count = match place {
+            Place::Delayed => self.fresh.ahead.len(),
+            Place::Retry => self.failed.ahead.len(),
+            Place::Due => self.fresh.due.len() + self.failed.due.len(),
+            _ => 0,
+        };
+        count as u64
+    }
+
+    /// How many there are.
+    pub fn len(self) -> u64 {
+        (self.fresh.len() + self.failed.len()) as u64
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<'a> Side<'a> {
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.ahead.len() + self.due.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a message is one of these.
+    pub fn contains(self, key: &OrderKey) -> bool {
+        self.due.contains(key) || self.ahead.contains(key)
+    }
+
+    /// The first in order.
+    pub fn first(self) -> Option<OrderKey> {
+        self.min_of(Order::first)
+    }
+
+    /// The first in order of those that are due at `now`.
+    pub fn first_due(self, now: Millis) -> Option<OrderKey> {
+        self.min_of(|order| order.first_due(now))
+    }
+
+    /// The earliest due time.
+    pub fn earliest(self) -> Option<Millis> {
+        self.min_of(Order::earliest)
+    }
+
+    /// The earliest due time of those before `bound` in order.
+    pub fn earliest_before(self, bound: &OrderKey) -> Option<Millis> {
+        self.min_of(|order| order.earliest_before(bound))
+    }
+
+    /// The due times, in no order.
+    pub fn times(self) -> impl Iterator<Item = Millis> + 'a {
+        let all = self.ahead.iter().chain(self.due.iter());
+        all.map(|(_, due)| due)
+    }
+
+    /// Those that are due at `now`, in order.
+    pub fn all_due(self, now: Millis) -> impl Iterator<Item = OrderKey> + 'a {
+        let of = |order: Order<'a>| {
+            let due = order.iter().filter(move |(_, due)| *due <= now);
+            due.map(|(key, _)| key)
+        };
+        merged(of(self.due), of(self.ahead))
+    }
+
+    fn min_of<T: Ord>(self, of: impl Fn(Order<'a>) -> Option<T>) -> Option<T> {
+        match (of(self.due), of(self.ahead)) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+}

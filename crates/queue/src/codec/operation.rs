@@ -1,0 +1,128 @@
+//! Operations as bytes: the body of a record.
+//!
+//! Each kind has a number and six bits of its own, which say what of it is
+//! written; then come its parts, and at the end, without a length, the one
+//! that is a payload, a text or a name.
+
+mod read;
+mod write;
+
+use crate::op::{DueTime, Fetch, NackKind, Piecemeal, Redrive};
+use crate::{Op, Receipt};
+
+pub use read::read;
+pub use write::put;
+
+const TICK: u8 = 1;
+const ALTER: u8 = 2;
+const SEND: u8 = 3;
+const DUPLICATE: u8 = 4;
+const FETCH: u8 = 5;
+const ACK: u8 = 6;
+const NACK: u8 = 7;
+const TOUCH: u8 = 8;
+const END_LEASES: u8 = 9;
+const ADVANCE: u8 = 10;
+const CANCEL: u8 = 11;
+const RESCHEDULE: u8 = 12;
+const UPDATE: u8 = 13;
+const REDRIVE: u8 = 14;
+const PURGE: u8 = 15;
+const PAUSE: u8 = 16;
+const RESUME: u8 = 17;
+const GROUP_SET: u8 = 18;
+const SCHEDULE: u8 = 19;
+const UNSCHEDULE: u8 = 20;
+const CATCH_UP: u8 = 21;
+const PURGE_SOME: u8 = 22;
+
+/// The number of an operation's kind, below 31.
+pub fn kind(op: &Op) -> u8 {
+    match op {
+        Op::Tick => TICK,
+        Op::Alter(_) => ALTER,
+        Op::Send(_) => SEND,
+        Op::Duplicate => DUPLICATE,
+        Op::Fetch(_) => FETCH,
+        Op::Ack { .. } => ACK,
+        Op::Nack { .. } => NACK,
+        Op::Touch { .. } => TOUCH,
+        Op::EndLeases { .. } => END_LEASES,
+        Op::Advance { .. } => ADVANCE,
+        Op::Cancel { .. } => CANCEL,
+        Op::Reschedule { .. } => RESCHEDULE,
+        Op::Update { .. } => UPDATE,
+        Op::Redrive(_) => REDRIVE,
+        Op::Purge { .. } => PURGE,
+        Op::Pause { .. } => PAUSE,
+        Op::Resume { .. } => RESUME,
+        Op::GroupSet { .. } => GROUP_SET,
+        Op::Schedule(_) => SCHEDULE,
+        Op::Unschedule { .. } => UNSCHEDULE,
+        Op::CatchUp { .. } => CATCH_UP,
+        Op::PurgeSome { .. } => PURGE_SOME,
+    }
+}
+
+fn bits<const N: usize>(present: [bool; N]) -> u8 {
+    let bits = present.into_iter().enumerate();
+    bits.fold(0, |flags, (bit, is)| flags | u8::from(is) << bit)
+}
+
+/// The six bits that say what of an operation is written.
+pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
+    match op {
+        Op::Send(send) => bits([
+            send.id.is_some(),
+            send.group.is_some(),
+            send.priority != 0,
+            send.due != DueTime::Now,
+            !send.choices.is_default(),
+            send.replace || send.payloads.len() != 1 || send.new_salt.is_some(),
+        ]),
+        Op::Fetch(fetch) => bits([
+            fetch.consumer.is_some(),
+            fetch.group.is_some(),
+            !fetch.acks.is_empty(),
+            fetch.no_ack,
+            receipt != time_us,
+            limits_of(fetch) != [Some(1), Some(1), None, None],
+        ]),
+        Op::Ack { result, .. } => bits([result.is_some()]),
+        Op::Nack {
+            kind,
+            error,
+            random,
+            ..
+        } => {
+            let kind = match kind {
+                NackKind::Backoff => 0,
+                NackKind::Delay(_) => 1,
+                NackKind::Silent => 2,
+                NackKind::Fatal => 3,
+            };
+            bits([error.is_some(), *random != 0]) | kind << 2
+        }
+        Op::Redrive(which) => bits([matches!(which, Redrive::Ids(_))]),
+        Op::Purge { state, group } => bits([state.is_some(), group.is_some()]),
+        Op::PurgeSome { of, .. } => bits([matches!(of, Piecemeal::Leased(_))]),
+        Op::Pause { group, ms } => bits([ms.is_some(), group.is_some()]),
+        Op::Resume { group } => bits([group.is_some()]),
+        Op::GroupSet { changes, .. } => bits([
+            changes.weight.is_some(),
+            changes.concurrency.is_some(),
+            changes.rate.is_some(),
+        ]),
+        _ => 0,
+    }
+}
+
+/// COUNT, PERGROUP, LEASE and MAXBYTES.
+fn limits_of(fetch: &Fetch) -> [Option<u64>; 4] {
+    [
+        Some(fetch.count),
+        Some(fetch.per_group),
+        fetch.lease,
+        fetch.max_bytes,
+    ]
+}

@@ -1,0 +1,279 @@
+//! Reading an operation: what no command can have said is refused.
+
+use std::borrow::Cow;
+
+use smallvec::{smallvec, SmallVec};
+
+use super::{
+    ACK, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, GROUP_SET, NACK, PAUSE,
+    PURGE, PURGE_SOME, REDRIVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TICK, TOUCH, UNSCHEDULE,
+    UPDATE,
+};
+use crate::codec::options::{changes, choices, rate, rule};
+use crate::codec::wire::{Reader, MOST_RESERVED};
+use crate::limits::{self, ensure, Invalid};
+use crate::op::{
+    DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts, Redrive, Send,
+};
+use crate::state::State;
+use crate::{Op, Receipt};
+
+/// Reads an operation of this kind, and the least receipt that it may give
+/// out. What follows it is left.
+pub fn read<'a>(
+    reader: &mut Reader<'a>,
+    kind: u8,
+    flags: u8,
+    time_us: u64,
+) -> Result<(Op<'a>, Receipt), Invalid> {
+    let has = |bit: u32| flags >> bit & 1 == 1;
+    let op = match kind {
+        TICK => Op::Tick,
+        DUPLICATE => Op::Duplicate,
+        ALTER => Op::Alter(changes(reader)?),
+        SEND => Op::Send(send(reader, flags)?),
+        FETCH => {
+            let (fetch, receipt) = fetch(reader, flags, time_us)?;
+            return Ok((Op::fetch(fetch), receipt));
+        }
+        ACK => Op::Ack {
+            receipts: receipts(reader, time_us)?,
+            result: has(0).then(|| reader.rest().into()),
+        },
+        NACK => Op::Nack {
+            receipts: receipts(reader, time_us)?,
+            kind: match flags >> 2 & 3 {
+                0 => NackKind::Backoff,
+                1 => NackKind::Delay(exact(reader)?),
+                2 => NackKind::Silent,
+                _ => NackKind::Fatal,
+            },
+            random: match has(1) {
+                true => reader.fixed()?,
+                false => 0,
+            },
+            error: has(0).then(|| reader.rest().into()),
+        },
+        TOUCH => Op::Touch {
+            ms: positive(reader)?,
+            receipts: receipts(reader, time_us)?,
+        },
+        END_LEASES => Op::EndLeases {
+            receipts: receipts(reader, time_us)?,
+        },
+        ADVANCE => Op::Advance { to: exact(reader)? },
+        CANCEL => Op::Cancel { ids: ids(reader)? },
+        RESCHEDULE => Op::Reschedule {
+            id: name(reader.bytes()?)?,
+            due: due(reader)?,
+        },
+        UPDATE => Op::Update {
+            id: name(reader.bytes()?)?,
+            payload: reader.rest().into(),
+        },
+        REDRIVE => Op::Redrive(match has(0) {
+            true => Redrive::Ids(ids(reader)?),
+            false => Redrive::Oldest(reader.number()?),
+        }),
+        PURGE => Op::Purge {
+            state: match has(0) {
+                true => Some(state(reader)?),
+                false => None,
+            },
+            group: name_at_end(reader, has(1))?,
+        },
+        PURGE_SOME => Op::PurgeSome {
+            most: positive(reader)?,
+            of: match name_at_end(reader, has(0))? {
+                Some(group) => Piecemeal::Leased(group),
+                None => Piecemeal::Dead,
+            },
+        },
+        PAUSE => Op::Pause {
+            ms: has(0).then(|| positive(reader)).transpose()?,
+            group: name_at_end(reader, has(1))?,
+        },
+        RESUME => Op::Resume {
+            group: name_at_end(reader, has(0))?,
+        },
+        GROUP_SET => Op::GroupSet {
+            changes: GroupChanges {
+                weight: has(0).then(|| positive(reader)).transpose()?,
+                concurrency: has(1).then(|| exact(reader)).transpose()?,
+                rate: has(2).then(|| rate(reader)).transpose()?,
+            },
+            group: name(reader.rest())?,
+        },
+        SCHEDULE => Op::Schedule(schedule(reader)?),
+        UNSCHEDULE => {
+            let name = reader.rest();
+            limits::schedule_name(name)?;
+            Op::Unschedule { name: name.into() }
+        }
+        CATCH_UP => Op::CatchUp {
+            since: exact(reader)?,
+        },
+        _ => return Err(Invalid("an unknown kind of record")),
+    };
+    Ok((op, 0))
+}
+
+fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid> {
+    let has = |bit: u32| flags >> bit & 1 == 1;
+    let mut send = Send::plain(&[]);
+    if has(0) {
+        send.id = Some(name(reader.bytes()?)?);
+    }
+    if has(1) {
+        send.group = Some(name(reader.bytes()?)?);
+    }
+    if has(2) {
+        send.priority = reader.byte()? as i8;
+    }
+    if has(3) {
+        send.due = due(reader)?;
+    }
+    if has(4) {
+        send.choices = choices(reader)?;
+    }
+    let mut count = match has(5) {
+        true => reader.number()?,
+        false => 1,
+    };
+    if has(5) && count == 1 {
+        ensure(send.id.is_none(), "a given id needs no salt")?;
+        send.new_salt = Some(reader.fixed()?);
+        count = reader.number()?;
+        ensure(count > 0, "what is replaced has an id")?;
+    }
+    send.replace = count == 0;
+    if count < 2 {
+        send.payloads = smallvec![reader.rest()];
+    } else {
+        send.payloads = SmallVec::new();
+        for _ in 0..count {
+            send.payloads.push(reader.bytes()?);
+        }
+    }
+    ensure(
+        send.id.is_some() || !send.replace,
+        "something without an id is replaced",
+    )?;
+    ensure(
+        send.id.is_none() || send.payloads.len() == 1,
+        "several messages are to have one id",
+    )?;
+    Ok(send)
+}
+
+fn fetch<'a>(
+    reader: &mut Reader<'a>,
+    flags: u8,
+    time_us: u64,
+) -> Result<(Fetch<'a>, Receipt), Invalid> {
+    let has = |bit: u32| flags >> bit & 1 == 1;
+    let mut fetch = Fetch::one();
+    if has(0) {
+        fetch.consumer = Some(name(reader.bytes()?)?);
+    }
+    if has(1) {
+        fetch.group = Some(name(reader.bytes()?)?);
+    }
+    if has(2) {
+        fetch.acks = receipts(reader, time_us)?;
+    }
+    fetch.no_ack = has(3);
+    let receipt = match has(4) {
+        true => reader.delta(time_us)?,
+        false => time_us,
+    };
+    limits::exact(receipt)?;
+    if has(5) {
+        fetch.count = positive(reader)?;
+        fetch.per_group = positive(reader)?;
+        fetch.lease = Some(exact(reader)?).filter(|ms| *ms > 0);
+        fetch.max_bytes = Some(exact(reader)?).filter(|bytes| *bytes > 0);
+    }
+    ensure(
+        fetch.count <= limits::MAX_COUNT,
+        "COUNT is not in 1 to 10000",
+    )?;
+    Ok((fetch, receipt))
+}
+
+fn schedule<'a>(reader: &mut Reader<'a>) -> Result<NewSchedule<'a>, Invalid> {
+    let name = reader.bytes()?;
+    limits::schedule_name(name)?;
+    let (rule, missed, overlap) = rule(reader)?;
+    let group = reader.optional_bytes()?.map(self::name).transpose()?;
+    let priority = reader.byte()? as i8;
+    let choices = choices(reader)?;
+    Ok(NewSchedule {
+        name: name.into(),
+        rule,
+        send: Send {
+            group,
+            priority,
+            choices,
+            ..Send::plain(reader.rest())
+        },
+        missed,
+        overlap,
+    })
+}
+
+fn exact(reader: &mut Reader) -> Result<u64, Invalid> {
+    let n = reader.number()?;
+    limits::exact(n).map(|()| n)
+}
+
+fn positive(reader: &mut Reader) -> Result<u64, Invalid> {
+    let n = reader.number()?;
+    limits::positive(n).map(|()| n)
+}
+
+fn name(name: &[u8]) -> Result<Cow<'_, [u8]>, Invalid> {
+    limits::name(name).map(|()| name.into())
+}
+
+fn name_at_end<'a>(reader: &mut Reader<'a>, is: bool) -> Result<Option<Cow<'a, [u8]>>, Invalid> {
+    is.then(|| name(reader.rest())).transpose()
+}
+
+fn receipts(reader: &mut Reader, time_us: u64) -> Result<Receipts, Invalid> {
+    let count = reader.number()?;
+    let mut receipts = Receipts::with_capacity(count.min(MOST_RESERVED as u64) as usize);
+    let mut base = time_us;
+    for _ in 0..count {
+        base = reader.delta(base)?;
+        limits::exact(base)?;
+        receipts.push(base);
+    }
+    Ok(receipts)
+}
+
+fn ids<'a>(reader: &mut Reader<'a>) -> Result<Vec<Cow<'a, [u8]>>, Invalid> {
+    let count = reader.number()?;
+    let mut ids = Vec::with_capacity(count.min(MOST_RESERVED as u64) as usize);
+    for _ in 0..count {
+        ids.push(name(reader.bytes()?)?);
+    }
+    Ok(ids)
+}
+
+fn due(reader: &mut Reader) -> Result<DueTime, Invalid> {
+    Ok(match (reader.byte()?, exact(reader)?) {
+        (0, 0) => DueTime::Now,
+        (1, ms) => DueTime::After(ms),
+        (2, ms) => DueTime::At(ms),
+        _ => return Err(Invalid("an unknown kind of due time")),
+    })
+}
+
+fn state(reader: &mut Reader) -> Result<State, Invalid> {
+    let number = usize::from(reader.byte()?);
+    State::ALL
+        .get(number)
+        .copied()
+        .ok_or(Invalid("an unknown state"))
+}

@@ -1,0 +1,182 @@
+//! Writing an operation.
+
+use std::borrow::Cow;
+
+use super::limits_of;
+use crate::codec::options::{put_changes, put_choices, put_rate, put_rule};
+use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};
+use crate::op::{DueTime, Fetch, NackKind, Piecemeal, Redrive, Send};
+use crate::state::State;
+use crate::{Op, Receipt};
+
+/// Appends the operation to `out`, without its kind and flags.
+pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
+    match op {
+        Op::Tick | Op::Duplicate => {}
+        Op::Alter(changes) => put_changes(out, changes),
+        Op::Send(send) => put_send(out, send),
+        Op::Fetch(fetch) => put_fetch(out, fetch, receipt, time_us),
+        Op::Ack { receipts, result } => {
+            put_receipts(out, receipts, time_us);
+            out.extend_from_slice(result.as_deref().unwrap_or_default());
+        }
+        Op::Nack {
+            receipts,
+            kind,
+            error,
+            random,
+        } => {
+            put_receipts(out, receipts, time_us);
+            if let NackKind::Delay(ms) = kind {
+                put_number(out, *ms);
+            }
+            if *random != 0 {
+                put_fixed(out, *random);
+            }
+            out.extend_from_slice(error.as_deref().unwrap_or_default());
+        }
+        Op::Touch { ms, receipts } => {
+            put_number(out, *ms);
+            put_receipts(out, receipts, time_us);
+        }
+        Op::EndLeases { receipts } => put_receipts(out, receipts, time_us),
+        Op::Advance { to } => put_number(out, *to),
+        Op::Cancel { ids } | Op::Redrive(Redrive::Ids(ids)) => put_ids(out, ids),
+        Op::Reschedule { id, due } => {
+            put_bytes(out, id);
+            put_due(out, *due);
+        }
+        Op::Update { id, payload } => {
+            put_bytes(out, id);
+            out.extend_from_slice(payload);
+        }
+        Op::Redrive(Redrive::Oldest(most)) => put_number(out, *most),
+        Op::Purge { state, group } => {
+            if let Some(state) = state {
+                let number = State::ALL.iter().position(|other| other == state);
+                out.push(number.unwrap_or_default() as u8);
+            }
+            out.extend_from_slice(group.as_deref().unwrap_or_default());
+        }
+        Op::PurgeSome { of, most } => {
+            put_number(out, *most);
+            if let Piecemeal::Leased(group) = of {
+                out.extend_from_slice(group);
+            }
+        }
+        Op::Pause { group, ms } => {
+            if let Some(ms) = ms {
+                put_number(out, *ms);
+            }
+            out.extend_from_slice(group.as_deref().unwrap_or_default());
+        }
+        Op::Resume { group } => out.extend_from_slice(group.as_deref().unwrap_or_default()),
+        Op::GroupSet { group, changes } => {
+            for n in [changes.weight, changes.concurrency].into_iter().flatten() {
+                put_number(out, n);
+            }
+            if let Some(rate) = changes.rate {
+                put_rate(out, rate);
+            }
+            out.extend_from_slice(group);
+        }
+        Op::Schedule(new) => {
+            put_bytes(out, &new.name);
+            put_rule(out, &new.rule, new.missed, new.overlap);
+            let send = &new.send;
+            put_optional_bytes(out, send.group.as_deref());
+            out.push(send.priority as u8);
+            put_choices(out, &send.choices);
+            out.extend_from_slice(send.payloads.first().copied().unwrap_or_default());
+        }
+        Op::Unschedule { name } => out.extend_from_slice(name),
+        Op::CatchUp { since } => put_number(out, *since),
+    }
+}
+
+fn put_send(out: &mut Vec<u8>, send: &Send) {
+    if let Some(id) = &send.id {
+        put_bytes(out, id);
+    }
+    if let Some(group) = &send.group {
+        put_bytes(out, group);
+    }
+    if send.priority != 0 {
+        out.push(send.priority as u8);
+    }
+    if send.due != DueTime::Now {
+        put_due(out, send.due);
+    }
+    if !send.choices.is_default() {
+        put_choices(out, &send.choices);
+    }
+    if let Some(salt) = send.new_salt {
+        // One payload is no number of its own that would be written.
+        put_number(out, 1);
+        put_fixed(out, salt);
+    }
+    if let [only] = send.payloads[..] {
+        if send.replace {
+            put_number(out, 0);
+        } else if send.new_salt.is_some() {
+            put_number(out, 1);
+        }
+        out.extend_from_slice(only);
+    } else {
+        put_number(out, send.payloads.len() as u64);
+        for payload in &send.payloads {
+            put_bytes(out, payload);
+        }
+    }
+}
+
+fn put_fetch(out: &mut Vec<u8>, fetch: &Fetch, receipt: Receipt, time_us: u64) {
+    if let Some(consumer) = &fetch.consumer {
+        put_bytes(out, consumer);
+    }
+    if let Some(group) = &fetch.group {
+        put_bytes(out, group);
+    }
+    if !fetch.acks.is_empty() {
+        put_receipts(out, &fetch.acks, time_us);
+    }
+    if receipt != time_us {
+        put_delta(out, receipt, time_us);
+    }
+    let limits = limits_of(fetch);
+    if limits != [Some(1), Some(1), None, None] {
+        // None of them can be 0, which therefore stands for "not given".
+        for n in limits {
+            put_number(out, n.unwrap_or(0));
+        }
+    }
+}
+
+/// Receipts are microseconds, or little more: close to the present and to
+/// each other.
+#[inline]
+fn put_receipts(out: &mut Vec<u8>, receipts: &[Receipt], time_us: u64) {
+    put_number(out, receipts.len() as u64);
+    let mut base = time_us;
+    for receipt in receipts {
+        put_delta(out, *receipt, base);
+        base = *receipt;
+    }
+}
+
+fn put_ids(out: &mut Vec<u8>, ids: &[Cow<[u8]>]) {
+    put_number(out, ids.len() as u64);
+    for id in ids {
+        put_bytes(out, id);
+    }
+}
+
+fn put_due(out: &mut Vec<u8>, due: DueTime) {
+    let (kind, ms) = match due {
+        DueTime::Now => (0, 0),
+        DueTime::After(ms) => (1, ms),
+        DueTime::At(ms) => (2, ms),
+    };
+    out.push(kind);
+    put_number(out, ms);
+}

@@ -1,0 +1,187 @@
+//! What each version looks like. These bytes are in files and streams of servers
+//! that run: they must be read for ever. A new version gets new bytes beside
+//! them.
+
+use std::fmt::Write;
+
+use smallvec::smallvec;
+
+use crate::codec::record::{Creation, Record};
+use crate::op::{DueTime, Fetch, NackKind, Send};
+use crate::settings::{Clock, Rate, Settings};
+use crate::{Moment, Op, Queue};
+
+/// One queue, as each version of snapshots writes it.
+const SNAPSHOTS: [&str; 3] = [SNAPSHOT_1, SNAPSHOT_2, SNAPSHOT_3];
+
+const SNAPSHOT_1: &str = "\
+    5101ffff0fb0ea010000e807904e00000000000001060000000ae0d403000000efcdab8967452301b6f6\
+    d8be9f3404ee96dde68196980300000300020000010000000000000001ececb1fdbe6802010002001103\
+    06776f726b6572b6f6d8be9f340200011eb801ececb1fdbe68003600dcadbacd83acb00600e0d4030100\
+    706c61696e0c0200637573746f6d65722d373aaf0100904eff00076f726465722d37b50f410000000000\
+    00044001016b01768f4e010001008f4e8f4e010974727920616761696e0000726963680b800100a0fe0a\
+    6c61746572020003\
+    ";
+
+const SNAPSHOT_2: &str = "\
+    5101ffff0fb0ea010000e807904e00000000000001060000000ae0d403000000efcdab8967452301b6f6\
+    d8be9f3404ee96dde68196980300000300020000010000000000000001ececb1fdbe6802010002001103\
+    06776f726b6572b6f6d8be9f340200011eb801ececb1fdbe68003600dcadbacd83acb00600e0d4030100\
+    706c61696e0c0200637573746f6d65722d373aaf0100904eff00076f726465722d37b50f410000000000\
+    00044001016b01768f4e010001008f4e8f4e010974727920616761696e0000726963680940a0fe0a6c61\
+    746572020003\
+    ";
+
+/// As that of version 2, where all messages have ids of one salt.
+const SNAPSHOT_3: &str = SNAPSHOT_2;
+
+/// Two messages and then two more, since which ids have another salt, as the records
+/// and the snapshot of them.
+const SALTED: [&str; 3] = [
+    "236b4bd71cb06006800201610162",
+    "236c4bd71cb06006800155555555555555550201610162",
+    "4601ffff0fb0ea01000000904e0000000000000106000000000000005555555555555555b6f6d8be9f34\
+    050000000400000000000000000000000000000000b6f6d8be9f3401010908efcdab89674523010a9001\
+    ececb1fdbe68006103480062090855555555555555550348006103480062020004",
+];
+
+const RECORDS: [&str; 5] = [
+    "236b4bd71cb0600602ffff0fb0ea010000e807904e00000000000001060000000ae0d403000000efcdab8967452301706c61696e",
+    "236c4bd71cb060067c076f726465722d370a637573746f6d65722d37ff010041000000000000044001016b017672696368",
+    "256d4bd71cb060068406776f726b657202010000",
+    "276e4bd71cb060061c01018827010000000000000074727920616761696e",
+    "236f4bd71cb06006200190bf056c61746572",
+];
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits = hex.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16);
+    digits.map(|pair| byte(pair).unwrap()).collect()
+}
+
+/// A queue with a bit of everything, as its records make it.
+fn records() -> Vec<Vec<u8>> {
+    let start = Moment::at_us(1_795_159_374_646_123);
+    let settings = Settings {
+        retain: 1_000,
+        rate: Some(Rate {
+            count: 10,
+            per: 60_000,
+        }),
+        ..Settings::default()
+    };
+    let creation = Creation {
+        settings,
+        clock: Clock::Server,
+        salt: 0x0123_4567_89AB_CDEF,
+    };
+    let plain = Send::plain(b"plain");
+    let mut rich = Send::plain(b"rich");
+    rich.id = Some(b"order-7"[..].into());
+    rich.group = Some(b"customer-7"[..].into());
+    rich.due = DueTime::After(0);
+    rich.priority = -1;
+    rich.choices.score = Some(2.5);
+    rich.choices.headers = Box::new([(b"k"[..].into(), b"v"[..].into())]);
+    let fetch = Fetch {
+        count: 2,
+        consumer: Some(b"worker"[..].into()),
+        ..Fetch::one()
+    };
+    let nack = Op::Nack {
+        receipts: smallvec![start.us + 2],
+        kind: NackKind::Delay(5_000),
+        error: Some(b"try again"[..].into()),
+        random: 1,
+    };
+    let later = Op::Send(Send {
+        due: DueTime::After(90_000),
+        ..Send::plain(b"later")
+    });
+    let ops = [
+        Op::Send(plain),
+        Op::Send(rich),
+        Op::fetch(fetch),
+        nack,
+        later,
+    ];
+    let mut creation = Some(creation);
+    let records = ops.iter().zip(0..).map(|(op, n)| {
+        let moment = Moment::at_us(start.us + n);
+        let mut out = Vec::new();
+        Record::of(moment, 0, creation.take(), op).encode_into(&mut out);
+        out
+    });
+    records.collect()
+}
+
+#[test]
+fn records_of_version_1() {
+    let records: Vec<String> = records().iter().map(|record| hex(record)).collect();
+    assert_eq!(records, RECORDS);
+}
+
+#[test]
+fn snapshots_of_all_versions() {
+    let records = RECORDS.map(bytes);
+    let first = Record::decode(&records[0]).unwrap();
+    let mut queue = first.created.as_ref().unwrap().queue();
+    for record in &records {
+        Record::decode(record).unwrap().replay(&mut queue).unwrap();
+    }
+    assert_eq!(hex(&saved(&queue)), SNAPSHOT_3);
+    for (snapshot, version) in SNAPSHOTS.into_iter().zip(1..) {
+        let mut block = Some(bytes(snapshot));
+        let loaded = Queue::load(version, &mut || block.take()).unwrap();
+        assert_eq!(saved(&loaded), saved(&queue), "version {version}");
+    }
+    assert_eq!(Queue::VERSION as usize, SNAPSHOTS.len());
+    assert!(Queue::load(Queue::VERSION + 1, &mut || None).is_err());
+}
+
+#[test]
+fn ids_of_two_salts() {
+    let creation = Creation {
+        settings: Settings::default(),
+        clock: Clock::Server,
+        salt: 0x0123_4567_89AB_CDEF,
+    };
+    let mut queue = creation.queue();
+    let several = Send {
+        payloads: smallvec![&b"a"[..], &b"b"[..]],
+        ..Send::plain(b"")
+    };
+    let mut seen = Vec::new();
+    let ops = [(several.clone(), None), (several, Some(u64::MAX / 3))];
+    for ((send, new_salt), n) in ops.into_iter().zip(0..) {
+        let op = Op::Send(Send { new_salt, ..send });
+        let moment = Moment::at_us(1_795_159_374_646_123 + n);
+        let record = Record::of(moment, 0, None, &op);
+        let mut bytes = Vec::new();
+        record.encode_into(&mut bytes);
+        seen.push(hex(&bytes));
+        Record::decode(&bytes).unwrap().replay(&mut queue).unwrap();
+    }
+    seen.push(hex(&saved(&queue)));
+    assert_eq!(seen, SALTED);
+    let mut block = Some(saved(&queue));
+    let loaded = Queue::load(Queue::VERSION, &mut || block.take()).unwrap();
+    assert_eq!(saved(&loaded), saved(&queue));
+    for seq in 1..=4 {
+        let id = queue.id_of(seq, queue.message(seq).unwrap()).to_box();
+        assert_eq!((queue.find(&id), loaded.find(&id)), (Some(seq), Some(seq)));
+    }
+}
+
+fn saved(queue: &Queue) -> Vec<u8> {
+    let mut blocks = Vec::new();
+    queue.save(&mut |block| blocks.extend_from_slice(block));
+    blocks
+}

@@ -1,0 +1,336 @@
+//! Random operations.
+
+use std::borrow::Cow;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use smallvec::SmallVec;
+
+use crate::message::Choices;
+use crate::op::*;
+use crate::recurrence::Recurrence;
+use crate::schedule::{Missed, Overlap};
+use crate::settings::*;
+use crate::state::State;
+use crate::{Op, MAX_EXACT};
+
+/// How large numbers are: up to anything for codecs, small where operations
+/// shall meet each other.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Scale {
+    Any,
+    Small,
+}
+
+impl Scale {
+    fn ms(self) -> BoxedStrategy<u64> {
+        match self {
+            Scale::Any => prop_oneof![0..200u64, 0..=MAX_EXACT, Just(MAX_EXACT)].boxed(),
+            Scale::Small => (0..60u64).boxed(),
+        }
+    }
+
+    fn some(self) -> BoxedStrategy<u64> {
+        self.ms().prop_map(|n| n.max(1)).boxed()
+    }
+
+    fn receipt(self) -> BoxedStrategy<u64> {
+        match self {
+            Scale::Any => prop_oneof![0..=MAX_EXACT, Just(0)].boxed(),
+            // A placeholder: the driver puts receipts that exist here.
+            Scale::Small => (0..12u64).boxed(),
+        }
+    }
+
+    fn name(self) -> BoxedStrategy<Cow<'static, [u8]>> {
+        let few = select(vec!["a", "b", "c", "d"]).prop_map(|s| Cow::Borrowed(s.as_bytes()));
+        match self {
+            Scale::Any => prop_oneof![few, vec(any::<u8>(), 1..40).prop_map(Cow::Owned)].boxed(),
+            Scale::Small => few.boxed(),
+        }
+    }
+}
+
+fn payload() -> impl Strategy<Value = &'static [u8]> {
+    select(vec!["", "x", "hello", "a somewhat longer payload"]).prop_map(str::as_bytes)
+}
+
+fn text() -> impl Strategy<Value = Cow<'static, [u8]>> {
+    payload().prop_map(Cow::Borrowed)
+}
+
+fn backoff(scale: Scale) -> impl Strategy<Value = Backoff> {
+    (0..3, scale.ms()).prop_map(|(kind, ms)| match kind {
+        0 => Backoff::Fixed(ms),
+        1 => Backoff::Linear(ms),
+        _ => Backoff::Exp(ms),
+    })
+}
+
+fn rate(scale: Scale) -> impl Strategy<Value = Option<Rate>> {
+    let rate = (scale.some(), scale.some()).prop_map(|(count, per)| Rate { count, per });
+    option::weighted(0.6, rate)
+}
+
+pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
+    let maybe = move || option::weighted(0.25, scale.ms());
+    let some = move || option::weighted(0.25, scale.some());
+    let lists = (
+        (maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
+        (maybe(), maybe(), maybe(), maybe(), some(), some()),
+        (
+            option::weighted(0.3, -1..4i64),
+            option::weighted(0.3, backoff(scale)),
+            option::weighted(0.2, 0..=100u8),
+            option::weighted(0.2, rate(scale)),
+            option::weighted(0.3, any::<bool>()),
+            option::weighted(0.3, any::<bool>()),
+        ),
+    );
+    lists
+        .prop_map(|(a, b, c)| Changes {
+            lease: b.4,
+            retries: c.0,
+            backoff: c.1,
+            max_backoff: a.0,
+            jitter: c.2,
+            ttl: a.1,
+            retain: a.2,
+            retain_count: a.3,
+            dead_retain: a.4,
+            dead_count: a.5,
+            dedup: b.0,
+            max_len: b.1.map(|n| n * 2),
+            max_bytes: b.2.map(|n| n * 16),
+            max_running: b.3,
+            rate: c.3,
+            group_concurrency: b.5,
+            on_retry: c
+                .4
+                .map(|skip| if skip { OnRetry::Skip } else { OnRetry::Block }),
+            on_dead: c.5.map(|block| {
+                if block {
+                    OnDead::Block
+                } else {
+                    OnDead::Continue
+                }
+            }),
+        })
+        .prop_map(|mut changes| {
+            for n in [&mut changes.max_len, &mut changes.max_bytes] {
+                *n = n.map(|n| n.min(MAX_EXACT));
+            }
+            changes
+        })
+}
+
+fn choices(scale: Scale) -> impl Strategy<Value = Choices> {
+    let some = (
+        option::weighted(0.3, -3.0..3.0f64),
+        option::weighted(0.3, scale.some()),
+        option::weighted(0.3, -1..3i64),
+        option::weighted(0.3, backoff(scale)),
+        option::weighted(0.3, scale.ms()),
+        option::weighted(0.2, scale.name()),
+        vec((text(), text()), 0..3),
+    );
+    let some = some.prop_map(
+        |(score, lease, retries, backoff, ttl, label, headers)| Choices {
+            score,
+            lease,
+            retries,
+            backoff,
+            ttl,
+            label: label.map(|label| label.into_owned().into()),
+            headers: headers
+                .into_iter()
+                .map(|(f, v)| (f.into_owned().into(), v.into_owned().into()))
+                .collect(),
+        },
+    );
+    prop_oneof![3 => Just(Choices::default()), 1 => some]
+}
+
+fn due(scale: Scale) -> impl Strategy<Value = DueTime> {
+    prop_oneof![
+        2 => Just(DueTime::Now),
+        2 => scale.ms().prop_map(DueTime::After),
+        1 => scale.ms().prop_map(DueTime::At),
+    ]
+}
+
+fn priority() -> impl Strategy<Value = i8> {
+    prop_oneof![4 => Just(0i8), 1 => -1..=1i8, 1 => any::<i8>()]
+}
+
+fn send(scale: Scale) -> impl Strategy<Value = Send<'static>> {
+    let parts = (
+        vec(payload(), 1..4),
+        option::weighted(0.4, scale.name()),
+        any::<bool>(),
+        due(scale),
+        option::weighted(0.6, scale.name()),
+        priority(),
+        choices(scale),
+        option::weighted(0.2, any::<u64>()),
+    );
+    parts.prop_map(
+        |(mut payloads, id, replace, due, group, priority, choices, new_salt)| {
+            if id.is_some() {
+                payloads.truncate(1);
+            }
+            Send {
+                payloads: SmallVec::from_vec(payloads),
+                replace: replace && id.is_some(),
+                new_salt: new_salt.filter(|_| id.is_none()),
+                id,
+                due,
+                group,
+                priority,
+                choices,
+            }
+        },
+    )
+}
+
+fn receipts(scale: Scale) -> impl Strategy<Value = Receipts> {
+    vec(scale.receipt(), 0..4).prop_map(SmallVec::from_vec)
+}
+
+fn fetch(scale: Scale) -> impl Strategy<Value = Fetch<'static>> {
+    let parts = (
+        prop_oneof![2 => Just(1u64), 1 => 1..6u64],
+        option::weighted(0.2, scale.some()),
+        option::weighted(0.4, scale.name()),
+        option::weighted(0.2, scale.name()),
+        prop_oneof![2 => Just(1u64), 1 => 1..4u64],
+        option::weighted(0.2, scale.some()),
+        receipts(scale),
+        prop::bool::weighted(0.15),
+    );
+    parts.prop_map(
+        |(count, lease, consumer, group, per_group, max_bytes, acks, no_ack)| Fetch {
+            count,
+            lease,
+            consumer,
+            group,
+            per_group,
+            max_bytes,
+            acks,
+            no_ack,
+        },
+    )
+}
+
+fn nack(scale: Scale) -> impl Strategy<Value = Op<'static>> {
+    let kind = prop_oneof![
+        2 => Just(NackKind::Backoff),
+        1 => scale.ms().prop_map(NackKind::Delay),
+        1 => Just(NackKind::Silent),
+        1 => Just(NackKind::Fatal),
+    ];
+    let parts = (receipts(scale), kind, option::of(text()), any::<u64>());
+    parts.prop_map(|(receipts, kind, error, random)| Op::Nack {
+        receipts,
+        kind,
+        error,
+        random,
+    })
+}
+
+fn schedule(scale: Scale) -> impl Strategy<Value = Op<'static>> {
+    let every = (scale.some(), scale.ms(), any::<bool>()).prop_map(|(period, start, given)| {
+        Recurrence::Every {
+            // Not so often that a test does nothing else.
+            period: period.max(7),
+            start,
+            start_given: given,
+        }
+    });
+    let cron = select(vec![
+        ("*/5 * * * *", None),
+        ("@daily", Some("Europe/Berlin")),
+    ])
+    .prop_map(|(expr, zone)| Recurrence::cron(expr, zone).unwrap());
+    let parts = (
+        scale.name(),
+        prop_oneof![4 => every, 1 => cron],
+        send(scale),
+        select(vec![Missed::Skip, Missed::Once, Missed::All]),
+        select(vec![Overlap::Queue, Overlap::Skip]),
+    );
+    parts.prop_map(|(name, rule, mut send, missed, overlap)| {
+        send.payloads.truncate(1);
+        send.id = None;
+        send.replace = false;
+        send.due = DueTime::Now;
+        send.new_salt = None;
+        Op::Schedule(NewSchedule {
+            name,
+            rule,
+            send,
+            missed,
+            overlap,
+        })
+    })
+}
+
+fn group_set(scale: Scale) -> impl Strategy<Value = Op<'static>> {
+    let changes = (
+        option::of(1..4u64),
+        option::of(0..4u64),
+        option::of(rate(scale)),
+    );
+    (scale.name(), changes).prop_map(|(group, (weight, concurrency, rate))| Op::GroupSet {
+        group,
+        changes: GroupChanges {
+            weight,
+            concurrency,
+            rate,
+        },
+    })
+}
+
+/// All operations but the ones that make no sense in a sequence.
+pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
+    let name = move || scale.name();
+    let ids = move || vec(scale.name(), 0..3);
+    let maybe = move || option::weighted(0.5, scale.name());
+    prop_oneof![
+        16 => send(scale).prop_map(Op::Send),
+        16 => fetch(scale).prop_map(Op::fetch),
+        8 => (receipts(scale), option::of(text()))
+            .prop_map(|(receipts, result)| Op::Ack { receipts, result }),
+        8 => nack(scale),
+        2 => (scale.some(), receipts(scale)).prop_map(|(ms, receipts)| Op::Touch { ms, receipts }),
+        2 => receipts(scale).prop_map(|receipts| Op::EndLeases { receipts }),
+        1 => Just(Op::Tick),
+        1 => Just(Op::Duplicate),
+        2 => changes(scale).prop_map(Op::Alter),
+        1 => scale.ms().prop_map(|to| Op::Advance { to }),
+        2 => ids().prop_map(|ids| Op::Cancel { ids }),
+        2 => (name(), due(scale)).prop_map(|(id, due)| Op::Reschedule { id, due }),
+        2 => (name(), text()).prop_map(|(id, payload)| Op::Update { id, payload }),
+        1 => ids().prop_map(|ids| Op::Redrive(Redrive::Ids(ids))),
+        2 => prop_oneof![1..5u64, Just(u64::MAX)].prop_map(|n| Op::Redrive(Redrive::Oldest(n))),
+        2 => (option::of(select(State::ALL.to_vec())), maybe())
+            .prop_map(|(state, group)| Op::Purge { state, group }),
+        3 => select(State::ALL.to_vec()).prop_map(|state| Op::Purge {
+            state: Some(state),
+            group: None,
+        }),
+        2 => (maybe(), scale.some()).prop_map(|(group, most)| Op::PurgeSome {
+            of: group.map_or(Piecemeal::Dead, Piecemeal::Leased),
+            most,
+        }),
+        2 => (maybe(), option::of(scale.some())).prop_map(|(group, ms)| Op::Pause { group, ms }),
+        2 => maybe().prop_map(|group| Op::Resume { group }),
+        2 => group_set(scale),
+        1 => schedule(scale),
+        1 => name().prop_map(|name| Op::Unschedule { name }),
+        1 => scale.ms().prop_map(|since| Op::CatchUp { since }),
+    ]
+    .boxed()
+}

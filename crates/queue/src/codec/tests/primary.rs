@@ -1,0 +1,251 @@
+//! Histories of a queue, and what others hear of them.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::ops::{changes, op, Scale};
+use crate::codec::command;
+use crate::codec::record::{Creation, Record};
+use crate::op::{Fetch, NackKind, Receipts, Redrive, Send, Sent};
+use crate::settings::{Clock, Settings};
+use crate::state::State;
+use crate::{Done, Moment, Op, Queue, Receipt};
+
+/// One thing that happens on a primary.
+#[derive(Debug, Clone)]
+pub struct Act {
+    /// Time that passes before it, in ms.
+    passes: u64,
+    /// Steps that time may take.
+    steps: u64,
+    /// Purged messages that are freed.
+    swept: usize,
+    /// Nothing: time goes by itself.
+    op: Option<Op<'static>>,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let steps = prop_oneof![4 => 0..4u64, 2 => Just(1_000_000)];
+    let swept = prop_oneof![4 => Just(0usize), 1 => 1..4usize];
+    let op = prop_oneof![5 => op(Scale::Small).prop_map(Some), 1 => Just(None)];
+    (prop_oneof![2 => Just(0u64), 3 => 0..8u64], steps, swept, op).prop_map(
+        |(passes, steps, swept, op)| Act {
+            passes,
+            steps,
+            swept,
+            op,
+        },
+    )
+}
+
+pub fn acts(most: usize) -> impl Strategy<Value = Vec<Act>> {
+    vec(act(), 1..most)
+}
+
+/// So many dead messages that they are redriven in slices.
+fn many_redriven() -> Vec<Act> {
+    let send = |group: Option<&'static [u8]>| {
+        let mut send = Send::plain(b"");
+        send.payloads = smallvec::smallvec![&b"x"[..]; 150];
+        send.group = group.map(Into::into);
+        Op::Send(send)
+    };
+    let fetch = Fetch {
+        count: 300,
+        per_group: 150,
+        lease: Some(1_000),
+        ..Fetch::one()
+    };
+    let nack = Op::Nack {
+        receipts: (1..=300).collect(),
+        kind: NackKind::Fatal,
+        error: None,
+        random: 0,
+    };
+    at_once([
+        send(None),
+        send(Some(b"a")),
+        Op::fetch(fetch),
+        nack,
+        Op::Redrive(Redrive::Oldest(u64::MAX)),
+    ])
+}
+
+/// Operations between which time does nothing.
+fn at_once(ops: impl IntoIterator<Item = Op<'static>>) -> Vec<Act> {
+    let act = |op| Act {
+        passes: 0,
+        steps: 0,
+        swept: 0,
+        op: Some(op),
+    };
+    ops.into_iter().map(act).collect()
+}
+
+/// Groups that hold back what they have, until what held them is purged: so
+/// many that they go on one after the other.
+fn many_held(state: State) -> Vec<Act> {
+    let groups = [&b"a"[..], b"b", b"c", b"d", b"e"];
+    let send = |group: &&'static [u8]| {
+        let mut send = Send::plain(b"");
+        send.payloads = smallvec::smallvec![&b"x"[..]; 3];
+        send.group = Some((*group).into());
+        Op::Send(send)
+    };
+    let fetch = Fetch {
+        count: 10,
+        per_group: 2,
+        lease: Some(1_000),
+        ..Fetch::one()
+    };
+    let nack = Op::Nack {
+        receipts: (1..=7).collect(),
+        kind: NackKind::Delay(20),
+        error: None,
+        random: 0,
+    };
+    let purge = Op::Purge {
+        state: Some(state),
+        group: None,
+    };
+    let ops = groups.iter().map(send);
+    at_once(ops.chain([Op::fetch(fetch), nack, purge]))
+}
+
+/// A history, now and then one of a queue in the midst of something large.
+pub fn history(most: usize) -> impl Strategy<Value = Vec<Act>> {
+    let busy = prop_oneof![
+        Just(many_redriven()),
+        Just(many_held(State::Retry)),
+        Just(many_held(State::Running)),
+    ];
+    let busy = (busy, acts(most)).prop_map(|(first, acts)| first.into_iter().chain(acts).collect());
+    prop_oneof![8 => acts(most), 2 => busy]
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    changes(Scale::Small).prop_map(|changes| {
+        Settings {
+            lease: 10,
+            ..Settings::default()
+        }
+        .with(&changes)
+    })
+}
+
+fn clock() -> impl Strategy<Value = Clock> {
+    prop_oneof![4 => Just(Clock::Server), 1 => Just(Clock::Manual(3))]
+}
+
+/// A queue and what it has told others.
+pub struct Primary {
+    pub queue: Queue,
+    pub us: u64,
+    pub issued: Vec<Receipt>,
+    pub told: Vec<Told>,
+}
+
+/// What others hear of an operation.
+pub enum Told {
+    Record(Vec<u8>),
+    /// The command as it came.
+    Command(Box<Op<'static>>),
+}
+
+impl Told {
+    /// The record by which a queue repeats it.
+    pub fn record(&self, queue: &Queue) -> Vec<u8> {
+        match self {
+            Told::Record(bytes) => bytes.clone(),
+            Told::Command(op) => encoded(&command::record(queue, op)),
+        }
+    }
+}
+
+fn encoded(record: &Record) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    record.encode_into(&mut bytes);
+    bytes
+}
+
+impl Primary {
+    pub fn new(creation: &Creation) -> Primary {
+        let mut primary = Primary::of(creation.queue(), 5_000);
+        let moment = Moment::at_us(primary.us);
+        primary.tell(Record::of(moment, 0, Some(creation.clone()), &Op::Tick));
+        primary
+    }
+
+    pub fn of(queue: Queue, us: u64) -> Primary {
+        Primary {
+            queue,
+            us,
+            issued: Vec::new(),
+            told: Vec::new(),
+        }
+    }
+
+    fn tell(&mut self, record: Record) {
+        self.told.push(Told::Record(encoded(&record)));
+    }
+
+    /// Receipts that were given out, in the place of small numbers.
+    fn real(&self, receipts: &mut Receipts) {
+        for receipt in receipts {
+            let at = (*receipt as usize).checked_sub(1);
+            let from_last = at.and_then(|at| self.issued.len().checked_sub(at + 1));
+            *receipt = from_last.map_or(0, |at| self.issued[at]);
+        }
+    }
+
+    pub fn act(&mut self, act: &Act) -> Option<Done> {
+        self.us += act.passes * 1000 + 1;
+        let moment = Moment::at_us(self.us);
+        let now = self.queue.now(moment);
+        let mut steps = 0;
+        if self.queue.has_work(now) {
+            steps = self.queue.advance(now, act.steps).steps;
+        }
+        let mut op = act.op.clone().unwrap_or(Op::Tick);
+        match &mut op {
+            Op::Fetch(fetch) => self.real(&mut fetch.to_mut().acks),
+            Op::Ack { receipts, .. }
+            | Op::Nack { receipts, .. }
+            | Op::Touch { receipts, .. }
+            | Op::EndLeases { receipts } => self.real(receipts),
+            // Time goes on from where the clock stands.
+            Op::Advance { to } => *to += self.queue.last_seen(),
+            _ => {}
+        }
+        // No other queue gives out receipts.
+        let of_command = match steps {
+            0 => command::moment(&self.queue, &op, moment, self.queue.last_receipt()),
+            _ => None,
+        };
+        let done = self.queue.apply(&op, of_command.unwrap_or(moment)).ok();
+        if let Some(Done::Fetched(given)) = &done {
+            self.issued
+                .extend(given.iter().map(|d| d.receipt).filter(|r| *r > 0));
+        }
+        if self.queue.take_effects().changed {
+            match (of_command, &done) {
+                (Some(_), Some(_)) => self.told.push(Told::Command(Box::new(op))),
+                (_, None) => self.tell(Record::of(moment, steps, None, &Op::Tick)),
+                (_, Some(Done::Sent(sent))) if sent.first() == Some(&Sent::Taken) => {
+                    self.tell(Record::of(moment, steps, None, &Op::Duplicate));
+                }
+                (_, Some(_)) => self.tell(Record::of(moment, steps, None, &op)),
+            }
+        }
+        self.queue.sweep(act.swept);
+        done
+    }
+}
+
+pub fn creation() -> impl Strategy<Value = Creation> {
+    (settings(), clock(), any::<u64>()).prop_map(|(settings, clock, salt)| Creation {
+        settings,
+        clock,
+        salt,
+    })
+}

@@ -1,0 +1,374 @@
+//! The walk through a document.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{JsonError, Path, Scalar};
+use crate::quote::quote;
+
+/// How many objects and arrays may lie within each other, the root included.
+pub const MAX_DEPTH: usize = 128;
+
+/// The values at `paths` in `payload`, in the order of `paths`.
+///
+/// The payload must be one JSON document in UTF-8 whose root is an object,
+/// nested at most [`MAX_DEPTH`] levels; the whole of it is checked. Of equal
+/// field names the last counts, at every level. Under an array a path goes on
+/// with an index, `0` or digits without a leading zero. A number may be of any
+/// size; only where a path goes on below it, one beyond a double is refused as
+/// out of range.
+///
+/// Errors: every [`JsonError`]; `BadPath` where one path leads on below
+/// another, which no document can satisfy.
+/// Cost: one pass, O(payload) and O(log paths) for each field on the way;
+/// memory O(paths), nothing for what is not asked for.
+pub fn extract<'a>(payload: &'a [u8], paths: &[Path]) -> Result<Vec<Scalar<'a>>, JsonError> {
+    let text = std::str::from_utf8(payload).map_err(|error| JsonError::NotUtf8 {
+        position: error.valid_up_to(),
+    })?;
+    check_depth(payload)?;
+    let wanted = sort(paths)?;
+    let mut found = vec![Found::Missing; wanted.len()];
+
+    let mut document = serde_json::Deserializer::from_str(text);
+    // serde_json would stop one level early, and only on the way to a path.
+    document.disable_recursion_limit();
+    let walk = Walk {
+        wanted: &wanted,
+        found: &mut found,
+        depth: 0,
+    };
+    document
+        .deserialize_map(walk)
+        .and_then(|()| document.end())
+        .map_err(|error| bad_json(text, 0, &error))?;
+
+    let mut by_path: Vec<(usize, Found<'a>)> = wanted
+        .iter()
+        .map(|want| want.index)
+        .zip(found.iter().copied())
+        .collect();
+    by_path.sort_unstable_by_key(|(index, _)| *index);
+    paths
+        .iter()
+        .zip(by_path)
+        .map(|(path, (_, found))| match found {
+            Found::Raw(raw) => scalar(text, raw),
+            Found::WrongType => Err(JsonError::WrongType {
+                path: quote(path.as_str().as_bytes()),
+            }),
+            Found::Missing => Err(JsonError::Missing {
+                path: quote(path.as_str().as_bytes()),
+            }),
+        })
+        .collect()
+}
+
+/// One path that is looked for, and its place in the caller's list.
+struct Wanted<'p> {
+    path: &'p Path,
+    index: usize,
+}
+
+impl Wanted<'_> {
+    fn token(&self, depth: usize) -> Option<&str> {
+        self.path.tokens().get(depth).map(String::as_str)
+    }
+}
+
+/// What the walk has seen at one path so far.
+#[derive(Clone, Copy)]
+enum Found<'a> {
+    Missing,
+    WrongType,
+    /// The text of a string (with its quotes), number or boolean.
+    Raw(&'a str),
+}
+
+impl<'a> Found<'a> {
+    fn of(raw: &'a RawValue) -> Self {
+        match raw.get().as_bytes().first() {
+            Some(b'"' | b'-' | b'0'..=b'9' | b't' | b'f') => Found::Raw(raw.get()),
+            _ => Found::WrongType,
+        }
+    }
+}
+
+/// `paths` in the order of their tokens, so that all paths below one field are
+/// neighbours and are found by bisection.
+fn sort(paths: &[Path]) -> Result<Vec<Wanted<'_>>, JsonError> {
+    let mut wanted: Vec<Wanted<'_>> = paths
+        .iter()
+        .enumerate()
+        .map(|(index, path)| Wanted { path, index })
+        .collect();
+    wanted.sort_unstable_by(|a, b| a.path.tokens().cmp(b.path.tokens()));
+    for (upper, lower) in wanted.iter().zip(wanted.iter().skip(1)) {
+        let (upper, lower) = (upper.path, lower.path);
+        if lower.tokens().starts_with(upper.tokens()) && lower.tokens() != upper.tokens() {
+            return Err(JsonError::BadPath {
+                path: quote(lower.as_str().as_bytes()),
+                what: "another path names a value above it",
+            });
+        }
+    }
+    Ok(wanted)
+}
+
+/// The visit of one value with paths below it. `wanted` and `found` are those
+/// paths only; all of them agree in their first `depth` tokens and have more.
+struct Walk<'w, 'p, 'a> {
+    wanted: &'w [Wanted<'p>],
+    found: &'w mut [Found<'a>],
+    depth: usize,
+}
+
+impl<'p, 'a> Walk<'_, 'p, 'a> {
+    /// The paths that go on with `token`.
+    fn below(&self, token: &str) -> Option<Range<usize>> {
+        let bound = |past: bool| {
+            self.wanted
+                .partition_point(|want| match want.token(self.depth) {
+                    Some(own) if past => own <= token,
+                    Some(own) => own < token,
+                    None => true,
+                })
+        };
+        let first = bound(false);
+        // Most fields are not asked for; the second bisection is for hits.
+        let hit = self.wanted.get(first)?.token(self.depth)? == token;
+        hit.then(|| first..bound(true))
+    }
+
+    /// The visit of a value on the next level, for the paths of `range`.
+    fn enter(&mut self, range: Range<usize>) -> Option<Walk<'_, 'p, 'a>> {
+        let walk = Walk {
+            wanted: self.wanted.get(range.clone())?,
+            found: self.found.get_mut(range)?,
+            depth: self.depth.saturating_add(1),
+        };
+        // An earlier field of the same name no longer counts, nor does
+        // anything that was found below it.
+        walk.found.fill(Found::Missing);
+        Some(walk)
+    }
+
+    /// Whether the paths end here. They do so all or none: none leads on below
+    /// another.
+    fn is_at_end(&self) -> bool {
+        self.wanted
+            .first()
+            .is_some_and(|want| want.token(self.depth).is_none())
+    }
+}
+
+impl<'a> DeserializeSeed<'a> for Walk<'_, '_, 'a> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'a>>(self, value: D) -> Result<(), D::Error> {
+        if self.is_at_end() {
+            let raw = <&RawValue as serde::Deserialize>::deserialize(value)?;
+            self.found.fill(Found::of(raw));
+            Ok(())
+        } else {
+            value.deserialize_any(self)
+        }
+    }
+}
+
+impl<'a> Visitor<'a> for Walk<'_, '_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(range) = map.next_key_seed(Key { walk: &self })? {
+            match range.and_then(|range| self.enter(range)) {
+                Some(walk) => map.next_value_seed(walk)?,
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(mut self, mut seq: A) -> Result<(), A::Error> {
+        for index in 0_usize.. {
+            let more = match self
+                .below(&index.to_string())
+                .and_then(|range| self.enter(range))
+            {
+                Some(walk) => seq.next_element_seed(walk)?.is_some(),
+                None => seq.next_element::<IgnoredAny>()?.is_some(),
+            };
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    // Below a scalar there is nothing: what is looked for stays missing.
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// The name of a field, looked up without a copy of it.
+struct Key<'k, 'w, 'p, 'a> {
+    walk: &'k Walk<'w, 'p, 'a>,
+}
+
+impl<'de> DeserializeSeed<'de> for Key<'_, '_, '_, '_> {
+    type Value = Option<Range<usize>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<Self::Value, D::Error> {
+        key.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key<'_, '_, '_, '_> {
+    type Value = Option<Range<usize>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(self.walk.below(name))
+    }
+}
+
+/// Refuses more than [`MAX_DEPTH`] levels. serde_json skips what is not asked
+/// for without counting its levels.
+fn check_depth(payload: &[u8]) -> Result<(), JsonError> {
+    // Few documents have that many brackets at all, and counting them is much
+    // cheaper than telling which of them are inside of strings.
+    // In chunks whose counts fit a byte, the compiler compares 16 at a time.
+    let count = |chunk: &[u8]| {
+        chunk.iter().fold(0_u8, |count, byte| {
+            count.wrapping_add(u8::from(*byte | 0x20 == b'{'))
+        })
+    };
+    let opening: usize = payload
+        .chunks(usize::from(u8::MAX))
+        .map(|chunk| usize::from(count(chunk)))
+        .sum();
+    if opening <= MAX_DEPTH {
+        return Ok(());
+    }
+    let mut depth = 0_usize;
+    let mut in_string = false;
+    let mut escaped = false;
+    for (position, byte) in payload.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth = depth.saturating_add(1);
+                if depth > MAX_DEPTH {
+                    return Err(JsonError::TooDeep { position });
+                }
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The value that `raw`, a part of `text`, writes.
+fn scalar<'a>(text: &str, raw: &'a str) -> Result<Scalar<'a>, JsonError> {
+    let Some(inner) = raw.strip_prefix('"') else {
+        return Ok(match raw {
+            "true" => Scalar::Bool(true),
+            "false" => Scalar::Bool(false),
+            digits => Scalar::Number(digits),
+        });
+    };
+    if !raw.contains('\\') {
+        let inner = inner.strip_suffix('"').unwrap_or(inner);
+        return Ok(Scalar::Str(Cow::Borrowed(inner)));
+    }
+    // The walk has checked the escapes but for surrogates without a partner.
+    match serde_json::from_str::<String>(raw) {
+        Ok(unescaped) => Ok(Scalar::Str(Cow::Owned(unescaped))),
+        Err(error) => {
+            let start = (raw.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+            Err(bad_json(text, start, &error))
+        }
+    }
+}
+
+/// What serde_json says of `text` from byte `start` on, with the place as an
+/// offset into the whole.
+fn bad_json(text: &str, start: usize, error: &serde_json::Error) -> JsonError {
+    use serde_json::error::Category;
+
+    let parsed = text.get(start..).unwrap_or_default();
+    match error.classify() {
+        Category::Data => JsonError::BadJson {
+            position: text.len().saturating_sub(parsed.trim_start().len()),
+            // serde_json's own text would quote the payload.
+            what: "not an object".to_owned(),
+        },
+        Category::Eof => JsonError::BadJson {
+            position: text.len(),
+            what: "unexpected end".to_owned(),
+        },
+        Category::Syntax | Category::Io => {
+            let line: usize = parsed
+                .split_inclusive('\n')
+                .take(error.line().saturating_sub(1))
+                .map(str::len)
+                .sum();
+            let what = error.to_string();
+            let what = match what.rsplit_once(" at line ") {
+                Some((what, _)) => what.to_owned(),
+                None => what,
+            };
+            // Columns count from 1, and a line break is column 0 of the line it
+            // begins.
+            let mut position = start
+                .saturating_add(line)
+                .saturating_add(error.column())
+                .saturating_sub(1);
+            // A control character in a string that is skipped is reported by
+            // the byte before it.
+            let byte = text.as_bytes().get(position);
+            if what.starts_with("control character") && byte.is_some_and(|byte| *byte >= b' ') {
+                position = position.saturating_add(1);
+            }
+            JsonError::BadJson { position, what }
+        }
+    }
+}

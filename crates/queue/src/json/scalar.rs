@@ -1,0 +1,47 @@
+//! One value that was asked for.
+
+use std::borrow::Cow;
+
+use crate::{Millis, MAX_EXACT};
+
+/// A string, number or boolean of a payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scalar<'a> {
+    /// A string, unescaped; borrowed where it has no escapes.
+    Str(Cow<'a, str>),
+    /// A number, digit by digit as it is written.
+    Number(&'a str),
+    /// `true` or `false`.
+    Bool(bool),
+}
+
+impl Scalar<'_> {
+    /// The value as text: a string without its quotes, a number as it is
+    /// written, `true` or `false`.
+    pub fn text(&self) -> &str {
+        match self {
+            Scalar::Str(text) => text,
+            Scalar::Number(digits) => digits,
+            Scalar::Bool(true) => "true",
+            Scalar::Bool(false) => "false",
+        }
+    }
+
+    /// The value as a time in Unix ms, 0 to 2^53-1; `None` unless it is a
+    /// number in that range, written without sign, fraction and exponent.
+    pub fn as_ms(&self) -> Option<Millis> {
+        match self {
+            Scalar::Number(digits) => digits.parse().ok().filter(|ms| *ms <= MAX_EXACT),
+            _ => None,
+        }
+    }
+
+    /// The value as a double, rounded to the nearest; `None` unless it is a
+    /// number within the range of a double.
+    pub fn as_score(&self) -> Option<f64> {
+        match self {
+            Scalar::Number(digits) => digits.parse().ok().filter(|score: &f64| score.is_finite()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Dead messages that hold their groups (`ONDEAD BLOCK`).
+
+use super::Queue;
+use crate::group::{Group, GroupIx};
+use crate::holds::Holder;
+use crate::id::Id;
+use crate::settings::OnDead;
+use crate::state::Place;
+use crate::Seq;
+
+impl Queue {
+    /// Whether a dead message holds a group.
+    pub(super) fn is_held_by_dead(&self, group: &Group) -> bool {
+        self.settings.on_dead == OnDead::Block && !group.holds(self.groups.purges()).is_empty()
+    }
+
+    /// A dead message holds its group from now on. The caller refreshes it.
+    pub(super) fn hold(&mut self, seq: Seq, ix: GroupIx) {
+        self.heed_purges(ix);
+        if let Some(group) = self.groups.get_mut(ix) {
+            group.ext_mut().holds.add(seq);
+        }
+    }
+
+    /// A dead message no longer holds its group, if it did. The caller refreshes
+    /// that.
+    pub(super) fn unhold(&mut self, seq: Seq, ix: GroupIx) {
+        self.heed_purges(ix);
+        if let Some(ext) = self.groups.get_mut(ix).and_then(Group::ext_if_any) {
+            ext.holds.remove(seq);
+        }
+    }
+
+    /// A dead message whose record goes holds its group all the same, if it did.
+    pub(super) fn keep_hold(&mut self, seq: Seq) {
+        let Some(message) = self.store.get(seq) else {
+            return;
+        };
+        let group = message.group;
+        if message.place != Place::Dead || !group.is_some() {
+            return;
+        }
+        self.heed_purges(group);
+        let Some(message) = self.store.get(seq) else {
+            return;
+        };
+        let id = self.id_of(seq, message).to_box();
+        if let Some(ext) = self.groups.get_mut(group).and_then(Group::ext_if_any) {
+            if ext.holds.remove(seq) {
+                ext.holds.add_pruned(seq, &id);
+            }
+        }
+    }
+
+    /// No dead message holds a group any longer; whether any did. The caller
+    /// refreshes it.
+    pub(super) fn end_holds(&mut self, ix: GroupIx) -> bool {
+        self.heed_purges(ix);
+        let group = self.groups.get_mut(ix);
+        let mut holds = group.map(Group::take_holds).unwrap_or_default();
+        let held = !holds.is_empty();
+        self.discard_numbers(holds.take_dead());
+        held
+    }
+
+    /// The dead messages that are there hold a group no longer, but for those that
+    /// were redriven and still are to be moved. The caller refreshes it. O(1), or
+    /// O(log n) for each where some of groups are still to be moved.
+    pub(super) fn end_holds_of_dead(&mut self, ix: GroupIx) {
+        self.heed_purges(ix);
+        let ext = self.groups.get_mut(ix).and_then(Group::ext_if_any);
+        let Some(dead) = ext.map(|ext| ext.holds.take_dead()) else {
+            return;
+        };
+        if self.redriving.left.grouped.is_empty() {
+            return self.discard_numbers(dead);
+        }
+        for (seq, ()) in &dead {
+            let message = self.store.get(seq);
+            if message.is_some_and(|message| self.redriving.has(seq, message)) {
+                self.hold(seq, ix);
+            }
+        }
+    }
+
+    /// The id of a message that holds a group.
+    pub(super) fn holder_id<'a>(&'a self, holder: Holder<'a>) -> Option<Id<'a>> {
+        Some(match holder {
+            Holder::Pruned(_, id) => Id::Given(id),
+            Holder::Dead(seq) => self.id_of(seq, self.store.get(seq)?),
+        })
+    }
+}

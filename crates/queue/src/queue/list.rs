@@ -1,0 +1,177 @@
+//! Going through all messages of a state, a few at a time.
+
+use std::fmt;
+use std::iter::Peekable;
+use std::ops::Bound;
+
+use super::Queue;
+use crate::group::GroupIx;
+use crate::state::{Place, State};
+use crate::{Millis, Seq, TimeIndex, NEVER};
+
+/// Where a listing goes on: behind this time and number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    time: Millis,
+    number: u64,
+}
+
+impl Cursor {
+    /// The cursor that a client sends back. "0" is the start: `Some(None)`.
+    /// `None` if it is no cursor.
+    pub fn parse(text: &[u8]) -> Option<Option<Cursor>> {
+        if text == b"0" {
+            return Some(None);
+        }
+        let text = std::str::from_utf8(text).ok()?;
+        let (time, number) = text.split_once('-')?;
+        Some(Some(Cursor {
+            time: time.parse().ok()?,
+            number: number.parse().ok()?,
+        }))
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}-{}", self.time, self.number)
+    }
+}
+
+/// What is wanted of a listing.
+#[derive(Debug, Clone, Copy)]
+pub struct Listing<'a> {
+    /// Messages in this state.
+    pub state: State,
+    /// Behind this one.
+    pub cursor: Option<Cursor>,
+    /// At most so many.
+    pub count: usize,
+    /// Only of this group.
+    pub group: Option<&'a [u8]>,
+    /// Only with this label.
+    pub label: Option<&'a [u8]>,
+}
+
+type Source<'a> = Peekable<Box<dyn Iterator<Item = (Millis, u64)> + 'a>>;
+
+impl Queue {
+    /// The next messages of a listing, and where it goes on; `None` at the
+    /// end. A call looks at 1,000 messages at least and 10 x `count` at most:
+    /// where a filter lets few through, it returns with fewer, or none.
+    pub fn list(&self, wanted: Listing, now: Millis) -> (Option<Cursor>, Vec<Seq>) {
+        let mut found = Vec::new();
+        let group = match wanted.group {
+            Some(name) => match self.groups.find(name) {
+                Some(ix) => Some(ix),
+                None => return (None, found),
+            },
+            None => None,
+        };
+        let most = wanted.count.saturating_mul(10).max(1000);
+        let mut sources = self.sources(wanted.state, wanted.cursor, now);
+        let mut last = None;
+        for _ in 0..most {
+            let Some((time, number)) = next_of(&mut sources) else {
+                return (None, found);
+            };
+            last = Some(Cursor { time, number });
+            let seq = match wanted.state {
+                State::Running => self.leases.find(number).map(|lease| lease.seq),
+                _ => Some(number),
+            };
+            if let Some(seq) = seq.filter(|seq| self.is_wanted(*seq, &wanted, group, now)) {
+                found.push(seq);
+                if found.len() == wanted.count {
+                    break;
+                }
+            }
+        }
+        let more = sources.iter_mut().any(|source| source.peek().is_some());
+        (last.filter(|_| more), found)
+    }
+
+    fn is_wanted(&self, seq: Seq, wanted: &Listing, group: Option<GroupIx>, now: Millis) -> bool {
+        let Some(message) = self.store.get(seq) else {
+            return false;
+        };
+        let label = || {
+            message
+                .choices()
+                .and_then(|choices| choices.label.as_deref())
+        };
+        self.state_of(message, now) == wanted.state
+            && !self.is_purged(seq)
+            && group.is_none_or(|ix| message.group == ix)
+            && wanted.label.is_none_or(|wanted| label() == Some(wanted))
+    }
+
+    /// What holds the messages of a state, each in order. What is due counts as
+    /// due, promoted already or not.
+    fn sources(&self, state: State, cursor: Option<Cursor>, now: Millis) -> Vec<Source<'_>> {
+        let from = match cursor {
+            Some(cursor) => Bound::Excluded((cursor.time, cursor.number)),
+            None => Bound::Unbounded,
+        };
+        let ahead = match cursor {
+            Some(cursor) if cursor.time > now => from,
+            _ => Bound::Excluded((now, Seq::MAX)),
+        };
+        let records = |place| {
+            let index = self.records.at(place).into_iter();
+            index.map(|index| source(index, from, NEVER)).collect()
+        };
+        match state {
+            State::Delayed => self.not_yet_due(Place::Delayed, ahead),
+            State::Retry => self.not_yet_due(Place::Retry, ahead),
+            State::Ready | State::Blocked => self.due(state, from, now),
+            State::Running => vec![boxed(self.leases.by_end(from))],
+            State::Finished => records(Place::Finished),
+            State::Dead => records(Place::Dead),
+            State::Cancelled => records(Place::Cancelled),
+        }
+    }
+
+    fn not_yet_due(&self, place: Place, ahead: Bound<(Millis, u64)>) -> Vec<Source<'_>> {
+        let indexes = self.waiting.indexes(place);
+        indexes.map(|index| source(index, ahead, NEVER)).collect()
+    }
+
+    fn due(&self, state: State, from: Bound<(Millis, u64)>, now: Millis) -> Vec<Source<'_>> {
+        let mut sources = Vec::new();
+        for (place, until) in [
+            (Place::Due, NEVER),
+            (Place::Delayed, now),
+            (Place::Retry, now),
+        ] {
+            if state == State::Ready {
+                let plain = self.waiting.plain.indexes(place);
+                sources.extend(plain.map(|index| source(index, from, until)));
+            }
+            let grouped = self.waiting.grouped.indexes(place);
+            sources.extend(grouped.map(|index| source(index, from, until)));
+        }
+        sources
+    }
+}
+
+/// The keys of an index from one on, up to a time.
+fn source(index: &TimeIndex, from: Bound<(Millis, u64)>, until: Millis) -> Source<'_> {
+    let keys = index.range_from(from).map(|(key, ())| key);
+    boxed(keys.take_while(move |(time, _)| *time <= until))
+}
+
+fn boxed<'a>(keys: impl Iterator<Item = (Millis, u64)> + 'a) -> Source<'a> {
+    let keys: Box<dyn Iterator<Item = (Millis, u64)> + 'a> = Box::new(keys);
+    keys.peekable()
+}
+
+/// The first of what the sources have next.
+fn next_of(sources: &mut [Source]) -> Option<(Millis, u64)> {
+    let (_, at) = sources
+        .iter_mut()
+        .enumerate()
+        .filter_map(|(at, source)| Some((*source.peek()?, at)))
+        .min()?;
+    sources.get_mut(at)?.next()
+}

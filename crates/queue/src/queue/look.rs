@@ -1,0 +1,326 @@
+//! Looking at single messages and at the queue as a whole.
+
+use super::Queue;
+use crate::body::Content;
+use crate::consumer::Consumer;
+use crate::group::Group;
+use crate::id::Id;
+use crate::message::Message;
+use crate::op::Delivered;
+use crate::settings::OnRetry;
+use crate::state::{Place, Reason, State};
+use crate::stats::{Lateness, Totals};
+use crate::{Millis, Seq, NEVER};
+
+/// All that is known of a message.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// Its id.
+    pub id: Id<'a>,
+    /// Its state.
+    pub state: State,
+    /// The message itself.
+    pub message: &'a Message,
+    /// What was sent, byte for byte.
+    pub payload: &'a [u8],
+    /// Its group.
+    pub group: Option<&'a [u8]>,
+    /// Its score, if it has a group.
+    pub score: Option<f64>,
+    /// Who had the last delivery.
+    pub consumer: Option<&'a [u8]>,
+    /// Failures still forgiven; -1 for all.
+    pub retries_left: i64,
+    /// When its lease ends, if it runs.
+    lease_until: Option<Millis>,
+    /// When it expired, where that was not worked off yet.
+    expired_at: Option<Millis>,
+}
+
+impl View<'_> {
+    /// Deliveries so far.
+    pub fn attempt(&self) -> u32 {
+        self.message.history.attempt()
+    }
+
+    /// Lease timeouts so far.
+    pub fn timeouts(&self) -> u32 {
+        self.message.timeouts()
+    }
+
+    /// When its first delivery was, if there was one.
+    pub fn first_started_at(&self) -> Option<Millis> {
+        known(self.message.first_started_at())
+    }
+
+    /// When its last delivery was, if there was one.
+    pub fn started_at(&self) -> Option<Millis> {
+        known(self.message.started_at())
+    }
+
+    /// When its lease ends, if it runs.
+    pub fn lease_until(&self) -> Option<Millis> {
+        self.lease_until
+    }
+
+    /// When it finished, died or was cancelled, if it has.
+    pub fn ended_at(&self) -> Option<Millis> {
+        known(self.message.ended_at()).or(self.expired_at)
+    }
+
+    /// Why it died, while it is dead. One that was cancelled or redriven since is
+    /// not: what it keeps of its death is of no matter then.
+    pub fn reason(&self) -> Option<Reason> {
+        if self.state != State::Dead {
+            return None;
+        }
+        let overdue = self.expired_at.map(|_| Reason::Expired);
+        overdue.or_else(|| self.message.notes()?.reason)
+    }
+}
+
+fn known(at: Millis) -> Option<Millis> {
+    (at != NEVER).then_some(at)
+}
+
+/// How far [`Queue::oldest_ready_age`] looks past blocked messages.
+const LOOK_PAST: usize = 10_000;
+
+impl Queue {
+    /// All that is known of a message. O(1).
+    pub fn view(&self, seq: Seq, now: Millis) -> Option<View<'_>> {
+        let message = self.store.get(seq)?;
+        Some(self.view_of(seq, message, self.store.content(message), now))
+    }
+
+    /// All that is known of a message that was delivered by the last operation,
+    /// also where the queue has forgotten it since. O(1).
+    pub fn view_delivered<'a>(&'a self, delivered: &'a Delivered, now: Millis) -> Option<View<'a>> {
+        let Some(gone) = &delivered.gone else {
+            return self.view(delivered.seq, now);
+        };
+        Some(View {
+            group: gone.group(),
+            ..self.view_of(delivered.seq, &gone.message, gone.content(), now)
+        })
+    }
+
+    /// All that is known of a message, with what it carries.
+    pub(super) fn view_of<'a>(
+        &'a self,
+        seq: Seq,
+        message: &'a Message,
+        content: Content<'a>,
+        now: Millis,
+    ) -> View<'a> {
+        let own = message.choices().and_then(|choices| choices.retries);
+        let retries = own.unwrap_or(self.settings.retries);
+        let retries_left = match retries {
+            -1 => -1,
+            retries => (retries - i64::from(message.failures())).max(0),
+        };
+        let state = match self.redriving.has(seq, message) {
+            true => State::Ready,
+            false => self.state_of(message, now),
+        };
+        View {
+            id: self.ids.of(seq, message, content),
+            state,
+            message,
+            payload: content.payload,
+            group: self.groups.name(message.group),
+            score: message.group.is_some().then(|| message.score()),
+            consumer: self.consumers.name(message.history.consumer()),
+            retries_left,
+            lease_until: self.leases.find(message.receipt()).map(|lease| lease.until),
+            expired_at: self.expired_at(message, now),
+        }
+    }
+
+    /// Payload bytes of pending and running messages.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How many groups have messages pending or running, settings or a hold.
+    pub fn groups_listed(&self) -> usize {
+        self.groups.listed()
+    }
+
+    /// All consumers, by name.
+    pub fn consumers(&self) -> Vec<&Consumer> {
+        self.consumers.known()
+    }
+
+    /// Totals since creation.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// How late deliveries were.
+    pub fn lateness(&self) -> &Lateness {
+        &self.lateness
+    }
+
+    /// The earliest due time of all delayed and retry messages.
+    pub fn next_due_at(&self, now: Millis) -> Option<Millis> {
+        self.waiting.next_due(now, |seq| !self.is_purged(seq))
+    }
+
+    /// How long the ready message that has waited longest has been due. Where
+    /// very many blocked messages are older, the heads of the groups that can
+    /// give stand for all of theirs.
+    pub fn oldest_ready_age(&self, now: Millis) -> Option<Millis> {
+        let plain = self
+            .waiting
+            .plain
+            .indexes(Place::Due)
+            .filter_map(|index| Some(index.first()?.0 .0))
+            .min();
+        let plain = match self.redriving.left.is_empty() {
+            true => plain,
+            false => Some(plain.unwrap_or(NEVER).min(self.redriving.join.time)),
+        };
+        let grouped = self.oldest_grouped_ready();
+        let oldest = match (plain, grouped) {
+            (Some(a), Some(b)) => a.min(b),
+            (a, b) => a.or(b)?,
+        };
+        Some(now.saturating_sub(oldest))
+    }
+
+    fn oldest_grouped_ready(&self) -> Option<Millis> {
+        if self.grouped_ready == 0 {
+            return None;
+        }
+        let gives = |seq: Seq| {
+            let message = self.store.get(seq).filter(|_| !self.is_purged(seq))?;
+            self.stands(message.group, self.groups.get(message.group)?)
+        };
+        let lanes = self.waiting.grouped.indexes(Place::Due);
+        let found = lanes.filter_map(|due| {
+            let mut due = due.iter().take(LOOK_PAST);
+            due.find(|((_, seq), ())| gives(*seq).is_some())
+        });
+        found.map(|((at, _), ())| at).min().or_else(|| {
+            let heads = self.line.iter().take(LOOK_PAST);
+            heads
+                .filter_map(|(key, ())| Some(self.store.get(key.seq)?.due))
+                .min()
+        })
+    }
+}
+
+/// What a group is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupState {
+    /// Its deliveries are stopped.
+    Paused,
+    /// It can give.
+    Ready,
+    /// It cannot give, and some of it is leased.
+    Running,
+    /// It cannot give though something is due, or something holds it.
+    Blocked,
+    /// Nothing of it is due.
+    Waiting,
+}
+
+impl GroupState {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            GroupState::Paused => "paused",
+            GroupState::Ready => "ready",
+            GroupState::Running => "running",
+            GroupState::Blocked => "blocked",
+            GroupState::Waiting => "waiting",
+        }
+    }
+}
+
+/// All that is known of a group.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupView<'a> {
+    /// The group itself.
+    pub group: &'a Group,
+    /// What it is doing.
+    pub state: GroupState,
+    /// The message that goes out first of it.
+    pub head: Option<(Seq, &'a Message)>,
+    /// When the first of its leases ends.
+    pub lease_until: Option<Millis>,
+    /// Its pending messages.
+    pub waiting: u64,
+    /// Batches leased at once.
+    pub concurrency: u64,
+}
+
+impl Queue {
+    /// Up to `count` groups from a cursor on, of this state if one is given,
+    /// and the next cursor; 0 at the end. A call looks at 1,000 groups at
+    /// least and 10 x `count` at most before it returns with fewer.
+    pub fn groups(
+        &self,
+        cursor: u64,
+        count: usize,
+        state: Option<GroupState>,
+        now: Millis,
+    ) -> (u64, Vec<GroupView<'_>>) {
+        let mut views = Vec::new();
+        let most = count.saturating_mul(10).max(1000);
+        for (looked, (ix, group)) in self.groups.starting_at(cursor).enumerate() {
+            if views.len() == count || looked == most {
+                return (ix.number(), views);
+            }
+            let Some(group) = group.filter(|group| self.groups.shows(group)) else {
+                continue;
+            };
+            let view = self.group_view(group, now);
+            if state.is_none_or(|state| state == view.state) {
+                views.push(view);
+            }
+        }
+        (0, views)
+    }
+
+    /// All that is known of a group.
+    fn group_view<'a>(&'a self, group: &'a Group, now: Millis) -> GroupView<'a> {
+        let pending = self.pending(group);
+        let next = self.next_in_group(group, now);
+        // Under SKIP a failed message holds nobody up.
+        let held_by_failed = self.settings.on_retry == OnRetry::Block
+            && !pending.failed.is_empty()
+            && next.is_none();
+        let held = held_by_failed || self.is_held_by_dead(group);
+        let state = if group.is_paused(now) {
+            GroupState::Paused
+        } else if self.group_head(group, now).is_some() {
+            GroupState::Ready
+        } else if group.running > 0 {
+            GroupState::Running
+        } else if pending.count_at(Place::Due) > 0 || held {
+            GroupState::Blocked
+        } else {
+            GroupState::Waiting
+        };
+        let head = next
+            .or_else(|| pending.failed.first())
+            .or_else(|| pending.fresh.first())
+            .map(|key| key.seq());
+        GroupView {
+            group,
+            state,
+            head: head.and_then(|seq| Some((seq, self.store.get(seq)?))),
+            lease_until: self.first_lease_of(group).map(|(until, _)| until),
+            waiting: pending.len(),
+            concurrency: self.concurrency(group),
+        }
+    }
+
+    /// The lease of a group that ends first, and its message. O(its leases).
+    pub(super) fn first_lease_of(&self, group: &Group) -> Option<(Millis, Seq)> {
+        let leases = self.leased_of(group).map(|lease| (lease.until, lease.seq));
+        leases.min()
+    }
+}

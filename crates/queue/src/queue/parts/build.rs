@@ -1,0 +1,403 @@
+//! Building a queue from its parts.
+
+use super::check;
+use super::lists::{dead_order, index, lanes, Lists};
+use super::{Checked, Known, Marks, Names, Standing, Term, Whole};
+use crate::backlog::{Backlog, Member};
+use crate::body::Content;
+use crate::consumer::{ConsumerIx, Consumers};
+use crate::group::{GroupIx, GroupSettings};
+use crate::lease::{Batch, Leases};
+use crate::limits::{ensure, exact, name, schedule_name, Invalid};
+use crate::line::{Join, LineKey};
+use crate::message::Message;
+use crate::ordered::OrderedSet;
+use crate::queue::place::{member, order_key};
+use crate::records::Records;
+use crate::schedule::{Schedule, Schedules};
+use crate::settings::OnRetry;
+use crate::state::Place;
+use crate::waiting::Waiting;
+use crate::Queue;
+use crate::{Millis, Receipt, Seq};
+
+/// Makes a queue of parts that anyone may have written: what no operation can
+/// have led to is refused. Parts may come in any order, except that a message
+/// comes after its group and its consumer.
+#[derive(Debug)]
+pub struct Builder {
+    queue: Queue,
+    groups: Vec<NewGroup>,
+    consumers: Vec<Box<[u8]>>,
+    /// Ungrouped and grouped, by priority.
+    lanes: [Vec<Lists>; 2],
+    expiring: Vec<(Millis, Seq)>,
+    /// Finished, dead, cancelled, in the order of the places.
+    ended: [Vec<(Millis, Seq)>; 3],
+    /// Dead ones, and those that were redriven, ungrouped and grouped.
+    dead: [Vec<(i8, Seq)>; 2],
+    redriving: [Vec<(i8, Seq)>; 2],
+    /// Those that failed, were purged, and still count in their groups.
+    purged: Vec<(Millis, Seq)>,
+    grouped_records: usize,
+    running: Vec<check::Running>,
+    batches: Vec<Batch>,
+    /// Messages with given ids, by their hashes.
+    given: Vec<(u64, Seq)>,
+    /// The salts of generated ids, each with the first number it is for.
+    salts: Vec<(Seq, u64)>,
+    last_seq: Seq,
+}
+
+/// A group as its part tells it.
+#[derive(Debug, Clone, Default)]
+pub struct GroupPart {
+    /// What GROUPSET said.
+    pub settings: Option<Box<GroupSettings>>,
+    /// Until when it is paused; NEVER for without end.
+    pub paused_until: Option<Millis>,
+    /// Dead messages that hold it: their numbers and ids.
+    pub held_by: Vec<(Seq, Box<[u8]>)>,
+    /// Its place in the line, if it can give.
+    pub line: Option<Standing>,
+    /// Messages given in the present turn.
+    pub turn: u64,
+    /// When to look at it again though nothing happens to it.
+    pub wake: Option<Millis>,
+    /// Whether a purge took its place in the line, and nothing has been done to
+    /// it since.
+    pub displaced: bool,
+}
+
+#[derive(Debug)]
+struct NewGroup {
+    ix: GroupIx,
+    part: GroupPart,
+    pending: Vec<(Place, Member)>,
+}
+
+impl Builder {
+    /// Begins with what the queue has once.
+    pub fn new(whole: Whole) -> Result<Builder, Invalid> {
+        check::whole(&whole)?;
+        let mut queue = Queue::new(whole.settings, whole.clock, whole.salt);
+        queue.last = whole.last;
+        queue.next_seq = whole.next_seq;
+        queue.last_receipt = whole.last_receipt;
+        queue.totals = whole.totals;
+        queue.lateness = whole.lateness;
+        queue.window = whole.window;
+        queue.paused_until = whole.paused_until;
+        let (time, ticket) = whole.redriven;
+        queue.redriving.join = Join { time, ticket };
+        queue.plain_line = whole.plain_line.map(|at| at.key(GroupIx::NONE));
+        Ok(Builder {
+            queue,
+            groups: Vec::new(),
+            consumers: Vec::new(),
+            lanes: [vec![Lists::default(); 256], vec![Lists::default(); 256]],
+            expiring: Vec::new(),
+            ended: Default::default(),
+            dead: Default::default(),
+            redriving: Default::default(),
+            purged: Vec::new(),
+            grouped_records: 0,
+            running: Vec::new(),
+            batches: Vec::new(),
+            given: Vec::new(),
+            salts: Vec::new(),
+            last_seq: 0,
+        })
+    }
+
+    /// The messages that follow have ids of this salt.
+    pub fn salt(&mut self, salt: u64) {
+        self.salts.push((self.last_seq + 1, salt));
+    }
+
+    /// Adds a group. Messages name it by the number of groups before it.
+    pub fn group(&mut self, group: &[u8], part: GroupPart) -> Checked {
+        name(group)?;
+        check::group(&part, self.queue.next_seq, self.queue.last)?;
+        let ix = self.queue.groups.find_or_add(group);
+        // New groups have slots in their order.
+        let is_new = ix.number() == self.groups.len() as u64;
+        ensure(is_new, "two groups have one name")?;
+        self.groups.push(NewGroup {
+            ix,
+            part,
+            pending: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Adds someone who fetched. Messages name it by the number of those
+    /// before it.
+    pub fn consumer(&mut self, consumer: &[u8], known: Option<Known>) -> Checked {
+        name(consumer)?;
+        if let Some((last_seen, counts)) = known {
+            exact(last_seen)?;
+            counts.into_iter().try_for_each(exact)?;
+            self.queue.consumers.restore(consumer, last_seen, counts);
+        }
+        self.consumers.push(consumer.into());
+        Ok(())
+    }
+
+    /// Adds a schedule; they come in the order of their creation.
+    pub fn schedule(&mut self, name: &[u8], mut schedule: Schedule) -> Checked {
+        schedule_name(name)?;
+        check::schedule(&schedule, self.queue.next_seq)?;
+        let schedules: &mut Schedules = &mut self.queue.schedules;
+        ensure(schedules.get(name).is_none(), "two schedules have one name")?;
+        schedule.number = schedules.len() as u64;
+        schedules.restore(name, schedule);
+        Ok(())
+    }
+
+    /// Says when those were purged that still count in their groups, and the
+    /// rank of that command.
+    pub fn purged(&mut self, time: Millis, rank: u64) -> Checked {
+        exact(time)?;
+        exact(rank)?;
+        self.queue.remains.join = Join { time, ticket: rank };
+        Ok(())
+    }
+
+    /// Adds an id that stays taken.
+    pub fn dedup(&mut self, id: &[u8], ended_at: Millis) -> Checked {
+        name(id)?;
+        exact(ended_at)?;
+        let dedup = &mut self.queue.records.dedup;
+        ensure(dedup.ended_at(id).is_none(), "an id is remembered twice")?;
+        dedup.remember(id, ended_at);
+        Ok(())
+    }
+
+    /// Adds a batch of more than one message; they come in order.
+    pub fn batch(&mut self, first: Receipt, len: u64) -> Checked {
+        let before = self.batches.last().map_or(0, |batch| batch.last);
+        check::batch(first, len, before, self.queue.last_receipt)?;
+        self.batches.push(Batch::new(first, len));
+        Ok(())
+    }
+
+    /// Adds a message and what it carries; they come in the order of their numbers.
+    pub fn message(
+        &mut self,
+        seq: Seq,
+        mut message: Message,
+        content: Content,
+        Names { group, consumer }: Names,
+        term: Option<Term>,
+        marks: Marks,
+    ) -> Checked {
+        ensure(
+            seq > self.last_seq && seq < self.queue.next_seq,
+            "the number of a message is out of order",
+        )?;
+        self.last_seq = seq;
+        if let Some(number) = group {
+            let group =
+                at_mut(&mut self.groups, number).ok_or(Invalid("there is no such group"))?;
+            message.group = group.ix;
+            let known = self.queue.groups.get_mut(group.ix);
+            let known = known.ok_or(Invalid("there is no such group"))?;
+            known.members += 1;
+            if message.place == Place::Running {
+                known.running += 1;
+                self.queue.grouped_running += u64::from(!marks.purged);
+            }
+            if message.place.is_pending() {
+                group.pending.push((message.place, member(seq, &message)));
+            }
+        }
+        check::content(content)?;
+        check::message(&message, term, marks, self.queue.last_receipt)?;
+        let size = message.payload_len();
+        let (place, due) = (message.place, message.due);
+        match place {
+            Place::Retry if marks.purged => {
+                self.queue.remains.failed += 1;
+                self.purged.push((due, seq));
+            }
+            Place::Delayed | Place::Due | Place::Retry => {
+                let [plain, grouped] = &mut self.lanes;
+                let lanes = if group.is_some() { grouped } else { plain };
+                if let Some(lists) = lanes.get_mut(usize::from(message.priority as u8 ^ 0x80)) {
+                    lists.push(place, due, seq, size);
+                }
+                if let Some(at) = self.queue.expiry(&message) {
+                    self.expiring.push((at, seq));
+                }
+                self.queue.bytes = self.queue.bytes.saturating_add(size);
+            }
+            Place::Running => {
+                self.running
+                    .extend(check::Running::of(seq, &message, group, term, marks.purged));
+                if !marks.purged {
+                    self.queue.running_bytes = self.queue.running_bytes.saturating_add(size);
+                    self.queue.bytes = self.queue.bytes.saturating_add(size);
+                }
+            }
+            Place::Finished | Place::Dead | Place::Cancelled => {
+                if message.group.is_some() {
+                    let key = order_key(seq, &message);
+                    self.queue.groups.enter_record(message.group, place, key);
+                    self.grouped_records += 1;
+                }
+                let orders = if marks.redriving {
+                    &mut self.redriving
+                } else {
+                    &mut self.dead
+                };
+                let [plain, grouped] = orders;
+                let order = if group.is_some() { grouped } else { plain };
+                if place == Place::Dead {
+                    order.push((message.priority, seq));
+                }
+                let list = self
+                    .ended
+                    .get_mut(place as usize - Place::Finished as usize);
+                if let Some(list) = list.filter(|_| !marks.redriving) {
+                    list.push((message.ended_at(), seq));
+                }
+            }
+        }
+        message.history.set_consumer(match consumer {
+            None => ConsumerIx::NONE,
+            Some(number) => {
+                let consumer = at_mut(&mut self.consumers, number);
+                let consumer = consumer.ok_or(Invalid("there is no such consumer"))?;
+                let consumers: &mut Consumers = &mut self.queue.consumers;
+                consumers.mention(consumer, place == Place::Running && !marks.purged)
+            }
+        });
+        if let Some(id) = content.id {
+            self.given.push((self.queue.ids.hash_of(id), seq));
+        }
+        self.queue.store.insert(seq, message, content);
+        Ok(())
+    }
+
+    /// The queue. Its time is looked at anew with the first advance.
+    ///
+    /// Errors: the parts do not go together. O(n log n), O(n) where messages
+    /// came in the order of their due times.
+    pub fn finish(mut self) -> Result<Queue, Invalid> {
+        let running = check::batches(&mut self.running, &self.batches)?;
+        for (number, first) in running.of_groups {
+            let ix = at_mut(&mut self.groups, number).map(|group| group.ix);
+            if let Some(group) = ix.and_then(|ix| self.queue.groups.get_mut(ix)) {
+                group.open_batch(first);
+            }
+        }
+        let leases = |purged: bool| {
+            let leases = self.running.iter().filter(|r| r.purged == purged);
+            let batches = running.batches.iter().filter(|(_, p)| *p == purged);
+            Leases::from_parts(
+                leases.map(|r| r.lease).collect(),
+                batches.map(|(batch, _)| *batch).collect(),
+            )
+        };
+        self.queue.leases = leases(false);
+        self.queue.remains.leases = leases(true);
+        self.enter_groups()?;
+        let ids = &mut self.queue.ids;
+        ids.restore_salts(self.salts, self.queue.next_seq);
+        ensure(
+            ids.insert_all(&self.queue.store, &self.given),
+            "two messages have one id",
+        )?;
+
+        let [plain, grouped] = self.lanes.map(lanes);
+        self.queue.waiting = Waiting { plain, grouped };
+        self.queue.expiring = index(self.expiring);
+        self.queue.remains.retry = index(self.purged);
+        self.queue.redriving.left = dead_order(self.redriving);
+        let [finished, dead, cancelled] = self.ended;
+        self.queue.records = Records {
+            finished: index(finished),
+            dead: index(dead),
+            cancelled: index(cancelled),
+            dead_order: dead_order(self.dead),
+            dedup: std::mem::take(&mut self.queue.records.dedup),
+            grouped: self.grouped_records,
+        };
+        self.queue.wake = 0;
+        // Operations rely on it; a snapshot that was tampered with may say
+        // otherwise.
+        self.queue.plain_line = self.queue.plain_key(self.queue.last);
+        Ok(self.queue)
+    }
+
+    /// Gives the groups their messages and places, and the line its order.
+    fn enter_groups(&mut self) -> Checked {
+        let queue = &mut self.queue;
+        let mut line: Vec<LineKey> = Vec::new();
+        for new in self.groups.drain(..) {
+            let pending = new.pending;
+            queue.groups.with(new.ix, |group| {
+                group.backlog = Backlog::from_members(pending)
+            });
+            let Some(group) = queue.groups.get_mut(new.ix) else {
+                continue;
+            };
+            group.displaced = new.part.displaced;
+            let ext = group.ext_mut();
+            ext.settings = new.part.settings;
+            ext.paused_until = new.part.paused_until;
+            for (seq, id) in new.part.held_by {
+                let message = queue.store.get(seq);
+                let is_there = |m: &Message| m.place == Place::Dead && m.group == new.ix;
+                match message.is_some_and(is_there) {
+                    true => ext.holds.add(seq),
+                    false => ext.holds.add_pruned(seq, &id),
+                }
+            }
+            ext.turn = new.part.turn;
+            if let Some(standing) = new.part.line {
+                let key = standing.key(new.ix);
+                group.stand_at(Some(key), &[]);
+                group.counted = true;
+                queue.grouped_ready += group.backlog.all().count_at(Place::Due);
+                queue.grouped_ready_bytes += group.backlog.bytes_at(Place::Due);
+                line.push(key);
+            }
+            let Some(group) = queue.groups.get(new.ix) else {
+                continue;
+            };
+            let blocked = queue.settings.on_retry == OnRetry::Block
+                && queue.waits_for_retry(group, queue.last);
+            let can_give = !group.backlog.all().is_empty()
+                && !blocked
+                && !queue.is_held_by_dead(group)
+                && group.batch_count() < queue.concurrency(group)
+                && !group.is_paused(queue.last);
+            ensure(
+                can_give || !group.is_in_line(),
+                "a group stands in line that can give nothing",
+            )?;
+            // One with nothing to give is not looked at again, whatever is said
+            // of it.
+            let wake = new
+                .part
+                .wake
+                .filter(|_| !group.backlog.all().is_empty() || group.ext().paused_until.is_some());
+            queue.groups.wake_at(new.ix, wake);
+            queue.expect_next(new.ix);
+            queue.groups.settle(new.ix);
+        }
+        let keys = line.iter().chain(&queue.plain_line);
+        let others = [queue.redriving.join, queue.remains.join];
+        let joins = keys.map(|key| key.join).chain(others);
+        queue.ticket = joins.map(|join| join.ticket).max().unwrap_or(0);
+        line.sort_unstable();
+        queue.line = OrderedSet::from_sorted(line.into_iter().map(|key| (key, ())));
+        Ok(())
+    }
+}
+
+fn at_mut<T>(list: &mut [T], number: u64) -> Option<&mut T> {
+    list.get_mut(usize::try_from(number).ok()?)
+}

@@ -1,0 +1,73 @@
+//! Whether and when a queue has anything to give.
+
+use super::Queue;
+use crate::op::Fetch;
+use crate::settings::Clock;
+use crate::{Millis, NEVER};
+
+impl Queue {
+    /// Whether anything is ready, limits of the whole queue aside.
+    pub fn has_ready(&self, now: Millis) -> bool {
+        !self.line.is_empty()
+            || self.waiting.plain.head(now).is_some()
+            || self.expected.by(now).any(|key| {
+                let group = self.groups.get(key.group);
+                group.is_some_and(|group| self.given_place(key.group, group, now).is_some())
+            })
+    }
+
+    /// How many deliveries the queue as a whole allows at `now`.
+    pub(super) fn allowance(&self, now: Millis, no_ack: bool) -> u64 {
+        if self.is_paused(now) {
+            return 0;
+        }
+        let by_rate = self
+            .settings
+            .rate
+            .map_or(u64::MAX, |rate| self.window.free(rate, now));
+        let by_running = match self.settings.max_running {
+            0 => u64::MAX,
+            _ if no_ack => u64::MAX,
+            max => max.saturating_sub(self.leases.len() as u64),
+        };
+        by_rate.min(by_running)
+    }
+
+    /// Whether deliveries are paused at `now`.
+    pub fn is_paused(&self, now: Millis) -> bool {
+        self.paused_until.is_some_and(|until| until > now)
+    }
+
+    /// When something happens by itself: time has work to do, or, where
+    /// `waiters` want messages, a limit lets one go. A MANUAL queue never.
+    pub fn next_wake(&self, now: Millis, waiters: bool) -> Option<Millis> {
+        if matches!(self.clock, Clock::Manual(_)) {
+            return None;
+        }
+        let refill = self
+            .settings
+            .rate
+            .filter(|_| waiters && self.has_ready(now))
+            .map(|rate| self.window.next_free(rate, now))
+            .filter(|at| *at > now);
+        let mut wake = refill.map_or(self.wake, |at| at.min(self.wake));
+        if !self.discarded.is_empty() {
+            wake = wake.min(now);
+        }
+        (wake != NEVER).then_some(wake)
+    }
+
+    /// Whether this FETCH would get anything at `now`, what it acks aside.
+    pub fn can_serve(&self, fetch: &Fetch, now: Millis) -> bool {
+        if self.allowance(now, fetch.no_ack) == 0 {
+            return false;
+        }
+        match &fetch.group {
+            None => self.has_ready(now),
+            Some(name) => {
+                let group = self.groups.find(name);
+                group.is_some_and(|ix| self.can_group_give(ix, now))
+            }
+        }
+    }
+}

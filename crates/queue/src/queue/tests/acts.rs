@@ -1,0 +1,322 @@
+//! What the random tests do to a queue, told in a way that still means
+//! something after shrinking.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::model::Model;
+use crate::message::Choices;
+use crate::op::{
+    DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Op, Piecemeal, Receipts, Redrive, Send,
+};
+use crate::recurrence::Recurrence;
+use crate::schedule::{Missed, Overlap};
+use crate::settings::Changes;
+use crate::state::State;
+use crate::{Millis, Receipt};
+
+/// A message.
+#[derive(Debug, Clone, Copy)]
+pub enum Name {
+    /// One of the ids that are given.
+    Given(u8),
+    /// That of the message at this place in the queue, if there is one.
+    At(u8),
+}
+
+/// A due time.
+#[derive(Debug, Clone, Copy)]
+pub enum When {
+    Now,
+    After(Millis),
+    /// So far from the start of the test.
+    At(Millis),
+}
+
+/// What a SEND says.
+#[derive(Clone)]
+pub struct Letter {
+    pub size: u8,
+    pub id: Option<u8>,
+    pub replace: bool,
+    pub due: When,
+    pub group: Option<u8>,
+    pub priority: i8,
+    pub choices: Choices,
+    pub new_salt: Option<u64>,
+}
+
+/// One thing to do. Receipts are told by how many were given out after them.
+#[derive(Debug, Clone)]
+pub enum Act {
+    Tick,
+    Send(u8, Letter),
+    Fetch {
+        count: u64,
+        per_group: u64,
+        group: Option<u8>,
+        lease: Option<Millis>,
+        max_bytes: Option<u64>,
+        acks: Vec<u8>,
+        no_ack: bool,
+    },
+    Ack(Vec<u8>),
+    Nack(Vec<u8>, NackKind),
+    Touch(Millis, Vec<u8>),
+    EndLeases(Vec<u8>),
+    Cancel(Vec<Name>),
+    Reschedule(Name, When),
+    Update(Name, u8),
+    Redrive(u64),
+    RedriveIds(Vec<Name>),
+    Purge(Option<State>, Option<u8>),
+    /// Of what a group has leased, or of the dead ones; at most so many.
+    PurgeSome(Option<u8>, u64),
+    Pause(Option<u8>, Option<Millis>),
+    Resume(Option<u8>),
+    GroupSet(u8, GroupChanges),
+    Alter(Changes),
+    Schedule {
+        name: u8,
+        period: Millis,
+        start: Option<Millis>,
+        overlap: Overlap,
+        letter: Letter,
+    },
+    Unschedule(u8),
+}
+
+/// An act and how long after the one before it.
+#[derive(Clone)]
+pub struct Step {
+    pub wait: Millis,
+    pub act: Act,
+}
+
+/// A queue's options and what is done to it.
+#[derive(Clone)]
+pub struct Plan {
+    pub options: Changes,
+    pub steps: Vec<Step>,
+}
+
+/// One line a step: a failing plan is there to be read.
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "+{} {}", self.wait, said(&self.act))
+    }
+}
+
+impl fmt::Debug for Letter {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Letter {
+            size,
+            id,
+            replace,
+            due,
+            group,
+            priority,
+            choices,
+            new_salt,
+        } = self;
+        let choices = said(choices);
+        write!(
+            f,
+            "size {size} id {id:?} replace {replace} {due:?} group {group:?} \
+             priority {priority} {choices} new salt {new_salt:?}"
+        )
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        writeln!(f, "{}", said(&self.options))?;
+        self.steps
+            .iter()
+            .try_for_each(|step| writeln!(f, "{step:?}"))
+    }
+}
+
+/// A thing as text, without the fields that say nothing.
+fn said(thing: &impl fmt::Debug) -> String {
+    let text = format!("{thing:?}");
+    let silent = [": None", ": false", ": []"];
+    let fields = text.split(", ").filter_map(|field| {
+        let (start, rest) = match field.rfind("{ ") {
+            Some(at) => field.split_at(at + 1),
+            None => ("", field),
+        };
+        let is_silent = silent
+            .iter()
+            .any(|end| rest.trim_end_matches([' ', '}']).ends_with(end));
+        let said = if is_silent { start } else { field };
+        (!said.is_empty()).then_some(said)
+    });
+    fields.collect::<Vec<_>>().join(", ")
+}
+
+const IDS: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
+const GROUPS: [&[u8]; 3] = [b"g", b"h", b"i"];
+const SCHEDULES: [&[u8]; 2] = [b"s", b"t"];
+const BYTES: [u8; 8] = [b'x'; 8];
+/// Where the time of a test begins.
+pub const START: Millis = 1000;
+
+fn group(number: Option<u8>) -> Option<Cow<'static, [u8]>> {
+    number.map(|n| Cow::Borrowed(GROUPS[usize::from(n)]))
+}
+
+fn due(when: When) -> DueTime {
+    match when {
+        When::Now => DueTime::Now,
+        When::After(ms) => DueTime::After(ms),
+        When::At(ms) => DueTime::At(START + ms),
+    }
+}
+
+fn bytes(size: u8) -> &'static [u8] {
+    &BYTES[..usize::from(size)]
+}
+
+fn id(name: Name, model: &Model) -> Cow<'static, [u8]> {
+    match name {
+        Name::Given(n) => IDS[usize::from(n)].into(),
+        Name::At(_) if model.msgs.is_empty() => Cow::Borrowed(b"nobody"),
+        Name::At(n) => model.msgs[usize::from(n) % model.msgs.len()]
+            .id
+            .clone()
+            .into(),
+    }
+}
+
+fn ids(names: &[Name], model: &Model) -> Vec<Cow<'static, [u8]>> {
+    names.iter().map(|name| id(*name, model)).collect()
+}
+
+fn receipts(back: &[u8], model: &Model) -> Receipts {
+    let receipt = |back: &u8| {
+        let at = model.receipts.len().checked_sub(usize::from(*back) + 1);
+        at.map_or(1, |at: usize| model.receipts[at]) as Receipt
+    };
+    back.iter().map(receipt).collect()
+}
+
+fn send(count: u8, letter: &Letter) -> Send<'static> {
+    let mut choices = letter.choices.clone();
+    if letter.group.is_none() {
+        choices.score = None;
+    }
+    Send {
+        payloads: (0..count).map(|_| bytes(letter.size)).collect(),
+        id: letter
+            .id
+            .filter(|_| count == 1)
+            .map(|n| IDS[usize::from(n)].into()),
+        replace: letter.replace && letter.id.is_some() && count == 1,
+        due: due(letter.due),
+        group: group(letter.group),
+        priority: letter.priority,
+        choices,
+        new_salt: letter
+            .new_salt
+            .filter(|_| letter.id.is_none() || count != 1),
+    }
+}
+
+impl Act {
+    /// The operation that this is for a queue as the model has it.
+    pub fn op(&self, model: &Model) -> Op<'static> {
+        match self {
+            Act::Tick => Op::Tick,
+            Act::Send(count, letter) => Op::Send(send(*count, letter)),
+            Act::Fetch {
+                count,
+                per_group,
+                group: only,
+                lease,
+                max_bytes,
+                acks,
+                no_ack,
+            } => Op::fetch(Fetch {
+                count: *count,
+                lease: lease.filter(|_| !no_ack),
+                consumer: None,
+                group: group(*only),
+                per_group: if only.is_some() { 1 } else { *per_group },
+                max_bytes: *max_bytes,
+                acks: receipts(acks, model),
+                no_ack: *no_ack,
+            }),
+            Act::Ack(back) => Op::Ack {
+                receipts: receipts(back, model),
+                result: None,
+            },
+            Act::Nack(back, kind) => Op::Nack {
+                receipts: receipts(back, model),
+                kind: *kind,
+                error: None,
+                random: 0,
+            },
+            Act::Touch(ms, back) => Op::Touch {
+                ms: *ms,
+                receipts: receipts(back, model),
+            },
+            Act::EndLeases(back) => Op::EndLeases {
+                receipts: receipts(back, model),
+            },
+            Act::Cancel(names) => Op::Cancel {
+                ids: ids(names, model),
+            },
+            Act::Reschedule(name, when) => Op::Reschedule {
+                id: id(*name, model),
+                due: due(*when),
+            },
+            Act::Update(name, size) => Op::Update {
+                id: id(*name, model),
+                payload: bytes(*size).into(),
+            },
+            Act::Redrive(n) => Op::Redrive(Redrive::Oldest(*n)),
+            Act::RedriveIds(names) => Op::Redrive(Redrive::Ids(ids(names, model))),
+            Act::Purge(state, of) => Op::Purge {
+                state: *state,
+                group: group(*of),
+            },
+            Act::PurgeSome(of, most) => Op::PurgeSome {
+                of: group(*of).map_or(Piecemeal::Dead, Piecemeal::Leased),
+                most: *most,
+            },
+            Act::Pause(of, ms) => Op::Pause {
+                group: group(*of),
+                ms: *ms,
+            },
+            Act::Resume(of) => Op::Resume { group: group(*of) },
+            Act::GroupSet(n, changes) => Op::GroupSet {
+                group: GROUPS[usize::from(*n)].into(),
+                changes: *changes,
+            },
+            Act::Alter(changes) => Op::Alter(changes.clone()),
+            Act::Schedule {
+                name,
+                period,
+                start,
+                overlap,
+                letter,
+            } => Op::Schedule(NewSchedule {
+                name: SCHEDULES[usize::from(*name)].into(),
+                rule: Recurrence::every(*period, start.map(|at| START + at), model.now).unwrap(),
+                send: Send {
+                    id: None,
+                    replace: false,
+                    due: DueTime::Now,
+                    new_salt: None,
+                    ..send(1, letter)
+                },
+                missed: Missed::Once,
+                overlap: *overlap,
+            }),
+            Act::Unschedule(n) => Op::Unschedule {
+                name: SCHEDULES[usize::from(*n)].into(),
+            },
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What becomes of a batch of a group, and the list in which it is told.
+
+use super::bench::{letter, with_ttl, Bench, Got};
+use crate::op::{Done, Fetch, NackKind, Op};
+use crate::settings::Settings;
+use crate::state::State;
+use crate::Seq;
+
+fn batch_of(bench: &mut Bench, n: u64) -> Vec<Got> {
+    for _ in 0..n {
+        bench.to("g");
+    }
+    let got = bench.fetch(Fetch {
+        count: n,
+        per_group: n,
+        ..Fetch::one()
+    });
+    assert_eq!(got.len() as u64, n);
+    got
+}
+
+#[test]
+fn the_rest_of_a_batch_comes_back_with_one_that_is_nacked() {
+    for kind in [NackKind::Backoff, NackKind::Silent, NackKind::Fatal] {
+        let mut b = Bench::new(Settings::default());
+        let got = batch_of(&mut b, 4);
+        assert_eq!(b.nack(&[got[1].1], kind), Done::Count(1));
+        assert_eq!(b.state(got[0].0), Some(State::Running));
+        for later in &got[2..] {
+            let view = b.queue.view(later.0, b.now).unwrap();
+            assert_eq!((view.state, view.attempt()), (State::Blocked, 0));
+        }
+        assert_eq!(b.ack(&[got[2].1]), Done::Count(0));
+        assert_eq!(b.ack(&[got[0].1]), Done::Count(1));
+        let next = b.take(1);
+        let expected = if kind == NackKind::Fatal { 2 } else { 1 };
+        assert_eq!(next, [got[expected].0]);
+    }
+}
+
+#[test]
+fn receipts_of_one_nack_fail_together() {
+    let mut b = Bench::new(Settings::default());
+    let got = batch_of(&mut b, 3);
+    let named = [got[2].1, got[0].1, got[0].1];
+    assert_eq!(b.nack(&named, NackKind::Backoff), Done::Count(2));
+    let failures = |seq| b.queue.message(seq).unwrap().failures();
+    assert_eq!([0, 1, 2].map(|n: usize| failures(got[n].0)), [1, 0, 1]);
+}
+
+#[test]
+fn ack_and_cancel_of_one_leave_the_others_running() {
+    let mut b = Bench::new(Settings::default());
+    let got = batch_of(&mut b, 3);
+    b.ack(&[got[0].1]);
+    let id = b.queue.message(got[1].0).unwrap();
+    let id = b.queue.id_of(got[1].0, id).to_box().into_vec();
+    b.apply(&Op::Cancel {
+        ids: vec![id.into()],
+    });
+    assert_eq!(b.state(got[2].0), Some(State::Running));
+    let next = b.to("g");
+    assert!(b.take(1).is_empty());
+    b.ack(&[got[2].1]);
+    assert_eq!(b.take(1), [next]);
+}
+
+#[test]
+fn one_lease_that_runs_out_is_one_timeout_for_the_whole_batch() {
+    let settings = Settings {
+        lease: 10,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    let got = batch_of(&mut b, 3);
+    assert_eq!(b.wait(9).timeouts, 0);
+    assert_eq!(b.wait(1).timeouts, 1);
+    let timeouts = |n: usize| b.queue.view(got[n].0, b.now).unwrap().timeouts();
+    assert_eq!([0, 1, 2].map(timeouts), [1, 0, 0]);
+    assert_eq!(b.take(1), [got[0].0]);
+}
+
+#[test]
+fn all_of_a_batch_that_come_back_too_late_count_as_expired() {
+    let settings = Settings {
+        lease: 10,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    let sent = [(); 2].map(|()| b.send(with_ttl(letter(Some("g")), 10)));
+    let got = b.fetch(Fetch {
+        count: 2,
+        per_group: 2,
+        ..Fetch::one()
+    });
+    assert_eq!(got.len(), 2);
+    let ticked = b.wait(10);
+    assert_eq!((ticked.timeouts, ticked.expired), (1, 2));
+    for seq in sent {
+        assert_eq!(b.state(seq), Some(State::Dead));
+        assert_eq!(b.queue.message(seq).unwrap().due, b.now - 10);
+    }
+}
+
+#[test]
+fn ungrouped_messages_form_no_batch() {
+    let mut b = Bench::new(Settings::default());
+    b.plain();
+    b.plain();
+    let got = b.fetch(Fetch {
+        count: 2,
+        per_group: 2,
+        ..Fetch::one()
+    });
+    b.nack(&[got[0].1], NackKind::Backoff);
+    assert_eq!(b.state(got[1].0), Some(State::Running));
+}
+
+#[test]
+fn a_list_of_deliveries_that_came_back_serves_the_next_fetch() {
+    let mut b = Bench::new(Settings::default());
+    let fetch = Op::fetch(Fetch {
+        count: 5,
+        ..Fetch::one()
+    });
+    let mut lists = Vec::new();
+    for n in [3, 0, 2] {
+        let sent: Vec<Seq> = (0..n).map(|_| b.plain()).collect();
+        let done = b.apply(&fetch);
+        let Done::Fetched(given) = &done else {
+            panic!("{done:?}");
+        };
+        let seqs: Vec<Seq> = given.iter().map(|delivered| delivered.seq).collect();
+        assert_eq!(seqs, sent);
+        lists.push((given.as_ptr(), given.capacity()));
+        b.queue.take_back(done);
+    }
+    assert!(lists[0].1 >= 3);
+    assert!(lists.iter().all(|list| *list == lists[0]), "{lists:?}");
+}
+
+#[test]
+fn a_long_list_of_deliveries_is_not_kept() {
+    let mut b = Bench::new(Settings::default());
+    for _ in 0..1000 {
+        b.plain();
+    }
+    let done = b.apply(&Op::fetch(Fetch {
+        count: 1000,
+        ..Fetch::one()
+    }));
+    b.queue.take_back(done);
+    assert_eq!(b.apply(&Op::fetch(Fetch::one())), Done::Fetched(Vec::new()));
+    let Done::Fetched(given) = b.apply(&Op::fetch(Fetch::one())) else {
+        panic!("no list");
+    };
+    assert_eq!(given.capacity(), 0);
+}

@@ -1,0 +1,155 @@
+//! A queue with short words for what the tests do to it.
+
+use crate::message::Choices;
+use crate::op::{Done, DueTime, Fetch, NackKind, Op, Send, Sent, Ticked};
+use crate::queue::Queue;
+use crate::settings::{Clock, Settings};
+use crate::state::State;
+use crate::{Millis, Moment, Receipt, Seq};
+
+/// A queue of the server's clock, and the time.
+pub struct Bench {
+    pub queue: Queue,
+    pub now: Millis,
+}
+
+/// A delivery: message and receipt.
+pub type Got = (Seq, Receipt);
+
+impl Bench {
+    pub fn new(settings: Settings) -> Bench {
+        Bench {
+            queue: Queue::new(settings, Clock::Server, 0),
+            now: 1000,
+        }
+    }
+
+    /// Lets time pass; what it did.
+    pub fn wait(&mut self, ms: Millis) -> Ticked {
+        self.now += ms;
+        self.queue.advance(self.now, u64::MAX).ticked
+    }
+
+    pub fn apply(&mut self, op: &Op) -> Done {
+        self.wait(0);
+        let done = self.queue.apply(op, Moment::at_ms(self.now)).unwrap();
+        self.wait(0);
+        done
+    }
+
+    pub fn send(&mut self, send: Send) -> Seq {
+        match self.apply(&Op::Send(send)) {
+            Done::Sent(sent) => match sent[..] {
+                [Sent::Added(seq)] => seq,
+                _ => panic!("not one message: {sent:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Sends to a group.
+    pub fn to(&mut self, group: &'static str) -> Seq {
+        self.send(letter(Some(group)))
+    }
+
+    /// Sends without a group.
+    pub fn plain(&mut self) -> Seq {
+        self.send(letter(None))
+    }
+
+    pub fn fetch(&mut self, fetch: Fetch) -> Vec<Got> {
+        match self.apply(&Op::fetch(fetch)) {
+            Done::Fetched(given) => given.iter().map(|d| (d.seq, d.receipt)).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The messages that a FETCH of `count` gets.
+    pub fn take(&mut self, count: u64) -> Vec<Seq> {
+        let given = self.fetch(Fetch {
+            count,
+            ..Fetch::one()
+        });
+        given.into_iter().map(|(seq, _)| seq).collect()
+    }
+
+    pub fn ack(&mut self, receipts: &[Receipt]) -> Done {
+        self.apply(&Op::Ack {
+            receipts: receipts.into(),
+            result: None,
+        })
+    }
+
+    pub fn nack(&mut self, receipts: &[Receipt], kind: NackKind) -> Done {
+        self.apply(&Op::Nack {
+            receipts: receipts.into(),
+            kind,
+            error: None,
+            random: 0,
+        })
+    }
+
+    pub fn cancel(&mut self, id: &'static str) -> Option<State> {
+        let ids = vec![id.as_bytes().into()];
+        match self.apply(&Op::Cancel { ids }) {
+            Done::States(states) => states[0],
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn state(&self, seq: Seq) -> Option<State> {
+        let message = self.queue.message(seq)?;
+        let id = self.queue.id_of(seq, message);
+        // What is purged stays in the store for a while, without an id.
+        self.queue.find(id.as_bytes())?;
+        Some(self.queue.state_of(message, self.now))
+    }
+
+    pub fn peek(&self) -> Vec<Seq> {
+        self.queue.peek(100, self.now)
+    }
+}
+
+/// Sends what is given next, and rejects it.
+pub fn kill(bench: &mut Bench, send: Send) -> Seq {
+    let seq = bench.send(send);
+    let got = bench.fetch(Fetch::one());
+    assert_eq!(got[0].0, seq);
+    bench.nack(&[got[0].1], NackKind::Fatal);
+    seq
+}
+
+/// A message due now.
+pub fn letter(group: Option<&'static str>) -> Send<'static> {
+    Send {
+        group: group.map(|name| name.as_bytes().into()),
+        ..Send::plain(b"payload")
+    }
+}
+
+/// The same, due later.
+pub fn later(group: Option<&'static str>, ms: Millis) -> Send<'static> {
+    Send {
+        due: DueTime::After(ms),
+        ..letter(group)
+    }
+}
+
+/// The same with an id.
+pub fn named(id: &'static str) -> Send<'static> {
+    Send {
+        id: Some(id.as_bytes().into()),
+        ..letter(None)
+    }
+}
+
+/// The same with a TTL.
+pub fn with_ttl(send: Send<'static>, ttl: Millis) -> Send<'static> {
+    Send {
+        choices: Choices {
+            ttl: Some(ttl),
+            ..Choices::default()
+        },
+        ..send
+    }
+}

@@ -1,0 +1,251 @@
+//! Random plans: few names and short times, so that they meet each other.
+
+use proptest::collection::vec;
+use proptest::option::{of, weighted};
+use proptest::prelude::*;
+
+use super::acts::{Act, Letter, Name, Plan, Step, When};
+use crate::message::Choices;
+use crate::op::{GroupChanges, NackKind};
+use crate::schedule::Overlap;
+use crate::settings::{Backoff, Changes, OnDead, OnRetry, Rate};
+use crate::state::State;
+
+fn name() -> impl Strategy<Value = Name> {
+    prop_oneof![(0..4u8).prop_map(Name::Given), (0..12u8).prop_map(Name::At)]
+}
+
+fn when() -> impl Strategy<Value = When> {
+    prop_oneof![
+        4 => Just(When::Now),
+        3 => (0..50u64).prop_map(When::After),
+        1 => (0..200u64).prop_map(When::At),
+    ]
+}
+
+fn backoff() -> impl Strategy<Value = Backoff> {
+    prop_oneof![
+        Just(Backoff::Fixed(0)),
+        (1..30u64).prop_map(Backoff::Fixed),
+        (1..10u64).prop_map(Backoff::Linear),
+        (1..6u64).prop_map(Backoff::Exp),
+    ]
+}
+
+fn choices() -> impl Strategy<Value = Choices> {
+    let some = (
+        of((-2..3i8).prop_map(f64::from)),
+        weighted(0.2, 1..50u64),
+        weighted(0.2, -1..3i64),
+        weighted(0.2, backoff()),
+        weighted(0.2, 0..50u64),
+    );
+    let some = some.prop_map(|(score, lease, retries, backoff, ttl)| Choices {
+        score,
+        lease,
+        retries,
+        backoff,
+        ttl,
+        ..Choices::default()
+    });
+    prop_oneof![Just(Choices::default()), some]
+}
+
+fn letter() -> impl Strategy<Value = Letter> {
+    (
+        0..4u8,
+        weighted(0.4, 0..4u8),
+        weighted(0.7, 0..3u8),
+        when(),
+        prop_oneof![3 => Just(0i8), 1 => -1..2i8],
+        choices(),
+        prop::bool::weighted(0.4),
+        weighted(0.2, any::<u64>()),
+    )
+        .prop_map(
+            |(size, id, group, due, priority, choices, replace, new_salt)| Letter {
+                size,
+                id,
+                replace,
+                due,
+                group,
+                priority,
+                choices,
+                new_salt,
+            },
+        )
+}
+
+fn fetch() -> impl Strategy<Value = Act> {
+    (
+        1..5u64,
+        prop_oneof![2 => Just(1u64), 1 => 2..4u64],
+        weighted(0.2, 0..3u8),
+        weighted(0.2, 1..50u64),
+        weighted(0.2, 1..8u64),
+        vec(0..6u8, 0..3),
+        prop::bool::weighted(0.1),
+    )
+        .prop_map(
+            |(count, per_group, group, lease, max_bytes, acks, no_ack)| Act::Fetch {
+                count,
+                per_group,
+                group,
+                lease,
+                max_bytes,
+                acks,
+                no_ack,
+            },
+        )
+}
+
+fn nack_kind() -> impl Strategy<Value = NackKind> {
+    prop_oneof![
+        3 => Just(NackKind::Backoff),
+        2 => (0..30u64).prop_map(NackKind::Delay),
+        2 => Just(NackKind::Silent),
+        1 => Just(NackKind::Fatal),
+    ]
+}
+
+fn rate() -> impl Strategy<Value = Rate> {
+    // One length of window: how long deliveries are remembered for a longer
+    // one that may come is no promise.
+    (1..4u64).prop_map(|count| Rate { count, per: 20 })
+}
+
+/// Options of a queue, each of them seldom.
+fn changes() -> impl Strategy<Value = Changes> {
+    let p = 0.25;
+    let first = (
+        weighted(p, 5..60u64),
+        weighted(p, -1..3i64),
+        weighted(p, backoff()),
+        weighted(p, prop_oneof![Just(0u64), 1..20u64]),
+        weighted(p, prop_oneof![Just(0u64), 10..80u64]),
+        weighted(0.5, prop_oneof![Just(0u64), 1..60u64]),
+        weighted(p, 0..3u64),
+        weighted(p, prop_oneof![Just(0u64), 1..60u64]),
+        weighted(p, 0..3u64),
+    );
+    let second = (
+        weighted(p, prop_oneof![Just(0u64), 1..60u64]),
+        weighted(0.1, prop_oneof![Just(0u64), 3..9u64]),
+        weighted(0.1, prop_oneof![Just(0u64), 6..20u64]),
+        weighted(0.15, 0..5u64),
+        weighted(0.15, of(rate())),
+        weighted(p, 1..4u64),
+        weighted(p, prop_oneof![Just(OnRetry::Skip), Just(OnRetry::Block)]),
+        weighted(p, prop_oneof![Just(OnDead::Block), Just(OnDead::Continue)]),
+    );
+    (first, second).prop_map(|(a, b)| Changes {
+        lease: a.0,
+        retries: a.1,
+        backoff: a.2,
+        max_backoff: a.3,
+        jitter: None,
+        ttl: a.4,
+        retain: a.5,
+        retain_count: a.6,
+        dead_retain: a.7,
+        dead_count: a.8,
+        dedup: b.0,
+        max_len: b.1,
+        max_bytes: b.2,
+        max_running: b.3,
+        rate: b.4,
+        group_concurrency: b.5,
+        on_retry: b.6,
+        on_dead: b.7,
+    })
+}
+
+fn group_changes() -> impl Strategy<Value = GroupChanges> {
+    (of(1..4u64), of(0..4u64), weighted(0.3, of(rate()))).prop_map(|(weight, concurrency, rate)| {
+        GroupChanges {
+            weight,
+            concurrency,
+            rate,
+        }
+    })
+}
+
+fn schedule() -> impl Strategy<Value = Act> {
+    let overlap = prop_oneof![Just(Overlap::Queue), Just(Overlap::Skip)];
+    (0..2u8, 3..40u64, of(0..200u64), overlap, letter()).prop_map(
+        |(name, period, start, overlap, letter)| Act::Schedule {
+            name,
+            period,
+            start,
+            overlap,
+            letter,
+        },
+    )
+}
+
+/// What is done to a queue; every so much of it is a PURGE.
+fn act(purges: u32) -> impl Strategy<Value = Act> {
+    let some = || vec(0..6u8, 1..4);
+    let any_group = || of(0..3u8);
+    let only = || weighted(0.6, prop::sample::select(&State::ALL[..]));
+    prop_oneof![
+        2 => Just(Act::Tick),
+        30 => (prop_oneof![4 => Just(1u8), 1 => 2..4u8], letter())
+            .prop_map(|(n, letter)| Act::Send(n, letter)),
+        30 => fetch(),
+        10 => some().prop_map(Act::Ack),
+        14 => (some(), nack_kind()).prop_map(|(r, kind)| Act::Nack(r, kind)),
+        3 => (1..60u64, some()).prop_map(|(ms, r)| Act::Touch(ms, r)),
+        2 => some().prop_map(Act::EndLeases),
+        4 => vec(name(), 1..3).prop_map(Act::Cancel),
+        3 => (name(), when()).prop_map(|(name, when)| Act::Reschedule(name, when)),
+        2 => (name(), 0..4u8).prop_map(|(name, size)| Act::Update(name, size)),
+        2 => prop_oneof![1..4u64, Just(u64::MAX)].prop_map(Act::Redrive),
+        3 => vec(name(), 1..4).prop_map(Act::RedriveIds),
+        purges => (only(), any_group()).prop_map(|(state, group)| Act::Purge(state, group)),
+        purges => prop::sample::select(&State::ALL[..])
+            .prop_map(|state| Act::Purge(Some(state), None)),
+        1 => (any_group(), 1..4u64).prop_map(|(group, most)| Act::PurgeSome(group, most)),
+        2 => (any_group(), of(1..40u64)).prop_map(|(group, ms)| Act::Pause(group, ms)),
+        4 => any_group().prop_map(Act::Resume),
+        3 => (0..3u8, group_changes()).prop_map(|(g, changes)| Act::GroupSet(g, changes)),
+        2 => changes().prop_map(Act::Alter),
+        2 => schedule(),
+        1 => (0..2u8).prop_map(Act::Unschedule),
+    ]
+}
+
+/// Options and up to `most` steps.
+pub fn plan(most: usize) -> impl Strategy<Value = Plan> {
+    plan_with(most, 1)
+}
+
+/// The same with many a PURGE.
+pub fn purging_plan(most: usize) -> impl Strategy<Value = Plan> {
+    plan_with(most, 12)
+}
+
+fn plan_with(most: usize, purges: u32) -> impl Strategy<Value = Plan> {
+    let wait = prop_oneof![3 => Just(0u64), 3 => 1..8u64, 1 => 8..50u64];
+    let step = (wait, act(purges)).prop_map(|(wait, act)| Step { wait, act });
+    let options = prop_oneof![Just(Changes::default()), changes()];
+    (options, vec(step, 1..most)).prop_map(|(options, steps)| Plan { options, steps })
+}
+
+/// Messages that all become due within a few milliseconds.
+pub fn burst() -> impl Strategy<Value = Vec<Letter>> {
+    let letter = (letter(), 8..=10u64).prop_map(|(letter, ms)| Letter {
+        id: None,
+        due: When::After(ms),
+        // The leases last: only what falls due together is told apart here. Nor
+        // does any expire: a group may keep the place in the line that it owes to
+        // one that is dead but not worked off.
+        choices: Choices {
+            lease: None,
+            ttl: None,
+            ..letter.choices.clone()
+        },
+        ..letter
+    });
+    vec(letter, 1..30)
+}

@@ -1,0 +1,40 @@
+//! Compares what is told of groups, and of what keeps messages.
+
+use super::driver::Pair;
+use crate::queue::explain::Code;
+use crate::state::State;
+
+impl Pair {
+    /// What GROUPS and EXPLAIN tell.
+    pub(super) fn compare_groups(&self) {
+        let (queue, model, now) = (&self.queue, &self.model, self.now);
+        let (_, views) = queue.groups(0, 100, None, now);
+        let mut seen: Vec<_> = views
+            .iter()
+            .map(|view| {
+                let head = view.head.map(|(seq, _)| seq);
+                let counts = (view.waiting, u64::from(view.group.running));
+                (view.group.name.to_vec(), view.state, counts, head)
+            })
+            .collect();
+        seen.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let mut expected = model.groups_listed();
+        expected.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(queue.groups_listed(), expected.len(), "groups in INFO");
+        assert_eq!(seen, expected, "what GROUPS tells");
+        for m in &model.msgs {
+            let next = queue
+                .explain(&m.id, now)
+                .map(|told| told.code == Code::Next);
+            let gives = model.state_of(m) == State::Ready
+                && model.paused_until.is_none()
+                && model.allowance(false) > 0
+                && m.group.is_none_or(|number| {
+                    model
+                        .next_of_group(number)
+                        .is_some_and(|head| head.seq == m.seq)
+                });
+            assert_eq!(next, Some(gives), "whether {} comes next", m.seq);
+        }
+    }
+}

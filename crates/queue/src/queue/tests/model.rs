@@ -1,0 +1,334 @@
+//! The queue as the command contract tells it, as slow and as obvious as can
+//! be: one list of messages, searched and sorted anew for every question, and
+//! a time that goes from event to event.
+//!
+//! It shares no structure with the real queue but the types of what goes in
+//! and comes out, so an error in one is not an error in the other.
+
+mod change;
+mod give;
+mod line;
+mod send;
+mod settle;
+mod time;
+
+use crate::message::Choices;
+use crate::op::{Done, Moment, Op, Redrive, Ticked};
+use crate::queue::look::GroupState;
+use crate::schedule::Overlap;
+use crate::settings::{OnRetry, Rate, Settings};
+use crate::state::{Place, Reason, State};
+use crate::stats::Totals;
+use crate::{Error, Millis, Receipt, Seq};
+
+/// A message, written out in full.
+#[derive(Debug, Clone)]
+pub struct Msg {
+    pub seq: Seq,
+    pub id: Vec<u8>,
+    pub payload: Vec<u8>,
+    /// Number of its group in [`Model::groups`].
+    pub group: Option<usize>,
+    pub priority: i8,
+    pub choices: Choices,
+    /// When it became ready or will be.
+    pub due: Millis,
+    /// What is told as its due time.
+    pub due_at: Millis,
+    pub score_base: Millis,
+    pub ttl_base: Millis,
+    pub place: Place,
+    pub attempt: u32,
+    pub failures: u32,
+    pub timeouts: u32,
+    pub receipt: Receipt,
+    pub batch: Receipt,
+    pub lease_until: Millis,
+    pub ended_at: Millis,
+    pub reason: Option<Reason>,
+}
+
+impl Msg {
+    pub fn score(&self) -> f64 {
+        self.choices.score.unwrap_or(self.score_base as f64)
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.place.is_pending() && self.failures > 0
+    }
+
+    pub fn is_live(&self) -> bool {
+        self.place.is_pending() || self.place == Place::Running
+    }
+
+    pub fn is_settled(&self) -> bool {
+        matches!(self.place, Place::Finished | Place::Cancelled)
+    }
+}
+
+/// A group and what was said of it.
+#[derive(Debug, Clone)]
+pub struct Group {
+    pub name: Vec<u8>,
+    pub paused_until: Option<Millis>,
+    /// The dead messages that hold it.
+    pub held_by: Vec<Seq>,
+    pub weight: u64,
+    pub concurrency: u64,
+    pub rate: Option<Rate>,
+    /// Times of the deliveries that its RATE still counts.
+    pub given: Vec<Millis>,
+}
+
+/// A group as GROUPS lists it: name, state, how many wait and run, head.
+pub type Listed = (Vec<u8>, GroupState, (u64, u64), Option<Seq>);
+
+/// Someone in the line: a group, or (without number) the ungrouped messages.
+#[derive(Debug, Clone)]
+pub struct Stand {
+    pub who: Option<usize>,
+    /// In which line.
+    pub priority: i8,
+    /// When it joined it.
+    pub time: Millis,
+    /// By which command, or step of one; 0 if time did it.
+    pub ticket: u64,
+    /// What it would have given at the end of that moment.
+    pub head: Seq,
+    /// How many messages it has given in its turn.
+    pub turn: u64,
+}
+
+/// A schedule of the kind EVERY.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    pub name: Vec<u8>,
+    pub period: Millis,
+    pub next_at: Millis,
+    pub overlap: Overlap,
+    pub last: Option<Seq>,
+    pub payload: Vec<u8>,
+    pub group: Option<Vec<u8>>,
+    pub priority: i8,
+    pub choices: Choices,
+}
+
+/// The model.
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub settings: Settings,
+    pub manual: bool,
+    pub now: Millis,
+    pub salt: u64,
+    pub ticket: u64,
+    pub last_seq: Seq,
+    pub last_receipt: Receipt,
+    /// All messages and records, in the order of sending.
+    pub msgs: Vec<Msg>,
+    pub groups: Vec<Group>,
+    pub line: Vec<Stand>,
+    /// Times of the deliveries that RATE still counts.
+    pub given: Vec<Millis>,
+    pub paused_until: Option<Millis>,
+    /// Ids of messages that finished or were cancelled, and when: those of
+    /// which no record is kept.
+    pub ended_ids: Vec<(Vec<u8>, Millis)>,
+    /// In the order of their making.
+    pub schedules: Vec<Schedule>,
+    pub totals: Totals,
+    pub ticked: Ticked,
+    /// All receipts ever given out.
+    pub receipts: Vec<Receipt>,
+}
+
+impl Model {
+    pub fn new(settings: Settings, manual: Option<Millis>, salt: u64) -> Model {
+        Model {
+            settings,
+            manual: manual.is_some(),
+            now: manual.unwrap_or(0),
+            salt,
+            ticket: 0,
+            last_seq: 0,
+            last_receipt: 0,
+            msgs: Vec::new(),
+            groups: Vec::new(),
+            line: Vec::new(),
+            given: Vec::new(),
+            paused_until: None,
+            ended_ids: Vec::new(),
+            schedules: Vec::new(),
+            totals: Totals::default(),
+            ticked: Ticked::default(),
+            receipts: Vec::new(),
+        }
+    }
+
+    pub fn apply(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
+        self.ticket += 1;
+        self.ticked = Ticked::default();
+        let done = match op {
+            Op::Tick => Ok(Done::Ticked(Ticked::default())),
+            Op::Alter(changes) => {
+                let done = self.alter(changes);
+                self.finish_manually();
+                Ok(done)
+            }
+            Op::Send(send) => self.send(send),
+            Op::Duplicate => {
+                self.totals.duplicates += 1;
+                Ok(Done::Ok)
+            }
+            Op::Fetch(fetch) => Ok(Done::Fetched(self.fetch(fetch, moment.receipt))),
+            Op::Ack { receipts, .. } => Ok(Done::Count(self.ack(receipts))),
+            Op::Nack { receipts, kind, .. } => Ok(Done::Count(self.nack(receipts, *kind))),
+            Op::Touch { ms, receipts } => Ok(Done::Count(self.touch(*ms, receipts))),
+            Op::EndLeases { receipts } => Ok(Done::Count(self.end_leases(receipts))),
+            Op::Advance { to } => self.advance_manually(*to),
+            Op::Cancel { ids } => {
+                let cancel = |id: &std::borrow::Cow<[u8]>| self.cancel(id);
+                Ok(Done::States(ids.iter().map(cancel).collect()))
+            }
+            Op::Reschedule { id, due } => Ok(Done::Flag(self.reschedule(id, *due))),
+            Op::Update { id, payload } => self.update(id, payload).map(Done::Flag),
+            Op::Redrive(which) => {
+                let count = self.redrive(which);
+                if matches!(which, Redrive::Oldest(_)) {
+                    self.finish_manually();
+                }
+                Ok(Done::Count(count))
+            }
+            Op::Purge { state, group } => Ok(Done::Count(self.purge(*state, group.as_deref()))),
+            Op::PurgeSome { of, most } => Ok(Done::Count(self.purge_some(of, *most))),
+            Op::Pause { group, ms } => Ok(self.pause(group.as_deref(), *ms)),
+            Op::Resume { group } => Ok(self.resume(group.as_deref())),
+            Op::GroupSet { group, changes } => Ok(self.group_set(group, changes)),
+            Op::Schedule(new) => Ok(self.schedule(new)),
+            Op::Unschedule { name } => Ok(Done::Flag(self.unschedule(name))),
+            Op::CatchUp { .. } => unreachable!("not modelled"),
+        };
+        self.prune_counts();
+        self.line_up(self.ticket);
+        done
+    }
+
+    pub fn msg(&self, seq: Seq) -> &Msg {
+        self.msgs.iter().find(|m| m.seq == seq).unwrap()
+    }
+
+    pub fn msg_mut(&mut self, seq: Seq) -> &mut Msg {
+        self.msgs.iter_mut().find(|m| m.seq == seq).unwrap()
+    }
+
+    pub fn find(&self, id: &[u8]) -> Option<&Msg> {
+        self.msgs.iter().find(|m| m.id == id)
+    }
+
+    pub fn running(&self, receipt: Receipt) -> Option<&Msg> {
+        let is_it = |m: &&Msg| m.place == Place::Running && m.receipt == receipt;
+        self.msgs.iter().find(is_it)
+    }
+
+    pub fn group_number(&mut self, name: &[u8]) -> usize {
+        if let Some(at) = self.groups.iter().position(|g| g.name == name) {
+            return at;
+        }
+        self.groups.push(Group {
+            name: name.to_vec(),
+            paused_until: None,
+            held_by: Vec::new(),
+            weight: 1,
+            concurrency: 0,
+            rate: None,
+            given: Vec::new(),
+        });
+        self.groups.len() - 1
+    }
+
+    pub fn state_of(&self, m: &Msg) -> State {
+        match m.place {
+            Place::Delayed => State::Delayed,
+            Place::Due if m.group.is_none() => State::Ready,
+            Place::Due if self.head(m.group).is_some() => State::Ready,
+            Place::Due => State::Blocked,
+            Place::Retry => State::Retry,
+            Place::Running => State::Running,
+            Place::Finished => State::Finished,
+            Place::Dead => State::Dead,
+            Place::Cancelled => State::Cancelled,
+        }
+    }
+
+    /// The messages of a state, in the order of LIST.
+    pub fn list(&self, state: State) -> Vec<Seq> {
+        let is_it = |m: &&Msg| self.state_of(m) == state;
+        let mut listed: Vec<&Msg> = self.msgs.iter().filter(is_it).collect();
+        listed.sort_by_key(|m| match m.place {
+            Place::Delayed | Place::Due | Place::Retry => (m.due, m.seq),
+            Place::Running => (m.lease_until, m.receipt),
+            Place::Finished | Place::Dead | Place::Cancelled => (m.ended_at, m.seq),
+        });
+        listed.iter().map(|m| m.seq).collect()
+    }
+
+    /// The groups that GROUPS lists.
+    pub fn groups_listed(&self) -> Vec<Listed> {
+        let listed = (0..self.groups.len()).filter_map(|number| {
+            let group = &self.groups[number];
+            let mine = || self.msgs.iter().filter(move |m| m.group == Some(number));
+            let waiting = mine().filter(|m| m.place.is_pending()).count() as u64;
+            let running = mine().filter(|m| m.place == Place::Running).count() as u64;
+            let next = self.next_of_group(number);
+            let failed = mine().any(|m| m.has_failed());
+            let is_set = group.weight != 1 || group.concurrency != 0 || group.rate.is_some();
+            let is_listed = waiting + running > 0
+                || is_set
+                || group.paused_until.is_some()
+                || !group.held_by.is_empty();
+            let state = if group.paused_until.is_some() {
+                GroupState::Paused
+            } else if self.head(Some(number)).is_some() {
+                GroupState::Ready
+            } else if running > 0 {
+                GroupState::Running
+            } else if self.is_held(group)
+                || failed && self.settings.on_retry == OnRetry::Block && next.is_none()
+                || mine().any(|m| m.place == Place::Due)
+            {
+                GroupState::Blocked
+            } else {
+                GroupState::Waiting
+            };
+            let order = |a: &&Msg, b: &&Msg| {
+                (b.has_failed().cmp(&a.has_failed()))
+                    .then(a.priority.cmp(&b.priority))
+                    .then(a.score().total_cmp(&b.score()))
+                    .then(a.seq.cmp(&b.seq))
+            };
+            let head = next.or_else(|| mine().filter(|m| m.place.is_pending()).min_by(order));
+            let counts = (waiting, running);
+            is_listed.then(|| (group.name.clone(), state, counts, head.map(|m| m.seq)))
+        });
+        listed.collect()
+    }
+
+    /// A COPY: nothing runs in it.
+    pub fn copy(&self) -> Model {
+        let mut copy = self.clone();
+        let running = self.msgs.iter().filter(|m| m.place == Place::Running);
+        for m in running {
+            copy.come_back(m.seq, settle::Back::Uncounted);
+        }
+        copy.ticket += 1;
+        copy.line_up(copy.ticket);
+        copy
+    }
+
+    /// Messages pending and running, and their payload bytes.
+    pub fn live(&self) -> (u64, u64) {
+        let live = self.msgs.iter().filter(|m| m.is_live());
+        live.fold((0, 0), |(n, bytes), m| {
+            (n + 1, bytes + m.payload.len() as u64)
+        })
+    }
+}

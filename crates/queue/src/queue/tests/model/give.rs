@@ -1,0 +1,165 @@
+//! Deliveries.
+
+use super::line::free;
+use super::{Model, Stand};
+use crate::op::{Delivered, Fetch};
+use crate::state::Place;
+use crate::{Receipt, Seq};
+
+/// A FETCH on its way.
+struct Round<'a> {
+    fetch: &'a Fetch<'a>,
+    floor: Receipt,
+    given: Vec<Delivered>,
+    bytes: u64,
+    /// MAXBYTES has ended it.
+    over: bool,
+}
+
+impl Model {
+    /// How many deliveries the queue as a whole allows.
+    pub fn allowance(&self, no_ack: bool) -> u64 {
+        if self.paused_until.is_some() {
+            return 0;
+        }
+        let rate = self.settings.rate;
+        let by_rate = rate.map_or(u64::MAX, |rate| free(rate, &self.given, self.now));
+        let running = self.msgs.iter().filter(|m| m.place == Place::Running);
+        let by_running = match self.settings.max_running {
+            0 => u64::MAX,
+            _ if no_ack => u64::MAX,
+            max => max.saturating_sub(running.count() as u64),
+        };
+        by_rate.min(by_running)
+    }
+
+    /// The number in the line of who gives next.
+    pub fn first_in_line(&self) -> Option<usize> {
+        let place = |n: &usize| {
+            let s = &self.line[*n];
+            (s.priority, s.time, s.ticket, s.head)
+        };
+        (0..self.line.len()).min_by_key(place)
+    }
+
+    pub(super) fn fetch(&mut self, fetch: &Fetch, floor: Receipt) -> Vec<Delivered> {
+        self.ack(&fetch.acks);
+        self.line_up(self.ticket);
+        let mut round = Round {
+            fetch,
+            floor,
+            given: Vec::new(),
+            bytes: 0,
+            over: false,
+        };
+        if let Some(name) = fetch.group.as_deref() {
+            let of_name = |s: &Stand| s.who.is_some_and(|n| self.groups[n].name == name);
+            if let Some(at) = self.line.iter().position(of_name) {
+                self.take_turn(at, fetch.count, &mut round);
+            }
+            return round.given;
+        }
+        while !round.over {
+            let wanted = fetch.count - round.given.len() as u64;
+            let first = self.first_in_line();
+            let n = first.map_or(0, |at| {
+                self.take_turn(at, wanted.min(fetch.per_group), &mut round)
+            });
+            if n == 0 {
+                break;
+            }
+        }
+        round.given
+    }
+
+    /// Lets one in the line give a batch and go to the end if its turn is
+    /// over; how many messages it gave.
+    fn take_turn(&mut self, at: usize, most: u64, round: &mut Round) -> u64 {
+        let who = self.line[at].who;
+        let n = self.give_batch(who, most, round);
+        let weight = who.map_or(1, |number| self.groups[number].weight);
+        self.line[at].turn += n;
+        if self.line[at].turn >= weight {
+            self.line.remove(at);
+        }
+        // Each goes to the end for itself, after those before it.
+        self.ticket += 1;
+        self.line_up(self.ticket);
+        n
+    }
+
+    /// Delivers up to `most` messages in a row; how many.
+    fn give_batch(&mut self, who: Option<usize>, most: u64, round: &mut Round) -> u64 {
+        let by_group = who.map_or(u64::MAX, |n| self.group_allowance(&self.groups[n]));
+        let most = most.min(by_group).min(self.allowance(round.fetch.no_ack));
+        let mut batch = None;
+        let mut n = 0;
+        while n < most {
+            let next = match who {
+                None => self.head(None),
+                Some(number) => self.next_of_group(number),
+            };
+            let Some(next) = next else {
+                break;
+            };
+            let size = next.payload.len() as u64;
+            let limit = round.fetch.max_bytes.unwrap_or(u64::MAX);
+            if !round.given.is_empty() && round.bytes + size > limit {
+                round.over = true;
+                break;
+            }
+            round.bytes += size;
+            let seq = next.seq;
+            self.deliver(seq, &mut batch, round);
+            n += 1;
+        }
+        n
+    }
+
+    fn deliver(&mut self, seq: Seq, batch: &mut Option<Receipt>, round: &mut Round) {
+        let now = self.now;
+        let lease = self.settings.lease;
+        self.totals.delivered += 1;
+        if self.settings.rate.is_some() {
+            self.given.push(now);
+        }
+        let no_ack = round.fetch.no_ack;
+        let receipt = match no_ack {
+            true => 0,
+            false => (self.last_receipt + 1).max(round.floor),
+        };
+        let m = self.msg_mut(seq);
+        m.attempt += 1;
+        let attempt = m.attempt;
+        let group = m.group;
+        if !no_ack {
+            m.place = Place::Running;
+            m.receipt = receipt;
+            m.batch = match group {
+                None => receipt,
+                Some(_) => *batch.get_or_insert(receipt),
+            };
+            let own = round.fetch.lease.or(m.choices.lease);
+            m.lease_until = now + own.unwrap_or(lease);
+            self.last_receipt = receipt;
+            self.receipts.push(receipt);
+        }
+        if attempt > 1 {
+            self.totals.redelivered += 1;
+        }
+        if let Some(group) = group.map(|number| &mut self.groups[number]) {
+            if group.rate.is_some() {
+                group.given.push(now);
+            }
+        }
+        if no_ack {
+            self.end(seq, Place::Finished);
+        }
+        round.given.push(Delivered {
+            seq,
+            receipt,
+            attempt,
+            gone: None,
+        });
+    }
+}

@@ -1,0 +1,109 @@
+//! Who can give, what, and who stands where in the line.
+
+use super::{Group, Model, Msg, Stand};
+use crate::settings::{OnDead, OnRetry, Rate};
+use crate::state::Place;
+use crate::{Millis, Receipt};
+
+impl Model {
+    /// What `who` would give now, if it can give.
+    pub fn head(&self, who: Option<usize>) -> Option<&Msg> {
+        let mine = || self.msgs.iter().filter(move |m| m.group == who);
+        let due = mine().filter(|m| self.is_due(m));
+        let Some(number) = who else {
+            return due.min_by_key(|m| (m.priority, m.due, m.seq));
+        };
+        let group = &self.groups[number];
+        let concurrency = match group.concurrency {
+            0 => self.settings.group_concurrency,
+            own => own,
+        };
+        if group.paused_until.is_some()
+            || self.is_held(group)
+            || self.group_allowance(group) == 0
+            || self.batches(number) >= concurrency
+        {
+            return None;
+        }
+        self.next_of_group(number)
+    }
+
+    /// What comes next of a group, if slots and pauses are left out.
+    pub fn next_of_group(&self, number: usize) -> Option<&Msg> {
+        let mine = || self.msgs.iter().filter(move |m| m.group == Some(number));
+        let block = self.settings.on_retry == OnRetry::Block;
+        if block && mine().any(|m| m.place == Place::Retry) {
+            return None;
+        }
+        let before = |a: &&Msg, b: &&Msg| {
+            let failed = |m: &Msg| block && m.has_failed();
+            (failed(b).cmp(&failed(a)))
+                .then(a.priority.cmp(&b.priority))
+                .then(a.score().total_cmp(&b.score()))
+                .then(a.seq.cmp(&b.seq))
+        };
+        mine().filter(|m| self.is_due(m)).min_by(before)
+    }
+
+    /// Whether its time has come: all that falls due in a millisecond is due
+    /// from its beginning, before anything else happens in it.
+    fn is_due(&self, m: &Msg) -> bool {
+        m.place.is_pending() && m.due <= self.now
+    }
+
+    pub fn is_held(&self, group: &Group) -> bool {
+        self.settings.on_dead == OnDead::Block && !group.held_by.is_empty()
+    }
+
+    pub fn group_allowance(&self, group: &Group) -> u64 {
+        match group.rate {
+            None => u64::MAX,
+            Some(rate) => free(rate, &group.given, self.now),
+        }
+    }
+
+    /// Batches of a group that are leased.
+    pub fn batches(&self, number: usize) -> u64 {
+        let mine = self.msgs.iter().filter(|m| m.group == Some(number));
+        let running = mine.filter(|m| m.place == Place::Running);
+        let mut batches: Vec<Receipt> = running.map(|m| m.batch).collect();
+        batches.sort_unstable();
+        batches.dedup();
+        batches.len() as u64
+    }
+
+    /// Takes those out of the line that can no longer give, or would now give
+    /// something of another priority; puts those at its end that can.
+    pub fn line_up(&mut self, ticket: u64) {
+        let groups = (0..self.groups.len()).map(Some);
+        for who in std::iter::once(None).chain(groups) {
+            let head = self.head(who).map(|m| (m.priority, m.seq));
+            let priority = head.map(|(priority, _)| priority);
+            self.line
+                .retain(|s| s.who != who || Some(s.priority) == priority);
+            let Some((priority, head)) = head else {
+                continue;
+            };
+            let now = self.now;
+            match self.line.iter_mut().find(|s| s.who == who) {
+                // What else happens in that moment may bring another head.
+                Some(stand) if (stand.time, stand.ticket) == (now, ticket) => stand.head = head,
+                Some(_) => {}
+                None => self.line.push(Stand {
+                    who,
+                    priority,
+                    time: now,
+                    ticket,
+                    head,
+                    turn: 0,
+                }),
+            }
+        }
+    }
+}
+
+/// How many deliveries a RATE still allows.
+pub fn free(rate: Rate, given: &[Millis], now: Millis) -> u64 {
+    let counted = given.iter().filter(|at| **at + rate.per > now).count();
+    rate.count.saturating_sub(counted as u64)
+}

@@ -1,0 +1,116 @@
+//! What comes in.
+
+use super::{Model, Msg};
+use crate::id::generated;
+use crate::message::Choices;
+use crate::op::{Done, Send, Sent};
+use crate::state::Place;
+use crate::{Error, Millis, Seq, NEVER};
+
+impl Model {
+    pub(super) fn send(&mut self, send: &Send) -> Result<Done, Error> {
+        let mut replaced = None;
+        if let Some(id) = send.id.as_deref() {
+            let of_id = self.find(id);
+            match of_id.filter(|m| !m.is_settled()) {
+                Some(m) if send.replace && m.place.is_pending() => replaced = Some(m.seq),
+                Some(_) => return Ok(self.taken()),
+                None if self.is_remembered(id) => return Ok(self.taken()),
+                None => replaced = of_id.map(|m| m.seq),
+            }
+        }
+        let gone = self.msgs.iter().find(|m| Some(m.seq) == replaced);
+        let gone = gone.filter(|m| m.is_live());
+        let gone = gone.map_or((0, 0), |m| (1, m.payload.len() as u64));
+        let (live, bytes) = self.live();
+        let more: u64 = send.payloads.iter().map(|p| p.len() as u64).sum();
+        let added = send.payloads.len() as u64;
+        let limit = self.settings.max_len;
+        if limit > 0 && live - gone.0 + added > limit && added > gone.0 {
+            return Err(Error::FullLength { limit });
+        }
+        let limit = self.settings.max_bytes;
+        if limit > 0 && bytes - gone.1 + more > limit && more > gone.1 {
+            return Err(Error::FullBytes { limit });
+        }
+        if let Some(replaced) = replaced {
+            self.msgs.retain(|m| m.seq != replaced);
+            if gone.0 > 0 {
+                // The group has lost it for a moment.
+                self.line_up(self.ticket);
+            }
+        }
+        if let Some(salt) = send.new_salt {
+            // The messages that are there have their ids written out.
+            self.salt = salt;
+        }
+        let group = send.group.as_deref().map(|name| self.group_number(name));
+        let due = send.due.from(self.now);
+        let add = |payload: &&[u8]| {
+            let seq = self.add(send.id.as_deref(), payload, due);
+            let m = self.msg_mut(seq);
+            m.group = group;
+            m.priority = send.priority;
+            m.choices = send.choices.clone();
+            Sent::Added(seq)
+        };
+        Ok(Done::Sent(send.payloads.iter().map(add).collect()))
+    }
+
+    fn taken(&mut self) -> Done {
+        self.totals.duplicates += 1;
+        Done::Sent([Sent::Taken].into_iter().collect())
+    }
+
+    /// Whether DEDUP keeps an id taken.
+    fn is_remembered(&self, id: &[u8]) -> bool {
+        let dedup = self.settings.dedup;
+        let counts = |of: &[u8], at: Millis| of == id && at + dedup > self.now;
+        let mut records = self.msgs.iter().filter(|m| m.is_settled());
+        records.any(|m| counts(&m.id, m.ended_at))
+            || self.ended_ids.iter().any(|(id, at)| counts(id, *at))
+    }
+
+    /// Removes a record; DEDUP goes on counting.
+    pub(super) fn drop_record(&mut self, seq: Seq) {
+        let m = self.msg(seq);
+        if m.is_settled() && self.settings.dedup > 0 {
+            self.ended_ids.push((m.id.clone(), m.ended_at));
+        }
+        self.msgs.retain(|m| m.seq != seq);
+    }
+
+    /// Puts a message in; says nothing yet of group and options.
+    fn add(&mut self, id: Option<&[u8]>, payload: &[u8], due: Millis) -> Seq {
+        self.last_seq += 1;
+        self.totals.sent += 1;
+        let seq = self.last_seq;
+        let made = generated(seq, self.now, self.salt);
+        self.msgs.push(Msg {
+            seq,
+            id: id.unwrap_or(&made).to_vec(),
+            payload: payload.to_vec(),
+            group: None,
+            priority: 0,
+            choices: Choices::default(),
+            due,
+            due_at: due,
+            score_base: due,
+            ttl_base: due,
+            place: if due > self.now {
+                Place::Delayed
+            } else {
+                Place::Due
+            },
+            attempt: 0,
+            failures: 0,
+            timeouts: 0,
+            receipt: 0,
+            batch: 0,
+            lease_until: NEVER,
+            ended_at: NEVER,
+            reason: None,
+        });
+        seq
+    }
+}

@@ -1,0 +1,216 @@
+//! What ends a delivery.
+
+use super::Model;
+use crate::op::NackKind;
+use crate::settings::{Backoff, OnDead};
+use crate::state::{Place, Reason};
+use crate::{Millis, Receipt, Seq};
+
+/// How a message comes back from a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Back {
+    /// Counted as a failure; waits so long.
+    Failed(Option<Millis>),
+    /// As if it had not been delivered.
+    Uncounted,
+    /// For good.
+    Rejected,
+}
+
+impl Model {
+    pub(super) fn ack(&mut self, receipts: &[Receipt]) -> u64 {
+        let mut n = 0;
+        for receipt in receipts {
+            if let Some(seq) = self.running(*receipt).map(|m| m.seq) {
+                self.totals.acked += 1;
+                self.end(seq, Place::Finished);
+                n += 1;
+            }
+        }
+        n
+    }
+
+    pub(super) fn nack(&mut self, receipts: &[Receipt], kind: NackKind) -> u64 {
+        let named = self.named(receipts);
+        let dragged = self.dragged_along(&named);
+        self.totals.nacked += named.len() as u64;
+        for seq in &named {
+            match kind {
+                NackKind::Backoff => {
+                    let wait = self.backoff(*seq);
+                    self.come_back(*seq, Back::Failed(Some(wait)));
+                }
+                NackKind::Delay(ms) => self.come_back(*seq, Back::Failed(Some(ms))),
+                NackKind::Silent => self.come_back(*seq, Back::Uncounted),
+                NackKind::Fatal => self.come_back(*seq, Back::Rejected),
+            }
+        }
+        for seq in dragged {
+            self.come_back(seq, Back::Uncounted);
+        }
+        named.len() as u64
+    }
+
+    pub(super) fn touch(&mut self, ms: Millis, receipts: &[Receipt]) -> u64 {
+        let until = self.now + ms;
+        let named = self.named(receipts);
+        for seq in &named {
+            self.msg_mut(*seq).lease_until = until;
+        }
+        named.len() as u64
+    }
+
+    pub(super) fn end_leases(&mut self, receipts: &[Receipt]) -> u64 {
+        let mut n = 0;
+        for receipt in receipts {
+            // One that ran out before it may have brought this one back.
+            if let Some(seq) = self.running(*receipt).map(|m| m.seq) {
+                self.time_out(seq);
+                self.line_up(self.ticket);
+                n += 1;
+            }
+        }
+        n
+    }
+
+    /// The lease of this one is over.
+    pub(super) fn time_out(&mut self, seq: Seq) {
+        let dragged = self.dragged_along(&[seq]);
+        self.totals.timeouts += 1;
+        self.msg_mut(seq).timeouts += 1;
+        self.come_back(seq, Back::Failed(None));
+        for seq in dragged {
+            self.come_back(seq, Back::Uncounted);
+        }
+    }
+
+    /// The running messages of these receipts, each once.
+    fn named(&self, receipts: &[Receipt]) -> Vec<Seq> {
+        let mut receipts = receipts.to_vec();
+        receipts.sort_unstable();
+        receipts.dedup();
+        let running = receipts.iter().filter_map(|r| self.running(*r));
+        running.map(|m| m.seq).collect()
+    }
+
+    /// What comes back with these: of each batch of a group what was given
+    /// after the first of them.
+    fn dragged_along(&self, named: &[Seq]) -> Vec<Seq> {
+        let follows = |seq: Seq| {
+            let m = self.msg(seq);
+            let leads = |other: &Seq| {
+                let other = self.msg(*other);
+                other.group.is_some() && other.batch == m.batch && other.receipt < m.receipt
+            };
+            m.place == Place::Running && !named.contains(&seq) && named.iter().any(leads)
+        };
+        let all = self.msgs.iter().map(|m| m.seq);
+        all.filter(|seq| follows(*seq)).collect()
+    }
+
+    /// The wait after the failure that is about to be counted.
+    fn backoff(&self, seq: Seq) -> Millis {
+        let m = self.msg(seq);
+        let failures = m.failures + 1;
+        let wait = match m.choices.backoff.unwrap_or(self.settings.backoff) {
+            Backoff::Fixed(ms) => ms,
+            Backoff::Linear(ms) => ms * Millis::from(failures),
+            Backoff::Exp(ms) => ms * 2u64.pow(failures - 1),
+        };
+        match self.settings.max_backoff {
+            0 => wait,
+            cap => wait.min(cap),
+        }
+    }
+
+    /// When a message has outlived its TTL.
+    pub(super) fn expiry(&self, seq: Seq) -> Option<Millis> {
+        let m = self.msg(seq);
+        match m.choices.ttl.unwrap_or(self.settings.ttl) {
+            0 => None,
+            ttl => Some(m.ttl_base + ttl),
+        }
+    }
+
+    pub(super) fn come_back(&mut self, seq: Seq, back: Back) {
+        let now = self.now;
+        let forgiven = self.msg(seq).choices.retries;
+        let forgiven = forgiven.unwrap_or(self.settings.retries);
+        let expired = self.expiry(seq).is_some_and(|at| at <= now);
+        let m = self.msg_mut(seq);
+        if back == Back::Uncounted {
+            m.attempt -= 1;
+        } else {
+            m.failures += 1;
+        }
+        let spent = forgiven >= 0 && i64::from(m.failures) > forgiven;
+        match back {
+            Back::Rejected => return self.die(seq, Reason::Rejected),
+            Back::Failed(_) if spent => return self.die(seq, Reason::Retries),
+            _ if expired => return self.die(seq, Reason::Expired),
+            _ => {}
+        }
+        m.receipt = 0;
+        m.place = Place::Due;
+        if let Back::Failed(wait) = back {
+            m.due = now + wait.unwrap_or(0);
+            if wait.is_some() {
+                m.due_at = m.due;
+            }
+            if m.due > now {
+                m.place = Place::Retry;
+            }
+        }
+    }
+
+    pub(super) fn die(&mut self, seq: Seq, reason: Reason) {
+        self.totals.deaths += 1;
+        match reason {
+            Reason::Retries => self.ticked.dead += 1,
+            Reason::Expired => {
+                self.ticked.expired += 1;
+                self.totals.expired += 1;
+            }
+            Reason::Rejected => {}
+        }
+        let m = self.msg_mut(seq);
+        m.reason = Some(reason);
+        let group = m.group;
+        if self.settings.on_dead == OnDead::Block {
+            if let Some(number) = group {
+                self.groups[number].held_by.push(seq);
+            }
+        }
+        self.end(seq, Place::Dead);
+    }
+
+    pub(super) fn end(&mut self, seq: Seq, place: Place) {
+        let now = self.now;
+        let m = self.msg_mut(seq);
+        m.place = place;
+        m.receipt = 0;
+        m.ended_at = now;
+        if place != Place::Dead && self.settings.retain == 0 {
+            self.drop_record(seq);
+        }
+        self.prune_counts();
+    }
+
+    /// Keeps only as many records as RETAINCOUNT and DEADCOUNT allow.
+    pub(super) fn prune_counts(&mut self) {
+        let settled = [Place::Finished, Place::Cancelled];
+        let limits = [
+            (&settled[..], self.settings.retain_count),
+            (&[Place::Dead][..], self.settings.dead_count),
+        ];
+        for (places, keep) in limits.into_iter().filter(|(_, keep)| *keep > 0) {
+            let of_these = self.msgs.iter().filter(|m| places.contains(&m.place));
+            let mut records: Vec<_> = of_these.map(|m| (m.ended_at, m.seq)).collect();
+            records.sort_unstable();
+            let over = records.len().saturating_sub(keep as usize);
+            for (_, seq) in &records[..over] {
+                self.drop_record(*seq);
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What time brings.
+
+use super::{Model, Schedule};
+use crate::op::{Done, DueTime, NewSchedule, Send, Sent, Ticked};
+use crate::recurrence::Recurrence;
+use crate::schedule::Overlap;
+use crate::state::{Place, Reason};
+use crate::{Error, Millis, NEVER};
+
+/// What happens by itself, in the order in which it happens within one
+/// millisecond; with the receipt, the number of the message, of the group or
+/// of the schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    LeaseEnd(u64),
+    Expiry(u64),
+    Due(u64),
+    PauseEnd,
+    GroupPauseEnd(usize),
+    GroupRefill(usize),
+    Prune(Millis, u64),
+    Fire(usize),
+}
+
+impl Model {
+    /// Does what has fallen due by `to`, and says what.
+    pub fn advance(&mut self, to: Millis) -> Ticked {
+        self.ticked = Ticked::default();
+        while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= to) {
+            self.now = at;
+            self.happen(event);
+            self.line_up(0);
+        }
+        self.now = self.now.max(to);
+        self.prune_counts();
+        self.ticked
+    }
+
+    /// No timer comes to a MANUAL queue: what an operation leaves to do at its
+    /// time is done with it.
+    pub(super) fn finish_manually(&mut self) {
+        self.prune_counts();
+        self.line_up(self.ticket);
+        if self.manual {
+            self.advance(self.now);
+        }
+    }
+
+    pub(super) fn advance_manually(&mut self, to: Millis) -> Result<Done, Error> {
+        if !self.manual {
+            return Err(Error::ClockIsServers);
+        }
+        if to < self.now {
+            return Err(Error::ClockGoesBack { now: self.now, to });
+        }
+        Ok(Done::Ticked(self.advance(to)))
+    }
+
+    /// When something happens next by itself that can be seen.
+    pub fn next_wake(&self) -> Option<Millis> {
+        let is_seen = |event: Event| match event {
+            Event::GroupPauseEnd(number) => self.waits_for(number),
+            Event::GroupRefill(number) => {
+                let mut after = self.clone();
+                after.groups[number].given.remove(0);
+                self.head(Some(number)).is_none() && after.head(Some(number)).is_some()
+            }
+            _ => true,
+        };
+        let events = self.events().into_iter();
+        events.filter(|(_, e)| is_seen(*e)).map(|(at, _)| at).min()
+    }
+
+    fn waits_for(&self, number: usize) -> bool {
+        let mut pending = self.msgs.iter().filter(|m| m.place.is_pending());
+        pending.any(|m| m.group == Some(number))
+    }
+
+    fn next_event(&self) -> Option<(Millis, Event)> {
+        self.events().into_iter().min()
+    }
+
+    fn events(&self) -> Vec<(Millis, Event)> {
+        let mut events = Vec::new();
+        for m in &self.msgs {
+            match m.place {
+                Place::Running => events.push((m.lease_until, Event::LeaseEnd(m.receipt))),
+                Place::Delayed | Place::Retry => events.push((m.due, Event::Due(m.seq))),
+                Place::Finished | Place::Cancelled => {
+                    let at = m.ended_at + self.settings.retain;
+                    events.push((at, Event::Prune(m.ended_at, m.seq)));
+                }
+                Place::Dead if self.settings.dead_retain > 0 => {
+                    let at = m.ended_at + self.settings.dead_retain;
+                    events.push((at, Event::Prune(m.ended_at, m.seq)));
+                }
+                Place::Dead | Place::Due => {}
+            }
+            if m.place.is_pending() {
+                let at = self.expiry(m.seq);
+                events.extend(at.map(|at| (at, Event::Expiry(m.seq))));
+            }
+        }
+        let lasting = |until: Option<Millis>| until.filter(|at| *at != NEVER);
+        events.extend(lasting(self.paused_until).map(|at| (at, Event::PauseEnd)));
+        for (number, group) in self.groups.iter().enumerate() {
+            let end = lasting(group.paused_until);
+            events.extend(end.map(|at| (at, Event::GroupPauseEnd(number))));
+            if let (Some(rate), Some(first)) = (group.rate, group.given.first()) {
+                events.push((first + rate.per, Event::GroupRefill(number)));
+            }
+        }
+        for (number, schedule) in self.schedules.iter().enumerate() {
+            events.push((schedule.next_at, Event::Fire(number)));
+        }
+        // What was made to lie in the past happens now.
+        let events = events.into_iter().map(|(at, e)| (at.max(self.now), e));
+        events.collect()
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::LeaseEnd(receipt) => {
+                self.ticked.timeouts += 1;
+                let seq = self.running(receipt).unwrap().seq;
+                self.time_out(seq);
+            }
+            Event::Expiry(seq) => self.die(seq, Reason::Expired),
+            Event::Due(seq) => {
+                self.ticked.due += 1;
+                self.msg_mut(seq).place = Place::Due;
+            }
+            Event::PauseEnd => self.paused_until = None,
+            Event::GroupPauseEnd(number) => self.groups[number].paused_until = None,
+            Event::GroupRefill(number) => {
+                self.groups[number].given.remove(0);
+            }
+            Event::Prune(_, seq) => {
+                self.ticked.pruned += 1;
+                self.drop_record(seq);
+            }
+            Event::Fire(number) => self.fire(number),
+        }
+    }
+
+    fn fire(&mut self, number: usize) {
+        let now = self.now;
+        let schedule = &mut self.schedules[number];
+        schedule.next_at += schedule.period;
+        let schedule = schedule.clone();
+        let last = self.msgs.iter().find(|m| Some(m.seq) == schedule.last);
+        let has_ended = last.is_none_or(|m| !m.is_live());
+        if schedule.overlap == Overlap::Skip && !has_ended {
+            return;
+        }
+        let mut id = schedule.name.clone();
+        id.extend_from_slice(format!("@{now}").as_bytes());
+        let sent = self.send(&Send {
+            new_salt: None,
+            payloads: [&schedule.payload[..]].into_iter().collect(),
+            id: Some(id.into()),
+            replace: false,
+            due: DueTime::Now,
+            group: schedule.group.map(Into::into),
+            priority: schedule.priority,
+            choices: schedule.choices,
+        });
+        let Ok(Done::Sent(sent)) = sent else {
+            self.totals.skipped_fires += 1;
+            return;
+        };
+        if let Sent::Added(seq) = sent[0] {
+            self.ticked.fired += 1;
+            self.schedules[number].last = Some(seq);
+        }
+    }
+
+    pub(super) fn schedule(&mut self, new: &NewSchedule) -> Done {
+        let Recurrence::Every { period, start, .. } = new.rule else {
+            unreachable!("not modelled");
+        };
+        let mut next_at = start;
+        while next_at < self.now {
+            next_at += period;
+        }
+        self.schedules.retain(|s| s.name != *new.name);
+        self.schedules.push(Schedule {
+            name: new.name.to_vec(),
+            period,
+            next_at,
+            overlap: new.overlap,
+            last: None,
+            payload: new.send.payloads[0].to_vec(),
+            group: new.send.group.as_ref().map(|g| g.to_vec()),
+            priority: new.send.priority,
+            choices: new.send.choices.clone(),
+        });
+        Done::NextFire(next_at)
+    }
+
+    pub(super) fn unschedule(&mut self, name: &[u8]) -> bool {
+        let before = self.schedules.len();
+        self.schedules.retain(|s| s.name != name);
+        self.schedules.len() < before
+    }
+}

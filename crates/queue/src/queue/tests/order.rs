@@ -1,0 +1,215 @@
+//! In which order messages go out.
+
+use super::bench::{later, letter, with_ttl, Bench};
+use crate::message::Choices;
+use crate::op::{Done, Fetch, GroupChanges, NackKind, Op, Send};
+use crate::settings::{OnRetry, Settings};
+use crate::Moment;
+
+fn scored(group: &'static str, score: f64) -> Send<'static> {
+    Send {
+        choices: Choices {
+            score: Some(score),
+            ..Choices::default()
+        },
+        ..letter(Some(group))
+    }
+}
+
+fn urgent(group: Option<&'static str>) -> Send<'static> {
+    Send {
+        priority: -1,
+        ..letter(group)
+    }
+}
+
+fn group_set(bench: &mut Bench, group: &'static str, changes: GroupChanges) {
+    bench.apply(&Op::GroupSet {
+        group: group.as_bytes().into(),
+        changes,
+    });
+}
+
+#[test]
+fn ungrouped_go_by_priority_then_time_ready_then_sending() {
+    let mut b = Bench::new(Settings::default());
+    let late = b.send(later(None, 20));
+    let early = b.send(later(None, 10));
+    let twin = b.send(later(None, 10));
+    let urgent = b.send(Send {
+        priority: -1,
+        ..later(None, 20)
+    });
+    assert!(b.take(9).is_empty());
+    b.wait(20);
+    assert_eq!(b.take(9), [urgent, early, twin, late]);
+}
+
+#[test]
+fn groups_take_turns_and_the_ungrouped_are_one_of_them() {
+    let settings = Settings {
+        group_concurrency: 9,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    let a = [b.to("a"), b.to("a"), b.to("a")];
+    let p = [b.plain(), b.plain()];
+    let z = [b.to("z"), b.to("z")];
+    assert_eq!(b.peek(), [a[0], p[0], z[0], a[1], p[1], z[1], a[2]]);
+    // One round over several calls is the same round.
+    assert_eq!(b.take(2), [a[0], p[0]]);
+    assert_eq!(b.take(3), [z[0], a[1], p[1]]);
+    assert_eq!(b.take(9), [z[1], a[2]]);
+}
+
+#[test]
+fn a_group_goes_by_score_and_one_at_a_time() {
+    let mut b = Bench::new(Settings::default());
+    let second = b.send(scored("g", 2.0));
+    let first = b.send(scored("g", 1.0));
+    let got = b.fetch(Fetch {
+        count: 9,
+        ..Fetch::one()
+    });
+    assert_eq!(got.len(), 1);
+    assert_eq!(got[0].0, first);
+    assert!(b.take(9).is_empty());
+    b.ack(&[got[0].1]);
+    assert_eq!(b.take(9), [second]);
+}
+
+#[test]
+fn a_failed_message_stays_the_head_of_its_group() {
+    for (on_retry, waits) in [(OnRetry::Block, true), (OnRetry::Skip, false)] {
+        let settings = Settings {
+            on_retry,
+            ..Settings::default()
+        };
+        let mut b = Bench::new(settings);
+        let failed = b.send(scored("g", 5.0));
+        let got = b.fetch(Fetch::one());
+        b.nack(&[got[0].1], NackKind::Delay(10));
+        let better = b.send(scored("g", 1.0));
+        if waits {
+            assert!(b.take(1).is_empty());
+            b.wait(10);
+            assert_eq!(b.take(1), [failed]);
+        } else {
+            assert_eq!(b.take(1), [better]);
+        }
+    }
+}
+
+#[test]
+fn a_weight_gives_so_many_messages_before_the_next_has_its_turn() {
+    let settings = Settings {
+        group_concurrency: 9,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    let weight = GroupChanges {
+        weight: Some(2),
+        ..GroupChanges::default()
+    };
+    group_set(&mut b, "a", weight);
+    let a = [b.to("a"), b.to("a"), b.to("a")];
+    let z = [b.to("z"), b.to("z")];
+    assert_eq!(b.take(1), [a[0]]);
+    assert_eq!(b.take(9), [a[1], z[0], a[2], z[1]]);
+}
+
+#[test]
+fn a_turn_begins_anew_in_the_line_of_another_priority() {
+    let mut b = Bench::new(Settings::default());
+    let changes = GroupChanges {
+        weight: Some(2),
+        concurrency: Some(9),
+        ..GroupChanges::default()
+    };
+    let first = b.send(urgent(Some("a")));
+    let p = b.plain();
+    let a = [b.to("a"), b.to("a")];
+    let last = b.plain();
+    group_set(&mut b, "a", changes);
+    let expected = [first, p, a[0], a[1], last];
+    assert_eq!(b.peek(), expected);
+    assert_eq!(b.take(9), expected);
+}
+
+#[test]
+fn max_bytes_does_not_cost_anyone_their_turn() {
+    let mut b = Bench::new(Settings::default());
+    let first = b.to("a");
+    let p = b.plain();
+    let z = b.to("z");
+    let got = b.fetch(Fetch {
+        count: 9,
+        max_bytes: Some(7),
+        ..Fetch::one()
+    });
+    assert_eq!(got[0].0, first);
+    assert_eq!(got.len(), 1);
+    assert_eq!(b.take(9), [p, z]);
+}
+
+#[test]
+fn max_bytes_is_passed_by_one_message_at_most() {
+    let mut b = Bench::new(Settings::default());
+    let first = b.plain();
+    let empty = b.send(Send::plain(b""));
+    let got = b.fetch(Fetch {
+        count: 9,
+        max_bytes: Some(1),
+        ..Fetch::one()
+    });
+    assert_eq!(got.len(), 1);
+    assert_eq!(got[0].0, first);
+    assert_eq!(b.take(1), [empty]);
+}
+
+#[test]
+fn a_group_that_is_gone_leaves_the_line() {
+    let mut b = Bench::new(Settings::default());
+    b.to("g");
+    let only_once = Fetch {
+        no_ack: true,
+        ..Fetch::one()
+    };
+    assert_eq!(b.fetch(only_once.clone()).len(), 1);
+    assert!(b.fetch(only_once).is_empty());
+
+    b.send(Send {
+        id: Some(b"x".as_slice().into()),
+        ..letter(Some("g"))
+    });
+    let moved = b.send(Send {
+        id: Some(b"x".as_slice().into()),
+        replace: true,
+        ..letter(None)
+    });
+    assert_eq!(b.take(9), [moved]);
+    assert!(b.take(9).is_empty());
+}
+
+#[test]
+fn who_stands_behind_what_has_expired_is_known_though_others_give_first() {
+    let mut b = Bench::new(Settings::default());
+    let leased = b.plain();
+    let lease = Fetch {
+        lease: Some(4),
+        ..Fetch::one()
+    };
+    assert_eq!(b.fetch(lease)[0].0, leased);
+    b.send(with_ttl(letter(None), 2));
+    let first = b.send(later(Some("g"), 3));
+    // Nobody works off what time brings: the lease has ended after the group
+    // could give, and that after the message of before had expired.
+    let now = b.now + 5;
+    let given = b.queue.apply(&Op::fetch(Fetch::one()), Moment::at_ms(now));
+    let Ok(Done::Fetched(given)) = given else {
+        panic!("{given:?}");
+    };
+    assert_eq!(given[0].seq, first);
+    let stands = b.queue.plain_line.map(|key| (key.join.time, key.seq));
+    assert_eq!(stands, Some((now - 1, leased)));
+}

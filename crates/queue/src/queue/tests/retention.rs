@@ -1,0 +1,349 @@
+//! What is kept of messages that have ended, and for how long.
+
+use super::bench::{kill, letter, named, with_ttl, Bench};
+use crate::op::{Done, Fetch, NackKind, NewSchedule, Op, Redrive, Send, Sent};
+use crate::queue::parts::validate;
+use crate::recurrence::Recurrence;
+use crate::schedule::{Missed, Overlap};
+use crate::settings::{Changes, OnDead, Settings};
+use crate::state::{Reason, State};
+use crate::Moment;
+
+fn finish(bench: &mut Bench, send: Send) -> u64 {
+    let seq = bench.send(send);
+    let got = bench.fetch(Fetch::one());
+    assert_eq!(got[0].0, seq);
+    bench.ack(&[got[0].1]);
+    seq
+}
+
+fn is_taken(bench: &mut Bench, send: Send) -> bool {
+    let done = bench.apply(&Op::Send(send));
+    done == Done::Sent([Sent::Taken].into_iter().collect())
+}
+
+fn alter(bench: &mut Bench, changes: Changes) {
+    bench.apply(&Op::Alter(changes));
+}
+
+#[test]
+fn finished_and_cancelled_records_are_kept_for_retain_and_share_a_count() {
+    let settings = Settings {
+        retain: 100,
+        retain_count: 2,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    let first = finish(&mut b, letter(None));
+    let second = finish(&mut b, letter(None));
+    b.send(named("c"));
+    assert_eq!(b.cancel("c"), Some(State::Ready));
+    assert_eq!(b.state(first), None);
+    assert_eq!(b.state(second), Some(State::Finished));
+    assert_eq!(b.cancel("c"), Some(State::Cancelled));
+    assert_eq!(b.wait(99).pruned, 0);
+    assert_eq!(b.wait(1).pruned, 2);
+    assert_eq!(b.state(second), None);
+}
+
+#[test]
+fn dead_messages_are_kept_for_ever_unless_told_otherwise() {
+    let mut b = Bench::new(Settings::default());
+    let old = kill(&mut b, letter(None));
+    b.wait(1_000_000_000);
+    let young = kill(&mut b, letter(None));
+    assert_eq!(b.state(old), Some(State::Dead));
+    alter(
+        &mut b,
+        Changes {
+            dead_count: Some(1),
+            ..Changes::default()
+        },
+    );
+    assert_eq!(b.state(old), None);
+    assert_eq!(b.state(young), Some(State::Dead));
+}
+
+#[test]
+fn an_id_is_taken_while_its_message_lives_is_dead_or_dedup_says_so() {
+    let settings = Settings {
+        retain: 1000,
+        dedup: 50,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    finish(&mut b, named("a"));
+    assert!(is_taken(&mut b, named("a")));
+    b.wait(50);
+    // The record is still there; a new message takes its place.
+    let dead = kill(&mut b, named("a"));
+    assert_eq!(b.queue.count(State::Finished), 0);
+    b.wait(1_000_000);
+    assert!(is_taken(&mut b, named("a")));
+    let replaced = Send {
+        replace: true,
+        ..named("a")
+    };
+    assert!(is_taken(&mut b, replaced));
+    b.apply(&Op::Purge {
+        state: Some(State::Dead),
+        group: None,
+    });
+    assert_eq!(b.state(dead), None);
+    assert_eq!(b.queue.count(State::Dead), 0);
+    assert!(!is_taken(&mut b, named("a")));
+}
+
+#[test]
+fn a_longer_dedup_does_not_take_back_ids_that_were_free() {
+    let settings = Settings {
+        dedup: 10,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    for id in ["a", "b", "c"] {
+        finish(&mut b, named(id));
+    }
+    b.wait(10);
+    alter(
+        &mut b,
+        Changes {
+            dedup: Some(1000),
+            ..Changes::default()
+        },
+    );
+    for id in ["a", "b", "c"] {
+        assert!(!is_taken(&mut b, named(id)));
+    }
+}
+
+#[test]
+fn a_shorter_ttl_lets_die_now_not_in_the_past() {
+    let settings = Settings {
+        dead_retain: 20,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    let seq = b.plain();
+    b.wait(100);
+    alter(
+        &mut b,
+        Changes {
+            ttl: Some(10),
+            ..Changes::default()
+        },
+    );
+    let view = b.queue.view(seq, b.now).unwrap();
+    assert_eq!(view.state, State::Dead);
+    assert_eq!(view.reason(), Some(Reason::Expired));
+    assert_eq!(view.ended_at(), Some(b.now));
+    assert_eq!(b.wait(20).pruned, 1);
+}
+
+#[test]
+fn retries_count_before_the_ttl() {
+    let settings = Settings {
+        retries: 0,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    let seq = b.send(with_ttl(letter(None), 10));
+    let got = b.fetch(Fetch::one());
+    b.wait(10);
+    b.nack(&[got[0].1], NackKind::Backoff);
+    let view = b.queue.view(seq, b.now).unwrap();
+    assert_eq!(view.reason(), Some(Reason::Retries));
+}
+
+#[test]
+fn a_dead_message_holds_its_group_until_someone_decides() {
+    let settings = Settings {
+        on_dead: OnDead::Block,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    let dead = kill(&mut b, letter(Some("g")));
+    let next = b.to("g");
+    assert!(b.take(1).is_empty());
+    b.apply(&Op::Redrive(Redrive::Oldest(1)));
+    let got = b.fetch(Fetch::one());
+    assert_eq!(got[0].0, dead);
+    b.nack(&[got[0].1], NackKind::Fatal);
+    // Pruned, it holds on.
+    alter(
+        &mut b,
+        Changes {
+            dead_retain: Some(5),
+            ..Changes::default()
+        },
+    );
+    assert_eq!(b.wait(5).pruned, 1);
+    assert!(b.take(1).is_empty());
+    b.apply(&Op::Resume {
+        group: Some(b"g".as_slice().into()),
+    });
+    assert_eq!(b.take(1), [next]);
+}
+
+#[test]
+fn fires_that_were_missed_are_made_up_for_one_by_one() {
+    let mut b = Bench::new(Settings::default());
+    let policies = [Missed::All, Missed::Once, Missed::Skip];
+    for (name, missed) in [&b"all"[..], b"once", b"skip"].into_iter().zip(policies) {
+        b.apply(&Op::Schedule(NewSchedule {
+            name: name.into(),
+            rule: Recurrence::every(10, Some(b.now + 10), b.now).unwrap(),
+            send: letter(None),
+            missed,
+            overlap: Overlap::Queue,
+        }));
+    }
+    // Three times of each were missed; time goes on when they are decided.
+    let (since, now) = (b.now + 35, b.now + 36);
+    let mut made_up = Vec::new();
+    while b.queue.has_missed(since) {
+        let before = b.queue.live();
+        let catch_up = Op::CatchUp { since };
+        b.queue.apply(&catch_up, Moment::at_ms(now)).unwrap();
+        assert!(b.queue.has_work(now), "what is left is not forgotten");
+        made_up.push(b.queue.live() - before);
+        assert!(made_up.len() < 10, "it never ends");
+    }
+    assert_eq!(made_up, [1, 1, 0, 1, 1]);
+    b.now = now;
+    assert_eq!(b.wait(3).fired, 0);
+    assert_eq!(b.wait(1).fired, 3);
+}
+
+#[test]
+fn what_holds_a_group_does_not_add_up() {
+    let mut b = Bench::new(Settings {
+        on_dead: OnDead::Block,
+        dead_count: 2,
+        ..Settings::default()
+    });
+    for _ in 0..50 {
+        b.send(with_ttl(letter(Some("g")), 1));
+    }
+    let seq = b.to("g");
+    b.wait(1);
+    assert_eq!(b.queue.count(State::Dead), 2);
+    assert_eq!(b.fetch(Fetch::one()), []);
+    // Two that are there, and one for all that were pruned.
+    let (_, group) = b.queue.groups.starting_at(0).next().unwrap();
+    assert_eq!(group.unwrap().ext().holds.iter().count(), 3);
+    b.apply(&Op::Redrive(Redrive::Oldest(u64::MAX)));
+    assert_eq!(b.fetch(Fetch::one()), []);
+    b.apply(&Op::Resume {
+        group: Some(b"g".into()),
+    });
+    assert_eq!(
+        b.queue.state_of(b.queue.message(seq).unwrap(), b.now),
+        State::Ready
+    );
+}
+
+#[test]
+fn what_is_delivered_for_good_is_handed_out_though_its_record_is_pushed_out() {
+    let mut b = Bench::new(Settings {
+        retain: 1000,
+        retain_count: 2,
+        ..Settings::default()
+    });
+    // The last ones are sent first: of records of one moment, theirs go first.
+    for priority in [1, 1, 0, 0, 0, 0] {
+        b.send(Send {
+            priority,
+            ..letter(None)
+        });
+    }
+    for count in [4, 1, 1] {
+        let fetch = Fetch {
+            count,
+            no_ack: true,
+            ..Fetch::one()
+        };
+        b.wait(0);
+        let done = b.queue.apply(&Op::fetch(fetch), Moment::at_ms(b.now));
+        let Ok(Done::Fetched(given)) = done else {
+            panic!("{done:?}")
+        };
+        assert_eq!(given.len() as u64, count);
+        for one in &given {
+            assert!(one.gone.is_some() || b.queue.message(one.seq).is_some());
+        }
+    }
+    assert_eq!(b.queue.count(State::Finished), 2);
+}
+
+#[test]
+fn a_group_knows_of_an_expired_message_that_left_no_record() {
+    let mut b = Bench::new(Settings {
+        dead_count: 1,
+        ..Settings::default()
+    });
+    b.plain();
+    b.send(Send {
+        id: Some(b"e".into()),
+        ..with_ttl(letter(Some("g")), 5)
+    });
+    let got = b.fetch(Fetch::one());
+    // Time is not worked off meanwhile, so the one that died first is met last.
+    let nack = Op::Nack {
+        receipts: [got[0].1].into_iter().collect(),
+        kind: NackKind::Fatal,
+        error: None,
+        random: 0,
+    };
+    let cancel = Op::Cancel {
+        ids: vec![b"e".into()],
+    };
+    for (op, ms) in [(nack, 8), (cancel, 10)] {
+        b.queue.apply(&op, Moment::at_ms(b.now + ms)).unwrap();
+    }
+    assert_eq!(b.queue.count(State::Ready), 0);
+    assert_eq!(validate(&b.queue), Ok(()));
+}
+
+#[test]
+fn a_redriven_message_that_expired_before_it_was_moved_is_dead() {
+    let mut b = Bench::new(Settings::default());
+    for _ in 0..3 {
+        b.send(with_ttl(letter(Some("g")), 5));
+    }
+    b.send(Send {
+        id: Some(b"e".into()),
+        ..with_ttl(letter(Some("g")), 5)
+    });
+    assert_eq!(b.wait(5).expired, 4);
+    let redrive = Op::Redrive(Redrive::Oldest(u64::MAX));
+    let done = b.queue.apply(&redrive, Moment::at_ms(b.now));
+    assert_eq!(done, Ok(Done::Count(4)));
+    let cancel = Op::Cancel {
+        ids: vec![b"e".into()],
+    };
+    let done = b.queue.apply(&cancel, Moment::at_ms(b.now + 10));
+    assert_eq!(done, Ok(Done::States(vec![Some(State::Dead)])));
+    assert_eq!(validate(&b.queue), Ok(()));
+}
+
+#[test]
+fn what_is_delivered_for_good_shows_its_group_though_that_is_gone_with_it() {
+    let mut b = Bench::new(Settings::default());
+    for _ in 0..3 {
+        b.to("g");
+    }
+    let fetch = Fetch {
+        count: 3,
+        no_ack: true,
+        ..Fetch::one()
+    };
+    let Done::Fetched(given) = b.apply(&Op::fetch(fetch)) else {
+        panic!("a FETCH fetches");
+    };
+    assert_eq!(b.queue.groups.len(), 0);
+    for one in &given {
+        let view = b.queue.view_delivered(one, b.now).unwrap();
+        assert_eq!(view.group, Some(&b"g"[..]));
+    }
+}

@@ -1,0 +1,133 @@
+//! Messages with neighbouring numbers.
+
+use crate::message::Message;
+use crate::Seq;
+
+/// So many numbers in a row are of one page.
+pub(super) const PAGE: u64 = 128;
+/// A page with no more than this many messages is packed.
+const THIN: u8 = 24;
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Page {
+    /// Which of the 128 numbers have a message.
+    present: u128,
+    /// One slot a number, or, when packed, one a message in order.
+    slots: Vec<Option<Message>>,
+    /// How many messages there are: counting bits takes its time.
+    len: u8,
+    packed: bool,
+}
+
+impl Page {
+    fn bit(seq: Seq) -> u128 {
+        1 << (seq % PAGE)
+    }
+
+    /// Where a message would be; `None` where it is not, and has no slot.
+    #[inline]
+    fn index(&self, seq: Seq) -> Option<usize> {
+        match self.packed {
+            true => self.packed_index(seq),
+            false => Some((seq % PAGE) as usize),
+        }
+    }
+
+    fn packed_index(&self, seq: Seq) -> Option<usize> {
+        let bit = Page::bit(seq);
+        let is_there = self.present & bit != 0;
+        is_there.then(|| (self.present & (bit - 1)).count_ones() as usize)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, seq: Seq) -> Option<&Message> {
+        self.slots.get(self.index(seq)?)?.as_ref()
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, seq: Seq) -> Option<&mut Message> {
+        let index = self.index(seq)?;
+        self.slots.get_mut(index)?.as_mut()
+    }
+
+    pub(super) fn insert(&mut self, seq: Seq, message: Message) {
+        if self.packed {
+            self.unpack();
+        }
+        let index = (seq % PAGE) as usize;
+        if self.slots.len() < index {
+            self.slots.resize_with(index, || None);
+        }
+        match self.slots.get_mut(index) {
+            Some(slot) => *slot = Some(message),
+            None => self.slots.push(Some(message)),
+        }
+        self.present |= Page::bit(seq);
+        self.len += 1;
+    }
+
+    /// Drops a message, of which `last` takes what is still needed.
+    #[inline]
+    pub(super) fn remove<R>(
+        &mut self,
+        seq: Seq,
+        last: impl FnOnce(&mut Message) -> R,
+    ) -> Option<R> {
+        let index = self.index(seq)?;
+        let slot = self.slots.get_mut(index)?;
+        let taken = last(slot.as_mut()?);
+        if self.packed {
+            self.slots.remove(index);
+            if self.slots.len() * 2 <= self.slots.capacity() {
+                self.slots.shrink_to_fit();
+            }
+        } else {
+            *slot = None;
+        }
+        self.present &= !Page::bit(seq);
+        self.len -= 1;
+        Some(taken)
+    }
+
+    /// How many messages there are.
+    pub(super) fn len(&self) -> usize {
+        self.len.into()
+    }
+
+    /// Slots there are, taken or not.
+    pub(super) fn capacity(&self) -> usize {
+        self.slots.capacity()
+    }
+
+    /// Makes room for all its messages: it will fill.
+    pub(super) fn reserve(&mut self) {
+        self.slots.reserve_exact(PAGE as usize);
+    }
+
+    /// All its messages, to change.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Message> + '_ {
+        self.slots.iter_mut().flatten()
+    }
+
+    fn unpack(&mut self) {
+        let mut packed = std::mem::take(&mut self.slots).into_iter();
+        for index in 0..PAGE {
+            let slot = if self.present & (1 << index) != 0 {
+                packed.next().flatten()
+            } else {
+                None
+            };
+            self.slots.push(slot);
+        }
+        self.packed = false;
+    }
+
+    pub(super) fn pack(&mut self) {
+        if !self.packed && self.len <= THIN {
+            let mut slots = Vec::with_capacity(usize::from(self.len));
+            slots.extend(self.slots.drain(..).filter(Option::is_some));
+            self.slots = slots;
+            self.packed = true;
+        }
+    }
+}
