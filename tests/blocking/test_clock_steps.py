@@ -50,9 +50,9 @@ def test_a_clock_step_back_does_not_prolong_a_wait(stepped, kind, protocol):
     server, wall = stepped
     wire = blocked(server, WAITS[kind], protocol)
     wall.step(-HOUR)
-    # An hour later, if by the wall clock.
+    # By the wall clock this would take an hour.
     assert not wire.recv(20)
-    # Nor does it keep later waits from ending.
+    # Later waits end in time too.
     wire = blocked(server, WAITS[kind], protocol)
     assert not wire.recv(20)
 

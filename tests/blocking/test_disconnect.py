@@ -107,7 +107,7 @@ def test_clients_that_come_and_go_leak_no_memory(server, r3, key):
     before = used()
     for _ in range(5):
         churn(300)
-    # The server frees closed clients bit by bit.
+    # The server frees closed clients gradually.
     wait_for(lambda: used() < before + 500_000, 20, "the memory of those who left")
 
 

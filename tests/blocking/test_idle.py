@@ -31,7 +31,7 @@ def test_an_idle_server_sleeps(make_server):
     time.sleep(3)
     ours, nothing = sleeps(server.pid) - before[0], sleeps(bare.pid) - before[1]
     assert server.info("dq")["dq_slices"] == slices
-    # A server without anything wakes ten times a second, more often once a replica or a client has gone.
+    # An empty server wakes ten times a second, more often once a replica or a client has gone.
     assert ours < 2 * nothing + 30
 
 

@@ -27,7 +27,7 @@ def test_wait_replies_finished_with_the_result(server, r, key):
     (wire,) = wait(server, key, "a")
     q.ack(q.one().receipt, "RESULT", b"\x00done%n")
     assert wire.recv(SOON) == [b"finished", b"\x00done%n"]
-    # And after the end the answer comes at once.
+    # After the end, WAIT replies at once.
     assert q.do("WAIT", "a", 0) == [b"finished", b"\x00done%n"]
 
 
@@ -102,7 +102,7 @@ def test_an_expiry_ends_a_wait(server, r3, key):
 
 def test_an_expiry_on_the_server_clock_ends_a_wait(server, r3, key):
     wire = server.wire()
-    # As one, so that the wait begins before the end.
+    # Sent together, so that the wait begins before the message expires.
     wire.send_many([("DQ.SEND", key, "x", "ID", "a", "TTL", 200), ("DQ.WAIT", key, "a", 20_000)])
     assert wire.recv() == b"a"
     assert wire.recv(SOON) == [b"dead", None]
@@ -125,7 +125,7 @@ def test_wait_replies_null_when_the_key_is_deleted(server, r3, key, how):
     args = {"FLUSHALL": [], "PEXPIRE": [key, 50], "SET": [key, "string"]}.get(how[0], [key])
     r3.execute_command(*how, *args)
     reply = wire.recv(SOON)
-    # A key of another type may as well be told as such.
+    # For a key of another type, WRONGTYPE is a right reply too.
     assert reply is None or (how == ["SET"] and isinstance(reply, Error) and reply.startswith("WRONGTYPE"))
 
 
@@ -279,7 +279,7 @@ def test_a_rename_over_the_queue_ends_a_wait(server, r3, key):
     other = Scene(r3, key + b":other", "RETAIN", 1000)
     other.add("b")
     r3.execute_command("RENAME", other.key, key)
-    # The message it waited for went with its queue.
+    # The message went with the queue that was replaced.
     assert wire.recv(SOON) is None
 
 
@@ -292,7 +292,7 @@ def test_a_wait_continues_over_a_reload_that_keeps_its_message(make_server, comm
     q = Scene(client, "q", "RETAIN", 1000)
     for id in ("a", "b"):
         q.add(id)
-    # What the log tells of the key's past ends nothing either.
+    # Deletions in the log must not end a wait when it is replayed.
     client.execute_command("COPY", "q", "gone")
     client.execute_command("DEL", "gone")
     held = q.hold("COUNT", 2)

@@ -17,7 +17,7 @@ NEEDS = (
         "GROUPSET SCHEDULE UNSCHEDULE".split(),
         "W",
     )
-    # A length is no content, as with LLEN.
+    # LEN returns no messages, so it needs no right to read, like LLEN.
     | {"LEN": ""}
 )
 
@@ -55,7 +55,7 @@ def test_the_table_of_rights_has_every_verb():
 def test_a_call_needs_its_rights_on_every_one_of_its_keys(dry_run, call, keys, rights):
     enough = set(NEEDS[call[0]]) <= set(rights)
     assert dry_run(call, f"%{rights}~*", "+@all") == enough
-    # On each of its keys: one that is out of reach is enough to refuse.
+    # One key without rights is enough for a refusal.
     assert dry_run(call, *(f"%{rights}~{key}" for key in keys), "+@all") == enough
     for missing in keys:
         if any(key == missing for key in keys if keys.count(key) > 1):

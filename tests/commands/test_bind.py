@@ -37,7 +37,7 @@ def test_bound_leases_end_with_their_connection_after_their_queue_was_moved(serv
     there = moved(r, db9, q, how)
     there.fetch()
     assert there.len("running") == 2
-    # What stands under the old name now is another queue.
+    # The old name is now another queue.
     q.send("other", "LEASE", 600000)
     q.fetch()
     w.close()
@@ -87,7 +87,7 @@ def test_leases_of_a_queue_renamed_over_a_bound_one_do_not_end(server, r, key):
     other.fetch()
     r.rename(other.key, key)
     w.close()
-    # Another that closes later has its lease ended: so the first had its time.
+    # A bound lease of a connection that closes later has ended, so the first had enough time.
     q.send("b")
     with server.wire() as last:
         last.ok("DQ.FETCH", key, "BIND")

@@ -90,7 +90,7 @@ def test_arity_is_never_stricter_than_the_grammar(w, verb):
 
 def test_module_list_shows_the_module_once(w):
     modules = [dict(zip(m[::2], m[1::2])) for m in w.ok("MODULE", "LIST")]
-    # Newer servers list parts of their own there, too: lua, vectorset.
+    # Newer servers list parts of their own there too: lua, vectorset.
     assert [m[b"name"] for m in modules].count(b"dq") == 1
 
 

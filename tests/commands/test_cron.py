@@ -18,7 +18,7 @@ def fired(r, key, expr, span, tz=None, start=YEAR):
     out = []
     while ids := q.take("COUNT", 10_000, "NOACK"):
         out += [int(id.split("@")[1]) for id in ids]
-    # Not TICK's count: a time that is the very start may have fired with a slice before it.
+    # Not the count of TICK: a fire time equal to the start may already have fired in an earlier slice.
     assert q.schedules()["c"]["fired"] == len(out)
     return out
 
@@ -55,7 +55,7 @@ def test_fire_times_are_those_of_the_model(r3, key, expr, span):
     expected = fires(expr, YEAR, YEAR + span)
     assert expected
     got = fired(r3, key, expr, span)
-    # A time that is the very moment of SCHEDULE may fire with the next slice.
+    # A fire time equal to the time of SCHEDULE may fire in the next slice.
     assert [t for t in got if t != YEAR] == expected
 
 
@@ -90,12 +90,12 @@ def test_fire_times_of_a_year_in_a_time_zone_are_those_of_the_model(r3, key, sta
 @pytest.mark.parametrize(
     "tz,expr,day,moment",
     [
-        # Skipped: fires at the jump. 02:30 does not exist in Berlin on this day, 03:00 is 01:00Z.
+        # Skipped hour: fires at the jump. 02:30 does not exist in Berlin on this day, 03:00 is 01:00Z.
         ("Europe/Berlin", "30 2 * * *", (2026, 3, 29), ms(2026, 3, 29, 1, 0)),
         ("America/New_York", "30 2 * * *", (2026, 3, 8), ms(2026, 3, 8, 7, 0)),
         ("Australia/Lord_Howe", "15 2 * * *", (2026, 10, 4), ms(2026, 10, 3, 15, 30)),
         ("America/Santiago", "0 0 * * *", (2026, 9, 6), ms(2026, 9, 6, 4, 0)),
-        # Doubled: fires the first time.
+        # Doubled hour: fires the first time.
         ("Europe/Berlin", "30 2 * * *", (2026, 10, 25), ms(2026, 10, 25, 0, 30)),
         ("America/New_York", "30 1 * * *", (2026, 11, 1), ms(2026, 11, 1, 5, 30)),
         ("Australia/Lord_Howe", "45 1 * * *", (2026, 4, 5), ms(2026, 4, 4, 14, 45)),
@@ -105,7 +105,7 @@ def test_a_skipped_or_doubled_hour_fires_once(r, key, tz, expr, day, moment):
     start = ms(*day, tz=tz) - 3_600_000 * 20
     got = fired(r, key, expr, 40 * 3_600_000, tz, start)
     assert moment in got
-    # Once and only once on that day.
+    # Exactly once on that day.
     assert sum(moment - 2 * 3_600_000 <= t <= moment + 2 * 3_600_000 for t in got) == 1
 
 

@@ -11,7 +11,7 @@ from tests.harness.wire import Error
 TOP = 2**53
 LONG = "x" * 1025
 
-# Values that are no whole number in the range of a time or a count.
+# Values that are no integer in the range of a time or a count.
 NO_MS = ["", "x", "-1", "1.5", " 1", "1 ", "0x1", "1e3", "+1", str(TOP), str(2**63), str(2**64), "nan", "inf", b"1\0"]
 NO_POSITIVE = NO_MS + ["0"]
 

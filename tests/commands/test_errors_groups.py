@@ -202,7 +202,7 @@ def test_the_error_names_the_bad_word_and_nothing_changes(server, r3, key, words
         assert error.startswith("ERR "), error
         assert re.search(pattern, error), error
         assert "\r" not in error and "\n" not in error
-        # A missing key may be told of instead (ALTER), but it must stay missing.
+        # ALTER may name the missing key instead, but it must stay missing.
         call(wire, key + b":missing", words)
     assert q.digest() == before
     assert r3.exists(key + b":missing") == 0

@@ -120,7 +120,7 @@ def test_the_next_message_of_a_busy_group_is_group_busy(r, key):
     assert code == "group-busy"
     assert until in (START + 500, None)
     assert by in ("a", "g", "alice")
-    # Its own predecessor comes first in the reasons.
+    # Being behind another message comes first among the reasons.
     assert explained(q, "c")[0::2] == ("behind-head", "b")
 
 

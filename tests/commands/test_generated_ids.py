@@ -42,7 +42,7 @@ def test_a_copy_generates_other_ids_than_its_original(r, key):
     ids = {copy: generate(r, copy) for copy in (key, key + b":1", key + b":2")}
     assert_unlike(*ids.values())
     for copy, later in ids.items():
-        # The messages of before have their ids in all of them.
+        # The earlier messages have the same ids in all copies.
         assert all_ids(Scene.over(r, copy)) == before + later
         assert Queue(r, copy).get(before[1])["payload"] == b"1"
     assert q.do("CANCEL", before[0], ids[key][2]) == [b"ready", b"ready"]
@@ -68,7 +68,7 @@ def test_ids_of_messages_stay_the_same_through_many_restores(r, key):
         q = Scene.over(r, key)
         assert all_ids(q) == [id for ids in rows for id in ids]
     assert_unlike(*rows)
-    # Those in the middle go, and the others can still be told apart.
+    # After the middle ones are cancelled, the others keep their ids.
     assert q.do("CANCEL", *rows[2], *rows[3]) == [b"ready"] * 6
     r.execute_command("RESTORE", key, 0, r.execute_command("DUMP", key), "REPLACE")
     assert all_ids(q) == [id for ids in rows[:2] + rows[4:] for id in ids]

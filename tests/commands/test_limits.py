@@ -68,7 +68,7 @@ def test_replace_that_does_not_grow_is_accepted_after_maxbytes_was_lowered(r, ke
     assert q.send("432", "ID", "a", "REPLACE") == b"a"
     assert full(q, "4321", "ID", "a", "REPLACE")
     assert q.info()["bytes"] == 11
-    # The same holds for UPDATE, and a message of no bytes takes none.
+    # UPDATE follows the same rule, and an empty message always fits.
     assert q.do("UPDATE", "b", "4321") == 1
     assert q.fails("UPDATE", "b", "54321").startswith("QUEUEFULL")
     assert q.send("") is not None

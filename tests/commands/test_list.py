@@ -149,7 +149,7 @@ def test_a_message_that_stays_is_listed_exactly_once(r3, key, state):
     gone = set()
 
     def change(step):
-        # From both ends, so ahead of and behind the cursor, and the cursor's own neighbours.
+        # Messages leave before, behind and next to the cursor.
         for i in {(step * 13) % n, (step + 1) * 7, (step + 1) * 7 - 1}:
             id = f"{state}{i}"
             if 0 <= i < n and i % 3 == 0 and id not in gone:

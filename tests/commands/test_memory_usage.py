@@ -44,7 +44,7 @@ SHAPES = {
 def test_memory_usage_is_what_was_allocated(make_server, shape):
     server = make_server()
     wire = server.wire(protocol=2, timeout=60)
-    # The buffers of the connection and whatever else the server grows for this are no part of it.
+    # The first round lets the buffers of the connection and the server grow, which must not be counted.
     make(wire, shape)
     wire.ok("DEL", "q")
     before = used(server)

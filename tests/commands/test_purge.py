@@ -25,7 +25,7 @@ def populated(r, key):
             elif state == "dead":
                 q.nack(receipt, "FATAL")
             elif state == "retry":
-                # Given back at the end, as it holds its group.
+                # This message blocks its group, hence ONRETRY SKIP from here on.
                 q.nack(receipt, "DELAY", 10**8)
                 if suffix == "g":
                     q.do("ALTER", "ONRETRY", "SKIP")
@@ -165,7 +165,7 @@ def test_a_large_purge_is_visible_at_once_and_its_memory_is_freed_later(server, 
     full = server.client().info("memory")["used_memory"]
     assert q.do("PURGE", *options) == n
     assert q.len() == 0 and q.fetch("COUNT", 10) == []
-    # What it freed went in slices, by the timer.
+    # The timer frees the memory in slices.
     wait_for(lambda: server.client().info("memory")["used_memory"] < before + (full - before) / 4, what="the memory")
 
 
@@ -223,7 +223,7 @@ def test_purge_of_a_state_of_many_groups_is_visible_at_once(r3, key, state):
     twin(q, key + b":twin")
     assert_same_digest(r3, key, key + b":twin")
 
-    # Whatever is left is delivered, and nothing else.
+    # Exactly the messages that are left are delivered.
     for g in range(0, GROUPS, 4):
         q.do("RESUME", "GROUP", f"g{g}")
     q.advance(10**8)
@@ -283,7 +283,7 @@ def held_back(r, key, state):
 @pytest.mark.parametrize("state", ["retry", "running"])
 def test_groups_released_by_a_large_purge_are_delivered_in_their_order(r, key, state):
     q, groups = held_back(r, key, state)
-    # A copy is made before the timer has come to it.
+    # The dump is made before the timer releases the groups.
     pipe = r.pipeline(transaction=False)
     pipe.execute_command("DQ.PURGE", key, "STATE", state)
     purged, dump = pipe.dump(key).execute()

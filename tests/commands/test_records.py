@@ -95,7 +95,7 @@ def test_get_shows_each_step_of_a_messages_life(r, key):
     q.advance(100)
     row = q.row("a")
     assert (row["state"], row["failures"], row["timeouts"], row["retries-left"]) == ("ready", 2, 1, 3)
-    # due-at after a backoff stays the end of the last one.
+    # After a backoff, due-at stays the end of that backoff.
     assert (row["due-at"], row["started-at"], row["error"]) == (START + 50, START + 70, "no luck")
     last = q.one()
     q.advance(30)
@@ -263,7 +263,7 @@ def test_a_cancelled_message_that_was_dead_shows_no_reason(r, key):
     assert q.do("CANCEL", "rejected", "expired") == [b"dead", b"dead"]
     assert [(row["state"], row["reason"]) for row in q.rows("cancelled")] == [("cancelled", None)] * 2
     assert q.row("rejected")["reason"] is None
-    # The last error still applies.
+    # The last error is still shown.
     assert q.row("rejected")["error"] == "no"
 
 
@@ -337,7 +337,7 @@ def test_old_records_are_removed_without_any_command(server, r3, key):
     full = r3.execute_command("MEMORY", "USAGE", key)
     assert full > 2_000_000
     time.sleep(1.5)
-    # MEMORY USAGE runs no command of ours: what it sees was done by the timer.
+    # MEMORY USAGE is no command of the module, so only the timer can have removed the records.
     wait_for(lambda: r3.execute_command("MEMORY", "USAGE", key) < full / 5, 5, "the pruning of old records")
 
 

@@ -67,7 +67,7 @@ def test_a_redriven_message_is_due_now_with_counters_at_zero(r, key):
     assert (row["type"], row["priority"], row["headers"]) == ("t", 2, {"h": "v"})
     m = q.one()
     assert m.attempt == 1
-    # A full set of tries: one is forgiven, the next is death.
+    # It has all its attempts again: one failure is allowed, the next one is its death.
     q.nack(m.receipt)
     assert q.row("a")["state"] == "ready"
     q.nack(q.one().receipt)
@@ -176,6 +176,6 @@ def test_redrive_of_many_is_visible_at_once(server, r3, key):
     q.advance(10)
     assert q.len("dead") == 100_000
     assert q.do("REDRIVE", "ALL") == 100_000
-    # The result is there at once, however the work is cut.
+    # The result is visible at once, although the work is done in slices.
     assert q.counts() == {"ready": 100_000}
     assert len(q.fetch("COUNT", 10_000)) == 10_000

@@ -30,14 +30,14 @@ def test_every_fires_from_now_plus_ms(r, key):
     )
     assert q.advance(350)["fired"] == 3
     assert waiting(q) == [f"tick@{START + t}" for t in (100, 200, 300, 400)]
-    # Advancing fires each at its own time, not at the end.
+    # Each one has fired at its own time and not at the end of the step.
     assert q.row(f"tick@{START + 300}")["sent-at"] == START + 300
 
 
 def test_start_sets_the_first_fire_time(r, key):
     q = Scene(r, key)
     assert q.do("SCHEDULE", "future", "EVERY", 100, "START", START + 250, "PAYLOAD", "x") == START + 250
-    # A start behind: the first of START + k x ms at or after now.
+    # A start in the past: the first fire is at START + k * ms, at or after now.
     assert q.do("SCHEDULE", "past", "EVERY", 300, "START", START - 400, "PAYLOAD", "x") == START + 200
     q.advance(600)
     assert waiting(q) == [
@@ -95,7 +95,7 @@ def test_unschedule_stops_a_schedule_and_keeps_its_messages(r, key):
     assert q.do("UNSCHEDULE", "a") == 0
     assert q.advance(1000)["fired"] == 0
     assert q.schedules() == {}
-    # What it has sent stays.
+    # The messages it has sent stay.
     assert q.listed("ready") == [f"a@{START + 100}"]
 
 
@@ -207,7 +207,7 @@ def test_a_fire_into_a_full_queue_is_skipped_and_counted(server, r, key):
     assert q.listed("ready") == [f"s@{START + 100}"]
     assert q.schedules()["s"]["next-at"] == START + 400
     changed = {k: (before.get(k), v) for k, v in server.info("dq").items() if v != before.get(k)}
-    # The contract names no field; some counter must have gone up by the two that were skipped.
+    # docs/commands.md names no field, but some counter must have grown by the two skipped fires.
     assert any(v.isdigit() and int(v) - int(old or 0) == 2 for old, v in changed.values()), changed
     q.one()
     q.drain()
@@ -220,7 +220,7 @@ def test_a_message_due_in_a_millisecond_comes_before_a_fire_in_it(r, key):
     q.do("SCHEDULE", "s", "EVERY", 100, "PAYLOAD", "x")
     q.add("due", "DELAY", 100)
     q.advance(100)
-    # Due times come before schedules at one millisecond.
+    # In one millisecond, due times come before schedules.
     assert q.take("COUNT", 2) == ["due", f"s@{START + 100}"]
 
 

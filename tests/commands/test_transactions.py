@@ -5,7 +5,7 @@ import pytest
 from tests.harness.replies import Manual, Queue
 from tests.harness.wire import NULL_ARRAY, Error
 
-# Calls that find nothing to do, on a queue with one delayed and one running message.
+# Calls without effect on a queue with one delayed and one running message.
 IDLE = [
     ("DQ.FETCH",),
     ("DQ.FETCH", "ACK", 1, 5),
@@ -21,7 +21,7 @@ IDLE = [
     ("DQ.UPDATE", "unknown", "x"),
     ("DQ.RESCHEDULE", "unknown", "DELAY", 0),
 ]
-# Calls that change it.
+# Calls that change that queue.
 BUSY = [
     ("DQ.SEND", "x"),
     ("DQ.ALTER", "LEASE", 9),

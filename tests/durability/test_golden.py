@@ -8,7 +8,7 @@ from tests.golden import FOLDER, KEYS, describe, description, plain, queue, vers
 from tests.harness.replies import Queue
 from tests.harness.server import Server
 
-# A replica without a primary: time does not go on in it, however long ago the files were written.
+# On a replica without a primary nothing falls due, however old the files are.
 STILL = {"replicaof": "127.0.0.1 1"}
 
 
@@ -66,7 +66,7 @@ def test_queues_of_every_version_can_be_used_after_loading(server_with_files, ve
         q = Queue(server.client(), key)
         q.do("RESUME")
         highest = max([m["receipt"] for m in held[key]["running"]], default=0)
-        # One of them has a lease of its own of 5 ms.
+        # One of the messages has its own lease of 5 ms.
         fetched = q.fetch("COUNT", 1000, "LEASE", 60_000)
         assert fetched, key
         assert min(m.receipt for m in fetched) > highest

@@ -31,7 +31,7 @@ def busy_queue(client, key):
 def return_all_leases(q):
     """Returns all leased messages without a failure, so that a COPY equals its source."""
     while running := q.listed("running"):
-        # One at a time: with the first of a batch its later ones come back by themselves.
+        # One at a time, because a nack of the first message of a batch returns the later ones.
         q.nack(q.row(running[0])["receipt"], "SILENT")
 
 
@@ -97,7 +97,7 @@ def test_a_copy_has_the_running_messages_as_pending(r3, key):
         scene.advance(20_000)
         scene.do("RESUME", "GROUP", "dead")
     for group in q.groups():
-        # The lines may differ, as the source's groups were freed one by one; inside a group nothing may.
+        # The turns may differ, because the groups of the source were freed one by one. The order in a group may not.
         assert q.drain("GROUP", group) == copy.drain("GROUP", group)
 
 

@@ -321,9 +321,9 @@ def test_one_operation_is_one_log_entry(make_server):
         "purge": lambda: q.do("PURGE"),
     }
     for name, do in work.items():
-        # In the millisecond of what was done before some travel as they came.
-        as_it_came = {"ack": b"DQ.ACK", "fetch": b"DQ.FETCH", "fetch and ack": b"DQ.FETCH", "noack": b"DQ.FETCH"}
-        assert records(server, do) in ([b"DQ.OP"], [as_it_came.get(name)]), name
+        # In the millisecond of the change before, some commands are replicated verbatim.
+        verbatim = {"ack": b"DQ.ACK", "fetch": b"DQ.FETCH", "fetch and ack": b"DQ.FETCH", "noack": b"DQ.FETCH"}
+        assert records(server, do) in ([b"DQ.OP"], [verbatim.get(name)]), name
 
 
 def test_an_operation_without_effect_writes_no_log_entry(make_server):
@@ -354,7 +354,7 @@ def test_deliveries_to_waiters_and_timers_write_no_transaction(make_server):
     waiters = [server.wire() for _ in range(4)]
     for n, w in enumerate(waiters):
         w.send("DQ.FETCH", "q", "BLOCK", 0)
-        # What comes on several connections at once may be read in any order.
+        # Commands on several connections at once may be read in any order.
         server.wait_blocked(n + 1)
     sent = records(server, lambda: q.send("now"))
     assert sent[0] in (b"DQ.OP", b"DQ.SEND") and sent[1:] in ([b"DQ.OP"], [b"DQ.OP"] * 2)
@@ -365,14 +365,14 @@ def test_deliveries_to_waiters_and_timers_write_no_transaction(make_server):
     for w in waiters[1:]:
         assert msgs(w.recv())
     wait_for(lambda: q.len("running") == 0, 20, "the leases' end")
-    # Several waiters of one queue, those of another, and a FETCH behind them, all in one turn of the server.
+    # Several waiters of one queue, one of another, and a FETCH behind them, all read at once.
     for name in "pr":
         Queue(server.client(), name).do("CREATE")
     waiters = [server.wire() for _ in range(4)]
     for n, w in enumerate(waiters):
         w.send("DQ.FETCH", "prrr"[n : n + 1], "BLOCK", 0)
     server.wait_blocked(4)
-    # All who wait are served in one slice, however long a busy machine keeps the server from it.
+    # All waiters are served in one slice, even on a busy machine.
     server.client().config_set("dq.tick-budget-us", 1_000_000)
     with server.wire() as w:
         w.send_many([("DQ.MSEND", "r", 4, *"abcd"), ("DQ.SEND", "p", "a"), ("DQ.FETCH", "r"), ("DQ.FETCH", "p")])

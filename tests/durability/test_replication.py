@@ -37,7 +37,7 @@ def test_random_traffic_is_the_same_on_the_replica(pair, clock):
     for seed, name in enumerate(names):
         Traffic(client, name, seed, "CLOCK", clock, "RETAIN", 300, "DEDUP", 50, "DEADRETAIN", 400).run(400)
     if clock == "SERVER":
-        # What falls due is derived from the records' times: let all fall due, then one more record.
+        # A replica derives what is due from the times of log entries, so one more entry follows after all is due.
         time.sleep(3)
         for name in names:
             client.execute_command("DQ.SEND", name, "last", "ID", "last")
@@ -215,7 +215,7 @@ def test_nothing_is_delivered_during_a_client_pause(pair, mode):
     for w in waiters:
         w.send("DQ.FETCH", "q", "BLOCK", 0, "LEASE", 60000)
     pair.primary.wait_blocked(4)
-    # As one: the pause begins before anything is due.
+    # Sent together, so that the pause begins before anything is due.
     admin.send_many(
         [
             ("DQ.MSEND", "q", 3, *"abc", "DELAY", 400),

@@ -44,7 +44,7 @@ def test_a_schedule_fires_without_any_client(make_server, key):
     server._drop_clients()
     time.sleep(1.2)
     q = Queue(server.client(), key)
-    # Looking lets nothing happen.
+    # LIST makes nothing fire.
     wait_for(lambda: len(fire_times(q, "s")) >= 11, 5, "eleven fires")
     got = fire_times(q, "s")
     assert got == [first + 100 * k for k in range(len(got))]
@@ -200,7 +200,7 @@ def test_each_missed_fire_is_one_log_entry(make_server, key):
     assert fires == [start + 20 * k for k in range(len(fires))]
     data = _aof(server)
     assert b"MULTI" not in data
-    # The schedule itself and its end are records, too.
+    # SCHEDULE and UNSCHEDULE are log entries too.
     assert _commands(data) >= len(fires) + 2
 
 

@@ -75,7 +75,7 @@ def test_only_the_owner_processes_what_falls_due_during_the_move(plan_move):
     begin()
     with target.wire() as w:
         while True:
-            # Of all queues on a node, a client may ask this while some are still on their way there.
+            # TICK without keys works on all queues of a node, also while some are still on their way to it.
             counts = as_map(w.ok("DQ.TICK"))
             if not isinstance(w.call("TYPE", "{t}0"), Error):
                 break

@@ -39,7 +39,7 @@ def test_an_ack_at_the_time_of_the_change_before_is_logged_verbatim(make_server)
     assert log_of(server, lambda: q.ack(receipts[0])) == [b"DQ.ACK"]
     assert log_of(server, lambda: q.ack(receipts[0])) == [], "it is stale"
     assert log_of(server, lambda: q.ack(7, *receipts[:3], "RESULT", "done")) == [b"DQ.ACK"]
-    assert log_of(server, lambda: q.ack(1, 2, 3, 4, receipts[4])) == [b"DQ.OP"], "a record of so many is shorter"
+    assert log_of(server, lambda: q.ack(1, 2, 3, 4, receipts[4])) == [b"DQ.OP"], "for this many receipts a log entry is shorter"
     script = "return redis.call('DQ.ACK', KEYS[1], ARGV[1])"
     assert log_of(server, lambda: server.client().eval(script, 1, "q", receipts[5])) == [b"DQ.ACK"]
 
@@ -61,7 +61,7 @@ def test_a_send_without_a_duration_is_logged_verbatim(make_server):
     q = Queue(server.client(), "q")
     q.do("CREATE", "CLOCK", "MANUAL", "MAXLEN", 5)
     r = Queue(server.client(), "r")
-    assert log_of(server, lambda: r.send("x")) == [b"DQ.OP"], "it makes its queue"
+    assert log_of(server, lambda: r.send("x")) == [b"DQ.OP"], "it creates its queue"
     for options in ([], ["ID", "a"], ["ID", "a", "REPLACE"], ["GROUP", "g", "PRIORITY", 3]):
         assert log_of(server, lambda options=options: q.send("long", *options)) == [b"DQ.SEND"]
     assert log_of(server, lambda: q.do("SEND", "x", "ID", "a")) == [b"DQ.SEND"], "a duplicate is counted"
@@ -71,7 +71,7 @@ def test_a_send_without_a_duration_is_logged_verbatim(make_server):
     assert log_of(server, lambda: q.fails("SEND", "one too many")) == []
     ids, info, same = q.do("LIST", "ready", "IDS"), q.info(), digest(server.client(), "q")
     assert info["duplicates"] == 1
-    # What was accepted is taken back however small payloads have to be by then.
+    # The log is loaded even if dq.max-payload is smaller by then.
     server.client().config_set("dq.max-payload", 2)
     server.client().config_rewrite()
     server.restart(crash=True)
@@ -201,7 +201,7 @@ def test_replicas_have_the_same_queue_after_verbatim_commands(replica_pair, cloc
         q.do("TICK", "TO", 5)
     with pair.primary.wire() as w:
         for round in range(12):
-            # In one turn of the server: most of them at the same time.
+            # The server reads them at once, so most of them have the same time.
             w.send_many([("DQ.FETCH", "q", "COUNT", 5, "CONSUMER", f"c{round % 2}")] * 4)
             receipts = [m.receipt for _ in range(4) for m in msgs(w.recv())]
             w.send_many([("DQ.ACK", "q", r, "RESULT", f"r{r}") for r in receipts])

@@ -162,7 +162,7 @@ def test_a_returned_message_goes_behind_a_lower_score(r, key):
     q, receipts = batch(r, key)
     q.nack(receipts[0])
     q.add("early", "GROUP", "g", "SCORE", 1)
-    # `a` failed and stays the head; `b` never failed, so it stands where its score puts it.
+    # `a` failed and stays the head; `b` never failed, so its position follows from its score.
     assert q.take("GROUP", "g", "COUNT", 10) == ["a", "early", "b", "c", "d", "e", "f"]
 
 

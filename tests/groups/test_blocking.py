@@ -184,7 +184,7 @@ def test_a_closed_bound_connection_frees_its_group(q):
     assert [m[3] for m in holder.ok("DQ.FETCH", q.key, "BIND")] == [b"a"]
     (wire,) = waiting(q)
     assert wire.silent(QUIET)
-    # Closed by the server, which tells the time of it.
+    # The server closes the connection and reports the time.
     with q.server.wire() as killer:
         killer.send_many([("TIME",), ("CLIENT", "KILL", "ID", holder.ok("CLIENT", "ID"))])
         seconds, us = map(int, killer.recv())

@@ -140,7 +140,7 @@ def test_maxrunning_counts_messages_not_groups(r, key):
     q.fill("g", "a", "b", "c", "d")
     q.fill("h", "e", "f")
     assert q.take("COUNT", 10, "PERGROUP", 4) == ["a", "b", "c"]
-    # A limit of the whole queue changes no state: `e` stands in a group that could give.
+    # A limit of the whole queue changes no state: `e` is in a group that is not busy.
     assert q.row("e")["state"] == "ready"
     assert q.take() == []
 
@@ -210,7 +210,7 @@ def test_mfetch_takes_batches(r, key):
     found, got = r.execute_command("DQ.MFETCH", 2, empty, key, "COUNT", 10, "PERGROUP", 2)
     assert found == key
     assert [m[0] for m in got] == [b"a1", b"a2", b"b1"]
-    # Both groups are busy now, so neither key has any.
+    # Both groups are busy now, so neither queue can deliver.
     assert r.execute_command("DQ.MFETCH", 2, empty, key) is None
     assert r.exists(empty) == 0
 

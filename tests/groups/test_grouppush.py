@@ -8,7 +8,7 @@ import pytest
 from tests.harness.replies import Queue
 from tests.harness.scene import START, Scene, text
 
-# The record of the second scenario, byte for byte.
+# An order event as examples/order_events has it.
 ORDER = (
     b'{"reqId":"0a7c458c-d619-af31-3ffb-f499995eacd5","user_id":1002,"order_id":2302393013,'
     b'"data":{"status":1},"q_time":1563978617}'

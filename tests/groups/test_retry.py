@@ -91,7 +91,7 @@ def test_a_group_is_in_line_by_the_priority_of_its_failed_head(r, key):
     q.nack(q.one().receipt)
     q.add("urgent", "GROUP", "g", "PRIORITY", -9)
     q.fill("h", "x")
-    # What the group would give is `a`, of priority 5, so the other line goes first.
+    # The next message of the group is `a` with priority 5, so the other group goes first.
     assert q.take("COUNT", 10) == ["x", "a"]
 
 
@@ -138,7 +138,7 @@ def test_replace_of_the_failed_message_releases_the_group(r, key):
     assert q.add("a", "REPLACE", "GROUP", "g") == "a"
     row = q.row("a")
     assert (row["state"], row["failures"], row["attempt"]) == ("ready", 0, 0)
-    # As newly sent: behind b and c now.
+    # It counts as newly sent, so it is behind b and c.
     assert q.drain() == ["b", "c", "a"]
 
 

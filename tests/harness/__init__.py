@@ -1,1 +1,1 @@
-"""What the server tests stand on: real servers, a raw wire client, reply readers."""
+"""What the server tests share: real servers, a raw client, readers of replies, models to compare with."""

@@ -1,4 +1,4 @@
-"""The checksum that the server puts at the end of a DUMP, so that a changed one gets past it."""
+"""The checksum at the end of a DUMP, so that tests can make changed dumps with a right checksum."""
 
 _POLYNOMIAL = 0x95AC9329AC4BC9B5
 
@@ -25,5 +25,5 @@ def crc64(data: bytes) -> int:
 
 
 def sealed(data: bytes) -> bytes:
-    """A payload without its last eight bytes, with those that belong to it."""
+    """Appends the right checksum to a payload without one."""
     return data + crc64(data).to_bytes(8, "little")

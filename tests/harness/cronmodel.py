@@ -1,4 +1,4 @@
-"""A slow, obvious reading of CRON, against which the module's is held.
+"""A slow and simple model of CRON expressions, to which the module is compared.
 
 Day by day: which local times match, and at which moment each of them happens. A local time that
 DST skips happens at the jump, one that comes twice happens the first time.

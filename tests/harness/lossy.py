@@ -5,7 +5,7 @@ import threading
 
 
 class LossyProxy:
-    """Listens on `port` and passes everything on to a server, but for the replies that `lose` names."""
+    """Listens on `port` and passes everything on to a server, except the replies that `lose` names."""
 
     def __init__(self, server_port: int):
         self._server_port = server_port

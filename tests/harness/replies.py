@@ -42,7 +42,7 @@ def msgs(reply) -> list:
 
 
 def digest(client, key) -> bytes:
-    """DEBUG DIGEST-VALUE of one key; all zeros for a missing one."""
+    """DEBUG DIGEST-VALUE of one key. It is all zeros for a missing key."""
     return client.execute_command("DEBUG", "DIGEST-VALUE", key)[0]
 
 
@@ -83,7 +83,7 @@ class Queue:
         return msgs(self.do("FETCH", *options))
 
     def one(self, *options) -> Message:
-        """FETCH that must give exactly one message."""
+        """FETCH that must deliver exactly one message. Returns the message."""
         got = self.fetch(*options)
         assert len(got) == 1, f"expected one message, got {got}"
         return got[0]
@@ -135,7 +135,7 @@ class Manual(Queue):
         assert reply in (b"OK", True), reply
 
     def advance(self, ms: int) -> dict:
-        """Moves the clock by ms; the counts of what fell due."""
+        """Moves the clock by ms. Returns the counts of what fell due."""
         return self.tick("ADVANCE", ms)
 
     def to(self, ms: int) -> dict:

@@ -1,4 +1,4 @@
-"""A queue on a manual clock, read as text: what the tests of groups, records and schedules share.
+"""A queue on a manual clock whose replies are read as text; most tests of groups, records and schedules use it.
 
 A message's payload is its id here unless a test needs another, so that orders read as lists of
 names.
@@ -41,13 +41,13 @@ class Scene(Manual):
 
     @classmethod
     def over(cls, client, key) -> "Scene":
-        """The same view of a queue that exists already, or of a missing key."""
+        """A Scene of a queue that exists already, or of a missing key."""
         scene = cls.__new__(cls)
         Queue.__init__(scene, client, key)
         return scene
 
     def add(self, id, *options):
-        """SEND of a message whose payload is its id; the id, or None where it is taken."""
+        """SEND of a message whose payload is its id. Returns the id, or None if it is taken."""
         return text(self.do("SEND", id, "ID", id, *options))
 
     def fill(self, group, *ids):
@@ -56,19 +56,19 @@ class Scene(Manual):
             assert self.add(id, "GROUP", group) == id
 
     def take(self, *options) -> list:
-        """FETCH; the ids that came."""
+        """FETCH. Returns the delivered ids, in order."""
         return text([m.id for m in msgs(self.do("FETCH", *options))])
 
     def hold(self, *options) -> dict:
-        """FETCH; id -> message, in the order they came."""
+        """FETCH. Returns id -> message, in the order of delivery."""
         return {text(m.id): m for m in msgs(self.do("FETCH", *options))}
 
     def receipts(self, *options) -> list:
-        """FETCH; the receipts alone."""
+        """FETCH. Returns only the receipts."""
         return [m.receipt for m in msgs(self.do("FETCH", *options))]
 
     def drain(self, *options) -> list:
-        """FETCH and ACK until nothing comes; the ids in the order delivered."""
+        """FETCH and ACK until nothing is delivered. Returns the ids in the order of delivery."""
         order = []
         while got := self.hold(*options):
             order += got
@@ -77,21 +77,21 @@ class Scene(Manual):
         return order
 
     def row(self, id):
-        """GET."""
+        """GET as a dict."""
         return record(self.do("GET", id))
 
     def page(self, state, *options):
-        """One LIST call: (next cursor, reply)."""
+        """One LIST call. Returns the next cursor and the rows."""
         cursor, rows = self.do("LIST", state, *options)
         assert isinstance(cursor, bytes), f"a cursor is a string: {cursor!r}"
         return text(cursor), rows
 
     def rows(self, state, *options) -> list:
-        """LIST from beginning to end: the records."""
+        """LIST from beginning to end. Returns the records."""
         return [record(one) for one in self._walk(state, *options)]
 
     def listed(self, state, *options) -> list:
-        """LIST ... IDS from beginning to end."""
+        """LIST ... IDS from beginning to end. Returns the ids."""
         return text(self._walk(state, "IDS", *options))
 
     def _walk(self, state, *options):
@@ -111,7 +111,7 @@ class Scene(Manual):
         return self.explain(id)["code"]
 
     def groups(self, *options) -> dict:
-        """GROUPS from beginning to end: name -> map."""
+        """GROUPS from beginning to end. Returns name -> map."""
         cursor, out = "0", {}
         while True:
             cursor, rows = self.do("GROUPS", "CURSOR", cursor, *options)
@@ -123,7 +123,7 @@ class Scene(Manual):
                 return out
 
     def counts(self) -> dict:
-        """The states that have messages, with their counts, as INFO tells them."""
+        """The states that have messages, with their counts in INFO (and LEN must agree)."""
         info = self.info()
         counts = {state: info[state] for state in STATES}
         for state, n in counts.items():
@@ -138,7 +138,7 @@ class Scene(Manual):
 
 
 def twin(scene, key) -> Scene:
-    """The same queue restored from a DUMP under another name; a manual clock goes with it."""
+    """Restores a DUMP of the queue under another name. Its manual clock goes with it."""
     dump = scene.client.execute_command("DUMP", scene.key)
     assert scene.client.execute_command("RESTORE", key, 0, dump) in (b"OK", True)
     return Scene.over(scene.client, key)

@@ -62,7 +62,7 @@ _given = set()
 
 
 def free_port() -> int:
-    """A port nobody listens on, nor on its cluster bus port (+10000); never the same one twice."""
+    """A free port whose cluster bus port (+10000) is free too; never returns a port twice."""
     while True:
         port = random.choice(PORTS)
         if port in _given:
@@ -164,7 +164,7 @@ class Server:
                 self.process.wait()
 
     def kill9(self) -> None:
-        """A crash of the process: nothing is flushed, nobody is told."""
+        """A crash of the process: nothing is flushed and no client is warned."""
         self._drop_clients()
         self.process.kill()
         self.process.wait()
@@ -175,7 +175,7 @@ class Server:
         return self.start()
 
     def pause(self) -> None:
-        """SIGSTOP: a frozen machine."""
+        """SIGSTOP, as if the machine were frozen."""
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -218,7 +218,7 @@ class Server:
         return {k: v for k, v in pairs}
 
     def cpu_seconds(self) -> float:
-        """The processor time of the server so far: what it has worked, however long others kept it from that."""
+        """The processor time that the server has used so far."""
         # Linux' number for the clock of a process: clock_getcpuclockid(3).
         return time.clock_gettime((~self.pid << 3) | 2)
 
@@ -236,7 +236,7 @@ class Server:
 
 
 def assert_clean(log: str) -> None:
-    """Fails where a log tells of a crash, an assertion or a panic of the module."""
+    """Fails if a log shows a crash, an assertion or a panic of the module."""
     found = CRASH.search(log)
     assert not found, f"the server's log shows {found.group(0)!r}:\n{log[max(0, found.start() - 500) :][:6000]}"
 

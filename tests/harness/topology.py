@@ -22,7 +22,7 @@ class Pair:
         return self
 
     def heal(self) -> None:
-        """Original roles, both alive, both empty, link up."""
+        """Restores the original roles, with both servers alive and empty and the link up."""
         for server in (self.primary, self.replica):
             if not server.alive():
                 server.start()
@@ -42,7 +42,7 @@ class Pair:
         return server.info("replication")["role"]
 
     def wait_link(self, timeout: float = 20) -> None:
-        """Until the replica's link to the primary is up."""
+        """Waits until the link from the replica to the primary is up."""
 
         def up():
             info = self.replica.info("replication")
@@ -51,7 +51,7 @@ class Pair:
         wait_for(up, timeout, "the replication link")
 
     def wait_sync(self, timeout: float = 20) -> None:
-        """Until the replica has applied all that the primary has written."""
+        """Waits until the replica has applied all that the primary has written."""
 
         def same():
             p = self.primary.info("replication")
@@ -80,7 +80,7 @@ class Pair:
 
 
 class Cluster:
-    """Three nodes without replicas, all slots served, five thousand odd each."""
+    """Three nodes without replicas, all slots served, about 5,460 each."""
 
     def __init__(self, **conf):
         self.nodes = [

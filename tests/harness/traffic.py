@@ -1,4 +1,4 @@
-"""Queues full of everything, and random traffic, for comparing digests."""
+"""Queues with everything in them, and random traffic, to compare by digest."""
 
 import random
 
@@ -118,7 +118,7 @@ class Traffic:
 
 
 def exercise(client, key, seed):
-    """Random use of a queue that was accepted; errors are fine, crashes are not."""
+    """Uses a queue at random. Errors are fine, crashes are not."""
     traffic = Traffic(client, key, seed)
     for _ in range(12):
         try:

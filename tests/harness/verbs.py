@@ -1,4 +1,4 @@
-"""The verbs by kind, and a call of each with the keys in it: what the tests of every verb at once go through."""
+"""The verbs by kind, and a call of each verb with its keys, for tests that run over all verbs."""
 
 READS = "GET LIST PEEK LEN INFO GROUPS CONSUMERS EXPLAIN SCHEDULES".split()
 WRITES = (

@@ -1,4 +1,4 @@
-"""Blocked consumers on raw connections, what wakes them, and who else is served while much falls due."""
+"""Blocked consumers on raw connections: what wakes them and when, and whether the server answers others meanwhile."""
 
 import resource
 import threading
@@ -39,12 +39,12 @@ def got(w, timeout=20):
 
 
 def given_at(q, m):
-    """When the server gave a message that runs, by its own clock."""
+    """When the server delivered a running message, by its own clock."""
     return as_map(q.do("GET", m.id))["started-at"]
 
 
 def wakes_at(q, w, at):
-    """The waiter's messages, which the server must have given in time but not before `at`."""
+    """Returns the messages of the waiter, which must have been delivered in time but not before `at`."""
     reply = got(w)
     assert reply
     for m in reply:
@@ -53,7 +53,7 @@ def wakes_at(q, w, at):
 
 
 def woken_by(q, w, verb, *args):
-    """The messages that a command on q wakes the waiter with: given at once, not when a timer looks next."""
+    """Runs a command on q. Returns the messages that the waiter gets, which must be delivered at once."""
     with q.server.wire() as wire:
         wire.send_many([("TIME",), (f"DQ.{verb}", q.key, *args)])
         seconds, us = map(int, wire.recv())

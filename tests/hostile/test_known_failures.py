@@ -46,7 +46,7 @@ def run_workers(server, key, handler, n, fetch, until, seconds=40):
             while not stop.is_set():
                 batch = msgs(w.ok("DQ.FETCH", key, "BLOCK", 100, *fetch))
                 for i, m in enumerate(batch):
-                    # A message that waits its turn in the client is kept alive by a heartbeat.
+                    # TOUCH keeps the messages that wait in the client.
                     rest = [x.receipt for x in batch[i:]]
                     if len(batch) > 1:
                         w.ok("DQ.TOUCH", key, LEASE, *rest)
@@ -215,7 +215,7 @@ def test_every_kind_of_end_frees_its_slot_of_maxrunning(r3, key, end):
         elif end == "purge":
             q.do("PURGE", "STATE", "running")
         else:
-            # The leases run out: expired, or out of retries; a late ACK frees nothing a second time.
+            # The leases end, so the messages expire or are out of retries. A late ACK must not free a slot twice.
             q.advance(1001)
             assert end != "stale-ack" or q.ack(*(m.receipt for m in held)) == 0
         assert q.len("running") == 0
@@ -239,7 +239,7 @@ def test_expired_messages_free_maxrunning_and_rate(r, key, limit):
 
 
 @pytest.mark.slow
-# It sends a million messages, which a very busy machine takes long for.
+# Sending a million messages takes long on a very busy machine.
 @pytest.mark.timeout(240)
 def test_a_million_due_at_once_does_not_stop_the_server(make_server):
     """A client that asks all the time is answered again and again while the messages become ready."""
@@ -252,7 +252,7 @@ def test_a_million_due_at_once_does_not_stop_the_server(make_server):
             q.do("MSEND", len(payloads), *payloads, "AT", due)
 
     due = all_delayed(fill, server.client().flushall)
-    # The server sleeps over the due time, so that everything waits for it when it wakes: the questions, too.
+    # The server sleeps over the due time, so that everything is due when it wakes and the questions wait too.
     sleep = ("DEBUG", "SLEEP", max(0, due - now_ms()) / 1000 + 0.2)
     steps = steps_between_answers(server, sleep, ask=("DQ.LEN", "q", "delayed"))
     assert len(steps) > 4 and max(steps) < 1_000_000 / 4

@@ -101,7 +101,7 @@ def damaged(rng, all_frames: list) -> list:
                 frame[place] ^= 1 << rng.randrange(8)
                 out[at] = bytes(frame)
             case 5 if frame:
-                # Another number in the place of the one that may begin here.
+                # Replaces the number that may begin here.
                 try:
                     _, end = number(frame, place)
                 except IndexError:

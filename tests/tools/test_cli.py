@@ -186,7 +186,7 @@ def test_tail_shows_how_messages_end(dq, shop):
     do = shop.execute_command
     do("CONFIG", "RESETSTAT")
     with dq.start("tail", "shop", "--interval", "1500ms", "-n", "3") as tail:
-        # It has looked at each of the three ends once; what ends until it looks again, it sees in one look.
+        # It has read each of the three lists once; it sees all that ends from now on in its next read.
         wait_for(lambda: shop.info("commandstats").get("cmdstat_dq.list", {}).get("calls") == 3, what="the first look")
         for _ in range(3):
             do("DQ.SEND", "shop", "x", "TYPE", "mail")
@@ -270,7 +270,7 @@ def test_a_limited_user_sees_and_does_only_what_is_allowed(program, server, r3):
     try:
         dq = Cli(program, f"redis://viewer:pa55@127.0.0.1:{server.port}")
         assert [line.split()[0] for line in dq("ls").stdout.splitlines()[1:]] == ["mine:a"]
-        # Groups and consumers may not be asked for: the rest is shown.
+        # Without rights for groups and consumers, the rest is shown.
         assert "delayed" in dq("show", "mine:a").stdout
         refused = dq("pause", "mine:a", code=1).stderr
         assert "NOPERM" in refused and "dq.pause" in refused
@@ -286,7 +286,7 @@ def test_connections_work_over_tls(program, tls_url, certificates):
     ca = ("--cacert", certificates / "ca.crt")
     own = ("--cert", certificates / "own.crt", "--key", certificates / "own.key")
     assert "q " in Cli(program, url)("ls", *ca, *own).stdout
-    # An unknown authority, a server that is not asked who it is, and one that misses our certificate.
+    # An unknown authority and a missing certificate of the client fail; a server whose certificate is not checked works.
     assert Cli(program, url)("ls", *own, code=1).stderr.startswith("dq: no connection")
     assert "q " in Cli(program, url + "/#insecure")("ls", *ca, *own).stdout
     assert Cli(program, url)("ls", *ca, code=1).stderr.startswith("dq: no connection")

@@ -40,7 +40,7 @@ def emptied(q):
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
-def test_queue(dq_url, protocol):
+def test_an_async_queue_sends_fetches_and_waits(dq_url, protocol):
     async def scene(q):
         id = await q.send("x", type="t", delay=1)
         await q.send_many(["y", "z"], group="g")
@@ -60,7 +60,7 @@ def test_queue(dq_url, protocol):
     play(dq_url, scene, protocol=protocol)
 
 
-def test_worker(dq_url):
+def test_an_async_worker_handles_many_messages_at_once(dq_url):
     async def scene(q):
         worker = Worker(q, concurrency=50, lease=900, block=200)
         running = most = 0
@@ -93,7 +93,7 @@ def test_worker(dq_url):
     play(dq_url, scene)
 
 
-def test_stop_gives_back_what_takes_too_long(dq_url):
+def test_stop_returns_messages_whose_handlers_take_too_long(dq_url):
     async def scene(q):
         worker = Worker(q, concurrency=2, grace=200, block=100)
         begun, cancelled = asyncio.Event(), []
@@ -119,7 +119,7 @@ def test_stop_gives_back_what_takes_too_long(dq_url):
     play(dq_url, scene)
 
 
-def test_a_cancelled_run_gives_back_too(dq_url):
+def test_a_cancelled_run_returns_its_messages(dq_url):
     async def scene(q):
         worker = Worker(q, block=100)
         begun = asyncio.Event()
@@ -140,7 +140,7 @@ def test_a_cancelled_run_gives_back_too(dq_url):
     play(dq_url, scene)
 
 
-def test_a_handler_that_cancels_itself_has_failed(dq_url):
+def test_a_handler_that_cancels_itself_counts_as_failed(dq_url):
     async def scene(q):
         await q.alter(retries=0)
         worker = Worker(q, block=100)
@@ -159,7 +159,7 @@ def test_a_handler_that_cancels_itself_has_failed(dq_url):
     play(dq_url, scene)
 
 
-def test_reconnects(dq_url, server):
+def test_an_async_worker_reconnects(dq_url, server):
     async def scene(q):
         worker = Worker(q, concurrency=3, block=200)
         handled = []
@@ -182,7 +182,7 @@ def test_reconnects(dq_url, server):
     play(dq_url, scene)
 
 
-def test_what_cannot_pass_ends_the_worker(dq_url):
+def test_a_permanent_error_ends_the_worker(dq_url):
     async def scene(q):
         await q.client.set("other", "a string")
         with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
@@ -192,7 +192,7 @@ def test_what_cannot_pass_ends_the_worker(dq_url):
 
 
 @pytest.mark.parametrize("name", ["Queue", "Worker"])
-def test_twins_have_the_same_methods(name):
+def test_sync_and_async_classes_have_the_same_methods(name):
     def shape(cls):
         return {
             method: list(inspect.signature(function).parameters.values())

@@ -22,7 +22,7 @@ def run(*command, **kwargs):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="needs mypy")
-def test_types(tmp_path):
+def test_programs_of_users_pass_mypy(tmp_path):
     users = tmp_path / "users.py"
     users.write_text(
         "from dqueue import Message, Queue, Worker, connect\n"
@@ -47,7 +47,7 @@ def test_types(tmp_path):
     run(sys.executable, "-m", "mypy", "--strict", *cache, users, readme, cwd=tmp_path, env=env)
 
 
-def test_an_old_redis_py_is_refused_in_one_sentence(tmp_path):
+def test_an_old_redis_py_is_refused_with_one_sentence(tmp_path):
     (tmp_path / "redis").mkdir()
     (tmp_path / "redis/__init__.py").write_text("__version__ = '4.6.0'\n")
     env = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{PACKAGE / 'src'}"}
@@ -62,7 +62,7 @@ def test_redis_py_5_and_newer_are_accepted():
 
 
 @pytest.mark.slow
-def test_installs(tmp_path, dq_url):
+def test_the_package_installs_with_pip(tmp_path, dq_url):
     # pip builds inside the source tree, and a test must leave nothing behind there.
     source = tmp_path / "source"
     shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("__pycache__", "tests", "build", "*.egg-info"))

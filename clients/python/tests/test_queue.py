@@ -18,7 +18,7 @@ def q(dq_url, request):
     client.close()
 
 
-def test_life_of_a_message(q):
+def test_a_message_is_sent_fetched_and_acked(q):
     q.create(lease=5000, retain=timedelta(hours=1), backoff=("EXP", 100), rate=(1000, 1000))
     id = q.send(b"\x00payload", type="mail", headers={"trace": b"\x01", "user": "ann"}, priority=-1)
     assert q.len() == q.len("ready") == 1
@@ -56,7 +56,7 @@ def test_fetch_acks_in_the_same_round_trip(q):
     assert q.info()["acked"] == 2
 
 
-def test_failures(q):
+def test_failures_are_retried_and_redriven(q):
     q.create(retries=1, backoff=("FIXED", 60_000))
     q.send("x", id="x")
     [message] = q.fetch()
@@ -73,7 +73,7 @@ def test_failures(q):
     assert q.cancel("x", "y") == ["ready", None]
 
 
-def test_ids_and_replacing(q):
+def test_a_taken_id_is_refused_or_replaced(q):
     assert q.send("1", id="order", delay=60_000) == "order"
     assert q.send("2", id="order") is None
     assert q.send("3", id="order", replace=True, at=datetime.now(timezone.utc) + timedelta(hours=1)) == "order"
@@ -91,7 +91,7 @@ def test_an_id_of_any_bytes_comes_back(dq_url, protocol):
     assert q.get(id).id == id
 
 
-def test_groups(q):
+def test_groups_are_ordered_and_listed(q):
     q.create(retries=-1, group_concurrency=1, on_retry="BLOCK")
     q.send("b", id="b", group="g", score=2.5)
     q.send("a", id="a", group="g", score=1.5)
@@ -110,14 +110,14 @@ def test_groups(q):
     assert q.purge(group="7") == 1
 
 
-def test_listing_goes_on_to_the_end(q):
+def test_list_goes_through_all_pages(q):
     ids = q.send_many([str(n) for n in range(25)], delay=60_000, type="t")
     assert [record.id for record in q.list("delayed", page=10)] == ids
     assert list(q.list("delayed", type="other")) == []
     assert q.purge(state="delayed") == 25
 
 
-def test_schedules(q):
+def test_schedules_are_created_listed_and_removed(q):
     fires = q.schedule("nightly", "report", cron="0 3 * * *", tz="Europe/Berlin", missed="SKIP", type="report")
     q.schedule("often", "tick", every=timedelta(minutes=5), overlap="SKIP")
     assert {schedule.name: schedule.fired for schedule in q.schedules()} == {"nightly": 0, "often": 0}
@@ -173,7 +173,7 @@ def test_a_lost_reply_does_not_send_twice(server):
     proxy.close()
 
 
-def test_send_gives_up(server):
+def test_send_gives_up_after_its_patience(server):
     q = Queue(connect("redis://127.0.0.1:1"), "jobs", patience=300)
     with pytest.raises(redis.ConnectionError):
         q.send("x")
@@ -181,7 +181,7 @@ def test_send_gives_up(server):
         Queue(connect(f"redis://127.0.0.1:{server.port}"), "jobs").send("x", delay=-1)
 
 
-def test_on_a_cluster():
+def test_a_queue_works_on_a_cluster():
     nodes = Cluster().start()
     try:
         client = redis.RedisCluster(host="127.0.0.1", port=nodes.nodes[0].port, socket_timeout=2)

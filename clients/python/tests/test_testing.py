@@ -20,7 +20,7 @@ def collecting(fail_first=0):
     return handlers, seen
 
 
-def test_delay(manual_queue):
+def test_a_delayed_message_is_handled_after_advance(manual_queue):
     handlers, _ = collecting()
     mails = manual_queue()
     mails.send("remind ann", delay=HOUR)
@@ -31,7 +31,7 @@ def test_delay(manual_queue):
     assert [message.text for message in mails.work(handlers)] == ["remind ann"]
 
 
-def test_backoff_takes_no_time(manual_queue):
+def test_backoffs_take_no_real_time(manual_queue):
     handlers, seen = collecting(fail_first=5)
     q = manual_queue(retries=5, backoff=("EXP", timedelta(hours=1)), retain=timedelta(days=365))
     id = q.send("x")
@@ -42,7 +42,7 @@ def test_backoff_takes_no_time(manual_queue):
     assert q.now == 30 * 24 * HOUR
 
 
-def test_schedules_pauses_and_rates(manual_queue):
+def test_schedules_pauses_and_rates_work_in_manual_time(manual_queue):
     handlers, _ = collecting()
     start = datetime(2026, 1, 1, tzinfo=timezone.utc)
     q = manual_queue(start=start)
@@ -57,7 +57,7 @@ def test_schedules_pauses_and_rates(manual_queue):
     assert len(q.run(handlers, 1)) == 2
 
 
-def test_coroutine_handlers(manual_queue):
+def test_handlers_can_be_coroutines(manual_queue):
     handlers = Handlers()
 
     @handlers.handler("a")
@@ -70,7 +70,7 @@ def test_coroutine_handlers(manual_queue):
     assert q.get(id).result == "from a coroutine"
 
 
-def test_endless_work_is_noticed(manual_queue):
+def test_endless_work_is_an_error(manual_queue):
     handlers, _ = collecting(fail_first=10**9)
     q = manual_queue(retries=-1)
     q.send("x")

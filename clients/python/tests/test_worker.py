@@ -47,7 +47,7 @@ def running(worker):
     assert not thread.is_alive()
 
 
-def test_handlers_by_type_and_outcomes(q):
+def test_handlers_get_their_types_and_decide_the_outcome(q):
     q.alter(retries=1)
     worker = Worker(q, concurrency=3, block=200)
     seen = []
@@ -85,7 +85,7 @@ def test_handlers_by_type_and_outcomes(q):
     assert q.get("a").consumer == worker.consumer
 
 
-def test_concurrency_is_what_was_asked_for(q):
+def test_concurrency_is_the_number_of_handlers_at_once(q):
     worker = Worker(q, concurrency=4, block=200)
     together, most, lock = 0, 0, threading.Lock()
 
@@ -106,7 +106,7 @@ def test_concurrency_is_what_was_asked_for(q):
     assert q.info()["delivered"] == q.info()["acked"] == 60
 
 
-def test_heartbeats_keep_a_long_handler(q):
+def test_heartbeats_keep_the_lease_of_a_long_handler(q):
     worker = Worker(q, lease=900, block=100, concurrency=3)
 
     @worker.handler()
@@ -137,7 +137,7 @@ def test_a_time_limit_ends_the_heartbeats(q):
     assert attempts[1].receipt > attempts[0].receipt
 
 
-def test_a_lost_lease_is_noticed_and_not_acked(q):
+def test_a_message_whose_lease_was_lost_is_not_acked(q):
     worker = Worker(q, lease=600, block=100)
     held, go_on = [], threading.Event()
 
@@ -181,7 +181,7 @@ def test_stop_lets_handlers_finish(q):
     assert q.info()["nacked"] == 0
 
 
-def test_stop_gives_back_what_takes_too_long(q):
+def test_stop_returns_messages_whose_handlers_take_too_long(q):
     worker = Worker(q, grace=300, block=100)
     begun, end = threading.Event(), threading.Event()
 
@@ -199,7 +199,7 @@ def test_stop_gives_back_what_takes_too_long(q):
     end.set()
 
 
-def test_sigterm(q, dq_url, tmp_path):
+def test_sigterm_stops_the_worker(q, dq_url, tmp_path):
     script = tmp_path / "work.py"
     script.write_text(
         "import sys, time\n"
@@ -226,7 +226,7 @@ def test_sigterm(q, dq_url, tmp_path):
     assert (q.get("x").state, q.info()["nacked"], q.info()["timeouts"]) == ("ready", 1, 0)
 
 
-def test_connections_come_and_go(q, server, dq_url):
+def test_a_worker_survives_closed_connections(q, server, dq_url):
     worker = Worker(q, concurrency=2, block=200)
     handled = []
 
@@ -249,7 +249,7 @@ def test_connections_come_and_go(q, server, dq_url):
     assert Queue(connect(dq_url), "jobs").len("finished") == 20
 
 
-def test_what_cannot_pass_ends_the_worker(dq_url):
+def test_a_permanent_error_ends_the_worker(dq_url):
     client = connect(dq_url)
     client.set("jobs", "a string")
     worker = Worker(Queue(client, "jobs"), block=100, concurrency=2)
