@@ -1,5 +1,5 @@
 //! Tells the module which revision of its sources it is built from: the
-//! variable `DQ_REVISION`, read by `src/runtime/info.rs`.
+//! variable `DQ_REVISION`, read by `src/server/info.rs`.
 //!
 //! It is the commit, with `-dirty` where a file that the module is built from
 //! differs from it. Where there is no git, or the sources lie in a repository

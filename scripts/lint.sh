@@ -10,6 +10,8 @@ scripts/setup.sh build lint
 
 scripts/rust-version.sh
 
+scripts/layers.sh
+
 say "rustfmt"
 cargo fmt --all -- --check
 for crate in "${PROGRAMS[@]}" "${UNTESTED[@]}"; do

@@ -169,7 +169,7 @@ fn explain(server: &mut Server, queue: &[u8], groups: &mut [Group]) -> Result<()
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::record;
+    use crate::model::record::record;
     use super::*;
 
     #[test]

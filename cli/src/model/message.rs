@@ -31,7 +31,7 @@ pub fn remarks(message: &Record) -> String {
 mod tests {
     use redis::Value;
 
-    use super::super::record::record;
+    use crate::model::record::record;
     use super::*;
 
     #[test]

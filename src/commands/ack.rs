@@ -1,0 +1,38 @@
+//! DQ.ACK: finishes messages. Answers how many receipts were current.
+
+use super::replies;
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::commit::{self, Form, Missing};
+use crate::server::replay;
+use dq_queue::args::{self, Words};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.ACK",
+    handler: run,
+    flags: "write fast",
+    arity: -3,
+    keys: Keys::First,
+    access: Access::Delete,
+    summary: "Finishes messages by the receipts of their deliveries.",
+    complexity: "O(M log N) with M receipts and N messages leased or kept",
+    since: FIRST,
+    args: &[
+        Arg::key(),
+        Arg::integer("receipt").multiple(),
+        Arg::text("result").after("RESULT").optional(),
+    ],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_key();
+    let op = args::settle::ack(Words::new(&words))?;
+    let key = args.key()?;
+    if ctx.is_replay() {
+        return replay::command(ctx, key, &op);
+    }
+    let form = Form::Verbatim;
+    commit::run_in_form(ctx, key, &op, Missing::Nothing, form, replies::count)
+}

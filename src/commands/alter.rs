@@ -1,0 +1,31 @@
+//! DQ.ALTER: changes options of a queue.
+
+use super::replies;
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::commit::{self, Missing};
+use dq_queue::args::{self, Words};
+use dq_queue::Op;
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.ALTER",
+    handler: run,
+    flags: "write fast",
+    arity: -4,
+    keys: Keys::First,
+    access: Access::Update,
+    summary: "Changes options of a queue, for the messages in it too.",
+    complexity: "O(1)",
+    since: FIRST,
+    args: &[Arg::key(), ONE_SETTING.multiple()],
+};
+
+const ONE_SETTING: Arg = Arg::block("setting", &[Arg::text("option"), Arg::text("value")]);
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_key();
+    let op = Op::Alter(args::settings::alter(Words::new(&words))?);
+    commit::run(ctx, args.key()?, &op, Missing::Refuse, replies::ok)
+}

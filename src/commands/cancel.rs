@@ -1,0 +1,42 @@
+//! DQ.CANCEL: cancels messages. Answers the state that each was in, or null.
+
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::commit::{self, Missing};
+use dq_queue::args::{self, Words};
+use dq_queue::Done;
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.CANCEL",
+    handler: run,
+    flags: "write fast",
+    arity: -3,
+    keys: Keys::First,
+    access: Access::Delete,
+    summary: "Cancels messages and says which state each was in.",
+    complexity: "O(M log N) with M ids and N messages in the queue",
+    since: FIRST,
+    args: &[Arg::key(), Arg::text("id").multiple()],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_key();
+    let named = words.len();
+    let op = args::change::cancel(Words::new(&words))?;
+    commit::run(ctx, args.key()?, &op, Missing::Nothing, |reply, outcome| {
+        reply.array(named);
+        match outcome {
+            Some((_, Done::States(states))) => {
+                for state in states {
+                    match state {
+                        Some(state) => reply.bulk(state.name().as_bytes()),
+                        None => reply.null(),
+                    }
+                }
+            }
+            _ => (0..named).for_each(|_| reply.null()),
+        }
+    })
+}

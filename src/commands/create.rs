@@ -1,0 +1,97 @@
+//! DQ.CREATE: makes a queue.
+
+use super::options::{BACKOFF, LEASE, RATE, RETRIES, TTL};
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::commit::{self, change, Replication};
+use crate::server::{clock, errors, wakeups};
+use dq_queue::args::{self, Words};
+use dq_queue::codec::record::Record;
+use dq_queue::{Error, Op};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.CREATE",
+    handler: run,
+    flags: "write deny-oom fast",
+    arity: -2,
+    keys: Keys::First,
+    access: Access::Insert,
+    summary: "Makes a queue with options of its own.",
+    complexity: "O(1)",
+    since: FIRST,
+    args: &[
+        Arg::key(),
+        LEASE,
+        RETRIES,
+        BACKOFF,
+        number("maxbackoff", "MAXBACKOFF"),
+        number("jitter", "JITTER"),
+        TTL,
+        number("retain", "RETAIN"),
+        number("retaincount", "RETAINCOUNT"),
+        number("deadretain", "DEADRETAIN"),
+        number("deadcount", "DEADCOUNT"),
+        number("dedup", "DEDUP"),
+        number("maxlen", "MAXLEN"),
+        number("maxbytes", "MAXBYTES"),
+        number("maxrunning", "MAXRUNNING"),
+        RATE,
+        number("groupconcurrency", "GROUPCONCURRENCY"),
+        ON_RETRY,
+        ON_DEAD,
+        CLOCK,
+    ],
+};
+
+const fn number(name: &'static str, token: &'static str) -> Arg {
+    Arg::integer(name).after(token).optional()
+}
+
+const ON_RETRY: Arg = Arg::one_of(
+    "onretry",
+    &[Arg::word("block", "BLOCK"), Arg::word("skip", "SKIP")],
+)
+.after("ONRETRY")
+.optional();
+
+const ON_DEAD: Arg = Arg::one_of(
+    "ondead",
+    &[
+        Arg::word("continue", "CONTINUE"),
+        Arg::word("block", "BLOCK"),
+    ],
+)
+.after("ONDEAD")
+.optional();
+
+const CLOCK: Arg = Arg::one_of(
+    "clock",
+    &[
+        Arg::word("server", "SERVER"),
+        Arg::time("start").after("MANUAL"),
+    ],
+)
+.after("CLOCK")
+.optional();
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let words = args.after_key();
+    let new = args::settings::create(Words::new(&words))?;
+    change(ctx, key, |slot| {
+        if slot.split().1.is_some() {
+            return Err(errors::reply_for(&Error::Exists));
+        }
+        let moment = clock::now();
+        let creation = commit::creation(&new.changes, new.clock);
+        let queue = slot.create(creation.queue());
+        queue.made_at(moment);
+        queue.noted_term = wakeups::term();
+        let entry = Record::of(moment, 0, Some(creation), &Op::Tick);
+        slot.commit(moment, Replication::Entry(&entry));
+        slot.split().0.reply().status(c"OK");
+        Ok(())
+    })?
+}

@@ -1,0 +1,42 @@
+//! DQ.EXPLAIN: says why a message is not being delivered now.
+
+use super::inspect::inspect;
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::message_reply::{field, text, time};
+use dq_queue::args::{self, Words};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.EXPLAIN",
+    handler: run,
+    flags: "readonly",
+    arity: 3,
+    keys: Keys::First,
+    access: Access::Read,
+    summary: "Says why a message is not being delivered now.",
+    complexity: "O(log N) with N messages in the queue",
+    since: FIRST,
+    args: &[Arg::key(), Arg::text("id")],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let words = args.after_key();
+    let id = args::look::message(Words::new(&words))?;
+    inspect(ctx, key, |reply, queue| {
+        let Some(explanation) = queue.and_then(|(queue, now)| queue.explain(id, now)) else {
+            return reply.null();
+        };
+        reply.map(4);
+        field(reply, "code");
+        reply.bulk(explanation.code.name().as_bytes());
+        field(reply, "why");
+        reply.bulk(explanation.why.as_bytes());
+        field(reply, "until");
+        time(reply, explanation.until);
+        field(reply, "by");
+        text(reply, explanation.by.as_deref());
+    })
+}

@@ -1,0 +1,35 @@
+//! DQ.GET: shows all that is known of a message.
+
+use super::inspect::inspect;
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::message_reply;
+use dq_queue::args::{self, Words};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.GET",
+    handler: run,
+    flags: "readonly fast",
+    arity: 3,
+    keys: Keys::First,
+    access: Access::Read,
+    summary: "Shows all that is known of a message.",
+    complexity: "O(1)",
+    since: FIRST,
+    args: &[Arg::key(), Arg::text("id")],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let words = args.after_key();
+    let id = args::look::message(Words::new(&words))?;
+    inspect(ctx, key, |reply, queue| {
+        let view = queue.and_then(|(queue, now)| queue.view(queue.find(id)?, now));
+        match view {
+            Some(view) => message_reply::message(reply, &view),
+            None => reply.null(),
+        }
+    })
+}

@@ -1,0 +1,72 @@
+//! DQ.GROUPPUSH: adds a JSON object to the group that its fields name. Answers the group and the
+//! id, or null where the id is taken.
+
+use super::options::{
+    BACKOFF, DUE, HEADERS, ID, LEASE, PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
+};
+use super::send::{id, sent};
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::commit::{self, Missing};
+use crate::server::config::MAX_PAYLOAD;
+use dq_queue::args::{self, Words};
+use dq_queue::op::{Op, Sent};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.GROUPPUSH",
+    handler: run,
+    flags: "write deny-oom",
+    arity: -6,
+    keys: Keys::First,
+    access: Access::Insert,
+    summary: "Adds a JSON object as a message, its group read from its fields.",
+    complexity: "O(L + log N) with a payload of L bytes and N messages in the queue",
+    since: FIRST,
+    args: &[
+        Arg::key(),
+        Arg::text("json"),
+        Arg::block(
+            "groupby",
+            &[Arg::integer("numpaths"), Arg::text("path").multiple()],
+        )
+        .after("GROUPBY"),
+        Arg::text("idpath").after("IDPATH").optional(),
+        Arg::text("scorepath").after("SCOREPATH").optional(),
+        Arg::text("atpath").after("ATPATH").optional(),
+        ID,
+        REPLACE,
+        DUE.optional(),
+        SCORE,
+        PRIORITY,
+        LEASE,
+        RETRIES,
+        BACKOFF,
+        TTL,
+        TYPE,
+        HEADERS,
+    ],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let words = args.after_key();
+    let send = args::group_push::group_push(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    let group = send.group.clone().unwrap_or_default();
+    let op = Op::Send(send);
+    commit::run(
+        ctx,
+        key,
+        &op,
+        Missing::Create,
+        |reply, outcome| match sent(outcome) {
+            Some((queue, [Sent::Added(seq)])) => {
+                reply.array(2);
+                reply.bulk(&group);
+                id(reply, queue, &op, *seq);
+            }
+            _ => reply.null_array(),
+        },
+    )
+}

@@ -1,0 +1,35 @@
+//! DQ.GROUPSET: gives a group settings of its own.
+
+use super::options::RATE;
+use super::replies;
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::commit::{self, Missing};
+use dq_queue::args::{self, Words};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.GROUPSET",
+    handler: run,
+    flags: "write deny-oom fast",
+    arity: -3,
+    keys: Keys::First,
+    access: Access::Update,
+    summary: "Gives a group settings of its own.",
+    complexity: "O(log N) with N messages in the queue",
+    since: FIRST,
+    args: &[
+        Arg::key(),
+        Arg::text("group"),
+        Arg::integer("weight").after("WEIGHT").optional(),
+        Arg::integer("concurrency").after("CONCURRENCY").optional(),
+        RATE,
+    ],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_key();
+    let op = args::group::group_set(Words::new(&words))?;
+    commit::run(ctx, args.key()?, &op, Missing::Create, replies::ok)
+}

@@ -1,0 +1,157 @@
+//! DQ.INFO: one queue in numbers.
+
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context, Reply};
+use crate::server::blocked_fetch::wait_list;
+use crate::server::message_reply::{field, time};
+use crate::server::{clock, errors};
+use dq_queue::settings::{Backoff, OnDead, OnRetry, Rate};
+use dq_queue::state::State;
+use dq_queue::{Millis, Queue};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.INFO",
+    handler: run,
+    flags: "readonly",
+    arity: 2,
+    keys: Keys::First,
+    access: Access::Read,
+    summary: "Shows the counts, options and statistics of a queue.",
+    complexity: "O(1)",
+    since: FIRST,
+    args: &[Arg::key()],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let moment = clock::now();
+    let fetchers = wait_list::count(ctx.db(), key.bytes());
+    let opened = ctx.open_read(key)?;
+    let Some(queue) = opened.get() else {
+        return Err(errors::NO_SUCH_QUEUE.into());
+    };
+    let reply = opened.context().reply();
+    reply.map(State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES);
+    state_counts(reply, queue);
+    let now = queue.now(moment);
+    content(reply, queue, fetchers, now);
+    options(reply, queue);
+    totals(reply, queue);
+    times(reply, queue, now);
+    Ok(())
+}
+
+const CONTENT: usize = 6;
+
+fn content(reply: Reply<'_>, queue: &Queue, fetchers: usize, now: Millis) {
+    count(reply, "bytes", queue.bytes());
+    count(reply, "groups", queue.groups_listed() as u64);
+    count(reply, "consumers", queue.consumers().len() as u64);
+    count(reply, "blocked-clients", fetchers as u64);
+    field(reply, "paused");
+    reply.boolean(queue.is_paused(now));
+    count(reply, "now", now);
+}
+
+const OPTIONS: usize = 19;
+
+fn options(reply: Reply<'_>, queue: &Queue) {
+    let settings = queue.settings();
+    count(reply, "lease", settings.lease);
+    field(reply, "retries");
+    reply.integer(settings.retries);
+    word(reply, "backoff", &backoff(settings.backoff));
+    count(reply, "maxbackoff", settings.max_backoff);
+    count(reply, "jitter", u64::from(settings.jitter));
+    count(reply, "ttl", settings.ttl);
+    count(reply, "retain", settings.retain);
+    count(reply, "retaincount", settings.retain_count);
+    count(reply, "deadretain", settings.dead_retain);
+    count(reply, "deadcount", settings.dead_count);
+    count(reply, "dedup", settings.dedup);
+    count(reply, "maxlen", settings.max_len);
+    count(reply, "maxbytes", settings.max_bytes);
+    count(reply, "maxrunning", settings.max_running);
+    field(reply, "rate");
+    match settings.rate {
+        Some(Rate { count, per }) => reply.bulk(format!("{count} PER {per}").as_bytes()),
+        None => reply.null(),
+    }
+    count(reply, "groupconcurrency", settings.group_concurrency);
+    let on_retry = match settings.on_retry {
+        OnRetry::Block => "BLOCK",
+        OnRetry::Skip => "SKIP",
+    };
+    word(reply, "onretry", on_retry);
+    let on_dead = match settings.on_dead {
+        OnDead::Continue => "CONTINUE",
+        OnDead::Block => "BLOCK",
+    };
+    word(reply, "ondead", on_dead);
+    let clock = match queue.clock() {
+        dq_queue::settings::Clock::Server => "SERVER",
+        dq_queue::settings::Clock::Manual(_) => "MANUAL",
+    };
+    word(reply, "clock", clock);
+}
+
+fn backoff(backoff: Backoff) -> String {
+    match backoff {
+        Backoff::Fixed(ms) => format!("FIXED {ms}"),
+        Backoff::Linear(ms) => format!("LINEAR {ms}"),
+        Backoff::Exp(ms) => format!("EXP {ms}"),
+    }
+}
+
+const TOTALS: usize = 11;
+
+fn totals(reply: Reply<'_>, queue: &Queue) {
+    let totals = queue.totals();
+    count(reply, "sent", totals.sent);
+    count(reply, "duplicates", totals.duplicates);
+    count(reply, "delivered", totals.delivered);
+    count(reply, "redelivered", totals.redelivered);
+    count(reply, "acked", totals.acked);
+    count(reply, "nacked", totals.nacked);
+    count(reply, "timeouts", totals.timeouts);
+    count(reply, "deaths", totals.deaths);
+    count(reply, "expired", totals.expired);
+    count(reply, "cancellations", totals.cancellations);
+    count(reply, "redriven", totals.redriven);
+}
+
+const TIMES: usize = 5;
+
+fn times(reply: Reply<'_>, queue: &Queue, now: Millis) {
+    let lateness = queue.lateness();
+    field(reply, "next-due-at");
+    time(reply, queue.next_due_at(now));
+    field(reply, "oldest-ready-age");
+    time(reply, queue.oldest_ready_age(now));
+    field(reply, "lateness-p50");
+    time(reply, lateness.percentile(50));
+    field(reply, "lateness-p99");
+    time(reply, lateness.percentile(99));
+    field(reply, "lateness-max");
+    time(reply, lateness.max());
+}
+
+fn count(reply: Reply<'_>, name: &str, value: u64) {
+    field(reply, name);
+    reply.unsigned(value);
+}
+
+fn word(reply: Reply<'_>, name: &str, value: &str) {
+    field(reply, name);
+    reply.bulk(value.as_bytes());
+}
+
+/// The number of messages of each state.
+fn state_counts(reply: Reply<'_>, queue: &Queue) {
+    for state in State::ALL {
+        field(reply, state.name());
+        reply.unsigned(queue.count(state));
+    }
+}

@@ -1,0 +1,71 @@
+//! DQ.MFETCH: takes messages of the first of several queues that has any.
+
+use super::fetch::{block_or_answer, is_next, take};
+use super::options::{
+    BIND, BLOCK, CONSUMER, COUNT, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, WITH_META,
+};
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context, Failure, Name};
+use crate::server::clock;
+use crate::server::commit::Form;
+use crate::server::delivery::Delivery;
+use dq_queue::args::fetch::MultiFetch;
+use dq_queue::args::{self, Words};
+use dq_queue::op::Fetch;
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.MFETCH",
+    handler: run,
+    flags: "write blocking getkeys-api",
+    arity: -3,
+    keys: Keys::Counted,
+    access: Access::ReadUpdate,
+    summary: "Takes messages of the first of several queues that has any.",
+    complexity: "O(K + M log N) with K keys, M messages taken and N in their queue",
+    since: FIRST,
+    args: &[
+        Arg::integer("numkeys"),
+        Arg::key().multiple(),
+        COUNT,
+        BLOCK,
+        LEASE,
+        CONSUMER,
+        PER_GROUP,
+        MAX_BYTES,
+        BIND,
+        NO_ACK,
+        WITH_META,
+    ],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_name();
+    let MultiFetch { keys, request } = args::fetch::multi(Words::new(&words))?;
+    let keys: Vec<Name<'_>> = args.names(keys).collect();
+    for key in &keys {
+        ctx.open_read(*key)?;
+    }
+    let delivery = Delivery::to(ctx, true, request.with_meta, request.bind);
+    let fetch = &request.fetch;
+    for key in &keys {
+        if !is_next(ctx, *key) && request.block.is_some() {
+            continue;
+        }
+        if has_any(ctx, *key, fetch)? && take(ctx, *key, fetch, Form::Entry, delivery)? {
+            return Ok(());
+        }
+    }
+    block_or_answer(ctx, &keys, request, delivery);
+    Ok(())
+}
+
+/// Whether a queue has anything for a fetch. A queue that has nothing is not changed, so that the
+/// command changes one queue at most: one command, one log entry.
+fn has_any(ctx: &mut Context, key: Name<'_>, fetch: &Fetch<'_>) -> Result<bool, Failure> {
+    let moment = clock::now();
+    let opened = ctx.open_read(key)?;
+    let queue = opened.get();
+    Ok(queue.is_some_and(|queue| queue.can_serve(fetch, queue.now(moment))))
+}

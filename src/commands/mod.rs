@@ -1,0 +1,167 @@
+//! The commands: one file for each verb, with its description, its handler and its reply.
+//!
+//! A handler reads its arguments with the library's `args`, and hands the operation to
+//! [`commit`](crate::server::commit).
+
+mod ack;
+mod alter;
+mod cancel;
+mod consumers;
+mod create;
+mod explain;
+mod fetch;
+mod get;
+mod grouppush;
+mod groups;
+mod groupset;
+mod info;
+mod inspect;
+mod len;
+mod list;
+mod mfetch;
+mod msend;
+mod nack;
+mod op;
+mod options;
+mod pause;
+mod peek;
+mod purge;
+mod redrive;
+mod replies;
+mod reschedule;
+mod resume;
+mod schedule;
+mod schedules;
+mod send;
+mod tick;
+mod touch;
+mod unschedule;
+mod update;
+mod wait;
+
+use crate::redis::spec::CommandSpec;
+
+/// Every command of the module.
+pub static ALL: [CommandSpec; 32] = [
+    create::SPEC,
+    alter::SPEC,
+    send::SPEC,
+    msend::SPEC,
+    grouppush::SPEC,
+    fetch::SPEC,
+    mfetch::SPEC,
+    ack::SPEC,
+    nack::SPEC,
+    touch::SPEC,
+    tick::SPEC,
+    get::SPEC,
+    list::SPEC,
+    peek::SPEC,
+    len::SPEC,
+    info::SPEC,
+    groups::SPEC,
+    consumers::SPEC,
+    explain::SPEC,
+    wait::SPEC,
+    schedules::SPEC,
+    cancel::SPEC,
+    reschedule::SPEC,
+    update::SPEC,
+    redrive::SPEC,
+    purge::SPEC,
+    pause::SPEC,
+    resume::SPEC,
+    groupset::SPEC,
+    schedule::SPEC,
+    unschedule::SPEC,
+    op::SPEC,
+];
+
+/// The version that brought the first commands.
+const FIRST: &str = "0.1.0";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redis::spec::{Access, Arg, Keys, Kind};
+
+    #[test]
+    fn names_are_unique_and_in_upper_case() {
+        let mut names: Vec<_> = ALL.iter().map(|spec| spec.name).collect();
+        assert!(names
+            .iter()
+            .all(|name| name.starts_with("DQ.") && *name == name.to_ascii_uppercase()));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+    }
+
+    #[test]
+    fn flags_and_access_agree() {
+        for spec in &ALL {
+            let writes = spec.flags.split(' ').any(|flag| flag == "write");
+            let reads = spec.flags.split(' ').any(|flag| flag == "readonly");
+            assert!(writes != reads, "{}", spec.name);
+            let changes = !matches!(spec.access, Access::Read | Access::Measure);
+            assert_eq!(writes, changes, "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn what_drains_is_never_refused_for_lack_of_memory() {
+        for spec in &ALL {
+            let name = spec.name.trim_start_matches("DQ.");
+            let adds = [
+                "CREATE",
+                "SEND",
+                "MSEND",
+                "GROUPPUSH",
+                "UPDATE",
+                "PAUSE",
+                "GROUPSET",
+                "SCHEDULE",
+            ];
+            assert_eq!(
+                spec.flags.contains("deny-oom"),
+                adds.contains(&name),
+                "{name}"
+            );
+        }
+    }
+
+    /// The fewest words that the arguments can be.
+    fn fewest(args: &[Arg]) -> i32 {
+        args.iter()
+            .filter(|arg| !arg.optional)
+            .map(|arg| match arg.kind {
+                Kind::Word => 1,
+                Kind::OneOf(choices) => {
+                    let token = i32::from(arg.token.is_some());
+                    let each = choices.iter().map(|c| fewest(std::slice::from_ref(c)));
+                    token + each.min().unwrap_or(0)
+                }
+                Kind::Block(parts) => i32::from(arg.token.is_some()) + fewest(parts),
+                _ => 1 + i32::from(arg.token.is_some()),
+            })
+            .sum()
+    }
+
+    #[test]
+    fn arity_and_arguments_agree() {
+        for spec in &ALL {
+            assert_eq!(spec.arity.abs(), 1 + fewest(spec.args), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn keys_stand_where_the_table_says() {
+        for spec in &ALL {
+            let first = spec.args.first().map(|arg| arg.kind);
+            match spec.keys {
+                Keys::First => assert!(matches!(first, Some(Kind::Key)), "{}", spec.name),
+                Keys::Counted => assert!(matches!(first, Some(Kind::Integer)), "{}", spec.name),
+                Keys::AllOrFirst => assert!(spec.flags.contains("getkeys-api"), "{}", spec.name),
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! DQ.MSEND: adds several messages. Answers their ids, in the order of the payloads.
+
+use super::options::{BACKOFF, DUE, GROUP, HEADERS, LEASE, PRIORITY, RETRIES, SCORE, TTL, TYPE};
+use super::send::{id, sent};
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::commit::{self, Missing};
+use crate::server::config::MAX_PAYLOAD;
+use dq_queue::args::{self, Words};
+use dq_queue::op::{Op, Sent};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.MSEND",
+    handler: run,
+    flags: "write deny-oom",
+    arity: -4,
+    keys: Keys::First,
+    access: Access::Insert,
+    summary: "Adds several messages with the same options, all or none.",
+    complexity: "O(M log N) with M messages added to N in the queue",
+    since: FIRST,
+    args: &[
+        Arg::key(),
+        Arg::integer("numpayloads"),
+        Arg::text("payload").multiple(),
+        DUE.optional(),
+        GROUP,
+        SCORE,
+        PRIORITY,
+        LEASE,
+        RETRIES,
+        BACKOFF,
+        TTL,
+        TYPE,
+        HEADERS,
+    ],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let words = args.after_key();
+    let op = Op::Send(args::send::multi(
+        Words::new(&words),
+        MAX_PAYLOAD.unsigned(),
+    )?);
+    commit::run(ctx, key, &op, Missing::Create, |reply, outcome| {
+        let Some((queue, all)) = sent(outcome) else {
+            return reply.array(0);
+        };
+        reply.array(all.len());
+        for one in all {
+            match one {
+                Sent::Added(seq) => id(reply, queue, &op, *seq),
+                Sent::Taken => reply.null(),
+            }
+        }
+    })
+}

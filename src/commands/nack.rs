@@ -1,0 +1,39 @@
+//! DQ.NACK: gives messages back. Answers how many receipts were current.
+
+use super::replies;
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::clock;
+use crate::server::commit::{self, Missing};
+use dq_queue::args::{self, Words};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.NACK",
+    handler: run,
+    flags: "write fast",
+    arity: -3,
+    keys: Keys::First,
+    access: Access::Update,
+    summary: "Gives messages back: failed, untouched, or never to be tried again.",
+    complexity: "O(M log N) with M receipts and N messages in the queue",
+    since: FIRST,
+    args: &[
+        Arg::key(),
+        Arg::integer("receipt").multiple(),
+        Arg::integer("delay").after("DELAY").optional(),
+        Arg::text("error").after("ERROR").optional(),
+        Arg::one_of(
+            "kind",
+            &[Arg::word("silent", "SILENT"), Arg::word("fatal", "FATAL")],
+        )
+        .optional(),
+    ],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_key();
+    let op = args::settle::nack(Words::new(&words), clock::random())?;
+    commit::run(ctx, args.key()?, &op, Missing::Nothing, replies::count)
+}

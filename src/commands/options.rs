@@ -1,0 +1,98 @@
+//! Options that several commands share.
+
+use crate::redis::spec::Arg;
+
+const BACKOFF_KINDS: &[Arg] = &[
+    Arg::word("fixed", "FIXED"),
+    Arg::word("linear", "LINEAR"),
+    Arg::word("exp", "EXP"),
+];
+
+/// `BACKOFF kind ms`
+pub const BACKOFF: Arg = Arg::block(
+    "backoff",
+    &[Arg::one_of("kind", BACKOFF_KINDS), Arg::integer("ms")],
+)
+.after("BACKOFF")
+.optional();
+
+/// `RATE n PER ms`
+pub const RATE: Arg = Arg::block(
+    "rate",
+    &[
+        Arg::integer("count"),
+        Arg::integer("window").after("PER").optional(),
+    ],
+)
+.after("RATE")
+.optional();
+
+/// `DELAY ms | AT unix-ms`
+pub const DUE: Arg = Arg::one_of("due", DUE_FORMS);
+
+/// The forms of [`DUE`].
+pub const DUE_FORMS: &[Arg] = &[
+    Arg::integer("delay").after("DELAY"),
+    Arg::time("at").after("AT"),
+];
+
+/// `COUNT n`
+pub const COUNT: Arg = Arg::integer("count").after("COUNT").optional();
+/// `CURSOR c`
+pub const CURSOR: Arg = Arg::text("cursor").after("CURSOR").optional();
+/// `GROUP g`
+pub const GROUP: Arg = Arg::text("group").after("GROUP").optional();
+/// `LEASE ms`
+pub const LEASE: Arg = Arg::integer("lease").after("LEASE").optional();
+/// `ID id`
+pub const ID: Arg = Arg::text("id").after("ID").optional();
+/// `REPLACE`
+pub const REPLACE: Arg = Arg::word("replace", "REPLACE").optional();
+/// `SCORE x`
+pub const SCORE: Arg = Arg::double("score").after("SCORE").optional();
+/// `PRIORITY p`
+pub const PRIORITY: Arg = Arg::integer("priority").after("PRIORITY").optional();
+/// `RETRIES n`
+pub const RETRIES: Arg = Arg::integer("retries").after("RETRIES").optional();
+/// `TTL ms`
+pub const TTL: Arg = Arg::integer("ttl").after("TTL").optional();
+/// `TYPE t`
+pub const TYPE: Arg = Arg::text("type").after("TYPE").optional();
+/// `HEADERS n field value ...`
+pub const HEADERS: Arg = Arg::block(
+    "headers",
+    &[
+        Arg::integer("numfields"),
+        Arg::block("header", &[Arg::text("field"), Arg::text("value")]).multiple(),
+    ],
+)
+.after("HEADERS")
+.optional();
+/// `BLOCK ms`
+pub const BLOCK: Arg = Arg::integer("block").after("BLOCK").optional();
+/// `CONSUMER c`
+pub const CONSUMER: Arg = Arg::text("consumer").after("CONSUMER").optional();
+/// `PERGROUP n`
+pub const PER_GROUP: Arg = Arg::integer("pergroup").after("PERGROUP").optional();
+/// `MAXBYTES n`
+pub const MAX_BYTES: Arg = Arg::integer("maxbytes").after("MAXBYTES").optional();
+/// `BIND`
+pub const BIND: Arg = Arg::word("bind", "BIND").optional();
+/// `NOACK`
+pub const NO_ACK: Arg = Arg::word("noack", "NOACK").optional();
+/// `WITHMETA`
+pub const WITH_META: Arg = Arg::word("withmeta", "WITHMETA").optional();
+/// The state of a message.
+pub const STATE: Arg = Arg::one_of(
+    "state",
+    &[
+        Arg::word("delayed", "DELAYED"),
+        Arg::word("ready", "READY"),
+        Arg::word("blocked", "BLOCKED"),
+        Arg::word("retry", "RETRY"),
+        Arg::word("running", "RUNNING"),
+        Arg::word("finished", "FINISHED"),
+        Arg::word("dead", "DEAD"),
+        Arg::word("cancelled", "CANCELLED"),
+    ],
+);

@@ -1,0 +1,32 @@
+//! DQ.PURGE: removes messages. Answers how many.
+
+use super::options::GROUP;
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::bulk_ops;
+use dq_queue::args::{self, Words};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.PURGE",
+    handler: run,
+    flags: "write",
+    arity: -2,
+    keys: Keys::First,
+    access: Access::Delete,
+    summary: "Removes messages, of one state or group or all.",
+    complexity: "O(M log N) with M messages removed of N, spread over time where M is large",
+    since: FIRST,
+    args: &[
+        Arg::key(),
+        Arg::text("state").after("STATE").optional(),
+        GROUP,
+    ],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_key();
+    let op = args::change::purge(Words::new(&words))?;
+    bulk_ops::run(ctx, args.key()?, op)
+}

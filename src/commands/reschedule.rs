@@ -1,0 +1,29 @@
+//! DQ.RESCHEDULE: changes when a message is due. Answers 1, or 0 where no such message is pending.
+
+use super::options::DUE;
+use super::replies;
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::commit::{self, Missing};
+use dq_queue::args::{self, Words};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.RESCHEDULE",
+    handler: run,
+    flags: "write fast",
+    arity: 5,
+    keys: Keys::First,
+    access: Access::Update,
+    summary: "Changes when a message is due.",
+    complexity: "O(log N) with N messages in the queue",
+    since: FIRST,
+    args: &[Arg::key(), Arg::text("id"), DUE],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_key();
+    let op = args::change::reschedule(Words::new(&words))?;
+    commit::run(ctx, args.key()?, &op, Missing::Nothing, replies::flag)
+}

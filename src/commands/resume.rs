@@ -1,0 +1,29 @@
+//! DQ.RESUME: ends a pause, and lets a group go on that a dead message holds.
+
+use super::options::GROUP;
+use super::replies;
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::commit::{self, Missing};
+use dq_queue::args::{self, Words};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.RESUME",
+    handler: run,
+    flags: "write fast",
+    arity: -2,
+    keys: Keys::First,
+    access: Access::Update,
+    summary: "Ends a pause, and what holds a group since a message of it died.",
+    complexity: "O(log N) with N messages in the queue",
+    since: FIRST,
+    args: &[Arg::key(), GROUP],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_key();
+    let op = args::group::resume(Words::new(&words))?;
+    commit::run(ctx, args.key()?, &op, Missing::Nothing, replies::ok)
+}

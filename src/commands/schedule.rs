@@ -1,0 +1,101 @@
+//! DQ.SCHEDULE: has the server send a message again and again. Answers when it fires next.
+
+use super::options::{BACKOFF, GROUP, HEADERS, LEASE, PRIORITY, RETRIES, SCORE, TTL, TYPE};
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context, Failure, Name};
+use crate::server::clock;
+use crate::server::commit::{self, Missing};
+use crate::server::config::MAX_PAYLOAD;
+use dq_queue::args::{self, Words};
+use dq_queue::op::Op;
+use dq_queue::{Done, Millis};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.SCHEDULE",
+    handler: run,
+    flags: "write deny-oom",
+    arity: -7,
+    keys: Keys::First,
+    access: Access::Insert,
+    summary: "Has the server send a message again and again by a rule.",
+    complexity: "O(log S) with S schedules",
+    since: FIRST,
+    args: &[
+        Arg::key(),
+        Arg::text("name"),
+        Arg::one_of(
+            "rule",
+            &[
+                Arg::block(
+                    "cron",
+                    &[
+                        Arg::text("expression"),
+                        Arg::text("zone").after("TZ").optional(),
+                    ],
+                )
+                .after("CRON"),
+                Arg::block(
+                    "every",
+                    &[
+                        Arg::integer("ms"),
+                        Arg::time("start").after("START").optional(),
+                    ],
+                )
+                .after("EVERY"),
+            ],
+        ),
+        Arg::text("payload").after("PAYLOAD"),
+        GROUP,
+        SCORE,
+        PRIORITY,
+        LEASE,
+        RETRIES,
+        BACKOFF,
+        TTL,
+        TYPE,
+        HEADERS,
+        Arg::one_of(
+            "missed",
+            &[
+                Arg::word("skip", "SKIP"),
+                Arg::word("once", "ONCE"),
+                Arg::word("all", "ALL"),
+            ],
+        )
+        .after("MISSED")
+        .optional(),
+        Arg::one_of(
+            "overlap",
+            &[Arg::word("queue", "QUEUE"), Arg::word("skip", "SKIP")],
+        )
+        .after("OVERLAP")
+        .optional(),
+    ],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let words = args.after_key();
+    let request = args::schedule::schedule(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    let op = Op::Schedule(request.at(queue_time(ctx, key)?)?);
+    commit::run(
+        ctx,
+        key,
+        &op,
+        Missing::Create,
+        |reply, outcome| match outcome {
+            Some((_, Done::NextFire(at))) => reply.unsigned(*at),
+            _ => reply.null(),
+        },
+    )
+}
+
+/// The time of a queue, which an EVERY without START begins at. A queue with CLOCK MANUAL has a
+/// clock of its own.
+fn queue_time(ctx: &mut Context, key: Name<'_>) -> Result<Millis, Failure> {
+    let moment = clock::now();
+    let key = ctx.open_read(key)?;
+    Ok(key.get().map_or(moment.ms(), |queue| queue.now(moment)))
+}

@@ -1,0 +1,83 @@
+//! DQ.SEND: adds a message. Answers its id, or null where the id is taken.
+
+use super::options::{
+    BACKOFF, DUE, GROUP, HEADERS, ID, LEASE, PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
+};
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context, Reply};
+use crate::server::commit::{self, Form, Missing};
+use crate::server::config::MAX_PAYLOAD;
+use crate::server::replay;
+use dq_queue::args::{self, Words};
+use dq_queue::op::{Op, Send, Sent};
+use dq_queue::{Done, Queue, Seq};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.SEND",
+    handler: run,
+    flags: "write deny-oom fast",
+    arity: -3,
+    keys: Keys::First,
+    access: Access::Insert,
+    summary: "Adds a message, due now or later.",
+    complexity: "O(log N) with N messages in the queue",
+    since: FIRST,
+    args: &[
+        Arg::key(),
+        Arg::text("payload"),
+        ID,
+        REPLACE,
+        DUE.optional(),
+        GROUP,
+        SCORE,
+        PRIORITY,
+        LEASE,
+        RETRIES,
+        BACKOFF,
+        TTL,
+        TYPE,
+        HEADERS,
+    ],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let words = args.after_key();
+    if ctx.is_replay() {
+        // It was accepted where it was sent, so its size is not checked again.
+        let send = args::send::send(Words::new(&words), u64::MAX)?;
+        return replay::command(ctx, key, &Op::Send(send));
+    }
+    let send = args::send::send(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    let op = Op::Send(send);
+    let form = Form::Verbatim;
+    commit::run_in_form(
+        ctx,
+        key,
+        &op,
+        Missing::Create,
+        form,
+        |reply, outcome| match sent(outcome) {
+            Some((queue, [Sent::Added(seq)])) => id(reply, queue, &op, *seq),
+            _ => reply.null(),
+        },
+    )
+}
+
+/// What came of each message, with the queue.
+pub(super) fn sent<'a>(outcome: Option<(&'a Queue, &'a Done)>) -> Option<(&'a Queue, &'a [Sent])> {
+    match outcome {
+        Some((queue, Done::Sent(sent))) => Some((queue, sent)),
+        _ => None,
+    }
+}
+
+/// Writes the id of a message that `op` has sent, without looking the message up.
+pub(super) fn id(reply: Reply<'_>, queue: &Queue, op: &Op<'_>, seq: Seq) {
+    match op {
+        Op::Send(Send { id: Some(id), .. }) => reply.bulk(id),
+        _ => reply.bulk(&queue.new_id(seq)),
+    }
+}

@@ -1,0 +1,150 @@
+//! DQ.TICK: processes due events, or moves a manual clock.
+
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context, Failure, Name, OwnedName, Reply};
+use crate::server::commit::{self, change, Missing, Replication};
+use crate::server::{clock, errors, wakeups};
+use dq_queue::args::tick::Tick;
+use dq_queue::args::{self, Words};
+use dq_queue::codec::record::Record;
+use dq_queue::op::Ticked;
+use dq_queue::settings::Clock;
+use dq_queue::{Done, Error, Millis, Op, MAX_EXACT};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.TICK",
+    handler: run,
+    flags: "write getkeys-api no-mandatory-keys",
+    arity: -1,
+    keys: Keys::AllOrFirst,
+    access: Access::Update,
+    summary: "Does all that is due now, or moves the clock of a queue whose clock is manual.",
+    complexity: "O(M log N) with M messages that fall due and N in the queues",
+    since: FIRST,
+    args: &[Arg::one_of(
+        "what",
+        &[
+            Arg::block(
+                "move",
+                &[
+                    Arg::key(),
+                    Arg::one_of(
+                        "clock",
+                        &[
+                            Arg::integer("ms").after("ADVANCE"),
+                            Arg::time("time").after("TO"),
+                        ],
+                    ),
+                ],
+            ),
+            Arg::key().multiple(),
+        ],
+    )
+    .optional()],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_name();
+    let ticked = match args::tick::tick(Words::new(&words))? {
+        Tick::Advance(ms) => return advance(ctx, args.key()?, |now| now.saturating_add(ms)),
+        Tick::To(to) => return advance(ctx, args.key()?, |_| to),
+        Tick::Keys(range) => {
+            let keys: Vec<Name<'_>> = args.names(range).collect();
+            for key in &keys {
+                ctx.open_read(*key)?;
+            }
+            let mut ticked = Ticked::default();
+            for key in keys {
+                ticked += tick_one(ctx, key)?;
+            }
+            ticked
+        }
+        Tick::All => {
+            let db = ctx.db();
+            let addresses = wakeups::with_index(|index| index.addresses());
+            let mut ticked = Ticked::default();
+            for (_, key) in addresses.into_iter().filter(|(of, _)| *of == db) {
+                let name = OwnedName::new(&key);
+                // A slot that is on its way to this node is changed by its owner alone.
+                if !ctx.owns(name.name()) {
+                    continue;
+                }
+                // The key of that name may be something else by now.
+                ticked += tick_one(ctx, name.name()).unwrap_or_default();
+            }
+            ticked
+        }
+    };
+    write(ctx.reply(), &ticked);
+    Ok(())
+}
+
+/// Steps of one slice. All that is due is processed in as many slices as it takes.
+const STEPS: u64 = 1_000_000;
+
+/// Processes all that is due in one queue now.
+fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
+    change(ctx, key, |slot| {
+        let (_, Some(queue)) = slot.split() else {
+            return Ok(Ticked::default());
+        };
+        let moment = clock::now();
+        let now = queue.now(moment);
+        if !queue.has_work(now) || queue.has_missed(wakeups::firing_since(queue, now)) {
+            return Ok(Ticked::default());
+        }
+        let (mut steps, mut ticked) = (0, Ticked::default());
+        loop {
+            let progress = queue.advance(now, STEPS);
+            steps += progress.steps;
+            ticked += progress.ticked;
+            if progress.caught_up {
+                break;
+            }
+        }
+        // Applied exactly as replicas will apply it.
+        let applied = queue.apply(&Op::Tick, moment);
+        applied.map_err(|error| errors::reply_for(&error))?;
+        let entry = Record::of(moment, steps, None, &Op::Tick);
+        slot.commit(moment, Replication::Entry(&entry));
+        Ok(ticked)
+    })?
+}
+
+/// Moves a manual clock to what `to` returns for its present time.
+fn advance(ctx: &mut Context, key: Name<'_>, to: impl FnOnce(Millis) -> Millis) -> CommandResult {
+    let clock = ctx.open_read(key)?.get().map(|queue| queue.clock());
+    let now = match clock {
+        None => return Err(errors::NO_SUCH_QUEUE.into()),
+        Some(Clock::Server) => return Err(errors::reply_for(&Error::ClockIsServers)),
+        Some(Clock::Manual(now)) => now,
+    };
+    let to = to(now);
+    if to > MAX_EXACT {
+        return Err("ERR the clock cannot go beyond 2^53-1 ms".into());
+    }
+    let op = Op::Advance { to };
+    commit::run(ctx, key, &op, Missing::Refuse, |reply, outcome| {
+        if let Some((_, Done::Ticked(ticked))) = outcome {
+            write(reply, ticked);
+        }
+    })
+}
+
+fn write(reply: Reply<'_>, ticked: &Ticked) {
+    let counts: [(&[u8], u64); 6] = [
+        (b"due", ticked.due),
+        (b"timeouts", ticked.timeouts),
+        (b"dead", ticked.dead),
+        (b"expired", ticked.expired),
+        (b"pruned", ticked.pruned),
+        (b"fired", ticked.fired),
+    ];
+    reply.map(counts.len());
+    for (name, count) in counts {
+        reply.bulk(name);
+        reply.unsigned(count);
+    }
+}

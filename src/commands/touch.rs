@@ -1,0 +1,32 @@
+//! DQ.TOUCH: sets how long leases last. Answers how many receipts were current.
+
+use super::replies;
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::commit::{self, Missing};
+use dq_queue::args::{self, Words};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.TOUCH",
+    handler: run,
+    flags: "write fast",
+    arity: -4,
+    keys: Keys::First,
+    access: Access::Update,
+    summary: "Sets how long from now leases last.",
+    complexity: "O(M log N) with M receipts and N messages leased",
+    since: FIRST,
+    args: &[
+        Arg::key(),
+        Arg::integer("ms"),
+        Arg::integer("receipt").multiple(),
+    ],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_key();
+    let op = args::settle::touch(Words::new(&words))?;
+    commit::run(ctx, args.key()?, &op, Missing::Nothing, replies::count)
+}

@@ -1,0 +1,28 @@
+//! DQ.UNSCHEDULE: removes a schedule. Answers 1, or 0 where there is none of that name.
+
+use super::replies;
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::commit::{self, Missing};
+use dq_queue::args::{self, Words};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.UNSCHEDULE",
+    handler: run,
+    flags: "write fast",
+    arity: 3,
+    keys: Keys::First,
+    access: Access::Delete,
+    summary: "Removes a schedule.",
+    complexity: "O(log S) with S schedules",
+    since: FIRST,
+    args: &[Arg::key(), Arg::text("name")],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_key();
+    let op = args::schedule::unschedule(Words::new(&words))?;
+    commit::run(ctx, args.key()?, &op, Missing::Nothing, replies::flag)
+}

@@ -1,0 +1,29 @@
+//! DQ.UPDATE: changes the payload of a message. Answers 1, or 0 where no such message is pending.
+
+use super::replies;
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::commit::{self, Missing};
+use crate::server::config::MAX_PAYLOAD;
+use dq_queue::args::{self, Words};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.UPDATE",
+    handler: run,
+    flags: "write deny-oom fast",
+    arity: 4,
+    keys: Keys::First,
+    access: Access::Update,
+    summary: "Changes the payload of a message.",
+    complexity: "O(1)",
+    since: FIRST,
+    args: &[Arg::key(), Arg::text("id"), Arg::text("payload")],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_key();
+    let op = args::change::update(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    commit::run(ctx, args.key()?, &op, Missing::Nothing, replies::flag)
+}

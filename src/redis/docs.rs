@@ -1,0 +1,171 @@
+//! Command descriptions in the form the server takes them.
+//!
+//! Without them the server checks neither number of arguments nor keys, and a
+//! user with key permissions or a cluster client cannot use a command rightly.
+
+use super::log::c_text;
+use super::raw;
+use super::spec::{Access, Arg, CommandSpec, Keys, Kind};
+use std::ffi::CString;
+use std::mem::{size_of, zeroed};
+use std::os::raw::{c_char, c_int};
+use std::ptr;
+
+static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {
+    version: 1,
+    sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
+    sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
+    sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
+};
+
+/// Owns what the tables point to until the server has copied it.
+#[derive(Default)]
+struct Store {
+    texts: Vec<CString>,
+    tables: Vec<Vec<raw::RedisModuleCommandArg>>,
+}
+
+impl Store {
+    fn text(&mut self, text: &str) -> *const c_char {
+        let text = c_text(text);
+        let pointer = text.as_ptr();
+        self.texts.push(text);
+        pointer
+    }
+
+    fn optional_text(&mut self, text: Option<&str>) -> *const c_char {
+        text.map_or(ptr::null(), |text| self.text(text))
+    }
+
+    /// The arguments as a table that ends with an empty row.
+    fn table(&mut self, args: &[Arg]) -> *mut raw::RedisModuleCommandArg {
+        let mut rows: Vec<_> = args.iter().map(|arg| self.row(arg)).collect();
+        // SAFETY: a row of zeros and nulls is valid, and ends a table.
+        rows.push(unsafe { zeroed() });
+        let pointer = rows.as_mut_ptr();
+        self.tables.push(rows);
+        pointer
+    }
+
+    fn row(&mut self, arg: &Arg) -> raw::RedisModuleCommandArg {
+        let (kind, parts) = match arg.kind {
+            Kind::Key => (
+                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
+                None,
+            ),
+            Kind::Text => (
+                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
+                None,
+            ),
+            Kind::Integer => (
+                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
+                None,
+            ),
+            Kind::Double => (
+                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
+                None,
+            ),
+            Kind::Time => (
+                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
+                None,
+            ),
+            Kind::Word => (
+                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
+                None,
+            ),
+            Kind::OneOf(parts) => (
+                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
+                Some(parts),
+            ),
+            Kind::Block(parts) => (
+                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
+                Some(parts),
+            ),
+        };
+        let optional = u32::from(arg.optional) * raw::REDISMODULE_CMD_ARG_OPTIONAL;
+        let multiple = u32::from(arg.multiple) * raw::REDISMODULE_CMD_ARG_MULTIPLE;
+        raw::RedisModuleCommandArg {
+            name: self.text(arg.name),
+            type_: kind,
+            key_spec_index: 0,
+            token: self.optional_text(arg.token),
+            summary: ptr::null(),
+            since: ptr::null(),
+            flags: (optional | multiple) as c_int,
+            deprecated_since: ptr::null(),
+            subargs: parts.map_or(ptr::null_mut(), |parts| self.table(parts)),
+            display_text: ptr::null(),
+        }
+    }
+}
+
+/// What the server's key permissions are asked for.
+pub(super) const fn key_flags(access: Access) -> u32 {
+    match access {
+        Access::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
+        Access::Measure => raw::REDISMODULE_CMD_KEY_RO,
+        Access::Insert => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_INSERT,
+        Access::Update => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_UPDATE,
+        Access::ReadUpdate => {
+            raw::REDISMODULE_CMD_KEY_RW
+                | raw::REDISMODULE_CMD_KEY_ACCESS
+                | raw::REDISMODULE_CMD_KEY_UPDATE
+        }
+        Access::Delete => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE,
+    }
+}
+
+fn key_spec(spec: &CommandSpec) -> raw::RedisModuleCommandKeySpec {
+    // SAFETY: zeros and nulls are valid.
+    let mut row: raw::RedisModuleCommandKeySpec = unsafe { zeroed() };
+    row.flags = u64::from(key_flags(spec.access));
+    row.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
+    row.bs.index.pos = 1;
+    match spec.keys {
+        Keys::First => {
+            row.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
+            row.fk.range.lastkey = 0;
+            row.fk.range.keystep = 1;
+            row.fk.range.limit = 0;
+        }
+        Keys::Counted => {
+            row.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM;
+            row.fk.keynum.keynumidx = 0;
+            row.fk.keynum.firstkey = 1;
+            row.fk.keynum.keystep = 1;
+        }
+        Keys::AllOrFirst => {
+            // Variable flags send the server to the command itself, which
+            // knows better which of the arguments are keys.
+            row.flags |= u64::from(raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS);
+            row.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
+            row.fk.range.lastkey = -1;
+            row.fk.range.keystep = 1;
+            row.fk.range.limit = 0;
+        }
+    }
+    row
+}
+
+/// Describes a registered command to the server; false where it refuses.
+///
+/// # Safety
+/// `command` must be a command of this module.
+pub(super) unsafe fn describe(command: *mut raw::RedisModuleCommand, spec: &CommandSpec) -> bool {
+    let mut store = Store::default();
+    // SAFETY: a row of zeros ends the table.
+    let mut keys = [key_spec(spec), unsafe { zeroed() }];
+    let info = raw::RedisModuleCommandInfo {
+        version: &INFO_VERSION,
+        summary: store.text(spec.summary),
+        complexity: store.text(spec.complexity),
+        since: store.text(spec.since),
+        history: ptr::null_mut(),
+        tips: ptr::null(),
+        arity: spec.arity,
+        key_specs: keys.as_mut_ptr(),
+        args: store.table(spec.args),
+    };
+    // SAFETY: the server copies all of it before `store` and `keys` go.
+    unsafe { api!(RedisModule_SetCommandInfo(command, &info)) == raw::REDISMODULE_OK as c_int }
+}

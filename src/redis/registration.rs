@@ -1,0 +1,194 @@
+//! Makes the commands known to the server, from the table that the module hands in.
+
+use super::docs::{describe, key_flags};
+use super::guard::contain_command;
+use super::log::c_text;
+use super::spec::{CommandSpec, Keys};
+use super::{raw, Args};
+use std::os::raw::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+
+type Entry = unsafe extern "C" fn(
+    *mut raw::RedisModuleCtx,
+    *mut *mut raw::RedisModuleString,
+    c_int,
+) -> c_int;
+
+static COMMANDS: OnceLock<&'static [CommandSpec]> = OnceLock::new();
+
+/// One C function for each row of the table: the server does not say which command it runs. There
+/// are more of them than commands.
+macro_rules! entries {
+    ($($row:literal)*) => { [$(entry::<$row>),*] };
+}
+
+const ENTRIES: [Entry; 64] = entries![
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+    32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
+];
+
+/// How often each command was called, by its row.
+static CALLS: [AtomicU64; ENTRIES.len()] = [const { AtomicU64::new(0) }; ENTRIES.len()];
+
+/// The commands, and how often each was called since the module was loaded.
+pub fn calls() -> impl Iterator<Item = (&'static str, u64)> {
+    let commands = COMMANDS.get().copied().unwrap_or_default();
+    let calls = CALLS.iter().map(|calls| calls.load(Ordering::Relaxed));
+    commands.iter().map(|command| command.name).zip(calls)
+}
+
+unsafe extern "C" fn entry<const ROW: usize>(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    let Some(spec) = COMMANDS.get().and_then(|commands| commands.get(ROW)) else {
+        return raw::REDISMODULE_ERR as c_int;
+    };
+    // SAFETY: context and arguments are the server's, for this call.
+    unsafe {
+        let args = Args::new(argv, argc);
+        if !matches!(spec.keys, Keys::First) && tell_keys(ctx, spec, args) {
+            return raw::REDISMODULE_OK as c_int;
+        }
+        contain_command(ctx, |context| {
+            if let Some(calls) = CALLS.get(ROW) {
+                // Only the main thread counts, so that this need not be one step, which
+                // would cost as much as some allocations.
+                calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            }
+            if let Err(failure) = (spec.handler)(context, args) {
+                context.reply().error(&failure.0);
+            }
+        });
+    }
+    raw::REDISMODULE_OK as c_int
+}
+
+/// Where the server asks the command for its keys instead of running it,
+/// answers and returns true.
+///
+/// # Safety
+/// `ctx` must be the context of this call.
+unsafe fn tell_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: Args<'_>) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        if api!(RedisModule_IsKeysPositionRequest(ctx)) == 0 {
+            return false;
+        }
+        for position in keys_of(spec.keys, args) {
+            api!(RedisModule_KeyAtPosWithFlags(
+                ctx,
+                position as c_int,
+                key_flags(spec.access) as c_int
+            ));
+        }
+    }
+    true
+}
+
+/// The positions of the keys of a call. The server works them out by itself
+/// only where they are a plain range of arguments: 7.0 routes by nothing else.
+fn keys_of(keys: Keys, args: Args<'_>) -> std::ops::Range<usize> {
+    match keys {
+        Keys::First => 1..2,
+        Keys::Counted => {
+            let count = args
+                .get(1)
+                .and_then(|count| std::str::from_utf8(count).ok())
+                .and_then(|count| count.parse::<usize>().ok())
+                .filter(|count| *count <= args.len().saturating_sub(2));
+            2..2 + count.unwrap_or(0)
+        }
+        Keys::AllOrFirst => {
+            let is_move = args.len() == 4
+                && args.get(2).is_some_and(|word| {
+                    word.eq_ignore_ascii_case(b"ADVANCE") || word.eq_ignore_ascii_case(b"TO")
+                });
+            1..if is_move { 2 } else { args.len() }
+        }
+    }
+}
+
+/// Registers every command; the error names the one that failed.
+///
+/// # Safety
+/// `ctx` must be the context of the module's load.
+pub(super) unsafe fn register(
+    ctx: *mut raw::RedisModuleCtx,
+    commands: &'static [CommandSpec],
+) -> Result<(), String> {
+    if commands.len() > ENTRIES.len() {
+        return Err("it has more commands than there are entries for".into());
+    }
+    COMMANDS.get_or_init(|| commands);
+    // SAFETY: vouched for by the caller, here and below.
+    let own_category = unsafe {
+        raw::RedisModule_AddACLCategory
+            .is_some_and(|add| add(ctx, c"dq".as_ptr()) == raw::REDISMODULE_OK as c_int)
+    };
+    for (spec, entry) in commands.iter().zip(ENTRIES) {
+        // In lower case like the server's own, in INFO commandstats and CLIENT LIST.
+        let name = c_text(&spec.name.to_ascii_lowercase());
+        let flags = c_text(spec.flags);
+        let (last, step) = match spec.keys {
+            Keys::First => (1, 1),
+            Keys::Counted => (0, 0),
+            Keys::AllOrFirst => (-1, 1),
+        };
+        let first = c_int::from(last != 0);
+        // SAFETY: as above; the server copies the texts.
+        unsafe {
+            let made = api!(RedisModule_CreateCommand(
+                ctx,
+                name.as_ptr(),
+                Some(entry),
+                flags.as_ptr(),
+                first,
+                last,
+                step
+            ));
+            let command = api!(RedisModule_GetCommand(ctx, name.as_ptr()));
+            if made != raw::REDISMODULE_OK as c_int
+                || command.is_null()
+                || !describe(command, spec)
+                || !categorise(command, spec, own_category)
+            {
+                return Err(format!("the server refuses the command {}", spec.name));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Puts a command into its ACL categories, where modules can: before 7.2 their
+/// commands belong to none.
+///
+/// # Safety
+/// `command` must be a command of this module.
+unsafe fn categorise(
+    command: *mut raw::RedisModuleCommand,
+    spec: &CommandSpec,
+    own_category: bool,
+) -> bool {
+    // SAFETY: the pointers are set by now and stay.
+    let Some(set) = (unsafe { raw::RedisModule_SetCommandACLCategories }) else {
+        return true;
+    };
+    let has = |flag| spec.flags.split(' ').any(|word| word == flag);
+    let mut categories = vec![if has("write") { "write" } else { "read" }];
+    categories.push(if has("fast") { "fast" } else { "slow" });
+    if has("blocking") {
+        categories.push("blocking");
+    }
+    if has("admin") {
+        categories.extend(["admin", "dangerous"]);
+    }
+    if own_category {
+        categories.push("dq");
+    }
+    let categories = c_text(&categories.join(" "));
+    // SAFETY: vouched for by the caller; the server reads the text.
+    unsafe { set(command, categories.as_ptr()) == raw::REDISMODULE_OK as c_int }
+}

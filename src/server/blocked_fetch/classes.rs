@@ -1,0 +1,125 @@
+//! The clients that wait for messages of one queue, by class.
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+use std::rc::Rc;
+
+/// The position of a client: a client that came earlier has a lower one. Above 0.
+pub type Ticket = u64;
+
+/// What decides whether a queue has anything for a client. Either all clients of a class can be
+/// served or none: where the first gets nothing, no other is tried.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Class {
+    /// The group that it takes messages of, `None` for any.
+    pub group: Option<Rc<[u8]>>,
+    /// Whether it takes them without a lease (NOACK), which MAXRUNNING does not limit.
+    pub no_ack: bool,
+}
+
+/// The clients that wait for one queue, in the order they came.
+#[derive(Debug)]
+pub struct Classes<T> {
+    members: BTreeMap<(Class, Ticket), T>,
+    /// The first of each class.
+    firsts: BTreeMap<Ticket, Class>,
+}
+
+impl<T> Default for Classes<T> {
+    fn default() -> Self {
+        Classes {
+            members: BTreeMap::new(),
+            firsts: BTreeMap::new(),
+        }
+    }
+}
+
+impl<T> Classes<T> {
+    /// The number of clients.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Adds a client, whose ticket is above all others. O(log n).
+    pub fn join(&mut self, class: Class, ticket: Ticket, member: T) {
+        if self.first_of(&class).is_none() {
+            self.firsts.insert(ticket, class.clone());
+        }
+        self.members.insert((class, ticket), member);
+    }
+
+    /// Removes a client. O(log n).
+    pub fn leave(&mut self, class: &Class, ticket: Ticket) {
+        self.members.remove(&(class.clone(), ticket));
+        if self.firsts.remove(&ticket).is_some() {
+            if let Some(first) = self.first_of(class) {
+                self.firsts.insert(first, class.clone());
+            }
+        }
+    }
+
+    /// The next client to try when all classes up to the one whose first client has the ticket
+    /// `after` got nothing (0: none was tried). O(log n).
+    pub fn next(&self, after: Ticket) -> Option<(Ticket, &T)> {
+        let (ticket, class) = self.firsts.range((Excluded(after), Unbounded)).next()?;
+        let member = self.members.get(&(class.clone(), *ticket))?;
+        Some((*ticket, member))
+    }
+
+    fn first_of(&self, class: &Class) -> Option<Ticket> {
+        let first = (class.clone(), 0);
+        let ((of, ticket), _) = self.members.range(first..).next()?;
+        (of == class).then_some(*ticket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(group: Option<&[u8]>, no_ack: bool) -> Class {
+        let group = group.map(Rc::from);
+        Class { group, no_ack }
+    }
+
+    #[test]
+    fn clients_are_tried_in_order_and_a_class_that_got_nothing_once() {
+        let any = class(None, false);
+        let (a, b) = (class(Some(b"a"), false), class(Some(b"b"), false));
+        let mut classes = Classes::default();
+        for (ticket, class) in [(1, &any), (2, &a), (3, &any), (4, &b), (5, &a)] {
+            classes.join(class.clone(), ticket, ticket * 10);
+        }
+        assert_eq!(classes.len(), 5);
+        // The first is served, so the next of its class is tried in its turn.
+        assert_eq!(classes.next(0), Some((1, &10)));
+        classes.leave(&any, 1);
+        // The class of 2 gets nothing, so 5 is not tried.
+        assert_eq!(classes.next(0), Some((2, &20)));
+        assert_eq!(classes.next(2), Some((3, &30)));
+        assert_eq!(classes.next(3), Some((4, &40)));
+        assert_eq!(classes.next(4), None);
+        // A client that leaves in the middle does not block those behind it.
+        classes.leave(&a, 2);
+        assert_eq!(classes.next(4), Some((5, &50)));
+        classes.leave(&any, 3);
+        classes.leave(&b, 4);
+        classes.leave(&a, 5);
+        classes.leave(&a, 5);
+        assert!(classes.is_empty());
+        assert_eq!(classes.next(0), None);
+    }
+
+    #[test]
+    fn clients_without_leases_are_a_class_of_their_own() {
+        let mut classes = Classes::default();
+        classes.join(class(None, false), 1, "lease");
+        classes.join(class(None, true), 2, "none");
+        assert_eq!(classes.next(1), Some((2, &"none")));
+    }
+}

@@ -1,0 +1,158 @@
+//! Clients that wait for messages: FETCH and MFETCH with BLOCK.
+//!
+//! `wait_list.rs` knows who waits for which queue, in `classes.rs` those who wait for one queue,
+//! by what can be given to them; `serve.rs` serves them before the server sleeps.
+
+mod classes;
+pub mod serve;
+pub mod wait_list;
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use crate::redis::blocking::{self, Wait};
+use crate::redis::{Context, Name, Reply};
+use dq_queue::codec::record::Record;
+use dq_queue::op::{Fetch, Receipts};
+use dq_queue::{Done, Op};
+
+use super::commit::{change, Replication};
+use super::delivery::Delivery;
+use super::{clock, wakeups};
+use classes::Class;
+use wait_list::BlockedFetch;
+
+/// What a blocked client asked for, and how it is answered.
+pub struct Request {
+    fetch: Fetch<'static>,
+    delivery: Delivery,
+}
+
+impl Request {
+    /// The class of blocked clients that it is in: by all that decides whether
+    /// [`Queue::can_serve`](dq_queue::Queue::can_serve) it.
+    fn class(&self) -> Class {
+        Class {
+            group: self.fetch.group.as_deref().map(Rc::from),
+            no_ack: self.fetch.no_ack,
+        }
+    }
+}
+
+/// The result of trying to serve a blocked client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Served {
+    /// It has its messages, or is gone: it waits no longer.
+    Over,
+    /// There is nothing for it, nor for any other of its class.
+    NothingForClass,
+    /// There is nothing for anybody at the moment.
+    NothingForAnybody,
+}
+
+/// Blocks the client of this call until one of the queues has something for it, for at most
+/// `ms` milliseconds (0: without limit).
+pub fn block(ctx: &mut Context, keys: &[Name<'_>], ms: u64, fetch: Fetch<'_>, delivery: Delivery) {
+    let request = Request {
+        fetch: without_acks(fetch),
+        delivery,
+    };
+    let names = keys.iter().map(|key| key.bytes().into());
+    let blocked = BlockedFetch::new(request, ctx.db(), names);
+    match blocking::block(ctx, keys, ms, Rc::clone(&blocked) as Rc<dyn Wait>) {
+        Some(handle) => {
+            blocked.join(handle);
+            wakeups::ensure_deadlines(ctx);
+            keys.iter().for_each(|key| schedule_refill(ctx, *key));
+        }
+        None => delivery.write_nothing(ctx.reply()),
+    }
+}
+
+/// A copy without its acks, which are done, that owns its memory.
+fn without_acks(fetch: Fetch<'_>) -> Fetch<'static> {
+    let own = |name: Cow<'_, [u8]>| Cow::Owned(name.into_owned());
+    Fetch {
+        consumer: fetch.consumer.map(own),
+        group: fetch.group.map(own),
+        acks: Receipts::new(),
+        count: fetch.count,
+        lease: fetch.lease,
+        per_group: fetch.per_group,
+        max_bytes: fetch.max_bytes,
+        no_ack: fetch.no_ack,
+    }
+}
+
+/// Wakes the timer when the RATE of a queue refills, now that a client waits for it.
+fn schedule_refill(ctx: &mut Context, key: Name<'_>) {
+    let moment = clock::now();
+    let wake = match ctx.open_read(key) {
+        Ok(opened) => opened
+            .get()
+            .filter(|queue| queue.settings().rate.is_some())
+            .and_then(|queue| queue.next_wake(queue.now(moment), true)),
+        Err(_) => None,
+    };
+    if let Some(wake) = wake {
+        wakeups::schedule(ctx, ctx.db(), key.bytes(), wake);
+    }
+}
+
+/// Gives a blocked client what a queue has for it. Writes nothing to the client of this call.
+fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served {
+    let Some(handle) = blocked.handle() else {
+        blocked.leave();
+        return Served::Over;
+    };
+    let Request { fetch, delivery } = &blocked.request;
+    let served = change(ctx, key, |slot| {
+        let (ctx, Some(queue)) = slot.split() else {
+            return Served::NothingForAnybody;
+        };
+        let moment = clock::now();
+        let now = queue.now(moment);
+        if !queue.can_serve(fetch, now) {
+            return Served::NothingForClass;
+        }
+        if queue.has_overdue_expiry(now) {
+            // The timer removes what has expired, and then schedules this queue again.
+            wakeups::ensure(ctx, now);
+            return Served::NothingForAnybody;
+        }
+        let op = &Op::Fetch(Cow::Borrowed(fetch));
+        let Ok(Done::Fetched(given)) = queue.apply(op, moment) else {
+            return Served::NothingForClass;
+        };
+        let served = match given.is_empty() {
+            true => Served::NothingForClass,
+            false => {
+                handle.answer(|reply| delivery.write(reply, key, queue, &given));
+                blocked.leave();
+                Served::Over
+            }
+        };
+        let entry = Record::of(moment, 0, None, op);
+        slot.commit(moment, Replication::Entry(&entry));
+        if let (_, Some(queue)) = slot.split() {
+            queue.take_back(Done::Fetched(given));
+        }
+        served
+    });
+    served.unwrap_or(Served::NothingForAnybody)
+}
+
+impl Wait for BlockedFetch {
+    fn appeared(&self, ctx: &Context, key: Name<'_>) {
+        wait_list::schedule(ctx.db(), key.bytes());
+    }
+
+    fn timed_out(&self, reply: Reply<'_>) {
+        self.leave();
+        self.request.delivery.write_nothing(reply);
+    }
+
+    fn gone(&self) {
+        self.leave();
+    }
+}

@@ -1,0 +1,93 @@
+//! Serving blocked clients, in the order they came.
+//!
+//! This happens once in each turn of the server's event loop, before it sleeps: one queue in a
+//! turn, and for at most `dq.tick-budget-us`. The messages that many commands of a turn brought
+//! are delivered together and replicated together; the rest waits for the next turn. So the cost
+//! of a command does not depend on the number of blocked clients.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::redis::{clock, event_loop, Context, Name, OwnedName};
+
+use super::{try_serve, wait_list, Served};
+use crate::server::timer::NOT_OURS_MS;
+use crate::server::{config, metrics, wakeups};
+
+/// The part of a slice that commands have used in this turn, in microseconds.
+static USED_US: AtomicU64 = AtomicU64::new(0);
+
+/// Serves the scheduled wait lists. Called when the server is about to sleep.
+pub fn before_sleep(ctx: &mut Context) {
+    if !wait_list::any_scheduled() {
+        return;
+    }
+    USED_US.store(0, Relaxed);
+    if !ctx.may_act() {
+        match ctx.is_primary() {
+            // A pause or failover is on: the timer brings us here again.
+            true => wakeups::ensure(ctx, clock::now_ms() + wakeups::ASK_AGAIN_MS),
+            false => wait_list::unschedule_all(),
+        }
+        return;
+    }
+    let start = clock::monotonic_us();
+    let deadline = start + config::TICK_BUDGET_US.unsigned();
+    ctx.gather_records();
+    while let Some((db, key)) = wait_list::next_scheduled() {
+        if ctx.select_db(db) {
+            let name = OwnedName::new(&key);
+            serve_list(ctx, name.name(), db, deadline);
+        }
+        // The records of two queues would be wrapped in a transaction.
+        if ctx.has_gathered() || clock::monotonic_us() >= deadline {
+            break;
+        }
+    }
+    if wait_list::any_scheduled() {
+        event_loop::turn_again();
+    }
+    let took = clock::monotonic_us() - start;
+    metrics::count_slice(took);
+    if took >= 1000 {
+        ctx.latency_sample(c"dq-tick", took / 1000);
+    }
+}
+
+/// Serves the wait list of a queue, if it is scheduled, before a command takes messages from it.
+/// Returns whether that is done. All commands of a turn share one slice.
+pub fn before_command(ctx: &mut Context, key: Name<'_>) -> bool {
+    let db = ctx.db();
+    if !wait_list::is_scheduled(db, key.bytes()) {
+        return true;
+    }
+    let (used, budget) = (USED_US.load(Relaxed), config::TICK_BUDGET_US.unsigned());
+    if used < budget && ctx.may_act() {
+        let start = clock::monotonic_us();
+        ctx.gather_records();
+        serve_list(ctx, key, db, start + budget - used);
+        let took = clock::monotonic_us() - start;
+        // However short: what a turn does must have an end.
+        USED_US.store(used + took.max(1), Relaxed);
+    }
+    !wait_list::is_scheduled(db, key.bytes())
+}
+
+/// Serves a wait list until `deadline` on the monotonic clock.
+fn serve_list(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
+    if !ctx.owns(key) {
+        wakeups::schedule(ctx, db, key.bytes(), clock::now_ms() + NOT_OURS_MS);
+        return;
+    }
+    let mut tried = wait_list::begin(db, key.bytes());
+    while let Some((ticket, client)) = wait_list::next_client(db, key.bytes(), tried) {
+        match try_serve(ctx, key, &client) {
+            Served::Over => {}
+            Served::NothingForClass => tried = ticket,
+            Served::NothingForAnybody => break,
+        }
+        if clock::monotonic_us() >= deadline {
+            return wait_list::end(db, key.bytes(), Some(tried));
+        }
+    }
+    wait_list::end(db, key.bytes(), None);
+}

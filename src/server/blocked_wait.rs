@@ -1,0 +1,148 @@
+//! Clients that wait for the end of a message: WAIT.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::redis::blocking::{self, Handle, Wait};
+use crate::redis::{event_loop, Context, Name, OwnedName, Reply};
+use dq_queue::op::Ending;
+
+use super::{message_reply, wakeups, Address};
+
+/// The clients that wait for messages of a queue, by the id of the message.
+type ByMessage = HashMap<Box<[u8]>, Vec<Handle>>;
+
+thread_local! {
+    static BLOCKED: RefCell<HashMap<Address, ByMessage>> = RefCell::default();
+    /// Queues that may have been replaced since clients began to wait.
+    static TO_CHECK: RefCell<HashSet<Address>> = RefCell::default();
+}
+
+/// Whether there are any, so that asking costs nothing.
+static ANY_TO_CHECK: AtomicBool = AtomicBool::new(false);
+
+/// Blocks the client of this call until the message has ended, for at most `ms` milliseconds
+/// (0: without limit). The queue must watch the message ([`dq_queue::Queue::watch`]).
+pub fn block(ctx: &mut Context, key: Name<'_>, id: &[u8], ms: u64) {
+    match blocking::block(ctx, &[key], ms, Rc::new(BlockedClient)) {
+        Some(handle) => {
+            add(ctx.db(), key.bytes(), id, handle);
+            wakeups::ensure_deadlines(ctx);
+        }
+        None => ctx.reply().null(),
+    }
+}
+
+/// A client that waits for the end of a message: [`answer`] answers it.
+struct BlockedClient;
+
+impl Wait for BlockedClient {
+    fn appeared(&self, _: &Context, _: Name<'_>) {}
+
+    fn timed_out(&self, reply: Reply<'_>) {
+        reply.null();
+    }
+
+    fn gone(&self) {}
+}
+
+fn add(db: i32, key: &[u8], id: &[u8], handle: Handle) {
+    BLOCKED.with_borrow_mut(|all| {
+        let by_message = all.entry((db, key.into())).or_default();
+        let of_message = by_message.entry(id.into()).or_default();
+        of_message.retain(|handle| !handle.is_over());
+        of_message.push(handle);
+    });
+}
+
+/// The messages of a queue that clients wait for.
+fn watched(db: i32, key: &[u8]) -> Vec<Box<[u8]>> {
+    BLOCKED.with_borrow(|all| {
+        let by_message = all.get(&(db, key.into()));
+        by_message.map_or(Vec::new(), |by_message| {
+            by_message.keys().cloned().collect()
+        })
+    })
+}
+
+/// Answers the clients that wait for this message.
+pub fn answer(db: i32, key: &[u8], ending: Ending) {
+    let address: Address = (db, key.into());
+    let handles = BLOCKED.with_borrow_mut(|all| {
+        let by_message = all.get_mut(&address)?;
+        let handles = by_message.remove(&ending.id);
+        if by_message.is_empty() {
+            all.remove(&address);
+        }
+        handles
+    });
+    // Answering runs callbacks at once: nothing is borrowed by now.
+    for handle in handles.into_iter().flatten() {
+        handle.answer(|reply| match &ending.end {
+            Some((state, text)) => message_reply::ending(reply, *state, text.as_deref()),
+            None => reply.null(),
+        });
+    }
+}
+
+/// The queue at this address is gone, or was replaced by another. The running command may still
+/// put one there, so the messages are looked up before the server sleeps.
+pub fn check_later(db: i32, key: &[u8]) {
+    let of_this = |all: &HashMap<Address, ByMessage>| {
+        let address: Option<Address> = (!all.is_empty()).then(|| (db, key.into()));
+        address.filter(|address| all.contains_key(address))
+    };
+    if let Some(address) = BLOCKED.with_borrow(of_this) {
+        add_to_check([address]);
+    }
+}
+
+/// Like [`check_later`], for all queues of a database, or of all databases.
+pub fn check_all_later(db: Option<i32>) {
+    let addresses: Vec<Address> = BLOCKED.with_borrow(|all| {
+        let of_db = all.keys().filter(|(of, _)| db.is_none_or(|db| db == *of));
+        of_db.cloned().collect()
+    });
+    add_to_check(addresses);
+}
+
+fn add_to_check(addresses: impl IntoIterator<Item = Address>) {
+    let any = TO_CHECK.with_borrow_mut(|to_check| {
+        to_check.extend(addresses);
+        !to_check.is_empty()
+    });
+    ANY_TO_CHECK.store(any, Relaxed);
+    if any {
+        event_loop::turn_again();
+    }
+}
+
+/// Looks up the messages of queues that may have been replaced. A client whose message is there,
+/// in the same queue loaded anew or in another, goes on waiting; a client whose message has ended
+/// meanwhile or is gone is answered.
+pub fn before_sleep(ctx: &mut Context) {
+    if !ANY_TO_CHECK.swap(false, Relaxed) {
+        return;
+    }
+    for (db, key) in TO_CHECK.take() {
+        if !ctx.select_db(db) {
+            continue;
+        }
+        let name = OwnedName::new(&key);
+        let mut opened = ctx.open_write(name.name()).ok();
+        let mut queue = opened.as_mut().and_then(|opened| opened.get_mut());
+        let ids = watched(db, &key).into_iter();
+        let endings: Vec<Ending> = ids
+            .filter_map(|id| match &mut queue {
+                Some(queue) => queue.watch_again(id),
+                None => Some(Ending { id, end: None }),
+            })
+            .collect();
+        drop(opened);
+        for ending in endings {
+            answer(db, &key, ending);
+        }
+    }
+}

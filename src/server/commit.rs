@@ -1,0 +1,371 @@
+//! The one way in which anything changes a queue.
+//!
+//! [`change`] opens the key, hands its [`Slot`] to the code that applies an operation, and
+//! publishes events when the key is closed. [`Slot::commit`] is called after each change: it
+//! replicates, signals the key, and schedules what follows. Commands come through [`run`];
+//! the timer, blocked clients and replay call [`change`] themselves.
+
+use std::cell::RefCell;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::redis::{CommandResult, Context, KeyWrite, Name, Reply, WrongType};
+use dq_queue::codec::command;
+use dq_queue::codec::record::{Creation, Record};
+use dq_queue::op::{DueTime, Effects, Ending, Happened, Sent};
+use dq_queue::settings::{Changes, Clock, Settings};
+use dq_queue::{Done, Moment, Op, Queue, NEVER};
+
+use super::blocked_fetch::wait_list;
+use super::{blocked_wait, clock, config, errors, wakeups};
+
+/// The due events that a command processes at most before its own operation. The timer
+/// processes the rest.
+const EVENTS_PER_COMMAND: u64 = 512;
+/// The same for commands that follow within [`BURST_US`]: in a large burst, many commands must
+/// not hold the server one after the other.
+const EVENTS_PER_COMMAND_IN_BURST: u64 = 16;
+/// How long commands share one large slice, in microseconds.
+const BURST_US: u64 = 1000;
+/// The removed messages that a command frees at most.
+const FREED_BY_A_COMMAND: usize = 64;
+
+/// What an operation does where there is no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// Makes a queue with the module's defaults.
+    Create,
+    /// Changes nothing and replies as an empty queue does.
+    Nothing,
+    /// Answers an error.
+    Refuse,
+}
+
+/// In which form a command may be replicated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As a log entry, with its moment.
+    Entry,
+    /// Verbatim where the command says everything (see [`command`]), else as a log entry.
+    Verbatim,
+}
+
+/// How replicas and the log hear of a change.
+pub enum Replication<'r, 'o, 'a> {
+    /// By this log entry.
+    Entry(&'r Record<'o, 'a>),
+    /// By the running command as it came.
+    Verbatim,
+    /// They hear it from where this server heard it.
+    Replayed,
+    /// As above, and the change is a whole queue that was put in place.
+    Restored,
+}
+
+/// A key that is open for a change.
+pub struct Slot<'c> {
+    opened: KeyWrite<'c>,
+    key: Name<'c>,
+    happened: Happened,
+    ended: Vec<Ending>,
+}
+
+/// Opens a key, lets `apply` change the queue in it, closes it, and then publishes events and
+/// answers clients that wait for a message's end: both may run other modules' code.
+///
+/// Errors: the key holds another type. `apply` does not run then.
+#[inline]
+pub fn change<R>(
+    ctx: &mut Context,
+    key: Name<'_>,
+    apply: impl FnOnce(&mut Slot<'_>) -> R,
+) -> Result<R, WrongType> {
+    let (result, happened, ended) = {
+        let mut slot = Slot {
+            opened: ctx.open_write(key)?,
+            key,
+            happened: Happened::default(),
+            ended: Vec::new(),
+        };
+        let result = apply(&mut slot);
+        // The key is closed at the end of this block.
+        (result, slot.happened, std::mem::take(&mut slot.ended))
+    };
+    publish(ctx, key, happened, ended);
+    Ok(result)
+}
+
+impl Slot<'_> {
+    /// The server, and the queue if there is one.
+    #[inline]
+    pub fn split(&mut self) -> (&Context, Option<&mut Queue>) {
+        self.opened.split()
+    }
+
+    /// Puts a queue into the key, in place of whatever queue is there.
+    pub fn create(&mut self, queue: Queue) -> &mut Queue {
+        self.opened.create(queue)
+    }
+
+    /// Ends a change of the queue that was made at `moment`: replicates it, signals the key,
+    /// and schedules blocked clients and the timer. Does nothing where there is no queue.
+    pub fn commit(&mut self, moment: Moment, replication: Replication<'_, '_, '_>) {
+        let key = self.key;
+        let (ctx, Some(queue)) = self.opened.split() else {
+            return;
+        };
+        let Effects {
+            changed,
+            visible,
+            happened,
+            endings,
+        } = queue.take_effects();
+        match replication {
+            Replication::Entry(entry) if changed => match ctx.hands_records_on() {
+                true => replicate(ctx, key, entry),
+                false => ctx.replicate_command(),
+            },
+            Replication::Verbatim if changed => ctx.replicate_command(),
+            _ => {}
+        }
+        match replication {
+            Replication::Entry(_) | Replication::Verbatim if !changed => {}
+            // The time of a manual clock says nothing about receipts.
+            Replication::Replayed => {
+                clock::saw_receipt(queue.last_receipt(), moment.us.max(clock::now().us));
+            }
+            _ => clock::saw_receipt(queue.last_receipt(), moment.us),
+        }
+        if visible || matches!(replication, Replication::Restored) {
+            ctx.signal_modified(key);
+        }
+        if queue.has_discarded() {
+            queue.sweep(FREED_BY_A_COMMAND);
+        }
+        schedule(ctx, key, queue, moment);
+        self.happened.add(happened);
+        self.ended.extend(endings);
+    }
+}
+
+/// Schedules the timer for the queue's next event, and the clients that wait for messages of it
+/// where there are any.
+fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Queue, moment: Moment) {
+    let is_awaited = wait_list::all() > 0 && wait_list::count(ctx.db(), key.bytes()) > 0;
+    let now = queue.now(moment);
+    let wake = match queue.next_wake(now, is_awaited) {
+        Some(wake) => wake.max(now),
+        None => NEVER,
+    };
+    // MAXRUNNING does not hold for all who may wait.
+    if is_awaited && queue.has_ready(now) {
+        wait_list::schedule(ctx.db(), key.bytes());
+    }
+    if queue.noted_wake.is_none_or(|noted| wake < noted) {
+        queue.noted_wake = Some(wake);
+        wakeups::schedule(ctx, ctx.db(), key.bytes(), wake);
+    }
+}
+
+/// Runs an operation on the queue of a key, and replicates it as a log entry. `reply` gets the
+/// queue after the operation and its outcome, or `None` where there is no queue.
+#[inline]
+pub fn run(
+    ctx: &mut Context,
+    key: Name<'_>,
+    op: &Op<'_>,
+    missing: Missing,
+    reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
+) -> CommandResult {
+    run_in_form(ctx, key, op, missing, Form::Entry, reply)
+}
+
+/// Like [`run`], but may replicate the command verbatim (see [`Form`]).
+pub fn run_in_form(
+    ctx: &mut Context,
+    key: Name<'_>,
+    op: &Op<'_>,
+    missing: Missing,
+    form: Form,
+    reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
+) -> CommandResult {
+    let moment = moment_of(op);
+    change(ctx, key, |slot| match slot.split() {
+        (_, Some(_)) => run_on_queue(slot, op, moment, form, reply),
+        (ctx, None) => match missing {
+            Missing::Create => run_on_new_queue(slot, op, moment, reply),
+            Missing::Refuse => Err(errors::NO_SUCH_QUEUE.into()),
+            Missing::Nothing => {
+                reply(ctx.reply(), None);
+                Ok(())
+            }
+        },
+    })?
+}
+
+fn run_on_queue(
+    slot: &mut Slot<'_>,
+    op: &Op<'_>,
+    moment: Moment,
+    form: Form,
+    reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
+) -> CommandResult {
+    let (ctx, Some(queue)) = slot.split() else {
+        return Ok(());
+    };
+    let steps = process_due_events(queue, moment);
+    let renewing = queue.renewing(op, wakeups::term(), clock::random);
+    let op = renewing.as_ref().unwrap_or(op);
+    let verbatim = match form {
+        Form::Verbatim if steps == 0 && ctx.hands_commands_on() => {
+            command::moment(queue, op, moment, clock::last_receipt())
+        }
+        _ => None,
+    };
+    let result = queue.apply(op, verbatim.unwrap_or(moment));
+    if let Ok(done) = &result {
+        if renewing.is_some() {
+            queue.noted_term = wakeups::term();
+        }
+        reply(ctx.reply(), Some((queue, done)));
+    }
+    match (verbatim, &result) {
+        (Some(_), Ok(_)) => slot.commit(moment, Replication::Verbatim),
+        (_, done) => {
+            let entry = Record::of(moment, steps, None, replicated(op, done.as_ref().ok()));
+            slot.commit(moment, Replication::Entry(&entry));
+        }
+    }
+    match (result, slot.split().1) {
+        (Err(error), _) => Err(errors::reply_for(&error)),
+        (Ok(done), Some(queue)) => {
+            queue.take_back(done);
+            Ok(())
+        }
+        (Ok(_), None) => Ok(()),
+    }
+}
+
+fn run_on_new_queue(
+    slot: &mut Slot<'_>,
+    op: &Op<'_>,
+    moment: Moment,
+    reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
+) -> CommandResult {
+    let creation = creation(&Changes::default(), Clock::Server);
+    let mut queue = creation.queue();
+    let done = queue
+        .apply(op, moment)
+        .map_err(|error| errors::reply_for(&error))?;
+    reply(slot.split().0.reply(), Some((&queue, &done)));
+    queue.made_at(moment);
+    queue.noted_term = wakeups::term();
+    slot.create(queue);
+    let entry = Record::of(moment, 0, Some(creation), replicated(op, Some(&done)));
+    slot.commit(moment, Replication::Entry(&entry));
+    Ok(())
+}
+
+/// The moment of an operation that is done now. It may lie some microseconds back for what is
+/// done all the time and delays nothing. A delay counts from the exact time, so that nothing is
+/// delivered early.
+fn moment_of(op: &Op<'_>) -> Moment {
+    let is_prompt = match op {
+        Op::Send(send) => send.due == DueTime::Now,
+        Op::Fetch(_) | Op::Ack { .. } => true,
+        _ => false,
+    };
+    match is_prompt {
+        true => clock::recent(),
+        false => clock::now(),
+    }
+}
+
+/// How a queue is made: the module's defaults with these changes.
+pub fn creation(changes: &Changes, clock: Clock) -> Creation {
+    let defaults = Settings {
+        lease: config::LEASE.unsigned(),
+        retries: config::RETRIES.get(),
+        retain: config::RETAIN.unsigned(),
+        retain_count: config::RETAIN_COUNT.unsigned(),
+        ..Settings::default()
+    };
+    Creation {
+        settings: defaults.with(changes),
+        clock,
+        salt: clock::random(),
+    }
+}
+
+/// Processes due events, as far as a command takes part in that. Returns the number of steps it
+/// took. Schedules whose time was missed are left to the timer, which decides about them in a
+/// log entry of their own.
+#[inline]
+pub fn process_due_events(queue: &mut Queue, moment: Moment) -> u64 {
+    let now = queue.now(moment);
+    if !queue.has_work(now) || queue.has_missed(wakeups::firing_since(queue, now)) {
+        return 0;
+    }
+    static LAST_LARGE_US: AtomicU64 = AtomicU64::new(0);
+    if moment.us < LAST_LARGE_US.load(Relaxed) + BURST_US {
+        return queue.advance(now, EVENTS_PER_COMMAND_IN_BURST).steps;
+    }
+    let steps = queue.advance(now, EVENTS_PER_COMMAND).steps;
+    if steps > EVENTS_PER_COMMAND_IN_BURST {
+        LAST_LARGE_US.store(moment.us, Relaxed);
+    }
+    steps
+}
+
+/// The operation that a replica must apply. It differs from `op` where that was refused, or
+/// where all that it did was to count a duplicate.
+fn replicated<'o, 'a>(op: &'o Op<'a>, done: Option<&Done>) -> &'o Op<'a> {
+    match done {
+        None => &Op::Tick,
+        Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) => &Op::Duplicate,
+        Some(_) => op,
+    }
+}
+
+fn publish(ctx: &mut Context, key: Name<'_>, happened: Happened, ended: Vec<Ending>) {
+    if !happened.is_empty() && ctx.wants_events() {
+        for (kind, name) in EVENTS {
+            if happened.has(kind) {
+                ctx.notify_event(name, key);
+            }
+        }
+    }
+    for ending in ended {
+        blocked_wait::answer(ctx.db(), key.bytes(), ending);
+    }
+}
+
+/// The events, causes before what follows from them.
+const EVENTS: [(Happened, &CStr); 8] = [
+    (Happened::SENT, c"dq.sent"),
+    (Happened::ACKED, c"dq.acked"),
+    (Happened::NACKED, c"dq.nacked"),
+    (Happened::TIMEOUT, c"dq.timeout"),
+    (Happened::DEAD, c"dq.dead"),
+    (Happened::CANCELLED, c"dq.cancelled"),
+    (Happened::READY, c"dq.ready"),
+    (Happened::DELIVERED, c"dq.delivered"),
+];
+
+thread_local! {
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A buffer that has grown beyond this is given back, in bytes.
+const KEPT_BUFFER: usize = 64 * 1024;
+
+fn replicate(ctx: &Context, key: Name<'_>, entry: &Record<'_, '_>) {
+    BUFFER.with_borrow_mut(|buffer| {
+        buffer.clear();
+        entry.encode_into(buffer);
+        ctx.replicate(key, buffer);
+        if buffer.capacity() > KEPT_BUFFER {
+            *buffer = Vec::new();
+        }
+    });
+}

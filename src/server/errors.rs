@@ -1,0 +1,34 @@
+//! The error replies for what a queue refuses.
+
+use crate::redis::Failure;
+use dq_queue::Error;
+
+/// There is no key.
+pub const NO_SUCH_QUEUE: &str = "ERR no such queue";
+
+/// The answer to a refusal.
+pub fn reply_for(error: &Error) -> Failure {
+    match error {
+        Error::Exists => "ERR queue already exists".into(),
+        Error::FullLength { limit } => {
+            format!("QUEUEFULL the queue may have {limit} messages pending and running (MAXLEN)")
+                .into()
+        }
+        Error::FullBytes { limit } => format!(
+            "QUEUEFULL the queue may have {limit} payload bytes pending and running (MAXBYTES)"
+        )
+        .into(),
+        Error::ClockIsServers => {
+            "ERR ADVANCE and TO move the clock of a queue made with CLOCK MANUAL only".into()
+        }
+        Error::ClockGoesBack { now, to } => {
+            format!("ERR TO {to} lies before the queue's clock, which is at {now}").into()
+        }
+        Error::TooManyFires { limit } => format!(
+            "ERR the schedules would fire more than {limit} times on the way; move the clock in \
+             smaller steps"
+        )
+        .into(),
+        Error::NeverFires => "ERR the schedule would never fire".into(),
+    }
+}

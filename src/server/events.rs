@@ -1,0 +1,88 @@
+//! Events of the server. None of these handlers changes a queue: they remember what happened and
+//! set the timer.
+
+use crate::redis::events::{Events, Loading};
+use crate::redis::{Context, Name};
+
+use super::{blocked_wait, bound_leases, bulk_ops, due_index, wakeups};
+
+/// The handler of each event.
+pub const EVENTS: Events = Events {
+    role_changed,
+    loading,
+    flushed,
+    swapped,
+    client_closed,
+    cron,
+    key,
+    unlinked,
+};
+
+/// Events after which a key may hold a queue that it did not hold before.
+const ARRIVALS: [&[u8]; 4] = [b"restore", b"rename_to", b"copy_to", b"move_to"];
+
+fn role_changed(ctx: &mut Context, primary: bool) {
+    if primary {
+        wakeups::start_acting();
+        wakeups::ensure(ctx, 0);
+    }
+}
+
+fn loading(ctx: &mut Context, step: Loading) {
+    if step == Loading::Ended {
+        blocked_wait::check_all_later(None);
+        wakeups::start_acting();
+        wakeups::ensure(ctx, 0);
+    }
+}
+
+fn flushed(_: &mut Context, db: Option<i32>) {
+    wakeups::with_index(|index| index.forget_db(db));
+    blocked_wait::check_all_later(db);
+    bulk_ops::answer_flushed(db);
+}
+
+fn swapped(ctx: &mut Context, first: i32, second: i32) {
+    wakeups::with_index(|index| index.swap(first, second));
+    if !ctx.is_replay() {
+        bound_leases::swapped(first, second);
+    }
+    for db in [first, second] {
+        blocked_wait::check_all_later(Some(db));
+        bulk_ops::answer_flushed(Some(db));
+    }
+    wakeups::ensure(ctx, 0);
+}
+
+fn client_closed(ctx: &mut Context, client: u64) {
+    if bound_leases::closed(client) {
+        wakeups::ensure(ctx, 0);
+    }
+}
+
+fn cron(ctx: &mut Context) {
+    wakeups::end_waits(ctx);
+    wakeups::run_overdue(ctx);
+}
+
+fn key(ctx: &mut Context, event: &[u8], name: Name<'_>) {
+    match event {
+        b"rename_from" | b"move_from" => bound_leases::leaves(ctx.db(), name.bytes()),
+        // A log that is replayed tells of moves of long ago.
+        b"rename_to" | b"move_to" if !ctx.is_replay() => {
+            bound_leases::arrives(ctx.db(), name.bytes())
+        }
+        _ => {}
+    }
+    if event == b"loaded" {
+        wakeups::schedule(ctx, ctx.db(), name.bytes(), due_index::LOADED);
+    } else if ARRIVALS.contains(&event) && ctx.holds_queue(name) {
+        wakeups::schedule(ctx, ctx.db(), name.bytes(), due_index::ARRIVED);
+    }
+}
+
+fn unlinked(db: i32, key: &[u8]) {
+    wakeups::with_index(|index| index.forget(db, key));
+    blocked_wait::check_later(db, key);
+    bulk_ops::answer_gone(db, key);
+}

@@ -1,0 +1,90 @@
+//! `INFO dq`: all queues of the server in numbers.
+
+use crate::redis::info::InfoWriter;
+use crate::redis::{calls, OwnedName};
+use dq_queue::state::State;
+use dq_queue::stats::Lateness;
+use dq_queue::Queue;
+
+use super::{metrics, wakeups};
+use crate::server::blocked_fetch::wait_list;
+
+/// As in Cargo.toml.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The commit that the module was built from; build.rs says when it is another
+/// text.
+const REVISION: &str = env!("DQ_REVISION");
+
+/// Sums over all queues.
+#[derive(Default)]
+struct Sums {
+    queues: u64,
+    by_state: [u64; State::ALL.len()],
+    memory: u64,
+    skipped_fires: u64,
+    lateness: Lateness,
+}
+
+impl Sums {
+    fn add(&mut self, queue: &Queue) {
+        self.queues += 1;
+        for (sum, state) in self.by_state.iter_mut().zip(State::ALL) {
+            *sum += queue.count(state);
+        }
+        self.memory += queue.memory_bytes() as u64;
+        for (late, n) in queue.lateness().counts() {
+            self.lateness.add(late, n);
+        }
+        self.skipped_fires += queue.totals().skipped_fires;
+    }
+}
+
+/// Writes the sections. O(queues).
+pub fn write(info: &mut InfoWriter<'_>) {
+    let mut sums = Sums::default();
+    info.with_context(|ctx| {
+        for (db, key) in wakeups::with_index(|index| index.addresses()) {
+            if !ctx.select_db(db) {
+                continue;
+            }
+            let name = OwnedName::new(&key);
+            let opened = ctx.open_read(name.name());
+            if let Some(queue) = opened.as_ref().ok().and_then(|key| key.get()) {
+                sums.add(queue);
+            };
+        }
+    });
+    if info.section(c"module") {
+        info.text("version", VERSION);
+        info.text("revision", REVISION);
+    }
+    if info.section(c"queues") {
+        info.count("queues", sums.queues);
+        for (state, sum) in State::ALL.iter().zip(sums.by_state) {
+            info.count(state.name(), sum);
+        }
+        info.count("memory", sums.memory);
+        info.count("blocked_clients", wait_list::all() as u64);
+        info.count("skipped_fires", sums.skipped_fires);
+    }
+    let metrics = metrics::with(|metrics| metrics.clone());
+    if info.section(c"timer") {
+        info.count("slices", metrics.slices);
+        info.count("longest_slice_us", metrics.longest_slice_us);
+        info.count("timer_lag_ms", metrics.timer_lag);
+        info.count("timer_lag_max_ms", metrics.timer_lag_max);
+    }
+    if info.section(c"lateness") {
+        let lateness = &sums.lateness;
+        info.count("lateness_p50_ms", lateness.percentile(50).unwrap_or(0));
+        info.count("lateness_p99_ms", lateness.percentile(99).unwrap_or(0));
+        info.count("lateness_max_ms", lateness.max().unwrap_or(0));
+    }
+    if info.section(c"calls") {
+        for (command, calls) in calls() {
+            let verb = command.trim_start_matches("DQ.").to_ascii_lowercase();
+            info.count(&format!("calls_{verb}"), calls);
+        }
+    }
+}

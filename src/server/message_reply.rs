@@ -1,0 +1,151 @@
+//! How messages are written in replies.
+
+use crate::redis::Reply;
+use dq_queue::message::{Header, Message};
+use dq_queue::op::Delivered;
+use dq_queue::queue::look::View;
+use dq_queue::state::State;
+use dq_queue::Queue;
+
+/// One delivery: id, receipt, attempt, payload, and a map where asked for.
+pub fn delivery(reply: Reply<'_>, queue: &Queue, delivered: &Delivered, with_meta: bool) {
+    let (message, content) = match (&delivered.gone, queue.message(delivered.seq)) {
+        (Some(gone), _) => (&gone.message, gone.content()),
+        (None, Some(message)) => (message, queue.content(message)),
+        (None, None) => return reply.null(),
+    };
+    reply.array(if with_meta { 5 } else { 4 });
+    let id = queue.id_with(delivered.seq, message, content);
+    reply.bulk(id.as_bytes());
+    reply.unsigned(delivered.receipt);
+    reply.unsigned(u64::from(delivered.attempt));
+    reply.bulk(content.payload);
+    if with_meta {
+        // It is there: the message itself was found above.
+        if let Some(view) = queue.view_delivered(delivered, queue.last_seen()) {
+            meta(reply, &view);
+        }
+    }
+}
+
+/// How a message has ended: its state, and its result or error if it has one.
+pub fn ending(reply: Reply<'_>, state: State, text: Option<&[u8]>) {
+    reply.array(2);
+    reply.bulk(state.name().as_bytes());
+    match text {
+        Some(text) => reply.bulk(text),
+        None => reply.null(),
+    }
+}
+
+fn meta(reply: Reply<'_>, view: &View<'_>) {
+    reply.map(9);
+    routing(reply, view);
+    field(reply, "sent-at");
+    reply.unsigned(view.message.sent_at);
+    field(reply, "due-at");
+    reply.unsigned(view.message.due_at());
+    field(reply, "lease-until");
+    time(reply, view.lease_until());
+    field(reply, "retries-left");
+    reply.integer(view.retries_left);
+}
+
+/// Group, score, priority, type and headers: five fields.
+fn routing(reply: Reply<'_>, view: &View<'_>) {
+    field(reply, "group");
+    text(reply, view.group);
+    field(reply, "score");
+    match view.score {
+        Some(score) => reply.double(score),
+        None => reply.null(),
+    }
+    field(reply, "priority");
+    reply.integer(i64::from(view.message.priority));
+    field(reply, "type");
+    let choices = view.message.choices();
+    text(reply, choices.and_then(|choices| choices.label.as_deref()));
+    field(reply, "headers");
+    headers(reply, view.message);
+}
+
+fn headers(reply: Reply<'_>, message: &Message) {
+    let headers: &[Header] = message.choices().map_or(&[], |choices| &choices.headers);
+    if headers.is_empty() {
+        return reply.null();
+    }
+    reply.map(headers.len());
+    for (field, value) in headers {
+        reply.bulk(field);
+        reply.bulk(value);
+    }
+}
+
+/// A message in full, as a map.
+pub fn message(reply: Reply<'_>, view: &View<'_>) {
+    let ended = view.message.notes();
+    reply.map(24);
+    field(reply, "id");
+    reply.bulk(view.id.as_bytes());
+    field(reply, "status");
+    reply.bulk(view.state.status().as_bytes());
+    field(reply, "state");
+    reply.bulk(view.state.name().as_bytes());
+    field(reply, "payload");
+    reply.bulk(view.payload);
+    field(reply, "attempt");
+    reply.unsigned(u64::from(view.attempt()));
+    field(reply, "failures");
+    reply.unsigned(u64::from(view.message.failures()));
+    field(reply, "timeouts");
+    reply.unsigned(u64::from(view.timeouts()));
+    field(reply, "retries-left");
+    reply.integer(view.retries_left);
+    routing(reply, view);
+    field(reply, "sent-at");
+    reply.unsigned(view.message.sent_at);
+    field(reply, "due-at");
+    reply.unsigned(view.message.due_at());
+    field(reply, "first-started-at");
+    time(reply, view.first_started_at());
+    field(reply, "started-at");
+    time(reply, view.started_at());
+    field(reply, "lease-until");
+    time(reply, view.lease_until());
+    field(reply, "finished-at");
+    time(reply, view.ended_at());
+    field(reply, "consumer");
+    text(reply, view.consumer);
+    field(reply, "receipt");
+    match view.message.receipt() {
+        0 => reply.null(),
+        receipt => reply.unsigned(receipt),
+    }
+    field(reply, "error");
+    text(reply, ended.and_then(|notes| notes.error.as_deref()));
+    field(reply, "result");
+    text(reply, ended.and_then(|notes| notes.result.as_deref()));
+    field(reply, "reason");
+    text(reply, view.reason().map(|reason| reason.name().as_bytes()));
+}
+
+/// The name of a map's next value.
+pub fn field(reply: Reply<'_>, name: &str) {
+    reply.bulk(name.as_bytes());
+}
+
+/// A text, or null.
+pub fn text(reply: Reply<'_>, text: Option<&[u8]>) {
+    match text {
+        Some(text) => reply.bulk(text),
+        None => reply.null(),
+    }
+}
+
+/// A time in ms, or null.
+pub fn time(reply: Reply<'_>, at: Option<u64>) {
+    match at {
+        Some(at) => reply.unsigned(at),
+        None => reply.null(),
+    }
+}
