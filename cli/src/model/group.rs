@@ -169,8 +169,8 @@ fn explain(server: &mut Server, queue: &[u8], groups: &mut [Group]) -> Result<()
 
 #[cfg(test)]
 mod tests {
-    use crate::model::record::record;
     use super::*;
+    use crate::model::record::record;
 
     #[test]
     fn a_group_is_read() {

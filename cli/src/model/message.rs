@@ -31,8 +31,8 @@ pub fn remarks(message: &Record) -> String {
 mod tests {
     use redis::Value;
 
-    use crate::model::record::record;
     use super::*;
+    use crate::model::record::record;
 
     #[test]
     fn only_what_is_there_is_said() {
