@@ -1,11 +1,11 @@
-//! CANCEL, RESCHEDULE, UPDATE, REDRIVE and PURGE.
+//! Reads the arguments of CANCEL, RESCHEDULE, UPDATE, REDRIVE and PURGE.
 
 use super::option::once;
 use super::words::{COUNT, MS};
 use super::{Parsed, Words};
 use crate::op::{DueTime, Op, Redrive};
 
-/// `id [id ...]`
+/// Reads the arguments of CANCEL: `id [id ...]`
 pub fn cancel(mut words: Words<'_>) -> Parsed<Op<'_>> {
     let mut ids = Vec::with_capacity(words.left());
     while words.left() > 0 {
@@ -14,7 +14,7 @@ pub fn cancel(mut words: Words<'_>) -> Parsed<Op<'_>> {
     Ok(Op::Cancel { ids })
 }
 
-/// `id DELAY ms | AT unix-ms`
+/// Reads the arguments of RESCHEDULE: `id DELAY ms | AT unix-ms`
 pub fn reschedule(mut words: Words<'_>) -> Parsed<Op<'_>> {
     let id = words.name("id")?.into();
     let due = match words.option() {
@@ -29,7 +29,8 @@ pub fn reschedule(mut words: Words<'_>) -> Parsed<Op<'_>> {
     Ok(Op::Reschedule { id, due })
 }
 
-/// `id payload`; the payload is no longer than `max` bytes.
+/// Reads the arguments of UPDATE: `id payload`. The payload is at most `max`
+/// bytes long.
 pub fn update(mut words: Words<'_>, max: u64) -> Parsed<Op<'_>> {
     let id = words.name("id")?.into();
     let payload = words.payload(max)?.into();
@@ -37,7 +38,7 @@ pub fn update(mut words: Words<'_>, max: u64) -> Parsed<Op<'_>> {
     Ok(Op::Update { id, payload })
 }
 
-/// `ALL [COUNT n] | IDS n id [id ...]`
+/// Reads the arguments of REDRIVE: `ALL [COUNT n] | IDS n id [id ...]`
 pub fn redrive(mut words: Words<'_>) -> Parsed<Op<'_>> {
     let which = match words.option() {
         Some(option) => match option.name() {
@@ -55,7 +56,7 @@ pub fn redrive(mut words: Words<'_>) -> Parsed<Op<'_>> {
     Ok(Op::Redrive(which))
 }
 
-/// `[COUNT n]`
+/// Reads `[COUNT n]`; `u64::MAX` if it is not given.
 fn most(words: &mut Words<'_>) -> Parsed<u64> {
     let mut most = None;
     while let Some(option) = words.option() {
@@ -67,7 +68,7 @@ fn most(words: &mut Words<'_>) -> Parsed<u64> {
     Ok(most.unwrap_or(u64::MAX))
 }
 
-/// `[STATE s] [GROUP g]`
+/// Reads the arguments of PURGE: `[STATE s] [GROUP g]`
 pub fn purge(mut words: Words<'_>) -> Parsed<Op<'_>> {
     let (mut state, mut group) = (None, None);
     while let Some(option) = words.option() {
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn good_calls() {
+    fn valid_arguments_become_operations() {
         let table: [(Parser, &str, Op); 12] = [
             (
                 cancel,
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_have_1_to_1024_bytes() {
+    fn ids_must_have_1_to_1024_bytes() {
         let long = "x".repeat(1025);
         let table: [(Parser, String); 4] = [
             (cancel, format!("a {long}")),
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_calls() {
+    fn invalid_arguments_are_refused_with_an_error() {
         let table: [(Parser, &str, &str); 16] = [
             (reschedule, "a IN 5", "unknown option 'IN'"),
             (reschedule, "a", "DELAY or AT is missing"),

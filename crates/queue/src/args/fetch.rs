@@ -1,4 +1,4 @@
-//! FETCH and MFETCH.
+//! Reads the arguments of FETCH and MFETCH.
 
 use std::ops::Range;
 
@@ -8,34 +8,37 @@ use super::{Parsed, Words};
 use crate::op::{Fetch, Receipts};
 use crate::Millis;
 
-/// What FETCH asks for.
+/// The arguments of FETCH.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchRequest<'a> {
-    /// The messages wanted.
+    /// Which messages to deliver, and on which terms.
     pub fetch: Fetch<'a>,
-    /// How long to wait for them, in ms; 0: without end, `None`: not at all.
+    /// How long to wait for a message, in ms. 0 waits without a limit, and
+    /// `None` does not wait.
     pub block: Option<Millis>,
-    /// Whether the leases end with the connection.
+    /// Whether the leases end when the connection closes.
     pub bind: bool,
-    /// Whether to tell more of each message.
+    /// Whether the reply holds more fields of each message.
     pub with_meta: bool,
 }
 
-/// What MFETCH asks for.
+/// The arguments of MFETCH.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MultiFetch<'a> {
-    /// The numbers of the keys among the arguments; at least one.
+    /// The indices of the keys among the arguments; at least one.
     pub keys: Range<usize>,
-    /// What is wanted of the first queue that has any.
+    /// What to fetch from the first of the queues that has a message to
+    /// deliver.
     pub request: FetchRequest<'a>,
 }
 
-/// `[options]`
+/// Reads the arguments of FETCH: `[options]`
 pub fn fetch(words: Words<'_>) -> Parsed<FetchRequest<'_>> {
     read_options(words, true)
 }
 
-/// `numkeys key [key ...] [options but ACK, GROUP]`
+/// Reads the arguments of MFETCH: `numkeys key [key ...] [options]`. ACK and
+/// GROUP are not among the options.
 pub fn multi(mut words: Words<'_>) -> Parsed<MultiFetch<'_>> {
     let count = words.count("numkeys", 1)?;
     let keys = words.skip(count);
@@ -43,8 +46,8 @@ pub fn multi(mut words: Words<'_>) -> Parsed<MultiFetch<'_>> {
     Ok(MultiFetch { keys, request })
 }
 
-/// Reads the options; `one_queue` tells whether those are among them that
-/// make sense for one queue only.
+/// Reads the options. ACK and GROUP make sense for a single queue only, so they
+/// are options only if `one_queue` is set.
 fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<FetchRequest<'_>> {
     let (mut count, mut per_group, mut max_bytes) = (None, None, None);
     let (mut block, mut lease) = (None, None);
@@ -89,7 +92,7 @@ fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<FetchRequest<'_
     })
 }
 
-/// `n receipt ...`
+/// Reads `n receipt ...`
 fn read_acks(words: &mut Words<'_>, what: &str) -> Parsed<Receipts> {
     let count = words.count(what, 1)?;
     let mut receipts = Receipts::with_capacity(count);
@@ -122,12 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn without_options_one_message_and_no_waiting() {
+    fn without_options_one_message_is_fetched_without_waiting() {
         words("", |w| assert_eq!(fetch(w), Ok(plain())));
     }
 
     #[test]
-    fn every_option_in_any_case_and_order() {
+    fn every_option_is_read_in_any_case_and_order() {
         let text = "withMeta bind ACK 3 7 BIND 8";
         assert!(fetch_error(text).starts_with("ERR receipt "));
         let text = "withMeta bind ACK 2 7 -8 MAXBYTES 4 GROUP COUNT consumer w1 LEASE 5 \
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn several_keys() {
+    fn mfetch_reads_several_keys_before_the_options() {
         let text = "3 a COUNT c COUNT 5 BLOCK 9";
         let mut request = plain();
         request.fetch.count = 5;
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_options_are_named() {
+    fn errors_name_the_bad_option() {
         for text in [
             "COUNT",
             "COUNT 0",

@@ -1,4 +1,4 @@
-//! PAUSE, RESUME and GROUPSET.
+//! Reads the arguments of PAUSE, RESUME and GROUPSET.
 
 use super::option::once;
 use super::settings::rate;
@@ -6,7 +6,7 @@ use super::words::{ANY, SOME, SOME_MS};
 use super::{Parsed, Words};
 use crate::op::{GroupChanges, Op};
 
-/// `[GROUP g] [FOR ms]`
+/// Reads the arguments of PAUSE: `[GROUP g] [FOR ms]`
 pub fn pause(mut words: Words<'_>) -> Parsed<Op<'_>> {
     let (mut group, mut ms) = (None, None);
     while let Some(option) = words.option() {
@@ -19,7 +19,7 @@ pub fn pause(mut words: Words<'_>) -> Parsed<Op<'_>> {
     Ok(Op::Pause { group, ms })
 }
 
-/// `[GROUP g]`
+/// Reads the arguments of RESUME: `[GROUP g]`
 pub fn resume(mut words: Words<'_>) -> Parsed<Op<'_>> {
     let mut group = None;
     while let Some(option) = words.option() {
@@ -31,7 +31,8 @@ pub fn resume(mut words: Words<'_>) -> Parsed<Op<'_>> {
     Ok(Op::Resume { group })
 }
 
-/// `group [WEIGHT n] [CONCURRENCY n] [RATE n PER ms]`
+/// Reads the arguments of GROUPSET: `group [WEIGHT n] [CONCURRENCY n] [RATE n
+/// PER ms]`
 pub fn group_set(mut words: Words<'_>) -> Parsed<Op<'_>> {
     let group = words.name("group")?.into();
     let mut changes = GroupChanges::default();
@@ -55,7 +56,7 @@ mod tests {
     type Parser = fn(Words<'_>) -> Parsed<Op<'_>>;
 
     #[test]
-    fn good_calls() {
+    fn valid_arguments_become_operations() {
         let set = |changes| Op::GroupSet {
             group: b"RATE"[..].into(),
             changes,
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_calls() {
+    fn invalid_arguments_are_refused_with_an_error() {
         let range = |low| format!("must be an integer from {low} to 9007199254740991, not");
         let table: [(Parser, &str, String); 9] = [
             (pause, "FOR 0", format!("FOR {} '0'", range(1))),

@@ -1,4 +1,5 @@
-//! GROUPPUSH: group, id, score and due time out of a JSON payload.
+//! Reads the arguments of GROUPPUSH, which takes the group, id, score and due
+//! time of a message from its JSON payload.
 
 use smallvec::SmallVec;
 
@@ -12,11 +13,14 @@ use crate::op::Send;
 use crate::quote::quote;
 use crate::MAX_EXACT;
 
-/// What stands between the values that make up the name of a group.
+/// The separator between the values of which the name of a group is made.
 const SEPARATOR: &str = "_";
 
-/// `json GROUPBY n path ... [IDPATH path] [SCOREPATH path] [ATPATH path]
-/// [options]`; the payload is no longer than `max` bytes.
+/// Reads the arguments of GROUPPUSH: `json GROUPBY n path ... [IDPATH path]
+/// [SCOREPATH path] [ATPATH path] [options]`. The payload is at most `max`
+/// bytes long.
+///
+/// Cost: as that of [`extract`], which reads the payload once.
 pub fn group_push<'a>(mut words: Words<'a>, max: u64) -> Parsed<Send<'a>> {
     let payload = words.payload(max)?;
     let mut group_by = None;
@@ -92,8 +96,8 @@ fn path(words: &mut Words<'_>, what: &str) -> Parsed<Path> {
     Path::parse(words.bytes(what)?).map_err(json_failure)
 }
 
-/// The next value, which belongs to this path, and the path, quoted; `None`
-/// where there is no path.
+/// Takes the next of `values`, which is the one at `path`. Returns the quoted
+/// path and the value; `None` if the option with this path was not given.
 fn value_of<'a>(
     path: &Option<Path>,
     values: &mut impl Iterator<Item = Scalar<'a>>,
@@ -112,7 +116,7 @@ mod tests {
     use crate::args::testing::{error, words};
     use crate::op::DueTime;
 
-    /// What was read of group, id, score and due time.
+    /// The group, id, score and due time that were read.
     fn pushed(text: &str) -> Parsed<(String, Option<String>, Option<f64>, DueTime)> {
         let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         words(text, |w| {
@@ -126,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_it_can_come_from_the_payload() {
+    fn group_id_score_and_due_time_can_come_from_the_payload() {
         let text = r#"{"u":1002,"o":{"id":18446744073709551615},"r":"x-1","s":-0,"t":77}
             ATPATH t GROUPBY 3 u /o/id u SCOREPATH s REPLACE IDPATH r"#;
         let expected = (
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn or_from_options() {
+    fn id_score_and_due_time_can_come_from_options() {
         let text = r#"{"GROUPBY":"ID"} DELAY 5 ID mine SCORE 4 GROUPBY 1 GROUPBY"#;
         let expected = (
             "ID".to_owned(),
@@ -151,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_options_are_named() {
+    fn errors_name_the_bad_option() {
         for (text, expected) in [
             ("GROUPBY 1 g GROUP x", "unknown option 'GROUP'"),
             (
@@ -190,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_name_their_path() {
+    fn errors_name_the_path_of_a_bad_value() {
         let long = format!(r#""{}""#, "x".repeat(1025));
         for (value, option, expected) in [
             (

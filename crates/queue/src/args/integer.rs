@@ -1,10 +1,13 @@
-//! Integers as text.
+//! Parses decimal integers, eight digits at a time: every receipt of an ACK is
+//! read by this.
 
-/// The digits of the largest integer; no number of so many is beyond a u64.
+/// The number of digits of the largest `i64`. No integer of this many digits
+/// overflows a `u64`.
 const MAX_DIGITS: usize = 19;
 
-/// An integer as the server itself takes them: no sign but a minus, no
-/// leading zeros or spaces.
+/// Parses an integer as strictly as the server does: no plus sign, no leading
+/// zeros and no spaces. Returns `None` for any other word and for an integer
+/// outside the range of an `i64`.
 #[inline]
 pub fn integer(word: &[u8]) -> Option<i64> {
     let (negative, digits) = match word {
@@ -17,7 +20,7 @@ pub fn integer(word: &[u8]) -> Option<i64> {
     }
     let mut size = 0u64;
     let mut rest = digits;
-    // Receipts are two times eight digits.
+    // A receipt has sixteen digits, so two rounds read it.
     while let Some((eight, after)) = rest.split_first_chunk() {
         size = size * 100_000_000 + eight_digits(*eight)?;
         rest = after;
@@ -35,11 +38,13 @@ pub fn integer(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// The number that eight digits make, all at a time: neighbours become pairs,
-/// pairs fours, and fours the number.
+/// The number that eight ASCII digits write; `None` if a byte is not a digit.
+/// Neighbouring digits are combined into pairs, pairs into groups of four, and
+/// these into the number, each for all of the word at once.
 fn eight_digits(text: [u8; 8]) -> Option<u64> {
     let digits = u64::from_le_bytes(text) ^ 0x3030_3030_3030_3030;
-    // The upper half of a byte is 0 in a digit, and stays so with 6 more.
+    // A digit has become 0 to 9, so its upper four bits are 0 and stay 0 when 6
+    // is added.
     let beyond = (digits | digits.wrapping_add(0x0606_0606_0606_0606)) & 0xF0F0_F0F0_F0F0_F0F0;
     if beyond != 0 {
         return None;
@@ -54,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_are_those_of_the_server() {
+    fn integers_are_read_as_strictly_as_by_the_server() {
         for (word, value) in [
             ("0", Some(0)),
             ("7", Some(7)),

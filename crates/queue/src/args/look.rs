@@ -1,4 +1,5 @@
-//! GET, EXPLAIN, LEN, PEEK, LIST, GROUPS and WAIT.
+//! Reads the arguments of GET, EXPLAIN, LEN, PEEK, LIST, GROUPS and WAIT, none
+//! of which changes a queue.
 
 use super::option::{flag, once};
 use super::words::{instead, ANY, COUNT, MS};
@@ -8,46 +9,46 @@ use crate::queue::look::GroupState;
 use crate::state::State;
 use crate::Millis;
 
-/// COUNT of LIST and GROUPS where none is given.
+/// The COUNT of LIST and GROUPS if none is given.
 const STEP: u64 = 10;
 
-/// What LIST asks for.
+/// The arguments of LIST.
 #[derive(Debug, Clone, Copy)]
 pub struct ListRequest<'a> {
-    /// The messages wanted.
+    /// Which messages to list.
     pub listing: Listing<'a>,
-    /// Whether only their ids are.
+    /// Whether the reply holds only the ids of the messages.
     pub ids: bool,
 }
 
-/// What GROUPS asks for.
+/// The arguments of GROUPS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupsRequest {
-    /// Where to go on; 0: at the start.
+    /// Where to continue; 0 begins at the start.
     pub cursor: u64,
-    /// At most so many; at least 1.
+    /// The most groups to return; at least 1.
     pub count: usize,
-    /// Only those in this state.
+    /// Return only groups in this state.
     pub state: Option<GroupState>,
 }
 
-/// What WAIT asks for.
+/// The arguments of WAIT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitRequest<'a> {
-    /// The message whose end is waited for.
+    /// The id of the message whose end is waited for.
     pub id: &'a [u8],
-    /// How long, in ms; 0: without end.
+    /// How long to wait, in ms; 0 waits without a limit.
     pub ms: Millis,
 }
 
-/// `id`
+/// Reads the arguments of GET and EXPLAIN: `id`
 pub fn message(mut words: Words<'_>) -> Parsed<&[u8]> {
     let id = words.name("id")?;
     words.end()?;
     Ok(id)
 }
 
-/// `[state]`
+/// Reads the arguments of LEN: `[state]`
 pub fn len(mut words: Words<'_>) -> Parsed<Option<State>> {
     let state = match words.left() {
         0 => None,
@@ -57,7 +58,7 @@ pub fn len(mut words: Words<'_>) -> Parsed<Option<State>> {
     Ok(state)
 }
 
-/// `[COUNT n]`
+/// Reads the arguments of PEEK: `[COUNT n]`. Returns 1 if no count is given.
 pub fn peek(mut words: Words<'_>) -> Parsed<usize> {
     let mut count = None;
     while let Some(option) = words.option() {
@@ -69,7 +70,8 @@ pub fn peek(mut words: Words<'_>) -> Parsed<usize> {
     Ok(count.unwrap_or(1) as usize)
 }
 
-/// `state [CURSOR c] [COUNT n] [GROUP g] [TYPE t] [IDS]`
+/// Reads the arguments of LIST: `state [CURSOR c] [COUNT n] [GROUP g] [TYPE t]
+/// [IDS]`
 pub fn list(mut words: Words<'_>) -> Parsed<ListRequest<'_>> {
     let state = words.state("state")?;
     let (mut cursor, mut count, mut group, mut label) = (None, None, None, None);
@@ -99,7 +101,8 @@ fn read_cursor(words: &mut Words<'_>, what: &str) -> Parsed<Option<Cursor>> {
     Cursor::parse(word).ok_or_else(|| instead(what, "0 or one that DQ.LIST has answered", word))
 }
 
-/// `[CURSOR c] [COUNT n] [STATE ready | running | blocked | paused]`
+/// Reads the arguments of GROUPS: `[CURSOR c] [COUNT n] [STATE ready | running
+/// | blocked | paused]`
 pub fn groups(mut words: Words<'_>) -> Parsed<GroupsRequest> {
     let (mut cursor, mut count, mut state) = (None, None, None);
     while let Some(option) = words.option() {
@@ -127,7 +130,7 @@ pub fn groups(mut words: Words<'_>) -> Parsed<GroupsRequest> {
     })
 }
 
-/// `id ms`
+/// Reads the arguments of WAIT: `id ms`
 pub fn wait(mut words: Words<'_>) -> Parsed<WaitRequest<'_>> {
     let id = words.name("id")?;
     let ms = words.number("ms", MS)?;
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_questions() {
+    fn get_wait_len_and_peek_read_their_arguments() {
         words("ID", |w| assert_eq!(message(w), Ok(&b"ID"[..])));
         words("a 0", |w| {
             assert_eq!(wait(w), Ok(WaitRequest { id: b"a", ms: 0 }))
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn listings() {
+    fn list_reads_a_state_and_its_filters() {
         for cursor in ["0", "5-7"] {
             let text = format!("DEAD ids TYPE t GROUP TYPE COUNT 3 CURSOR {cursor}");
             let listing = Listing {
@@ -203,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_a_state() {
+    fn groups_reads_a_cursor_a_count_and_a_state() {
         let request = GroupsRequest {
             cursor: 7,
             count: 2,

@@ -16,31 +16,32 @@ use crate::op::{DueTime, Send};
 use crate::settings::Backoff;
 use crate::Millis;
 
-/// Which of the options a verb has; all have the others.
+/// The options that only some commands have; every command has the others.
 #[derive(Clone, Copy)]
 pub struct Scope {
     /// ID and REPLACE.
     pub id: bool,
     /// DELAY and AT.
     pub due: bool,
-    /// GROUP, without which there is no SCORE.
+    /// GROUP. A command without it accepts SCORE only if it sets
+    /// [`MessageOptions::group`] itself.
     pub group: bool,
 }
 
-/// The options of a message, as far as they have been read.
+/// The options of a message that have been read so far.
 pub struct MessageOptions<'a> {
     scope: Scope,
-    /// ID.
+    /// The value of ID.
     pub id: Option<Cow<'a, [u8]>>,
-    /// REPLACE.
+    /// Whether REPLACE is given.
     pub replace: bool,
-    /// DELAY.
+    /// The value of DELAY, in ms.
     pub delay: Option<Millis>,
-    /// AT.
+    /// The value of AT, in Unix ms.
     pub at: Option<Millis>,
-    /// GROUP.
+    /// The value of GROUP.
     pub group: Option<Cow<'a, [u8]>>,
-    /// SCORE.
+    /// The value of SCORE, which is finite.
     pub score: Option<f64>,
     priority: Option<i8>,
     lease: Option<Millis>,
@@ -52,7 +53,7 @@ pub struct MessageOptions<'a> {
 }
 
 impl<'a> MessageOptions<'a> {
-    /// None read yet.
+    /// Starts with no option read.
     pub fn new(scope: Scope) -> Self {
         MessageOptions {
             scope,
@@ -72,7 +73,10 @@ impl<'a> MessageOptions<'a> {
         }
     }
 
-    /// Reads the value of an option; an error if it is none of these.
+    /// Reads the value of `option` from `words`.
+    ///
+    /// Errors: this is not an option of a message in this scope, it is given
+    /// twice, or its value is not valid.
     pub fn read(&mut self, option: &OptionWord<'a>, words: &mut Words<'a>) -> Parsed<()> {
         let what = option.name();
         match what {
@@ -96,9 +100,9 @@ impl<'a> MessageOptions<'a> {
         }
     }
 
-    /// Messages with these payloads and options.
+    /// Makes the operation that sends `payloads` with these options.
     ///
-    /// Errors: options that exclude or need each other.
+    /// Errors: two options exclude each other, or an option needs another one.
     pub fn send(self, payloads: SmallVec<[&'a [u8]; 1]>) -> Parsed<Send<'a>> {
         exclude(("DELAY", self.delay.is_some()), ("AT", self.at.is_some()))?;
         if self.score.is_some() && self.group.is_none() {
@@ -119,7 +123,7 @@ impl<'a> MessageOptions<'a> {
             group: self.group,
             priority: self.priority.unwrap_or(0),
             choices: Choices {
-                // Minus zero is zero, and has the same place in the order.
+                // Turns minus zero into zero, since both must sort alike.
                 score: self.score.map(|score| score + 0.0),
                 lease: self.lease,
                 retries: self.retries,
@@ -133,7 +137,8 @@ impl<'a> MessageOptions<'a> {
     }
 }
 
-/// `n field value ...`; of equal fields the last value, in the first place.
+/// Reads `n field value ...`. A field that is given more than once keeps its
+/// first position and its last value. O(n).
 fn headers(words: &mut Words<'_>, what: &str) -> Parsed<Vec<Header>> {
     let count = words.count(what, 2)?;
     let mut headers: Vec<Header> = Vec::with_capacity(count);

@@ -1,23 +1,23 @@
-//! Options: the words that come in any order and any case, each at most once.
+//! Options: words that may come in any order and any case, each at most once.
 
 use super::{ArgError, Parsed};
 use crate::quote::quote;
 
-/// Length of the longest option, GROUPCONCURRENCY.
+/// Length of the longest option, GROUPCONCURRENCY, in bytes.
 const MAX_LEN: usize = 16;
 
-/// A word where an option is expected.
+/// A word in a position where an option is expected.
 pub struct OptionWord<'a> {
     raw: &'a [u8],
     upper: [u8; MAX_LEN],
 }
 
 impl<'a> OptionWord<'a> {
-    /// A word that stands where an option can.
+    /// Wraps a word in a position where an option is expected.
     #[inline]
     pub fn new(raw: &'a [u8]) -> Self {
-        // Put together in a register: bytes that were just stored one by one
-        // are slow to load as a whole.
+        // The word is assembled in a register, because loading bytes as a whole
+        // right after storing them one by one is slow.
         let mut upper = 0u128;
         if raw.len() <= MAX_LEN {
             for byte in raw.iter().rev() {
@@ -30,22 +30,24 @@ impl<'a> OptionWord<'a> {
         }
     }
 
-    /// The word in upper case; empty if it is longer than any option, or no
-    /// text.
+    /// The word in upper case; empty if it is longer than any option or not
+    /// UTF-8.
     #[inline]
     pub fn name(&self) -> &str {
         let upper = self.upper.get(..self.raw.len()).unwrap_or_default();
         std::str::from_utf8(upper).unwrap_or_default()
     }
 
-    /// The error for a word that is no option here.
+    /// The error for a word that is not an option of this command.
     #[cold]
     pub fn unknown(&self) -> ArgError {
         format!("ERR unknown option {}", quote(self.raw)).into()
     }
 }
 
-/// Keeps the value of an option, which must be its first.
+/// Stores the value of an option.
+///
+/// Errors: the option already has a value.
 pub fn once<T>(slot: &mut Option<T>, what: &str, value: T) -> Parsed<()> {
     match slot.replace(value) {
         None => Ok(()),
@@ -53,7 +55,9 @@ pub fn once<T>(slot: &mut Option<T>, what: &str, value: T) -> Parsed<()> {
     }
 }
 
-/// Notes an option without a value, which must not have been noted.
+/// Sets an option that takes no value.
+///
+/// Errors: the option is already set.
 pub fn flag(slot: &mut bool, what: &str) -> Parsed<()> {
     match std::mem::replace(slot, true) {
         false => Ok(()),
@@ -61,7 +65,8 @@ pub fn flag(slot: &mut bool, what: &str) -> Parsed<()> {
     }
 }
 
-/// Checks that not both of two options are given.
+/// Checks that not both of two options are given. Each is the name of the
+/// option and whether it is given.
 pub fn exclude(one: (&str, bool), other: (&str, bool)) -> Parsed<()> {
     if one.1 && other.1 {
         return Err(format!("ERR {} and {} exclude each other", one.0, other.0).into());
@@ -81,7 +86,7 @@ mod tests {
     use crate::args::Words;
 
     #[test]
-    fn options_have_any_case_and_no_length() {
+    fn options_match_in_any_case_and_other_words_match_none() {
         let raw: [&[u8]; 5] = [b"GroupConcurrency", b"delay", b"", &[b'x'; 999], b"a\xff"];
         let mut words = Words::new(&raw);
         let names: Vec<String> = std::iter::from_fn(|| words.option())
@@ -93,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_given_once_and_some_exclude_each_other() {
+    fn options_that_are_given_twice_or_exclude_each_other_are_refused() {
         let mut slot = None;
         assert_eq!(once(&mut slot, "TTL", 5), Ok(()));
         assert_eq!(error(once(&mut slot, "TTL", 5)), "ERR TTL is given twice");

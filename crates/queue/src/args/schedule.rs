@@ -1,4 +1,4 @@
-//! SCHEDULE and UNSCHEDULE.
+//! Reads the arguments of SCHEDULE and UNSCHEDULE.
 
 use smallvec::SmallVec;
 
@@ -12,7 +12,8 @@ use crate::recurrence::{Recurrence, RecurrenceError};
 use crate::schedule::{Missed, Overlap};
 use crate::Millis;
 
-/// What SCHEDULE asks for.
+/// The arguments of SCHEDULE. [`ScheduleRequest::at`] makes the schedule of
+/// them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScheduleRequest<'a> {
     name: &'a [u8],
@@ -22,19 +23,19 @@ pub struct ScheduleRequest<'a> {
     overlap: Overlap,
 }
 
-/// When it is to fire.
+/// When the schedule fires.
 #[derive(Debug, Clone, PartialEq)]
 enum Rule {
-    /// At times that are known.
+    /// At times that do not depend on when the schedule is made.
     Fixed(Recurrence),
-    /// Every so many ms from the time on at which it is made.
+    /// Every this many ms, counted from when the schedule is made.
     FromNow(Millis),
 }
 
 impl<'a> ScheduleRequest<'a> {
-    /// The schedule, made at this time of its queue.
+    /// The schedule as it is made at `now`, the time of its queue in Unix ms.
     ///
-    /// Errors: a first fire time beyond 2^53-1.
+    /// Errors: the first fire time is beyond 2^53-1.
     pub fn at(self, now: Millis) -> Parsed<NewSchedule<'a>> {
         Ok(NewSchedule {
             name: self.name.into(),
@@ -49,9 +50,9 @@ impl<'a> ScheduleRequest<'a> {
     }
 }
 
-/// `name CRON expr [TZ zone] | EVERY ms [START unix-ms] PAYLOAD payload
-/// [options] [MISSED SKIP | ONCE | ALL] [OVERLAP QUEUE | SKIP]`; the payload
-/// is no longer than `max` bytes.
+/// Reads the arguments of SCHEDULE: `name CRON expr [TZ zone] | EVERY ms [START
+/// unix-ms] PAYLOAD payload [options] [MISSED SKIP | ONCE | ALL] [OVERLAP QUEUE
+/// | SKIP]`. The payload is at most `max` bytes long.
 pub fn schedule(mut words: Words<'_>, max: u64) -> Parsed<ScheduleRequest<'_>> {
     let name = read_name(&mut words)?;
     let (mut cron, mut zone, mut every, mut start) = (None, None, None, None);
@@ -118,7 +119,7 @@ pub fn schedule(mut words: Words<'_>, max: u64) -> Parsed<ScheduleRequest<'_>> {
     })
 }
 
-/// `name`
+/// Reads the arguments of UNSCHEDULE: `name`
 pub fn unschedule(mut words: Words<'_>) -> Parsed<Op<'_>> {
     let name = read_name(&mut words)?.into();
     words.end()?;
@@ -132,7 +133,8 @@ fn read_name<'a>(words: &mut Words<'a>) -> Parsed<&'a [u8]> {
 }
 
 fn read_cron(expr: &[u8], zone: Option<&[u8]>) -> Parsed<Recurrence> {
-    // A replacement character is in no expression and in no zone's name.
+    // Bytes that are not UTF-8 become replacement characters. No valid
+    // expression or zone name has one, so they are refused below.
     let expr = String::from_utf8_lossy(expr);
     let zone = zone.map(String::from_utf8_lossy);
     Recurrence::cron(&expr, zone.as_deref()).map_err(failure)
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn good_calls() {
+    fn valid_arguments_become_schedules() {
         for (text, expected) in [
             (
                 "s EVERY 100 PAYLOAD p",
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_calls() {
+    fn invalid_arguments_are_refused_with_an_error() {
         for (text, expected) in [
             (
                 "s CRON @daily EVERY 5 PAYLOAD p",
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_no_rule() {
+    fn cron_expressions_that_are_empty_or_not_utf8_are_refused() {
         for words in [
             [&b"s"[..], b"CRON", b"0 0 * * \xff", b"PAYLOAD", b"p"],
             [b"s", b"CRON", b"", b"PAYLOAD", b"p"],

@@ -1,4 +1,4 @@
-//! SEND and MSEND.
+//! Reads the arguments of SEND and MSEND.
 
 use smallvec::SmallVec;
 
@@ -6,7 +6,8 @@ use super::message_options::{MessageOptions, Scope};
 use super::{Parsed, Words};
 use crate::op::Send;
 
-/// `payload [options]`; no payload is longer than `max` bytes.
+/// Reads the arguments of SEND: `payload [options]`. The payload is at most
+/// `max` bytes long.
 pub fn send<'a>(mut words: Words<'a>, max: u64) -> Parsed<Send<'a>> {
     let payload = words.payload(max)?;
     if words.left() == 0 {
@@ -20,7 +21,8 @@ pub fn send<'a>(mut words: Words<'a>, max: u64) -> Parsed<Send<'a>> {
     read_options(words, scope, SmallVec::from_buf([payload]))
 }
 
-/// `n payload [payload ...] [options]`; no payload is longer than `max` bytes.
+/// Reads the arguments of MSEND: `n payload [payload ...] [options]`. Each
+/// payload is at most `max` bytes long.
 pub fn multi<'a>(mut words: Words<'a>, max: u64) -> Parsed<Send<'a>> {
     let count = words.count("numpayloads", 1)?;
     let mut payloads = SmallVec::with_capacity(count);
@@ -55,7 +57,8 @@ mod tests {
     use crate::op::DueTime;
     use crate::settings::Backoff;
 
-    /// `Send` as a text, for it borrows the words.
+    /// The operation as text, since the operation itself borrows from the
+    /// words.
     fn sent(text: &str) -> Parsed<String> {
         words(text, |w| send(w, 10).map(|sent| format!("{sent:?}")))
     }
@@ -65,12 +68,12 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_message() {
+    fn a_payload_without_options_is_a_plain_message() {
         assert_eq!(sent("p"), Ok(format!("{:?}", Send::plain(b"p"))));
     }
 
     #[test]
-    fn every_option_in_any_case_and_order() {
+    fn every_option_is_read_in_any_case_and_order() {
         let text = "DELAY headers 3 a 1 \u{e9} DELAY a 2 TYPE TYPE ttl 0 BACKOFF linear 7 \
             RETRIES -1 LEASE 9 PRIORITY -128 SCORE -0 GROUP g AT 77 replace ID ID";
         let expected = Send {
@@ -98,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_options_are_named() {
+    fn errors_name_the_bad_option() {
         for text in [
             "ID",
             "REPLACE",
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn several_payloads() {
+    fn msend_reads_several_payloads_before_the_options() {
         let many = words("3 DELAY x ID PRIORITY 4", |w| {
             multi(w, 10).map(|sent| (format!("{:?}", sent.payloads), sent.priority))
         });
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn many_headers_take_no_longer_each() {
+    fn many_headers_are_read_in_linear_time() {
         let fields: Vec<String> = (0..50_000).map(|n| format!("f{n} v")).collect();
         let text = format!("p HEADERS 50000 {}", fields.join(" "));
         let count = words(&text, |w| {

@@ -1,4 +1,4 @@
-//! CREATE and ALTER: the options of a queue.
+//! Reads the arguments of CREATE and ALTER: the options of a queue.
 
 use super::option::{once, OptionWord};
 use super::words::{looks_like_number, ANY, MS, SOME, SOME_MS};
@@ -7,19 +7,19 @@ use crate::limits::MAX_JITTER;
 use crate::settings::{Backoff, Changes, Clock, OnDead, OnRetry, Rate};
 use crate::{Millis, MAX_EXACT};
 
-/// Makes a backoff of its length.
+/// Makes one kind of [`Backoff`] from its length in ms.
 type BackoffKind = fn(Millis) -> Backoff;
 
-/// A queue to be made.
+/// The arguments of CREATE.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NewQueue {
-    /// Where it differs from the module's defaults.
+    /// The options that are given; the others come from the module's defaults.
     pub changes: Changes,
-    /// Whose time it follows.
+    /// The clock that the queue follows.
     pub clock: Clock,
 }
 
-/// `[option value ...]`
+/// Reads the arguments of CREATE: `[option value ...]`
 pub fn create(mut words: Words<'_>) -> Parsed<NewQueue> {
     let mut changes = Changes::default();
     let mut clock = None;
@@ -35,7 +35,9 @@ pub fn create(mut words: Words<'_>) -> Parsed<NewQueue> {
     })
 }
 
-/// `option value [option value ...]`
+/// Reads the arguments of ALTER: `option value [option value ...]`
+///
+/// Errors also where CLOCK is given: the clock of a queue cannot be changed.
 pub fn alter(mut words: Words<'_>) -> Parsed<Changes> {
     let mut changes = Changes::default();
     while let Some(option) = words.option() {
@@ -91,12 +93,13 @@ fn read_setting(
     }
 }
 
-/// `n`, the failures that are forgiven; -1 for all.
+/// Reads the value of RETRIES: how many failures of a message are forgiven; -1
+/// forgives all.
 pub fn retries(words: &mut Words<'_>, what: &str) -> Parsed<i64> {
     words.number(what, -1..=MAX_EXACT as i64)
 }
 
-/// `FIXED ms`, `LINEAR ms` or `EXP ms`
+/// Reads the value of BACKOFF: `FIXED ms`, `LINEAR ms` or `EXP ms`
 pub fn backoff(words: &mut Words<'_>, what: &str) -> Parsed<Backoff> {
     let kinds: [(&str, BackoffKind); 3] = [
         ("FIXED", Backoff::Fixed),
@@ -107,7 +110,8 @@ pub fn backoff(words: &mut Words<'_>, what: &str) -> Parsed<Backoff> {
     Ok(kind(words.number(what, MS)?))
 }
 
-/// `n PER ms`, or `0` for no limit, with or without PER.
+/// Reads the value of RATE: `n PER ms`, or `0` with or without PER. Returns
+/// `None` for 0, which means no limit.
 pub fn rate(words: &mut Words<'_>, what: &str) -> Parsed<Option<Rate>> {
     let count = words.number(what, ANY)?;
     if !words.took("PER") {
@@ -120,14 +124,15 @@ pub fn rate(words: &mut Words<'_>, what: &str) -> Parsed<Option<Rate>> {
     Ok((count > 0).then_some(Rate { count, per }))
 }
 
-/// `SERVER` or `MANUAL [start-ms]`
+/// Reads the value of CLOCK: `SERVER` or `MANUAL [start-ms]`. Without a start,
+/// a manual clock starts at 0.
 fn read_clock(words: &mut Words<'_>, what: &str) -> Parsed<Clock> {
     let choices = [("SERVER", false), ("MANUAL", true)];
     let manual = words.choice(what, "SERVER or MANUAL", &choices)?;
     if !manual {
         return Ok(Clock::Server);
     }
-    // No option starts as a number does.
+    // No option begins like a number, so a word that does is the start.
     let start = match words.peek().is_some_and(looks_like_number) {
         true => words.number("CLOCK MANUAL", MS)?,
         false => 0,
@@ -141,7 +146,7 @@ mod tests {
     use crate::args::testing::{error, words};
 
     #[test]
-    fn every_option_in_any_case_and_order() {
+    fn every_option_is_read_in_any_case_and_order() {
         let text = "onDead block CLOCK manual 5 ONRETRY Skip groupconcurrency 9 RATE 3 per 1000 \
             maxrunning 8 MAXBYTES 7 MAXLEN 6 DEDUP 5 DEADCOUNT 4 DEADRETAIN 3 RETAINCOUNT 2 \
             RETAIN 1 TTL 0 JITTER 100 MAXBACKOFF 11 BACKOFF exp 12 RETRIES -1 LEASE 1";
@@ -178,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock() {
+    fn the_clock_is_read_by_create_and_refused_by_alter() {
         let clock = |text| words(text, create).map(|new| new.clock);
         assert_eq!(clock(""), Ok(Clock::Server));
         assert_eq!(clock("CLOCK SERVER"), Ok(Clock::Server));
@@ -201,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn rates() {
+    fn a_rate_needs_a_period_unless_it_is_zero() {
         let rate = |text| words(text, alter).map(|changes| changes.rate);
         assert_eq!(rate("RATE 0"), Ok(Some(None)));
         assert_eq!(rate("RATE 0 PER 5"), Ok(Some(None)));
@@ -225,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_names_the_option() {
+    fn errors_name_the_option_whose_value_is_bad() {
         for text in [
             "LEASE 0",
             "LEASE",

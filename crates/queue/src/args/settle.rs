@@ -1,11 +1,11 @@
-//! ACK, NACK and TOUCH.
+//! Reads the arguments of ACK, NACK and TOUCH.
 
 use super::option::{exclude, flag, once};
 use super::words::{MS, SOME_MS};
 use super::{Parsed, Words};
 use crate::op::{NackKind, Op};
 
-/// `receipt [receipt ...] [RESULT text]`
+/// Reads the arguments of ACK: `receipt [receipt ...] [RESULT text]`
 pub fn ack(mut words: Words<'_>) -> Parsed<Op<'_>> {
     let receipts = words.receipts()?;
     let mut result = None;
@@ -18,8 +18,9 @@ pub fn ack(mut words: Words<'_>) -> Parsed<Op<'_>> {
     Ok(Op::Ack { receipts, result })
 }
 
-/// `receipt [receipt ...] [DELAY ms] [ERROR text] [SILENT | FATAL]`; `random`
-/// decides the spread of the backoffs.
+/// Reads the arguments of NACK: `receipt [receipt ...] [DELAY ms] [ERROR text]
+/// [SILENT | FATAL]`. `random` is a random number of the caller that decides
+/// the jitter of the backoffs.
 pub fn nack(mut words: Words<'_>, random: u64) -> Parsed<Op<'_>> {
     let receipts = words.receipts()?;
     let (mut delay, mut error) = (None, None);
@@ -50,7 +51,7 @@ pub fn nack(mut words: Words<'_>, random: u64) -> Parsed<Op<'_>> {
     })
 }
 
-/// `ms receipt [receipt ...]`
+/// Reads the arguments of TOUCH: `ms receipt [receipt ...]`
 pub fn touch(mut words: Words<'_>) -> Parsed<Op<'_>> {
     let ms = words.number("ms", SOME_MS)?;
     let receipts = words.receipts()?;
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn acks() {
+    fn ack_reads_receipts_and_an_optional_result() {
         words("7 8", |w| {
             let expected = Op::Ack {
                 receipts: receipts(&[7, 8]),
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn nacks() {
+    fn nack_reads_receipts_and_how_the_messages_go_on() {
         for (text, kind) in [
             ("7", NackKind::Backoff),
             ("7 delay 5", NackKind::Delay(5)),
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn touches() {
+    fn touch_reads_a_duration_and_receipts() {
         words("5 7 7", |w| {
             let expected = Op::Touch {
                 ms: 5,

@@ -1,9 +1,9 @@
-//! What the tests of this module share.
+//! Helpers for the tests of argument parsing.
 
 use super::{Parsed, Words};
 
-/// Reads words that are written with spaces between them. What is `\0` in the
-/// text is a space inside a word.
+/// Splits `text` at white space and reads the words. A `\0` in the text becomes
+/// a space inside a word.
 pub fn words<T>(text: &str, read: impl FnOnce(Words<'_>) -> T) -> T {
     let owned: Vec<Vec<u8>> = text
         .split_ascii_whitespace()
@@ -13,7 +13,7 @@ pub fn words<T>(text: &str, read: impl FnOnce(Words<'_>) -> T) -> T {
     read(Words::new(&slices))
 }
 
-/// The text of an error.
+/// The text of an error, or `no error`.
 pub fn error<T>(parsed: Parsed<T>) -> String {
     match parsed {
         Ok(_) => "no error".to_owned(),

@@ -1,4 +1,4 @@
-//! TICK.
+//! Reads the arguments of TICK.
 
 use std::ops::Range;
 
@@ -9,19 +9,23 @@ use crate::Millis;
 /// What TICK asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tick {
-    /// What is due in all queues of the database.
+    /// Process what is due in all queues of the database.
     All,
-    /// What is due in these: their numbers among the arguments.
+    /// Process what is due in these queues. The range holds the indices of
+    /// their keys among the arguments.
     Keys(Range<usize>),
-    /// The clock of the first argument goes on so far.
+    /// Move the manual clock of the queue at the first argument forward by this
+    /// many ms.
     Advance(Millis),
-    /// The clock of the first argument goes to this time.
+    /// Move the manual clock of the queue at the first argument to this time,
+    /// in Unix ms.
     To(Millis),
 }
 
-/// `[key ...]`, `key ADVANCE ms` or `key TO unix-ms`
+/// Reads the arguments of TICK: `[key ...]`, `key ADVANCE ms` or `key TO
+/// unix-ms`
 pub fn tick(mut words: Words<'_>) -> Parsed<Tick> {
-    // With more or fewer than three, ADVANCE and TO are names of keys.
+    // With any other number of words, ADVANCE and TO are names of keys.
     match words.left() {
         0 => return Ok(Tick::All),
         3 => {}
@@ -43,7 +47,7 @@ mod tests {
     use crate::args::testing::{error, words};
 
     #[test]
-    fn only_the_second_of_three_moves_the_clock() {
+    fn advance_and_to_are_read_only_as_the_second_of_three_words() {
         for (text, expected) in [
             ("", Tick::All),
             ("a", Tick::Keys(0..1)),

@@ -1,4 +1,7 @@
 //! A cursor over the arguments of a command.
+//!
+//! Each method of [`Words`] reads one kind of argument. Its parameter `what` is
+//! the name of the argument in the text of an error.
 
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
@@ -12,60 +15,62 @@ use crate::quote::quote;
 use crate::state::State;
 use crate::{Millis, Receipt, MAX_EXACT};
 
-/// A time, or a length of time that may be none.
+/// A point of time in Unix ms, or a duration in ms that may be 0.
 pub const MS: RangeInclusive<Millis> = 0..=MAX_EXACT;
-/// A length of time.
+/// A duration in ms, at least 1.
 pub const SOME_MS: RangeInclusive<Millis> = 1..=MAX_EXACT;
-/// A number of things that may be none.
+/// A count that may be 0.
 pub const ANY: RangeInclusive<u64> = 0..=MAX_EXACT;
-/// A number of things.
+/// A count of at least 1.
 pub const SOME: RangeInclusive<u64> = 1..=MAX_EXACT;
-/// COUNT, of whatever command.
+/// The value of COUNT; the range is the same for every command that has it.
 pub const COUNT: RangeInclusive<u64> = 1..=MAX_COUNT;
 
-/// The arguments of a command, read from the front.
+/// The arguments of a command, read from the front to the end.
 pub struct Words<'a> {
     words: &'a [&'a [u8]],
     at: usize,
 }
 
 impl<'a> Words<'a> {
-    /// Reads these, from the first one on.
+    /// Starts before the first of `words`.
     pub fn new(words: &'a [&'a [u8]]) -> Self {
         Words { words, at: 0 }
     }
 
-    /// How many are left.
+    /// The number of words that are left.
     pub fn left(&self) -> usize {
         self.words.len().saturating_sub(self.at)
     }
 
-    /// The next one, which stays.
+    /// The next word, which is not consumed; `None` at the end.
     pub fn peek(&self) -> Option<&'a [u8]> {
         self.words.get(self.at).copied()
     }
 
-    /// The next one.
+    /// Consumes and returns the next word; `None` at the end.
     pub fn take(&mut self) -> Option<&'a [u8]> {
         let word = self.peek()?;
         self.at += 1;
         Some(word)
     }
 
-    /// Passes over `count` of them. Returns their numbers, the first word being 0.
+    /// Skips `count` words, or fewer at the end. Returns the indices of the
+    /// skipped words; the first word of all has index 0.
     pub fn skip(&mut self, count: usize) -> Range<usize> {
         let from = self.at;
         self.at += count.min(self.left());
         from..self.at
     }
 
-    /// The next option, if anything is left.
+    /// Consumes the next word as the name of an option; `None` at the end.
     #[inline]
     pub fn option(&mut self) -> Option<OptionWord<'a>> {
         self.take().map(OptionWord::new)
     }
 
-    /// Passes over this word, if it is the next.
+    /// Consumes the next word if it equals `word` in any case. Returns whether
+    /// it did.
     pub fn took(&mut self, word: &str) -> bool {
         let found = self
             .peek()
@@ -74,19 +79,21 @@ impl<'a> Words<'a> {
         found
     }
 
-    /// Any bytes.
+    /// Consumes the next word, which may hold any bytes.
+    ///
+    /// Errors: no word is left.
     pub fn bytes(&mut self, what: &str) -> Parsed<&'a [u8]> {
         self.take().ok_or_else(|| needs_value(what))
     }
 
-    /// The name of something, 1 to 1,024 bytes.
+    /// Consumes a name of 1 to 1,024 bytes.
     pub fn name(&mut self, what: &str) -> Parsed<&'a [u8]> {
         let name = self.bytes(what)?;
         check_name(what, name, MAX_NAME)?;
         Ok(name)
     }
 
-    /// An integer in a range.
+    /// Consumes an integer within `range`, both ends included.
     pub fn number<T>(&mut self, what: &str, range: RangeInclusive<T>) -> Parsed<T>
     where
         T: TryFrom<i64> + PartialOrd + Display,
@@ -101,7 +108,7 @@ impl<'a> Words<'a> {
             })
     }
 
-    /// A finite number.
+    /// Consumes a finite number.
     pub fn double(&mut self, what: &str) -> Parsed<f64> {
         let word = self.bytes(what)?;
         std::str::from_utf8(word)
@@ -111,7 +118,8 @@ impl<'a> Words<'a> {
             .ok_or_else(|| instead(what, "a finite number", word))
     }
 
-    /// One of a few words; `expected` names them all.
+    /// Consumes one of the words in `choices`, in any case. `expected` lists
+    /// them all for the error.
     pub fn choice<T: Copy>(
         &mut self,
         what: &str,
@@ -126,14 +134,17 @@ impl<'a> Words<'a> {
             .ok_or_else(|| instead(what, expected, word))
     }
 
-    /// The state of a message.
+    /// Consumes the name of a message state, in any case.
     pub fn state(&mut self, what: &str) -> Parsed<State> {
         let states = State::ALL.map(|state| (state.name(), state));
         let expected = "delayed, ready, blocked, retry, running, finished, dead or cancelled";
         self.choice(what, expected, &states)
     }
 
-    /// How many of something follow; at least 1, and each takes `width` words.
+    /// Consumes the number of elements that follow, at least 1. Each element
+    /// takes `width` words.
+    ///
+    /// Errors: fewer words are left than the elements would take.
     pub fn count(&mut self, what: &str, width: usize) -> Parsed<usize> {
         let count = self.number(what, SOME)?;
         let room = self.left() / width;
@@ -143,8 +154,8 @@ impl<'a> Words<'a> {
             .ok_or_else(|| format!("ERR {what} is followed by fewer values than it says").into())
     }
 
-    /// A receipt: any integer. One that no delivery can have becomes 0, which
-    /// is never current.
+    /// Consumes a receipt, which may be any 64-bit integer. An integer that no
+    /// delivery can have becomes 0, which is never a current receipt.
     pub fn receipt(&mut self) -> Parsed<Receipt> {
         let word = self.bytes("receipt")?;
         let receipt = integer(word).ok_or_else(|| instead("receipt", "an integer", word))?;
@@ -154,7 +165,8 @@ impl<'a> Words<'a> {
             .unwrap_or(0))
     }
 
-    /// One receipt, and all further ones that follow it.
+    /// Consumes one receipt, and then every further word up to the first that
+    /// does not look like a number.
     pub fn receipts(&mut self) -> Parsed<Receipts> {
         let mut receipts = Receipts::new();
         receipts.push(self.receipt()?);
@@ -164,7 +176,7 @@ impl<'a> Words<'a> {
         Ok(receipts)
     }
 
-    /// The payload of a message, at most `max` bytes.
+    /// Consumes the payload of a message, at most `max` bytes.
     pub fn payload(&mut self, max: u64) -> Parsed<&'a [u8]> {
         let payload = self.bytes("payload")?;
         if payload.len() as u64 > max {
@@ -177,7 +189,9 @@ impl<'a> Words<'a> {
         Ok(payload)
     }
 
-    /// Checks that nothing is left.
+    /// Checks that no word is left.
+    ///
+    /// Errors: the next word, as an unknown option.
     pub fn end(&mut self) -> Parsed<()> {
         match self.option() {
             Some(word) => Err(word.unknown()),
@@ -186,7 +200,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Checks the length of a name, 1 to `max` bytes.
+/// Checks that a name is 1 to `max` bytes long.
 pub fn check_name(what: &str, name: &[u8], max: usize) -> Parsed<()> {
     if (1..=max).contains(&name.len()) {
         return Ok(());
@@ -195,7 +209,7 @@ pub fn check_name(what: &str, name: &[u8], max: usize) -> Parsed<()> {
     Err(format!("ERR {what} must be 1 to {max} bytes long, not {len}").into())
 }
 
-/// Whether a word is meant as a number rather than an option.
+/// Whether a word begins with a digit or a sign, as no option does.
 pub fn looks_like_number(word: &[u8]) -> bool {
     matches!(word, [b'0'..=b'9' | b'-' | b'+', ..])
 }
@@ -217,7 +231,7 @@ mod tests {
     use crate::args::testing::{error, words};
 
     #[test]
-    fn numbers_have_a_range() {
+    fn numbers_outside_their_range_are_refused() {
         let read = |text: &str| words(text, |mut w| w.number("DELAY", 3..=5u64));
         assert_eq!(read("3"), Ok(3));
         assert_eq!(read("5"), Ok(5));
@@ -232,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_are_finite() {
+    fn numbers_that_are_not_finite_are_refused() {
         let read = |text: &str| words(text, |mut w| w.double("SCORE"));
         for (text, value) in [("1.5", 1.5), ("-3", -3.0), ("1e3", 1000.0), ("0", 0.0)] {
             assert_eq!(read(text), Ok(value));
@@ -246,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn any_integer_is_a_receipt_but_most_are_never_current() {
+    fn any_integer_is_a_receipt_and_an_impossible_one_becomes_zero() {
         let read = |text: &str| words(text, |mut w| w.receipts().map(|r| r.to_vec()));
         assert_eq!(read("7 8 7"), Ok(vec![7, 8, 7]));
         assert_eq!(read("-1 0 9007199254740992"), Ok(vec![0, 0, 0]));
@@ -259,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_fits_what_follows() {
+    fn a_count_larger_than_the_words_that_follow_is_refused() {
         let read = |text: &str| words(text, |mut w| w.count("HEADERS", 2));
         assert_eq!(read("2 a b c d e"), Ok(2));
         for many in ["3 a b c d e", "9007199254740991 a b"] {
@@ -270,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_1_to_1024_bytes() {
+    fn names_must_have_1_to_1024_bytes() {
         for len in [1, 1024] {
             assert_eq!(check_name("ID", &vec![0xff; len], MAX_NAME), Ok(()));
         }
