@@ -1,34 +1,36 @@
-//! Why an operation was refused. A refused operation has changed nothing.
+//! The reasons for which an operation is refused. An operation that is refused
+//! has changed nothing.
 
-/// What the queue can answer instead of doing what was asked.
+/// Why the queue refused an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// The queue exists already (CREATE).
+    /// CREATE named a queue that exists.
     Exists,
-    /// MAXLEN would be passed.
+    /// The queue would hold more messages than MAXLEN.
     FullLength {
         /// The limit, in messages.
         limit: u64,
     },
-    /// MAXBYTES would be passed.
+    /// The queue would hold more payload bytes than MAXBYTES.
     FullBytes {
         /// The limit, in payload bytes.
         limit: u64,
     },
-    /// The clock of this queue is the server's; it cannot be moved.
+    /// The queue follows the server's clock, which cannot be moved.
     ClockIsServers,
-    /// A manual clock was asked to go back.
+    /// A manual clock would go back.
     ClockGoesBack {
-        /// Where the clock stands.
+        /// The time of the clock, in Unix ms.
         now: u64,
-        /// Where it was asked to go.
+        /// The time that was asked for, in Unix ms.
         to: u64,
     },
-    /// A manual clock would pass more fire times at once than can be borne.
+    /// A manual clock would pass more fire times at once than one operation may
+    /// process.
     TooManyFires {
         /// The limit.
         limit: u64,
     },
-    /// A schedule's rule never fires again.
+    /// The schedule would never fire.
     NeverFires,
 }

@@ -1,6 +1,7 @@
-//! The limits of what clients say: the same for commands, records and
-//! snapshots, so that whatever a command accepts can be loaded again, and
-//! nothing else can.
+//! Limits of the values that clients give.
+//!
+//! Commands, log entries and snapshots check the same limits, so that whatever
+//! a command accepts can be loaded again, and nothing else can.
 
 use std::fmt;
 
@@ -8,17 +9,19 @@ use super::message::Choices;
 use super::settings::{Backoff, Changes, Rate};
 use super::{Millis, MAX_EXACT};
 
-/// Length of an id, a group, a type or a consumer's name, in bytes; at least 1.
+/// The longest id, group name, type or consumer name, in bytes; the shortest is
+/// 1.
 pub const MAX_NAME: usize = 1024;
-/// Length of the name of a schedule, in bytes; at least 1. An id that is made
-/// of it, `name@unix-ms`, is no longer than [`MAX_NAME`].
+/// The longest name of a schedule, in bytes; the shortest is 1. It leaves room
+/// for the id made of it, `name@unix-ms`, which is at most [`MAX_NAME`] bytes
+/// long.
 pub const MAX_SCHEDULE_NAME: usize = 1000;
-/// Messages of one FETCH, and so of one batch; at least 1.
+/// The largest COUNT, and so the most messages of one batch; the smallest is 1.
 pub const MAX_COUNT: u64 = 10_000;
-/// JITTER, in percent.
+/// The largest JITTER, in percent.
 pub const MAX_JITTER: u8 = 100;
 
-/// What is wrong with a value that came from outside.
+/// What is wrong with a value of a client, a log entry or a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invalid(pub &'static str);
 
@@ -34,7 +37,7 @@ impl From<Invalid> for String {
     }
 }
 
-/// `Ok` where `good` holds.
+/// Returns `Ok` if `good` holds, else the error `what`.
 pub fn ensure(good: bool, what: &'static str) -> Result<(), Invalid> {
     match good {
         true => Ok(()),
@@ -42,7 +45,7 @@ pub fn ensure(good: bool, what: &'static str) -> Result<(), Invalid> {
     }
 }
 
-/// An id, a group, a type or a consumer's name.
+/// Checks the length of an id, a group name, a type or a consumer name.
 pub fn name(name: &[u8]) -> Result<(), Invalid> {
     ensure(
         (1..=MAX_NAME).contains(&name.len()),
@@ -50,7 +53,7 @@ pub fn name(name: &[u8]) -> Result<(), Invalid> {
     )
 }
 
-/// The name of a schedule.
+/// Checks the length of the name of a schedule.
 pub fn schedule_name(name: &[u8]) -> Result<(), Invalid> {
     ensure(
         (1..=MAX_SCHEDULE_NAME).contains(&name.len()),
@@ -58,12 +61,12 @@ pub fn schedule_name(name: &[u8]) -> Result<(), Invalid> {
     )
 }
 
-/// A time, a length of time, a receipt or a limit: 0 to 2^53-1.
+/// Checks a time, a duration, a receipt or a limit: 0 to 2^53-1.
 pub fn exact(n: u64) -> Result<(), Invalid> {
     ensure(n <= MAX_EXACT, "a number is beyond 2^53-1")
 }
 
-/// The same, but at least 1.
+/// Checks a number that must be 1 to 2^53-1.
 pub fn positive(n: u64) -> Result<(), Invalid> {
     ensure(
         (1..=MAX_EXACT).contains(&n),
@@ -71,7 +74,7 @@ pub fn positive(n: u64) -> Result<(), Invalid> {
     )
 }
 
-/// RETRIES: -1 to 2^53-1.
+/// Checks a value of RETRIES: -1 to 2^53-1.
 pub fn retries(n: i64) -> Result<(), Invalid> {
     ensure(
         (-1..=MAX_EXACT as i64).contains(&n),
@@ -79,18 +82,18 @@ pub fn retries(n: i64) -> Result<(), Invalid> {
     )
 }
 
-/// BACKOFF.
+/// Checks the length of a BACKOFF: 0 to 2^53-1 ms.
 pub fn backoff(backoff: Backoff) -> Result<(), Invalid> {
     let (Backoff::Fixed(ms) | Backoff::Linear(ms) | Backoff::Exp(ms)) = backoff;
     exact(ms)
 }
 
-/// RATE.
+/// Checks a RATE: its count and its window are 1 to 2^53-1.
 pub fn rate(rate: Rate) -> Result<(), Invalid> {
     positive(rate.count).and_then(|()| positive(rate.per))
 }
 
-/// Options of a queue, as far as they are given.
+/// Checks those options of a queue that are given.
 pub fn changes(changes: &Changes) -> Result<(), Invalid> {
     let some = |n: Option<Millis>| n.map_or(Ok(()), positive);
     some(changes.lease)?;
@@ -117,7 +120,7 @@ pub fn changes(changes: &Changes) -> Result<(), Invalid> {
     )
 }
 
-/// What SEND says of a message.
+/// Checks the options of a message. Headers may be anything.
 pub fn choices(choices: &Choices) -> Result<(), Invalid> {
     ensure(
         choices.score.is_none_or(f64::is_finite),

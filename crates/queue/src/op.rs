@@ -1,7 +1,8 @@
-//! What can be done to a queue, and what came of it, as data.
+//! The operations on a queue and their outcomes, as data.
 //!
-//! A command, a served waiter, a slice of timer work and the replay of any of
-//! them are all one [`Op`] at one [`Moment`].
+//! A client's command, a fetch that was blocked and is served, a slice of
+//! background work and the replay of any of them are each one [`Op`], applied
+//! at one [`Moment`]. So they all take the same way through the queue.
 
 mod effects;
 mod outcome;
@@ -20,52 +21,53 @@ use super::{Millis, Receipt};
 pub use effects::{Effects, Ending, Happened};
 pub use outcome::{Delivered, Deliveries, Done, Gone, Sent, Ticked};
 
-/// When an operation happens.
+/// The time of an operation, and which receipts it may give out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// The queue clock of the server, in microseconds of Unix time.
     pub us: u64,
-    /// No receipt below this is given out: above all that this server has
-    /// given out or seen, over all queues.
+    /// The lowest receipt that the operation may give out: above every receipt
+    /// that this server has given out or seen, in any queue.
     pub receipt: Receipt,
 }
 
 impl Moment {
-    /// The moment of this queue clock, in microseconds.
+    /// The moment at which the queue clock shows `us` microseconds.
     #[cfg(test)]
     pub fn at_us(us: u64) -> Moment {
         Moment { us, receipt: us }
     }
 
-    /// The moment of this queue clock, in milliseconds.
+    /// The moment at which the queue clock shows `ms` milliseconds.
     #[cfg(test)]
     pub fn at_ms(ms: Millis) -> Moment {
         Moment::at_us(ms.saturating_mul(1000))
     }
 
-    /// The queue clock in milliseconds.
+    /// The queue clock in milliseconds of Unix time.
     pub fn ms(self) -> Millis {
         self.us / 1000
     }
 }
 
-/// Receipts, as a command names them.
+/// The receipts that a command names. Up to four take no allocation.
 pub type Receipts = SmallVec<[Receipt; 4]>;
 
-/// When a message is to be due.
+/// When a message becomes due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DueTime {
     /// At once.
     #[default]
     Now,
-    /// So long from now.
+    /// This many ms from now.
     After(Millis),
-    /// At this time; one in the past is now.
+    /// At this Unix time in ms. A time in the past means now.
     At(Millis),
 }
 
 impl DueTime {
-    /// The time itself.
+    /// The due time in Unix ms, as seen at `now`. A delay ends at 2^53-1 at the
+    /// latest.
     pub fn from(self, now: Millis) -> Millis {
         match self {
             DueTime::Now => now,
@@ -75,30 +77,32 @@ impl DueTime {
     }
 }
 
-/// Messages to be sent: all or none of them.
+/// Messages to send: either all of them are added or none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Send<'a> {
-    /// The payload of each.
+    /// The payload of each message.
     pub payloads: SmallVec<[&'a [u8]; 1]>,
-    /// The id, where one is given; then there is one payload.
+    /// The id, if one is given. There is one payload then.
     pub id: Option<Cow<'a, [u8]>>,
-    /// Whether a waiting message of that id is replaced.
+    /// Whether a waiting message with this id is replaced.
     pub replace: bool,
-    /// When they are due.
+    /// When the messages become due.
     pub due: DueTime,
-    /// Their group.
+    /// The group of the messages, if any.
     pub group: Option<Cow<'a, [u8]>>,
-    /// Lower goes first.
+    /// The priority; lower goes first.
     pub priority: i8,
-    /// All else that was said of them.
+    /// All other options of the messages.
     pub choices: Choices,
-    /// A random number that the ids which the queue makes have as their salt from
-    /// here on, where it may have made ids elsewhere; then no id is given.
+    /// A random number that becomes the salt of the ids which the queue
+    /// generates from this operation on. It is set where a copy of the queue
+    /// may have generated ids elsewhere, so that both do not generate the same
+    /// ones. There is no given id then.
     pub new_salt: Option<u64>,
 }
 
 impl<'a> Send<'a> {
-    /// One plain message, due now.
+    /// One message without options, due now.
     pub fn plain(payload: &'a [u8]) -> Send<'a> {
         Send {
             payloads: SmallVec::from_slice(&[payload]),
@@ -113,29 +117,30 @@ impl<'a> Send<'a> {
     }
 }
 
-/// Messages wanted.
+/// Which messages to deliver, and on which terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetch<'a> {
-    /// At most so many; at least 1.
+    /// The most messages to deliver; at least 1.
     pub count: u64,
-    /// Lease time of these deliveries, if not the messages' own.
+    /// The lease of these deliveries in ms; `None` uses that of each message.
     pub lease: Option<Millis>,
-    /// Who fetches.
+    /// The name of the consumer that fetches.
     pub consumer: Option<Cow<'a, [u8]>>,
-    /// Only of this group.
+    /// Deliver only messages of this group.
     pub group: Option<Cow<'a, [u8]>>,
-    /// So many in a row of each group; at least 1.
+    /// The most messages in a row from one group; at least 1.
     pub per_group: u64,
-    /// The batch ends before it passes so many payload bytes.
+    /// The most payload bytes of the batch. A message that would exceed it ends
+    /// the batch, unless it is the first.
     pub max_bytes: Option<u64>,
-    /// Deliveries to be acked first.
+    /// Deliveries to ack before anything is delivered.
     pub acks: Receipts,
-    /// Whether what is delivered counts as finished at once.
+    /// Whether delivered messages count as finished at once, without an ack.
     pub no_ack: bool,
 }
 
 impl Fetch<'_> {
-    /// One message, of any group, leased for its own time.
+    /// One message of any group, with its own lease.
     pub fn one() -> Fetch<'static> {
         Fetch {
             count: 1,
@@ -150,182 +155,189 @@ impl Fetch<'_> {
     }
 }
 
-/// How a delivery is given back.
+/// What a nack does to the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NackKind {
-    /// It failed; it waits for its backoff.
+    /// The delivery failed. The message waits for its backoff, or dies if it is
+    /// out of retries.
     Backoff,
-    /// It failed; it waits so long.
+    /// The delivery failed. The message waits for this many ms, or dies if it
+    /// is out of retries.
     Delay(Millis),
-    /// It does not count.
+    /// The delivery counts neither as an attempt nor as a failure.
     Silent,
-    /// It is not to be tried again.
+    /// The message dies without another attempt.
     Fatal,
 }
 
-/// Which dead messages are to be pending again.
+/// Which dead messages become pending again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Redrive<'a> {
-    /// So many, oldest death first.
+    /// At most this many, those that died first before others.
     Oldest(u64),
-    /// Those with these ids.
+    /// The messages with these ids.
     Ids(Vec<Cow<'a, [u8]>>),
 }
 
-/// What a purge takes one by one.
+/// What a purge has to remove message by message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piecemeal<'a> {
-    /// What is leased of this group, by receipt.
+    /// The leased messages of this group, in the order of their receipts.
     Leased(Cow<'a, [u8]>),
-    /// Dead messages, which may hold their groups, by death.
+    /// The dead messages, which may hold their groups, in the order in which
+    /// they died.
     Dead,
 }
 
-/// What GROUPSET says of a group; `None` leaves a thing as it is.
+/// The settings of a group to change; `None` leaves a setting as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupChanges {
-    /// Messages given in one turn; at least 1.
+    /// Messages delivered in one turn; at least 1.
     pub weight: Option<u64>,
-    /// Batches leased at once; 0: the queue's own number.
+    /// The most batches leased at once; 0 uses that of the queue.
     pub concurrency: Option<u64>,
-    /// Limit of its deliveries; `Some(None)`: none of its own.
+    /// The rate limit of its deliveries; `Some(None)` removes it.
     pub rate: Option<Option<Rate>>,
 }
 
-/// A schedule to be made.
+/// A schedule to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewSchedule<'a> {
     /// Its name.
     pub name: Cow<'a, [u8]>,
     /// When it fires.
     pub rule: Recurrence,
-    /// What it sends: one payload, no id, due when it fires.
+    /// What it sends: one payload and no id, due when the schedule fires.
     pub send: Send<'a>,
-    /// What becomes of missed times.
+    /// What becomes of fire times that were missed.
     pub missed: Missed,
-    /// Whether it waits for its last message.
+    /// Whether it fires while its last message has not ended.
     pub overlap: Overlap,
 }
 
-/// Everything that changes a queue.
+/// An operation: everything that can change a queue.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Op<'a> {
-    /// Nothing but what time has done.
+    /// Does nothing by itself. A log entry of it replicates the due events that
+    /// were processed.
     Tick,
-    /// Changes options.
+    /// Changes options of the queue.
     Alter(Changes),
     /// Sends messages.
     Send(Send<'a>),
-    /// Counts sends that met a taken id.
+    /// Counts a send that was refused because its id is taken.
     Duplicate,
-    /// Acks and delivers. Whoever may come again with the same wish lends it.
+    /// Acks and delivers messages. The request is borrowed where it may be
+    /// tried again, as by a blocked fetch.
     Fetch(Cow<'a, Fetch<'a>>),
-    /// Ends deliveries well.
+    /// Finishes messages.
     Ack {
-        /// Which ones.
+        /// The receipts of the deliveries.
         receipts: Receipts,
-        /// What came of it.
+        /// The result text to keep with the messages.
         result: Option<Cow<'a, [u8]>>,
     },
-    /// Gives deliveries back.
+    /// Gives deliveries back without finishing their messages.
     Nack {
-        /// Which ones.
+        /// The receipts of the deliveries.
         receipts: Receipts,
-        /// How.
+        /// What the nack does to the messages.
         kind: NackKind,
-        /// What went wrong.
+        /// The error text to keep with the messages.
         error: Option<Cow<'a, [u8]>>,
-        /// Decides the spread of the backoffs.
+        /// A random number that decides the jitter of the backoffs.
         random: u64,
     },
-    /// Moves the ends of leases.
+    /// Makes leases end at another time.
     Touch {
-        /// How far from now they end; at least 1 ms.
+        /// How long from now the leases end, in ms; at least 1.
         ms: Millis,
-        /// Whose.
+        /// The receipts of the deliveries.
         receipts: Receipts,
     },
-    /// Ends leases at once, as if they had run out.
+    /// Ends leases at once, as if their time had run out.
     EndLeases {
-        /// Whose.
+        /// The receipts of the deliveries.
         receipts: Receipts,
     },
-    /// Moves a manual clock.
+    /// Moves a manual clock forward.
     Advance {
-        /// To where.
+        /// The new time of the clock, in Unix ms.
         to: Millis,
     },
     /// Cancels messages.
     Cancel {
-        /// Which ones.
+        /// The ids of the messages.
         ids: Vec<Cow<'a, [u8]>>,
     },
     /// Moves the due time of a waiting message.
     Reschedule {
-        /// Which one.
+        /// The id of the message.
         id: Cow<'a, [u8]>,
-        /// To when.
+        /// The new due time.
         due: DueTime,
     },
     /// Replaces the payload of a waiting message.
     Update {
-        /// Which one.
+        /// The id of the message.
         id: Cow<'a, [u8]>,
-        /// By this.
+        /// The new payload.
         payload: Cow<'a, [u8]>,
     },
-    /// Makes dead messages pending.
+    /// Makes dead messages pending again.
     Redrive(Redrive<'a>),
-    /// Removes messages and records.
+    /// Removes messages and the records of ended ones.
     Purge {
-        /// Only those in this state.
+        /// Remove only messages in this state.
         state: Option<State>,
-        /// Only those of this group.
+        /// Remove only messages of this group.
         group: Option<Cow<'a, [u8]>>,
     },
-    /// Removes some of what a purge takes one by one; the purge itself follows.
+    /// Removes a part of what a purge has to remove message by message. The
+    /// purge itself follows as an operation of its own.
     PurgeSome {
-        /// Of what.
+        /// What to remove.
         of: Piecemeal<'a>,
-        /// At most so many, the first; at least 1.
+        /// The most messages to remove, the first ones in order; at least 1.
         most: u64,
     },
-    /// Stops deliveries.
+    /// Stops deliveries of the queue or of a group.
     Pause {
-        /// Only of this group.
+        /// Stop only deliveries of this group.
         group: Option<Cow<'a, [u8]>>,
-        /// For so long; without end if not given.
+        /// How long to stop, in ms; `None` stops until a RESUME.
         ms: Option<Millis>,
     },
-    /// Lets deliveries go on.
+    /// Ends a pause. Resuming a group also frees it from dead messages that
+    /// hold it.
     Resume {
-        /// Of this group.
+        /// Resume only this group; `None` resumes the queue.
         group: Option<Cow<'a, [u8]>>,
     },
-    /// Settings of a group.
+    /// Changes settings of a group.
     GroupSet {
-        /// Which one.
+        /// The name of the group.
         group: Cow<'a, [u8]>,
-        /// What changes.
+        /// The settings to change.
         changes: GroupChanges,
     },
-    /// Makes a schedule.
+    /// Creates a schedule, or replaces the one of the same name.
     Schedule(NewSchedule<'a>),
     /// Removes a schedule.
     Unschedule {
-        /// Which one.
+        /// The name of the schedule.
         name: Cow<'a, [u8]>,
     },
-    /// Decides about the first of the fire times before `since` that have not
-    /// fired.
+    /// Decides about the first missed fire time before `since`: it fires, or is
+    /// skipped, by the MISSED of its schedule.
     CatchUp {
-        /// When the server became able to fire.
+        /// When the server became able to fire schedules, in Unix ms.
         since: Millis,
     },
 }
 
 impl<'a> Op<'a> {
-    /// Acks and delivers what is wanted.
+    /// The operation that acks and delivers as `fetch` says.
     pub fn fetch(fetch: Fetch<'a>) -> Op<'a> {
         Op::Fetch(Cow::Owned(fetch))
     }

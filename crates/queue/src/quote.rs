@@ -1,18 +1,18 @@
-//! Bytes of a client made fit for one line of text.
+//! Quotes bytes of a client for one line of text, such as an error reply.
 
 use std::fmt::Write;
 
-/// How many characters of the client's text an error shows, at most.
+/// The most characters of the client's text that an error shows.
 const SHOWN: usize = 64;
 
-/// `bytes` in single quotes, for an error reply.
+/// Puts `bytes` in single quotes for an error reply.
 ///
-/// An error reply ends at the first line break, so control characters,
-/// invalid UTF-8, the quote and the backslash are escaped. At most 64
-/// characters are shown, then `...`. Cost: O(1).
+/// A client takes the first line break for the end of the reply, so control
+/// characters, invalid UTF-8, the quote and the backslash are escaped. At most
+/// 64 characters are shown, then `...`. O(1).
 pub fn quote(bytes: &[u8]) -> String {
-    // No character takes more than four bytes, so nothing past this can be
-    // shown; one more character tells whether something was left out.
+    // A character takes at most four bytes, so no later byte can be shown. One
+    // character more than is shown tells whether something was left out.
     let head = bytes.get(..(SHOWN + 1) * 4).unwrap_or(bytes);
     let mut out = String::from("'");
     let mut shown = 0;
@@ -47,13 +47,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_quoted_as_it_is() {
+    fn plain_text_is_quoted_unchanged() {
         assert_eq!(quote(b""), "''");
         assert_eq!(quote("/übung/~1".as_bytes()), "'/übung/~1'");
     }
 
     #[test]
-    fn what_could_break_a_reply_line_is_escaped() {
+    fn bytes_that_could_break_a_reply_line_are_escaped() {
         assert_eq!(quote(b"a\r\n\0b"), r"'a\r\n\u{0}b'");
         assert_eq!(quote(b"it's \\"), r"'it\'s \\'");
         assert_eq!(quote(b"a\xffb"), r"'a\xffb'");
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_cut_at_a_character() {
+    fn long_text_is_cut_between_characters() {
         assert_eq!(quote(&[b'x'; 64]), format!("'{}'", "x".repeat(64)));
         assert_eq!(quote(&[b'x'; 65]), format!("'{}...'", "x".repeat(64)));
         assert_eq!(

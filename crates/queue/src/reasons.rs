@@ -1,9 +1,9 @@
-//! Why GROUPS lists a group.
+//! The reasons why GROUPS lists a group.
 
 use super::purges::{Known, Purged, Purges};
 
-/// For what a group is listed: something that all groups can lose at once, or
-/// something else.
+/// The set of reasons why a group is listed. Each but `OTHER` is one that a
+/// purge over all groups can take from all of them at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reasons(u8);
 
@@ -14,34 +14,34 @@ impl Reasons {
     pub const READY: u8 = 2;
     /// It has messages that are blocked.
     pub const BLOCKED: u8 = 4;
-    /// It is held by dead messages.
+    /// Dead messages hold it.
     pub const HELD: u8 = 8;
-    /// Anything else: failed messages, leases, settings.
+    /// It has anything else: failed messages, leases or settings.
     pub const OTHER: u8 = 16;
-    /// How many combinations there are.
+    /// The number of possible sets.
     pub const ALL: usize = 32;
 
-    /// These and another one, if it `is` one.
+    /// This set, with `reason` added if `is` is true.
     pub fn with(self, reason: u8, is: bool) -> Reasons {
         Reasons(if is { self.0 | reason } else { self.0 })
     }
 
-    /// The combination with this number.
+    /// The set with this number, below [`Reasons::ALL`].
     pub fn numbered(number: usize) -> Reasons {
         Reasons(number as u8)
     }
 
-    /// Whether this reason is one of them.
+    /// Whether `reason` is in the set.
     pub fn has(self, reason: u8) -> bool {
         self.0 & reason != 0
     }
 
-    /// Its number; 0 where there is no reason.
+    /// The number of the set; 0 if it is empty.
     pub fn number(self) -> usize {
         usize::from(self.0)
     }
 
-    /// Those that are left after a purge.
+    /// The set that is left after a purge over all groups.
     pub fn without(self, purged: Purged) -> Reasons {
         let bit = match purged {
             Purged::Delayed => Reasons::DELAYED,
@@ -52,7 +52,8 @@ impl Reasons {
         Reasons(self.0 & !bit)
     }
 
-    /// Those that are left since the purges that were `known`.
+    /// The set that is left of this one, which counted the purges up to
+    /// `known`, after all later ones.
     pub fn since(self, known: Known, purges: &Purges) -> Reasons {
         if known == purges.all() {
             return self;

@@ -1,4 +1,4 @@
-//! Schedules: messages that the queue sends to itself.
+//! The schedules of a queue: rules by which it sends messages to itself.
 
 use std::collections::BTreeMap;
 
@@ -8,36 +8,37 @@ use super::ordered::OrderedSet;
 use super::recurrence::Recurrence;
 use super::{Millis, Seq};
 
-/// What becomes of fire times that passed while nothing could fire.
+/// What becomes of fire times that passed while the server could not fire, such
+/// as before a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
-    /// Nothing.
+    /// None of them fires.
     Skip,
-    /// The last of them fires.
+    /// Only the last of them fires.
     Once,
     /// Each of them fires.
     All,
 }
 
-/// Whether it fires while the message of the last time has not ended.
+/// Whether a schedule fires while its last message has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
-    /// It does.
+    /// It fires, and the messages queue up.
     Queue,
-    /// It does not.
+    /// It skips the fire time.
     Skip,
 }
 
-/// What a schedule sends.
+/// The message that a schedule sends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
     /// The payload.
     pub payload: Box<[u8]>,
     /// The group, if any.
     pub group: Option<Box<[u8]>>,
-    /// Lower goes first.
+    /// The priority; lower goes first.
     pub priority: i8,
-    /// What else SEND would say.
+    /// All other options of the message.
     pub choices: Choices,
 }
 
@@ -48,19 +49,20 @@ pub struct Schedule {
     pub rule: Recurrence,
     /// What it sends.
     pub template: Template,
-    /// What becomes of missed times.
+    /// What becomes of fire times that were missed.
     pub missed: Missed,
-    /// Whether it waits for its last message.
+    /// Whether it fires while its last message has not ended.
     pub overlap: Overlap,
-    /// When it fires next; `None` if never again.
+    /// When it fires next, in Unix ms; `None` if it never fires again.
     pub next_at: Option<Millis>,
-    /// When it fired last.
+    /// When it fired last, in Unix ms.
     pub last_at: Option<Millis>,
     /// How often it has fired.
     pub fired: u64,
-    /// The message of the last time.
+    /// The number of the message that it sent last.
     pub last_seq: Option<Seq>,
-    /// Order of creation: who fires first within one millisecond.
+    /// The order of creation. Of schedules due in the same millisecond the one
+    /// with the lowest number fires first.
     pub number: u64,
 }
 
@@ -74,29 +76,30 @@ pub struct Schedules {
 }
 
 impl Schedules {
-    /// How many there are.
+    /// The number of schedules.
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// The schedule of this name.
+    /// The schedule with this name. O(log n).
     pub fn get(&self, name: &[u8]) -> Option<&Schedule> {
         self.by_name.get(name)
     }
 
-    /// All, by name.
+    /// All schedules, in the order of their names.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &Schedule)> + '_ {
         self.by_name.iter().map(|(name, s)| (&**name, s))
     }
 
-    /// Puts one in, in the place of one of the same name. Gives it its number.
+    /// Adds a schedule and gives it the next number. One with the same name is
+    /// replaced. O(log n).
     pub fn insert(&mut self, name: &[u8], mut schedule: Schedule) {
         self.remove(name);
         schedule.number = self.next_number;
         self.restore(name, schedule);
     }
 
-    /// Puts one of a snapshot in, with the number it has.
+    /// Adds a schedule that was loaded and keeps its number. O(log n).
     pub fn restore(&mut self, name: &[u8], schedule: Schedule) {
         self.next_number = self.next_number.max(schedule.number.saturating_add(1));
         if let Some(at) = schedule.next_at {
@@ -106,7 +109,7 @@ impl Schedules {
         self.by_name.insert(name.into(), schedule);
     }
 
-    /// Takes one out; whether there was one.
+    /// Removes a schedule. Returns whether there was one. O(log n).
     pub fn remove(&mut self, name: &[u8]) -> bool {
         let Some(schedule) = self.by_name.remove(name) else {
             return false;
@@ -118,13 +121,15 @@ impl Schedules {
         true
     }
 
-    /// The one that fires next: when, and its name.
+    /// The time at which the next schedule fires, in Unix ms, and the name of
+    /// that schedule.
     pub fn next_fire(&self) -> Option<(Millis, &[u8])> {
         let ((at, number), ()) = self.by_time.first()?;
         Some((at, self.names.get(&number)?))
     }
 
-    /// Changes one and keeps the order of time in step.
+    /// Changes the schedule with this name and keeps the order of fire times in
+    /// step. Does nothing if there is none. O(log n).
     pub fn change(&mut self, name: &[u8], change: impl FnOnce(&mut Schedule)) {
         let Some(schedule) = self.by_name.get_mut(name) else {
             return;
@@ -142,9 +147,10 @@ impl Schedules {
         }
     }
 
-    /// Bytes allocated, roughly.
+    /// The bytes allocated, roughly. O(n).
     pub fn memory_bytes(&self) -> usize {
-        // Maps that grow in order of their keys are little more than half full.
+        // The nodes of a map whose keys come in ascending order are little more
+        // than half full.
         let entries = size_of::<(Box<[u8]>, Schedule)>() + size_of::<(u64, Box<[u8]>)>();
         let texts = self.by_name.iter().map(|(name, schedule)| {
             2 * allocated(name.len()) + allocated(schedule.template.payload.len())

@@ -1,19 +1,20 @@
-//! What a queue is told once and holds for all its messages.
+//! The settings of a queue, which hold for all its messages, and their
+//! defaults.
 
 use super::Millis;
 
-/// How the wait after a failed delivery grows.
+/// How the wait after a failed delivery grows with the number of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backoff {
-    /// Always this long.
+    /// Always this many ms.
     Fixed(Millis),
-    /// This long for each failure so far.
+    /// This many ms times the number of failures.
     Linear(Millis),
-    /// This long, doubled with each failure after the first.
+    /// This many ms, doubled with each failure after the first.
     Exp(Millis),
 }
 
-/// At most `count` deliveries in any window of `per` milliseconds.
+/// A rate limit: at most `count` deliveries in any window of `per` ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Deliveries per window, at least 1.
@@ -22,72 +23,74 @@ pub struct Rate {
     pub per: Millis,
 }
 
-/// Whether a group waits behind a failed message of it.
+/// Whether a group waits while one of its messages waits for its next attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnRetry {
-    /// The failed message stays the head of its group.
+    /// The group waits: the failed message stays its head.
     Block,
-    /// The group goes on without it.
+    /// The group goes on without the failed message.
     Skip,
 }
 
-/// Whether a group goes on when a message of it dies.
+/// Whether a group goes on after one of its messages has died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDead {
-    /// It goes on.
+    /// The group goes on.
     Continue,
-    /// It is held until someone has decided about the dead message.
+    /// The group is held until it is resumed, or until the dead message is
+    /// redriven, cancelled or purged.
     Block,
 }
 
-/// Whose time a queue follows.
+/// The clock that a queue follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
     /// The server's clock.
     Server,
-    /// Its own, moved by hand; it stands at this time.
+    /// A clock of its own, which clients move. This is its time, in Unix ms.
     Manual(Millis),
 }
 
-/// The options of a queue. A value of 0 means "none" where the option is a
-/// limit or a time to keep something.
+/// The options of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a consumer has, in ms; at least 1.
+    /// The lease: how long a consumer has for a message, in ms; at least 1.
     pub lease: Millis,
-    /// Failures that are forgiven; -1 for all.
+    /// How many failures of a message are forgiven; -1 forgives all.
     pub retries: i64,
-    /// Wait after a nack.
+    /// The wait after a nack.
     pub backoff: Backoff,
-    /// Longest such wait, in ms; 0 for no cap.
+    /// The longest such wait, in ms; 0 for no limit.
     pub max_backoff: Millis,
-    /// Random spread of that wait, in percent, 0 to 100.
+    /// The random spread of that wait, in percent, 0 to 100.
     pub jitter: u8,
-    /// Life of a message after its due time, in ms; 0 for no end.
+    /// How long a message lives after its due time, in ms; 0 for ever.
     pub ttl: Millis,
-    /// How long finished and cancelled records are kept, in ms; 0 keeps none.
+    /// How long records of finished and cancelled messages are kept, in ms; 0
+    /// keeps none.
     pub retain: Millis,
-    /// How many of them are kept; 0 for no limit.
+    /// The most records of finished and cancelled messages; 0 for no limit.
     pub retain_count: u64,
-    /// How long dead ones are kept, in ms; 0 for ever.
+    /// How long dead messages are kept, in ms; 0 for ever.
     pub dead_retain: Millis,
-    /// How many dead ones are kept; 0 for all.
+    /// The most dead messages that are kept; 0 for no limit.
     pub dead_count: u64,
-    /// How long an id stays taken after its message has ended well, in ms.
+    /// How long an id stays taken after its message was finished or cancelled,
+    /// in ms; 0 frees it at once.
     pub dedup: Millis,
-    /// Most messages pending and running; 0 for no limit.
+    /// The most messages that are pending or running; 0 for no limit.
     pub max_len: u64,
-    /// Most payload bytes of those; 0 for no limit.
+    /// The most payload bytes of pending and running messages; 0 for no limit.
     pub max_bytes: u64,
-    /// Most messages leased at once; 0 for no limit.
+    /// The most messages leased at once; 0 for no limit.
     pub max_running: u64,
-    /// Limit of deliveries, if any.
+    /// The rate limit of deliveries, if any.
     pub rate: Option<Rate>,
-    /// Batches of one group leased at once; at least 1.
+    /// The most batches of one group leased at once; at least 1.
     pub group_concurrency: u64,
-    /// What a failed message does to its group.
+    /// Whether a group waits behind a failed message.
     pub on_retry: OnRetry,
-    /// What a dead message does to its group.
+    /// Whether a group waits behind a dead message.
     pub on_dead: OnDead,
 }
 
@@ -116,7 +119,7 @@ impl Default for Settings {
     }
 }
 
-/// Options to change; `None` leaves one as it is.
+/// Options to change; `None` leaves an option as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// See [`Settings::lease`].
@@ -158,7 +161,7 @@ pub struct Changes {
 }
 
 impl Settings {
-    /// These settings with the changes made to them.
+    /// These settings after `changes`.
     pub fn with(&self, changes: &Changes) -> Settings {
         Settings {
             lease: changes.lease.unwrap_or(self.lease),

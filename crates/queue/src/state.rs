@@ -1,38 +1,39 @@
-//! Where a message stands: as it is stored, as a client sees it, and why it
-//! died.
+//! The state of a message: the one that is stored, the one that a client sees,
+//! and the reason of its death.
 
-/// Where a message stands, as it is stored.
+/// The stored state of a message. Its numbers are part of the snapshot format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Place {
-    /// Its due time lies ahead.
+    /// The due time has not come.
     Delayed = 0,
-    /// Due; whether it is ready or blocked is a matter of its group.
+    /// Due. Whether it is ready or blocked depends on its group.
     Due = 1,
-    /// A delivery failed and its backoff is not over.
+    /// A delivery failed and the backoff has not ended.
     Retry = 2,
-    /// Leased.
+    /// Delivered and leased.
     Running = 3,
-    /// Acked; the record is kept.
+    /// Acked. The record is kept.
     Finished = 4,
-    /// Out of retries, rejected or expired.
+    /// It ran out of retries, was rejected, or expired.
     Dead = 5,
-    /// Cancelled; the record is kept.
+    /// Cancelled. The record is kept.
     Cancelled = 6,
 }
 
 impl Place {
-    /// Whether a message here waits for a delivery.
+    /// Whether a message in this state waits for a delivery.
     pub fn is_pending(self) -> bool {
         matches!(self, Place::Delayed | Place::Due | Place::Retry)
     }
 
-    /// Whether a message here has come to an end.
+    /// Whether a message in this state has ended.
     pub fn is_ended(self) -> bool {
         matches!(self, Place::Finished | Place::Dead | Place::Cancelled)
     }
 
-    /// The place with this number, as stored in a snapshot.
+    /// The stored state with this number in a snapshot; `None` if there is
+    /// none.
     pub fn from_u8(n: u8) -> Option<Place> {
         Some(match n {
             0 => Place::Delayed,
@@ -50,19 +51,19 @@ impl Place {
 /// The state of a message, as a client sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Its due time lies ahead.
+    /// The due time has not come.
     Delayed,
-    /// Due and deliverable as far as its group goes.
+    /// Due, and its group can deliver it as far as the group is concerned.
     Ready,
-    /// Due, but its group can give nothing now.
+    /// Due, but its group cannot deliver it now.
     Blocked,
-    /// A delivery failed; waits for its backoff.
+    /// A delivery failed and the backoff has not ended.
     Retry,
-    /// Leased.
+    /// Delivered and leased.
     Running,
     /// Acked.
     Finished,
-    /// Given up.
+    /// Out of retries, rejected or expired.
     Dead,
     /// Cancelled.
     Cancelled,
@@ -81,7 +82,7 @@ impl State {
         State::Cancelled,
     ];
 
-    /// The word for it.
+    /// The name of the state in arguments and replies.
     pub fn name(self) -> &'static str {
         match self {
             State::Delayed => "delayed",
@@ -95,7 +96,8 @@ impl State {
         }
     }
 
-    /// The coarser word: pending, running, finished, error or cancelled.
+    /// The status of which the state is a finer form: pending, running,
+    /// finished, error or cancelled.
     pub fn status(self) -> &'static str {
         match self {
             State::Delayed | State::Ready | State::Blocked | State::Retry => "pending",
@@ -107,20 +109,20 @@ impl State {
     }
 }
 
-/// Why a message died.
+/// Why a message died. The numbers are part of the snapshot format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reason {
-    /// It failed more often than RETRIES forgives.
+    /// Its failures exceeded RETRIES.
     Retries = 1,
-    /// A consumer rejected it for good.
+    /// A consumer nacked it with FATAL.
     Rejected = 2,
     /// It outlived its TTL.
     Expired = 3,
 }
 
 impl Reason {
-    /// The word for it.
+    /// The name of the reason in replies.
     pub fn name(self) -> &'static str {
         match self {
             Reason::Retries => "retries",
@@ -129,7 +131,7 @@ impl Reason {
         }
     }
 
-    /// The reason with this number, as stored in a snapshot.
+    /// The reason with this number in a snapshot; `None` if there is none.
     pub fn from_u8(n: u8) -> Option<Reason> {
         Some(match n {
             1 => Reason::Retries,

@@ -1,9 +1,9 @@
-//! What came of an operation for everyone else: replicas, listeners, those who
-//! wait.
+//! The effects of operations on everyone but the caller: replicas, listeners
+//! and clients that wait.
 
 use crate::state::State;
 
-/// Kinds of things that happened, for those who listen; a set.
+/// A set of kinds of events, which listeners are notified of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Happened(u16);
 
@@ -18,47 +18,48 @@ impl Happened {
     pub const ACKED: Happened = Happened(1 << 3);
     /// A message was nacked.
     pub const NACKED: Happened = Happened(1 << 4);
-    /// A lease ran out.
+    /// The time of a lease ran out.
     pub const TIMEOUT: Happened = Happened(1 << 5);
     /// A message died.
     pub const DEAD: Happened = Happened(1 << 6);
     /// A message was cancelled.
     pub const CANCELLED: Happened = Happened(1 << 7);
 
-    /// Adds a kind.
+    /// Adds the kinds of another set.
     pub fn add(&mut self, kind: Happened) {
         self.0 |= kind.0;
     }
 
-    /// Whether a kind is among them.
+    /// Whether the set has a kind in common with `kind`.
     pub fn has(self, kind: Happened) -> bool {
         self.0 & kind.0 != 0
     }
 
-    /// Whether nothing happened.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
-/// How a message that someone waits for has ended.
+/// The end of a message that a client waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
-    /// Its id.
+    /// The id of the message.
     pub id: Box<[u8]>,
-    /// Its state and the result or error; `None` when it was removed.
+    /// The final state with the result or error text; `None` if the message was
+    /// removed.
     pub end: Option<(State, Option<Box<[u8]>>)>,
 }
 
-/// What the surroundings must know of what happened since they last asked.
+/// What happened in a queue since the server last took its effects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Something is different, so that a replica must be told.
+    /// Whether anything has changed that must be replicated.
     pub changed: bool,
-    /// Something that a client can see is different.
+    /// Whether anything has changed that a client can see.
     pub visible: bool,
-    /// What happened.
+    /// The kinds of events that happened.
     pub happened: Happened,
-    /// Ends of messages that someone waits for.
+    /// The ends of messages that clients wait for.
     pub endings: Vec<Ending>,
 }

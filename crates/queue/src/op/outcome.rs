@@ -1,4 +1,4 @@
-//! What came of an operation, for whoever asked for it.
+//! The outcome of an operation for its caller.
 
 use smallvec::SmallVec;
 
@@ -7,29 +7,29 @@ use crate::message::Message;
 use crate::state::State;
 use crate::{Millis, Receipt, Seq};
 
-/// What became of a message that was to be sent.
+/// The outcome for one message of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
-    /// It is in the queue under this number.
+    /// The message was added and has this number.
     Added(Seq),
-    /// Its id is taken; nothing was added.
+    /// The id is taken, so nothing was added.
     Taken,
 }
 
-/// A message that the queue no longer has.
+/// A copy of a message that the queue no longer has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gone {
-    /// The message itself.
+    /// The message, whose body holds no content any more.
     pub message: Message,
     id: Option<Box<[u8]>>,
     payload: Box<[u8]>,
-    /// The name of its group, which may be gone with it.
+    /// The name of its group, which may have been removed with it.
     group: Option<Box<[u8]>>,
 }
 
 impl Gone {
-    /// A copy of a message that goes, of what it carries, and of the name of its
-    /// group if it has one.
+    /// Copies a message that is about to be removed, its content, and the name
+    /// of its group if it has one. O(size of the content).
     pub fn of(message: &Message, content: Content, group: Option<&[u8]>) -> Gone {
         let mut message = message.clone();
         message.body = Body::nowhere(content.payload.len());
@@ -46,7 +46,7 @@ impl Gone {
         self.group.as_deref()
     }
 
-    /// What it carries.
+    /// The id and the payload of the message.
     pub fn content(&self) -> Content<'_> {
         Content {
             id: self.id.as_deref(),
@@ -58,20 +58,20 @@ impl Gone {
 /// One delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delivered {
-    /// The message's number.
+    /// The number of the message.
     pub seq: Seq,
-    /// Its receipt; 0 where no ack is expected.
+    /// The receipt; 0 where no ack is expected.
     pub receipt: Receipt,
-    /// The how-many-th attempt it is, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// The message, where the queue no longer has it.
+    /// The message, if the queue no longer has it.
     pub gone: Option<Box<Gone>>,
 }
 
-/// Deliveries of one operation.
+/// The deliveries of one operation.
 pub type Deliveries = Vec<Delivered>;
 
-/// What time has done.
+/// Counts of the due events that were processed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticked {
     /// Delayed and retry messages that became due.
@@ -82,7 +82,7 @@ pub struct Ticked {
     pub dead: u64,
     /// Messages that died because they had expired.
     pub expired: u64,
-    /// Records removed by age.
+    /// Records of ended messages that were removed because of their age.
     pub pruned: u64,
     /// Schedules that fired.
     pub fired: u64,
@@ -99,28 +99,29 @@ impl std::ops::AddAssign for Ticked {
     }
 }
 
-/// What came of an operation.
+/// The outcome of an operation.
 ///
-/// The tag takes a word, so that results are moved word by word. Behind a tag
-/// of a byte they are moved from odd addresses, and the processor waits until
-/// all that was just written has reached the cache.
+/// The tag takes a whole word so that outcomes are copied word by word. Behind
+/// a tag of one byte the compiler copies them from odd addresses, and each such
+/// load waits until the bytes that were just stored have reached the cache.
 #[derive(Debug, Clone, PartialEq)]
 #[repr(u64)]
 pub enum Done {
-    /// It was done.
+    /// The operation was done.
     Ok,
-    /// To what extent.
+    /// How many messages the operation changed.
     Count(u64),
-    /// Whether there was something to do.
+    /// Whether the operation changed anything.
     Flag(bool),
-    /// What became of each message sent.
+    /// The outcome for each message of a send.
     Sent(SmallVec<[Sent; 1]>),
-    /// What was delivered.
+    /// The deliveries of a fetch.
     Fetched(Deliveries),
-    /// The state each message was in; `None` where there is none.
+    /// The state of each message before the operation; `None` where there is no
+    /// such message.
     States(Vec<Option<State>>),
-    /// What time has done.
+    /// What the due events did that were processed.
     Ticked(Ticked),
-    /// When a schedule fires next.
+    /// When the schedule fires next, in Unix ms.
     NextFire(Millis),
 }
