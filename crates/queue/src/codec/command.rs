@@ -1,34 +1,39 @@
-//! Operations that travel as their command, in the place of a record.
+//! Operations that are replicated verbatim: by the client's command instead of
+//! a log entry.
 //!
-//! Where an operation happens in the same millisecond as the last change of its
-//! queue, its time need not be told, nor receipts that follow the last one: whoever
-//! has heard of all that went before knows both. The command as it came then says
-//! all, and spares the server the look-up of the command of records and the strings
-//! of one, a third of what a record costs it.
+//! An operation in the same millisecond as the last change of its queue needs
+//! no time in the log, and no receipts if they follow the last one: a replica
+//! that applied everything before knows both. The client's command then says
+//! all. It saves the server the lookup of the command that carries log entries
+//! and the allocation of its arguments, which is a third of the cost of a log
+//! entry.
 //!
-//! Only commands that name no length of time: what is in a log or on its way to a
-//! replica never counts from when it is read. And only few receipts: in a command each
-//! is a word of its own, in a record two bytes.
+//! This is only done for commands without a duration, because a command that is
+//! read later, from a file or by a replica, would count it from another time.
+//! It is only done for few receipts, because each receipt is an argument of its
+//! own in a command and two bytes in a log entry.
 
 use super::record::Record;
 use crate::op::DueTime;
 use crate::{Moment, Op, Queue, Receipt};
 
-/// More receipts travel in a record.
+/// The most receipts in a command that is replicated verbatim. With more of
+/// them a log entry is shorter.
 const MOST_RECEIPTS: usize = 4;
 
-/// The moment at which `op`, which is to be done at `moment` without a step of time
-/// before it, happens if it travels as its command; `None` if it cannot. `issued` is
-/// the last receipt that this server has given out or seen, over all queues.
+/// The moment at which to apply `op` if it can be replicated verbatim; `None`
+/// if it needs a log entry. `moment` is when the command came, and no due event
+/// may have been processed for it. `issued` is the last receipt that this
+/// server has given out or seen, in any queue. O(1).
 pub fn moment(queue: &Queue, op: &Op, moment: Moment, issued: Receipt) -> Option<Moment> {
     let says_all = match op {
         Op::Ack { receipts, .. } => receipts.len() <= MOST_RECEIPTS,
         Op::Send(send) => {
             send.due == DueTime::Now && send.choices.is_default() && send.new_salt.is_none()
         }
-        // The number after the last is as good as one by the clock where the last one
-        // is of this millisecond: whatever was lost in a crash, or restored from an
-        // older copy, was given out before it.
+        // A receipt that follows the last one is as safe as one from the clock
+        // if the last one is of this millisecond: every receipt that was lost
+        // in a crash or by restoring an older copy is lower.
         Op::Fetch(fetch) => {
             let last = queue.last_receipt();
             let follows = last >= issued && last / 1000 >= moment.ms();
@@ -39,12 +44,14 @@ pub fn moment(queue: &Queue, op: &Op, moment: Moment, issued: Receipt) -> Option
     (says_all && queue.is_at_last(moment)).then(|| last_moment(queue))
 }
 
-/// The record of an operation that came as its command.
+/// The log entry of an operation that was replicated verbatim, for a queue that
+/// has applied everything before it.
 pub fn record<'o, 'a>(queue: &Queue, op: &'o Op<'a>) -> Record<'o, 'a> {
     Record::of(last_moment(queue), 0, None, op)
 }
 
-/// When the queue changed last. The next receipt at it is the one after the last.
+/// When the queue last changed. The next receipt at this moment is the one
+/// after the last.
 fn last_moment(queue: &Queue) -> Moment {
     Moment {
         us: queue.last_seen().saturating_mul(1000),
@@ -60,7 +67,7 @@ mod tests {
 
     const US: u64 = 5_000_250;
 
-    /// A queue of which a message was fetched at `US`.
+    /// A queue from which a message was fetched at `US`.
     fn queue(clock: Clock) -> Queue {
         let mut queue = Queue::new(Settings::default(), clock, 0);
         for op in [
@@ -78,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_millisecond_of_the_last_change() {
+    fn operations_of_the_same_millisecond_are_replicated_verbatim() {
         for (clock, later) in [(Clock::Server, false), (Clock::Manual(7), true)] {
             let queue = queue(clock);
             for op in [
@@ -96,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fetch_only_where_its_receipts_follow_the_last_one() {
+    fn a_fetch_is_replicated_verbatim_only_if_its_receipts_follow_the_last_one() {
         for clock in [Clock::Server, Clock::Manual(7)] {
             let queue = queue(clock);
             let fetch = Op::fetch(Fetch::one());
@@ -107,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_from_when_it_is_read_travels_as_a_record() {
+    fn operations_with_a_duration_need_a_log_entry() {
         let queue = queue(Clock::Server);
         let mut delayed = Send::plain(b"c");
         delayed.due = DueTime::After(5);
@@ -123,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn many_receipts_travel_as_a_record() {
+    fn operations_with_many_receipts_need_a_log_entry() {
         let queue = queue(Clock::Server);
         for (count, may) in [(4, true), (5, false)] {
             let receipts: Receipts = (0..count).collect();
@@ -142,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn it_happens_alike_here_and_where_it_is_heard() {
+    fn a_verbatim_command_has_the_same_outcome_on_a_replica() {
         let (mut here, mut there) = (queue(Clock::Server), queue(Clock::Server));
         let fetch = Op::fetch(Fetch::one());
         let at = moment(&here, &fetch, Moment::at_us(US + 100), US);

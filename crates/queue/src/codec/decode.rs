@@ -1,4 +1,4 @@
-//! A whole queue out of bytes that anyone may have written.
+//! Decodes a snapshot, which anyone may have written.
 
 mod message;
 
@@ -16,14 +16,14 @@ use crate::stats::{Lateness, Totals};
 use crate::{Millis, Queue, MAX_EXACT};
 use message::message;
 
-/// The longest that the length of a frame can be.
+/// The most bytes that the length of a frame takes.
 const LENGTH_BYTES: usize = 10;
 
-/// Reads a snapshot, block by block, however it was cut. Its memory is that
-/// of what it has read.
+/// Reads a snapshot block by block, wherever it was cut. It takes no more
+/// memory than what it has read.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// A frame that has begun in an earlier block.
+    /// The bytes of a frame that began in an earlier block.
     begun: Vec<u8>,
     builder: Option<Builder>,
     bases: Bases,
@@ -33,15 +33,15 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Reads from the beginning.
+    /// A decoder that has read nothing.
     pub fn new() -> Decoder {
         Decoder::default()
     }
 
-    /// Reads the next block; whether it was the last one.
+    /// Reads the next block. Returns whether the snapshot is complete.
     ///
-    /// Errors: it is none of a snapshot, or of a queue that cannot be. The
-    /// decoder is then of no further use.
+    /// Errors: the bytes are not those of a snapshot, or describe an impossible
+    /// queue. The decoder must not be used any more then.
     pub fn feed(&mut self, mut block: &[u8]) -> Result<bool, Invalid> {
         if !self.begun.is_empty() {
             let mut begun = std::mem::take(&mut self.begun);
@@ -57,15 +57,18 @@ impl Decoder {
         Ok(self.ended)
     }
 
-    /// The queue, when all blocks have been read. O(n log n), O(n) for what
-    /// came in order.
+    /// The queue, after all blocks have been read. O(n log n); O(n) for
+    /// messages that came in order.
+    ///
+    /// Errors: the snapshot is not complete, or its parts contradict each
+    /// other.
     pub fn finish(self) -> Result<Queue, Invalid> {
         ensure(self.ended, "it is cut off")?;
         let builder = self.builder.ok_or(Invalid("it has no beginning"))?;
         builder.finish()
     }
 
-    /// Reads the frames that `bytes` begins with and leaves the rest.
+    /// Reads the complete frames at the start of `bytes` and leaves the rest.
     fn frames(&mut self, bytes: &mut &[u8]) -> Result<(), Invalid> {
         while let Some((len, at)) = length(bytes)? {
             let Some(frame) = bytes.get(at..).and_then(|rest| rest.get(..len)) else {
@@ -145,8 +148,8 @@ impl Decoder {
     }
 }
 
-/// The length of the frame that `bytes` begins with, and where it begins;
-/// `None` where that is not there yet.
+/// The length of the frame at the start of `bytes` and the offset of its data;
+/// `None` if the length is not complete yet.
 fn length(bytes: &[u8]) -> Result<Option<(usize, usize)>, Invalid> {
     let mut reader = Reader::new(bytes);
     let len = match reader.number() {
@@ -160,8 +163,8 @@ fn length(bytes: &[u8]) -> Result<Option<(usize, usize)>, Invalid> {
     Ok(Some((len, at)))
 }
 
-/// Moves what is missing of a frame from `block` to it; what is left of the
-/// block.
+/// Moves the missing bytes of a frame from `block` to `begun`. Returns the rest
+/// of the block.
 fn complete<'a>(begun: &mut Vec<u8>, mut block: &'a [u8]) -> Result<&'a [u8], Invalid> {
     while !block.is_empty() {
         let missing = match length(begun)? {
@@ -178,7 +181,8 @@ fn complete<'a>(begun: &mut Vec<u8>, mut block: &'a [u8]) -> Result<&'a [u8], In
     Ok(block)
 }
 
-/// A count that goes on growing is no reason to refuse a queue.
+/// Reads a statistic, limited to 2^53-1: a larger count is no reason to refuse
+/// a queue.
 fn count(reader: &mut Reader) -> Result<u64, Invalid> {
     Ok(reader.number()?.min(MAX_EXACT))
 }
@@ -220,7 +224,7 @@ fn totals(reader: &mut Reader) -> Result<Totals, Invalid> {
     })
 }
 
-/// Times and counts.
+/// Reads pairs of a time in Unix ms, written as differences, and a count.
 fn pairs(reader: &mut Reader) -> Result<VecDeque<(Millis, u64)>, Invalid> {
     let len = reader.number()?;
     let mut pairs = VecDeque::with_capacity(len.min(MOST_RESERVED as u64) as usize);

@@ -1,9 +1,12 @@
-//! Queues and operations as bytes, and back. No Redis in here.
+//! Encodes queues and operations as bytes, and decodes them.
 //!
-//! [`record`] is what is replicated for each operation, where its [`command`] would
-//! not say all; [`snapshot`] what a whole queue is saved as; [`value`] makes both what
-//! the server asks of a data type. Input may come from anyone: everything is checked while it is
-//! read, and memory is taken for what is there, never for what is claimed.
+//! A [`record`] is the log entry that is replicated for an operation, except
+//! where replicating the [`command`] verbatim says as much. A [`snapshot`] is a
+//! whole queue. [`value`] offers both in the form in which the server asks for
+//! them, and [`restore`] puts a queue together whose snapshot comes in parts.
+//!
+//! Input may come from anyone: everything is checked while it is read, and
+//! memory is allocated for what is there, never for what a length claims.
 
 pub mod command;
 mod decode;

@@ -1,8 +1,8 @@
-//! Operations as bytes: the body of a record.
+//! Encodes operations: the body of a log entry.
 //!
-//! Each kind has a number and six bits of its own, which say what of it is
-//! written; then come its parts, and at the end, without a length, the one
-//! that is a payload, a text or a name.
+//! Each kind of operation has a number and six flag bits, which say which of
+//! its parts are written. The parts follow. The last part is the payload, text
+//! or name of the operation, which has no length of its own.
 
 mod read;
 mod write;
@@ -36,7 +36,7 @@ const UNSCHEDULE: u8 = 20;
 const CATCH_UP: u8 = 21;
 const PURGE_SOME: u8 = 22;
 
-/// The number of an operation's kind, below 31.
+/// The number of the kind of an operation, below 31.
 pub fn kind(op: &Op) -> u8 {
     match op {
         Op::Tick => TICK,
@@ -69,7 +69,7 @@ fn bits<const N: usize>(present: [bool; N]) -> u8 {
     bits.fold(0, |flags, (bit, is)| flags | u8::from(is) << bit)
 }
 
-/// The six bits that say what of an operation is written.
+/// The six flag bits of an operation, which say which of its parts are written.
 pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
     match op {
         Op::Send(send) => bits([

@@ -1,5 +1,5 @@
-//! Options of queues and messages as bytes, as records and snapshots both
-//! have them.
+//! Encodes the options of queues, messages and schedules. Log entries and
+//! snapshots share this encoding.
 
 use super::wire::{
     put_bytes, put_fixed, put_flag, put_number, put_optional_bytes, put_signed, Reader,
@@ -11,7 +11,7 @@ use crate::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
 use crate::settings::{Backoff, Changes, Clock, OnDead, OnRetry, Rate, Settings};
 
-/// How many options [`Changes`] has.
+/// The number of options in [`Changes`].
 const OPTIONS: u32 = 18;
 const RETRIES: u32 = 12;
 const BACKOFF: u32 = 13;
@@ -20,7 +20,7 @@ const RATE: u32 = 15;
 const ON_RETRY: u32 = 16;
 const ON_DEAD: u32 = 17;
 
-/// Which of several optional things are there: one bit each.
+/// Sets bit i if the i-th value is present.
 fn mask<const N: usize>(present: [bool; N]) -> u64 {
     let bits = present.into_iter().enumerate();
     bits.fold(0, |mask, (bit, is)| mask | u64::from(is) << bit)
@@ -32,6 +32,8 @@ pub fn put_settings(out: &mut Vec<u8>, settings: &Settings) {
 }
 
 /// Reads all options of a queue.
+///
+/// Errors: an option is missing, unknown or out of range.
 pub fn settings(reader: &mut Reader) -> Result<Settings, Invalid> {
     let changes = changes(reader)?;
     let settings = Settings::default().with(&changes);
@@ -65,7 +67,7 @@ fn all_of(settings: &Settings) -> Changes {
     }
 }
 
-/// Writes options that change.
+/// Writes the options of a queue that change.
 pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
     let numbers = [
         c.lease,
@@ -114,7 +116,9 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
     }
 }
 
-/// Reads options that change.
+/// Reads the options of a queue that change.
+///
+/// Errors: an option is unknown or out of range.
 pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
     let present = reader.number()?;
     limits::ensure(present >> OPTIONS == 0, "an unknown option")?;
@@ -167,7 +171,7 @@ pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
     Ok(changes)
 }
 
-/// Writes whose time a queue follows.
+/// Writes which clock a queue follows.
 pub fn put_clock(out: &mut Vec<u8>, clock: Clock) {
     match clock {
         Clock::Server => put_flag(out, false),
@@ -178,7 +182,7 @@ pub fn put_clock(out: &mut Vec<u8>, clock: Clock) {
     }
 }
 
-/// Reads whose time a queue follows.
+/// Reads which clock a queue follows.
 pub fn clock(reader: &mut Reader) -> Result<Clock, Invalid> {
     match reader.optional()? {
         None => Ok(Clock::Server),
@@ -186,7 +190,7 @@ pub fn clock(reader: &mut Reader) -> Result<Clock, Invalid> {
     }
 }
 
-/// Writes a limit of deliveries, or that there is none.
+/// Writes a rate limit, or 0 for none.
 pub fn put_rate(out: &mut Vec<u8>, rate: Option<Rate>) {
     put_number(out, rate.map_or(0, |rate| rate.count));
     if let Some(rate) = rate {
@@ -194,7 +198,7 @@ pub fn put_rate(out: &mut Vec<u8>, rate: Option<Rate>) {
     }
 }
 
-/// Reads a limit of deliveries.
+/// Reads a rate limit; `None` for 0.
 pub fn rate(reader: &mut Reader) -> Result<Option<Rate>, Invalid> {
     let count = reader.number()?;
     if count == 0 {
@@ -227,7 +231,7 @@ fn backoff(reader: &mut Reader) -> Result<Backoff, Invalid> {
     })
 }
 
-/// Writes what SEND said of a message.
+/// Writes the options of a message.
 pub fn put_choices(out: &mut Vec<u8>, choices: &Choices) {
     out.push(mask([
         choices.score.is_some(),
@@ -265,7 +269,9 @@ pub fn put_choices(out: &mut Vec<u8>, choices: &Choices) {
     }
 }
 
-/// Reads what SEND said of a message.
+/// Reads the options of a message.
+///
+/// Errors: an option is unknown or out of range.
 pub fn choices(reader: &mut Reader) -> Result<Choices, Invalid> {
     let present = reader.byte()?;
     limits::ensure(present < 0x80, "an unknown option of a message")?;
@@ -301,7 +307,8 @@ pub fn choices(reader: &mut Reader) -> Result<Choices, Invalid> {
     Ok(choices)
 }
 
-/// Writes when a schedule fires and what becomes of times that it cannot.
+/// Writes when a schedule fires and how it treats missed and overlapping fire
+/// times.
 pub fn put_rule(out: &mut Vec<u8>, rule: &Recurrence, missed: Missed, overlap: Overlap) {
     let missed = match missed {
         Missed::Skip => 0,
@@ -327,7 +334,10 @@ pub fn put_rule(out: &mut Vec<u8>, rule: &Recurrence, missed: Missed, overlap: O
     }
 }
 
-/// Reads when a schedule fires and what becomes of times that it cannot.
+/// Reads when a schedule fires and how it treats missed and overlapping fire
+/// times.
+///
+/// Errors: a value is unknown or out of range, or a cron rule cannot be parsed.
 pub fn rule(reader: &mut Reader) -> Result<(Recurrence, Missed, Overlap), Invalid> {
     let word = reader.byte()?;
     let missed = match word >> 1 {

@@ -1,19 +1,19 @@
-//! Records: what is replicated, one for each operation that does not travel as its
-//! command.
+//! Log entries: what is replicated for each operation that is not replicated
+//! verbatim.
 //!
-//! A record holds an operation in explicit form with its moment, so that
-//! replaying it needs no clock, no randomness and no configuration. Records
-//! are the dearest part of a command, so a plain SEND takes nine bytes and its
-//! payload:
+//! A log entry holds an operation in explicit form with its moment, so that
+//! replay needs no clock, no randomness and no configuration. Writing it is the
+//! most expensive part of a command, so it is short: a plain SEND takes nine
+//! bytes and its payload.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 1 | version (upper three bits) and kind of the operation (lower five) |
 //! | 7 | the queue clock in microseconds, lowest byte first |
-//! | 1 | which parts follow; six of the bits are the operation's own |
-//! | ... | steps of time before it, creation of the queue, the operation |
+//! | 1 | which parts follow; six of the bits belong to the operation |
+//! | ... | the number of due events processed before it, the creation of the queue, the operation |
 //!
-//! The other kind of record is a [`Chunk`] of a snapshot.
+//! The other kind of log entry is a [`Chunk`] of a snapshot.
 
 use std::borrow::Cow;
 
@@ -27,25 +27,26 @@ use crate::{Done, Moment, Op, Queue, Receipt};
 /// The version of the encoding, 1 to 7.
 const VERSION: u8 = 1;
 const KIND_BITS: u32 = 5;
-/// The kind of a part of a snapshot; operations have those below.
+/// The kind of a part of a snapshot; the kinds of operations are below it.
 const SNAPSHOT: u8 = 31;
 const TIME_BYTES: usize = 7;
-/// The latest time that a record can hold, in microseconds: the year 4253.
+/// The latest time that a log entry can hold, in microseconds of Unix time: the
+/// year 4253.
 pub const MAX_TIME_US: u64 = (1 << 56) - 1;
 
-/// An operation that makes its queue makes it like this.
+/// How a queue is created, if an operation creates it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Creation {
     /// The options of the queue.
     pub settings: Settings,
-    /// Whose time it follows.
+    /// The clock that the queue follows.
     pub clock: Clock,
-    /// The salt of its ids.
+    /// The salt of the ids that the queue generates.
     pub salt: u64,
 }
 
 impl Creation {
-    /// The queue as it is made.
+    /// Creates the queue, which is empty.
     pub fn queue(&self) -> Queue {
         Queue::new(self.settings.clone(), self.clock, self.salt)
     }
@@ -54,23 +55,24 @@ impl Creation {
 /// An operation and its moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record<'o, 'a> {
-    /// The queue clock of the server, in microseconds; at most
+    /// The queue clock of the server, in microseconds of Unix time; at most
     /// [`MAX_TIME_US`].
     pub time_us: u64,
-    /// The least receipt that may be given out. Only what delivers has it;
-    /// it is 0 in all others that are read.
+    /// The lowest receipt that the operation may give out. Only a fetch has it;
+    /// it is 0 in any other entry that is read.
     pub receipt: Receipt,
-    /// How many steps of time went before the operation, after the last one.
+    /// How many due events were processed since the log entry before, ahead of
+    /// the operation.
     pub steps: u64,
-    /// How the queue was made, if this operation made it.
+    /// How the queue was created, if this operation created it.
     pub created: Option<Creation>,
     /// The operation.
     pub op: Cow<'o, Op<'a>>,
 }
 
 impl<'o, 'a> Record<'o, 'a> {
-    /// The record of an operation done at this moment, after so many steps of
-    /// time, to a queue that was there or made for it.
+    /// The log entry of an operation applied at `moment`, after `steps` due
+    /// events were processed, to a queue that existed or was created for it.
     pub fn of(
         moment: Moment,
         steps: u64,
@@ -86,14 +88,14 @@ impl<'o, 'a> Record<'o, 'a> {
         }
     }
 
-    /// Appends the record to `out`. O(size of the record).
+    /// Appends the log entry to `out`. O(size of the entry).
     pub fn encode_into(&self, out: &mut Vec<u8>) {
         let op = &*self.op;
         let time = self.time_us.min(MAX_TIME_US);
         let tag = VERSION << KIND_BITS | operation::kind(op);
         let flags = u8::from(self.steps > 0) | u8::from(self.created.is_some()) << 1;
         let flags = flags | operation::flags(op, self.receipt, time) << 2;
-        // The time leaves just the byte for the tag.
+        // The time takes seven bytes of the word and leaves one for the tag.
         out.extend_from_slice(&(time << 8 | u64::from(tag)).to_le_bytes());
         out.push(flags);
         if self.steps > 0 {
@@ -107,11 +109,10 @@ impl<'o, 'a> Record<'o, 'a> {
         operation::put(out, op, self.receipt, time);
     }
 
-    /// Reads a record of an operation; payloads and names are those of
-    /// `bytes`.
+    /// Reads a log entry of an operation. Payloads and names are borrowed from
+    /// `bytes`. O(size of the entry).
     ///
-    /// Errors: what no command can have said, or what a newer version wrote.
-    /// O(size of the record).
+    /// Errors: an operation that no command can have made, or another version.
     pub fn decode(bytes: &'a [u8]) -> Result<Record<'o, 'a>, Invalid> {
         let mut reader = Reader::new(bytes);
         let kind = kind(&mut reader)?;
@@ -152,18 +153,19 @@ impl<'o, 'a> Record<'o, 'a> {
         }
     }
 
-    /// Does to `queue` what was done elsewhere: takes the steps of time, then
-    /// does the operation, at its moment. A queue that the operation made has
-    /// just been made, by [`Creation::queue`].
+    /// Applies the log entry to `queue` as it was applied on the primary:
+    /// processes the due events, then applies the operation at its moment. If
+    /// the operation created the queue, `queue` must have just been made by
+    /// [`Creation::queue`].
     ///
-    /// Errors: it did not go as it went there, since the two queues had been
-    /// different before. What could be done has been done all the same: the
-    /// operation may be someone's only copy of a message.
+    /// Errors: it had another outcome than on the primary, because the two
+    /// queues differed before. Everything that could be done has been done
+    /// nevertheless, since the operation may carry the only copy of a message.
     pub fn replay(&self, queue: &mut Queue) -> Result<Done, String> {
         let moment = self.moment();
         let mut missing = self.steps;
         while missing > 0 {
-            // A fire ends a slice.
+            // A slice ends after a schedule has fired, so there may be several.
             match queue.advance(moment.ms(), missing).steps {
                 0 => break,
                 taken => missing -= taken,
@@ -179,19 +181,21 @@ impl<'o, 'a> Record<'o, 'a> {
     }
 }
 
-/// A part of a snapshot, as an append-only file without RDB preamble or a
-/// migration of slots has it.
+/// A part of a snapshot, as it is written to an append-only file without an RDB
+/// preamble and to a node that takes over slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk<'a> {
-    /// Whether it is the first one, with which the queue begins anew.
+    /// Whether this is the first part, which starts the queue over.
     pub first: bool,
-    /// What the decoder of snapshots is to be fed with.
+    /// The bytes to feed to a [`Decoder`](super::Decoder).
     pub block: &'a [u8],
 }
 
 impl<'a> Chunk<'a> {
-    /// Reads a record that is a part of a snapshot; `None` where it is one of
+    /// Reads a log entry that is a part of a snapshot; `None` if it is one of
     /// an operation.
+    ///
+    /// Errors: another version, or input that ends too early.
     pub fn of(bytes: &'a [u8]) -> Result<Option<Chunk<'a>>, Invalid> {
         let mut reader = Reader::new(bytes);
         if kind(&mut reader)? != SNAPSHOT {
@@ -202,7 +206,7 @@ impl<'a> Chunk<'a> {
         Ok(Some(Chunk { first, block }))
     }
 
-    /// Appends the record to `out`.
+    /// Appends the log entry to `out`.
     pub fn encode_into(&self, out: &mut Vec<u8>) {
         out.push(VERSION << KIND_BITS | SNAPSHOT);
         put_flag(out, self.first);

@@ -1,4 +1,4 @@
-//! Queues that come in several parts.
+//! Queues whose snapshots come in several parts, one log entry each.
 
 use std::collections::HashMap;
 
@@ -8,21 +8,23 @@ use crate::id::NameHasher;
 use crate::limits::Invalid;
 use crate::Queue;
 
-/// Where a queue will be: the database and the name of its key.
+/// Where the queue will be: the number of the database and the name of the key.
 type Address = (i32, Box<[u8]>);
 
-/// What has come so far of queues of which more is to come. Until a queue is whole, it is not there.
+/// The parts that have come so far of queues of which more parts are to come. A
+/// queue appears in its database only when it is complete.
 #[derive(Debug, Default)]
 pub struct Restoring {
     begun: HashMap<Address, Decoder, NameHasher>,
 }
 
 impl Restoring {
-    /// Takes in one part of the queue of a key. Returns the queue when that was the last part.
-    /// Parts of one queue come in order, those of different queues as they like. A first part
-    /// begins anew, whatever came before.
+    /// Takes in one part of the queue of a key. Returns the queue if this was
+    /// the last part. The parts of one queue come in order, those of different
+    /// queues in any order. A first part starts over, whatever came before it.
     ///
-    /// Errors: the input is broken, or a part is missing. What came before is forgotten then.
+    /// Errors: the part is broken, or a part before it is missing. All earlier
+    /// parts of this queue are forgotten then.
     pub fn take(&mut self, db: i32, key: &[u8], chunk: Chunk) -> Result<Option<Queue>, Invalid> {
         let address: Address = (db, key.into());
         let before = self.begun.remove(&address);

@@ -1,15 +1,22 @@
-//! A whole queue as bytes.
+//! Encodes a whole queue.
 //!
-//! A snapshot is a stream of frames, cut into blocks of one size at any place.
-//! A frame is its length, a tag and what the tag says: first what the queue
-//! has once, then its schedules, batches and remembered ids, then its messages
-//! in the order of sending, each group and consumer just before the first
-//! message that names it, and at last those that no message names, and the
-//! number of messages. Where messages have ids of another salt than the queue
-//! gives now, that is told before them. Numbers are written as differences from their
-//! neighbours, so a plain message takes five to seven bytes and its payload.
+//! A snapshot is a stream of frames, cut into blocks of one size regardless of
+//! the frames. A frame is its length, a tag and the data that the tag says. The
+//! frames come in this order:
 //!
-//! Equal queues have equal snapshots, wherever they came from.
+//! - the data that a queue has once;
+//! - its schedules, batches and remembered ids;
+//! - its messages in the order of sending, each group and consumer just before
+//!   the first message that names it, and each salt of ids just before the
+//!   first message whose id was generated with it, unless it is that of the
+//!   queue;
+//! - the groups and consumers that no message names;
+//! - the number of messages.
+//!
+//! Numbers are written as differences from their neighbours, so a plain message
+//! takes five to seven bytes and its payload.
+//!
+//! Equal queues have equal snapshots, whichever operations led to them.
 
 mod pieces;
 
@@ -24,25 +31,28 @@ use crate::queue::parts::{Known, Numbered, Parts};
 use crate::{Millis, Queue, Receipt, Seq};
 use pieces::{put_consumer, put_group, put_history, put_schedule, put_whole};
 
-/// The version of the encoding. What earlier ones wrote is read as well: version 1 did
-/// not have [`tag::NEXT`], and version 2 not [`tag::SALT`].
+/// The version of the encoding. Earlier ones can be read: version 1 did not
+/// have [`tag::NEXT`], and version 2 did not have [`tag::SALT`].
 pub const VERSION: u32 = 3;
 
-/// The size of the blocks of a saved queue. The server compresses each, and
-/// where payloads do not compress, the fewer places a block has to compare the
-/// less time that takes.
+/// The size of the blocks of a saved queue, in bytes. The server compresses
+/// each block by itself. Where payloads do not compress, a small block takes
+/// less time because there are fewer positions to compare.
 pub const SAVED: usize = 2 * 1024;
 
-/// The size of blocks that are not compressed, for a rewritten log or a digest.
+/// The size of blocks that are not compressed, in bytes: those of a rewritten
+/// log or a digest.
 pub const LARGE: usize = 64 * 1024;
 
-/// So far apart are two blocks at the same address. The server's compressor
-/// does not forget from one block to the next where it has seen what: it would
-/// compare with whatever stands there now, and guess in vain. An eighth of this
-/// takes a tenth longer. Only a queue that is as large needs as much.
+/// The distance between two blocks at the same address, in bytes. The server's
+/// compressor keeps a table of addresses from one block to the next: at the
+/// same address it would compare with the new bytes there, and guess in vain.
+/// With an eighth of this distance compressing takes a tenth longer. Only a
+/// queue of this size needs this much memory.
 const TRACK: usize = 8 * 1024 * 1024;
 
-/// What a frame is. A message has its place and what follows in the tag.
+/// The tags of frames. The tag of a message also holds its stored state and
+/// flags.
 pub mod tag {
     pub const END: u8 = 0;
     pub const WHOLE: u8 = 1;
@@ -52,24 +62,25 @@ pub mod tag {
     pub const DEDUP: u8 = 5;
     pub const BATCH: u8 = 6;
     pub const PURGED: u8 = 7;
-    /// The salt of the ids of the messages that follow. Before the first such frame
-    /// it is that of the queue.
+    /// The salt of the ids of the messages that follow. Before the first such
+    /// frame it is the salt of the queue.
     pub const SALT: u8 = 8;
     pub const MESSAGE: u8 = 0x80;
-    /// Where the place stands in the tag of a message.
+    /// How far the stored state is shifted in the tag of a message.
     pub const PLACE: u32 = 4;
     pub const HISTORY: u8 = 8;
-    /// A message without a history that has the number after that of the message
-    /// before it, and was sent in the same millisecond.
+    /// A message without a history that has the number after that of the
+    /// message before it, and was sent in the same millisecond.
     pub const NEXT: u8 = 0x40;
-    /// Where the place stands in the tag of such a one.
+    /// How far the stored state is shifted in the tag of such a message.
     pub const PLACE_OF_NEXT: u32 = 3;
     pub const GROUPED: u8 = 4;
     pub const ID: u8 = 2;
     pub const PRIORITY: u8 = 1;
 }
 
-/// What a message has beyond the plain one: bits of a number.
+/// The parts that a message may have beyond those of a plain one, as bits of a
+/// number.
 pub mod extra {
     pub const CHOICES: u64 = 1;
     pub const RUNNING: u64 = 1 << 1;
@@ -88,7 +99,7 @@ pub mod extra {
     pub const ALL: u64 = (1 << 14) - 1;
 }
 
-/// What of a group is told: bits.
+/// The parts that a group may have, as bits.
 pub mod told {
     pub const SETTINGS: u8 = 1;
     pub const PAUSE: u8 = 2;
@@ -100,20 +111,21 @@ pub mod told {
     pub const ALL: u8 = 127;
 }
 
-/// Numbers relative to which the next ones are written.
+/// The numbers from which the next ones are written as differences.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Bases {
-    /// Number of the last message.
+    /// The number of the last message.
     pub seq: Seq,
-    /// When it was sent.
+    /// When the last message was sent, in Unix ms.
     pub sent_at: Millis,
-    /// The last receipt that was told.
+    /// The last receipt that was written.
     pub receipt: Receipt,
 }
 
-/// Writes a queue as blocks of `size` bytes, of which only the last is shorter.
-/// O(n log n) of what is not messages, O(n) of messages; takes 16 bytes of
-/// memory a 128 messages, and 4 bytes a group.
+/// Writes a queue as blocks of `size` bytes; only the last block may be
+/// shorter. O(n) in messages and O(n log n) in everything else. It takes up to
+/// about 8 MiB of memory for blocks, 16 bytes for every 128 messages, and 4
+/// bytes a group.
 pub fn encode(queue: &Queue, size: usize, emit: &mut dyn FnMut(&[u8])) {
     let parts = queue.parts();
     let mut writer = Writer {
@@ -138,11 +150,11 @@ struct Writer<'a, 'e> {
     parts: Parts<'a>,
     blocks: Blocks<'e>,
     bases: Bases,
-    /// The salt that was told last.
+    /// The salt that was written last.
     salt: u64,
     groups: Numbers,
     consumers: Numbers,
-    /// Those who count as consumers and have not been written yet.
+    /// The known consumers that have not been written yet.
     known: HashMap<&'a [u8], Known, NameHasher>,
 }
 
@@ -190,7 +202,7 @@ impl<'a> Writer<'a, '_> {
 
     fn write_messages(&mut self) -> u64 {
         let mut count = 0;
-        // A loop over them would have each copied.
+        // A `for` loop would copy each of them.
         self.parts.messages().for_each(|numbered| {
             self.message(numbered);
             count += 1;
@@ -198,7 +210,7 @@ impl<'a> Writer<'a, '_> {
         count
     }
 
-    /// The groups and consumers that no message names.
+    /// Writes the groups and consumers that no message names.
     fn write_others(&mut self) {
         for (ix, _) in self.parts.lasting_groups() {
             self.group(ix);
@@ -254,7 +266,7 @@ impl<'a> Writer<'a, '_> {
         self.blocks.end(content.payload);
     }
 
-    /// Tells the salt of the ids of messages, if it is another one than before.
+    /// Writes the salt of the ids that follow, if it differs from the last one.
     #[inline]
     fn salt(&mut self, salt: u64) {
         if salt != self.salt {
@@ -266,7 +278,8 @@ impl<'a> Writer<'a, '_> {
         }
     }
 
-    /// The number of a group, which is told now if it has not been yet.
+    /// Returns the number of a group; `None` for no group. A group that has not
+    /// been written is written now.
     fn group(&mut self, ix: GroupIx) -> Option<u64> {
         if !ix.is_some() {
             return None;
@@ -282,7 +295,8 @@ impl<'a> Writer<'a, '_> {
         Some(number)
     }
 
-    /// The number of a consumer, who is told now if he has not been yet.
+    /// Returns the number of a consumer; `None` for no consumer. A consumer
+    /// that has not been written is written now.
     fn consumer(&mut self, ix: ConsumerIx) -> Option<u64> {
         let name = self.parts.consumer(ix)?;
         let (number, is_new) = self.consumers.of(ix.number());
@@ -295,11 +309,11 @@ impl<'a> Writer<'a, '_> {
     }
 }
 
-/// Numbers things in the order in which they first come up, whatever slots
-/// they are in.
+/// Numbers slots in the order in which they first occur, so that a snapshot
+/// does not depend on which slots a queue happens to use.
 #[derive(Default)]
 struct Numbers {
-    /// By slot; 0 for none yet, else the number and one.
+    /// By slot: 0 if it has no number yet, else the number plus one.
     of_slots: Vec<u32>,
     count: u32,
 }
@@ -323,21 +337,21 @@ impl Numbers {
     }
 }
 
-/// Cuts the stream into blocks.
+/// Cuts the stream of frames into blocks.
 struct Blocks<'e> {
     size: usize,
-    /// What was put, up to about [`TRACK`].
+    /// The bytes of the stream that are kept, up to about [`TRACK`].
     bytes: Vec<u8>,
-    /// How many of these bytes are out.
+    /// How many of these bytes were emitted.
     emitted: usize,
-    /// Where the last frame begins, with its length.
+    /// Where the last frame begins, including its length.
     frame: usize,
     emit: &'e mut dyn FnMut(&[u8]),
 }
 
 impl Blocks<'_> {
-    /// Begins a frame, whose head is to be put behind what is there: a byte that gives
-    /// way to its length.
+    /// Begins a frame and returns the buffer to append its head to. One byte is
+    /// reserved for the length of the frame.
     #[inline]
     fn begin(&mut self) -> &mut Vec<u8> {
         self.frame = self.bytes.len();
@@ -345,13 +359,14 @@ impl Blocks<'_> {
         &mut self.bytes
     }
 
-    /// Ends the frame, with more bytes behind it.
+    /// Ends the frame after appending `tail` to it.
     #[inline]
     fn end(&mut self, tail: &[u8]) {
         let head = self.bytes.len() - self.frame - 1;
         set_number(&mut self.bytes, self.frame, (head + tail.len()) as u64);
         let mut rest = tail;
-        // A long payload is not copied as a whole.
+        // Appending by pieces keeps a long payload from being copied as a
+        // whole.
         while let Some((piece, later)) = rest.split_at_checked(self.size) {
             self.bytes.extend_from_slice(piece);
             self.emit_full();
@@ -374,7 +389,7 @@ impl Blocks<'_> {
         }
     }
 
-    /// Puts out what is left.
+    /// Emits the bytes that are left.
     fn flush(&mut self) {
         self.emit_full();
         match self.bytes.get(self.emitted..) {

@@ -1,5 +1,5 @@
-//! Random operations: what is written is read, and equal records make equal
-//! queues.
+//! Tests of the encodings with random operations: what is written can be read,
+//! and equal log entries lead to equal queues.
 
 mod golden;
 mod ops;

@@ -1,4 +1,5 @@
-//! What the server asks of a queue as the value of a key.
+//! The callbacks of a data type of the server, as methods of [`Queue`]: save,
+//! load, rewrite and digest.
 
 use super::decode::Decoder;
 use super::record::Chunk;
@@ -10,15 +11,19 @@ impl Queue {
     /// The version of the encoding that [`Queue::save`] writes; the server allows 0 to 1023.
     pub const VERSION: u32 = VERSION;
 
-    /// Writes the queue as blocks of any bytes, none of them empty. [`Queue::load`] needs them
-    /// cut as they were.
+    /// Saves the queue as blocks, none of them empty, whose bytes have any
+    /// value. [`Queue::load`] takes them in the same order. O(n).
     pub fn save(&self, block: &mut dyn FnMut(&[u8])) {
         encode(self, SAVED, block);
     }
 
-    /// Reads what a `save` of this or an older version wrote. `next` gives one block after the
-    /// other, and `None` at the end or where the input is cut off. The input may come from
-    /// anyone: every count is checked.
+    /// Loads what [`Queue::save`] of this or an older version wrote. `next`
+    /// returns one block after another, and `None` at the end or where the
+    /// input is cut off. O(n log n); O(n) for messages in the order in which
+    /// they are saved.
+    ///
+    /// Errors: an unknown version, or input that no `save` can have written.
+    /// The input may come from anyone: every count is checked.
     pub fn load(version: u32, next: &mut dyn FnMut() -> Option<Vec<u8>>) -> Result<Queue, String> {
         if !(1..=VERSION).contains(&version) {
             return Err(format!("version {version} of the encoding is not known"));
@@ -30,7 +35,8 @@ impl Queue {
         Ok(decoder.finish()?)
     }
 
-    /// Gives log entries that make the queue anew on an empty key.
+    /// Calls `record` with the log entries that create the queue on an empty
+    /// key. O(n).
     pub fn rewrite(&self, record: &mut dyn FnMut(&[u8])) {
         let mut first = true;
         let mut bytes = Vec::new();
@@ -42,8 +48,9 @@ impl Queue {
         });
     }
 
-    /// Gives parts of all that a client can observe, no two of them alike: the blocks of the
-    /// snapshot, each with its number. Equal log entries lead to equal parts everywhere.
+    /// Calls `part` with the parts of everything that a client can observe, no
+    /// two of them equal: the blocks of the snapshot, each behind its number.
+    /// Queues that applied equal log entries have equal parts. O(n).
     pub fn digest(&self, part: &mut dyn FnMut(&[u8])) {
         let mut number = 0;
         let mut bytes = Vec::new();

@@ -1,17 +1,17 @@
-//! Numbers and byte strings as bytes.
+//! Encodes numbers and byte strings.
 //!
-//! A number takes seven bits a byte, the lowest first (LEB128), so that small
-//! ones are short. What is close to something known is written as its
-//! difference from it. A reader never panics and never believes a length: it
-//! only hands out what is there.
+//! A number takes one byte for every seven bits, the lowest first (LEB128), so
+//! small numbers are short. A number that is close to a known one is written as
+//! the difference. A reader never panics and never trusts a length: it only
+//! returns bytes that are there.
 
 use crate::limits::Invalid;
 
-/// How many elements are reserved room for before any of them has been read,
-/// whatever the input claims.
+/// The most elements for which memory is reserved before any of them has been
+/// read, whatever the input claims.
 pub const MOST_RESERVED: usize = 1024;
 
-/// Writes a number: 1 byte below 128, at most 10.
+/// Writes a number in 1 byte below 128, and in at most 10 bytes.
 #[inline]
 pub fn put_number(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
@@ -21,7 +21,8 @@ pub fn put_number(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-/// Writes a number in the place of the byte at `at`. O(bytes behind it) from 128 on.
+/// Writes a number in place of the byte at `at`. From 128 on the bytes behind
+/// it are moved, which is O(their number).
 #[inline]
 pub fn set_number(out: &mut Vec<u8>, mut at: usize, mut n: u64) {
     while n >= 0x80 {
@@ -34,7 +35,7 @@ pub fn set_number(out: &mut Vec<u8>, mut at: usize, mut n: u64) {
     }
 }
 
-/// Writes a number that may be negative; short where it is close to zero.
+/// Writes a number that may be negative; it is short if it is close to zero.
 #[inline]
 pub fn put_signed(out: &mut Vec<u8>, n: i64) {
     put_number(out, ((n << 1) ^ (n >> 63)) as u64);
@@ -46,7 +47,7 @@ pub fn put_delta(out: &mut Vec<u8>, n: u64, base: u64) {
     put_signed(out, n.wrapping_sub(base) as i64);
 }
 
-/// Writes a number or its absence.
+/// Writes a flag, and the number if there is one.
 pub fn put_optional(out: &mut Vec<u8>, n: Option<u64>) {
     put_flag(out, n.is_some());
     if let Some(n) = n {
@@ -54,18 +55,18 @@ pub fn put_optional(out: &mut Vec<u8>, n: Option<u64>) {
     }
 }
 
-/// Writes yes or no.
+/// Writes a flag as 0 or 1.
 pub fn put_flag(out: &mut Vec<u8>, flag: bool) {
     out.push(u8::from(flag));
 }
 
-/// Writes bytes behind their length.
+/// Writes the length of `bytes` and the bytes.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_number(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Writes bytes or their absence.
+/// Writes a flag, and length and bytes if there are any.
 pub fn put_optional_bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     put_flag(out, bytes.is_some());
     if let Some(bytes) = bytes {
@@ -73,12 +74,14 @@ pub fn put_optional_bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     }
 }
 
-/// Writes eight bytes, for what is as likely large as small.
+/// Writes eight bytes. It suits numbers that are as likely large as small, such
+/// as random ones.
 pub fn put_fixed(out: &mut Vec<u8>, n: u64) {
     out.extend_from_slice(&n.to_le_bytes());
 }
 
-/// Reads what the functions above have written.
+/// Reads what the functions above write. Every method returns an error if the
+/// input ends too early.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -87,7 +90,7 @@ pub struct Reader<'a> {
 const CUT_OFF: Invalid = Invalid("it ends too early");
 
 impl<'a> Reader<'a> {
-    /// Reads from the start of `bytes`.
+    /// Starts at the first of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { rest: bytes }
     }
@@ -97,7 +100,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// An error where something is left to read.
+    /// Checks that everything has been read.
     pub fn end(self) -> Result<(), Invalid> {
         match self.is_at_end() {
             true => Ok(()),
@@ -105,7 +108,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One byte.
+    /// Reads one byte.
     #[inline]
     pub fn byte(&mut self) -> Result<u8, Invalid> {
         let (first, rest) = self.rest.split_first().ok_or(CUT_OFF)?;
@@ -113,7 +116,7 @@ impl<'a> Reader<'a> {
         Ok(*first)
     }
 
-    /// So many bytes.
+    /// Reads `len` bytes.
     #[inline]
     pub fn take(&mut self, len: u64) -> Result<&'a [u8], Invalid> {
         let len = usize::try_from(len).map_err(|_| CUT_OFF)?;
@@ -122,13 +125,15 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Everything that is left.
+    /// Reads all bytes that are left.
     #[inline]
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 
-    /// A number.
+    /// Reads a number.
+    ///
+    /// Errors: it has more than 64 bits.
     #[inline]
     pub fn number(&mut self) -> Result<u64, Invalid> {
         let mut n = 0;
@@ -146,20 +151,20 @@ impl<'a> Reader<'a> {
         Err(Invalid("a number is beyond 64 bits"))
     }
 
-    /// A number that may be negative.
+    /// Reads a number that may be negative.
     #[inline]
     pub fn signed(&mut self) -> Result<i64, Invalid> {
         let n = self.number()?;
         Ok((n >> 1) as i64 ^ -((n & 1) as i64))
     }
 
-    /// A number written as its difference from `base`.
+    /// Reads a number that was written as its difference from `base`.
     #[inline]
     pub fn delta(&mut self, base: u64) -> Result<u64, Invalid> {
         Ok(base.wrapping_add(self.signed()? as u64))
     }
 
-    /// A number or its absence.
+    /// Reads a number that may be missing.
     pub fn optional(&mut self) -> Result<Option<u64>, Invalid> {
         match self.flag()? {
             true => self.number().map(Some),
@@ -167,7 +172,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Yes or no.
+    /// Reads a flag.
+    ///
+    /// Errors: it is neither 0 nor 1.
     pub fn flag(&mut self) -> Result<bool, Invalid> {
         match self.byte()? {
             0 => Ok(false),
@@ -176,14 +183,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Bytes behind their length.
+    /// Reads a length and that many bytes.
     #[inline]
     pub fn bytes(&mut self) -> Result<&'a [u8], Invalid> {
         let len = self.number()?;
         self.take(len)
     }
 
-    /// Bytes or their absence.
+    /// Reads bytes that may be missing.
     pub fn optional_bytes(&mut self) -> Result<Option<&'a [u8]>, Invalid> {
         match self.flag()? {
             true => self.bytes().map(Some),
@@ -191,7 +198,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Eight bytes.
+    /// Reads a number of eight bytes.
     pub fn fixed(&mut self) -> Result<u64, Invalid> {
         let bytes = self.take(8)?.try_into().map_err(|_| CUT_OFF)?;
         Ok(u64::from_le_bytes(bytes))
@@ -205,7 +212,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_back(n in any::<u64>(), shift in 0..64u32, base in any::<u64>()) {
+        fn numbers_are_read_as_they_were_written(n in any::<u64>(), shift in 0..64u32, base in any::<u64>()) {
             let n = n >> shift;
             let mut out = Vec::new();
             put_number(&mut out, n);
@@ -223,7 +230,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..24)) {
+        fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..24)) {
             let reader = Reader::new(&bytes);
             let _ = reader.clone().number();
             let _ = reader.clone().bytes();
@@ -233,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error() {
+    fn numbers_lengths_and_flags_out_of_range_are_refused() {
         let too_long = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02];
         assert!(Reader::new(&too_long).number().is_err());
         let largest = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01];

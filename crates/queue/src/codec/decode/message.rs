@@ -1,4 +1,4 @@
-//! A message out of the frame of a snapshot.
+//! Decodes a message of a snapshot.
 
 use crate::body::Content;
 use crate::codec::options::choices;
@@ -12,7 +12,9 @@ use crate::queue::parts::{Builder, Marks, Names, Term};
 use crate::state::{Place, Reason};
 use crate::{Millis, NEVER};
 
-/// Reads a message behind its tag.
+/// Reads the message behind its tag and adds it to the queue that is built.
+///
+/// Errors: an impossible message, or input that ends too early.
 pub fn message(
     reader: &mut Reader,
     tag: u8,
@@ -43,7 +45,7 @@ pub fn message(
     let group = has(tag::GROUPED).then(|| reader.number()).transpose()?;
     let id = has(tag::ID).then(|| reader.bytes()).transpose()?;
     if let Some(id) = id {
-        // The message keeps the length of its id in two bytes.
+        // A message stores the length of its id in two bytes.
         crate::limits::name(id)?;
     }
     let (mut consumer, mut term, mut marks) = (None, None, Marks::default());
@@ -82,7 +84,8 @@ pub fn message(
     )
 }
 
-/// What was chosen, how often and when it was delivered, and its lease.
+/// Reads the options of the message, how often and when it was delivered, and
+/// its lease.
 fn deliveries(
     reader: &mut Reader,
     bits: u64,
@@ -116,7 +119,7 @@ fn deliveries(
     Ok(term)
 }
 
-/// How often it failed and how it ended.
+/// Reads how often the message failed and how it ended.
 fn ending(reader: &mut Reader, bits: u64, due: Millis, ext: &mut Extension) -> Result<(), Invalid> {
     let has = |bit: u64| bits & bit != 0;
     if has(extra::ENDED) {

@@ -1,4 +1,4 @@
-//! Reading an operation: what no command can have said is refused.
+//! Reads an operation, and refuses one that no command can have made.
 
 use std::borrow::Cow;
 
@@ -18,8 +18,11 @@ use crate::op::{
 use crate::state::State;
 use crate::{Op, Receipt};
 
-/// Reads an operation of this kind, and the least receipt that it may give
-/// out. What follows it is left.
+/// Reads an operation of this kind, and the lowest receipt that it may give
+/// out, which is 0 if it gives out none. `time_us` is the time of the log
+/// entry. Bytes after the operation are left unread.
+///
+/// Errors: an unknown kind, a value out of range, or input that ends too early.
 pub fn read<'a>(
     reader: &mut Reader<'a>,
     kind: u8,

@@ -1,4 +1,4 @@
-//! Writing an operation.
+//! Writes an operation.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,8 @@ use crate::op::{DueTime, Fetch, NackKind, Piecemeal, Redrive, Send};
 use crate::state::State;
 use crate::{Op, Receipt};
 
-/// Appends the operation to `out`, without its kind and flags.
+/// Appends the operation to `out`, without its kind and flags. O(size of the
+/// operation).
 pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
     match op {
         Op::Tick | Op::Duplicate => {}
@@ -111,7 +112,8 @@ fn put_send(out: &mut Vec<u8>, send: &Send) {
         put_choices(out, &send.choices);
     }
     if let Some(salt) = send.new_salt {
-        // One payload is no number of its own that would be written.
+        // A count of 1 marks the salt. A single payload is otherwise written
+        // without a count.
         put_number(out, 1);
         put_fixed(out, salt);
     }
@@ -145,15 +147,15 @@ fn put_fetch(out: &mut Vec<u8>, fetch: &Fetch, receipt: Receipt, time_us: u64) {
     }
     let limits = limits_of(fetch);
     if limits != [Some(1), Some(1), None, None] {
-        // None of them can be 0, which therefore stands for "not given".
+        // None of them can be 0, so 0 stands for "not given".
         for n in limits {
             put_number(out, n.unwrap_or(0));
         }
     }
 }
 
-/// Receipts are microseconds, or little more: close to the present and to
-/// each other.
+/// Writes receipts as differences. They are microseconds of Unix time or
+/// slightly more, so they lie close to `time_us` and to each other.
 #[inline]
 fn put_receipts(out: &mut Vec<u8>, receipts: &[Receipt], time_us: u64) {
     put_number(out, receipts.len() as u64);

@@ -1,4 +1,4 @@
-//! What stands in the frames of a snapshot.
+//! Writes the data of the frames of a snapshot.
 
 use super::{extra, tag, told, Bases};
 use crate::codec::options::{put_choices, put_clock, put_rate, put_rule, put_settings};
@@ -12,6 +12,7 @@ use crate::schedule::Schedule;
 use crate::stats::Totals;
 use crate::NEVER;
 
+/// Writes the data that a queue has once.
 pub fn put_whole(out: &mut Vec<u8>, whole: &Whole) {
     out.push(tag::WHOLE);
     put_settings(out, &whole.settings);
@@ -80,7 +81,7 @@ fn put_standing(out: &mut Vec<u8>, standing: Standing) {
     }
 }
 
-/// All of a group but its name, which is the end of the frame.
+/// Writes a group without its name, which is the end of the frame.
 pub fn put_group(out: &mut Vec<u8>, seen: &GroupSeen) {
     let GroupSeen {
         group,
@@ -128,6 +129,7 @@ pub fn put_group(out: &mut Vec<u8>, seen: &GroupSeen) {
     }
 }
 
+/// Writes a consumer, with when it was last seen and its counts if it is known.
 pub fn put_consumer(out: &mut Vec<u8>, name: &[u8], known: Option<Known>) {
     out.push(tag::CONSUMER);
     put_bytes(out, name);
@@ -139,7 +141,7 @@ pub fn put_consumer(out: &mut Vec<u8>, name: &[u8], known: Option<Known>) {
     }
 }
 
-/// All of a schedule but its payload, which is the end of the frame.
+/// Writes a schedule without its payload, which is the end of the frame.
 pub fn put_schedule(out: &mut Vec<u8>, name: &[u8], schedule: &Schedule) {
     put_bytes(out, name);
     put_rule(out, &schedule.rule, schedule.missed, schedule.overlap);
@@ -153,6 +155,8 @@ pub fn put_schedule(out: &mut Vec<u8>, name: &[u8], schedule: &Schedule) {
     put_choices(out, &template.choices);
 }
 
+/// Writes what has happened to a message: its options, deliveries, failures and
+/// end.
 pub fn put_history(
     out: &mut Vec<u8>,
     numbered: Numbered,

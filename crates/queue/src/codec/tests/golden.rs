@@ -1,6 +1,6 @@
-//! What each version looks like. These bytes are in files and streams of servers
-//! that run: they must be read for ever. A new version gets new bytes beside
-//! them.
+//! Golden bytes of every version of the encodings. Files and replication
+//! streams of running servers hold such bytes, so they must stay readable for
+//! ever. A new version gets new bytes beside the old ones.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::op::{DueTime, Fetch, NackKind, Send};
 use crate::settings::{Clock, Rate, Settings};
 use crate::{Moment, Op, Queue};
 
-/// One queue, as each version of snapshots writes it.
+/// One queue in each version of the snapshot encoding.
 const SNAPSHOTS: [&str; 3] = [SNAPSHOT_1, SNAPSHOT_2, SNAPSHOT_3];
 
 const SNAPSHOT_1: &str = "\
@@ -32,11 +32,11 @@ const SNAPSHOT_2: &str = "\
     746572020003\
     ";
 
-/// As that of version 2, where all messages have ids of one salt.
+/// Equal to version 2 if all messages have ids of one salt.
 const SNAPSHOT_3: &str = SNAPSHOT_2;
 
-/// Two messages and then two more, since which ids have another salt, as the records
-/// and the snapshot of them.
+/// Log entries of two messages and of two more whose ids have another salt, and
+/// the snapshot of all four.
 const SALTED: [&str; 3] = [
     "236b4bd71cb06006800201610162",
     "236c4bd71cb06006800155555555555555550201610162",
@@ -66,7 +66,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.map(|pair| byte(pair).unwrap()).collect()
 }
 
-/// A queue with a bit of everything, as its records make it.
+/// The log entries of a queue with a bit of everything.
 fn records() -> Vec<Vec<u8>> {
     let start = Moment::at_us(1_795_159_374_646_123);
     let settings = Settings {
@@ -123,13 +123,13 @@ fn records() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn records_of_version_1() {
+fn log_entries_of_version_1_stay_byte_equal() {
     let records: Vec<String> = records().iter().map(|record| hex(record)).collect();
     assert_eq!(records, RECORDS);
 }
 
 #[test]
-fn snapshots_of_all_versions() {
+fn snapshots_of_all_versions_load_as_the_same_queue() {
     let records = RECORDS.map(bytes);
     let first = Record::decode(&records[0]).unwrap();
     let mut queue = first.created.as_ref().unwrap().queue();
@@ -147,7 +147,7 @@ fn snapshots_of_all_versions() {
 }
 
 #[test]
-fn ids_of_two_salts() {
+fn messages_keep_ids_of_two_salts_in_log_entries_and_snapshots() {
     let creation = Creation {
         settings: Settings::default(),
         clock: Clock::Server,

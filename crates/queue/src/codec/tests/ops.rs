@@ -1,4 +1,4 @@
-//! Random operations.
+//! Generates random operations.
 
 use std::borrow::Cow;
 
@@ -16,8 +16,8 @@ use crate::settings::*;
 use crate::state::State;
 use crate::{Op, MAX_EXACT};
 
-/// How large numbers are: up to anything for codecs, small where operations
-/// shall meet each other.
+/// How large numbers are: of any size to test the encodings, or small so that
+/// operations of a sequence meet the same messages and groups.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Scale {
     Any,
@@ -39,7 +39,8 @@ impl Scale {
     fn receipt(self) -> BoxedStrategy<u64> {
         match self {
             Scale::Any => prop_oneof![0..=MAX_EXACT, Just(0)].boxed(),
-            // A placeholder: the driver puts receipts that exist here.
+            // A placeholder. The primary replaces it by a receipt that it has
+            // given out.
             Scale::Small => (0..12u64).boxed(),
         }
     }
@@ -243,7 +244,8 @@ fn nack(scale: Scale) -> impl Strategy<Value = Op<'static>> {
 fn schedule(scale: Scale) -> impl Strategy<Value = Op<'static>> {
     let every = (scale.some(), scale.ms(), any::<bool>()).prop_map(|(period, start, given)| {
         Recurrence::Every {
-            // Not so often that a test does nothing else.
+            // A shorter period would fire so often that a test does nothing
+            // else.
             period: period.max(7),
             start,
             start_given: given,
@@ -293,7 +295,7 @@ fn group_set(scale: Scale) -> impl Strategy<Value = Op<'static>> {
     })
 }
 
-/// All operations but the ones that make no sense in a sequence.
+/// An operation of any kind.
 pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
     let name = move || scale.name();
     let ids = move || vec(scale.name(), 0..3);

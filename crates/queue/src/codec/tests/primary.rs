@@ -1,4 +1,4 @@
-//! Histories of a queue, and what others hear of them.
+//! Generates histories of a queue, and replicates them like a primary.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -14,13 +14,13 @@ use crate::{Done, Moment, Op, Queue, Receipt};
 /// One thing that happens on a primary.
 #[derive(Debug, Clone)]
 pub struct Act {
-    /// Time that passes before it, in ms.
+    /// The time that passes before it, in ms.
     passes: u64,
-    /// Steps that time may take.
+    /// The most due events that are processed before it.
     steps: u64,
-    /// Purged messages that are freed.
+    /// How many purged messages are freed after it.
     swept: usize,
-    /// Nothing: time goes by itself.
+    /// The operation; `None` if only due events are processed.
     op: Option<Op<'static>>,
 }
 
@@ -71,7 +71,7 @@ fn many_redriven() -> Vec<Act> {
     ])
 }
 
-/// Operations between which time does nothing.
+/// Operations between which no time passes and no due event is processed.
 fn at_once(ops: impl IntoIterator<Item = Op<'static>>) -> Vec<Act> {
     let act = |op| Act {
         passes: 0,
@@ -82,8 +82,8 @@ fn at_once(ops: impl IntoIterator<Item = Op<'static>>) -> Vec<Act> {
     ops.into_iter().map(act).collect()
 }
 
-/// Groups that hold back what they have, until what held them is purged: so
-/// many that they go on one after the other.
+/// So many groups, each held by running or failed messages, that they go on one
+/// after the other once those messages are purged.
 fn many_held(state: State) -> Vec<Act> {
     let groups = [&b"a"[..], b"b", b"c", b"d", b"e"];
     let send = |group: &&'static [u8]| {
@@ -112,7 +112,7 @@ fn many_held(state: State) -> Vec<Act> {
     at_once(ops.chain([Op::fetch(fetch), nack, purge]))
 }
 
-/// A history, now and then one of a queue in the midst of something large.
+/// A random history. Some begin with a queue in the middle of a long operation.
 pub fn history(most: usize) -> impl Strategy<Value = Vec<Act>> {
     let busy = prop_oneof![
         Just(many_redriven()),
@@ -137,7 +137,7 @@ fn clock() -> impl Strategy<Value = Clock> {
     prop_oneof![4 => Just(Clock::Server), 1 => Just(Clock::Manual(3))]
 }
 
-/// A queue and what it has told others.
+/// A queue and what it has replicated.
 pub struct Primary {
     pub queue: Queue,
     pub us: u64,
@@ -145,15 +145,15 @@ pub struct Primary {
     pub told: Vec<Told>,
 }
 
-/// What others hear of an operation.
+/// How an operation was replicated.
 pub enum Told {
     Record(Vec<u8>),
-    /// The command as it came.
+    /// Verbatim, as the client's command.
     Command(Box<Op<'static>>),
 }
 
 impl Told {
-    /// The record by which a queue repeats it.
+    /// The log entry that applies the operation to `queue`.
     pub fn record(&self, queue: &Queue) -> Vec<u8> {
         match self {
             Told::Record(bytes) => bytes.clone(),
@@ -189,7 +189,8 @@ impl Primary {
         self.told.push(Told::Record(encoded(&record)));
     }
 
-    /// Receipts that were given out, in the place of small numbers.
+    /// Replaces each small number by the receipt given out that long ago, and
+    /// by 0 if there is none.
     fn real(&self, receipts: &mut Receipts) {
         for receipt in receipts {
             let at = (*receipt as usize).checked_sub(1);
@@ -213,11 +214,11 @@ impl Primary {
             | Op::Nack { receipts, .. }
             | Op::Touch { receipts, .. }
             | Op::EndLeases { receipts } => self.real(receipts),
-            // Time goes on from where the clock stands.
+            // A manual clock can only go forward.
             Op::Advance { to } => *to += self.queue.last_seen(),
             _ => {}
         }
-        // No other queue gives out receipts.
+        // The last receipt of the server is that of this queue, the only one.
         let of_command = match steps {
             0 => command::moment(&self.queue, &op, moment, self.queue.last_receipt()),
             _ => None,

@@ -1,5 +1,5 @@
-//! Queues under random operations: a snapshot holds all of them, and records
-//! lead a second queue to the same place.
+//! Tests queues under random operations: a snapshot holds all of a queue, and
+//! log entries lead a replica to an equal queue.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -16,7 +16,8 @@ use crate::queue::parts::validate;
 use crate::settings::{Clock, Settings};
 use crate::{Done, Moment, Op, Queue};
 
-/// What a client sees of it; numbers of slots are nobody's business.
+/// The outcome as a client sees it, without the numbers of slots, which may
+/// differ between equal queues.
 fn seen(mut done: Option<Done>) -> Option<Done> {
     if let Some(Done::Fetched(given)) = &mut done {
         for gone in given.iter_mut().filter_map(|d| d.gone.as_mut()) {
@@ -34,7 +35,7 @@ fn saved(queue: &Queue) -> Vec<Vec<u8>> {
     blocks
 }
 
-/// The first part in which two queues differ.
+/// The first frame in which the snapshots of two queues differ.
 fn difference(a: &Queue, b: &Queue) -> Option<String> {
     let frames = |queue: &Queue| {
         let bytes = saved(queue).concat();
@@ -61,7 +62,7 @@ fn loaded(blocks: &[Vec<u8>]) -> Result<Queue, String> {
 
 proptest! {
     #[test]
-    fn a_snapshot_holds_all_of_a_queue(
+    fn a_queue_loaded_from_a_snapshot_behaves_like_the_original(
         creation in creation(),
         before in history(60),
         after in acts(30),
@@ -85,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn records_lead_a_replica_to_the_same_place(
+    fn log_entries_lead_a_replica_to_an_equal_queue(
         creation in creation(),
         acts in history(80),
         synced_at in 0..80usize,
@@ -119,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn broken_snapshots_make_sound_queues_or_none(
+    fn a_damaged_snapshot_is_refused_or_gives_a_valid_queue(
         creation in creation(),
         before in history(40),
         after in acts(20),
@@ -185,7 +186,7 @@ fn truncated_snapshots_are_refused_and_blocks_may_be_cut_anywhere() {
 }
 
 #[test]
-fn a_rewritten_log_makes_the_queue_anew() {
+fn a_rewritten_log_restores_an_equal_queue() {
     let mut queue = Queue::new(Settings::default(), Clock::Server, 7);
     for n in 0..3_000u64 {
         let payload = n.to_string().repeat(20);
@@ -202,7 +203,7 @@ fn a_rewritten_log_makes_the_queue_anew() {
         |db, record: &[u8]| restoring.take(db, b"key", Chunk::of(record).unwrap().unwrap());
 
     assert!(take(0, &records[1]).is_err(), "it has no beginning");
-    // Begun anew, and beside one of another database.
+    // The first part again starts over, and another database has its own queue.
     assert_eq!(take(0, &records[0]).map(|queue| queue.is_some()), Ok(false));
     let mut made = Vec::new();
     for record in &records {
@@ -217,7 +218,7 @@ fn a_rewritten_log_makes_the_queue_anew() {
 }
 
 #[test]
-fn the_digest_has_parts_that_differ() {
+fn no_two_parts_of_a_digest_are_equal() {
     let mut queue = Queue::new(Settings::default(), Clock::Server, 7);
     let parts = |queue: &Queue| {
         let mut parts = Vec::new();
@@ -236,10 +237,11 @@ fn the_digest_has_parts_that_differ() {
     assert_eq!(full.len(), count);
 }
 
-/// A group of which a message has failed keeps the others in another way than one that
-/// was loaded. What comes while time has not let it join yet must not tell.
+/// A group with a failed message may keep its other messages in another
+/// structure than after loading. Messages that come while due events still wait
+/// to be processed must not make a difference.
 #[test]
-fn a_group_of_which_a_message_has_failed_is_the_same_when_it_is_loaded() {
+fn a_loaded_group_with_a_failed_message_behaves_like_the_original() {
     let to_group = |due| {
         let mut send = Send::plain(b"x");
         send.group = Some(b"g"[..].into());
@@ -274,7 +276,8 @@ fn a_group_of_which_a_message_has_failed_is_the_same_when_it_is_loaded() {
     }
     let mut copy = loaded(&saved(&queue)).unwrap();
     for queue in [&mut queue, &mut copy] {
-        // Both are due then, and the group has not joined the line.
+        // Both messages are due now, and the group has not joined the ready
+        // line yet.
         assert_eq!(queue.advance(51, 2).steps, 2);
         queue
             .apply(&to_group(DueTime::Now), Moment::at_ms(51))

@@ -1,4 +1,4 @@
-//! Records come back as they were written, and nothing else comes.
+//! Log entries are read as they were written, and impossible ones are refused.
 
 use proptest::prelude::*;
 
@@ -23,7 +23,8 @@ fn encoded(record: &Record) -> Vec<u8> {
     out
 }
 
-/// What is read out of bytes, as text: a record borrows from them.
+/// The log entry that is read from `bytes`, as text, since it borrows from
+/// them.
 fn seen(bytes: &[u8]) -> String {
     match Record::decode(bytes) {
         Ok(record) => format!("{record:?}"),
@@ -33,7 +34,7 @@ fn seen(bytes: &[u8]) -> String {
 
 proptest! {
     #[test]
-    fn a_record_comes_back(
+    fn a_log_entry_is_read_as_it_was_written(
         op in op(Scale::Any),
         us in prop_oneof![0..1000u64, 0..1u64 << 56, Just(1_795_159_374_646_123)],
         later in 0..3u64,
@@ -49,7 +50,8 @@ proptest! {
         prop_assert_eq!(seen(&bytes), format!("{record:?}"));
         prop_assert_eq!(Chunk::of(&bytes), Ok(None));
         for len in 0..bytes.len() {
-            // A text at the end may be shorter: whatever is read is sound.
+            // A log entry that ends with a text may be cut short and still be
+            // valid.
             if let Ok(shorter) = Record::decode(&bytes[..len]) {
                 prop_assert_eq!(encoded(&shorter), &bytes[..len]);
             }
@@ -57,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(
+    fn no_bytes_make_the_decoder_panic(
         tag in 0x20..0x40u8,
         bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0..4u8], 0..80),
     ) {
@@ -70,7 +72,7 @@ proptest! {
 }
 
 #[test]
-fn the_hot_records_are_short() {
+fn log_entries_of_send_fetch_and_ack_are_short() {
     let moment = Moment::at_us(1_795_159_374_646_123);
     let record = |op: &Op| encoded(&Record::of(moment, 0, None, op)).len();
     assert_eq!(record(&Op::Send(Send::plain(b"0123456789"))), 9 + 10);
@@ -90,7 +92,7 @@ fn the_hot_records_are_short() {
 }
 
 #[test]
-fn what_no_command_can_have_said_is_refused() {
+fn operations_that_no_command_can_make_are_refused() {
     let head = |kind: u8, flags: u8| {
         let mut bytes = vec![0x20 | kind, 1, 0, 0, 0, 0, 0, 0, flags];
         move |rest: &[u8]| {
