@@ -1,27 +1,28 @@
-//! Why a payload or a path was refused.
+//! The reasons for which a payload or a path is refused.
 
 use std::fmt;
 
-/// Why nothing could be extracted. The texts hold the client's own words only
-/// quoted, so each is one printable line.
+/// Why nothing was extracted. Text of the client is only included quoted, so
+/// each error is one printable line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JsonError {
-    /// The payload is no UTF-8.
+    /// The payload is not UTF-8.
     NotUtf8 {
-        /// Offset of the first bad byte.
+        /// The offset of the first invalid byte.
         position: usize,
     },
-    /// The payload is no JSON document whose root is an object.
+    /// The payload is not a JSON document whose root is an object.
     BadJson {
-        /// Byte offset at which it went wrong; the length of the payload
-        /// where that ends too early.
+        /// The byte offset of the error; the length of the payload if that ends
+        /// too early.
         position: usize,
         /// What is wrong there.
         what: String,
     },
     /// The payload is nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
     TooDeep {
-        /// Byte offset of the bracket that opens the level too many.
+        /// The byte offset of the bracket that opens the first level beyond the
+        /// limit.
         position: usize,
     },
     /// The payload has no value at this path.

@@ -1,4 +1,4 @@
-//! The walk through a document.
+//! Extracts values from a document in one pass.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,22 +10,24 @@ use serde_json::value::RawValue;
 use super::{JsonError, Path, Scalar};
 use crate::quote::quote;
 
-/// How many objects and arrays may lie within each other, the root included.
+/// The most objects and arrays that may be nested in each other, including the
+/// root.
 pub const MAX_DEPTH: usize = 128;
 
-/// The values at `paths` in `payload`, in the order of `paths`.
+/// Returns the values at `paths` in `payload`, in the order of `paths`.
 ///
 /// The payload must be one JSON document in UTF-8 whose root is an object,
-/// nested at most [`MAX_DEPTH`] levels; the whole of it is checked. Of equal
-/// field names the last counts, at every level. Under an array a path goes on
-/// with an index, `0` or digits without a leading zero. A number may be of any
-/// size; only where a path goes on below it, one beyond a double is refused as
-/// out of range.
+/// nested at most [`MAX_DEPTH`] levels. All of it is checked. Of fields with
+/// the same name the last one counts, at every level. The token of a path under
+/// an array is an index: `0`, or digits without a leading zero. A number may be
+/// of any size; but a number beyond a double is refused as out of range if a
+/// path continues below it.
 ///
-/// Errors: every [`JsonError`]; `BadPath` where one path leads on below
-/// another, which no document can satisfy.
-/// Cost: one pass, O(payload) and O(log paths) for each field on the way;
-/// memory O(paths), nothing for what is not asked for.
+/// Errors: every [`JsonError`]. It is `BadPath` also if one path continues
+/// below another, since no document has a value at both.
+///
+/// Cost: O(payload), plus O(log paths) for each field on the way to a path;
+/// memory O(paths), and none for values that are not asked for.
 pub fn extract<'a>(payload: &'a [u8], paths: &[Path]) -> Result<Vec<Scalar<'a>>, JsonError> {
     let text = std::str::from_utf8(payload).map_err(|error| JsonError::NotUtf8 {
         position: error.valid_up_to(),
@@ -35,7 +37,8 @@ pub fn extract<'a>(payload: &'a [u8], paths: &[Path]) -> Result<Vec<Scalar<'a>>,
     let mut found = vec![Found::Missing; wanted.len()];
 
     let mut document = serde_json::Deserializer::from_str(text);
-    // serde_json would stop one level early, and only on the way to a path.
+    // The limit of serde_json is one level lower, and it only counts levels on
+    // the way to a path. `check_depth` has checked ours.
     document.disable_recursion_limit();
     let walk = Walk {
         wanted: &wanted,
@@ -68,7 +71,7 @@ pub fn extract<'a>(payload: &'a [u8], paths: &[Path]) -> Result<Vec<Scalar<'a>>,
         .collect()
 }
 
-/// One path that is looked for, and its place in the caller's list.
+/// A path to look for, and its index in the list of the caller.
 struct Wanted<'p> {
     path: &'p Path,
     index: usize,
@@ -80,12 +83,12 @@ impl Wanted<'_> {
     }
 }
 
-/// What the walk has seen at one path so far.
+/// What was found at a path so far.
 #[derive(Clone, Copy)]
 enum Found<'a> {
     Missing,
     WrongType,
-    /// The text of a string (with its quotes), number or boolean.
+    /// The text of a string (including its quotes), number or boolean.
     Raw(&'a str),
 }
 
@@ -98,8 +101,10 @@ impl<'a> Found<'a> {
     }
 }
 
-/// `paths` in the order of their tokens, so that all paths below one field are
+/// Sorts `paths` by their tokens, so that all paths below one field are
 /// neighbours and are found by bisection.
+///
+/// Errors: `BadPath` if a path continues below another.
 fn sort(paths: &[Path]) -> Result<Vec<Wanted<'_>>, JsonError> {
     let mut wanted: Vec<Wanted<'_>> = paths
         .iter()
@@ -119,8 +124,9 @@ fn sort(paths: &[Path]) -> Result<Vec<Wanted<'_>>, JsonError> {
     Ok(wanted)
 }
 
-/// The visit of one value with paths below it. `wanted` and `found` are those
-/// paths only; all of them agree in their first `depth` tokens and have more.
+/// The visitor of a value that has paths below it. `wanted` and `found` hold
+/// only these paths. All of them have the same first `depth` tokens, and more
+/// tokens.
 struct Walk<'w, 'p, 'a> {
     wanted: &'w [Wanted<'p>],
     found: &'w mut [Found<'a>],
@@ -128,7 +134,8 @@ struct Walk<'w, 'p, 'a> {
 }
 
 impl<'p, 'a> Walk<'_, 'p, 'a> {
-    /// The paths that go on with `token`.
+    /// The range of the paths whose next token is `token`; `None` if there are
+    /// none.
     fn below(&self, token: &str) -> Option<Range<usize>> {
         let bound = |past: bool| {
             self.wanted
@@ -139,26 +146,27 @@ impl<'p, 'a> Walk<'_, 'p, 'a> {
                 })
         };
         let first = bound(false);
-        // Most fields are not asked for; the second bisection is for hits.
+        // Most fields are not asked for, so the second bisection is only done
+        // for a hit.
         let hit = self.wanted.get(first)?.token(self.depth)? == token;
         hit.then(|| first..bound(true))
     }
 
-    /// The visit of a value on the next level, for the paths of `range`.
+    /// The visitor of a value on the next level, for the paths in `range`.
     fn enter(&mut self, range: Range<usize>) -> Option<Walk<'_, 'p, 'a>> {
         let walk = Walk {
             wanted: self.wanted.get(range.clone())?,
             found: self.found.get_mut(range)?,
             depth: self.depth.saturating_add(1),
         };
-        // An earlier field of the same name no longer counts, nor does
-        // anything that was found below it.
+        // An earlier field of the same name does not count any more, nor does
+        // anything found below it.
         walk.found.fill(Found::Missing);
         Some(walk)
     }
 
-    /// Whether the paths end here. They do so all or none: none leads on below
-    /// another.
+    /// Whether the paths end here. Either all of them do or none, since none
+    /// continues below another.
     fn is_at_end(&self) -> bool {
         self.wanted
             .first()
@@ -215,7 +223,7 @@ impl<'a> Visitor<'a> for Walk<'_, '_, 'a> {
         Ok(())
     }
 
-    // Below a scalar there is nothing: what is looked for stays missing.
+    // A scalar has nothing below it, so the paths stay missing.
 
     fn visit_bool<E>(self, _: bool) -> Result<(), E> {
         Ok(())
@@ -242,7 +250,7 @@ impl<'a> Visitor<'a> for Walk<'_, '_, 'a> {
     }
 }
 
-/// The name of a field, looked up without a copy of it.
+/// Looks up the name of a field without copying it.
 struct Key<'k, 'w, 'p, 'a> {
     walk: &'k Walk<'w, 'p, 'a>,
 }
@@ -267,12 +275,13 @@ impl Visitor<'_> for Key<'_, '_, '_, '_> {
     }
 }
 
-/// Refuses more than [`MAX_DEPTH`] levels. serde_json skips what is not asked
-/// for without counting its levels.
+/// Refuses a payload that is nested deeper than [`MAX_DEPTH`]. serde_json does
+/// not count the levels of values that it skips.
 fn check_depth(payload: &[u8]) -> Result<(), JsonError> {
-    // Few documents have that many brackets at all, and counting them is much
-    // cheaper than telling which of them are inside of strings.
-    // In chunks whose counts fit a byte, the compiler compares 16 at a time.
+    // Few documents have this many brackets at all, and counting them is much
+    // cheaper than finding out which of them are inside strings. The chunks are
+    // so short that their counts fit in a byte, so the compiler compares 16
+    // bytes at a time.
     let count = |chunk: &[u8]| {
         chunk.iter().fold(0_u8, |count, byte| {
             count.wrapping_add(u8::from(*byte | 0x20 == b'{'))
@@ -306,7 +315,7 @@ fn check_depth(payload: &[u8]) -> Result<(), JsonError> {
     Ok(())
 }
 
-/// The value that `raw`, a part of `text`, writes.
+/// The value that `raw`, a slice of `text`, represents.
 fn scalar<'a>(text: &str, raw: &'a str) -> Result<Scalar<'a>, JsonError> {
     let Some(inner) = raw.strip_prefix('"') else {
         return Ok(match raw {
@@ -319,7 +328,8 @@ fn scalar<'a>(text: &str, raw: &'a str) -> Result<Scalar<'a>, JsonError> {
         let inner = inner.strip_suffix('"').unwrap_or(inner);
         return Ok(Scalar::Str(Cow::Borrowed(inner)));
     }
-    // The walk has checked the escapes but for surrogates without a partner.
+    // The escapes are known to be valid, except for surrogates without a
+    // partner.
     match serde_json::from_str::<String>(raw) {
         Ok(unescaped) => Ok(Scalar::Str(Cow::Owned(unescaped))),
         Err(error) => {
@@ -329,8 +339,8 @@ fn scalar<'a>(text: &str, raw: &'a str) -> Result<Scalar<'a>, JsonError> {
     }
 }
 
-/// What serde_json says of `text` from byte `start` on, with the place as an
-/// offset into the whole.
+/// Converts an error of serde_json about `text` from byte `start` on. Its
+/// position becomes an offset into all of `text`.
 fn bad_json(text: &str, start: usize, error: &serde_json::Error) -> JsonError {
     use serde_json::error::Category;
 
@@ -338,7 +348,7 @@ fn bad_json(text: &str, start: usize, error: &serde_json::Error) -> JsonError {
     match error.classify() {
         Category::Data => JsonError::BadJson {
             position: text.len().saturating_sub(parsed.trim_start().len()),
-            // serde_json's own text would quote the payload.
+            // The text of serde_json would quote the payload.
             what: "not an object".to_owned(),
         },
         Category::Eof => JsonError::BadJson {
@@ -356,14 +366,14 @@ fn bad_json(text: &str, start: usize, error: &serde_json::Error) -> JsonError {
                 Some((what, _)) => what.to_owned(),
                 None => what,
             };
-            // Columns count from 1, and a line break is column 0 of the line it
-            // begins.
+            // Columns are counted from 1, and a line break is column 0 of the
+            // line that it begins.
             let mut position = start
                 .saturating_add(line)
                 .saturating_add(error.column())
                 .saturating_sub(1);
-            // A control character in a string that is skipped is reported by
-            // the byte before it.
+            // A control character in a skipped string is reported at the byte
+            // before it.
             let byte = text.as_bytes().get(position);
             if what.starts_with("control character") && byte.is_some_and(|byte| *byte >= b' ') {
                 position = position.saturating_add(1);

@@ -1,7 +1,8 @@
-//! Values read out of a JSON payload, without a tree.
+//! Reads single values out of a JSON payload, without building a tree.
 //!
-//! [`extract`] walks a document once and keeps only what the given [`Path`]s
-//! ask for, borrowed from the payload. The payload itself is never changed.
+//! [`extract`] walks through a document once and keeps only the values at the
+//! given [`Path`]s, borrowed from the payload. The payload itself is never
+//! changed.
 
 mod error;
 mod extract;

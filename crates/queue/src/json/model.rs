@@ -1,4 +1,5 @@
-//! Random documents against a tree, and random bytes.
+//! Compares extraction from random documents with a tree, and feeds it random
+//! bytes.
 
 use std::borrow::Cow;
 
@@ -7,8 +8,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::quote::quote;
 
-/// A document as the generator wrote it: the model knows the values from
-/// here, not from a parser.
+/// A document as it was generated, so that the expected values do not come from
+/// a parser.
 #[derive(Clone, Debug)]
 enum Tree {
     Null,
@@ -122,7 +123,7 @@ fn some_paths() -> impl Strategy<Value = Vec<Path>> {
 
 proptest! {
     #[test]
-    fn agrees_with_a_tree((tree, text) in document(), asked in some_paths()) {
+    fn extracted_values_equal_those_of_the_generated_tree((tree, text) in document(), asked in some_paths()) {
         let expected: Result<Vec<Scalar>, JsonError> = asked
             .iter()
             .map(|path| match tree.at(path.tokens()) {
@@ -151,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn accepts_what_a_full_parser_accepts(
+    fn documents_are_accepted_exactly_if_a_full_parser_accepts_them(
         (_, text) in document(),
         at in any::<prop::sample::Index>(),
         put in prop_oneof![any::<u8>(), prop::sample::select(b"{}[],:\"\\0-.e \n".to_vec())],
@@ -168,7 +169,8 @@ proptest! {
         let ours = extract(&bytes, &[]);
         match (&full, &ours) {
             (Ok(_), Ok(_)) | (Err(_), Err(_)) => {}
-            // Only the tree has to hold every number and every string.
+            // Only the full parser has to represent every number and string, so
+            // it may refuse what extraction skips.
             (Err(error), Ok(_)) => prop_assert!(
                 error.to_string().contains("number out of range")
                     || error.to_string().contains("surrogate")
@@ -183,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(
+    fn no_bytes_make_extraction_panic(
         payload in prop::collection::vec(any::<u8>(), 0..64),
         soup in "[\\[\\]{}:,\"\\\\ua0-9e.\\-+ tfn\r\n~/]{0,64}",
         path in prop::collection::vec(any::<u8>(), 0..8),

@@ -1,9 +1,9 @@
-//! Where in a document a value is.
+//! Paths to values in a document.
 
 use super::JsonError;
 use crate::quote::quote;
 
-/// The place of one value in a document.
+/// The path to one value in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Path {
     /// A field of the root object, by its name.
@@ -18,11 +18,11 @@ pub enum Path {
 }
 
 impl Path {
-    /// Reads a path: a JSON Pointer where it starts with `/`, else the name of
-    /// a field.
+    /// Parses a path: a JSON Pointer if it starts with `/`, else the name of a
+    /// field of the root. O(length).
     ///
-    /// Errors: [`JsonError::BadPath`] where it is no UTF-8, or a pointer has a
-    /// `~` that neither `0` nor `1` follows. Cost: O(length).
+    /// Errors: [`JsonError::BadPath`] if it is not UTF-8, or if a `~` in a
+    /// pointer is followed by neither `0` nor `1`.
     pub fn parse(path: &[u8]) -> Result<Path, JsonError> {
         let bad = |what| JsonError::BadPath {
             path: quote(path),
@@ -50,7 +50,8 @@ impl Path {
         }
     }
 
-    /// The names and array indexes on the way down from the root; at least one.
+    /// The field names and array indices on the way down from the root; at
+    /// least one.
     pub fn tokens(&self) -> &[String] {
         match self {
             Path::Field(name) => std::slice::from_ref(name),
@@ -59,7 +60,8 @@ impl Path {
     }
 }
 
-/// `token` with `~1` read as `/` and `~0` as `~`; `None` at any other `~`.
+/// Replaces `~1` by `/` and `~0` by `~`. Returns `None` if there is any other
+/// `~`.
 fn unescape(token: &str) -> Option<String> {
     let mut parts = token.split('~');
     let mut out = parts.next()?.to_owned();

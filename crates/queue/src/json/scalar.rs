@@ -1,4 +1,4 @@
-//! One value that was asked for.
+//! A single value of a payload, and what it can be read as.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use crate::{Millis, MAX_EXACT};
 /// A string, number or boolean of a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scalar<'a> {
-    /// A string, unescaped; borrowed where it has no escapes.
+    /// A string, unescaped. It is borrowed if it has no escapes.
     Str(Cow<'a, str>),
-    /// A number, digit by digit as it is written.
+    /// A number, exactly as it is written in the payload.
     Number(&'a str),
     /// `true` or `false`.
     Bool(bool),
@@ -27,8 +27,8 @@ impl Scalar<'_> {
         }
     }
 
-    /// The value as a time in Unix ms, 0 to 2^53-1; `None` unless it is a
-    /// number in that range, written without sign, fraction and exponent.
+    /// The value as a time in Unix ms, 0 to 2^53-1. `None` unless it is a
+    /// number in this range that is written without sign, fraction or exponent.
     pub fn as_ms(&self) -> Option<Millis> {
         match self {
             Scalar::Number(digits) => digits.parse().ok().filter(|ms| *ms <= MAX_EXACT),
@@ -36,8 +36,8 @@ impl Scalar<'_> {
         }
     }
 
-    /// The value as a double, rounded to the nearest; `None` unless it is a
-    /// number within the range of a double.
+    /// The value as the nearest double. `None` unless it is a number within the
+    /// range of a double.
     pub fn as_score(&self) -> Option<f64> {
         match self {
             Scalar::Number(digits) => digits.parse().ok().filter(|score: &f64| score.is_finite()),

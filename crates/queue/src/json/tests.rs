@@ -20,7 +20,7 @@ fn error(payload: &str, path: &str) -> String {
 }
 
 #[test]
-fn values_come_in_the_order_of_the_paths() {
+fn values_are_returned_in_the_order_of_the_paths() {
     let payload = br#"{"reqId":"0a7c-458c","user_id":1002,"order_id":2302393013,
         "data":{"status":1,"ok":true},"q_time":1563978617}"#;
     let asked = paths(&[
@@ -42,7 +42,7 @@ fn values_come_in_the_order_of_the_paths() {
 }
 
 #[test]
-fn numbers_stay_as_they_are_written() {
+fn numbers_are_returned_as_they_are_written() {
     for number in [
         "2302393013",
         "18446744073709551615",
@@ -60,7 +60,7 @@ fn numbers_stay_as_they_are_written() {
 }
 
 #[test]
-fn strings_are_unescaped() {
+fn strings_are_returned_unescaped() {
     assert_eq!(text(r#"{"s":"a\n\"\\\/\u00e9"}"#, "s"), "a\n\"\\/é");
     assert_eq!(text(r#"{"s":"\ud83d\ude00 😀"}"#, "s"), "😀 😀");
     assert_eq!(text(r#"{"\u0061b":1}"#, "ab"), "1");
@@ -132,7 +132,7 @@ fn the_last_of_equal_names_counts_at_every_level() {
 }
 
 #[test]
-fn what_is_no_value_is_named() {
+fn missing_values_and_values_of_the_wrong_type_are_named_by_their_path() {
     for value in ["null", "{}", "[1]", "{\"a\":1}"] {
         assert_eq!(
             error(&format!("{{\"a\":{value}}}"), "a"),
@@ -151,7 +151,7 @@ fn what_is_no_value_is_named() {
 }
 
 #[test]
-fn bad_json_is_named_by_its_position() {
+fn errors_about_bad_json_give_its_position() {
     for (payload, position) in [
         ("", 0),
         ("  ", 2),
@@ -193,12 +193,13 @@ fn bad_json_is_named_by_its_position() {
 }
 
 #[test]
-fn nesting_ends_at_128_levels() {
+fn more_than_128_levels_of_nesting_are_refused() {
     let arrays = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
     let objects = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
     let way = |levels: usize| "/a".repeat(levels);
 
-    // On the way to a path, where it is not asked for, and below one.
+    // The limit holds on the way to a path, in values that are not asked for,
+    // and below a path.
     assert_eq!(text(&objects(128), &way(128)), "1");
     assert!(one(&objects(128), &way(1)).is_err_and(|e| matches!(e, JsonError::WrongType { .. })));
     for path in [way(129), way(1), "/b".to_owned()] {
@@ -217,7 +218,7 @@ fn nesting_ends_at_128_levels() {
     let index = format!("/x{}", "/0".repeat(127));
     assert_eq!(text(&format!(r#"{{"x":{}}}"#, arrays(127)), &index), "1");
 
-    // Brackets in strings and side by side are no nesting.
+    // Brackets in strings and brackets side by side are not nested.
     let payload = format!(
         r#"{{"x":"{}\"","y":[{}{{}}],"a":1}}"#,
         "[{".repeat(500),
@@ -228,7 +229,7 @@ fn nesting_ends_at_128_levels() {
 }
 
 #[test]
-fn times_are_plain_integers() {
+fn only_plain_integers_are_read_as_times() {
     let ms = |number: &str| one(&format!("{{\"t\":{number}}}"), "t").unwrap().as_ms();
     assert_eq!(ms("0"), Some(0));
     assert_eq!(ms("1563978617000"), Some(1563978617000));
@@ -248,7 +249,7 @@ fn times_are_plain_integers() {
 }
 
 #[test]
-fn scores_are_finite_numbers() {
+fn only_finite_numbers_are_read_as_scores() {
     let score = |number: &str| one(&format!("{{\"t\":{number}}}"), "t").unwrap().as_score();
     assert_eq!(score("1563978617"), Some(1563978617.0));
     assert_eq!(score("-1.5e3"), Some(-1500.0));
@@ -259,7 +260,7 @@ fn scores_are_finite_numbers() {
 }
 
 #[test]
-fn many_paths_and_many_fields_are_no_product() {
+fn many_paths_in_many_fields_do_not_take_quadratic_time() {
     let fields: Vec<String> = (0..20_000).map(|i| format!("\"f{i}\":{i}")).collect();
     let payload = format!("{{{}}}", fields.join(","));
     let asked: Vec<Path> = (0..20_000)
