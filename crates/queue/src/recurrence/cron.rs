@@ -1,4 +1,5 @@
-//! Cron rules.
+//! Cron rules: parsing an expression and finding the fire times next to a given
+//! time.
 
 use chrono::{Datelike, Days, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 use chrono_tz::Tz;
@@ -9,15 +10,16 @@ use super::{zone, RecurrenceError};
 use crate::quote::quote;
 use crate::Millis;
 
-/// The longest cron expression, in bytes: more than every field with all of
-/// its values in a list.
+/// The longest cron expression, in bytes. It is longer than one that lists
+/// every value of every field.
 pub const MAX_EXPR: usize = 1024;
 
-/// The last second a rule is searched for: the end of the year 9999.
+/// The last second in which a rule can fire, in Unix seconds: the end of the
+/// year 9999.
 const LAST_SECOND: i64 = 253_402_300_799;
 
-/// The most years between two days of a rule: 29 February, over a year like
-/// 2100 that is not a leap year.
+/// The most years between two days of a rule: those between two leap days
+/// around a year like 2100, which is not a leap year.
 const MAX_GAP_YEARS: i32 = 8;
 
 const FIELDS: [&str; 6] = [
@@ -33,47 +35,49 @@ const MONTHS: [&str; 12] = [
 ];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/// A cron expression in a time zone, which is the set of local times that
-/// match it.
+/// A cron expression in a time zone: the set of local times that match it.
 ///
-/// Five fields (minute, hour, day of month, month, day of week), or six with
-/// seconds first, each `*`, `?` (days only), a number, a name (`JAN`, `MON`;
-/// any case), a range `a-b`, a step `*/n` or `a-b/n`, or a list of these with
-/// commas. Sunday is 0 and 7. Where day of month and day of week are both
-/// other than `*`, a day that matches one of them does. Or one of `@yearly`
-/// (`@annually`), `@monthly`, `@weekly`, `@daily` (`@midnight`) and `@hourly`.
+/// An expression has five fields (minute, hour, day of month, month, day of
+/// week), or six with seconds first. A field is `*`, `?` (days only), a number,
+/// a name (`JAN`, `MON`; any case), a range `a-b`, a step `*/n` or `a-b/n`, or
+/// a list of these with commas. Sunday is 0 and 7. If neither day of month nor
+/// day of week is `*`, a day has to match only one of them. An expression can
+/// also be `@yearly` (`@annually`), `@monthly`, `@weekly`, `@daily`
+/// (`@midnight`) or `@hourly`.
 ///
-/// Each local time that matches fires exactly once, whatever the clocks of the
-/// zone do. One that is skipped when they go forward fires at the moment they
-/// do, together with all others skipped then and with the local time they
-/// jump to. One that comes twice when they go back fires the first time. This
-/// holds for every rule alike: `* * * * *` in a zone with summer time fires
-/// each minute of the day that the clocks show, so it rests for the hour that
-/// comes a second time. A rule that must fire in even steps of real time is
-/// one in UTC, the default, or an EVERY.
+/// Each matching local time fires exactly once, however the clocks of the zone
+/// are changed. A local time that is skipped when they go forward fires at the
+/// moment of the change, together with all others that are skipped and with the
+/// local time that the clocks jump to. A local time that comes twice when they
+/// go back fires the first time. This holds for every rule: `* * * * *` in a
+/// zone with summer time fires once for each minute of the day that the clocks
+/// show, so it does not fire in the hour that comes a second time. A rule that
+/// must fire in even steps of real time has to be one in UTC, which is the
+/// default, or an EVERY.
 ///
-/// Summer time is known up to the year 2099; from then on a zone keeps its
-/// last offset.
+/// Summer time is known up to the year 2099. After it a zone keeps its last
+/// offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CronRule {
     expr: String,
     zone: Option<Tz>,
-    // One bit for each value, from bit 0.
+    // One bit for each value; bit 0 is the value 0.
     seconds: u64,
     minutes: u64,
     hours: u64,
     months: u64,
     days: u64,
     weekdays: u64,
-    /// Whether a day needs to match only one of `days` and `weekdays`.
+    /// Whether a day has to match only one of `days` and `weekdays`.
     either_day: bool,
 }
 
 impl CronRule {
-    /// Reads an expression and the name of an IANA time zone (exact case;
-    /// `None` is UTC).
+    /// Parses an expression and the name of an IANA time zone in its exact
+    /// case; `None` is UTC.
     ///
-    /// Errors name the field, or the zone, that cannot be read.
+    /// Errors: the expression or the zone cannot be parsed. They name the bad
+    /// field or the zone.
     pub fn parse(expr: &str, zone: Option<&str>) -> Result<CronRule, RecurrenceError> {
         let plain = |byte: u8| byte == b'\t' || byte == b' ' || byte.is_ascii_graphic();
         if expr.len() > MAX_EXPR || !expr.bytes().all(plain) {
@@ -108,7 +112,8 @@ impl CronRule {
             .year(Year::Disallowed)
             .build();
         let parsed = parser.parse(&long.to_ascii_uppercase());
-        // Each field has been parsed by itself, so the whole cannot fail.
+        // Each field has been parsed by itself, so parsing all of them cannot
+        // fail.
         let pattern = parsed.map_err(|_| RecurrenceError::Text)?.pattern;
         let either_day = !pattern.is_dom_wildcard() && !pattern.is_dow_wildcard();
         Ok(CronRule {
@@ -129,12 +134,12 @@ impl CronRule {
         &self.expr
     }
 
-    /// The name of the time zone; `None` where the client named none.
+    /// The name of the time zone; `None` if the client gave none.
     pub fn zone(&self) -> Option<&'static str> {
         self.zone.map(Tz::name)
     }
 
-    /// The first fire time at or after `t`.
+    /// The first fire time at or after `t`, both in Unix ms.
     pub(super) fn first_at_or_after(&self, t: Millis) -> Option<Millis> {
         let second = i64::try_from(t.div_ceil(1000)).ok()?;
         if second > LAST_SECOND {
@@ -146,7 +151,7 @@ impl CronRule {
         millis(fire).filter(|_| fire <= LAST_SECOND)
     }
 
-    /// The last fire time at or before `t`.
+    /// The last fire time at or before `t`, both in Unix ms.
     pub(super) fn last_at_or_before(&self, t: Millis) -> Option<Millis> {
         let second = i64::try_from(t / 1000).ok()?.min(LAST_SECOND);
         let zone = self.zone.unwrap_or(Tz::UTC);
@@ -251,7 +256,7 @@ impl CronRule {
     }
 }
 
-/// The expression that a nickname stands for.
+/// The expression for which a nickname is short.
 fn nickname(name: &str) -> Result<&'static str, RecurrenceError> {
     Ok(match name.to_ascii_lowercase().as_str() {
         "@yearly" | "@annually" => "0 0 1 1 *",
@@ -263,9 +268,9 @@ fn nickname(name: &str) -> Result<&'static str, RecurrenceError> {
     })
 }
 
-/// Refuses what is no field called `name`, by croner's rules and some more:
-/// croner takes names in any field and empty items of lists, and has
-/// modifiers (`L`, `W`, `#`, `+`) that are not part of a rule here.
+/// Checks the field `name` by the rules of croner and some more. Croner accepts
+/// names in any field and empty items in lists, and it has modifiers (`L`, `W`,
+/// `#`, `+`) that are not supported here.
 fn check_field(name: &'static str, field: &str) -> Result<(), RecurrenceError> {
     let bad = |what: String| RecurrenceError::Field {
         name,
@@ -289,7 +294,7 @@ fn check_field(name: &'static str, field: &str) -> Result<(), RecurrenceError> {
             return Err(bad(what));
         }
     }
-    // Any field but this one is as wide as it can be, so an error is its own.
+    // All other fields are `*`, so an error is about this one.
     let whole: Vec<&str> = FIELDS
         .iter()
         .map(|other| if *other == name { field.as_str() } else { "*" })
@@ -301,7 +306,7 @@ fn check_field(name: &'static str, field: &str) -> Result<(), RecurrenceError> {
     }
 }
 
-/// The values of a field as bits.
+/// The values of a field, one bit each.
 fn bits(field: &CronComponent) -> u64 {
     let values = field.values();
     values
@@ -314,13 +319,13 @@ fn has(bits: u64, value: u32) -> bool {
     bits.checked_shr(value).unwrap_or(0) & 1 == 1
 }
 
-/// The smallest value in `bits` from `from` on.
+/// The smallest value in `bits` that is at least `from`.
 fn first_bit(bits: u64, from: u32) -> Option<u32> {
     let rest = bits.checked_shr(from)?;
     (rest != 0).then(|| rest.trailing_zeros().saturating_add(from))
 }
 
-/// The largest value in `bits` up to `to`, which is below 64.
+/// The largest value in `bits` that is at most `to`, which is below 64.
 fn last_bit(bits: u64, to: u32) -> Option<u32> {
     let rest = bits & (u64::MAX.checked_shr(63_u32.saturating_sub(to))?);
     rest.checked_ilog2()
@@ -334,7 +339,7 @@ fn first_of_next_month(day: NaiveDate) -> Option<NaiveDate> {
     NaiveDate::from_ymd_opt(year, month, 1)
 }
 
-/// Unix seconds as ms; `None` before 1970.
+/// Converts Unix seconds to Unix ms; `None` before 1970.
 fn millis(second: i64) -> Option<Millis> {
     u64::try_from(second).ok()?.checked_mul(1000)
 }

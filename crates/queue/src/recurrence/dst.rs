@@ -1,4 +1,4 @@
-//! What happens when the clocks of a zone are moved.
+//! Tests what cron rules do when the clocks of a zone are changed.
 
 use chrono::offset::Offset;
 use chrono::{DateTime, TimeZone};
@@ -7,13 +7,13 @@ use super::tests::{cron, fires, show, utc};
 use super::*;
 
 #[test]
-fn a_skipped_time_fires_once_at_the_jump() {
+fn a_skipped_local_time_fires_once_when_the_clocks_go_forward() {
     let night = ("2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z");
     let berlin = |expr: &str| fires(&cron(expr, "Europe/Berlin"), night.0, night.1);
     assert_eq!(berlin("30 2 * * *"), ["2026-03-29T01:00:00Z"]);
     assert_eq!(berlin("0 2 * * *"), ["2026-03-29T01:00:00Z"]);
     assert_eq!(berlin("59 59 2 * * *"), ["2026-03-29T01:00:00Z"]);
-    // Together with the time the clocks jump to.
+    // It fires together with the time that the clocks jump to.
     assert_eq!(berlin("0 2,3 * * *"), ["2026-03-29T01:00:00Z"]);
     assert_eq!(
         berlin("*/15 1-3 * * *"),
@@ -28,13 +28,13 @@ fn a_skipped_time_fires_once_at_the_jump() {
             "2026-03-29T01:45:00Z"
         ]
     );
-    // The day after it is the usual time again.
+    // On the next day it fires at its usual time again.
     let rule = cron("30 2 * * *", "Europe/Berlin");
     assert_eq!(
         rule.next_after(utc("2026-03-29T01:00:00Z")).map(show),
         Some("2026-03-30T00:30:00Z".to_owned())
     );
-    // Between the skipped time's own instant and the jump nothing is due.
+    // Nothing fires between the skipped time and the change of the clocks.
     assert_eq!(
         rule.first_at_or_after(utc("2026-03-29T00:59:59Z"))
             .map(show),
@@ -45,13 +45,13 @@ fn a_skipped_time_fires_once_at_the_jump() {
         fires(&new_york, "2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z"),
         ["2026-03-08T07:00:00Z"]
     );
-    // Lord Howe moves its clocks by half an hour: 02:00 is 02:30.
+    // Lord Howe moves its clocks by half an hour, from 02:00 to 02:30.
     let lord_howe = cron("15 2 * 10 *", "Australia/Lord_Howe");
     assert_eq!(
         fires(&lord_howe, "2026-10-03T00:00:00Z", "2026-10-05T00:00:00Z"),
         ["2026-10-03T15:30:00Z", "2026-10-04T15:15:00Z"]
     );
-    // Samoa went over the date line and had no 30 December 2011 at all.
+    // Samoa moved across the date line and skipped 30 December 2011.
     let samoa = cron("0 */6 30 12 *", "Pacific/Apia");
     assert_eq!(
         fires(&samoa, "2011-12-01T00:00:00Z", "2012-01-10T00:00:00Z"),
@@ -60,7 +60,7 @@ fn a_skipped_time_fires_once_at_the_jump() {
 }
 
 #[test]
-fn a_time_that_comes_twice_fires_the_first_time() {
+fn a_local_time_that_comes_twice_fires_the_first_time() {
     let night = ("2026-10-24T12:00:00Z", "2026-10-25T12:00:00Z");
     let berlin = |expr: &str| fires(&cron(expr, "Europe/Berlin"), night.0, night.1);
     assert_eq!(berlin("30 2 * * *"), ["2026-10-25T00:30:00Z"]);
@@ -68,7 +68,7 @@ fn a_time_that_comes_twice_fires_the_first_time() {
         berlin("0 2,3 * * *"),
         ["2026-10-25T00:00:00Z", "2026-10-25T02:00:00Z"]
     );
-    // From within the hour that comes again.
+    // These times lie in the hour that comes twice.
     let rule = cron("30 2 * * *", "Europe/Berlin");
     for t in [
         "2026-10-25T00:30:01Z",
@@ -89,7 +89,7 @@ fn a_time_that_comes_twice_fires_the_first_time() {
         fires(&new_york, "2026-10-01T00:00:00Z", "2026-12-01T00:00:00Z"),
         ["2026-11-01T05:30:00Z"]
     );
-    // Lord Howe: 01:30 to 02:00 comes twice.
+    // On Lord Howe 01:30 to 02:00 comes twice.
     let lord_howe = cron("*/15 1-2 5 4 *", "Australia/Lord_Howe");
     assert_eq!(
         fires(&lord_howe, "2026-04-01T00:00:00Z", "2026-04-10T00:00:00Z"),
@@ -107,15 +107,17 @@ fn a_time_that_comes_twice_fires_the_first_time() {
 }
 
 #[test]
-fn a_rule_for_every_minute_follows_the_clocks_too() {
+fn a_rule_for_every_minute_fires_once_for_each_local_minute() {
     let count = |zone: &str, from: &str, to: &str| fires(&cron("* * * * *", zone), from, to).len();
     let spring = ("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z");
     let autumn = ("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z");
-    // The skipped hour takes none of the real minutes; the doubled one rests.
+    // The skipped hour adds no fire time of its own, and the repeated hour has
+    // none.
     assert_eq!(count("Europe/Berlin", spring.0, spring.1), 23 * 60);
     assert_eq!(count("Europe/Berlin", autumn.0, autumn.1), 24 * 60);
     assert_eq!(count("UTC", autumn.0, autumn.1), 25 * 60);
-    // An hourly rule off the hour fires at the jump for the time it lost.
+    // An hourly rule at 15 minutes past fires at the change for the time that
+    // was skipped.
     assert_eq!(
         fires(
             &cron("15 * * * *", "Europe/Berlin"),
@@ -131,8 +133,9 @@ fn a_rule_for_every_minute_follows_the_clocks_too() {
 }
 
 #[test]
-fn later_local_times_have_later_instants_in_every_zone() {
-    // Bisection relies on it. Around each change of the clocks from 1990 to 2040.
+fn a_later_local_time_never_has_an_earlier_instant() {
+    // Bisection relies on this. The test covers the days around each change of
+    // the clocks from 1990 to 2040.
     for zone in chrono_tz::TZ_VARIANTS {
         let offset = |t: i64| {
             let utc = DateTime::from_timestamp(t, 0).unwrap().naive_utc();

@@ -1,31 +1,32 @@
-//! Why a recurrence was refused.
+//! The reasons for which the definition of a schedule is refused.
 
 use std::fmt;
 
-/// What is wrong with the definition of a schedule. The texts hold the
-/// client's own words only quoted, so each is one printable line.
+/// What is wrong with the definition of a schedule. Text of the client is only
+/// included quoted, so each error is one printable line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecurrenceError {
     /// EVERY is not 1 to 2^53-1 ms.
     Period,
     /// START is not 0 to 2^53-1 ms.
     Start,
-    /// The time zone, quoted, is not in the IANA database.
+    /// The time zone is not in the IANA database. Holds its quoted name.
     Zone(String),
-    /// The cron expression does not have five or six fields.
+    /// The cron expression has neither five nor six fields. Holds their number.
     Fields(usize),
-    /// The cron expression is a nickname that is not known, quoted.
+    /// The cron expression is an unknown nickname. Holds the quoted nickname.
     Nickname(String),
-    /// One field of the cron expression cannot be read.
+    /// A field of the cron expression cannot be parsed.
     Field {
-        /// Which one.
+        /// The name of the field, such as `minute`.
         name: &'static str,
-        /// Its text, quoted.
+        /// The quoted text of the field.
         text: String,
         /// What is wrong with it.
         what: String,
     },
-    /// The cron expression is too long, or not plain text.
+    /// The cron expression is too long, or has characters other than printable
+    /// ASCII, spaces and tabs.
     Text,
 }
 

@@ -1,8 +1,7 @@
 //! When a schedule fires: every so many milliseconds, or by a cron rule.
 //!
-//! A [`Recurrence`] is a set of points of time and nothing else. Whether and
-//! when the server acts on them is not known here, and the clock is an
-//! argument.
+//! A [`Recurrence`] is a set of points of time and nothing else. It does not
+//! know whether the server fires at them, and the current time is an argument.
 
 mod cron;
 #[cfg(test)]
@@ -22,25 +21,26 @@ use super::{Millis, MAX_EXACT};
 /// The fire times of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recurrence {
-    /// At `start`, and every `period` from there on.
+    /// Fires at `start`, and every `period` after it.
     Every {
-        /// 1 to 2^53-1 ms.
+        /// The time between two fire times, 1 to 2^53-1 ms.
         period: Millis,
-        /// The first fire time: 0 to 2^53-1, Unix ms.
+        /// The first fire time, in Unix ms, 0 to 2^53-1.
         start: Millis,
-        /// Whether the client named the start; it is part of the definition
-        /// then.
+        /// Whether the client gave the start, which is then shown in the
+        /// definition.
         start_given: bool,
     },
-    /// By a cron expression in a time zone.
+    /// Fires by a cron expression in a time zone.
     Cron(CronRule),
 }
 
 impl Recurrence {
-    /// Fires at `start` + k x `period`; without a start at `now` + `period`
-    /// first.
+    /// Fires at `start` + k x `period` for every k from 0 on. Without a start,
+    /// it first fires at `now` + `period`.
     ///
-    /// Errors: a period of 0, or a time beyond 2^53-1 ms.
+    /// Errors: the period is not 1 to 2^53-1 ms, or the first fire time is
+    /// beyond 2^53-1.
     pub fn every(
         period: Millis,
         start: Option<Millis>,
@@ -61,19 +61,19 @@ impl Recurrence {
     }
 
     /// Fires by the cron expression `expr` in the IANA time zone `zone`, or in
-    /// UTC. The rules are those of [`CronRule`].
+    /// UTC without one. [`CronRule`] describes the rules.
     ///
-    /// Errors: an expression or a zone that cannot be read. One that can but
-    /// never fires (30 February) is none; its fire times are all `None`.
+    /// Errors: the expression or the zone cannot be parsed. An expression that
+    /// never fires (30 February) is not an error; it has no fire times.
     pub fn cron(expr: &str, zone: Option<&str>) -> Result<Recurrence, RecurrenceError> {
         CronRule::parse(expr, zone).map(Recurrence::Cron)
     }
 
-    /// The first fire time at or after `t`; `None` when there is none up to
-    /// 2^53-1 ms, or for a cron rule up to the year 9999.
+    /// The first fire time at or after `t`, in Unix ms. `None` if there is none
+    /// up to 2^53-1, or up to the year 9999 for a cron rule.
     ///
-    /// Cost: O(1) for `Every`; for a cron rule some hundred ns, more where it
-    /// fires once in years (4 us for 29 February at worst).
+    /// Cost: O(1) for `Every`. Some hundred ns for a cron rule, and more for
+    /// one that fires once in years (at worst 4 us, for 29 February).
     pub fn first_at_or_after(&self, t: Millis) -> Option<Millis> {
         let fire = match self {
             Recurrence::Every { start, .. } if t <= *start => Some(*start),
@@ -87,16 +87,17 @@ impl Recurrence {
         fire.filter(|fire| *fire <= MAX_EXACT)
     }
 
-    /// The first fire time after `t`. Limits and cost as
+    /// The first fire time after `t`. Limits and cost are those of
     /// [`first_at_or_after`](Self::first_at_or_after).
     pub fn next_after(&self, t: Millis) -> Option<Millis> {
         self.first_at_or_after(t.checked_add(1)?)
     }
 
-    /// The last fire time at or before `t` that is not before `not_before`.
+    /// The last fire time at or before `t`; `None` if it would be before
+    /// `not_before`.
     ///
-    /// Cost as [`first_at_or_after`](Self::first_at_or_after), however many
-    /// fire times lie between the two.
+    /// The cost is that of [`first_at_or_after`](Self::first_at_or_after),
+    /// however many fire times lie between the two.
     pub fn last_at_or_before(&self, t: Millis, not_before: Millis) -> Option<Millis> {
         let t = t.min(MAX_EXACT);
         let fire = match self {
@@ -109,8 +110,8 @@ impl Recurrence {
         fire.filter(|fire| *fire >= not_before)
     }
 
-    /// The rule as a client writes it: `EVERY 60000`,
-    /// `CRON 0 3 * * * TZ Europe/Berlin`.
+    /// The rule as a client writes it: `EVERY 60000`, `CRON 0 3 * * * TZ
+    /// Europe/Berlin`.
     pub fn definition(&self) -> String {
         match self {
             Recurrence::Every {

@@ -1,4 +1,4 @@
-//! Random rules against a slow scan, and random text.
+//! Compares random rules with a slow scan, and feeds the parser random text.
 
 use std::collections::BTreeMap;
 
@@ -24,20 +24,21 @@ fn field(min: u32, max: u32) -> impl Strategy<Value = String> {
 }
 
 fn expression() -> impl Strategy<Value = String> {
-    // Fixed fields make few enough fire times that a walk gets somewhere.
+    // A rule with fixed fields has few fire times, so following them covers a
+    // long time.
     let minute = prop_oneof![(0..60_u32).prop_map(|n| n.to_string()), field(0, 59)];
     let hour = prop_oneof![1 => (0..5_u32).prop_map(|n| n.to_string()), 2 => field(0, 23)];
     (minute, hour, field(1, 31), field(1, 12), field(0, 7))
         .prop_map(|(a, b, c, d, e)| format!("{a} {b} {c} {d} {e}"))
 }
 
-/// Whether `local` matches, by croner.
+/// Whether `local` matches the rule, according to croner.
 fn matches(rule: &croner::Cron, local: NaiveDateTime) -> bool {
     rule.is_time_matching(&local).unwrap()
 }
 
-/// All fire times of a span of minutes, found by reading the clocks of the
-/// zone at each of them.
+/// All fire times of a span, found by reading the clocks of the zone at every
+/// minute.
 fn scan(expr: &str, zone: Tz, from: i64, to: i64) -> Vec<Millis> {
     let rule: croner::Cron = expr.parse().unwrap();
     let mut first_seen = BTreeMap::new();
@@ -53,7 +54,8 @@ fn scan(expr: &str, zone: Tz, from: i64, to: i64) -> Vec<Millis> {
     let end = *first_seen.last_key_value().unwrap().0;
     while local <= end {
         if matches(&rule, local) {
-            // The clocks never showed a skipped time; they went on after it.
+            // The clocks never showed a skipped time. It fires at the first
+            // time that they showed after it.
             let (_, t) = first_seen.range(local..).next().unwrap();
             if (from..to).contains(t) {
                 fires.push(u64::try_from(t * 1000).unwrap());
@@ -82,7 +84,7 @@ fn changes() -> impl Strategy<Value = (Tz, i64)> {
 
 proptest! {
     #[test]
-    fn agrees_with_a_scan_of_the_clocks(expr in expression(), (zone, middle) in changes()) {
+    fn fire_times_equal_those_of_a_scan_of_the_clocks(expr in expression(), (zone, middle) in changes()) {
         let (from, to) = (middle - 86_400, middle + 2 * 86_400);
         let expected = scan(&expr, zone, from, to);
         let rule = cron(&expr, zone.name());
@@ -105,7 +107,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn neighbours_are_neighbours(
+    fn no_fire_time_lies_between_neighbouring_fire_times(
         second in field(0, 59),
         expr in expression(),
         zone in prop::sample::select(&chrono_tz::TZ_VARIANTS[..]),
@@ -126,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn every_is_plain_arithmetic(
+    fn every_fires_at_multiples_of_its_period(
         period in 1..100_u64,
         start in 0..1000_u64,
         t in 0..3000_u64,
@@ -141,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(
+    fn no_text_makes_the_parser_panic(
         expr in prop_oneof!["[*0-9,/\\-?@a-zLW# ]{0,24}", ".{0,24}", "([0-9*/,-]{1,4} ){4}[A-Z0-9#+]{1,4}"],
         zone in "\\PC{0,12}",
         t in any::<u64>(),

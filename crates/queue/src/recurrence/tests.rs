@@ -16,8 +16,8 @@ pub fn cron(expr: &str, zone: &str) -> Recurrence {
     Recurrence::cron(expr, Some(zone)).unwrap()
 }
 
-/// The fire times of a rule in a half-open span, walked forward; the walk
-/// backward must meet the same.
+/// The fire times of a rule from `from` up to but not including `to`. They are
+/// found forward, and checked to be the same backward.
 pub fn fires(rule: &Recurrence, from: &str, to: &str) -> Vec<String> {
     let (from, to) = (utc(from), utc(to));
     let mut forward = Vec::new();
@@ -54,7 +54,7 @@ fn every_fires_at_start_plus_periods() {
 }
 
 #[test]
-fn every_refuses_and_survives_extremes() {
+fn every_refuses_values_out_of_range_and_survives_extreme_times() {
     let every = Recurrence::every;
     assert_eq!(every(0, None, 0), Err(RecurrenceError::Period));
     assert_eq!(every(MAX_EXACT + 1, None, 0), Err(RecurrenceError::Period));
@@ -72,7 +72,7 @@ fn every_refuses_and_survives_extremes() {
     assert_eq!(rule.next_after(MAX_EXACT), None);
     assert_eq!(rule.next_after(u64::MAX), None);
     assert_eq!(rule.last_at_or_before(u64::MAX, 0), Some(MAX_EXACT));
-    // A rule that no constructor makes, as out of a damaged snapshot.
+    // No constructor makes this rule, but a damaged snapshot may hold it.
     let broken = Recurrence::Every {
         period: 0,
         start: 5,
@@ -83,7 +83,7 @@ fn every_refuses_and_survives_extremes() {
 }
 
 #[test]
-fn definitions_read_as_given() {
+fn definitions_are_shown_as_they_were_given() {
     let every = |start| Recurrence::every(60_000, start, 9).unwrap().definition();
     assert_eq!(every(None), "EVERY 60000");
     assert_eq!(every(Some(5)), "EVERY 60000 START 5");
@@ -137,7 +137,7 @@ fn five_fields_fire_on_the_minute_and_six_on_the_second() {
 }
 
 #[test]
-fn names_and_nicknames() {
+fn names_and_nicknames_mean_the_same_as_numbers() {
     let same = |a: &str, b: &str| {
         let (from, to) = ("2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z");
         assert_eq!(
@@ -160,7 +160,7 @@ fn names_and_nicknames() {
 }
 
 #[test]
-fn day_of_month_or_day_of_week() {
+fn a_day_has_to_match_the_day_of_month_or_the_day_of_week() {
     assert_eq!(
         fires(
             &cron("0 0 13 * FRI", "UTC"),
@@ -185,13 +185,14 @@ fn day_of_month_or_day_of_week() {
             "2027-01-01T00:00:00Z"
         )
         .len(),
-        // The 1st and 15th of February 2026 are Sundays.
+        // The 1st and 15th of February 2026 are Sundays, so they are not among
+        // the four Mondays.
         2 + 4
     );
 }
 
 #[test]
-fn leap_days() {
+fn a_rule_for_29_february_skips_years_that_are_not_leap_years() {
     let rule = cron("0 12 29 2 *", "UTC");
     assert_eq!(
         fires(&rule, "2094-01-01T00:00:00Z", "2109-01-01T00:00:00Z"),
@@ -208,7 +209,7 @@ fn leap_days() {
 }
 
 #[test]
-fn what_never_fires_is_known_at_once() {
+fn a_rule_that_never_fires_has_no_fire_times() {
     for expr in ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 0 30-31 FEB ?"] {
         let rule = cron(expr, "Europe/Berlin");
         for t in [0, utc("2026-01-01T00:00:00Z"), MAX_EXACT, u64::MAX] {
@@ -216,7 +217,7 @@ fn what_never_fires_is_known_at_once() {
             assert_eq!(rule.last_at_or_before(t, 0), None);
         }
     }
-    // The weekday makes up for the day that never comes.
+    // The day of the month never comes, but the day of the week does.
     let rule = cron("0 0 30 2 MON", "UTC");
     assert_eq!(
         rule.first_at_or_after(utc("2026-01-01T00:00:00Z"))
@@ -226,7 +227,7 @@ fn what_never_fires_is_known_at_once() {
 }
 
 #[test]
-fn the_ends_of_time() {
+fn fire_times_end_in_1970_and_9999() {
     for zone in [
         "UTC",
         "Europe/Berlin",
@@ -250,7 +251,7 @@ fn the_ends_of_time() {
 }
 
 #[test]
-fn the_last_fire_of_a_long_absence_is_cheap() {
+fn the_last_fire_time_of_a_whole_year_is_found_without_a_walk() {
     let rule = cron("* * * * * *", "Europe/Berlin");
     let (from, to) = (utc("2025-01-01T00:00:00Z"), utc("2026-01-01T00:00:00Z"));
     for _ in 0..1000 {
@@ -260,7 +261,7 @@ fn the_last_fire_of_a_long_absence_is_cheap() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn errors_name_what_cannot_be_parsed() {
     let error = |expr: &str| match Recurrence::cron(expr, None) {
         Ok(rule) => panic!("{expr:?} was taken: {rule:?}"),
         Err(error) => error.to_string(),

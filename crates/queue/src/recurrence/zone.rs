@@ -1,19 +1,20 @@
-//! Local time and Unix time.
+//! Converts local time to Unix time and back.
 //!
-//! Every local time is given one instant here: the first of its two where the
-//! clocks went back over it, and where they went forward over it the moment
-//! they did. So later local times never have earlier instants, and both
-//! directions can be searched by bisection.
+//! Here each local time has exactly one instant. A local time that comes twice
+//! because the clocks went back has the first of its two instants, and one that
+//! was skipped because they went forward has the instant of that change. So a
+//! later local time never has an earlier instant, and both directions can be
+//! searched by bisection.
 
 use chrono::offset::{MappedLocalTime, Offset};
 use chrono::{DateTime, NaiveDateTime, TimeDelta, TimeZone};
 use chrono_tz::{GapInfo, Tz};
 
-/// Further from its own Unix time than any clock has ever been moved: across
-/// the date line, a day was skipped or had twice.
+/// More than any local time has ever differed from UTC. A zone that moved
+/// across the date line skipped a day or had one twice.
 const REACH: TimeDelta = TimeDelta::days(2);
 
-/// The Unix time in seconds that the local time `local` has in `zone`.
+/// The instant of the local time `local` in `zone`, in Unix seconds.
 pub fn instant(zone: Tz, local: NaiveDateTime) -> Option<i64> {
     let time = match zone.from_local_datetime(&local) {
         MappedLocalTime::Single(time) | MappedLocalTime::Ambiguous(time, _) => time,
@@ -22,8 +23,8 @@ pub fn instant(zone: Tz, local: NaiveDateTime) -> Option<i64> {
     Some(time.timestamp())
 }
 
-/// The first local time, on a full second, whose instant is at or after
-/// `second` (Unix time).
+/// The first local time, in full seconds, whose instant is at or after
+/// `second`, in Unix seconds.
 pub fn first_local(zone: Tz, second: i64) -> Option<NaiveDateTime> {
     let utc = DateTime::from_timestamp(second, 0)?.naive_utc();
     if zone == Tz::UTC {
@@ -32,7 +33,7 @@ pub fn first_local(zone: Tz, second: i64) -> Option<NaiveDateTime> {
     let offset = zone.offset_from_utc_datetime(&utc).fix();
     let local = utc.checked_add_offset(offset)?;
     let before = local.checked_sub_signed(TimeDelta::seconds(1))?;
-    // True but for the hours around a change of the clocks.
+    // This holds except in the hours around a change of the clocks.
     if instant(zone, local)? == second && instant(zone, before)? < second {
         return Some(local);
     }
@@ -52,8 +53,8 @@ pub fn first_local(zone: Tz, second: i64) -> Option<NaiveDateTime> {
     }
 }
 
-/// The last local time, on a full second, whose instant is at or before
-/// `second` (Unix time).
+/// The last local time, in full seconds, whose instant is at or before
+/// `second`, in Unix seconds.
 pub fn last_local(zone: Tz, second: i64) -> Option<NaiveDateTime> {
     first_local(zone, second.checked_add(1)?)?.checked_sub_signed(TimeDelta::seconds(1))
 }
