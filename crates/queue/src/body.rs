@@ -1,42 +1,48 @@
-//! What a message carries, and where that lies.
+//! The id and payload of a message, and where they are stored.
 
-/// What a message carries.
+/// The id and payload of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Content<'a> {
-    /// The id, if one was given, which is not empty then.
+    /// The id that the sender gave, if any. Never empty.
     pub id: Option<&'a [u8]>,
-    /// What was sent, byte for byte.
+    /// The payload, byte for byte as sent.
     pub payload: &'a [u8],
 }
 
 impl Content<'_> {
-    /// Bytes of both.
+    /// Bytes of id and payload together.
     pub fn len(&self) -> usize {
         self.id.map_or(0, <[u8]>::len) + self.payload.len()
     }
 }
 
-/// Where what a message carries lies, and how long its payload is.
+/// The location of a message's id and payload, and the length of the payload. Eight
+/// bytes.
+///
+/// The id comes first; its length is kept in the message. `store/bodies.rs` manages
+/// the chunks of memory that this refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Body {
-    /// The number of its chunk, and whether it has that for itself.
+    /// The number of the chunk. The top bit is set if the body has the chunk for
+    /// itself.
     chunk: u32,
-    /// Where it begins, or the upper half of its length where that is 0.
+    /// In a shared chunk the offset of the body; in a chunk of its own, where the
+    /// offset is 0, the upper half of the payload's length.
     at: u16,
-    /// The length of the payload, or the lower half of it.
+    /// The length of the payload, or the lower half of it in a chunk of its own.
     len: u16,
 }
 
 impl Body {
     const ALONE: u32 = 1 << 31;
 
-    /// Where a payload of so many bytes is that lies nowhere yet.
+    /// The location of a payload of this length that is not stored yet.
     pub fn nowhere(payload_len: usize) -> Body {
         Body::alone(!Body::ALONE, payload_len)
     }
 
-    /// That of a payload of so many bytes, at most 2^32-1, which with its id has a
-    /// chunk for itself.
+    /// The location of a body that has a chunk for itself. `payload_len` is at most
+    /// 2^32 - 1 bytes.
     pub fn alone(chunk: u32, payload_len: usize) -> Body {
         Body {
             chunk: chunk | Body::ALONE,
@@ -45,8 +51,8 @@ impl Body {
         }
     }
 
-    /// That of a payload which with its id lies among others. Chunks of several are
-    /// so small that two bytes hold both numbers.
+    /// The location of a body in a chunk with others. Shared chunks are so small
+    /// that two bytes hold each of offset and length.
     pub fn shared(chunk: u32, at: usize, payload_len: usize) -> Body {
         Body {
             chunk,
@@ -55,22 +61,22 @@ impl Body {
         }
     }
 
-    /// Whether it has its chunk for itself.
+    /// Whether the body has its chunk for itself.
     pub fn is_alone(self) -> bool {
         self.chunk & Body::ALONE != 0
     }
 
-    /// The number of its chunk.
+    /// The number of the chunk.
     pub fn chunk(self) -> u32 {
         self.chunk & !Body::ALONE
     }
 
-    /// Whether it lies in this chunk, which is one of several bodies.
+    /// Whether the body is in this chunk, which is a shared one.
     pub fn is_among_others_of(self, chunk: u32) -> bool {
         self.chunk == chunk
     }
 
-    /// Where it begins in its chunk.
+    /// The offset of the body in its chunk, in bytes.
     pub fn begin(self) -> usize {
         match self.is_alone() {
             true => 0,
@@ -78,7 +84,7 @@ impl Body {
         }
     }
 
-    /// Bytes of the payload.
+    /// The length of the payload, in bytes.
     pub fn payload_len(self) -> usize {
         let high = if self.is_alone() { self.at } else { 0 };
         usize::from(high) << 16 | usize::from(self.len)
@@ -90,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_tells_its_length_wherever_it_lies() {
+    fn a_body_keeps_chunk_offset_and_length_in_every_form() {
         for len in [0, 1, 0xffff, 0x1_0000, 0xffff_ffff] {
             let bodies = [Body::nowhere(len), Body::alone(7, len)];
             assert_eq!(bodies.map(Body::payload_len), [len, len]);

@@ -1,14 +1,14 @@
-//! Who fetches.
+//! The consumers of a queue: who fetches under which name, and what became of it.
 
 use hashbrown::HashMap;
 
 use super::id::NameHasher;
 use super::{Millis, TimeIndex};
 
-/// A consumer without leases is forgotten this long after it was last seen.
+/// How long after its last fetch a consumer without leases is forgotten, in ms.
 pub const FORGET_AFTER: Millis = 3_600_000;
 
-/// Names a consumer within its queue.
+/// The number of a consumer in its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConsumerIx(u32);
 
@@ -25,21 +25,22 @@ impl ConsumerIx {
 /// One consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumer {
-    /// As FETCH named it.
+    /// The name given with FETCH.
     pub name: Box<[u8]>,
     /// When it last fetched.
     pub last_seen: Millis,
-    /// Leases it has.
+    /// Leases that it holds now.
     pub running: u64,
-    /// Messages it was given.
+    /// Messages delivered to it.
     pub delivered: u64,
-    /// Messages it acked.
+    /// Messages that it acked.
     pub acked: u64,
-    /// Messages it nacked.
+    /// Messages that it nacked.
     pub nacked: u64,
-    /// Messages and records that name it.
+    /// Messages and records that name it as their last consumer.
     mentions: u64,
-    /// Whether it still counts as a consumer, or only is named by records.
+    /// Whether it is listed as a consumer. If false, it was forgotten and only
+    /// records or messages still name it.
     known: bool,
 }
 
@@ -49,12 +50,13 @@ pub struct Consumers {
     by_name: HashMap<Box<[u8]>, ConsumerIx, NameHasher>,
     slots: Vec<Option<Consumer>>,
     free: Vec<u32>,
-    /// Those without leases, by when they were last seen.
+    /// Listed consumers without leases, by the time of their last fetch.
     idle: TimeIndex,
 }
 
 impl Consumers {
-    /// The consumer of this name, made if it is new, seen at `now`.
+    /// Records that the consumer with this name was seen at `now`, and adds it if
+    /// it is new. Counts of a consumer that had been forgotten start again at 0.
     pub fn see(&mut self, name: &[u8], now: Millis) -> ConsumerIx {
         let ix = match self.by_name.get(name) {
             Some(ix) => *ix,
@@ -81,7 +83,7 @@ impl Consumers {
         ix
     }
 
-    /// Whether `see` would change nothing.
+    /// Whether `see` with these arguments would change nothing.
     pub fn was_seen(&self, name: &[u8], now: Millis) -> bool {
         self.by_name
             .get(name)
@@ -94,12 +96,13 @@ impl Consumers {
         self.slots.get(ix.0 as usize)?.as_ref()
     }
 
-    /// Its name, if it has one.
+    /// The name of a consumer; `None` for [`ConsumerIx::NONE`].
     pub fn name(&self, ix: ConsumerIx) -> Option<&[u8]> {
         self.get(ix).map(|consumer| &*consumer.name)
     }
 
-    /// A message names this consumer from now on; whether it is leased to it.
+    /// Counts a delivery to this consumer, which the message names from now on.
+    /// `leased` says whether the delivery takes a lease.
     pub fn deliver(&mut self, ix: ConsumerIx, leased: bool) {
         self.change(ix, |consumer| {
             consumer.delivered += 1;
@@ -108,24 +111,25 @@ impl Consumers {
         });
     }
 
-    /// One of its leases has ended.
+    /// Records that one of its leases has ended.
     pub fn release(&mut self, ix: ConsumerIx) {
         self.change(ix, |consumer| {
             consumer.running = consumer.running.saturating_sub(1);
         });
     }
 
-    /// It acked a message.
+    /// Counts an ack.
     pub fn ack(&mut self, ix: ConsumerIx) {
         self.change(ix, |consumer| consumer.acked += 1);
     }
 
-    /// It nacked a message.
+    /// Counts a nack.
     pub fn nack(&mut self, ix: ConsumerIx) {
         self.change(ix, |consumer| consumer.nacked += 1);
     }
 
-    /// A message that named it is gone, or names another now.
+    /// Records that a message no longer names this consumer, because it was removed
+    /// or delivered to another one.
     pub fn unmention(&mut self, ix: ConsumerIx) {
         if ix == ConsumerIx::NONE {
             return;
@@ -136,14 +140,14 @@ impl Consumers {
         self.drop_unused(ix);
     }
 
-    /// All leases have ended.
+    /// Records that all leases have ended. O(consumers).
     pub fn release_all(&mut self) {
         for ix in 0..self.slots.len() as u32 {
             self.change(ConsumerIx(ix), |consumer| consumer.running = 0);
         }
     }
 
-    /// All messages that named consumers are gone.
+    /// Records that all messages that named consumers were removed. O(consumers).
     pub fn unmention_all(&mut self) {
         for ix in 0..self.slots.len() as u32 {
             self.change(ConsumerIx(ix), |consumer| {
@@ -154,7 +158,8 @@ impl Consumers {
         }
     }
 
-    /// A message of a snapshot names it.
+    /// Records that a message of a snapshot names this consumer, and adds it if it
+    /// is new. `leased` says whether that message is leased.
     pub fn mention(&mut self, name: &[u8], leased: bool) -> ConsumerIx {
         let ix = match self.by_name.get(name) {
             Some(ix) => *ix,
@@ -176,7 +181,8 @@ impl Consumers {
         ix
     }
 
-    /// Puts a consumer of a snapshot in: one that is known, with its counts.
+    /// Adds a listed consumer from a snapshot. `counts` are messages delivered,
+    /// acked and nacked.
     pub fn restore(&mut self, name: &[u8], last_seen: Millis, counts: [u64; 3]) {
         let ix = self.see(name, last_seen);
         let [delivered, acked, nacked] = counts;
@@ -187,15 +193,16 @@ impl Consumers {
         });
     }
 
-    /// When the next one is to be forgotten, if ever.
+    /// When the next consumer is to be forgotten; `None` if there is none without
+    /// leases.
     pub fn next_forget(&self) -> Option<Millis> {
         let ((seen, _), ()) = self.idle.first()?;
         Some(seen.saturating_add(FORGET_AFTER))
     }
 
-    /// Forgets the one that has been idle longest, and all that were last seen
-    /// in the same millisecond: which of them is first depends on where they
-    /// are in memory.
+    /// Forgets the consumer that has been idle longest, and all others with the
+    /// same time of the last fetch. All of them go at once because their order
+    /// depends on slot numbers, which may differ between servers.
     pub fn forget_next(&mut self) {
         let Some(((oldest, _), ())) = self.idle.first() else {
             return;
@@ -210,7 +217,7 @@ impl Consumers {
         }
     }
 
-    /// All that count as consumers, by name.
+    /// The listed consumers, sorted by name. O(n log n).
     pub fn known(&self) -> Vec<&Consumer> {
         let mut known: Vec<&Consumer> = self
             .slots
@@ -222,7 +229,7 @@ impl Consumers {
         known
     }
 
-    /// Bytes allocated, roughly.
+    /// Bytes allocated, an estimate.
     pub fn memory_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Option<Consumer>>()
             + self.by_name.capacity() * 40
@@ -245,7 +252,7 @@ impl Consumers {
         ConsumerIx(ix)
     }
 
-    /// Changes one and keeps `idle` in step with it.
+    /// Changes a consumer and keeps `idle` in step with it.
     fn change(&mut self, ix: ConsumerIx, change: impl FnOnce(&mut Consumer)) {
         let Some(consumer) = self.slots.get_mut(ix.0 as usize).and_then(Option::as_mut) else {
             return;

@@ -1,29 +1,30 @@
-//! What only some messages have.
+//! The part of a message that only some messages have: options, texts, and more
+//! than one delivery.
 
 use super::consumer::ConsumerIx;
 use super::message::Choices;
 use super::state::Reason;
 use super::{Millis, Receipt, NEVER};
 
-/// Texts of consumers and how it ended.
+/// Texts from consumers, and why the message died.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// The last error text.
+    /// The text of the last error, if a consumer gave one.
     pub error: Option<Box<[u8]>>,
-    /// The result text of the ack.
+    /// The result given with the ack, if any.
     pub result: Option<Box<[u8]>>,
-    /// Why it died.
+    /// Why it died, if it did.
     pub reason: Option<Reason>,
 }
 
-/// What there is to tell of a message beyond one delivery.
+/// What is known of a message with options of its own or more than one delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extension {
-    /// What SEND said.
+    /// The options that SEND gave for this message.
     pub choices: Option<Box<Choices>>,
-    /// Texts and the end.
+    /// Texts from consumers, and why the message died.
     pub notes: Option<Box<Notes>>,
-    /// Receipt of the present delivery; 0 unless running.
+    /// Receipt of the current delivery; 0 unless the message is running.
     pub receipt: Receipt,
     /// Start of the first delivery, or NEVER.
     pub first_started_at: Millis,
@@ -31,25 +32,26 @@ pub struct Extension {
     pub started_at: Millis,
     /// When it finished, died or was cancelled, or NEVER.
     pub ended_at: Millis,
-    /// The due time given, or the end of the last backoff: what a client sees
-    /// as its due time, though after a lease timeout it is ready since then.
+    /// The due time as a client sees it: the one that was given, or the end of the
+    /// last backoff. After a lease timeout the message is ready from the timeout
+    /// on, though this is earlier.
     pub due_at: Millis,
-    /// The due time that a default score follows.
+    /// The due time that the default score is taken from.
     pub score_base: Millis,
     /// The due time that a TTL counts from.
     pub ttl_base: Millis,
-    /// Deliveries so far, less those that cost no attempt.
+    /// Deliveries so far, without those that cost no attempt.
     pub attempt: u32,
     /// Nacks and lease timeouts so far.
     pub failures: u32,
-    /// Lease timeouts among them.
+    /// Lease timeouts so far; they are part of `failures`.
     pub timeouts: u32,
-    /// Who had the last delivery.
+    /// The consumer of the last delivery.
     pub consumer: ConsumerIx,
 }
 
 impl Extension {
-    /// That of a message with this due time which was never delivered.
+    /// The extension of a message with this due time that was never delivered.
     pub const fn new(due: Millis) -> Extension {
         Extension {
             choices: None,
@@ -68,12 +70,12 @@ impl Extension {
         }
     }
 
-    /// Texts and the end, made when first needed.
+    /// The notes, allocated if there are none yet.
     pub fn notes_mut(&mut self) -> &mut Notes {
         self.notes.get_or_insert_default()
     }
 
-    /// A delivery starts; the receipt is 0 where no ack is expected.
+    /// Records the start of a delivery. `receipt` is 0 if no ack is expected.
     pub fn start(&mut self, now: Millis, receipt: Receipt, consumer: ConsumerIx) {
         if self.first_started_at == NEVER {
             self.first_started_at = now;
@@ -90,12 +92,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_some_messages_have_takes_88_bytes() {
+    fn an_extension_takes_88_bytes() {
         assert_eq!(size_of::<Extension>(), 88);
     }
 
     #[test]
-    fn the_first_start_is_kept_when_others_follow() {
+    fn later_deliveries_leave_the_time_of_the_first_one() {
         let mut extension = Extension::new(5);
         for now in [7, 9, 11] {
             extension.start(now, now, ConsumerIx::NONE);

@@ -1,8 +1,9 @@
-//! What allocations take.
+//! Estimates of what an allocation really takes, for the memory counts of the
+//! queue.
 
-/// Bytes that an allocation takes for so many that are asked for: allocators
-/// have classes of sizes. These are jemalloc's (its manual, "size classes"):
-/// 8, multiples of 16 up to 128, then four to each doubling.
+/// The bytes that an allocation of this size takes, rounded up to the size classes
+/// of jemalloc (its manual, "size classes"): 8, multiples of 16 up to 128, then
+/// four classes to each doubling. 0 for no bytes.
 pub const fn allocated(bytes: usize) -> usize {
     if bytes <= 8 {
         return if bytes == 0 { 0 } else { 8 };
@@ -19,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_rounded_up_to_classes() {
+    fn sizes_are_rounded_up_to_jemalloc_classes() {
         let cases = [
             (0, 0),
             (1, 8),

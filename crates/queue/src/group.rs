@@ -1,4 +1,9 @@
-//! Groups: messages that are given in their own order, a few at a time.
+//! One group of a queue: messages that are delivered in an order of their own, one
+//! batch at a time or a few.
+//!
+//! A queue may have a million groups with some messages each. This struct therefore
+//! has only what every group needs; the rest is in [`GroupExtension`]. The table of
+//! all groups is in `groups.rs`.
 
 mod extension;
 
@@ -19,11 +24,11 @@ use super::state::Place;
 use super::{Millis, Receipt};
 pub use extension::{GroupExtension, GroupSettings};
 
-/// Names a group within its queue.
+/// The number of a group in its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupIx(
-    /// The number of its slot and one: an optional place in line needs no more
-    /// room than a place.
+    /// The number of its slot plus one. It is never 0, so an `Option` of a position
+    /// in the ready line takes no more room than the position.
     NonZeroU32,
 );
 
@@ -41,65 +46,64 @@ impl GroupIx {
             .map_or(GroupIx::NONE, GroupIx)
     }
 
-    /// Its slot.
+    /// The slot of the group.
     pub(super) fn slot(self) -> usize {
         self.0.get() as usize - 1
     }
 
-    /// Whether it names a group.
+    /// Whether this is a group, not [`GroupIx::NONE`].
     pub fn is_some(self) -> bool {
         self != GroupIx::NONE
     }
 
-    /// The number of its slot: stable as long as the group exists.
+    /// The number of its slot, which is stable as long as the group exists.
     pub fn number(self) -> u64 {
         u64::from(self.0.get()) - 1
     }
 }
 
-/// The name of a group: the usual short one needs no allocation of its own.
+/// The name of a group. Names of at most 16 bytes, the usual ones, need no
+/// allocation.
 pub type GroupName = SmallVec<[u8; 16]>;
 
 static NO_EXTENSION: GroupExtension = GroupExtension::new();
 
-/// One group.
-///
-/// Of a million groups with some messages each only what a plain one needs is
-/// allocated: see [`GroupExtension`] for the rest.
+/// One group. 128 bytes with its slot, plus its pending messages.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// As SEND named it.
+    /// The name given with SEND.
     pub name: GroupName,
-    /// Its pending messages, and maybe some that it has lost.
+    /// Its pending messages, stale entries included: messages that a purge took
+    /// from all groups and that are not removed here yet.
     pub(super) backlog: Backlog,
-    /// The purges that it knows of.
+    /// The purges of all groups that have been applied to this group.
     pub(super) known: Known,
-    /// Messages leased.
+    /// Messages that are leased.
     pub running: u32,
-    /// The first receipt of its oldest batch that is leased, 0 where there is
-    /// none: it nearly always has one at most.
+    /// The first receipt of its oldest leased batch, or 0 if none is leased. A
+    /// group nearly always has one leased batch at most.
     batch: Receipt,
-    /// Messages and records that name it.
+    /// Messages and records that belong to the group.
     pub members: u32,
-    /// What only some groups have, if it has any of it.
+    /// What only some groups have, allocated if the group has any of it.
     ext: Option<Box<GroupExtension>>,
-    /// Its place in the line, if it can give and has not lost it, or else the first
-    /// that time will give it, as far as that is known already.
+    /// Its position in the ready line; or, if it cannot deliver, the first position
+    /// it will have at a time that is already known.
     spot: Spot,
-    /// Whether those of its messages that are due count as ready in the queue.
+    /// Whether its due messages count as ready in the counts of the queue.
     pub(super) counted: bool,
-    /// Whether it has lost its place in the line to a purge of all groups and
-    /// nothing has been done to it since. Then no place is expected of it: one of
-    /// its messages that falls due gives it the next.
+    /// Whether a purge of all groups took its position in the ready line and
+    /// nothing has been done to the group since. It has no expected positions then;
+    /// the next of its messages that falls due gives it one.
     pub(super) displaced: bool,
-    /// For what the table of groups counts it as listed.
+    /// The reasons under which the table of groups counts it as listed.
     pub(super) reasons: Reasons,
-    /// Whether the table counts it as one that has an extension.
+    /// Whether the table counts it as a group with an extension.
     pub(super) extended: bool,
 }
 
 impl Group {
-    /// An empty group.
+    /// An empty group. `known` are the purges so far, which cannot affect it.
     pub(super) fn new(name: &[u8], known: Known) -> Group {
         Group {
             name: GroupName::from_slice(name),
@@ -117,23 +121,23 @@ impl Group {
         }
     }
 
-    /// What only some groups have.
+    /// What only some groups have; empty defaults if this group has none of it.
     pub fn ext(&self) -> &GroupExtension {
         self.ext.as_deref().unwrap_or(&NO_EXTENSION)
     }
 
-    /// The same, to change where there is any.
+    /// The extension, if there is one.
     pub fn ext_if_any(&mut self) -> Option<&mut GroupExtension> {
         self.ext.as_deref_mut()
     }
 
-    /// The same, made when first needed.
+    /// The extension, allocated if there is none yet.
     pub fn ext_mut(&mut self) -> &mut GroupExtension {
         self.ext.get_or_insert_with(Box::default)
     }
 
-    /// Gives back what it no longer needs; whether it still has something
-    /// that only some groups have.
+    /// Frees the extension if nothing is left in it. Returns whether the group
+    /// still has one.
     pub(super) fn tidy(&mut self) -> bool {
         if self.ext.as_ref().is_some_and(|ext| ext.is_empty()) {
             self.ext = None;
@@ -141,27 +145,27 @@ impl Group {
         self.ext.is_some()
     }
 
-    /// Sets how many messages it has given in the present turn.
+    /// Sets how many messages the group has delivered in its current turn.
     pub fn set_turn(&mut self, given: u64) {
         if given != self.ext().turn {
             self.ext_mut().turn = given;
         }
     }
 
-    /// The first receipts of its batches that are leased, in order.
+    /// The first receipts of its leased batches, in ascending order.
     pub fn batches(&self) -> impl Iterator<Item = Receipt> + '_ {
         let others = self.ext().batches.iter().map(|(first, ())| first);
         let oldest = (self.batch != 0).then_some(self.batch);
         oldest.into_iter().chain(others)
     }
 
-    /// How many batches are leased. O(1).
+    /// The number of its leased batches. O(1).
     pub fn batch_count(&self) -> u64 {
         self.ext().batches.len() as u64 + u64::from(self.batch != 0)
     }
 
-    /// A batch is leased from now on; by its first receipt, above those of its
-    /// other batches.
+    /// Records a leased batch by its first receipt, which must be above those of
+    /// all its other batches.
     pub fn open_batch(&mut self, first: Receipt) {
         if self.batch == 0 {
             self.batch = first;
@@ -170,7 +174,7 @@ impl Group {
         }
     }
 
-    /// A batch is leased no longer.
+    /// Records that a batch is no longer leased.
     pub fn close_batch(&mut self, first: Receipt) {
         if self.batch == first {
             let next = self.ext_if_any().and_then(|ext| ext.batches.pop_first());
@@ -180,7 +184,7 @@ impl Group {
         }
     }
 
-    /// The dead messages that hold it.
+    /// The dead messages that hold the group.
     pub fn holds(&self, purges: &Purges) -> &Holds {
         match self.ext.as_deref() {
             Some(ext) if !purges.took(Purged::Holds, self.known) => &ext.holds,
@@ -188,15 +192,15 @@ impl Group {
         }
     }
 
-    /// All dead messages hold it no longer: those that did.
+    /// Releases the group from all dead messages that hold it, and returns those.
     pub fn take_holds(&mut self) -> Holds {
         let ext = self.ext_if_any();
         ext.map_or_else(Holds::new, |ext| std::mem::take(&mut ext.holds))
     }
 
-    /// Where it has more than `most` messages in any order, drops about so many of
-    /// them; whether it had. For freeing it in slices; it is of no other use
-    /// afterwards.
+    /// If the group has more than `most` messages in one of its orders, drops about
+    /// `most` of them. Returns whether it did. Only for freeing in slices: the
+    /// group must not be used for anything else afterwards.
     pub(super) fn drain_many(&mut self, most: usize) -> bool {
         let ext = self.ext.as_deref_mut();
         self.backlog.drain_many(most)
@@ -207,48 +211,49 @@ impl Group {
             })
     }
 
-    /// Its records at a place, which must be one of an ended message.
+    /// Its records in a stored state, which must be one of ended messages.
     pub fn records_at(&self, place: Place) -> Option<&OrderedSet<OrderKey>> {
         self.ext().records.at(place)
     }
 
-    /// What `purges` have taken from it that it does not know of.
+    /// What later purges have taken from the group that is not removed here yet.
     pub fn lost(&self, purges: &Purges) -> Lost {
         purges.lost_since(self.known, self.is_in_line())
     }
 
-    /// Its pending messages.
+    /// Its pending messages, without stale entries.
     pub fn pending(&self, purges: &Purges) -> Pending<'_> {
         self.backlog.left(self.lost(purges))
     }
 
-    /// Whether it stands in the line, unless it has lost its place to a purge that
-    /// it does not know of.
+    /// Whether it has a position in the ready line, which may be a stale entry: see
+    /// [`Group::stands`].
     #[inline]
     pub fn is_in_line(&self) -> bool {
         matches!(self.spot, Spot::Line { .. })
     }
 
-    /// Its place in the line, unless it has lost it to a purge that it does not know
-    /// of; `ix` is its own number.
+    /// Its position in the ready line, which may be a stale entry: see
+    /// [`Group::stands`]. `ix` is the group's own number.
     pub fn line(&self, ix: GroupIx) -> Option<LineKey> {
         self.spot.key(ix).filter(|_| self.is_in_line())
     }
 
-    /// The places that time will give it, as far as they are known already.
+    /// The positions in the ready line that it will have at times that are already
+    /// known, in the order of these times.
     pub fn expected(&self, ix: GroupIx) -> impl DoubleEndedIterator<Item = LineKey> + '_ {
         let first = self.spot.key(ix).filter(|_| !self.is_in_line());
         first.into_iter().chain(self.ext().further.iter().copied())
     }
 
-    /// Whether time will give it a place in the line that is known already.
+    /// Whether it has such an expected position.
     pub fn is_expected(&self) -> bool {
         let has_further = |ext: &GroupExtension| !ext.further.is_empty();
         matches!(self.spot, Spot::Expected { .. }) || self.ext.as_deref().is_some_and(has_further)
     }
 
-    /// From now on it stands here in the line, or nowhere, and time will give it
-    /// these places.
+    /// Sets its position in the ready line, if it has one, and the positions that
+    /// are expected.
     pub(super) fn stand_at(&mut self, line: Option<LineKey>, expected: &[LineKey]) {
         let (spot, further) = match (line, expected) {
             (Some(key), further) => (Spot::in_line(key), further),
@@ -261,7 +266,8 @@ impl Group {
         }
     }
 
-    /// It leaves the line: where it stood. What time will give it stays.
+    /// Takes the group out of the ready line and returns the position that it had.
+    /// Expected positions stay.
     pub(super) fn leave_line(&mut self, ix: GroupIx) -> Option<LineKey> {
         let stood = self.line(ix);
         if stood.is_some() {
@@ -270,29 +276,31 @@ impl Group {
         stood
     }
 
-    /// Its place in the line.
+    /// Its position in the ready line, if no purge took it.
     pub fn stands(&self, ix: GroupIx, purges: &Purges) -> Option<LineKey> {
         self.line(ix).filter(|_| !self.lost(purges).line)
     }
 
-    /// Whether it has lost its place in the line to a purge, and nothing has been
-    /// done to it since.
+    /// Whether a purge took its position in the ready line, and nothing has been
+    /// done to the group since.
     pub fn is_displaced(&self, purges: &Purges) -> bool {
         self.displaced || self.lost(purges).line
     }
 
-    /// Messages given in one turn.
+    /// How many messages the group delivers in one turn; at least 1.
     pub fn weight(&self) -> u64 {
         self.ext().settings.as_ref().map_or(1, |s| s.weight.max(1))
     }
 
-    /// Its limit of deliveries, if it has one of its own.
+    /// Its own limit of deliveries, and the deliveries counted for it, if it has
+    /// one.
     pub fn rate(&self) -> Option<(Rate, &RateWindow)> {
         let settings = self.ext().settings.as_ref()?;
         Some((settings.rate?, &settings.window))
     }
 
-    /// Messages it may still give at `now` by its own limit.
+    /// How many messages its own limit still allows at `now`; the largest number if
+    /// it has no limit.
     pub fn allowance(&self, now: Millis) -> u64 {
         self.rate()
             .map_or(u64::MAX, |(rate, window)| window.free(rate, now))
@@ -303,14 +311,15 @@ impl Group {
         self.ext().paused_until.is_some_and(|until| until > now)
     }
 
-    /// Where time has let it stand by `now`, if the line does not know it yet.
+    /// The last of its expected positions whose time has come by `now`: it has this
+    /// position, though the ready line does not contain it yet.
     pub fn given_place(&self, ix: GroupIx, now: Millis) -> Option<LineKey> {
         let mut given = self.expected(ix).rev();
         given.find(|key| key.join.time <= now)
     }
 
-    /// From when on pause and limit let it give, as far as that is known: 0 or
-    /// a time that has passed where they do not hold it, NEVER without end.
+    /// When its pause and its own limit allow a delivery, as far as that is known.
+    /// 0 or a past time if they allow one now, NEVER if the pause has no end.
     pub fn opens_at(&self) -> Millis {
         let limit = self
             .rate()
@@ -318,7 +327,7 @@ impl Group {
         self.ext().paused_until.unwrap_or(0).max(limit)
     }
 
-    /// What of it GROUPS shows.
+    /// The reasons for which GROUPS lists the group.
     pub fn reasons(&self, purges: &Purges) -> Reasons {
         let pending = self.pending(purges);
         let ext = self.ext();
@@ -342,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_group_takes_128_bytes() {
+    fn a_plain_group_takes_128_bytes_and_keeps_16_bytes_of_name_inline() {
         assert_eq!(size_of::<Option<Group>>(), 128);
         let group = Group::new(b"user-1234567890!", Known::default());
         assert!(!group.name.spilled());

@@ -1,4 +1,8 @@
-//! The table of a queue's groups.
+//! The table of a queue's groups: by name and number, with the counts over all of
+//! them that must not take a walk.
+//!
+//! After a change to a group the caller calls [`Groups::settle`], which brings
+//! these counts up to date and drops the group if nothing needs it any longer.
 
 use std::collections::BTreeSet;
 
@@ -15,74 +19,76 @@ use super::state::Place;
 use super::table::Table;
 use super::{Millis, NEVER};
 
-/// Groups that take one allocation together.
+/// Groups that share one allocation.
 const NEIGHBOURS: usize = 16;
-/// What a name takes, more or less.
+/// Estimated bytes of a name in the count of memory.
 const NAME: usize = 16;
-/// So much of what one group has very many of is freed at a time.
+/// How many entries of one large group are freed in one step.
 const AT_A_TIME: usize = 1024;
 
 /// The groups of a queue.
 #[derive(Debug, Clone, Default)]
 pub struct Groups {
     hasher: NameHasher,
-    /// By the hashes of their names. A name usually lies in its group, so that one wait for
-    /// memory finds it where an entry moves; the smaller the table, the more of it is
-    /// at hand.
+    /// Groups by the hashes of their names. The hash is not stored: a name is
+    /// usually inline in its group, so computing the hash again when an entry moves
+    /// costs one cache miss, and a smaller table stays in the cache.
     by_name: Table<GroupIx>,
     slots: Slots<Group, NEIGHBOURS>,
-    /// Bytes allocated for what all of them have pending.
+    /// Bytes allocated for the pending messages of all groups.
     backlog_bytes: usize,
-    /// How many groups are listed for which reasons.
+    /// The number of groups for each combination of reasons to be listed.
     listed: [usize; Reasons::ALL],
-    /// The purges that took from all groups.
+    /// The purges of all groups.
     purges: Purges,
-    /// How many have what only some have.
+    /// The number of groups with an extension.
     extended: usize,
-    /// How many have records.
+    /// The number of groups with records.
     recorded: usize,
-    /// The numbers of those that are held by dead messages.
+    /// The numbers of the groups that dead messages hold.
     held: OrderedSet<u64>,
-    /// Those with settings or a pause, which outlive their messages.
+    /// The groups with settings or a pause. They exist even without messages.
     configured: BTreeSet<GroupIx>,
-    /// When to look at which group again.
+    /// When which group is to be checked again: time in ms and number of the group.
     wakes: OrderedSet<(Millis, u64)>,
 }
 
 impl Groups {
-    /// How many groups there are.
+    /// The number of groups. O(1).
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// How many groups GROUPS would list.
+    /// The number of groups that GROUPS lists. O(1).
     pub fn listed(&self) -> usize {
         self.listed.iter().skip(1).sum()
     }
 
-    /// The purges that took from all groups.
+    /// The purges of all groups.
     pub fn purges(&self) -> &Purges {
         &self.purges
     }
 
-    /// The pending messages of one.
+    /// The pending messages of a group, without stale entries.
     pub fn pending<'a>(&self, group: &'a Group) -> Pending<'a> {
         group.pending(&self.purges)
     }
 
-    /// Whether GROUPS lists it.
+    /// Whether GROUPS lists the group.
     pub fn shows(&self, group: &Group) -> bool {
         group.reasons(&self.purges) != Reasons::default()
     }
 
-    /// Nothing holds any group any longer. O(1); the numbers of those that were
-    /// held, which are of no use any longer, are the caller's to free.
+    /// Releases all groups from the dead messages that hold them. O(1). Returns the
+    /// numbers of the groups that were held, which are garbage: the caller frees
+    /// them in slices.
     pub fn purge_holds(&mut self) -> OrderedSet<u64> {
         self.purge(Purged::Holds);
         std::mem::take(&mut self.held)
     }
 
-    /// All that groups have in a state is gone. O(1).
+    /// Purges what all groups have in one state. O(1): it is only counted, and each
+    /// group drops its stale entries later.
     pub fn purge(&mut self, purged: Purged) {
         self.purges.count(purged);
         for number in 0..Reasons::ALL {
@@ -96,7 +102,8 @@ impl Groups {
         }
     }
 
-    /// A group knows of all purges from now on.
+    /// Marks all purges so far as applied to this group. The caller removes its
+    /// stale entries.
     pub fn heed(&mut self, ix: GroupIx) {
         let purges = &self.purges;
         if let Some(group) = self.slots.get_mut(ix.slot()) {
@@ -105,7 +112,7 @@ impl Groups {
         }
     }
 
-    /// The group of this name.
+    /// The group with this name. O(1).
     pub fn find(&self, name: &[u8]) -> Option<GroupIx> {
         self.find_hashed(hash_name(&self.hasher, name), name)
     }
@@ -116,7 +123,7 @@ impl Groups {
         self.by_name.find(hash, is).copied()
     }
 
-    /// The group of this name, made if there is none.
+    /// The group with this name, added if there is none. O(1).
     pub fn find_or_add(&mut self, name: &[u8]) -> GroupIx {
         let hash = hash_name(&self.hasher, name);
         if let Some(ix) = self.find_hashed(hash, name) {
@@ -129,20 +136,21 @@ impl Groups {
         ix
     }
 
-    /// The group with this number.
+    /// The group with this number. O(1).
     #[inline]
     pub fn get(&self, ix: GroupIx) -> Option<&Group> {
         self.slots.get(ix.slot())
     }
 
-    /// The same, to change all but what it has pending; call [`Groups::settle`]
-    /// afterwards.
+    /// The group with this number, for changes to anything but its backlog. Call
+    /// [`Groups::settle`] afterwards.
     #[inline]
     pub fn get_mut(&mut self, ix: GroupIx) -> Option<&mut Group> {
         self.slots.get_mut(ix.slot())
     }
 
-    /// Changes a group and what it has pending; call [`Groups::settle`] afterwards.
+    /// Changes a group, its backlog included, and keeps the count of memory. Call
+    /// [`Groups::settle`] afterwards.
     #[inline]
     pub fn with<R>(&mut self, ix: GroupIx, change: impl FnOnce(&mut Group) -> R) -> Option<R> {
         let group = self.slots.get_mut(ix.slot())?;
@@ -153,7 +161,7 @@ impl Groups {
         Some(result)
     }
 
-    /// Enters a record of a group.
+    /// Adds a record to a group.
     pub fn enter_record(&mut self, ix: GroupIx, place: Place, key: OrderKey) {
         let Some(group) = self.get_mut(ix) else {
             return;
@@ -166,7 +174,7 @@ impl Groups {
         self.recorded += usize::from(is_first);
     }
 
-    /// Takes a record of a group out.
+    /// Removes a record from a group, if it is there.
     pub fn leave_record(&mut self, ix: GroupIx, place: Place, key: &OrderKey) {
         let Some(ext) = self.get_mut(ix).and_then(Group::ext_if_any) else {
             return;
@@ -178,8 +186,8 @@ impl Groups {
         }
     }
 
-    /// Takes out all records of a group at a place, if they are more than
-    /// `few`.
+    /// Removes all records of a group in one stored state, if there are more than
+    /// `few`. Returns them, or `None` if they are left in place. O(1).
     pub fn take_records(
         &mut self,
         ix: GroupIx,
@@ -198,12 +206,12 @@ impl Groups {
         Some(records)
     }
 
-    /// Its name.
+    /// The name of a group.
     pub fn name(&self, ix: GroupIx) -> Option<&[u8]> {
         self.get(ix).map(|group| &*group.name)
     }
 
-    /// Sets when a group is to be looked at again, or never.
+    /// Sets when a group is to be checked again; `None` or NEVER for not at all.
     pub fn wake_at(&mut self, ix: GroupIx, wake: Option<Millis>) {
         let wake = wake.filter(|at| *at != NEVER);
         let Some(group) = self.slots.get_mut(ix.slot()) else {
@@ -220,14 +228,15 @@ impl Groups {
         }
     }
 
-    /// The group that is to be looked at next: when, and which.
+    /// The group that is to be checked next, and when.
     pub fn next_wake(&self) -> Option<(Millis, GroupIx)> {
         let ((at, number), ()) = self.wakes.first()?;
         Some((at, GroupIx::in_slot(number as usize)))
     }
 
-    /// Brings what depends on a group's contents up to date: whether it is
-    /// listed, and whether it is still needed at all.
+    /// Updates everything that depends on a group's contents: whether it is listed,
+    /// held or configured, and for which reasons. Drops the group if it is empty
+    /// and has no settings.
     pub fn settle(&mut self, ix: GroupIx) {
         let Some(group) = self.slots.get_mut(ix.slot()) else {
             return;
@@ -267,7 +276,8 @@ impl Groups {
                 self.held.remove(&ix.number());
             }
         }
-        // One that still stands in the line is taken out of it first.
+        // A group in the ready line is kept: its owner takes it out of the line
+        // first.
         if listed || group.members > 0 || group.is_in_line() || group.is_expected() {
             return;
         }
@@ -282,7 +292,8 @@ impl Groups {
         }
     }
 
-    /// All groups from this number on, in the order of their numbers.
+    /// All groups from this number on, in the order of their numbers. `None` for a
+    /// number that is free.
     pub fn starting_at(&self, number: u64) -> impl Iterator<Item = (GroupIx, Option<&Group>)> {
         let start = usize::try_from(number).unwrap_or(usize::MAX);
         (start..self.slots.end()).map(|ix| (GroupIx::in_slot(ix), self.slots.get(ix)))
@@ -294,18 +305,18 @@ impl Groups {
         numbers.map(|(number, ())| GroupIx::in_slot(number as usize))
     }
 
-    /// How many groups dead messages hold.
+    /// The number of groups that dead messages hold. O(1).
     pub fn held_count(&self) -> usize {
         self.held.len()
     }
 
-    /// How many groups have settings or a pause.
+    /// The number of groups with settings or a pause. O(1).
     pub fn configured_count(&self) -> usize {
         self.configured.len()
     }
 
-    /// A table of the groups that have settings or a pause, without their
-    /// messages.
+    /// A new table with the groups that have settings or a pause, without messages.
+    /// O(n) of those groups.
     pub fn without_messages(&self) -> Groups {
         let mut kept = Groups {
             hasher: self.hasher.clone(),
@@ -323,9 +334,9 @@ impl Groups {
         kept
     }
 
-    /// Frees up to `most` groups, or some of what one has very many of; `false`
-    /// when there are none left. For freeing a large table in slices; it is of
-    /// no other use afterwards.
+    /// Frees up to `most` groups, or a part of one very large group. Returns false
+    /// when nothing is left. Only for freeing a large table in slices: it must not
+    /// be used for anything else afterwards.
     pub fn drop_some(&mut self, most: usize) -> bool {
         for _ in (0..most).step_by(NEIGHBOURS) {
             let Some(mut groups) = self.slots.last_page() else {
@@ -340,15 +351,15 @@ impl Groups {
         true
     }
 
-    /// The numbers of all groups.
+    /// The numbers of all groups, in order. O(n).
     pub fn all(&self) -> Vec<GroupIx> {
         self.starting_at(0)
             .filter_map(|(ix, group)| group.map(|_| ix))
             .collect()
     }
 
-    /// Bytes allocated, roughly; the orders of their records not included, but
-    /// for the room that each has for its first ones. O(groups held).
+    /// Bytes allocated, an estimate. It counts the first records of each group, but
+    /// not the sets of those that have more. O(groups that are held).
     pub fn memory_bytes(&self) -> usize {
         const EXTENSION: usize = allocated(size_of::<GroupExtension>());
         const FIRST_RECORDS: usize = 2 * size_of::<OrderKey>();
@@ -366,7 +377,7 @@ impl Groups {
     }
 }
 
-/// How the table by name computes the hash of an entry.
+/// The hash function for the entries of the table by name.
 fn hash_of_names<'a>(
     hasher: &'a NameHasher,
     slots: &'a Slots<Group, NEIGHBOURS>,
@@ -382,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_that_is_empty_and_has_no_settings_is_gone() {
+    fn an_empty_group_without_settings_is_dropped() {
         let mut groups = Groups::default();
         let ix = groups.find_or_add(b"a");
         assert_eq!(groups.find(b"a"), Some(ix));

@@ -1,29 +1,31 @@
-//! What has happened to a message: nothing, one delivery, or more.
+//! The deliveries of a message, in as little memory as possible.
 //!
-//! Most messages are delivered once and end well. As long as there is no more to
-//! tell of one, that takes no allocation.
+//! Most messages are delivered once and then acked. The one delivery is therefore
+//! stored in the message itself; only what goes beyond it allocates an
+//! [`Extension`].
 
 use super::consumer::ConsumerIx;
 use super::extension::Extension;
 use super::{Millis, Receipt, MAX_EXACT, NEVER};
 
-/// What is known of a message beyond what was sent.
+/// What is known of a message beyond what SEND stored.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum History {
-    /// Nothing.
+    /// It was never delivered and has no options of its own.
     #[default]
     None,
-    /// It was delivered once and has not come back, so that its due time stays; nothing
-    /// else is known.
+    /// It was delivered once and has not become pending again, so that its due time
+    /// is still the one before the delivery. Nothing else is known.
     Once {
-        /// The low bytes of the receipt; 0 where there is none, or no longer.
+        /// The low seven bytes of the receipt; 0 if there is none, or the delivery
+        /// is over.
         receipt: [u8; 7],
-        /// Who had the delivery.
+        /// The consumer of the delivery.
         consumer: ConsumerIx,
-        /// How long after the due time of the message it started, in ms.
+        /// How long after the message's due time the delivery started, in ms.
         late: u32,
     },
-    /// Whatever there is.
+    /// Everything else.
     Full(Box<Extension>),
 }
 
@@ -44,7 +46,8 @@ fn start_of(due: Millis, late: u32) -> Millis {
 }
 
 impl History {
-    /// One delivery of a message with this due time; `None` where a number is too large.
+    /// One delivery of a message with this due time. `None` if it started before
+    /// that time or a number is too large for this form.
     #[inline]
     fn once(due: Millis, now: Millis, receipt: Receipt, consumer: ConsumerIx) -> Option<History> {
         let late = u32::try_from(now.checked_sub(due)?).ok()?;
@@ -55,7 +58,7 @@ impl History {
         })
     }
 
-    /// What there is to tell, if it is more than one delivery.
+    /// The extension, if there is one.
     pub fn extension(&self) -> Option<&Extension> {
         match self {
             History::Full(extension) => Some(extension),
@@ -63,8 +66,8 @@ impl History {
         }
     }
 
-    /// The same of a message with this due time, made when first needed: before that
-    /// changes.
+    /// The extension, made if there is none yet. `due` is the message's due time:
+    /// call this before changing that.
     pub fn extension_mut(&mut self, due: Millis) -> &mut Extension {
         match self {
             History::Full(extension) => extension,
@@ -84,8 +87,8 @@ impl History {
         }
     }
 
-    /// A delivery of a message with this due time starts; the receipt is 0 where no
-    /// ack is expected. How many deliveries that are.
+    /// Records the start of a delivery of a message with this due time. `receipt`
+    /// is 0 if no ack is expected. Returns the number of the attempt.
     #[inline]
     pub fn start(
         &mut self,
@@ -105,7 +108,7 @@ impl History {
         extension.attempt
     }
 
-    /// The present delivery is over.
+    /// Records that the current delivery is over.
     #[inline]
     pub fn stop(&mut self) {
         match self {
@@ -115,7 +118,7 @@ impl History {
         }
     }
 
-    /// Receipt of the present delivery; 0 unless the message runs.
+    /// Receipt of the current delivery; 0 unless the message is running.
     #[inline]
     pub fn receipt(&self) -> Receipt {
         match self {
@@ -125,7 +128,7 @@ impl History {
         }
     }
 
-    /// Who had the last delivery.
+    /// The consumer of the last delivery.
     #[inline]
     pub fn consumer(&self) -> ConsumerIx {
         match self {
@@ -135,7 +138,7 @@ impl History {
         }
     }
 
-    /// Sets who had the last delivery, where there was one.
+    /// Sets the consumer of the last delivery, if there was one.
     pub fn set_consumer(&mut self, had: ConsumerIx) {
         match self {
             History::None => {}
@@ -144,7 +147,7 @@ impl History {
         }
     }
 
-    /// Deliveries so far, less those that cost no attempt.
+    /// Deliveries so far, without those that cost no attempt.
     pub fn attempt(&self) -> u32 {
         match self {
             History::None => 0,
@@ -153,8 +156,8 @@ impl History {
         }
     }
 
-    /// Start of the first and of the last delivery of a message with this due time,
-    /// or NEVER.
+    /// When the first and the last delivery of a message with this due time
+    /// started. Both are NEVER if there was none.
     pub fn started_at(&self, due: Millis) -> (Millis, Millis) {
         match self {
             History::None => (NEVER, NEVER),
@@ -165,7 +168,7 @@ impl History {
 }
 
 impl History {
-    /// What is known of a message that runs, in as little as it takes.
+    /// The history of a running message in its shortest form.
     pub fn of_running(extension: Extension, due: Millis) -> History {
         let (now, receipt, consumer) =
             (extension.started_at, extension.receipt, extension.consumer);
@@ -183,7 +186,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn one_delivery_takes_nothing_beside_the_message() {
+    fn one_delivery_is_stored_without_an_extension() {
         assert_eq!(size_of::<History>(), 16);
         let mut history = History::None;
         assert_eq!(history.start(5, 7, MAX_EXACT, ConsumerIx::NONE), 1);
@@ -193,10 +196,10 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is too large for one delivery beside the message, or is not the
-        /// only one, is told by an extension; nobody sees a difference.
+        /// A delivery that does not fit into the message, or is not the only one,
+        /// goes to an extension. Callers must see no difference.
         #[test]
-        fn tells_what_an_extension_tells(
+        fn every_form_of_history_gives_the_answers_of_an_extension(
             due in prop_oneof![0..200u64, 0..=MAX_EXACT],
             starts in prop::collection::vec(
                 (prop_oneof![0..200u64, 0..=MAX_EXACT], 0..=MAX_EXACT, any::<bool>()), 1..4),

@@ -1,35 +1,36 @@
-//! The dead messages that hold a group.
+//! The dead messages that hold a group: with ONDEAD BLOCK the group delivers
+//! nothing until each of them is dealt with, or the group is resumed.
 
 use super::ordered::OrderedSet;
 use super::Seq;
 
-/// No messages.
+/// An empty set, for groups that have none.
 static NONE: Holds = Holds::new();
 
-/// The dead messages that hold a group, in the order of sending.
+/// The dead messages that hold a group, in send order.
 ///
-/// All that died may hold it, so that they can be very many; of those that were
-/// pruned since, one stands for all, because only what frees all of them frees
-/// the group.
+/// There may be very many. Those whose records were pruned since cannot be dealt
+/// with one by one: only what releases the group from all of them does. So the
+/// first of them stands for all.
 #[derive(Debug, Clone, Default)]
 pub struct Holds {
-    /// Those that are there.
+    /// Dead messages whose records are kept.
     dead: OrderedSet<Seq>,
-    /// The first of those that were pruned, with its id.
+    /// The first message whose record was pruned, with its id.
     pruned: Option<(Seq, Box<[u8]>)>,
 }
 
-/// One of them.
+/// One of the messages that hold a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holder<'a> {
-    /// One that is there.
+    /// A dead message whose record is kept.
     Dead(Seq),
-    /// One that was pruned, and its id.
+    /// A dead message whose record was pruned, and its id.
     Pruned(Seq, &'a [u8]),
 }
 
 impl Holder<'_> {
-    /// Its number.
+    /// The message's number.
     pub fn seq(&self) -> Seq {
         match self {
             Holder::Dead(seq) | Holder::Pruned(seq, _) => *seq,
@@ -38,7 +39,7 @@ impl Holder<'_> {
 }
 
 impl Holds {
-    /// Nothing holds it.
+    /// An empty set.
     pub const fn new() -> Holds {
         Holds {
             dead: OrderedSet::new(),
@@ -46,7 +47,7 @@ impl Holds {
         }
     }
 
-    /// Those of a group that nothing holds.
+    /// A shared empty set.
     pub fn none() -> &'static Holds {
         &NONE
     }
@@ -56,7 +57,7 @@ impl Holds {
         self.dead.is_empty() && self.pruned.is_none()
     }
 
-    /// All of them, in the order of sending.
+    /// All of them in send order.
     pub fn iter(&self) -> impl Iterator<Item = Holder<'_>> {
         let pruned = self.pruned.as_ref();
         let at = pruned.map_or(Seq::MAX, |(seq, _)| *seq);
@@ -69,7 +70,7 @@ impl Holds {
         dead(true).chain(pruned).chain(dead(false))
     }
 
-    /// The first of them. O(log n).
+    /// The first of them in send order. O(log n).
     pub fn first(&self) -> Option<Holder<'_>> {
         let dead = self.dead.first().map(|(seq, ())| Holder::Dead(seq));
         let pruned = self.pruned.as_ref();
@@ -77,34 +78,36 @@ impl Holds {
         dead.into_iter().chain(pruned).min_by_key(Holder::seq)
     }
 
-    /// A message that died holds the group. O(log n).
+    /// Adds a dead message. O(log n).
     pub fn add(&mut self, seq: Seq) {
         self.dead.insert(seq, ());
     }
 
-    /// One that is there holds it no longer; whether it did. O(log n).
+    /// Removes a dead message whose record is kept. Returns whether it held the
+    /// group. O(log n).
     pub fn remove(&mut self, seq: Seq) -> bool {
         self.dead.remove(&seq).is_some()
     }
 
-    /// One that was pruned goes on holding it.
+    /// Records that a message whose record was pruned still holds the group.
     pub fn add_pruned(&mut self, seq: Seq, id: &[u8]) {
         if self.pruned.as_ref().is_none_or(|(first, _)| seq < *first) {
             self.pruned = Some((seq, id.into()));
         }
     }
 
-    /// Takes out those that are there. O(1).
+    /// Removes and returns all messages whose records are kept. O(1).
     pub fn take_dead(&mut self) -> OrderedSet<Seq> {
         std::mem::take(&mut self.dead)
     }
 
-    /// Where more than `most` are there, drops about so many; whether they were.
+    /// If there are more than `most` messages whose records are kept, drops about
+    /// `most` of them. Returns whether it did.
     pub fn drain_many(&mut self, most: usize) -> bool {
         self.dead.drain_many(most)
     }
 
-    /// Bytes allocated, roughly.
+    /// Bytes allocated, an estimate. O(1).
     pub fn memory_bytes(&self) -> usize {
         let pruned = self.pruned.as_ref();
         self.dead.memory_bytes() + pruned.map_or(0, |(_, id)| super::footprint::allocated(id.len()))
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_those_that_were_pruned_stands_for_all_in_the_order_of_sending() {
+    fn the_first_pruned_message_stands_for_all_pruned_ones_in_send_order() {
         let mut holds = Holds::new();
         assert!(holds.is_empty());
         for seq in [7, 3, 5, 9] {

@@ -1,14 +1,14 @@
-//! Ids: those that clients give, and those the queue makes.
+//! Ids of messages: those that senders give, and those that the queue generates.
 //!
-//! A generated id is a UUIDv7 (RFC 9562) whose random part is the message's
-//! number in the queue, shifted by a random salt of the queue. It is
-//! therefore never stored and needs no look-up table: from the message one
-//! can compute it, and from it one can compute the message.
+//! A generated id is a UUIDv7 (RFC 9562) whose random part is the message's number
+//! in the queue, shifted by a random salt of the queue. It is never stored and
+//! needs no look-up table: it can be computed from the message, and the message
+//! from it.
 //!
 //! A queue that was copied, or loaded from an older copy of itself, may have sent
-//! the same numbers elsewhere. Its next message therefore begins with a new salt,
-//! and the messages that are there keep theirs: a queue has as many salts as it
-//! has ranges of numbers.
+//! the same numbers elsewhere. Its next message therefore starts a new salt, and
+//! existing messages keep theirs. So a queue may have several salts, each for a
+//! range of numbers.
 
 use std::hash::{BuildHasher, Hasher};
 use uuid::Uuid;
@@ -19,18 +19,19 @@ use super::name_table::NameTable;
 use super::store::Store;
 use super::{Millis, Seq};
 
-/// Length of a generated id as text.
+/// Length of a generated id as text, in bytes.
 pub const GENERATED_LEN: usize = 36;
 
-/// The id of the message `seq`, sent at `sent_at`, of the queue with `salt`.
+/// The generated id of message `seq`, sent at `sent_at`, in a queue with this
+/// `salt`.
 ///
-/// Within one millisecond of a queue such ids grow with the order of sending.
+/// Ids of one queue and one millisecond ascend in send order.
 pub fn generated(seq: Seq, sent_at: Millis, salt: u64) -> [u8; GENERATED_LEN] {
     text(uuid(seq, sent_at, salt))
 }
 
-/// A UUID as text. Each SEND and each delivery writes one; eight digits at a
-/// time take a third of the steps that one by one would.
+/// Formats a UUID. Every SEND and every delivery does this, so it formats eight
+/// digits at a time, which takes a third of the instructions of one by one.
 fn text(uuid: Uuid) -> [u8; GENERATED_LEN] {
     let bits = uuid.as_u128();
     let digits = |shift: u32| digits((bits >> shift) as u32);
@@ -44,14 +45,14 @@ fn text(uuid: Uuid) -> [u8; GENERATED_LEN] {
     ]
 }
 
-/// A number as eight hexadecimal digits.
+/// Formats a number as eight hexadecimal digits.
 fn digits(number: u32) -> [u8; 8] {
-    // A byte for each half byte, in order.
+    // Spread the eight half bytes over eight bytes, in order.
     let mut halves = u64::from(number);
     halves = (halves << 16 | halves) & 0x0000_FFFF_0000_FFFF;
     halves = (halves << 8 | halves) & 0x00FF_00FF_00FF_00FF;
     halves = (halves << 4 | halves) & 0x0F0F_0F0F_0F0F_0F0F;
-    // 1 in each byte that is a letter: those are 39 further on than digits.
+    // 1 in each byte that is a letter: "a" is 39 behind the character after "9".
     let letters = (halves + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
     (halves + 0x3030_3030_3030_3030 + letters * 39).to_be_bytes()
 }
@@ -65,9 +66,9 @@ fn uuid(seq: Seq, sent_at: Millis, salt: u64) -> Uuid {
     Uuid::from_u128(time << 80 | 0x7 << 76 | rand_a << 64 | 0b10 << 62 | rand_b)
 }
 
-/// The sum of number and salt of the message that would have this generated id,
-/// if it can be one at all. Whether that message has this id is for the caller to
-/// compare.
+/// The number plus the salt of the message that would have this generated id.
+/// `None` if it cannot be a generated id. The caller must compare whether the
+/// message really has it.
 fn token_of(id: &[u8]) -> Option<u64> {
     if id.len() != GENERATED_LEN {
         return None;
@@ -81,17 +82,17 @@ fn token_of(id: &[u8]) -> Option<u64> {
     Some(rand_a << 52 | rand_b >> 10)
 }
 
-/// The id of a message, given or generated, as bytes.
+/// The id of a message as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Id<'a> {
-    /// As the client gave it.
+    /// The id that the sender gave.
     Given(&'a [u8]),
-    /// As the queue made it.
+    /// The id that the queue generated.
     Generated([u8; GENERATED_LEN]),
 }
 
 impl Id<'_> {
-    /// The id's bytes.
+    /// The bytes of the id.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Id::Given(id) => id,
@@ -99,14 +100,14 @@ impl Id<'_> {
         }
     }
 
-    /// The id in memory of its own.
+    /// A copy of the id on the heap.
     pub fn to_box(self) -> Box<[u8]> {
         self.as_bytes().into()
     }
 }
 
-/// The hash of all tables keyed by names that clients choose: keyed at random
-/// per process, so that no one can choose names that collide.
+/// The hash function of all tables keyed by names that clients choose. It has a
+/// random key per process, so that nobody can choose names that collide.
 pub type NameHasher = foldhash::fast::RandomState;
 
 /// Hashes a name.
@@ -116,8 +117,8 @@ pub fn hash_name(hasher: &NameHasher, name: &[u8]) -> u64 {
     state.finish()
 }
 
-/// The number of a message that was given an id, in two halves: so it takes
-/// 12 bytes beside its hash, not 16.
+/// The number of a message with a given id, split in two: with its hash an entry of
+/// the table takes 12 bytes, not 16.
 #[derive(Debug, Clone, Copy)]
 struct Given([u32; 2]);
 
@@ -132,14 +133,15 @@ impl Given {
     }
 }
 
-/// Which messages have which ids.
+/// The ids of the messages of a queue.
 #[derive(Debug, Clone)]
 pub struct Ids {
-    /// The salt of the ids that are made now.
+    /// The salt for ids that are generated now.
     salt: u64,
-    /// The number of the first message that may have it.
+    /// The number of the first message with this salt.
     since: Seq,
-    /// The salts before that, in order, each with the first number it is for.
+    /// Earlier salts in order, each with the number of the first message that has
+    /// it.
     earlier: Vec<(Seq, u64)>,
     hasher: NameHasher,
     given: NameTable<Given>,
@@ -157,7 +159,7 @@ impl Ids {
         }
     }
 
-    /// The salt of the ids that this queue generates now.
+    /// The salt for ids that are generated now.
     pub fn salt(&self) -> u64 {
         self.salt
     }
@@ -178,8 +180,8 @@ impl Ids {
         last.map_or(self.salt, |(_, salt)| *salt)
     }
 
-    /// Ids are made with this salt from the number `first` on. Takes 16 bytes until
-    /// the queue is loaded, or renewed while it is empty.
+    /// Starts a new salt with message `first`. The earlier one takes 16 bytes,
+    /// until the queue is loaded again or gets another salt while it is empty.
     pub fn renew(&mut self, store: &Store, first: Seq, salt: u64) {
         if store.len() == 0 {
             self.earlier.clear();
@@ -190,8 +192,9 @@ impl Ids {
         self.salt = salt;
     }
 
-    /// As [`Ids::renew`] left it: `salts` are those of the messages that are there,
-    /// in order, each with the first number it is for. The next number is `next_seq`.
+    /// Restores the salts from a snapshot. `salts` are those of the messages in it,
+    /// in order, each with the number of its first message. `next_seq` is the
+    /// number of the next message to be sent.
     pub fn restore_salts(&mut self, mut salts: Vec<(Seq, u64)>, next_seq: Seq) {
         self.since = match salts.last() {
             Some((first, salt)) if *salt == self.salt => *first,
@@ -210,7 +213,7 @@ impl Ids {
         }
     }
 
-    /// The message with this generated id.
+    /// The message with this generated id. O(salts).
     fn find_generated(&self, store: &Store, id: &[u8]) -> Option<Seq> {
         let token = token_of(id)?;
         let is = |seq: &Seq| {
@@ -228,8 +231,8 @@ impl Ids {
         Some(now).filter(is).or_else(earlier)
     }
 
-    /// The message with this id. O(salts), of which there is one unless the queue was
-    /// copied or loaded.
+    /// The message with this id. O(salts); there is one unless the queue was copied
+    /// or loaded.
     pub fn find(&self, store: &Store, id: &[u8]) -> Option<Seq> {
         if let Some(seq) = self.find_generated(store, id) {
             return Some(seq);
@@ -242,9 +245,9 @@ impl Ids {
         self.given.find(hash, is).map(Given::seq)
     }
 
-    /// The message that was given the id which the queue would make for the
-    /// number `seq`, sent at `sent_at`. O(1); no look-up where no message was
-    /// given an id.
+    /// The message that was given the same id as the queue would generate for the
+    /// number `seq`, sent at `sent_at`. O(1), and no look-up if no message has a
+    /// given id.
     pub fn find_given(&self, store: &Store, seq: Seq, sent_at: Millis) -> Option<Seq> {
         if self.given.is_empty() {
             return None;
@@ -255,8 +258,8 @@ impl Ids {
         self.given.find(hash, is).map(Given::seq)
     }
 
-    /// Enters a message of the store that carries a given id, which no other
-    /// entered message has. Does nothing for one without.
+    /// Adds a message of the store that has a given id, which must be unique. Does
+    /// nothing for a message without one. O(1).
     pub fn insert(&mut self, store: &Store, seq: Seq) {
         let Some(id) = store.given_id(seq) else {
             return;
@@ -265,13 +268,13 @@ impl Ids {
         self.given.insert_unique(hash, Given::new(seq));
     }
 
-    /// The hash by which a given id is found in this table.
+    /// The hash of a given id in this table.
     pub fn hash_of(&self, id: &[u8]) -> u64 {
         hash_name(&self.hasher, id)
     }
 
-    /// Enters messages of the store by the hashes of their given ids; `false`
-    /// where two have the same id.
+    /// Adds messages of the store by the hashes of their given ids. Returns false
+    /// if two have the same id, and stops there. O(n).
     pub fn insert_all(&mut self, store: &Store, hashed: &[(u64, Seq)]) -> bool {
         if self.given.is_empty() {
             self.given = NameTable::with_capacity(hashed.len());
@@ -287,7 +290,7 @@ impl Ids {
         })
     }
 
-    /// Takes out a message that is still in the store.
+    /// Removes a message, which must still be in the store. O(1).
     pub fn remove(&mut self, store: &Store, seq: Seq) {
         if self.given.is_empty() {
             return;
@@ -299,7 +302,7 @@ impl Ids {
         self.given.remove(hash, |given| given.seq() == seq);
     }
 
-    /// Bytes allocated by the table.
+    /// Bytes allocated. O(1).
     pub fn memory_bytes(&self) -> usize {
         self.given.allocation_size() + self.earlier.capacity() * size_of::<(Seq, u64)>()
     }
@@ -310,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_generated_id_is_a_uuid_v7_of_its_time() {
+    fn a_generated_id_is_a_uuid_v7_with_the_time_of_sending() {
         let id = generated(1, 1_795_159_374_646, 0xDEAD_BEEF_0BAD_F00D);
         let parsed = Uuid::try_parse_ascii(&id).unwrap();
         assert_eq!(parsed.get_version_num(), 7);
@@ -323,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_written_as_every_uuid_is() {
+    fn ids_are_formatted_as_the_uuid_crate_formats_them() {
         let mut bits = 1u128;
         for _ in 0..2000 {
             bits = bits.wrapping_mul(0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645) + 7;
@@ -333,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_id_leads_back_to_its_message() {
+    fn the_number_of_a_message_can_be_computed_from_its_generated_id() {
         for salt in [0, 1, u64::MAX, 0x1234_5678_9ABC_DEF0] {
             for seq in [1, 2, 1 << 40, u64::MAX / 2] {
                 let id = generated(seq, 99, salt);
@@ -348,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_one_millisecond_grow_with_the_order_of_sending() {
+    fn generated_ids_of_one_millisecond_ascend_in_send_order() {
         let a = generated(41, 5, 1 << 50);
         let b = generated(42, 5, 1 << 50);
         assert!(a < b);

@@ -1,4 +1,5 @@
-//! Messages that wait, by priority and due time.
+//! Lanes: the pending messages of one priority by state and due time. Two sets of
+//! lanes are the index of pending messages (`waiting.rs`).
 
 use smallvec::SmallVec;
 
@@ -6,21 +7,21 @@ use super::state::Place;
 use super::waiting::Waiter;
 use super::{Millis, Seq, TimeIndex, IS_SMALL};
 
-/// Messages of one priority that wait, by due time.
+/// The pending messages of one priority, by due time.
 #[derive(Debug, Clone, Default)]
 pub struct Lane {
-    /// Not due yet.
+    /// Messages that are not due yet.
     pub delayed: TimeIndex,
-    /// Failed, and not due again yet.
+    /// Messages that failed and whose backoff is not over.
     pub retry: TimeIndex,
-    /// Due.
+    /// Messages that are due.
     pub due: TimeIndex,
-    /// Payload bytes of the messages at each of these places.
+    /// Payload bytes of each pending state, by the number of the state.
     bytes: [u64; 3],
 }
 
 impl Lane {
-    /// A lane of a snapshot, with the payload bytes at each place.
+    /// A lane from a snapshot, with the payload bytes of each pending state.
     pub fn from_indexes(
         delayed: TimeIndex,
         due: TimeIndex,
@@ -35,7 +36,7 @@ impl Lane {
         }
     }
 
-    /// The index for this place, which must be a pending one.
+    /// The index for a state; `None` unless it is a pending one.
     pub fn at(&self, place: Place) -> Option<&TimeIndex> {
         match place {
             Place::Delayed => Some(&self.delayed),
@@ -55,7 +56,7 @@ impl Lane {
     }
 
     fn count(&mut self, place: Place, size: u64, comes: bool) {
-        // The three pending places have the numbers 0 to 2.
+        // The three pending states have the numbers 0 to 2.
         if let Some(bytes) = self.bytes.get_mut(place as usize) {
             *bytes = match comes {
                 true => *bytes + size,
@@ -64,12 +65,12 @@ impl Lane {
         }
     }
 
-    /// What is to be promoted next: its due time and message.
+    /// The message that is promoted next: its due time and number.
     pub fn next_promotion(&self) -> Option<(Millis, Seq)> {
         earlier(first(&self.delayed), first(&self.retry))
     }
 
-    /// The first message that is due at `now`, promoted or not.
+    /// The first message that is due at `now`, whether it was promoted or not.
     #[inline]
     fn head(&self, now: Millis) -> Option<(Millis, Seq)> {
         earlier(first(&self.due), self.next_promotion()).filter(|(due, _)| *due <= now)
@@ -97,7 +98,7 @@ fn earlier(a: Option<(Millis, Seq)>, b: Option<(Millis, Seq)>) -> Option<(Millis
     }
 }
 
-/// Messages that stand one behind the other, to be promoted together.
+/// Consecutive messages of one index that can be promoted together.
 #[derive(Debug)]
 pub struct Run {
     /// Their due times and numbers, in order; at least one.
@@ -107,22 +108,23 @@ pub struct Run {
 }
 
 impl Run {
-    /// More are another run.
+    /// Maximum length of a run, so that it needs no allocation.
     const MOST: usize = if IS_SMALL { 3 } else { 64 };
 }
 
-/// One lane a priority, lowest number first; none is empty, but for a last
-/// one.
+/// The lanes by priority, lowest number first. Only a last remaining lane may be
+/// empty.
 #[derive(Debug, Clone, Default)]
 pub struct Lanes(Vec<(i8, Lane)>);
 
 impl Lanes {
-    /// Lanes of a snapshot, by priority, none empty.
+    /// Builds the lanes of a snapshot from lanes sorted by priority, none of them
+    /// empty.
     pub fn from_sorted(lanes: Vec<(i8, Lane)>) -> Lanes {
         Lanes(lanes)
     }
 
-    /// Enters a message.
+    /// Inserts a message. O(log n).
     pub fn insert(&mut self, place: Place, waiter: Waiter) {
         let Some(lane) = self.lane_mut(waiter.priority) else {
             return;
@@ -133,7 +135,7 @@ impl Lanes {
         }
     }
 
-    /// Takes a message out; whether it was there.
+    /// Removes a message. Returns whether it was there. O(log n).
     pub fn remove(&mut self, place: Place, waiter: Waiter) -> bool {
         let Some(lane) = self.lane_mut(waiter.priority) else {
             return false;
@@ -149,7 +151,8 @@ impl Lanes {
         was_there
     }
 
-    /// A message's time has come.
+    /// Moves a message from the index of the state `from` to that of due messages.
+    /// O(log n).
     pub fn promote(&mut self, from: Place, waiter: Waiter) {
         let Some(lane) = self.lane_mut(waiter.priority) else {
             return;
@@ -162,8 +165,9 @@ impl Lanes {
         lane.count(Place::Due, waiter.size, true);
     }
 
-    /// The next messages to be promoted, `most` at most, as far as they stand in one
-    /// index and go before `bound`.
+    /// The messages that are promoted next, at most `most`: as many as follow one
+    /// another in one index, come before the heads of all other indexes and before
+    /// `bound`.
     pub fn next_run(&self, mut bound: (Millis, Seq), most: usize) -> Option<Run> {
         let heads = self.iter().flat_map(|(priority, lane)| {
             let heads = [Place::Delayed, Place::Retry].into_iter();
@@ -171,7 +175,7 @@ impl Lanes {
         });
         let mut least: Option<((Millis, Seq), i8, Place)> = None;
         for head in heads {
-            // The heads of all other indexes bound the run, too.
+            // The run ends at the lowest head of all other indexes.
             match least {
                 Some(known) if known.0 < head.0 => bound = bound.min(head.0),
                 _ => {
@@ -192,8 +196,7 @@ impl Lanes {
         })
     }
 
-    /// The time of all messages of a run has come; so many `bytes` of payload do
-    /// they have.
+    /// Promotes all messages of a run, whose payloads have `bytes` bytes together.
     pub fn promote_run(&mut self, run: &Run, bytes: u64) {
         let Some(lane) = self.lane_mut(run.priority) else {
             return;
@@ -208,7 +211,8 @@ impl Lanes {
         lane.count(Place::Due, bytes, true);
     }
 
-    /// The payload of a message here has another size from now on.
+    /// Records that the payload of a message has changed its size from `before` to
+    /// `after` bytes.
     pub fn resize(&mut self, place: Place, waiter: Waiter, before: u64, after: u64) {
         if let Some(lane) = self.lane_mut(waiter.priority) {
             lane.count(place, before, false);
@@ -216,15 +220,15 @@ impl Lanes {
         }
     }
 
-    /// Whether a message stands here.
+    /// Whether a message is in this state's index. O(log n).
     pub fn contains(&self, place: Place, waiter: &Waiter) -> bool {
         self.lane(waiter.priority)
             .and_then(|lane| lane.at(place))
             .is_some_and(|index| index.contains(&(waiter.due, waiter.seq)))
     }
 
-    /// Takes all messages at this place out at once: their indexes, and how
-    /// many payload bytes they have. O(lanes).
+    /// Detaches all messages in this state. Returns their indexes and the number of
+    /// their payload bytes. O(lanes).
     pub fn detach(&mut self, place: Place) -> (Vec<TimeIndex>, u64) {
         let mut indexes = Vec::new();
         let mut bytes = 0;
@@ -239,7 +243,7 @@ impl Lanes {
         (indexes, bytes)
     }
 
-    /// Payload bytes of all messages at this place.
+    /// Payload bytes of all messages in this state. O(lanes).
     pub fn bytes(&self, place: Place) -> u64 {
         let of = |lane: &Lane| lane.bytes.get(place as usize).copied();
         self.iter().filter_map(|(_, lane)| of(lane)).sum()
@@ -267,14 +271,14 @@ impl Lanes {
         self.0.iter().map(|(priority, lane)| (*priority, lane))
     }
 
-    /// The next message to be promoted: when, and which.
+    /// The message that is promoted next: its due time and number. O(lanes).
     pub fn next_promotion(&self) -> Option<(Millis, Seq)> {
         let lanes = self.0.iter();
         lanes.filter_map(|(_, lane)| lane.next_promotion()).min()
     }
 
-    /// The message that goes out first at `now`: priority, due time and
-    /// number. Exact also while a burst is still being promoted.
+    /// The message that is delivered first at `now`: priority, due time and number.
+    /// Exact even while due messages are still being promoted. O(lanes).
     pub fn head(&self, now: Millis) -> Option<(i8, Millis, Seq)> {
         self.iter().find_map(|(priority, lane)| {
             let (due, seq) = lane.head(now)?;
@@ -282,23 +286,24 @@ impl Lanes {
         })
     }
 
-    /// Messages at this place, which must be a pending one.
+    /// The number of messages in this state; 0 unless it is a pending one.
+    /// O(lanes).
     pub fn count(&self, place: Place) -> usize {
         self.indexes(place).map(|index| index.len()).sum()
     }
 
-    /// The indexes of the messages at this place, one a lane.
+    /// The indexes of the messages in this state, one for each lane.
     pub fn indexes(&self, place: Place) -> impl Iterator<Item = &TimeIndex> + '_ {
         self.iter().filter_map(move |(_, lane)| lane.at(place))
     }
 
-    /// All indexes, for freeing.
+    /// All indexes, to be freed.
     pub fn into_indexes(self) -> impl Iterator<Item = TimeIndex> {
         let lanes = self.0.into_iter();
         lanes.flat_map(|(_, lane)| [lane.delayed, lane.retry, lane.due])
     }
 
-    /// Bytes allocated.
+    /// Bytes allocated. O(lanes).
     pub fn memory_bytes(&self) -> usize {
         let lanes = self.iter();
         lanes

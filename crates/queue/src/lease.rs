@@ -1,4 +1,7 @@
-//! The leases: which message is delivered to someone, and until when.
+//! The leases: which message is delivered, under which receipt and until when.
+//!
+//! A lease is found by its receipt (ACK, NACK, TOUCH) and by its end (timeouts).
+//! Most leases need only one list for both orders: see `lease/series.rs`.
 
 mod series;
 #[cfg(test)]
@@ -12,19 +15,20 @@ use super::ordered::{Key, OrderedSet};
 use super::{Millis, Receipt, Seq, TimeIndex};
 pub use series::Series;
 
-/// One lease. It is known by its receipt: no two of a queue have the same.
+/// One lease. Its receipt identifies it: it is unique in the queue, and leases are
+/// compared by it alone.
 #[derive(Debug, Clone, Copy)]
 pub struct Lease {
-    /// Its receipt.
+    /// The receipt of the delivery.
     pub receipt: Receipt,
-    /// The message that is leased.
+    /// The number of the leased message.
     pub seq: Seq,
-    /// When it ends.
+    /// When the lease ends.
     pub until: Millis,
 }
 
 impl Lease {
-    /// Stands for the lease with this receipt, to look for it.
+    /// A search key for the lease with this receipt.
     fn with(receipt: Receipt) -> Lease {
         Lease {
             receipt,
@@ -33,7 +37,7 @@ impl Lease {
         }
     }
 
-    /// Its place by end.
+    /// The key of the lease in the order of ends.
     fn end(&self) -> (Millis, Receipt) {
         (self.until, self.receipt)
     }
@@ -61,8 +65,8 @@ impl PartialOrd for Lease {
 
 impl Key for Lease {}
 
-/// Messages of a group that were delivered together: with consecutive
-/// receipts. Batches are in the order of these, for no two share one.
+/// Messages of a group that were delivered together, with consecutive receipts. No
+/// two batches share a receipt, so comparing the last ones puts them in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Batch {
     /// The last of its receipts.
@@ -74,7 +78,7 @@ pub struct Batch {
 impl Key for Batch {}
 
 impl Batch {
-    /// The batch of so many receipts from `first` on; `len` is not 0.
+    /// The batch of `len` receipts from `first` on. `len` is not 0.
     pub fn new(first: Receipt, len: u64) -> Batch {
         Batch {
             last: first.saturating_add(len).saturating_sub(1),
@@ -82,7 +86,7 @@ impl Batch {
         }
     }
 
-    /// How many were delivered in it.
+    /// How many messages were delivered in it.
     pub fn count(self) -> u64 {
         self.last - self.first + 1
     }
@@ -90,34 +94,35 @@ impl Batch {
 
 /// All leases of a queue.
 ///
-/// Receipts only grow, and most leases of a queue are of one length, so that they
-/// end in the order of their receipts: one list has them in both orders.
+/// Receipts only grow, and most leases of a queue last equally long, so they end in
+/// the order of their receipts. Those are kept in one list that has both orders.
 #[derive(Debug, Clone, Default)]
 pub struct Leases {
-    /// Those that end no earlier than any of these with a lower receipt.
+    /// Leases of which each ends no earlier than those with lower receipts.
     in_step: Series,
-    /// All others: an earlier one was longer, or they were moved or put back.
+    /// All other leases, by receipt: an earlier lease ends later, or they were
+    /// extended or put back.
     others: OrderedSet<Lease>,
-    /// The same, by end and receipt.
+    /// The leases of `others` by end and receipt.
     others_by_end: TimeIndex,
-    /// Batches of more than one message of which some still run.
+    /// Batches of more than one message, of which at least one is still leased.
     batches: OrderedSet<Batch>,
 }
 
 impl Leases {
-    /// How many messages are leased.
+    /// The number of leases. O(1).
     pub fn len(&self) -> usize {
         self.in_step.len() + self.others.len()
     }
 
-    /// The lease that has this receipt now. O(log n).
+    /// The lease with this receipt. O(log n).
     pub fn find(&self, receipt: Receipt) -> Option<Lease> {
         let wanted = Lease::with(receipt);
         let found = self.in_step.find(receipt);
         found.or_else(|| self.others.find(&wanted).map(|(lease, ())| lease))
     }
 
-    /// The lease that ends first: when, and its receipt.
+    /// The end and the receipt of the lease that ends first. O(1).
     pub fn first_end(&self) -> Option<(Millis, Receipt)> {
         let in_step = self.in_step.first().map(|lease| lease.end());
         let other = self.others_by_end.first().map(|(end, ())| end);
@@ -127,12 +132,13 @@ impl Leases {
         }
     }
 
-    /// All of them, by receipt.
+    /// All leases in the order of their receipts.
     pub fn iter(&self) -> impl Iterator<Item = Lease> + '_ {
         self.starting_at(0)
     }
 
-    /// Ends and receipts, in that order, from a bound on.
+    /// Ends and receipts of the leases in the order of their ends, from a bound on.
+    /// O(log n) to start, then O(1) each.
     pub fn by_end(
         &self,
         from: Bound<(Millis, Receipt)>,
@@ -150,13 +156,13 @@ impl Leases {
         )
     }
 
-    /// The indexes, for freeing.
+    /// All indexes of leases, to be freed.
     pub fn into_indexes(self) -> (Series, OrderedSet<Lease>, TimeIndex) {
         (self.in_step, self.others, self.others_by_end)
     }
 
-    /// Takes out some lease, for freeing them all: they are of no other use
-    /// afterwards. Its message.
+    /// Removes any lease and returns the number of its message. Only for freeing in
+    /// slices: the leases must not be used for anything else afterwards.
     pub fn pop(&mut self) -> Option<Seq> {
         let popped = self.in_step.pop_first().or_else(|| {
             self.others_by_end.pop_first();
@@ -165,7 +171,7 @@ impl Leases {
         popped.map(|lease| lease.seq)
     }
 
-    /// Enters a lease, whose receipt is a new one.
+    /// Adds a lease with a new receipt. O(1) if it ends last, else O(log n).
     pub fn insert(&mut self, lease: Lease) {
         if !self.in_step.push(lease) {
             self.others.insert(lease, ());
@@ -173,8 +179,8 @@ impl Leases {
         }
     }
 
-    /// Enters all of others, whose receipts and batches are their own. O(n log
-    /// n) of the fewer.
+    /// Adds all of `others`, which must not share receipts or batches with these.
+    /// O(m log n), where m is the number in the smaller one.
     pub fn append(&mut self, mut others: Leases) {
         if others.len() > self.len() {
             std::mem::swap(self, &mut others);
@@ -187,7 +193,7 @@ impl Leases {
         }
     }
 
-    /// Takes out the lease that has this receipt now. O(log n).
+    /// Removes and returns the lease with this receipt. O(log n).
     pub fn take(&mut self, receipt: Receipt) -> Option<Lease> {
         if let Some(lease) = self.in_step.take(receipt) {
             return Some(lease);
@@ -200,18 +206,19 @@ impl Leases {
         Some(lease)
     }
 
-    /// The same, if the lease is still on at `now`.
+    /// Removes and returns the lease with this receipt, unless it has ended by
+    /// `now`.
     pub fn take_current(&mut self, receipt: Receipt, now: Millis) -> Option<Lease> {
         let lease = self.take(receipt)?;
         if lease.until <= now {
-            // Rare: time has ended nearly all that are over.
+            // Rare: nearly all leases that have ended were removed by the timeout.
             self.insert(lease);
             return None;
         }
         Some(lease)
     }
 
-    /// Moves the end of a lease.
+    /// Changes the end of a lease. O(log n).
     pub fn move_end(&mut self, lease: Lease, until: Millis) {
         if until != lease.until {
             self.take(lease.receipt);
@@ -219,15 +226,15 @@ impl Leases {
         }
     }
 
-    /// Notes that these are one batch. A batch of one needs no note.
+    /// Records a batch. One of a single message needs no record.
     pub fn open_batch(&mut self, batch: Batch) {
         if batch.count() > 1 {
             self.batches.insert(batch, ());
         }
     }
 
-    /// The leases and the batches of more than one message of a snapshot, both
-    /// in order.
+    /// Builds the leases from a snapshot: all leases by receipt, and the batches of
+    /// more than one message in order.
     pub fn from_parts(leases: Vec<Lease>, batches: Vec<Batch>) -> Leases {
         let mut in_step = Series::default();
         let mut others = leases;
@@ -247,8 +254,8 @@ impl Leases {
         self.batches.iter().map(|(batch, ())| batch)
     }
 
-    /// The batch that this receipt belongs to, whether it still runs or not, as
-    /// long as anything of the batch does. O(log n).
+    /// The batch that this receipt belongs to, whether or not it is still leased,
+    /// as long as any message of the batch is. O(log n).
     pub fn batch_of(&self, receipt: Receipt) -> Batch {
         let low = Batch {
             last: receipt,
@@ -261,24 +268,24 @@ impl Leases {
             .unwrap_or(Batch::new(receipt, 1))
     }
 
-    /// The leases of the batch with this first receipt.
+    /// The leases of the batch whose first receipt is `first`.
     pub fn of_batch(&self, first: Receipt) -> impl Iterator<Item = Lease> + '_ {
         let last = self.batch_of(first).last;
         self.starting_at(first)
             .take_while(move |lease| lease.receipt <= last)
     }
 
-    /// The leases of the same batch with later receipts than this one.
+    /// The leases of the batch of `receipt` that have later receipts.
     pub fn later_of_batch(&self, receipt: Receipt) -> impl Iterator<Item = Lease> + '_ {
         let last = self.batch_of(receipt).last;
-        // Most batches are of one: there is nothing to look for.
+        // Most batches have one message, so there is nothing to search for.
         let later = (last > receipt).then(|| self.starting_at(receipt + 1));
         let later = later.into_iter().flatten();
         later.take_while(move |lease| lease.receipt <= last)
     }
 
-    /// The lease with this receipt was taken out; its batch, if it was the last
-    /// one of that.
+    /// Ends a batch if its last lease is gone: call this after the lease with this
+    /// receipt was removed. Returns the batch if it has ended.
     pub fn leave_batch(&mut self, receipt: Receipt) -> Option<Batch> {
         let batch = self.batch_of(receipt);
         if batch.count() == 1 {
@@ -292,13 +299,13 @@ impl Leases {
         is_over.then_some(batch)
     }
 
-    /// Bytes allocated, roughly.
+    /// Bytes allocated. O(1).
     pub fn memory_bytes(&self) -> usize {
         let receipts = self.in_step.memory_bytes() + self.others.memory_bytes();
         receipts + self.others_by_end.memory_bytes() + self.batches.memory_bytes()
     }
 
-    /// The leases from a receipt on.
+    /// The leases in the order of their receipts, from `receipt` on.
     fn starting_at(&self, receipt: Receipt) -> impl Iterator<Item = Lease> + '_ {
         let in_step = self
             .in_step

@@ -1,16 +1,16 @@
-//! The queue itself: pure, deterministic, free of Redis.
+//! The queue as a library without Redis: pure and deterministic.
 //!
-//! Nothing in here reads a clock, draws a random number, does I/O or knows
-//! what Redis is. Every operation takes the moment it happens at and all else
-//! it needs as arguments, and answers what happened as data. So the same
-//! operations with the same moments give the same queue on a primary, on a
-//! replica, after a restart and in a test.
+//! Nothing in this crate reads a clock, draws a random number, does I/O or knows of
+//! Redis. Every operation receives the current time and everything else it needs as
+//! arguments, and returns what happened as data. The same operations at the same
+//! times therefore give the same queue on a primary, on a replica, after a restart
+//! and in a test.
 //!
-//! The way of a message: [`queue::Queue::apply`] takes an [`op::Op`];
+//! The life of a message: [`queue::Queue::apply`] takes an [`op::Op`];
 //! `queue/send.rs` puts the message into the [`store`] and into the indexes of
-//! what waits (`waiting.rs`, `backlog/`); `queue/promote.rs` promotes it when it is
-//! due; `queue/fetch.rs` leases it; `queue/settle.rs` ends it or brings it
-//! back.
+//! pending messages (`waiting.rs`, `backlog/`); `queue/promote.rs` promotes it when
+//! it is due; `queue/fetch.rs` leases it; `queue/settle.rs` ends it or makes it
+//! pending again.
 
 #![forbid(unsafe_code)]
 
@@ -61,23 +61,25 @@ pub use error::Error;
 pub use op::{Done, Moment, Op};
 pub use queue::Queue;
 
-/// A length of time, or a point of it as Unix time, in milliseconds.
+/// A duration in milliseconds, or a point of time as Unix time in milliseconds.
 pub type Millis = u64;
-/// The number of a message in its queue: 1, 2, 3 ... in the order of sending.
+/// The sequence number of a message in its queue: 1, 2, 3 ... in send order.
 pub type Seq = u64;
-/// The number of one delivery; grows over the life of a queue, never reused.
+/// The number of one delivery. It grows over the life of a queue and is never
+/// reused.
 pub type Receipt = u64;
 
-/// Whether this is built for tests whose queues are small: what is done at once
-/// or in slices, by how much it is, goes both ways there.
+/// Whether this is a build for tests, in which size limits are small. Test queues
+/// are small too, so this lets them reach both sides of each limit, such as "all at
+/// once" and "in slices".
 const IS_SMALL: bool = cfg!(any(test, feature = "validate"));
 
-/// The largest value of a millisecond argument, a receipt or a limit: what
-/// every client language can hold exactly (2^53 - 1).
+/// The largest value of an argument in milliseconds, a receipt or a limit: 2^53 -
+/// 1, which every client language can represent exactly.
 pub const MAX_EXACT: u64 = (1 << 53) - 1;
-/// A point of time that never comes.
+/// A point of time that never comes: no end, or not yet happened.
 pub const NEVER: Millis = u64::MAX;
 
-/// An index of messages by a time, in the order of sending within one
+/// An index of messages by a time in milliseconds, in send order within one
 /// millisecond.
 pub type TimeIndex = ordered::OrderedSet<(Millis, Seq)>;

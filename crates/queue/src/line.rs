@@ -1,4 +1,9 @@
-//! The line in which those stand that can give, and who is expected in it.
+//! Positions in the ready line: the order in which groups, and the ungrouped
+//! messages, deliver next.
+//!
+//! The ready line has those that can deliver now. When a message of a group will
+//! fall due is known beforehand, and so are the positions that the group will then
+//! have: they are kept as [`Expected`].
 
 use smallvec::SmallVec;
 
@@ -6,35 +11,35 @@ use super::group::GroupIx;
 use super::ordered::{Key, OrderedSet};
 use super::{Millis, Seq};
 
-/// When and how something joined the line. Who joined in an earlier
-/// millisecond stands before; within one, what time did stands before what
-/// commands did, and what commands did in their order.
+/// When and how something joined the ready line. An earlier millisecond comes
+/// first. Within one millisecond, joins because a time had come are before those by
+/// commands, and commands are in their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Join {
-    /// When.
+    /// When it joined, in ms.
     pub time: Millis,
-    /// 0 where time did it, else the ticket of the command.
+    /// 0 for a join because a time had come, else the ticket of the command.
     pub ticket: u64,
 }
 
 impl Join {
-    /// How time lets something join.
+    /// A join because this time has come.
     pub fn by_time(time: Millis) -> Join {
         Join { time, ticket: 0 }
     }
 }
 
-/// A place in the line: one line per priority of what would be given.
+/// A position in the ready line. Each priority has a line of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LineKey {
-    /// Priority of the message that would be given.
+    /// Priority of the message that would be delivered.
     pub priority: i8,
     /// When and how it joined.
     pub join: Join,
-    /// The message it would have given then: those who joined together stand
-    /// by the send order of their heads.
+    /// The message that would have been delivered at that moment. Its number
+    /// decides between those that joined together.
     pub seq: Seq,
-    /// Who stands here; [`GroupIx::NONE`] for the ungrouped messages.
+    /// The group in this position; [`GroupIx::NONE`] for the ungrouped messages.
     pub group: GroupIx,
 }
 
@@ -43,9 +48,9 @@ impl Key for LineKey {}
 impl Key for (Millis, Seq, GroupIx) {}
 
 impl LineKey {
-    /// Where the ungrouped messages stand that give this `head` (priority, due
-    /// time, number) first: where they `stood`, or, where that has another
-    /// priority, as they join now.
+    /// The position of the ungrouped messages, of which `head` (priority, due time,
+    /// number) would be delivered first. They keep the position that they `stood`
+    /// in if it has the same priority; else they join now.
     pub fn of_plain(head: (i8, Millis, Seq), stood: Option<LineKey>, join: Join) -> LineKey {
         let (priority, _, seq) = head;
         let stands = stood.filter(|key| key.priority == priority);
@@ -58,14 +63,14 @@ impl LineKey {
     }
 }
 
-/// The one place of a group that is usually all there is to tell: where it stands
-/// in the line, or the first that time will give it.
+/// The one position that is usually all there is to store for a group: the one it
+/// has, or the first that is expected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Spot {
-    /// There is none.
+    /// The group has no position.
     #[default]
     Nowhere,
-    /// In the line.
+    /// The group is in the ready line.
     Line {
         /// As in [`LineKey`].
         priority: i8,
@@ -74,11 +79,11 @@ pub enum Spot {
         /// As in [`LineKey`].
         seq: Seq,
     },
-    /// Expected in the line.
+    /// The group will join the ready line.
     Expected {
         /// As in [`LineKey`].
         priority: i8,
-        /// When time lets it join.
+        /// When it will join, in ms.
         time: Millis,
         /// As in [`LineKey`].
         seq: Seq,
@@ -86,7 +91,7 @@ pub enum Spot {
 }
 
 impl Spot {
-    /// Where a group stands.
+    /// The position that a group has.
     pub fn in_line(key: LineKey) -> Spot {
         Spot::Line {
             priority: key.priority,
@@ -95,7 +100,7 @@ impl Spot {
         }
     }
 
-    /// Where time will let it stand.
+    /// The position that a group will have.
     pub fn expected(key: LineKey) -> Spot {
         Spot::Expected {
             priority: key.priority,
@@ -104,7 +109,7 @@ impl Spot {
         }
     }
 
-    /// The place that this `group` has or will have.
+    /// The position as a key, for this `group`.
     pub fn key(self, group: GroupIx) -> Option<LineKey> {
         let (priority, join, seq) = match self {
             Spot::Nowhere => return None,
@@ -128,32 +133,32 @@ impl Spot {
     }
 }
 
-/// The places in the line that time gives to a group one after the other: the
-/// first is where it joins, each further one has a priority that goes before.
-/// Nearly always there is one at most.
+/// The expected positions of a group in the order of their times. With the first it
+/// joins the ready line, with each further one it moves to a line that goes before.
+/// Nearly always there is at most one.
 pub type Places = SmallVec<[LineKey; 1]>;
 
-/// The places that time will give to groups.
+/// The expected positions of all groups.
 ///
-/// They are some few a group, however many messages it has: so who is first
-/// in line is known at once also when very many messages fall due in one
-/// moment.
+/// Each group has a few of them at most, however many messages it has. So the first
+/// group in the ready line is known at once, even if very many messages fall due at
+/// the same time.
 #[derive(Debug, Clone, Default)]
 pub struct Expected {
-    /// By priority, lowest number first; none is empty.
+    /// By priority, lowest number first. None is empty.
     lanes: Vec<(i8, Lane)>,
 }
 
-/// Those of one priority.
+/// The expected positions of one priority, by time, number and group.
 pub type Lane = OrderedSet<(Millis, Seq, GroupIx)>;
 
 impl Expected {
-    /// All of them, by priority: to free them.
+    /// All positions, one set for each priority, to be freed.
     pub fn into_lanes(self) -> impl Iterator<Item = Lane> {
         self.lanes.into_iter().map(|(_, lane)| lane)
     }
 
-    /// Enters a place, one that time gives.
+    /// Adds a position, which must have a join because of a time. O(log n).
     pub fn insert(&mut self, key: LineKey) {
         let entry = (key.join.time, key.seq, key.group);
         match self
@@ -172,7 +177,7 @@ impl Expected {
         }
     }
 
-    /// Takes a place out.
+    /// Removes a position, if it is there. O(log n).
     pub fn remove(&mut self, key: &LineKey) {
         if let Ok(at) = self
             .lanes
@@ -187,20 +192,21 @@ impl Expected {
         }
     }
 
-    /// The place that time gives next.
+    /// The position whose time comes next. O(priorities).
     pub fn next(&self) -> Option<LineKey> {
         let lanes = self.lanes.iter();
         let firsts = lanes.filter_map(|(priority, lane)| Some(key(*priority, lane.first()?.0)));
         firsts.min_by_key(|key| (key.join, key.seq))
     }
 
-    /// The place that is first in line of those that time has given by `now`.
+    /// The first position in the order of the ready line whose time has come by
+    /// `now`.
     pub fn first(&self, now: Millis) -> Option<LineKey> {
         self.by(now).next()
     }
 
-    /// The places that time has given by `now`, in the order of the line. Of
-    /// those of one group only the last given is where it stands.
+    /// The positions whose time has come by `now`, in the order of the ready line.
+    /// If a group has several, only the one with the latest time holds.
     pub fn by(&self, now: Millis) -> impl Iterator<Item = LineKey> + '_ {
         self.lanes.iter().flat_map(move |(priority, lane)| {
             let entries = lane.iter().map(|(entry, ())| entry);
@@ -210,7 +216,7 @@ impl Expected {
         })
     }
 
-    /// Bytes allocated.
+    /// Bytes allocated. O(priorities).
     pub fn memory_bytes(&self) -> usize {
         self.lanes.iter().map(|(_, lane)| lane.memory_bytes()).sum()
     }

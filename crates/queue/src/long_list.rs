@@ -1,17 +1,16 @@
-//! Lists of millions that grow without being copied.
+//! A double-ended list for millions of entries that never copies them all to grow.
 
 use std::collections::{vec_deque, VecDeque};
 
-/// Entries of a piece: a growing first piece is copied within microseconds,
-/// and a million entries take few pieces.
+/// Entries of a piece. Copying the first piece as it grows takes microseconds, and
+/// a million entries need only a few hundred pieces.
 const PIECE: usize = 4096;
 
-/// A list in pieces. An ordinary one copies all its entries when it is full,
-/// which holds up the server for as long as that takes; this one begins
-/// another piece.
+/// A list in pieces. A `VecDeque` copies all its entries when it is full, which
+/// blocks the server for as long as that takes; this list adds another piece.
 #[derive(Debug, Clone)]
 pub struct LongList<T> {
-    /// None of them is empty, and all but the first and the last are full.
+    /// No piece is empty, and all but the first and the last are full.
     pieces: VecDeque<VecDeque<T>>,
 }
 
@@ -24,7 +23,7 @@ impl<T> Default for LongList<T> {
 }
 
 impl<T> LongList<T> {
-    /// How many entries there are. O(1).
+    /// The number of entries. O(1).
     pub fn len(&self) -> usize {
         let between = self.pieces.len().saturating_sub(2) * PIECE;
         let first = self.pieces.front().map_or(0, VecDeque::len);
@@ -34,12 +33,12 @@ impl<T> LongList<T> {
         }
     }
 
-    /// The first entry.
+    /// The first entry. O(1).
     pub fn front(&self) -> Option<&T> {
         self.pieces.front()?.front()
     }
 
-    /// Adds an entry at the end. O(1): moves at most one piece.
+    /// Adds an entry at the end. O(1): copies at most one piece.
     pub fn push_back(&mut self, entry: T) {
         match self.pieces.back_mut() {
             Some(last) if last.len() < PIECE => last.push_back(entry),
@@ -52,7 +51,7 @@ impl<T> LongList<T> {
         }
     }
 
-    /// Takes out the first entry. O(1).
+    /// Removes and returns the first entry. O(1).
     pub fn pop_front(&mut self) -> Option<T> {
         let first = self.pieces.front_mut()?;
         let entry = first.pop_front();
@@ -62,7 +61,7 @@ impl<T> LongList<T> {
         entry
     }
 
-    /// Takes out the last entry. O(1).
+    /// Removes and returns the last entry. O(1).
     pub fn pop_back(&mut self) -> Option<T> {
         let last = self.pieces.back_mut()?;
         let entry = last.pop_back();
@@ -72,7 +71,7 @@ impl<T> LongList<T> {
         entry
     }
 
-    /// All entries, in order.
+    /// All entries in order.
     pub fn iter(&self) -> Iter<'_, T> {
         Iter {
             entries: self.pieces.iter().flatten(),
@@ -80,7 +79,7 @@ impl<T> LongList<T> {
         }
     }
 
-    /// Keeps the entries of which `stays` holds. O(n).
+    /// Keeps the entries for which `stays` holds. O(n).
     pub fn retain(&mut self, stays: impl Fn(&T) -> bool) {
         let mut all = std::mem::take(self);
         while let Some(entry) = all.pop_front() {
@@ -90,7 +89,7 @@ impl<T> LongList<T> {
         }
     }
 
-    /// Bytes allocated; exact but for the list of pieces. O(1).
+    /// Bytes allocated, exact but for the list of pieces. O(1).
     pub fn memory_bytes(&self) -> usize {
         let first = self.pieces.front().map_or(0, VecDeque::capacity);
         let others = self.pieces.len().saturating_sub(1) * PIECE;
@@ -98,7 +97,7 @@ impl<T> LongList<T> {
     }
 }
 
-/// The entries of a list, in order.
+/// The entries of a list in order.
 #[derive(Debug, Clone)]
 pub struct Iter<'a, T> {
     entries: std::iter::Flatten<vec_deque::Iter<'a, VecDeque<T>>>,
@@ -127,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_list(
+        fn a_long_list_equals_a_vec_deque_after_any_steps(
             runs in prop::collection::vec((0u8..5, 0u64..6000), 1..16),
         ) {
             let mut list = LongList::default();

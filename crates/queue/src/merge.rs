@@ -1,6 +1,7 @@
-//! Two sequences in order as one.
+//! Merging two sorted sequences into one.
 
-/// The items of both, each of which is in order, in order.
+/// The items of two sorted sequences in order. Of equal items those of `one` come
+/// first.
 pub fn merged<T: Ord>(
     one: impl Iterator<Item = T>,
     other: impl Iterator<Item = T>,
@@ -18,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_come_in_order() {
+    fn merged_items_of_sorted_sequences_are_sorted() {
         let all = |one: &[u8], other: &[u8]| -> Vec<u8> {
             merged(one.iter().copied(), other.iter().copied()).collect()
         };

@@ -1,8 +1,9 @@
 //! One message and what is known of it.
 //!
-//! A message that waits, or is delivered for the first time, costs 48 bytes here plus
-//! its payload, which lies elsewhere ([`super::store`]). What only some messages have
-//! (failures, options of their own, texts) hangs off one pointer: its extension.
+//! A pending message, or one in its first delivery, costs 48 bytes here, plus its
+//! id and payload, which are stored elsewhere ([`super::store`]). What only some
+//! messages have (failures, options of their own, texts) is behind one pointer: its
+//! extension.
 
 use super::body::{Body, Content};
 use super::extension::{Extension, Notes};
@@ -13,31 +14,31 @@ use super::settings::Backoff;
 use super::state::Place;
 use super::{Millis, Receipt, NEVER};
 
-/// A named value that travels with a message.
+/// The field and the value of a header.
 pub type Header = (Box<[u8]>, Box<[u8]>);
 
-/// What SEND said of a message beyond payload, id, due time, group and
-/// priority.
+/// The options that SEND gave for a message, beyond payload, id, due time, group
+/// and priority.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Choices {
-    /// Its place in its group; `None` for the default, the due time.
+    /// Its position in its group; `None` for the default, its due time.
     pub score: Option<f64>,
     /// Its own lease time, in ms.
     pub lease: Option<Millis>,
-    /// Its own number of forgiven failures.
+    /// Its own number of failures that are forgiven; -1 for all.
     pub retries: Option<i64>,
     /// Its own backoff.
     pub backoff: Option<Backoff>,
-    /// Its own time to live, in ms; 0 for no end.
+    /// Its own time to live, in ms; 0 for no limit.
     pub ttl: Option<Millis>,
-    /// A free label.
+    /// A label chosen by the sender.
     pub label: Option<Box<[u8]>>,
-    /// Named values, in the order they were given.
+    /// The headers in the order given.
     pub headers: Box<[Header]>,
 }
 
 impl Choices {
-    /// Whether nothing was said, so that nothing need be kept.
+    /// Whether all options have their defaults, so that nothing needs to be stored.
     pub fn is_default(&self) -> bool {
         let Choices {
             score,
@@ -61,28 +62,28 @@ impl Choices {
 /// One message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Since when it is or was ready, or when it will be: its due time, the end
-    /// of its backoff or of the lease that ran out.
+    /// Since when it is or was ready, or when it will be: its due time, the end of
+    /// its backoff, or the end of the lease that ran out.
     pub due: Millis,
     /// When it was sent.
     pub sent_at: Millis,
-    /// Where its id, if one was given, and its payload are.
+    /// Where its id, if one was given, and its payload are stored.
     pub body: Body,
-    /// What has happened to it.
+    /// Its deliveries, and its extension if it has one.
     pub history: History,
     /// Its group, or [`GroupIx::NONE`].
     pub group: GroupIx,
-    /// Length of the id that was given; 0 where it is generated.
+    /// Length of the given id in bytes; 0 if the id is generated.
     id_len: u16,
-    /// Lower goes first.
+    /// Lower numbers are delivered first.
     pub priority: i8,
-    /// Where it stands.
+    /// Its stored state.
     pub place: Place,
 }
 
 impl Message {
-    /// A message as just sent; it stands nowhere yet, and what it carries is in no
-    /// store.
+    /// A message as just sent. The caller sets its stored state, and stores the
+    /// content.
     pub fn new(content: Content, sent_at: Millis, due: Millis) -> Message {
         Message {
             due,
@@ -96,12 +97,12 @@ impl Message {
         }
     }
 
-    /// Whether an id was given with it.
+    /// Whether the sender gave it an id.
     pub fn has_given_id(&self) -> bool {
         self.id_len > 0
     }
 
-    /// Length of the id that was given; 0 where it is generated.
+    /// Length of the given id in bytes; 0 if the id is generated.
     pub fn given_id_len(&self) -> usize {
         self.id_len.into()
     }
@@ -111,23 +112,23 @@ impl Message {
         self.body.payload_len() as u64
     }
 
-    /// What only some messages have, if it has any of it.
+    /// Its extension, if it has one.
     pub fn extension(&self) -> Option<&Extension> {
         self.history.extension()
     }
 
-    /// The same, made when first needed: before its due time changes. What is
-    /// allocated for it is to be counted ([`super::store::Store::with`]).
+    /// Its extension, allocated if there is none yet. Call this before changing
+    /// `due`, and through [`super::store::Store::with`], which counts the memory.
     pub fn extension_mut(&mut self) -> &mut Extension {
         self.history.extension_mut(self.due)
     }
 
-    /// What SEND said, if it said anything.
+    /// The options that SEND gave, if any.
     pub fn choices(&self) -> Option<&Choices> {
         self.extension()?.choices.as_deref()
     }
 
-    /// Texts and the end, if there are any.
+    /// Texts from consumers and the reason of its death, if any.
     pub fn notes(&self) -> Option<&Notes> {
         self.extension()?.notes.as_deref()
     }
@@ -137,12 +138,12 @@ impl Message {
         self.extension().map_or(0, |ext| ext.failures)
     }
 
-    /// Lease timeouts among them.
+    /// Lease timeouts so far; they are part of the failures.
     pub fn timeouts(&self) -> u32 {
         self.extension().map_or(0, |ext| ext.timeouts)
     }
 
-    /// Its place in its group.
+    /// Its position in its group: its own score, or by default the due time.
     pub fn score(&self) -> f64 {
         let own = self.choices().and_then(|choices| choices.score);
         own.unwrap_or(self.score_base() as f64)
@@ -158,7 +159,7 @@ impl Message {
         self.extension().map_or(self.due, |ext| ext.due_at)
     }
 
-    /// The due time that a default score follows.
+    /// The due time that the default score is taken from.
     pub fn score_base(&self) -> Millis {
         self.extension().map_or(self.due, |ext| ext.score_base)
     }
@@ -168,7 +169,7 @@ impl Message {
         self.extension().map_or(self.due, |ext| ext.ttl_base)
     }
 
-    /// Receipt of the present delivery; 0 unless running.
+    /// Receipt of the current delivery; 0 unless the message is running.
     pub fn receipt(&self) -> Receipt {
         self.history.receipt()
     }
@@ -183,15 +184,15 @@ impl Message {
         self.history.started_at(self.due).1
     }
 
-    /// The bytes of its extension, without what choices and notes have
+    /// Bytes allocated for its extension, without what choices and notes have
     /// allocated.
     pub fn extension_bytes(&self) -> usize {
         const EXTENSION: usize = allocated(size_of::<Extension>());
         self.extension().map_or(0, |_| EXTENSION)
     }
 
-    /// The bytes it takes beyond its own 48 and what it carries: what it has
-    /// allocated.
+    /// Bytes that it has allocated: everything beyond its own 48 bytes, its id and
+    /// its payload.
     pub fn heap_bytes(&self) -> usize {
         let text = |text: &Option<Box<[u8]>>| text.as_ref().map_or(0, |t| allocated(t.len()));
         let mut bytes = self.extension_bytes();

@@ -1,12 +1,13 @@
-//! Tables by names that clients choose.
+//! A hash table for things that are found by names which clients choose.
+//!
+//! The names themselves are stored elsewhere.
 
 use super::table::Table;
 
-/// Things that are found by names which are kept elsewhere, in a table that
-/// grows a few entries at a time as [`Table`] does.
+/// A hash table that grows a few entries at a time, as [`Table`] does.
 ///
-/// Half of each hash is kept with its entry. To compute it again from the name
-/// would cost several cache misses, each time the entry moves.
+/// It stores half of each hash: computing it again from the name would cost several
+/// cache misses each time an entry moves.
 #[derive(Debug, Clone)]
 pub struct NameTable<T> {
     table: Table<Entry<T>>,
@@ -24,8 +25,8 @@ impl<T> Entry<T> {
     }
 }
 
-/// The table takes the bucket from the low bits, and from the high ones what
-/// it tells entries apart by without looking at them.
+/// Spreads a stored half over 64 bits. The table needs them all: the low bits
+/// select the bucket, the high ones tell entries apart before they are compared.
 fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
@@ -37,26 +38,26 @@ impl<T> Default for NameTable<T> {
 }
 
 impl<T> NameTable<T> {
-    /// An empty table with room for so many entries.
+    /// An empty table with room for `capacity` entries.
     pub fn with_capacity(capacity: usize) -> NameTable<T> {
         NameTable {
             table: Table::with_capacity(capacity),
         }
     }
 
-    /// Whether there is none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// The thing of which `is` holds, by the hash of its name. O(1).
+    /// The entry for which `is` holds, by the hash of its name. O(1).
     pub fn find(&self, hash: u64, is: impl Fn(&T) -> bool) -> Option<&T> {
         let hash = hash as u32;
         let is = |entry: &Entry<T>| entry.hash == hash && is(&entry.thing);
         self.table.find(spread(hash), is).map(|entry| &entry.thing)
     }
 
-    /// The same, to change.
+    /// The entry for which `is` holds, for changes, by the hash of its name. O(1).
     pub fn find_mut(&mut self, hash: u64, is: impl Fn(&T) -> bool) -> Option<&mut T> {
         let hash = hash as u32;
         let is = |entry: &Entry<T>| entry.hash == hash && is(&entry.thing);
@@ -64,14 +65,15 @@ impl<T> NameTable<T> {
         found.map(|entry| &mut entry.thing)
     }
 
-    /// Enters a thing whose name has this hash, and no other thing has. O(1).
+    /// Adds an entry by the hash of its name, which no other entry may have. O(1).
     pub fn insert_unique(&mut self, hash: u64, thing: T) {
         let hash = hash as u32;
         let entry = Entry { hash, thing };
         self.table.insert_unique(spread(hash), entry, Entry::hash);
     }
 
-    /// Takes out the thing of which `is` holds, by the hash of its name. O(1).
+    /// Removes and returns the entry for which `is` holds, by the hash of its name.
+    /// O(1).
     pub fn remove(&mut self, hash: u64, is: impl Fn(&T) -> bool) -> Option<T> {
         let hash = hash as u32;
         let is = |entry: &Entry<T>| entry.hash == hash && is(&entry.thing);
@@ -79,12 +81,12 @@ impl<T> NameTable<T> {
         removed.map(|entry| entry.thing)
     }
 
-    /// Keeps the things of which `stays` holds. O(n).
+    /// Keeps the entries for which `stays` holds. O(n).
     pub fn retain(&mut self, stays: impl Fn(&T) -> bool) {
         self.table.retain(|entry| stays(&entry.thing));
     }
 
-    /// Bytes allocated.
+    /// Bytes allocated. O(1).
     pub fn allocation_size(&self) -> usize {
         self.table.allocation_size()
     }

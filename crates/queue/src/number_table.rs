@@ -1,15 +1,17 @@
-//! Tables by numbers that the queue itself gives out, such as receipts.
+//! A hash table for numbers that the queue itself assigns, such as page numbers.
+//!
+//! They come in sequence and cannot be chosen by clients, so a fast hash that keeps
+//! neighbours together is safe.
 
 use super::table::Table;
 
-/// A map from numbers of the queue's own to values, which grows a few entries
-/// at a time as [`Table`] does.
+/// A map from numbers to values that grows a few entries at a time, as [`Table`]
+/// does.
 #[derive(Debug, Clone)]
 pub struct NumberTable<V> {
     table: Table<(u64, V)>,
-    /// Where numbers that were asked for last were found, each beside those that are
-    /// asked for in between: most are asked for several times on end. Whether they are
-    /// there still is to be seen.
+    /// A cache of buckets where numbers were found last: most numbers are asked for
+    /// several times in a row. An entry may be outdated, so each use checks it.
     places: [u32; REMEMBERED],
 }
 
@@ -22,13 +24,13 @@ impl<V> Default for NumberTable<V> {
     }
 }
 
-/// One for what is entered, one for what is taken out, and their neighbours.
+/// Buckets in the cache: for the numbers that are added, for those that are
+/// removed, and for a neighbour of each.
 const REMEMBERED: usize = 4;
 
-/// Clients do not choose these numbers, and they come in sequence and are asked
-/// for in sequence. So sixteen in a row are neighbours in the table too, and in
-/// the memory that is at hand; multiplication spreads the rows. The upper bits,
-/// by which the table tells neighbours apart, differ within a row.
+/// The hash of a number. Sixteen consecutive numbers (a row) are neighbours in the
+/// table and so in the cache; multiplication spreads the rows. The upper bits, by
+/// which the table tells entries apart, differ within a row.
 #[inline]
 fn spread(number: u64) -> u64 {
     let mixed = (number / ROW).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -39,7 +41,7 @@ fn spread(number: u64) -> u64 {
 const ROW: u64 = 16;
 
 impl<V> NumberTable<V> {
-    /// What is under this number. O(1).
+    /// The value for this number. O(1).
     #[inline]
     pub fn get(&self, number: u64) -> Option<&V> {
         let is = |(n, _): &(u64, V)| *n == number;
@@ -49,7 +51,7 @@ impl<V> NumberTable<V> {
         found.map(|(_, value)| value)
     }
 
-    /// The same, to change.
+    /// The value for this number, for changes. O(1).
     #[inline]
     pub fn get_mut(&mut self, number: u64) -> Option<&mut V> {
         let is = |(n, _): &(u64, V)| *n == number;
@@ -67,14 +69,14 @@ impl<V> NumberTable<V> {
         self.table.at_mut(place).map(|(_, value)| value)
     }
 
-    /// Where this number may be.
+    /// The bucket where this number may be, from the cache.
     #[inline]
     fn remembered(&self, number: u64) -> usize {
         let place = self.places.get(number as usize % REMEMBERED);
         place.map_or(0, |place| *place as usize)
     }
 
-    /// Puts a value under this number, in place of what is there. O(1).
+    /// Sets the value for this number and drops an earlier one. O(1).
     pub fn insert(&mut self, number: u64, value: V) {
         if let Some(place) = self.get_mut(number) {
             *place = value;
@@ -83,30 +85,30 @@ impl<V> NumberTable<V> {
         self.add(number, value);
     }
 
-    /// Puts a value under a number that has none. O(1).
+    /// Adds a value for a number that has none. O(1).
     pub fn add(&mut self, number: u64, value: V) {
         self.table
             .insert_unique(spread(number), (number, value), |(n, _)| spread(*n));
     }
 
-    /// Takes out what is under this number. O(1).
+    /// Removes and returns the value for this number. O(1).
     pub fn remove(&mut self, number: u64) -> Option<V> {
         let is = |(n, _): &(u64, V)| *n == number;
         let removed = self.table.remove(spread(number), is, |(n, _)| spread(*n));
         removed.map(|(_, value)| value)
     }
 
-    /// Takes out some value, as [`Table::pop`] does.
+    /// Removes and returns any value, as [`Table::pop`] does.
     pub fn pop(&mut self) -> Option<V> {
         self.table.pop().map(|(_, value)| value)
     }
 
-    /// All numbers and what is under them, in no order.
+    /// All numbers and their values, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &V)> + '_ {
         self.table.iter().map(|(number, value)| (*number, value))
     }
 
-    /// Bytes allocated.
+    /// Bytes allocated. O(1).
     pub fn allocation_size(&self) -> usize {
         self.table.allocation_size()
     }
@@ -131,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_has_one_value() {
+    fn setting_a_value_replaces_the_earlier_one() {
         let mut table = NumberTable::default();
         (0..5000).for_each(|n| table.insert(n, n));
         (0..5000).for_each(|n| table.insert(n, n + 1));
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_any_rhythm_find_room_close_by() {
+    fn numbers_in_any_step_are_spread_over_all_rows() {
         const BUCKETS: u64 = 8192;
         for step in [1, 2, 3, 7, 16, 100, 1000, 4096, 8192, 1_000_000, 1 << 32] {
             let mut rows = vec![0u32; (BUCKETS / ROW) as usize];
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_numbers_in_a_row_are_neighbours_that_the_table_can_tell_apart() {
+    fn sixteen_numbers_of_a_row_are_neighbours_and_differ_in_the_upper_bits() {
         for row in [0, 1, 77, 112_197_460_915] {
             let hashes: Vec<u64> = (row * ROW..(row + 1) * ROW).map(spread).collect();
             let places = hashes.iter().map(|hash| hash % (1 << 20));
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_known_size_is_made_at_once() {
+    fn collecting_from_an_iterator_allocates_the_final_size_at_once() {
         let table: NumberTable<u64> = (0..1000).map(|n| (n, n)).collect();
         let room = Table::<(u64, u64)>::with_capacity(1000);
         assert_eq!(table.allocation_size(), room.allocation_size());

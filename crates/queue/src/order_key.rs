@@ -1,18 +1,18 @@
-//! Where a message stands in its group.
+//! The sort key of a message within its group.
 
 use super::ordered::Key;
 use super::Seq;
 
-/// A place in the order of a group: priority, then score, then send order,
-/// packed so that keys compare as places do.
+/// A position in the order of a group: by priority, then score, then send order. It
+/// is packed into 16 bytes so that comparing keys compares these in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrderKey(u64, u64);
 
 impl OrderKey {
-    /// The place of a message. `seq` below 2^56, `score` a number.
+    /// The key of a message. `seq` must be below 2^56, and `score` not NaN.
     pub fn new(priority: i8, score: f64, seq: Seq) -> OrderKey {
         let priority = u64::from((priority as u8) ^ 0x80);
-        // Adding zero makes -0.0 the same place as 0.0.
+        // Adding zero turns -0.0 into 0.0, so that both give the same key.
         let bits = (score + 0.0).to_bits();
         let ordered = match bits >> 63 {
             0 => bits ^ (1 << 63),
@@ -24,7 +24,7 @@ impl OrderKey {
         )
     }
 
-    /// Below every place of this priority, above those that go before it.
+    /// A key below all messages of this priority and above all of lower numbers.
     pub fn start_of(priority: i8) -> OrderKey {
         let priority = u64::from((priority as u8) ^ 0x80);
         OrderKey(priority << 56, 0)
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_is_by_priority_then_score_then_send_order() {
+    fn keys_compare_by_priority_then_score_then_send_order() {
         let sorted = [
             OrderKey::new(-128, 9.0, 9),
             OrderKey::new(0, -1e300, 9),

@@ -1,12 +1,12 @@
-//! A limit of deliveries in any window of time.
+//! A limit on deliveries: at most a given number in any window of a given length.
 
 use std::collections::VecDeque;
 
 use super::settings::Rate;
 use super::Millis;
 
-/// The deliveries of the last window: when, and how many in that millisecond.
-/// A slot is free again exactly `per` ms after its delivery.
+/// The deliveries within the last window: when, and how many in that millisecond.
+/// Each is counted for exactly `per` ms, the length of the window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RateWindow {
     given: VecDeque<(Millis, u64)>,
@@ -14,7 +14,7 @@ pub struct RateWindow {
 }
 
 impl RateWindow {
-    /// The window with these deliveries, oldest first, as stored in a snapshot.
+    /// Restores a window from a snapshot. `given` are deliveries, oldest first.
     pub fn from_given(given: VecDeque<(Millis, u64)>) -> RateWindow {
         let total = given
             .iter()
@@ -22,18 +22,18 @@ impl RateWindow {
         RateWindow { given, total }
     }
 
-    /// The deliveries it remembers, oldest first.
+    /// The deliveries that are stored, oldest first.
     pub fn given(&self) -> impl ExactSizeIterator<Item = (Millis, u64)> + '_ {
         self.given.iter().copied()
     }
 
-    /// How many more deliveries `rate` allows at `now`. O(1) amortised: what
-    /// has left the window is forgotten with the next delivery.
+    /// How many more deliveries `rate` allows at `now`. O(1) amortised: deliveries
+    /// that have left the window are dropped by the next [`RateWindow::count`].
     pub fn free(&self, rate: Rate, now: Millis) -> u64 {
         rate.count.saturating_sub(self.used(rate, now))
     }
 
-    /// When the first delivery is allowed again: `now` or later.
+    /// When the next delivery is allowed: `now`, or a later time.
     pub fn next_free(&self, rate: Rate, now: Millis) -> Millis {
         let used = self.used(rate, now);
         if used < rate.count {
@@ -53,7 +53,7 @@ impl RateWindow {
         now
     }
 
-    /// Counts `n` deliveries at `now`, which never goes back.
+    /// Counts `n` deliveries at `now`, which must not be before the last ones.
     pub fn count(&mut self, rate: Rate, now: Millis, n: u64) {
         while let Some((at, gone)) = self.given.front().copied() {
             if in_window(at, rate, now) {
@@ -69,12 +69,12 @@ impl RateWindow {
         }
     }
 
-    /// Whether no delivery is remembered.
+    /// Whether no delivery is stored.
     pub fn is_empty(&self) -> bool {
         self.given.is_empty()
     }
 
-    /// Forgets all deliveries.
+    /// Drops all deliveries.
     pub fn clear(&mut self) {
         *self = RateWindow::default();
     }
@@ -101,7 +101,7 @@ mod tests {
     const RATE: Rate = Rate { count: 3, per: 100 };
 
     #[test]
-    fn a_slot_is_free_again_exactly_one_window_after_its_delivery() {
+    fn a_delivery_counts_for_exactly_one_window() {
         let mut w = RateWindow::default();
         assert_eq!(w.free(RATE, 0), 3);
         w.count(RATE, 10, 2);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lowered_rate_counts_what_was_given_before() {
+    fn a_lowered_rate_counts_earlier_deliveries_too() {
         let mut w = RateWindow::default();
         w.count(RATE, 0, 3);
         let lower = Rate { count: 2, per: 100 };

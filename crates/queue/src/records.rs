@@ -1,4 +1,5 @@
-//! What is kept of messages that have ended.
+//! Records: messages that have ended and are kept for inspection, redrive or
+//! deduplication.
 
 use std::sync::Arc;
 
@@ -10,51 +11,51 @@ use super::ordered::OrderedSet;
 use super::state::Place;
 use super::{Millis, Seq, TimeIndex};
 
-/// Messages by priority, then in the order of sending.
+/// Messages by priority, then in send order.
 pub type SendOrder = OrderedSet<(i8, Seq)>;
 
-/// A record as the indexes know it.
+/// The properties of a record that its indexes need.
 #[derive(Debug, Clone, Copy)]
 pub struct Record {
-    /// Its number.
+    /// The message's number.
     pub seq: Seq,
     /// When it ended.
     pub ended_at: Millis,
-    /// Lower goes first, should it be redriven.
+    /// Its priority, in case it is redriven. Lower numbers are delivered first.
     pub priority: i8,
     /// Whether it has a group.
     pub grouped: bool,
 }
 
-/// The ended messages that are kept, by the time they ended.
+/// The records of a queue, by the time at which they ended.
 #[derive(Debug, Clone, Default)]
 pub struct Records {
-    /// Acked ones.
+    /// Acked messages.
     pub finished: TimeIndex,
-    /// Cancelled ones.
+    /// Cancelled messages.
     pub cancelled: TimeIndex,
-    /// Dead ones.
+    /// Dead messages.
     pub dead: TimeIndex,
-    /// The dead ones in the order in which a redrive of all would give them.
+    /// The dead messages in the order in which a redrive of all would deliver them.
     pub dead_order: DeadOrder,
-    /// Ids that stay taken though their records are gone.
+    /// Ids that are still taken though their records are gone.
     pub dedup: DedupMemory,
-    /// How many of all have a group, purged ones that are not freed yet
+    /// How many records have a group. Purged ones that are not freed yet are
     /// included.
     pub grouped: usize,
 }
 
-/// Dead messages in the order of delivery that a redrive would give them.
+/// Dead messages in the order in which a redrive would deliver them.
 #[derive(Debug, Clone, Default)]
 pub struct DeadOrder {
-    /// Those without a group.
+    /// Messages without a group.
     pub plain: SendOrder,
-    /// Those of groups.
+    /// Messages with a group.
     pub grouped: SendOrder,
 }
 
 impl DeadOrder {
-    /// The one of these that a record belongs to.
+    /// The set that this record belongs to.
     pub fn of(&self, record: &Record) -> &SendOrder {
         match record.grouped {
             true => &self.grouped,
@@ -62,7 +63,7 @@ impl DeadOrder {
         }
     }
 
-    /// The same, to change.
+    /// The set that this record belongs to, for changes.
     pub fn of_mut(&mut self, record: &Record) -> &mut SendOrder {
         match record.grouped {
             true => &mut self.grouped,
@@ -70,24 +71,24 @@ impl DeadOrder {
         }
     }
 
-    /// How many there are.
+    /// The number of dead messages. O(1).
     pub fn len(&self) -> usize {
         self.plain.len() + self.grouped.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are none. O(1).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes allocated.
+    /// Bytes allocated. O(1).
     pub fn memory_bytes(&self) -> usize {
         self.plain.memory_bytes() + self.grouped.memory_bytes()
     }
 }
 
 impl Records {
-    /// Enters a record at the place of an ended message.
+    /// Adds a record in the stored state of an ended message. O(log n).
     pub fn insert(&mut self, place: Place, record: Record) {
         if let Some(index) = self.at_mut(place) {
             index.insert((record.ended_at, record.seq), ());
@@ -99,7 +100,7 @@ impl Records {
         }
     }
 
-    /// Takes a record out; whether it was there.
+    /// Removes a record. Returns whether it was there. O(log n).
     pub fn remove(&mut self, place: Place, record: Record) -> bool {
         if place == Place::Dead {
             let order = self.dead_order.of_mut(&record);
@@ -110,7 +111,7 @@ impl Records {
         index.is_some_and(|index| index.remove(&(record.ended_at, record.seq)).is_some())
     }
 
-    /// The index for this place, which must be one of an ended message.
+    /// The index for a stored state; `None` unless it is one of ended messages.
     pub fn at(&self, place: Place) -> Option<&TimeIndex> {
         match place {
             Place::Finished => Some(&self.finished),
@@ -120,7 +121,8 @@ impl Records {
         }
     }
 
-    /// The same, to change.
+    /// The index for a stored state, for changes; `None` unless it is one of ended
+    /// messages.
     pub fn at_mut(&mut self, place: Place) -> Option<&mut TimeIndex> {
         match place {
             Place::Finished => Some(&mut self.finished),
@@ -130,7 +132,7 @@ impl Records {
         }
     }
 
-    /// The finished or cancelled one that ended first: when, and which.
+    /// The finished or cancelled message that ended first: when, and its number.
     pub fn oldest_settled(&self) -> Option<(Millis, Seq)> {
         let first = |index: &TimeIndex| index.first().map(|(key, ())| key);
         match (first(&self.finished), first(&self.cancelled)) {
@@ -139,12 +141,12 @@ impl Records {
         }
     }
 
-    /// The dead one that died first.
+    /// The dead message that died first: when, and its number.
     pub fn oldest_dead(&self) -> Option<(Millis, Seq)> {
         self.dead.first().map(|(key, ())| key)
     }
 
-    /// Bytes allocated.
+    /// Bytes allocated. O(1).
     pub fn memory_bytes(&self) -> usize {
         self.finished.memory_bytes()
             + self.cancelled.memory_bytes()
@@ -154,7 +156,7 @@ impl Records {
     }
 }
 
-/// The records of one group, in its order.
+/// The records of one group, in the order of the group.
 #[derive(Debug, Clone, Default)]
 pub struct GroupRecords {
     finished: OrderedSet<OrderKey>,
@@ -163,7 +165,7 @@ pub struct GroupRecords {
 }
 
 impl GroupRecords {
-    /// None; allocates nothing.
+    /// No records. Allocates nothing.
     pub const fn new() -> GroupRecords {
         GroupRecords {
             finished: OrderedSet::new(),
@@ -172,7 +174,7 @@ impl GroupRecords {
         }
     }
 
-    /// Those at this place, which must be one of an ended message.
+    /// The records in a stored state; `None` unless it is one of ended messages.
     pub fn at(&self, place: Place) -> Option<&OrderedSet<OrderKey>> {
         match place {
             Place::Finished => Some(&self.finished),
@@ -182,7 +184,8 @@ impl GroupRecords {
         }
     }
 
-    /// The same, to change.
+    /// The records in a stored state, for changes; `None` unless it is one of ended
+    /// messages.
     pub fn at_mut(&mut self, place: Place) -> Option<&mut OrderedSet<OrderKey>> {
         match place {
             Place::Finished => Some(&mut self.finished),
@@ -192,46 +195,48 @@ impl GroupRecords {
         }
     }
 
-    /// Where more than `most` are at any place, drops about so many; whether they
-    /// were.
+    /// If there are more than `most` records in one state, drops about `most` of
+    /// them. Returns whether it did. For freeing in slices.
     pub fn drain_many(&mut self, most: usize) -> bool {
         let mut orders = [&mut self.finished, &mut self.dead, &mut self.cancelled].into_iter();
         orders.any(|order| order.drain_many(most))
     }
 
-    /// Whether there are none.
+    /// Whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.finished.is_empty() && self.dead.is_empty() && self.cancelled.is_empty()
     }
 }
 
-/// Ids of messages that have ended and left no record.
+/// The ids of messages that have ended and left no record, remembered for the DEDUP
+/// option.
 #[derive(Debug, Clone, Default)]
 pub struct DedupMemory {
     hasher: NameHasher,
-    /// Ids, and when the messages that had them ended.
+    /// The ids, and when their messages ended.
     by_id: NameTable<(Arc<[u8]>, Millis)>,
-    /// Roughly by the time they ended: what is forgotten late costs memory for
-    /// a moment, never a wrong answer. Each id is in it once.
+    /// The same ids, roughly by the time at which their messages ended. An id that
+    /// is forgotten late costs memory for a while, never a wrong answer. Each id is
+    /// in the list once.
     by_end: LongList<(Millis, Arc<[u8]>)>,
 }
 
 impl DedupMemory {
-    /// When the message that had this id ended, if it is remembered.
+    /// When the message with this id ended, if the id is remembered. O(1).
     pub fn ended_at(&self, id: &[u8]) -> Option<Millis> {
         let hash = hash_name(&self.hasher, id);
         let found = self.by_id.find(hash, |(other, _)| **other == *id);
         found.map(|(_, ended_at)| *ended_at)
     }
 
-    /// Remembers an id.
+    /// Remembers an id, or updates when its message ended. O(1) if it is new.
     pub fn remember(&mut self, id: &[u8], ended_at: Millis) {
         let hash = hash_name(&self.hasher, id);
         let known = self.by_id.find_mut(hash, |(other, _)| **other == *id);
         let id: Arc<[u8]> = if let Some((known, at)) = known {
             *at = ended_at;
             let id = known.clone();
-            // It was free again but not forgotten yet, which is rare.
+            // Rare: the id was no longer taken, but not forgotten yet. O(n).
             self.by_end.retain(|(_, other)| *other != id);
             id
         } else {
@@ -242,12 +247,12 @@ impl DedupMemory {
         self.by_end.push_back((ended_at, id));
     }
 
-    /// When the message ended whose id is to be forgotten next.
+    /// When the message ended whose id is forgotten next. O(1).
     pub fn oldest(&self) -> Option<Millis> {
         self.by_end.front().map(|(ended_at, _)| *ended_at)
     }
 
-    /// Forgets the id that is to be forgotten next.
+    /// Forgets the id that has been remembered longest. O(1).
     pub fn forget_oldest(&mut self) {
         if let Some((_, id)) = self.by_end.pop_front() {
             let hash = hash_name(&self.hasher, &id);
@@ -255,7 +260,7 @@ impl DedupMemory {
         }
     }
 
-    /// Forgets up to `most` ids, in the order it would; how many.
+    /// Forgets up to `most` ids, the oldest first. Returns how many.
     pub fn drain_some(&mut self, most: usize) -> usize {
         let before = self.by_end.len();
         for _ in 0..most.min(before) {
@@ -264,19 +269,21 @@ impl DedupMemory {
         before - self.by_end.len()
     }
 
-    /// Forgets all ids that ended `window` ms before `now` or earlier. O(n).
+    /// Forgets all ids whose messages ended at least `window` ms before `now`.
+    /// O(n).
     pub fn forget_all(&mut self, now: Millis, window: Millis) {
         let gone = |ended_at: Millis| ended_at.saturating_add(window) <= now;
         self.by_id.retain(|(_, ended_at)| !gone(*ended_at));
         self.by_end.retain(|(ended_at, _)| !gone(*ended_at));
     }
 
-    /// What is remembered, in the order it was entered.
+    /// The ids and when their messages ended, in the order in which they were
+    /// remembered.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (&[u8], Millis)> + '_ {
         self.by_end.iter().map(|(ended_at, id)| (&**id, *ended_at))
     }
 
-    /// Bytes allocated, roughly.
+    /// Bytes allocated, an estimate. O(1).
     pub fn memory_bytes(&self) -> usize {
         self.by_id.allocation_size() + self.by_end.memory_bytes() + self.by_end.len() * 56
     }

@@ -1,10 +1,10 @@
-//! How long a failed message waits.
+//! Computes how long a failed message waits for its next delivery.
 
 use super::settings::Backoff;
 use super::{Millis, MAX_EXACT};
 
-/// The wait after the `failures`-th failure (1, 2, ...), before cap and
-/// spread, in ms; at most 2^53 - 1.
+/// The wait after the `failures`-th failure (1, 2, ...), in ms, without cap and
+/// spread. At most 2^53 - 1.
 pub fn wait(backoff: Backoff, failures: u32) -> Millis {
     let wait = match backoff {
         Backoff::Fixed(ms) => ms,
@@ -21,8 +21,9 @@ pub fn wait(backoff: Backoff, failures: u32) -> Millis {
     wait.min(MAX_EXACT)
 }
 
-/// The wait spread by up to `percent` either way and then capped at `cap` (0
-/// for no cap). `random` decides where in the spread it falls.
+/// Spreads a wait in ms by up to `percent` in either direction, then caps it at
+/// `cap` ms (0 for no cap). `random` decides where in the spread it falls. At most
+/// 2^53 - 1.
 pub fn spread(wait: Millis, percent: u8, cap: Millis, random: u64) -> Millis {
     let reach = (u128::from(wait) * u128::from(percent) / 100) as u64;
     let spread = match reach {
@@ -37,7 +38,7 @@ pub fn spread(wait: Millis, percent: u8, cap: Millis, random: u64) -> Millis {
     capped.min(MAX_EXACT)
 }
 
-/// A well-mixed number for one message out of the number drawn for the whole
+/// Derives a random number for one message from the one drawn for the whole
 /// operation (the finaliser of SplitMix64, public domain).
 pub fn mix(seed: u64, seq: u64) -> u64 {
     let mut z = seed ^ seq.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_three_kinds_grow_as_they_say() {
+    fn waits_grow_by_the_kind_of_backoff() {
         assert_eq!(wait(Backoff::Fixed(500), 7), 500);
         assert_eq!(wait(Backoff::Linear(500), 3), 1500);
         assert_eq!(wait(Backoff::Exp(500), 1), 500);
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_overflows() {
+    fn no_wait_exceeds_the_largest_exact_number() {
         for failures in [1, 53, 54, 64, u32::MAX] {
             for ms in [0, 1, MAX_EXACT] {
                 for kind in [Backoff::Fixed(ms), Backoff::Linear(ms), Backoff::Exp(ms)] {
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spread_reaches_both_ends_and_the_cap_comes_last() {
+    fn the_spread_reaches_both_ends_and_the_cap_is_applied_last() {
         assert_eq!(spread(1000, 10, 0, 0), 900);
         assert_eq!(spread(1000, 10, 0, u64::MAX), 1100);
         assert_eq!(spread(1000, 100, 0, 0), 0);

@@ -1,36 +1,39 @@
-//! Things by number, a few in one allocation.
+//! A table that assigns numbers to its entries and stores several in one
+//! allocation.
 
 use super::footprint::allocated;
 use super::long_list::LongList;
 use super::IS_SMALL;
 
-/// Pages of a piece: a growing first piece is copied within microseconds.
+/// Pages in a piece. Copying the first piece as it grows takes microseconds.
 const PIECE: usize = if IS_SMALL { 4 } else { 4096 };
 
-/// Things that are found by a number which each keeps as long as it is there.
+/// Entries by number. An entry keeps its number as long as it exists.
 ///
-/// `PAGE` of them lie beside each other: an allocation for each would cost a pointer
-/// and another wait for memory, and one for many would stay as long as any of them. A
-/// page goes when it is empty, and its numbers are given again.
+/// `PAGE` entries share an allocation. One for each entry would cost a pointer and
+/// another cache miss; one for very many would be kept as long as any of them
+/// exists. An empty page is freed, and the numbers of removed entries are assigned
+/// again.
 ///
-/// The pages are known by plain lists of pointers, since what is found anywhere among
-/// many waits for each step that is in no cache.
+/// Pages are found through plain lists of pointers, because each further step of a
+/// random look-up costs a cache miss.
 #[derive(Debug, Clone)]
 pub struct Slots<T, const PAGE: usize> {
-    /// All but the last are full, so that no list is copied that is longer than one.
+    /// Lists of pages. All but the last are full, so no list that is copied to grow
+    /// is longer than one piece.
     pieces: Vec<Piece<T, PAGE>>,
-    /// Numbers that were given and are free again; the last is given first.
+    /// Numbers that are free. The last one is assigned first.
     free: LongList<u32>,
     len: usize,
-    /// Pages that are there.
+    /// How many pages are allocated.
     made: usize,
 }
 
 #[derive(Debug, Clone)]
 struct Piece<T, const PAGE: usize> {
-    /// `None` where a page is empty.
+    /// `None` if no entry of the page exists.
     pages: Vec<Option<Page<T, PAGE>>>,
-    /// How many things are in each.
+    /// The number of entries in each page.
     taken: Vec<u8>,
 }
 
@@ -48,14 +51,14 @@ impl<T, const PAGE: usize> Default for Slots<T, PAGE> {
 }
 
 impl<T, const PAGE: usize> Slots<T, PAGE> {
-    /// All numbers are below this one.
+    /// An upper bound: all numbers are below it. O(1).
     pub fn end(&self) -> usize {
         let before = self.pieces.len().saturating_sub(1) * PIECE;
         let last = self.pieces.last().map_or(0, |piece| piece.pages.len());
         (before + last) * PAGE
     }
 
-    /// The thing with this number. O(1).
+    /// The entry with this number. O(1).
     #[inline]
     pub fn get(&self, number: usize) -> Option<&T> {
         let at = number / PAGE;
@@ -63,7 +66,7 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
         page.as_ref()?.get(number % PAGE)?.as_ref()
     }
 
-    /// The same, to change.
+    /// The entry with this number, for changes. O(1).
     #[inline]
     pub fn get_mut(&mut self, number: usize) -> Option<&mut T> {
         let at = number / PAGE;
@@ -71,7 +74,7 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
         page.as_mut()?.get_mut(number % PAGE)?.as_mut()
     }
 
-    /// Takes a thing in; its number. O(1).
+    /// Adds an entry and returns its number. O(1).
     pub fn add(&mut self, thing: T) -> usize {
         let number = self.free.pop_back();
         let number = number.map_or_else(|| self.add_page(), |number| number as usize);
@@ -88,7 +91,7 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
         number
     }
 
-    /// Lets the thing with this number go, if there is one. O(1).
+    /// Removes the entry with this number, if there is one. O(1).
     pub fn remove(&mut self, number: usize) {
         let Some((page, taken)) = self.page_mut(number) else {
             return;
@@ -110,14 +113,14 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
         }
     }
 
-    /// Those of the last page; `None` where there is no page.
+    /// The entries of the last page; `None` if there is no page.
     pub fn last_page(&mut self) -> Option<impl Iterator<Item = &mut T>> {
         let page = self.pieces.last_mut()?.pages.last_mut()?;
         Some(page.iter_mut().flat_map(|slots| slots.iter_mut().flatten()))
     }
 
-    /// Lets all of the last page go, for freeing them in slices: it is of no other
-    /// use afterwards.
+    /// Drops the last page with all its entries. Only for freeing in slices: the
+    /// table must not be used for anything else afterwards.
     pub fn drop_last_page(&mut self) {
         if let Some(last) = self.pieces.last_mut() {
             last.pages.pop();
@@ -127,7 +130,7 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
         }
     }
 
-    /// Bytes allocated; those of the lists of pages but for what the last has too many.
+    /// Bytes allocated, except for unused capacity of the last list of pages. O(1).
     pub fn memory_bytes(&self) -> usize {
         const TAKEN: usize = size_of::<u8>();
         self.made * allocated(size_of::<[Option<T>; PAGE]>())
@@ -136,7 +139,7 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
             + self.free.memory_bytes()
     }
 
-    /// The page of a number, and how many things are in it.
+    /// The page of a number, and the number of entries in it.
     fn page_mut(&mut self, number: usize) -> Option<(&mut Option<Page<T, PAGE>>, &mut u8)> {
         let at = number / PAGE;
         let piece = self.pieces.get_mut(at / PIECE)?;
@@ -144,7 +147,7 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
         Some((piece.pages.get_mut(at)?, piece.taken.get_mut(at)?))
     }
 
-    /// Makes numbers; the lowest of them is not free.
+    /// Adds a page of numbers. All but the lowest are free; that one is returned.
     fn add_page(&mut self) -> usize {
         let first = self.end();
         let is_full = |piece: &Piece<T, PAGE>| piece.pages.len() == PIECE;
@@ -174,7 +177,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_map(steps in prop::collection::vec((0u8..5, 0usize..64), 1..200)) {
+        fn slots_equal_a_map_after_any_steps(
+            steps in prop::collection::vec((0u8..5, 0usize..64), 1..200),
+        ) {
             let mut slots: Slots<usize, 16> = Slots::default();
             let mut model = BTreeMap::new();
             for (step, (kind, at)) in steps.into_iter().enumerate() {
@@ -199,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_are_empty_take_no_memory() {
+    fn empty_pages_are_freed() {
         let mut slots: Slots<[u64; 16], 16> = Slots::default();
         (0..1000).for_each(|n| assert_eq!(slots.add([n; 16]), n as usize));
         let full = slots.memory_bytes();
@@ -211,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn goes_a_page_at_a_time() {
+    fn dropping_the_last_page_drops_its_entries_only() {
         let mut slots: Slots<usize, 16> = Slots::default();
         (0..100).for_each(|n| assert_eq!(slots.add(n), n));
         let mut gone = Vec::new();

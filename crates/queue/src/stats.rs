@@ -1,13 +1,13 @@
-//! What a queue has done since it was made.
+//! Counters and the distribution of lateness since a queue was created.
 
 use std::collections::BTreeMap;
 
 use super::{Millis, MAX_EXACT};
 
-/// Totals since creation.
+/// Totals since the queue was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Messages sent, replacing and scheduled ones included.
+    /// Messages sent, including those that replaced one and those from schedules.
     pub sent: u64,
     /// Messages not sent because their id was taken.
     pub duplicates: u64,
@@ -17,43 +17,45 @@ pub struct Totals {
     pub redelivered: u64,
     /// Messages acked.
     pub acked: u64,
-    /// Messages nacked, silently or not.
+    /// Messages nacked, whether or not the nack counted as a failure.
     pub nacked: u64,
     /// Leases that ran out.
     pub timeouts: u64,
     /// Messages that died.
     pub deaths: u64,
-    /// Messages that died because they had expired.
+    /// Messages that died because their TTL had passed.
     pub expired: u64,
     /// Messages cancelled.
     pub cancellations: u64,
-    /// Dead messages that were made pending again.
+    /// Dead messages that a redrive made pending again.
     pub redriven: u64,
-    /// Schedules that fired but met a full queue.
+    /// Schedules that fired but were skipped because the queue was full.
     pub skipped_fires: u64,
 }
 
-/// Beyond this many distinct values the largest are merged.
+/// Maximum number of distinct values; with more, the largest are merged.
 const MOST_VALUES: usize = 16_384;
 
-/// How late deliveries were, in ms from the time a message was ready by.
+/// The lateness of deliveries: ms between the time when a message was ready and its
+/// delivery.
 ///
-/// Counts are exact to the millisecond until there are more than 16,384
-/// distinct values; then neighbouring large values are merged, upwards, to
-/// within 1/256 of their size.
+/// Counts are exact to the millisecond up to 16,384 distinct values. With more,
+/// neighbouring large values are merged upwards, to within 1/256 of their size.
 #[derive(Debug, Clone, Default)]
 pub struct Lateness {
     counts: BTreeMap<Millis, u64>,
-    /// A value of `counts` and how often it was seen beyond what stands there:
-    /// many deliveries of one moment are equally late, and need no search.
+    /// A key of `counts`, and how often it was seen beyond the count stored there.
+    /// Many messages that fall due together are equally late, and need no search
+    /// this way.
     run: Option<(Millis, u64)>,
     total: u64,
     max: Millis,
 }
 
 impl Lateness {
-    /// That of a snapshot: values with their counts, smallest first, and the
-    /// largest value that was counted. `None` if that cannot be.
+    /// Restores the distribution from a snapshot: values in ascending order with
+    /// their counts, and the largest value ever counted. `None` if the input is
+    /// invalid: not in order, a count of 0, too many values or too large a total.
     pub fn from_counts(
         counts: impl IntoIterator<Item = (Millis, u64)>,
         max: Millis,
@@ -74,12 +76,12 @@ impl Lateness {
         Some(lateness)
     }
 
-    /// Counts a delivery.
+    /// Counts one delivery that was `late` ms late.
     pub fn count(&mut self, late: Millis) {
         self.add(late, 1);
     }
 
-    /// Counts `n` deliveries.
+    /// Counts `n` deliveries that were `late` ms late.
     pub fn add(&mut self, late: Millis, n: u64) {
         self.total += n;
         match &mut self.run {
@@ -105,8 +107,8 @@ impl Lateness {
         }
     }
 
-    /// The value that `percent` (0 to 100) of all deliveries do not exceed:
-    /// the nearest rank. `None` without deliveries.
+    /// The smallest value in ms that at least `percent` (0 to 100) of the
+    /// deliveries do not exceed (nearest rank). `None` if there are no deliveries.
     pub fn percentile(&self, percent: u64) -> Option<Millis> {
         if self.total == 0 {
             return None;
@@ -122,12 +124,12 @@ impl Lateness {
         Some(self.max)
     }
 
-    /// The largest value. `None` without deliveries.
+    /// The largest value in ms. `None` if there are no deliveries.
     pub fn max(&self) -> Option<Millis> {
         (self.total > 0).then_some(self.max)
     }
 
-    /// Values and how often each was seen, smallest first.
+    /// The values in ms and how often each was seen, smallest value first.
     pub fn counts(&self) -> impl ExactSizeIterator<Item = (Millis, u64)> + '_ {
         let (of, more) = self.run.unwrap_or_default();
         self.counts.iter().map(move |(late, n)| match *late == of {
@@ -136,7 +138,7 @@ impl Lateness {
         })
     }
 
-    /// Bytes allocated, roughly.
+    /// Bytes allocated, an estimate. O(1).
     pub fn memory_bytes(&self) -> usize {
         self.counts.len() * 24
     }
@@ -147,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_right_to_the_message() {
+    fn percentiles_are_exact() {
         let mut lateness = Lateness::default();
         assert_eq!(lateness.percentile(50), None);
         for late in 1..=100 {
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_values_stay_close() {
+    fn with_very_many_values_memory_is_bounded_and_percentiles_stay_close() {
         let mut lateness = Lateness::default();
         for late in 0..200_000u64 {
             lateness.count(late * 7);
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_in_a_row_count_like_any_others() {
+    fn equal_values_in_a_row_are_counted_like_any_others() {
         let values = [5, 5, 5, 0, 0, 7, 5, 5, 7, 7, 7];
         let mut lateness = Lateness::default();
         for (seen, late) in values.iter().enumerate() {
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_was_loaded_merges_when_the_original_does() {
+    fn a_restored_distribution_merges_values_when_the_original_does() {
         let mut lateness = Lateness::default();
         for late in 0..MOST_VALUES as u64 {
             lateness.count(late * 900);

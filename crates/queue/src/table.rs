@@ -1,43 +1,45 @@
 //! Hash tables that grow a few entries at a time.
 //!
-//! An ordinary hash table moves all its entries at once when it is full: with
-//! millions of them, each found by a name that lies elsewhere in memory, one
-//! command would hold up the server for seconds. Here a full table is put
-//! aside, one of twice the size takes its place, and each insertion and
-//! removal moves a few entries over. A table that has grown sparse shrinks the
-//! same way, so that a long queue that was worked off gives its memory back.
+//! An ordinary hash table moves all its entries at once when it is full. With
+//! millions of entries, each with its name elsewhere in memory, one command would
+//! block the server for seconds. Here a full table is set aside, one of twice the
+//! size takes its place, and each insertion and removal moves a few entries over. A
+//! sparse table shrinks in the same way, so that a long queue gives its memory back
+//! after it was consumed.
 //!
-//! What still takes longer with the size is making the new table: one byte is
-//! set for each bucket, a few milliseconds for eight million entries. The rest
-//! of its memory is not touched until it is used.
+//! Only the allocation of the new table still depends on the size: it sets one byte
+//! for each bucket, which takes a few milliseconds for eight million entries. The
+//! rest of its memory is not touched before it is used.
 
 use hashbrown::HashTable;
 
-/// No operation moves more entries than this ...
+/// Maximum number of entries that one operation moves.
 const MOVED: usize = 8;
-/// ... nor looks for them in more buckets. Both together, they empty the old
-/// table before the new one is full; see [`Table::resize`].
+/// Maximum number of buckets that one operation searches for entries to move. With
+/// both limits the old table is empty before the new one is full; see
+/// [`Table::resize`].
 const SEARCHED: usize = 64;
-/// A table of no more buckets is not worth shrinking.
+/// A table with at most this many buckets is not shrunk.
 const SMALL: usize = 64;
 
-/// A hash table whose entries are found by hashes that it does not keep.
+/// A hash table that does not store the hashes of its entries.
 ///
-/// Whoever changes it says how to compute the hash of an entry, which must
-/// stay the same, and possible, as long as the entry is in the table. Finding,
-/// inserting and removing are O(1) each time, but for making a new table.
+/// Insertion and removal take a function that computes the hash of an entry. The
+/// hash must not change, and it must be possible to compute, as long as the entry
+/// is in the table. Finding, inserting and removing are O(1), except for the
+/// allocation of a new table.
 #[derive(Debug, Clone)]
 pub struct Table<T> {
     entries: HashTable<T>,
-    /// What was put aside and is not moved yet; seldom there, so it is kept
-    /// out of the way.
+    /// The table that was set aside, with the entries that were not moved yet.
+    /// Boxed because there rarely is one.
     old: Option<Box<Old<T>>>,
 }
 
 #[derive(Debug, Clone)]
 struct Old<T> {
     entries: HashTable<T>,
-    /// The buckets before this one are empty.
+    /// All buckets before this one are empty.
     next: usize,
 }
 
@@ -48,7 +50,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// An empty table with room for so many entries.
+    /// An empty table with room for `capacity` entries.
     pub fn with_capacity(capacity: usize) -> Table<T> {
         Table {
             entries: HashTable::with_capacity(capacity),
@@ -56,17 +58,17 @@ impl<T> Table<T> {
         }
     }
 
-    /// How many entries there are.
+    /// The number of entries. O(1).
     pub fn len(&self) -> usize {
         self.entries.len() + self.old.as_ref().map_or(0, |old| old.entries.len())
     }
 
-    /// Whether there is none.
+    /// Whether the table is empty. O(1).
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.old.is_none()
     }
 
-    /// The entry with this hash of which `is` holds.
+    /// The entry with this hash for which `is` holds.
     #[inline]
     pub fn find(&self, hash: u64, is: impl Fn(&T) -> bool) -> Option<&T> {
         let found = self.entries.find(hash, &is);
@@ -76,26 +78,27 @@ impl<T> Table<T> {
         }
     }
 
-    /// Where the entry with this hash of which `is` holds was found, for
-    /// [`Table::at`]; `None` also for one that has yet to move.
+    /// The bucket of the entry with this hash for which `is` holds, to be used with
+    /// [`Table::at`]. `None` also for an entry that was not moved yet.
     #[inline]
     pub fn place_of(&self, hash: u64, is: impl Fn(&T) -> bool) -> Option<usize> {
         self.entries.find_bucket_index(hash, is)
     }
 
-    /// What is at a place now, whatever was there.
+    /// The entry in a bucket now, whichever it is.
     #[inline]
     pub fn at(&self, place: usize) -> Option<&T> {
         self.entries.get_bucket(place)
     }
 
-    /// The same, to change; not its hash.
+    /// The entry in a bucket now, for changes that keep its hash.
     #[inline]
     pub fn at_mut(&mut self, place: usize) -> Option<&mut T> {
         self.entries.get_bucket_mut(place)
     }
 
-    /// The entry with this hash of which `is` holds, to change; not its hash.
+    /// The entry with this hash for which `is` holds, for changes that keep its
+    /// hash.
     #[inline]
     pub fn find_mut(&mut self, hash: u64, is: impl Fn(&T) -> bool) -> Option<&mut T> {
         let found = self.entries.find_mut(hash, &is);
@@ -105,7 +108,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// Enters what is not in the table yet.
+    /// Adds an entry that is not in the table yet. `hasher` computes the hash of an
+    /// entry.
     pub fn insert_unique(&mut self, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) {
         if self.entries.len() == self.entries.capacity() && self.old.is_none() {
             self.resize();
@@ -116,7 +120,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// Takes out the entry with this hash of which `is` holds.
+    /// Removes and returns the entry with this hash for which `is` holds. `hasher`
+    /// computes the hash of an entry.
     pub fn remove(
         &mut self,
         hash: u64,
@@ -139,7 +144,7 @@ impl<T> Table<T> {
         Some(entry)
     }
 
-    /// Keeps the entries of which `stays` holds. O(n).
+    /// Keeps the entries for which `stays` holds. O(n).
     pub fn retain(&mut self, stays: impl Fn(&T) -> bool) {
         self.entries.retain(|entry| stays(entry));
         if let Some(old) = &mut self.old {
@@ -148,8 +153,8 @@ impl<T> Table<T> {
         self.let_old_go();
     }
 
-    /// Takes out some entry, for freeing a large table in slices: it is of no
-    /// other use afterwards. O(1) amortised.
+    /// Removes and returns any entry. O(1) amortised. Only for freeing a large
+    /// table in slices: it must not be used for anything else afterwards.
     pub fn pop(&mut self) -> Option<T> {
         if self.old.is_none() {
             self.put_aside(0);
@@ -169,7 +174,7 @@ impl<T> Table<T> {
         self.entries.iter().chain(old)
     }
 
-    /// Bytes allocated.
+    /// Bytes allocated. O(1).
     pub fn allocation_size(&self) -> usize {
         let old = self.old.as_ref();
         let old = old.map_or(0, |old| old.entries.allocation_size() + size_of::<Old<T>>());
@@ -178,11 +183,10 @@ impl<T> Table<T> {
 
     /// Begins to move all entries to a table that suits their number.
     ///
-    /// Of `buckets` with `len` entries, the last one has moved after
-    /// `buckets / SEARCHED + len / MOVED` operations, which is less than a
-    /// quarter of the buckets. As many can be inserted meanwhile, so the new
-    /// table has room for those, too; and for twice the entries, so that it
-    /// lasts.
+    /// With `len` entries in `buckets`, the last entry has moved after `buckets /
+    /// SEARCHED + len / MOVED` operations, which is less than a quarter of the
+    /// buckets. As many entries can be inserted meanwhile, so the new table has
+    /// room for those too, and for twice the present entries, so that it lasts.
     fn resize(&mut self) {
         let (len, buckets) = (self.entries.len(), self.entries.num_buckets());
         self.put_aside((2 * len).max(len + buckets / 4));
@@ -196,7 +200,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// Kept apart from the operations: most of them find nothing to move.
+    /// Moves some entries from the old table. Not inlined, because most operations
+    /// have nothing to move.
     #[inline(never)]
     fn move_some(&mut self, hasher: impl Fn(&T) -> u64) {
         let Some(old) = &mut self.old else {
@@ -223,7 +228,7 @@ impl<T> Table<T> {
 }
 
 impl<T> Old<T> {
-    /// What is in the next bucket.
+    /// Removes and returns the entry in the next bucket, if that is taken.
     fn take_next(&mut self) -> Option<T> {
         let entry = self.entries.get_bucket_entry(self.next).ok();
         self.next += 1;
@@ -238,11 +243,11 @@ mod tests {
     use std::cell::Cell;
     use std::collections::HashMap;
 
-    /// A table beside a map that must have the same entries.
+    /// A table and a map that must have the same entries.
     struct Pair {
         table: Table<(u64, u64)>,
         map: HashMap<u64, u64>,
-        /// Bits of the hashes: the fewer, the more entries share one.
+        /// Bits of the hashes: with fewer bits, more entries share one.
         bits: u32,
         rehashed: Cell<usize>,
     }
@@ -285,7 +290,7 @@ mod tests {
             self.hash(*key)
         }
 
-        /// What holds after every operation.
+        /// Checks what must hold after every operation.
         fn check(&self, key: u64) {
             assert!(self.rehashed.take() <= MOVED, "moved too many entries");
             let found = self.table.find(self.hash(key), |(k, _)| *k == key);
@@ -310,7 +315,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_map(
+        fn a_table_equals_a_map_after_any_steps(
             bits in prop_oneof![Just(64u32), Just(12), Just(4)],
             runs in prop::collection::vec((0u8..7, 0u64..600, 0u64..1200), 1..24),
         ) {
@@ -320,7 +325,7 @@ mod tests {
                     0..=2 => (start..start + count).for_each(|key| pair.insert(key, start)),
                     3 => (start..start + count).for_each(|key| pair.remove(key)),
                     4 => (0..start + count).for_each(|key| pair.remove(key)),
-                    // A line: what comes goes, and only traces fill the table.
+                    // As in a queue: each key that is added is removed soon after.
                     5 => for key in start..start + count {
                         pair.insert(key + 40, key);
                         pair.remove(key);
@@ -343,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_goes_back_when_many_entries_have_gone() {
+    fn a_table_shrinks_when_most_entries_are_removed() {
         let mut pair = Pair::new(64);
         (0..100_000).for_each(|key| pair.insert(key, key));
         let most = pair.table.allocation_size();

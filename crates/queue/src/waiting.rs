@@ -1,8 +1,9 @@
-//! What waits for its time or for a consumer.
+//! The index of pending messages: those that wait for their due time or for a
+//! consumer.
 //!
-//! The due ungrouped messages of a lane are in the order in which they are
-//! given. Grouped ones stand in lanes of their own, by time, and in the order
-//! of their group (`group.rs`).
+//! Ungrouped messages are delivered in the order of their lane (`lane.rs`). Grouped
+//! messages have lanes of their own, which only serve to find them by time: each
+//! group has an order of its own (`group.rs`).
 
 use std::ops::Bound;
 
@@ -10,14 +11,14 @@ use super::lane::{Lanes, Run};
 use super::state::Place;
 use super::{Millis, Seq, TimeIndex};
 
-/// A message as what waits knows it.
+/// The pending key of a message: the properties that the index needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiter {
-    /// Its number.
+    /// The message's number.
     pub seq: Seq,
     /// When it is due.
     pub due: Millis,
-    /// Lower goes first.
+    /// Lower numbers are delivered first.
     pub priority: i8,
     /// Whether it has a group.
     pub grouped: bool,
@@ -25,38 +26,38 @@ pub struct Waiter {
     pub size: u64,
 }
 
-/// All that waits in a queue.
+/// All pending messages of a queue.
 #[derive(Debug, Clone, Default)]
 pub struct Waiting {
-    /// The ungrouped messages.
+    /// Messages without a group.
     pub plain: Lanes,
-    /// The grouped ones.
+    /// Messages with a group.
     pub grouped: Lanes,
 }
 
 impl Waiting {
-    /// Enters a message.
+    /// Inserts a message. O(log n).
     pub fn insert(&mut self, place: Place, waiter: Waiter) {
         self.lanes_mut(&waiter).insert(place, waiter);
     }
 
-    /// Takes a message out; whether it was there.
+    /// Removes a message. Returns whether it was there. O(log n).
     pub fn remove(&mut self, place: Place, waiter: Waiter) -> bool {
         self.lanes_mut(&waiter).remove(place, waiter)
     }
 
-    /// A message's time has come.
+    /// Moves a message from the state `from` to those that are due. O(log n).
     pub fn promote(&mut self, from: Place, waiter: Waiter) {
         self.lanes_mut(&waiter).promote(from, waiter);
     }
 
-    /// The payload of a message here has another size from now on.
+    /// Records that the payload of a message in this state now has `size` bytes.
     pub fn resize(&mut self, place: Place, waiter: Waiter, size: u64) {
         let before = waiter.size;
         self.lanes_mut(&waiter).resize(place, waiter, before, size);
     }
 
-    /// Whether a message stands here.
+    /// Whether a message is in this state. O(log n).
     pub fn contains(&self, place: Place, waiter: &Waiter) -> bool {
         match waiter.grouped {
             true => self.grouped.contains(place, waiter),
@@ -71,14 +72,15 @@ impl Waiting {
         }
     }
 
-    /// The next message to be promoted: when, and which.
+    /// The message that is promoted next: its due time and number. O(lanes).
     pub fn next_promotion(&self) -> Option<(Millis, Seq)> {
         let lanes = [&self.plain, &self.grouped].into_iter();
         lanes.filter_map(Lanes::next_promotion).min()
     }
 
-    /// The next messages to be promoted by `by`, `most` at most, as far as they are
-    /// ungrouped and stand in one index.
+    /// The messages that are promoted next and due by `by`, at most `most`: as many
+    /// as are ungrouped, in one index, and before all grouped ones. `None` if the
+    /// next one is grouped or not due.
     pub fn next_run(&self, by: Millis, most: usize) -> Option<Run> {
         let grouped = self.grouped.next_promotion();
         let bound = (by.saturating_add(1), 0);
@@ -86,8 +88,9 @@ impl Waiting {
             .next_run(grouped.map_or(bound, |head| head.min(bound)), most)
     }
 
-    /// Whether so many messages of one kind that `counts` lets pass are due at
-    /// `now` and not promoted yet. O(most), and what does not pass.
+    /// Whether in one index at least `most` messages for which `counts` holds are
+    /// due at `now` and not promoted yet. O(most), plus the messages for which it
+    /// does not hold.
     pub fn is_burst(&self, now: Millis, most: usize, counts: impl Fn(Seq) -> bool) -> bool {
         let unpromoted = [Place::Delayed, Place::Retry].into_iter();
         let mut indexes = unpromoted.flat_map(|place| self.indexes(place));
@@ -98,18 +101,19 @@ impl Waiting {
         })
     }
 
-    /// Messages at this place, which must be a pending one.
+    /// The number of messages in this state; 0 unless it is a pending one.
+    /// O(lanes).
     pub fn count(&self, place: Place) -> usize {
         self.plain.count(place) + self.grouped.count(place)
     }
 
-    /// The indexes of all messages at this place.
+    /// The indexes of all messages in this state.
     pub fn indexes(&self, place: Place) -> impl Iterator<Item = &TimeIndex> + '_ {
         self.plain.indexes(place).chain(self.grouped.indexes(place))
     }
 
-    /// The earliest due time of all that is not due yet at `now` and that
-    /// `counts` lets pass.
+    /// The earliest due time after `now` of the messages that are not promoted yet
+    /// and for which `counts` holds.
     pub fn next_due(&self, now: Millis, counts: impl Fn(Seq) -> bool) -> Option<Millis> {
         let after = |index: &TimeIndex| {
             let later = index.range_from(Bound::Excluded((now, Seq::MAX)));
@@ -121,13 +125,13 @@ impl Waiting {
         indexes.filter_map(after).min()
     }
 
-    /// All indexes, for freeing.
+    /// All indexes, to be freed.
     pub fn into_indexes(self) -> Vec<TimeIndex> {
         let grouped = self.grouped.into_indexes();
         self.plain.into_indexes().chain(grouped).collect()
     }
 
-    /// Bytes allocated.
+    /// Bytes allocated. O(lanes).
     pub fn memory_bytes(&self) -> usize {
         self.plain.memory_bytes() + self.grouped.memory_bytes()
     }

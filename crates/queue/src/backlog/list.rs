@@ -1,4 +1,7 @@
-//! The few messages of a usual group, in twelve bytes each.
+//! The compact form of a backlog: a few plain messages in one list, twelve bytes
+//! each.
+//!
+//! Most groups have few pending messages, so this form decides what a group costs.
 
 use prefetch_index::prefetch_index;
 
@@ -11,21 +14,22 @@ use crate::ordered::MinTime;
 use crate::state::Place;
 use crate::{Millis, Seq, IS_SMALL};
 
-/// A list of more would take long to shift.
+/// Maximum length of a list. Insertion and removal shift the entries behind, which
+/// takes too long in a longer one.
 const MOST: usize = if IS_SMALL { 4 } else { 64 };
 
-/// So many entries a list has room for: what allocations of 48, 128, 192, 256 ...
-/// bytes hold.
+/// The capacities that a list may have. They are the numbers of entries that fill
+/// the allocator's size classes: 48, 128, 192, 256 ... bytes.
 const ROOMS: [usize; 9] = [4, 10, 16, 21, 26, 32, 42, 53, 64];
 
-/// Room for so many entries, and maybe some to come.
+/// The smallest capacity in [`ROOMS`] for `len` entries.
 fn roomy(len: usize) -> usize {
     let rooms = ROOMS.into_iter();
     rooms.filter(|room| *room >= len).min().unwrap_or(len)
 }
 
-/// A message of a list: its due time and its number, 48 bits each, so that
-/// entries compare as messages stand.
+/// A message of a list: its due time and its number, 48 bits each. The fields are
+/// in such an order that comparing entries compares due time, then number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
     due: u32,
@@ -34,7 +38,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// `None` where one of the numbers needs more bits.
+    /// Packs a message. `None` if one of the numbers needs more than 48 bits.
     fn new(due: Millis, seq: Seq) -> Option<Entry> {
         const END: u64 = 1 << 48;
         (due < END && seq < END).then_some(Entry {
@@ -44,7 +48,7 @@ impl Entry {
         })
     }
 
-    /// When it is due.
+    /// When the message is due.
     pub fn due(self) -> Millis {
         u64::from(self.due) << 16 | u64::from(self.due_and_seq >> 16)
     }
@@ -54,54 +58,58 @@ impl Entry {
         [(self.due >> 16) as u16, self.due as u16, low as u16]
     }
 
-    /// Its number.
+    /// The message's number.
     pub fn seq(self) -> Seq {
         u64::from(self.due_and_seq & 0xffff) << 32 | u64::from(self.seq)
     }
 
-    /// Its place in the order of a group, all of which has this priority.
+    /// The message's position in the order of a group whose messages all have this
+    /// `priority`.
     pub fn key(self, priority: i8) -> OrderKey {
         OrderKey::new(priority, self.due() as f64, self.seq())
     }
 }
 
-/// Some messages of one priority that stand in the order of their due times, as
-/// all do that were sent without a score of their own; none has failed.
+/// A few messages of one priority in the order of their due times, none of which
+/// has failed.
 ///
-/// What it can't hold, it doesn't take, and nothing changes then.
+/// The order of the group is the order of due times, as it is for all messages that
+/// were sent without a score of their own. An operation that the list cannot
+/// represent fails with [`Unfit`] and changes nothing.
 #[derive(Debug, Clone, Default)]
 pub struct List {
     entries: Vec<Entry>,
-    /// Payload bytes of those that are not due yet.
+    /// Payload bytes of the messages that are not due yet.
     ahead_bytes: u32,
-    /// The same of those that are.
+    /// Payload bytes of the messages that are due.
     due_bytes: u32,
-    /// So many at the front are due, as far as time was worked off.
+    /// How many messages at the front are due, as of the last processing of due
+    /// events.
     due: u8,
     priority: i8,
-    /// None is due after this time: what comes behind all others need not look at
-    /// them, which would be to wait for memory.
+    /// An upper bound of all due times. A message with a later one goes to the end,
+    /// which is known without reading the entries: that read would be a cache miss.
     latest: Latest,
 }
 
-/// A time of an [`Entry`] in six bytes, the high half first.
+/// A due time as in [`Entry`]: 48 bits, the most significant 16 first.
 type Latest = [u16; 3];
 
-/// A list can't hold what was asked of it.
+/// The error of an operation that a list cannot represent.
 pub struct Unfit;
 
 impl List {
-    /// Whether there are none.
+    /// Whether the list has no messages.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Those that are not due yet.
+    /// The messages that are not due yet.
     pub fn ahead(&self) -> Order<'_> {
         self.order(self.entries.get(self.due()..))
     }
 
-    /// Those that are.
+    /// The messages that are due.
     pub fn due_ones(&self) -> Order<'_> {
         self.order(self.entries.get(..self.due()))
     }
@@ -117,7 +125,7 @@ impl List {
         usize::from(self.due)
     }
 
-    /// Payload bytes of those at this place.
+    /// Payload bytes of the messages in this state. O(1).
     pub fn bytes_at(&self, place: Place) -> u64 {
         match place {
             Place::Delayed => self.ahead_bytes.into(),
@@ -126,14 +134,15 @@ impl List {
         }
     }
 
-    /// Asks for the memory where one goes that comes behind all others. O(1), and
-    /// changes nothing.
+    /// Prefetches the memory behind the last entry, where the next message usually
+    /// goes. O(1). Changes nothing.
     #[inline]
     pub fn expect_one(&self) {
         prefetch_index(&self.entries, self.entries.len());
     }
 
-    /// Enters a message; how many stand before it. O(1) behind all others.
+    /// Inserts a message. Returns how many messages are before it. O(1) at the end,
+    /// else O(length), which is small.
     pub fn insert(&mut self, place: Place, member: Member) -> Result<usize, Unfit> {
         if self.is_empty() {
             self.priority = member.key.priority();
@@ -164,7 +173,7 @@ impl List {
         Ok(at)
     }
 
-    /// Takes a message out, if it is there.
+    /// Removes a message, if it is in the list.
     pub fn remove(&mut self, place: Place, member: Member) {
         let Some(at) = self.find(&member) else {
             return;
@@ -175,7 +184,7 @@ impl List {
         self.trim();
     }
 
-    /// Takes out all at this place, and their payload bytes.
+    /// Removes all messages in this state. Returns them and their payload bytes.
     pub fn take(&mut self, place: Place) -> ([GroupOrder; 2], u64) {
         let due = self.due();
         let (range, bytes) = match place {
@@ -194,7 +203,8 @@ impl List {
         ([order, GroupOrder::new()], bytes.into())
     }
 
-    /// A message's time has come.
+    /// Marks a message as due. Fails unless it is the first one that is not due
+    /// yet.
     pub fn promote(&mut self, member: Member) -> Result<(), Unfit> {
         if self.find(&member) != Some(self.due()) {
             return Err(Unfit);
@@ -205,8 +215,8 @@ impl List {
         Ok(())
     }
 
-    /// Counts the payload bytes at a place that were so many before and are so
-    /// many after.
+    /// Updates the payload bytes of a state: `before` is subtracted, `after` is
+    /// added.
     pub fn count(&mut self, place: Place, before: u64, after: u64) -> Result<(), Unfit> {
         let bytes = self.bytes_mut(place).ok_or(Unfit)?;
         let counted = (u64::from(*bytes) + after).saturating_sub(before);
@@ -228,7 +238,7 @@ impl List {
         }
     }
 
-    /// Bytes allocated.
+    /// Bytes allocated. O(1).
     pub fn memory_bytes(&self) -> usize {
         allocated(self.entries.capacity() * size_of::<Entry>())
     }
@@ -246,7 +256,7 @@ impl List {
         }
     }
 
-    /// Gives memory back once more than half of it is unused.
+    /// Shrinks the list if less than half of its capacity is used.
     fn trim(&mut self) {
         let len = self.entries.len();
         if len == 0 {

@@ -1,7 +1,9 @@
-//! What a group has pending, by where it stands.
+//! The backlog of a group: its pending messages, by stored state.
 //!
-//! What is due and what is not are apart, so that all that a group has in one
-//! state can be taken out at once.
+//! Due and not yet due messages are kept apart, so that all messages of a group in
+//! one state can be removed at once. A small plain backlog is one list (`list.rs`),
+//! any other one consists of four ordered sets (`orders.rs`). Readers see either
+//! through `pending.rs`.
 
 mod list;
 mod orders;
@@ -21,20 +23,20 @@ use super::purges::Lost;
 use super::state::Place;
 use super::Millis;
 
-/// The pending messages of a group: in a list as long as they are few and plain,
-/// which is what most groups have.
+/// The pending messages of a group: a list as long as there are few and plain ones,
+/// as in most groups, else ordered sets.
 #[derive(Clone)]
 pub enum Backlog {
-    /// Few, in the order of their due times.
+    /// A few messages in the order of their due times.
     Few(List),
-    /// Any.
+    /// Any messages.
     Any(Box<Orders>),
 }
 
-/// A pending message as its group knows it.
+/// The properties of a pending message that its group needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Member {
-    /// Its place in the order.
+    /// Its position in the order of the group.
     pub key: OrderKey,
     /// When it is due.
     pub due: Millis,
@@ -51,7 +53,7 @@ impl Default for Backlog {
 }
 
 impl Backlog {
-    /// A backlog of these messages, in any order.
+    /// Builds a backlog of these messages, given in any order. O(n log n).
     pub fn from_members(mut members: Vec<(Place, Member)>) -> Backlog {
         members.sort_unstable_by_key(|(_, member)| member.key);
         let mut backlog = Backlog::default();
@@ -61,13 +63,15 @@ impl Backlog {
         backlog
     }
 
-    /// Enters a message; whether it is known at once that it is due and that, of
-    /// messages of one priority of which none has failed, one that is due stands
-    /// before it. O(log n).
+    /// Inserts a message. O(log n).
+    ///
+    /// Returns true if the message is due, another due message is before it, all
+    /// messages of the group have one priority and none has failed. Returns false
+    /// also if this is not known without a search.
     pub fn insert(&mut self, place: Place, member: Member) -> bool {
         match self {
             Backlog::Few(list) => match list.insert(place, member) {
-                // What is due in a list stands before what is not.
+                // In a list all due messages are before all others.
                 Ok(before) => return before > 0 && place == Place::Due,
                 Err(Unfit) => self.change(|orders| orders.insert(place, member)),
             },
@@ -76,8 +80,8 @@ impl Backlog {
         false
     }
 
-    /// Asks for the memory where the next message goes that comes behind all others:
-    /// what happens until it is entered need not wait for it. O(1), and changes nothing.
+    /// Prefetches the memory where the next message usually goes, so that the
+    /// insertion need not wait for it. O(1). Changes nothing.
     #[inline]
     pub fn expect_one(&self) {
         if let Backlog::Few(list) = self {
@@ -85,7 +89,7 @@ impl Backlog {
         }
     }
 
-    /// Takes a message out. O(log n).
+    /// Removes a message. O(log n).
     pub fn remove(&mut self, place: Place, member: Member) {
         match self {
             Backlog::Few(list) => list.remove(place, member),
@@ -96,7 +100,7 @@ impl Backlog {
         }
     }
 
-    /// A message's time has come. O(log n).
+    /// Marks a message in the state `from` as due. O(log n).
     pub fn promote(&mut self, from: Place, member: Member) {
         if let Backlog::Few(list) = self {
             if list.promote(member).is_ok() {
@@ -109,7 +113,8 @@ impl Backlog {
         });
     }
 
-    /// The payload of a message here has another size from now on.
+    /// Records that the payload of a message in this state has changed its size
+    /// from `before` to `after` bytes.
     pub fn resize(&mut self, place: Place, before: u64, after: u64) {
         if let Backlog::Few(list) = self {
             if list.count(place, before, after).is_ok() {
@@ -119,7 +124,8 @@ impl Backlog {
         self.change(|orders| orders.count(place, before, after));
     }
 
-    /// Takes out all at this place: in their orders, and their payload bytes.
+    /// Removes all messages in this state. Returns those that have not failed,
+    /// those that have, and the payload bytes of both.
     pub fn take(&mut self, place: Place) -> ([GroupOrder; 2], u64) {
         match self {
             Backlog::Few(list) => list.take(place),
@@ -131,8 +137,9 @@ impl Backlog {
         }
     }
 
-    /// Where more than `most` stand in any of its orders, drops about so many;
-    /// whether they did.
+    /// If one of the orders has more than `most` messages, drops about `most` of
+    /// them from the first such order. Returns whether it did. For freeing in
+    /// slices.
     pub fn drain_many(&mut self, most: usize) -> bool {
         match self {
             Backlog::Few(_) => false,
@@ -140,7 +147,7 @@ impl Backlog {
         }
     }
 
-    /// Those that are left where some were `lost`.
+    /// The messages that remain after a purge took those in `lost`.
     pub fn left(&self, lost: Lost) -> Pending<'_> {
         let mut pending = self.all();
         if lost.delayed {
@@ -152,7 +159,7 @@ impl Backlog {
         pending
     }
 
-    /// All of them.
+    /// All messages.
     pub fn all(&self) -> Pending<'_> {
         match self {
             Backlog::Few(list) => Pending {
@@ -175,7 +182,7 @@ impl Backlog {
         }
     }
 
-    /// Payload bytes of those at this place.
+    /// Payload bytes of the messages in this state. O(1).
     pub fn bytes_at(&self, place: Place) -> u64 {
         match self {
             Backlog::Few(list) => list.bytes_at(place),
@@ -192,7 +199,7 @@ impl Backlog {
         }
     }
 
-    /// Changes the orders, which are made of the list if it is one.
+    /// Applies a change to the ordered sets, converting a list to them first.
     fn change(&mut self, change: impl FnOnce(&mut Orders)) {
         match self {
             Backlog::Any(orders) => change(orders),
@@ -212,7 +219,7 @@ impl Backlog {
 }
 
 impl fmt::Debug for Backlog {
-    /// What it holds, whichever way.
+    /// Prints the contents, independent of the form.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Pending { fresh, failed } = self.all();
         let orders = [fresh.ahead, fresh.due, failed.ahead, failed.due];

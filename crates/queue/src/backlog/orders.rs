@@ -1,4 +1,5 @@
-//! The messages of a group that has many, or such as stand in no simple order.
+//! The general form of a backlog: ordered sets for a group with many messages, or
+//! with messages whose order is not that of their due times.
 
 use super::list::List;
 use super::pending::Order;
@@ -11,35 +12,35 @@ use crate::state::Place;
 /// Messages in the order of their group, each with its due time.
 pub type GroupOrder = OrderedSet<OrderKey, MinTime>;
 
-/// Messages that have failed, or such that have not.
+/// The messages of a group that have failed, or those that have not.
 #[derive(Clone, Default)]
 pub struct SideOrders {
-    /// Not due yet, as far as time was worked off.
+    /// Messages that are not due yet, as of the last processing of due events.
     pub ahead: GroupOrder,
-    /// Due.
+    /// Messages that are due.
     pub due: GroupOrder,
 }
 
-/// Any pending messages of a group.
+/// All pending messages of a group.
 #[derive(Clone, Default)]
 pub struct Orders {
-    /// Those that have not failed.
+    /// Messages that have not failed.
     pub fresh: SideOrders,
-    /// Those that have.
+    /// Messages that have failed.
     pub failed: SideOrders,
-    /// Payload bytes at each of the pending places.
+    /// Payload bytes of each pending state, by the number of the state.
     bytes: [u64; 3],
 }
 
 impl Orders {
-    /// Enters a message.
+    /// Inserts a message. O(log n).
     pub fn insert(&mut self, place: Place, member: Member) {
         self.order_mut(place, member.failed)
             .insert(member.key, MinTime(member.due));
         self.count(place, 0, member.size);
     }
 
-    /// Takes a message out, if it is there.
+    /// Removes a message, if it is there. O(log n).
     pub fn remove(&mut self, place: Place, member: Member) {
         let order = self.order_mut(place, member.failed);
         if order.remove(&member.key).is_some() {
@@ -47,7 +48,8 @@ impl Orders {
         }
     }
 
-    /// Takes out all at this place: in their orders, and their payload bytes.
+    /// Removes all messages in this state. Returns those that have not failed,
+    /// those that have, and the payload bytes of both. O(1).
     pub fn take(&mut self, place: Place) -> ([GroupOrder; 2], u64) {
         let Orders { fresh, failed, .. } = self;
         let orders = match place {
@@ -60,28 +62,28 @@ impl Orders {
         (orders, bytes.map_or(0, std::mem::take))
     }
 
-    /// Where more than `most` stand in any of them, drops about so many; whether
-    /// they did.
+    /// If one of the sets has more than `most` messages, drops about `most` of them
+    /// from the first such set. Returns whether it did.
     pub fn drain_many(&mut self, most: usize) -> bool {
         let sides = [&mut self.fresh, &mut self.failed];
         let mut sides = sides.into_iter();
         sides.any(|side| side.ahead.drain_many(most) || side.due.drain_many(most))
     }
 
-    /// Payload bytes of those at this place.
+    /// Payload bytes of the messages in this state. O(1).
     pub fn bytes_at(&self, place: Place) -> u64 {
         self.bytes.get(place as usize).copied().unwrap_or(0)
     }
 
-    /// Counts the payload bytes at a place that were so many before and are so
-    /// many after.
+    /// Updates the payload bytes of a state: `before` is subtracted, `after` is
+    /// added.
     pub fn count(&mut self, place: Place, before: u64, after: u64) {
         if let Some(bytes) = self.bytes.get_mut(place as usize) {
             *bytes = (*bytes + after).saturating_sub(before);
         }
     }
 
-    /// Bytes allocated, its own included.
+    /// Bytes allocated, including this struct, which is boxed. O(1).
     pub fn memory_bytes(&self) -> usize {
         let orders = self.all().map(OrderedSet::memory_bytes);
         allocated(size_of::<Orders>()) + orders.into_iter().sum::<usize>()
@@ -105,7 +107,7 @@ impl Orders {
 }
 
 impl From<&List> for Orders {
-    /// The same messages. O(n).
+    /// Builds the sets from a list. O(n).
     fn from(list: &List) -> Orders {
         let of = |order: Order<'_>| {
             GroupOrder::from_sorted(order.iter().map(|(key, due)| (key, MinTime(due))))

@@ -1,4 +1,4 @@
-//! The pending messages of a group, to look at.
+//! A read-only view of a backlog that hides in which form it is stored.
 
 use super::list::Entry;
 use super::orders::GroupOrder;
@@ -7,46 +7,46 @@ use crate::order_key::OrderKey;
 use crate::state::Place;
 use crate::Millis;
 
-/// Messages of a group that stand at one place, in its order.
+/// The messages of a group in one state, in the order of the group.
 #[derive(Debug, Clone, Copy)]
 pub enum Order<'a> {
-    /// In the order of their due times, all of one priority.
+    /// Part of a list: messages of one priority in the order of their due times.
     Few {
         /// Due times and numbers.
         entries: &'a [Entry],
-        /// Of all of them.
+        /// The priority of all of them.
         priority: i8,
     },
-    /// In any order.
+    /// An ordered set.
     Many(&'a GroupOrder),
 }
 
 /// The pending messages of a group that have failed, or those that have not.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
-    /// Not due yet, as far as time was worked off.
+    /// Messages that are not due yet, as of the last processing of due events.
     pub ahead: Order<'a>,
-    /// Due.
+    /// Messages that are due.
     pub due: Order<'a>,
 }
 
 /// The pending messages of a group.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending<'a> {
-    /// Those that have not failed.
+    /// Messages that have not failed.
     pub fresh: Side<'a>,
-    /// Those that have.
+    /// Messages that have failed.
     pub failed: Side<'a>,
 }
 
 impl<'a> Order<'a> {
-    /// None.
+    /// No messages.
     pub const NONE: Order<'static> = Order::Few {
         entries: &[],
         priority: 0,
     };
 
-    /// How many there are.
+    /// The number of messages. O(1).
     pub fn len(self) -> usize {
         match self {
             Order::Few { entries, .. } => entries.len(),
@@ -54,12 +54,12 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no messages. O(1).
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a message is one of these. O(log n).
+    /// Whether this message is one of them. O(log n).
     pub fn contains(self, key: &OrderKey) -> bool {
         match self {
             Order::Few { entries, priority } => entries
@@ -69,7 +69,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// The first.
+    /// The first message. O(1).
     pub fn first(self) -> Option<OrderKey> {
         match self {
             Order::Few { entries, priority } => Some(entries.first()?.key(priority)),
@@ -77,7 +77,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// The first of those that are due at `now`. O(log n).
+    /// The first message that is due at `now`. O(log n).
     pub fn first_due(self, now: Millis) -> Option<OrderKey> {
         match self {
             Order::Few { entries, priority } => {
@@ -96,7 +96,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// The earliest due time of those before `bound`. O(log n).
+    /// The earliest due time of the messages before `bound`. O(log n).
     pub fn earliest_before(self, bound: &OrderKey) -> Option<Millis> {
         match self {
             Order::Few { entries, priority } => {
@@ -107,7 +107,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// All of them, each with its due time.
+    /// All messages in order, each with its due time.
     pub fn iter(self) -> impl Iterator<Item = (OrderKey, Millis)> + 'a {
         let (few, many) = match self {
             Order::Few { entries, priority } => (Some((entries, priority)), None),
@@ -123,7 +123,7 @@ impl<'a> Order<'a> {
 }
 
 impl Pending<'_> {
-    /// How many there are at this place.
+    /// The number of messages in this state. O(1).
     pub fn count_at(self, place: Place) -> u64 {
         let count = match place {
             Place::Delayed => self.fresh.ahead.len(),
@@ -134,49 +134,49 @@ impl Pending<'_> {
         count as u64
     }
 
-    /// How many there are.
+    /// The number of messages. O(1).
     pub fn len(self) -> u64 {
         (self.fresh.len() + self.failed.len()) as u64
     }
 
-    /// Whether there are none.
+    /// Whether there are no messages. O(1).
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 }
 
 impl<'a> Side<'a> {
-    /// How many there are.
+    /// The number of messages. O(1).
     pub fn len(self) -> usize {
         self.ahead.len() + self.due.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no messages. O(1).
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a message is one of these.
+    /// Whether this message is one of them. O(log n).
     pub fn contains(self, key: &OrderKey) -> bool {
         self.due.contains(key) || self.ahead.contains(key)
     }
 
-    /// The first in order.
+    /// The first message in order. O(1).
     pub fn first(self) -> Option<OrderKey> {
         self.min_of(Order::first)
     }
 
-    /// The first in order of those that are due at `now`.
+    /// The first message in order that is due at `now`. O(log n).
     pub fn first_due(self, now: Millis) -> Option<OrderKey> {
         self.min_of(|order| order.first_due(now))
     }
 
-    /// The earliest due time.
+    /// The earliest due time. O(1).
     pub fn earliest(self) -> Option<Millis> {
         self.min_of(Order::earliest)
     }
 
-    /// The earliest due time of those before `bound` in order.
+    /// The earliest due time of the messages before `bound` in order. O(log n).
     pub fn earliest_before(self, bound: &OrderKey) -> Option<Millis> {
         self.min_of(|order| order.earliest_before(bound))
     }
@@ -187,7 +187,7 @@ impl<'a> Side<'a> {
         all.map(|(_, due)| due)
     }
 
-    /// Those that are due at `now`, in order.
+    /// The messages that are due at `now`, in order. O(n).
     pub fn all_due(self, now: Millis) -> impl Iterator<Item = OrderKey> + 'a {
         let of = |order: Order<'a>| {
             let due = order.iter().filter(move |(_, due)| *due <= now);

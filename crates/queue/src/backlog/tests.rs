@@ -4,11 +4,11 @@ use crate::Seq;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What a group has pending, message by message.
+/// The pending messages of a group with their states: the model of a backlog.
 type Model = BTreeMap<OrderKey, (Place, Member)>;
 
 fn member(seq: Seq, due: Millis, kind: u8) -> Member {
-    // Most are plain, as in life.
+    // Most messages are plain, as in real groups.
     let score = if kind == 9 { -1.5 } else { due as f64 };
     Member {
         key: OrderKey::new(if kind == 8 { -3 } else { 0 }, score, seq),
@@ -61,12 +61,13 @@ fn check(backlog: &Backlog, model: &Model) {
 
 proptest! {
     #[test]
-    fn behaves_like_messages_one_by_one(
+    fn a_backlog_equals_a_map_of_its_messages_after_any_steps(
         steps in prop::collection::vec((0u8..12, 0u64..60, 0u8..40, any::<prop::sample::Index>()), 1..60),
     ) {
         let mut backlog = Backlog::default();
         let mut model = Model::new();
-        // Numbers in no order: what failed or was postponed comes back.
+        // Numbers in no order, as when failed or delayed messages become pending
+        // again.
         let numbers = (1u64 << 33..).map(|n| n ^ 21);
         for (seq, (step, due, kind, index)) in numbers.zip(steps) {
             let any = || model.keys().copied().nth(index.index(model.len().max(1)));
@@ -91,7 +92,8 @@ proptest! {
                 }
                 8..=9 => {
                     let waiting = model.values().filter(|(place, _)| *place != Place::Due);
-                    // Nearly always in the order of their due times.
+                    // Step 8 promotes the message that is due first, the usual
+                    // case; step 9 another one.
                     let next = match step {
                         8 => waiting.min_by_key(|(_, m)| (m.due, m.key.seq())),
                         _ => waiting.max_by_key(|(_, m)| m.key),
@@ -123,7 +125,7 @@ proptest! {
 }
 
 #[test]
-fn a_message_of_a_usual_group_takes_twelve_bytes() {
+fn four_plain_messages_of_a_group_take_48_bytes() {
     assert_eq!(size_of::<Backlog>(), 40);
     let mut list = List::default();
     for seq in 0..4 {
@@ -133,7 +135,7 @@ fn a_message_of_a_usual_group_takes_twelve_bytes() {
 }
 
 #[test]
-fn times_and_numbers_are_kept_to_the_bit_or_not_in_a_list() {
+fn due_times_and_numbers_beyond_48_bits_are_not_kept_in_a_list() {
     const MOST: u64 = (1 << 48) - 1;
     let kept = [(0, 1), (0x1234_5678_9abc, 0x0fed_cba9_8765), (MOST, MOST)];
     for (due, seq) in kept {

@@ -1,4 +1,5 @@
-//! What only some groups have.
+//! The part of a group that only some groups have: records, holds, settings, a
+//! pause.
 
 use crate::holds::Holds;
 use crate::line::LineKey;
@@ -8,39 +9,40 @@ use crate::records::GroupRecords;
 use crate::settings::Rate;
 use crate::{Millis, Receipt};
 
-/// What GROUPSET said of a group.
+/// The settings that GROUPSET gave a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GroupSettings {
-    /// Messages given in one turn; 0 for the default, 1.
+    /// Messages delivered in one turn; 0 for the default, which is 1.
     pub weight: u64,
-    /// Batches leased at once; 0 for the queue's own number.
+    /// Batches leased at once; 0 for the setting of the queue.
     pub concurrency: u64,
     /// Limit of its deliveries, if any.
     pub rate: Option<Rate>,
-    /// What that limit has to count.
+    /// The deliveries counted for that limit.
     pub window: RateWindow,
 }
 
-/// What only some groups have.
+/// What only some groups have. Allocated for a group once it has any of it.
 #[derive(Debug, Clone, Default)]
 pub struct GroupExtension {
     /// Its records.
     pub records: GroupRecords,
-    /// Dead messages that hold it, and maybe some that do no longer.
+    /// Dead messages that hold the group, stale entries included.
     pub(crate) holds: Holds,
-    /// Until when it is paused; NEVER for without end.
+    /// The end of its pause, NEVER for a pause without end. `None` if it is not
+    /// paused.
     pub paused_until: Option<Millis>,
-    /// What GROUPSET said.
+    /// The settings that GROUPSET gave.
     pub settings: Option<Box<GroupSettings>>,
-    /// Messages given in the present turn.
+    /// Messages delivered in the current turn.
     pub turn: u64,
-    /// When to look at it again though nothing happens to it.
+    /// When the group is to be checked again even if no command touches it.
     pub wake: Option<Millis>,
-    /// The places that time will give it after the one that the group itself knows
-    /// of.
+    /// Expected positions in the ready line behind the first one, which is in the
+    /// group itself.
     pub(super) further: Vec<LineKey>,
-    /// The first receipts of the batches that are leased beside the oldest, which
-    /// the group itself knows.
+    /// The first receipts of its leased batches but the oldest, which is in the
+    /// group itself.
     pub(super) batches: OrderedSet<Receipt>,
 }
 

@@ -1,4 +1,7 @@
-//! Leases of which each ends no earlier than those with lower receipts.
+//! A list of leases that is ordered by receipt and by end at once.
+//!
+//! This holds as long as each lease ends no earlier than those before it, which is
+//! so for leases of one length. It saves a second index: 15 bytes for each lease.
 
 use std::collections::VecDeque;
 
@@ -6,59 +9,61 @@ use super::Lease;
 use crate::Receipt;
 use crate::IS_SMALL;
 
-/// Leases that lie in one run.
+/// Maximum number of leases in a run; one bit each in `Run::present`.
 const RUN: usize = if IS_SMALL { 8 } else { 64 };
-/// A run is packed when no more than this share of its room is taken.
+/// A run is packed when at most 1/`THIN` of its slots are taken.
 const THIN: usize = 4;
-/// Room for so many leases is not worth giving back.
+/// A run with at most this capacity is not worth packing.
 const FEW: usize = 4;
 
-/// Leases in the order of their receipts, which is that of their ends.
+/// Leases in the order of their receipts, which is also the order of their ends.
 ///
-/// They come in at the end and go from anywhere. So they lie one behind the other in
-/// runs, and what goes leaves its place empty: nothing moves before most of a run has
-/// gone.
+/// Leases are added at the end and removed anywhere. They are stored in runs, and
+/// removing one leaves an empty slot: nothing is moved until most slots of a run
+/// are empty.
 #[derive(Debug, Default)]
 pub struct Series {
-    /// In order. The first one is not empty where there is a lease, nor is the one
-    /// before the last.
+    /// The runs in order. If there is any lease, the first run is not empty; nor is
+    /// the one before the last.
     runs: VecDeque<Run>,
     len: usize,
-    /// Runs that are empty, the last one not counted.
+    /// How many runs are empty, the last one not counted.
     empty: usize,
-    /// Leases that there is room for.
+    /// The capacity of all runs together, in leases.
     room: usize,
-    /// The place behind the one that went last, by run and in it: they go in the order
-    /// in which they came more often than not.
+    /// The slot behind the lease that was removed last, as number of the run and
+    /// index in it. Leases are mostly removed in order, so the next one is usually
+    /// here.
     next: (usize, usize),
 }
 
 #[derive(Debug)]
 struct Run {
-    /// The first lease that it had: what is before it is not here.
+    /// The first lease that was added. All leases of the run have at least its
+    /// receipt and end.
     head: Lease,
-    /// Which places are taken; the last one is.
+    /// A bit for each slot that is taken. The last slot is always taken.
     present: u64,
-    /// How many are: counting bits takes its time.
+    /// How many slots are taken, to save counting the bits.
     len: usize,
     leases: Vec<Lease>,
 }
 
 impl Series {
-    /// How many leases there are.
+    /// The number of leases. O(1).
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The first one. O(1).
+    /// The first lease. O(1).
     #[inline]
     pub fn first(&self) -> Option<Lease> {
         let run = self.runs.front()?;
         run.at(run.present.trailing_zeros() as usize)
     }
 
-    /// Adds a lease, if it goes behind all others by its receipt and by its end;
-    /// whether it does. O(1).
+    /// Adds a lease if its receipt is above those of all others and its end is no
+    /// earlier. Returns whether it did. O(1).
     #[inline]
     pub fn push(&mut self, lease: Lease) -> bool {
         if !self.is_last(&lease) {
@@ -82,8 +87,8 @@ impl Series {
         self.runs.get(number)?.at(at)
     }
 
-    /// Takes out the lease with this receipt. O(log n), and O(1) for the one behind that
-    /// which was taken before.
+    /// Removes and returns the lease with this receipt. O(log n); O(1) for the
+    /// lease behind the one that was removed before.
     #[inline]
     pub fn take(&mut self, receipt: Receipt) -> Option<Lease> {
         let (number, at) = self.place_of(receipt)?;
@@ -97,13 +102,14 @@ impl Series {
         Some(lease)
     }
 
-    /// Takes out the first one.
+    /// Removes and returns the first lease.
     pub fn pop_first(&mut self) -> Option<Lease> {
         self.take(self.first()?.receipt)
     }
 
-    /// Those behind the ones of which `is_before` holds, in order; it must hold of none
-    /// behind one of which it does not. O(log n) to start, then O(1) each.
+    /// The leases in order, without those at the front for which `is_before` holds.
+    /// It must not hold for a lease behind one for which it does not. O(log n) to
+    /// start, then O(1) each.
     pub fn iter_behind(
         &self,
         is_before: impl Fn(&Lease) -> bool,
@@ -118,8 +124,9 @@ impl Series {
         first.into_iter().flatten().chain(others)
     }
 
-    /// Drops leases from the front that take the room of `most`; of about how many, 0 if
-    /// there is nothing left. For freeing them: they are of no other use afterwards.
+    /// Drops runs from the front with room for at least `most` leases. Returns for
+    /// how many they had room, or 0 if nothing is left. Only for freeing in slices:
+    /// the series must not be used for anything else afterwards.
     pub fn drain_some(&mut self, most: usize) -> usize {
         let runs = self.runs.len().min(most.div_ceil(RUN));
         self.runs.drain(..runs);
@@ -131,7 +138,7 @@ impl Series {
         self.room * size_of::<Lease>() + self.runs.capacity() * size_of::<Run>()
     }
 
-    /// Checks what always holds.
+    /// Checks the invariants.
     #[cfg(test)]
     pub fn check(&self) {
         let runs: Vec<&Run> = self.runs.iter().collect();
@@ -155,8 +162,8 @@ impl Series {
         assert!(last.len > 0 || !others.is_empty() || self.room <= FEW);
     }
 
-    /// Where the lease with this receipt is: the number of its run, and where it lies
-    /// there.
+    /// The slot of the lease with this receipt: the number of its run, and the
+    /// index in that.
     #[inline]
     fn place_of(&self, receipt: Receipt) -> Option<(usize, usize)> {
         let (number, at) = self.next;
@@ -172,7 +179,7 @@ impl Series {
         found.map(|_| (number, at))
     }
 
-    /// Whether a lease would go behind all others.
+    /// Whether a lease can be added behind all others.
     #[inline]
     fn is_last(&self, lease: &Lease) -> bool {
         let last = self.runs.back().and_then(|run| run.leases.last());
@@ -187,10 +194,10 @@ impl Series {
     #[inline(never)]
     fn begin_run(&mut self, head: Lease) {
         if self.runs.capacity() == 0 {
-            // Most queues never need a second one.
+            // Most queues never need a second run.
             self.runs.reserve_exact(1);
         }
-        // What comes behind a full run goes on: the next one need not grow bit by bit.
+        // Behind a full run, more leases are likely to come: allocate once.
         let room = if self.runs.is_empty() { 0 } else { RUN };
         let run = Run {
             head,
@@ -202,7 +209,7 @@ impl Series {
         self.runs.push_back(run);
     }
 
-    /// Gives back what room a run of which most is gone does not need.
+    /// Frees memory of a run of which most slots are empty.
     #[inline(never)]
     fn tidy(&mut self, number: usize) {
         if self.len == 0 {
@@ -216,11 +223,11 @@ impl Series {
             return;
         };
         if is_last && run.len == 0 {
-            // It has room for what comes next.
+            // The last run keeps its capacity for the leases to come.
             return;
         }
         self.room -= run.leases.capacity();
-        // Only the last one fills again.
+        // Only the last run is filled further, so it keeps some capacity.
         run.pack(if is_last { run.len } else { 0 });
         self.room += run.leases.capacity();
         self.next = (number, 0);
@@ -230,8 +237,8 @@ impl Series {
         }
     }
 
-    /// Drops the empty runs at the front and before the last one, and all of them where
-    /// they are more than the others.
+    /// Drops empty runs at the front and before the last one, and all others once
+    /// more than half of the runs are empty.
     fn drop_empty_runs(&mut self) {
         let before = self.runs.len();
         let is_empty = |run: Option<&Run>| run.is_some_and(|run| run.len == 0);
@@ -248,7 +255,7 @@ impl Series {
         self.empty -= before - self.runs.len();
         self.next.0 = self.next.0.saturating_sub(first);
         if self.empty > self.runs.len() / 2 {
-            // The last one has room for what comes next.
+            // The last run keeps its capacity for the leases to come.
             let mut after = (0..self.runs.len()).rev();
             self.runs
                 .retain(|run| after.next() == Some(0) || run.len > 0);
@@ -271,7 +278,7 @@ impl Clone for Series {
 }
 
 impl Run {
-    /// The lease at this place, if it is taken.
+    /// The lease in this slot, if the slot is taken.
     #[inline]
     fn at(&self, at: usize) -> Option<Lease> {
         let lease = self.leases.get(at)?;
@@ -301,14 +308,14 @@ impl Run {
         Some(lease)
     }
 
-    /// Whether it has more room than it is worth keeping.
+    /// Whether the run has so much unused capacity that it should be freed.
     #[inline]
     fn is_thin(&self) -> bool {
         let room = self.leases.capacity();
         self.len == 0 || room > FEW && self.len * THIN <= room
     }
 
-    /// Moves what is left together, and keeps room for so many more.
+    /// Removes empty slots, and keeps capacity for `more` leases.
     fn pack(&mut self, more: usize) {
         let mut places = 0..;
         let present = self.present;

@@ -31,7 +31,7 @@ fn a_lease_is_found_by_its_receipt_and_by_its_end() {
 
 proptest! {
     #[test]
-    fn leases_of_any_length_are_found_in_both_orders(
+    fn leases_of_any_length_are_in_order_of_receipts_and_of_ends(
         acts in vec((0u8..8, 0usize..400, 0u64..40), 1..600),
     ) {
         let mut leases = Leases::default();
@@ -52,7 +52,7 @@ proptest! {
                     model.remove(&receipt);
                 }
                 _ => {
-                    // Most are of one length.
+                    // Most leases have the same length.
                     receipt += 1;
                     let until = receipt + if length < 35 { 50 } else { length };
                     leases.insert(Lease { receipt, seq: receipt * 10, until });
@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn a_series_has_what_came_and_has_not_gone(
+    fn a_series_has_the_leases_that_were_added_and_not_removed(
         acts in vec((0u8..12, 0usize..4, 1u64..50), 1..100),
     ) {
         let mut series = Series::default();
@@ -97,7 +97,8 @@ proptest! {
             let some = model.keys().nth(from * model.len() / 4).copied().unwrap_or(0);
             let from_there: Vec<Receipt> = model.range(some..).map(|(receipt, _)| *receipt).collect();
             let leaving: Vec<Receipt> = match act {
-                // In the order in which they came, from the end, and a few of many.
+                // Removal from the front, from the end, and of most leases in a
+                // range.
                 0 => from_there.into_iter().take(count as usize).collect(),
                 1 => from_there.into_iter().rev().take(count as usize).collect(),
                 2 => from_there.into_iter().filter(|receipt| receipt % 17 > 0).collect(),
@@ -136,7 +137,7 @@ proptest! {
 }
 
 #[test]
-fn a_lease_that_ends_before_the_last_one_is_no_part_of_a_series() {
+fn a_series_refuses_a_lease_that_ends_before_its_last_one() {
     let of = |receipt, until| Lease {
         receipt,
         seq: 1,
@@ -146,7 +147,7 @@ fn a_lease_that_ends_before_the_last_one_is_no_part_of_a_series() {
     assert!(series.push(of(5, 100)));
     assert!(!series.push(of(6, 99)) && !series.push(of(4, 200)) && !series.push(of(5, 100)));
     assert!(series.push(of(7, 3600)));
-    // One that has gone is in nobody's way.
+    // A lease that was removed no longer limits what may be added.
     assert!(series.take(7).is_some());
     assert!(series.push(of(8, 101)));
     assert!(series.take(8).is_some() && series.take(5).is_some());
@@ -154,7 +155,7 @@ fn a_lease_that_ends_before_the_last_one_is_no_part_of_a_series() {
 }
 
 #[test]
-fn what_is_left_of_a_long_series_takes_little_memory() {
+fn a_long_series_frees_memory_as_leases_are_removed() {
     let mut series = Series::default();
     let lease = |receipt| Lease {
         receipt,
@@ -164,14 +165,14 @@ fn what_is_left_of_a_long_series_takes_little_memory() {
     (1..=100_000).for_each(|receipt| assert!(series.push(lease(receipt))));
     let full = series.memory_bytes();
     assert!(full < 100_000 * 40, "{full}");
-    // From the end of each run, and from its front.
+    // From the end of each run in the first half, from its front in the second.
     for receipt in (1..=50_000).rev().chain(50_001..=100_000) {
         let stays = receipt % 100 == 0;
         assert!(stays || series.take(receipt).is_some());
     }
     series.check();
     let thin = series.memory_bytes();
-    // A run for each, and as many empty ones.
+    // Each remaining lease has a run of its own, and as many runs are empty.
     assert!(thin < full / 12, "{thin} of {full}");
     for receipt in (1..=100_000).filter(|receipt| receipt % 100 == 0) {
         assert!(series.take(receipt).is_some());
@@ -180,7 +181,7 @@ fn what_is_left_of_a_long_series_takes_little_memory() {
 }
 
 #[test]
-fn leases_of_one_length_are_in_one_index() {
+fn leases_of_one_length_all_stay_in_the_series() {
     let mut leases = Leases::default();
     let lease = |receipt| Lease {
         receipt,
@@ -196,7 +197,7 @@ fn leases_of_one_length_are_in_one_index() {
 }
 
 #[test]
-fn a_batch_is_over_with_the_last_of_its_leases() {
+fn a_batch_ends_with_the_last_of_its_leases() {
     let mut leases = Leases::default();
     (1..=6).for_each(|receipt| leases.insert(lease(receipt)));
     leases.open_batch(Batch::new(2, 3));

@@ -1,15 +1,15 @@
-//! Building a set whose entries are known in order.
+//! Building a set from entries that are already sorted.
 
 use super::front::Front;
 use super::node::{Node, FULL};
 use super::{Key, Measure, OrderedSet};
 
 impl<K: Key, V: Measure> OrderedSet<K, V> {
-    /// Builds a set from entries in ascending order of distinct keys, with
-    /// full leaves, in O(n).
+    /// Builds a set with full leaves from entries in ascending order of distinct
+    /// keys, in O(n).
     ///
-    /// An entry out of order is inserted at its place, and the later of two
-    /// entries with one key stays; such entries cost O(log n) each.
+    /// Entries out of order are accepted at O(log n) each. Of two entries with one
+    /// key the later one stays.
     pub fn from_sorted(entries: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut set = Self::new();
         let mut leaf = Vec::new();
@@ -31,7 +31,7 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         set
     }
 
-    /// Puts a leaf whose keys are above all others behind the last one.
+    /// Appends a leaf. Its keys must be above all others.
     fn append_leaf(&mut self, leaf: Vec<(K, V)>) {
         self.len += leaf.len();
         if self.front.is_empty() {

@@ -1,9 +1,9 @@
-//! What the entries of a set are made of: keys and measures.
+//! The parts of a set's entry: a key, and a measure whose minimum the tree
+//! maintains.
 
-/// A value kept beside a key, of which inner nodes keep the least in their
-/// subtree.
+/// A value beside a key. Inner nodes know the least one in each subtree.
 ///
-/// `()` stands for "no measure" and takes no memory.
+/// `()` means that there is no measure, and takes no memory.
 pub trait Measure: Copy + Ord {}
 
 impl Measure for () {}
@@ -17,10 +17,11 @@ pub struct MinTime(pub u64);
 
 impl Measure for MinTime {}
 
-/// What a set is in the order of.
+/// The key of an entry, which determines the order of a set.
 pub trait Key: Copy + Ord {
-    /// Whether it is lower than another: a search asks that of a dozen keys a
-    /// node. Where two numbers compare as one, that takes no branches.
+    /// Whether this key is lower than the other. A search compares about a dozen
+    /// keys in each node; keys of two numbers are compared as one, without
+    /// branches.
     #[inline]
     fn goes_before(&self, other: &Self) -> bool {
         self < other

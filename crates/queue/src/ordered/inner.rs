@@ -1,31 +1,33 @@
-//! Inner nodes: how children make room for each other, split and join.
+//! Inner nodes of the tree: how they insert and remove, and how their children pass
+//! items to each other, split and join.
 
 use super::ledger::Ledger;
 use super::node::{Node, FULL};
 use super::search::rank;
 use super::{Key, Measure};
 
-/// A full child passes items to a neighbour that has at least this much room.
-/// With less it would soon be full again.
+/// A full child passes items to a neighbour that has room for at least this many.
+/// With less room the neighbour would soon be full again.
 const WORTH_SHIFTING: usize = FULL / 8;
 
-// Half the room is filled, rounded up, and the entry to come may need a place
-// on either side.
+// Half of the room is filled, rounded up, and the new entry may need a slot in
+// either of the two.
 const _: () = assert!(WORTH_SHIFTING >= 2);
 
-/// Two neighbours become one if they are no longer than this together, so that
+/// Two neighbours are joined if they have at most this many items together, so that
 /// the result has room to grow.
 const WORTH_JOINING: usize = FULL - FULL / 8;
 
-/// Whether a child that has come down to this length is trimmed and joined with a
-/// neighbour, or goes. Now and then is enough: whoever shrinks on does so again.
+/// Whether a child that has shrunk to this length is trimmed and joined with a
+/// neighbour, or dropped. This is done at every eighth length only: a child that
+/// goes on shrinking reaches the next one soon.
 #[inline]
 pub(super) fn is_to_be_tidied(len: usize) -> bool {
     len <= FULL / 2 && len.is_multiple_of(FULL / 8)
 }
 
-/// Children in order of their keys, and a head for each: a lower bound of its
-/// keys and its least measure.
+/// Children in the order of their keys, each with a head: a lower bound of its
+/// keys, and its least measure.
 pub(super) struct Inner<K, V> {
     pub(super) heads: Vec<(K, V)>,
     pub(super) children: Vec<Node<K, V>>,
@@ -40,8 +42,7 @@ impl<K: Key, V: Measure> Inner<K, V> {
         }))
     }
 
-    /// A node whose only child is `child`, or an empty one if the child is
-    /// empty.
+    /// A node whose only child is `child`; an empty node if `child` is empty.
     pub(super) fn above(child: Node<K, V>, ledger: &mut Ledger) -> Node<K, V> {
         let mut node = Self::empty(ledger);
         if let (Node::Inner(inner), Some(head)) = (&mut node, child.head()) {
@@ -50,21 +51,21 @@ impl<K: Key, V: Measure> Inner<K, V> {
         node
     }
 
-    /// The place of the child that may hold `key`.
+    /// The index of the child that may hold `key`.
     #[inline]
     pub(super) fn position(&self, key: &K) -> usize {
         self.last_child(|low| !key.goes_before(low))
     }
 
-    /// The place of the last child that may hold keys of a front of which
-    /// `is_in_front` holds.
+    /// The index of the last child that may hold keys for which `is_in_front`
+    /// holds. It must hold for no key above one for which it does not.
     #[inline]
     pub(super) fn last_child(&self, is_in_front: impl Fn(&K) -> bool) -> usize {
         rank(&self.heads, is_in_front).saturating_sub(1)
     }
 
-    /// Inserts into a node that is not full. Returns the measure it replaces,
-    /// if the key was there.
+    /// Inserts an entry into a node that is not full. Returns the measure that was
+    /// replaced if the key was there.
     pub(super) fn insert(&mut self, entry: (K, V), ledger: &mut Ledger) -> Option<V> {
         let mut at = self.position(&entry.0);
         if self.children.get(at)?.is_full() {
@@ -83,8 +84,8 @@ impl<K: Key, V: Measure> Inner<K, V> {
         replaced
     }
 
-    /// Puts a leaf behind the last one, in a node that is not full. The head's
-    /// key must be above all others.
+    /// Appends a leaf to a node that is not full. The head's key must be above all
+    /// others.
     pub(super) fn append_leaf(&mut self, head: (K, V), leaf: Node<K, V>, ledger: &mut Ledger) {
         let end = self.children.len();
         if matches!(self.children.last(), Some(Node::Inner(last)) if last.children.len() >= FULL) {
@@ -99,8 +100,8 @@ impl<K: Key, V: Measure> Inner<K, V> {
         }
     }
 
-    /// Tidies up after an entry with the measure `value` has left the child at
-    /// `at`.
+    /// Restores the invariants after an entry with the measure `value` was removed
+    /// from the child at `at`.
     pub(super) fn removed_from(&mut self, at: usize, value: V, ledger: &mut Ledger) {
         let (Some(head), Some(child)) = (self.heads.get_mut(at), self.children.get_mut(at)) else {
             return;
@@ -119,7 +120,7 @@ impl<K: Key, V: Measure> Inner<K, V> {
         }
     }
 
-    /// Takes out the first leaf. The node may be left empty.
+    /// Removes and returns the first leaf. The node may be left empty.
     pub(super) fn take_first_leaf(&mut self, ledger: &mut Ledger) -> Vec<(K, V)> {
         let (Some(head), Some(first)) = (self.heads.first(), self.children.first_mut()) else {
             return Vec::new();
@@ -130,8 +131,8 @@ impl<K: Key, V: Measure> Inner<K, V> {
         leaf
     }
 
-    /// Drops up to `limit` entries from the front and returns how many. The
-    /// node may be left empty.
+    /// Drops up to `limit` entries from the front and returns how many. The node
+    /// may be left empty.
     pub(super) fn drain_front(&mut self, limit: usize, ledger: &mut Ledger) -> usize {
         let mut count = 0;
         let mut emptied = 0;
@@ -152,7 +153,7 @@ impl<K: Key, V: Measure> Inner<K, V> {
         count
     }
 
-    /// Takes the child out of a node that has only one.
+    /// Removes and returns the child of a node that has only one.
     pub(super) fn take_only_child(&mut self, ledger: &mut Ledger) -> Option<Node<K, V>> {
         if self.children.len() > 1 {
             return None;
@@ -165,8 +166,8 @@ impl<K: Key, V: Measure> Inner<K, V> {
         Some(child)
     }
 
-    /// Makes room for `entry` in or beside the full child at `at`. The
-    /// children around it may change places.
+    /// Makes room for `entry` in or beside the full child at `at`. This may change
+    /// the indexes of children.
     fn make_room(&mut self, at: usize, entry: (K, V), ledger: &mut Ledger) {
         let before = at.checked_sub(1).map_or(0, |before| self.room(before));
         let after = self.room(at + 1);
@@ -185,35 +186,35 @@ impl<K: Key, V: Measure> Inner<K, V> {
         }
     }
 
-    /// The number of items the child at `at` can still take: none if there is
-    /// no such child.
+    /// How many more items the child at `at` can take; 0 if there is no such child.
     fn room(&self, at: usize) -> usize {
         let child = self.children.get(at);
         child.map_or(0, |child| FULL.saturating_sub(child.len()))
     }
 
-    /// Whether `key` belongs behind everything in the child at `at`, which is
-    /// the last.
+    /// Whether the child at `at` is the last one and `key` is above all of its
+    /// keys.
     fn is_end(&self, at: usize, key: &K) -> bool {
         let last = self.children.last().and_then(|child| child.items().last());
         at + 1 == self.children.len() && last.is_some_and(|item| item.0 < *key)
     }
 
-    /// Adds a child behind the full one at `at`, which stays full: keys that
-    /// only grow, as those of a log do, would never come back to fill a half.
+    /// Adds a child behind the full one at `at` and leaves that one full. Keys that
+    /// only grow, such as those of a log, would never fill a half that a split
+    /// leaves.
     fn extend(&mut self, at: usize, entry: (K, V), ledger: &mut Ledger) {
         let Some(child) = self.children.get_mut(at) else {
             return;
         };
         let keep = match child {
             Node::Leaf(_) => FULL,
-            // The last grandchild goes over, for an inner node must have a
-            // child to go on with.
+            // The last grandchild moves to the new node, because an inner node must
+            // have at least one child.
             Node::Inner(_) => FULL - 1,
         };
         let mut tail = child.split_off(keep, ledger);
         if let Node::Leaf(entries) = &mut tail {
-            // It will be full soon: it need not move each time it grows.
+            // The leaf will be full soon: allocate it once.
             ledger.reserve(entries, FULL);
         }
         let head = tail.head().unwrap_or(entry);
@@ -221,8 +222,8 @@ impl<K: Key, V: Measure> Inner<K, V> {
         self.add_child(at + 1, head, tail, ledger);
     }
 
-    /// Splits the full child at `at` and a neighbour into three, or the only
-    /// child into two.
+    /// Splits the full child at `at` and a neighbour into three, or an only child
+    /// into two.
     fn split(&mut self, at: usize, ledger: &mut Ledger) {
         let first = at.min(self.children.len().saturating_sub(2));
         let middle = match self.children.get_mut(first..) {
@@ -248,7 +249,8 @@ impl<K: Key, V: Measure> Inner<K, V> {
         self.refresh_head(first + 2);
     }
 
-    /// Lets the neighbours at `first` and behind it pass items to each other.
+    /// Lets the neighbours at `first` and `first + 1` pass items to each other, and
+    /// updates their heads.
     fn shift_between(
         &mut self,
         first: usize,
@@ -261,8 +263,8 @@ impl<K: Key, V: Measure> Inner<K, V> {
         self.refresh_head(first + 1);
     }
 
-    /// Joins the child at `at` with a neighbour if it is at most half full and
-    /// the two fit comfortably.
+    /// Joins the child at `at` with a neighbour if it is at most half full and the
+    /// two have room to grow together.
     fn join_if_small(&mut self, at: usize, ledger: &mut Ledger) {
         let used = FULL - self.room(at);
         if used > FULL / 2 {
@@ -280,9 +282,9 @@ impl<K: Key, V: Measure> Inner<K, V> {
         self.drop_child(first + 1, ledger);
     }
 
-    /// Brings the head of the first child of a change up to date. Its key
-    /// stays: it is still a lower bound, and if it rose, a key on its way to
-    /// the child might end up in the one before, which may be full.
+    /// Updates the measure in a head, but not its key. That is still a lower bound.
+    /// If it were raised, an entry on its way to this child could end up in the one
+    /// before, which may be full.
     fn refresh_measure(&mut self, at: usize) {
         let measure = self.children.get(at).and_then(Node::measure);
         if let (Some(head), Some(measure)) = (self.heads.get_mut(at), measure) {
@@ -290,8 +292,7 @@ impl<K: Key, V: Measure> Inner<K, V> {
         }
     }
 
-    /// Brings the head of a child up to date that has other items at its front
-    /// than before.
+    /// Updates the head of a child whose first items have changed.
     fn refresh_head(&mut self, at: usize) {
         let head = self.children.get(at).and_then(Node::head);
         if let (Some(old), Some(new)) = (self.heads.get_mut(at), head) {
@@ -306,7 +307,7 @@ impl<K: Key, V: Measure> Inner<K, V> {
         self.children.insert(at, child);
     }
 
-    /// Drops an empty child.
+    /// Removes an empty child.
     fn drop_child(&mut self, at: usize, ledger: &mut Ledger) {
         self.heads.remove(at);
         self.children.remove(at).forget(ledger);

@@ -1,4 +1,4 @@
-//! Walking a set in order.
+//! Iteration over a set in the order of its keys.
 
 use std::iter::FusedIterator;
 use std::ops::Bound;
@@ -8,11 +8,11 @@ use super::node::Node;
 use super::search::rank;
 use super::{Key, Measure};
 
-/// The entries of a set in order of their keys.
+/// The entries of a set in the order of their keys.
 ///
-/// It holds no stack of nodes: at the end of a leaf it searches from the root
-/// for the lowest key of the next. Spread over the entries of a leaf that
-/// costs next to nothing, and starting an iterator allocates nothing.
+/// It keeps no stack of nodes. At the end of a leaf it searches from the root for
+/// the lowest key of the next leaf, which costs little for each entry, and creating
+/// an iterator allocates nothing.
 pub struct Iter<'a, K, V> {
     root: &'a Node<K, V>,
     entries: slice::Iter<'a, (K, V)>,

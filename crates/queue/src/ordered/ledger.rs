@@ -1,8 +1,8 @@
-//! What the nodes of one set have allocated, and how their lists grow and
+//! Counts the memory of a set, and decides how the lists in its nodes grow and
 //! shrink.
 
-/// Counts the bytes of a set's allocations. Every list of a node changes its
-/// capacity here and nowhere else, so that the total is known without a walk.
+/// Counts the bytes that a set has allocated. Every list in a node changes its
+/// capacity only here, so that the total is known without a walk over the tree.
 pub(super) struct Ledger {
     bytes: usize,
 }
@@ -14,17 +14,17 @@ impl Ledger {
         self.bytes
     }
 
-    /// Records a boxed struct of type `T`.
+    /// Counts a boxed `T` that was allocated.
     pub(super) fn add_box<T>(&mut self) {
         self.bytes += size_of::<T>();
     }
 
-    /// Records that a boxed struct of type `T` goes.
+    /// Counts a boxed `T` that is freed.
     pub(super) fn drop_box<T>(&mut self) {
         self.bytes -= size_of::<T>();
     }
 
-    /// Makes room for `more` items. The list must grow by no more than that
+    /// Reserves room for `more` items. The list must not grow by more than that
     /// before the next call.
     pub(super) fn reserve<T>(&mut self, list: &mut Vec<T>, more: usize) {
         let need = list.len() + more;
@@ -35,9 +35,9 @@ impl Ledger {
         }
     }
 
-    /// Gives memory back once more than half of it is unused. What stays
-    /// leaves some room, so that a list whose length swings by one does not
-    /// move each time.
+    /// Shrinks a list if less than half of its capacity is used. Some room is left,
+    /// so that a list whose length changes by one back and forth is not copied each
+    /// time.
     pub(super) fn trim<T>(&mut self, list: &mut Vec<T>) {
         if list.len() * 2 < list.capacity() {
             let keep = roomy(list.len() + list.len() / 2);
@@ -45,7 +45,7 @@ impl Ledger {
         }
     }
 
-    /// Gives back all memory beyond the next step of growth.
+    /// Shrinks a list to the smallest regular capacity for its length.
     pub(super) fn fit<T>(&mut self, list: &mut Vec<T>) {
         let keep = roomy(list.len());
         if keep < list.capacity() {
@@ -61,10 +61,11 @@ impl Ledger {
     }
 }
 
-/// The capacity for a list of `len` items: very many groups have a handful of
-/// messages each, so that a small list has little room to spare, but the second
-/// item does not move the first; then in steps of eight. That is where the size
-/// classes of common allocators lie for items of sixteen bytes.
+/// The capacity for a list of `len` items.
+///
+/// Very many groups have only a few messages, so a small list has little room to
+/// spare, but enough for a second item. Longer lists grow in steps of eight. For
+/// items of sixteen bytes these are the size classes of common allocators.
 fn roomy(len: usize) -> usize {
     match len {
         0 => 0,

@@ -46,8 +46,7 @@ use node::Node;
 
 /// A set of distinct keys in order, each with a measure.
 ///
-/// An empty set owns no memory. Operations cost O(log n) unless they say
-/// otherwise.
+/// An empty set allocates nothing. Operations are O(log n) unless noted otherwise.
 pub struct OrderedSet<K, V = ()> {
     /// The entries with the lowest keys; none only where there are no others.
     front: Front<K, V>,
@@ -58,7 +57,7 @@ pub struct OrderedSet<K, V = ()> {
 }
 
 impl<K: Key, V: Measure> OrderedSet<K, V> {
-    /// An empty set, which allocates nothing.
+    /// An empty set. Allocates nothing.
     pub const fn new() -> Self {
         Self {
             front: Front::EMPTY,
@@ -68,24 +67,24 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         }
     }
 
-    /// The number of entries, in O(1).
+    /// The number of entries. O(1).
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the set has no entries, in O(1).
+    /// Whether the set has no entries. O(1).
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bytes allocated for the entries and the tree, without the set's own
-    /// struct and the allocator's overhead, in O(1).
+    /// The bytes allocated for entries and tree, without this struct and without
+    /// the overhead of the allocator. O(1).
     pub fn memory_bytes(&self) -> usize {
         self.ledger.bytes()
     }
 
-    /// Adds an entry. Returns false if the key was there already; its measure
-    /// is then replaced.
+    /// Inserts an entry. Returns false if the key was there already; its measure is
+    /// then replaced.
     pub fn insert(&mut self, key: K, value: V) -> bool {
         let entry = (key, value);
         let added = if self.front.reaches(&key) {
@@ -136,13 +135,14 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         self.root.insert(entry, &mut self.ledger).is_none()
     }
 
-    /// Removes a key and returns its measure, or `None` if the key is not
-    /// there.
+    /// Removes a key. Returns its measure, or `None` if the key is not in the set.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         self.take(key).map(|entry| entry.1)
     }
 
-    /// Removes and returns the entry whose key is equal to this one.
+    /// Removes and returns the entry with a key equal to this one. Unlike
+    /// [`OrderedSet::remove`] it returns the stored key, which may have more fields
+    /// than are compared.
     pub fn take(&mut self, key: &K) -> Option<(K, V)> {
         if self.front.reaches(key) {
             let entry = self.front.take(key)?;
@@ -167,11 +167,11 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         Some(entry)
     }
 
-    /// Drops up to `limit` entries from the front and returns how many, in
+    /// Drops up to `limit` entries with the lowest keys and returns how many.
     /// O(limit / leaf size + log n).
     ///
-    /// For freeing a huge set bit by bit, without ever holding up the caller, and
-    /// for what leaves in order, many at a time.
+    /// Used to free a huge set in slices, and to remove many entries that leave in
+    /// order.
     pub fn drain_some(&mut self, limit: usize) -> usize {
         let of_front = self.front.drain(limit);
         let mut of_rest = 0;
@@ -184,26 +184,27 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         of_front + of_rest
     }
 
-    /// Where there are more than `limit` entries, drops up to so many from the
-    /// front; whether there were. For freeing sets of which most are small.
+    /// If there are more than `limit` entries, drops up to `limit` of them with the
+    /// lowest keys. Returns whether it did. Used to free many sets in slices, most
+    /// of which are small and freed at once.
     pub fn drain_many(&mut self, limit: usize) -> bool {
         self.len > limit && self.drain_some(limit) > 0
     }
 
-    /// Takes out up to `limit` entries with the lowest keys as a set of their
-    /// own. O(limit), some ten nanoseconds each.
+    /// Removes up to `limit` entries with the lowest keys and returns them as a
+    /// set. O(limit), about ten nanoseconds each.
     pub fn take_first(&mut self, limit: usize) -> Self {
         let taken = Self::from_sorted(self.iter().take(limit));
         self.drain_some(taken.len());
         taken
     }
 
-    /// Drops all entries and gives back all memory, in O(n).
+    /// Drops all entries and frees all memory. O(n).
     pub fn clear(&mut self) {
         *self = Self::new();
     }
 
-    /// The entry whose key is equal to this one.
+    /// The entry with a key equal to this one.
     pub fn find(&self, key: &K) -> Option<(K, V)> {
         let leaf = match self.front.reaches(key) {
             true => self.front.entries(),
@@ -213,7 +214,7 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         leaf.get(at).copied()
     }
 
-    /// The measure of a key.
+    /// The measure of a key, or `None` if the key is not in the set.
     pub fn get(&self, key: &K) -> Option<V> {
         self.find(key).map(|entry| entry.1)
     }
@@ -223,7 +224,7 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         self.get(key).is_some()
     }
 
-    /// The entry with the lowest key.
+    /// The entry with the lowest key. O(1).
     pub fn first(&self) -> Option<(K, V)> {
         self.front.entries().first().copied()
     }
@@ -236,13 +237,12 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         }
     }
 
-    /// The entry with the lowest key above `key`, which need not be in the
-    /// set.
+    /// The entry with the lowest key above `key`. `key` need not be in the set.
     pub fn next_after(&self, key: &K) -> Option<(K, V)> {
         self.range_from(Bound::Excluded(*key)).next()
     }
 
-    /// The least measure of all entries.
+    /// The least measure of all entries. O(1).
     pub fn min_measure(&self) -> Option<V> {
         let of_front = self.front.entries().iter().map(|entry| entry.1);
         of_front.chain(self.root.measure()).min()
@@ -256,20 +256,20 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         of_front.chain(self.root.least_before(bound)).min()
     }
 
-    /// All entries in order of their keys, at O(1) an entry.
+    /// All entries in the order of their keys. O(1) for each entry.
     pub fn iter(&self) -> Iter<'_, K, V> {
         self.range_from(Bound::Unbounded)
     }
 
-    /// The entries from a lower bound on, in order of their keys: O(log n) to
-    /// start, then O(1) an entry.
+    /// The entries from a lower bound on, in the order of their keys. O(log n) to
+    /// start, then O(1) for each entry.
     pub fn range_from(&self, low: Bound<K>) -> Iter<'_, K, V> {
         Iter::new(self.front.entries(), &self.root, low)
     }
 
-    /// The entries behind those at the front of whose keys `is_before` holds; it
-    /// must hold of no key above one of which it does not. O(log n) to start, then
-    /// O(1) an entry.
+    /// The entries without those at the front for whose keys `is_before` holds, in
+    /// order. It must hold for no key above one for which it does not. O(log n) to
+    /// start, then O(1) for each entry.
     pub fn iter_behind(&self, is_before: impl Fn(&K) -> bool) -> Iter<'_, K, V> {
         Iter::behind(self.front.entries(), &self.root, is_before)
     }
@@ -280,8 +280,7 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         self.len > self.front.len()
     }
 
-    /// Makes the root the only child of a new root, which then has room to
-    /// split it.
+    /// Puts a new root above the present one, so that the present one can be split.
     fn add_level(&mut self) {
         let old = std::mem::replace(&mut self.root, Node::EMPTY);
         self.root = Inner::above(old, &mut self.ledger);
@@ -306,7 +305,7 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         self.drop_levels();
     }
 
-    /// Drops each root that has come down to one child.
+    /// Drops roots that have only one child.
     fn drop_levels(&mut self) {
         while let Node::Inner(inner) = &mut self.root {
             let Some(only) = inner.take_only_child(&mut self.ledger) else {
@@ -334,7 +333,7 @@ impl<K: Key, V: Measure> Default for OrderedSet<K, V> {
 }
 
 impl<K: Key, V: Measure> Clone for OrderedSet<K, V> {
-    /// Copies the entries into full leaves, in O(n).
+    /// Copies the entries into full leaves. O(n).
     fn clone(&self) -> Self {
         Self::from_sorted(self)
     }

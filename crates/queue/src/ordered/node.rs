@@ -1,26 +1,26 @@
 //! The nodes of the tree.
 //!
-//! What always holds between two operations:
-//! * all leaves are at the same depth, and no node but an empty root is empty;
-//! * the heads of an inner node are in order; the key of a head is above every
-//!   key of the children before it and not above any key of its own child; its
-//!   measure is exactly the least of its child.
+//! Invariants between two operations:
+//! * All leaves are at the same depth, and no node is empty, except for the root of
+//!   an empty tree.
+//! * The heads of an inner node are in order. The key of a head is above all keys
+//!   of the children before it, and not above any key of its own child. Its measure
+//!   is exactly the least one of its child.
 //!
-//! Before an insertion enters a child it makes sure that the child has room,
-//! and a removal tidies up behind itself on the way back; so one walk is
-//! enough for either.
+//! An insertion makes sure that a child has room before it descends into it, and a
+//! removal restores the invariants on its way back. So either takes one walk.
 
 use super::inner::{is_to_be_tidied, Inner};
 use super::ledger::Ledger;
 use super::search::{find, rank};
 use super::{Key, Measure};
 
-/// The most items in a node. For entries of sixteen bytes a full leaf takes
-/// one kilobyte.
+/// Maximum number of items in a node. With entries of sixteen bytes a full leaf
+/// takes one KiB.
 pub(super) const FULL: usize = 64;
 
 pub(super) enum Node<K, V> {
-    /// Entries in order of their keys.
+    /// Entries in the order of their keys.
     Leaf(Vec<(K, V)>),
     Inner(Box<Inner<K, V>>),
 }
@@ -81,7 +81,8 @@ impl<K: Key, V: Measure> Node<K, V> {
         let mut node = self;
         let mut least: Option<V> = None;
         loop {
-            // Of an inner node only the last child in question has both kinds.
+            // In an inner node only the last child in question can have keys on
+            // both sides of the bound.
             let (whole, child) = match node {
                 Node::Leaf(entries) => (rank(entries, |key| key.goes_before(bound)), None),
                 Node::Inner(inner) => {
@@ -101,14 +102,14 @@ impl<K: Key, V: Measure> Node<K, V> {
         }
     }
 
-    /// The only leaf that may hold `key`, and a key that leads to the leaf
-    /// behind it, if there is one.
+    /// The only leaf that may hold `key`, and a key that leads to the next leaf, if
+    /// there is one.
     pub(super) fn leaf_for(&self, key: &K) -> (&[(K, V)], Option<K>) {
         self.last_leaf(|low| !key.goes_before(low))
     }
 
-    /// The last leaf that may hold keys of a front of which `is_in_front` holds,
-    /// and a key that leads to the leaf behind it, if there is one.
+    /// The last leaf that may hold keys for which `is_in_front` holds, and a key
+    /// that leads to the next leaf, if there is one.
     pub(super) fn last_leaf(&self, is_in_front: impl Fn(&K) -> bool) -> (&[(K, V)], Option<K>) {
         let mut node = self;
         let mut next_leaf = None;
@@ -127,9 +128,9 @@ impl<K: Key, V: Measure> Node<K, V> {
         }
     }
 
-    /// Puts an entry behind all others, if it belongs there and its leaf has room,
-    /// so that nothing but the leaf changes its length: most keys of a log.
-    /// Whether it did.
+    /// Appends an entry if its key is above all others and the last leaf has room.
+    /// Returns whether it did. This is the usual case of keys that only grow, and
+    /// no length but that of the leaf changes.
     #[inline]
     pub(super) fn append(&mut self, entry: (K, V)) -> bool {
         let mut node = &mut *self;
@@ -153,7 +154,8 @@ impl<K: Key, V: Measure> Node<K, V> {
         true
     }
 
-    /// Lets the last heads of every level know of a measure below them.
+    /// Lowers the measure in the last head of every level to `value`, if it is
+    /// above.
     fn lower_last(&mut self, value: V) {
         let mut node = self;
         while let Node::Inner(inner) = node {
@@ -187,7 +189,8 @@ impl<K: Key, V: Measure> Node<K, V> {
         }
     }
 
-    /// The node may be left empty; whoever holds a leaf trims it.
+    /// Removes and returns the entry with this key. The node may be left empty; the
+    /// caller trims a leaf.
     pub(super) fn remove(&mut self, key: &K, ledger: &mut Ledger) -> Option<(K, V)> {
         match self {
             Node::Leaf(entries) => {
@@ -203,16 +206,16 @@ impl<K: Key, V: Measure> Node<K, V> {
         }
     }
 
-    /// Takes out an entry where nothing but its leaf has to know: most of those that
-    /// go. `None` where `remove` has more to do, or there is none. Only where entries
-    /// carry no measure.
+    /// Removes and returns an entry if only the length of its leaf changes, which
+    /// is so for most entries. Returns `None` if the key is not there or
+    /// [`Node::remove`] must restore invariants; always if entries have a measure.
     #[inline]
     pub(super) fn pluck(&mut self, key: &K) -> Option<(K, V)> {
         if has_measure::<V>() {
             return None;
         }
         let Node::Inner(root) = self else {
-            // Lists of a few are trimmed as they shrink.
+            // A root that is a leaf is trimmed as it shrinks.
             return None;
         };
         let at = root.position(key);
@@ -230,7 +233,7 @@ impl<K: Key, V: Measure> Node<K, V> {
         }
     }
 
-    /// Takes out the first leaf. The node may be left empty.
+    /// Removes and returns the first leaf. The node may be left empty.
     pub(super) fn take_first_leaf(&mut self, ledger: &mut Ledger) -> Vec<(K, V)> {
         match self {
             Node::Leaf(entries) => std::mem::take(entries),
@@ -238,15 +241,15 @@ impl<K: Key, V: Measure> Node<K, V> {
         }
     }
 
-    /// Drops up to `limit` entries and returns how many. The node may be left
-    /// empty.
+    /// Drops up to `limit` entries from the front and returns how many. The node
+    /// may be left empty.
     pub(super) fn drain_front(&mut self, limit: usize, ledger: &mut Ledger) -> usize {
         match self {
             Node::Leaf(entries) => {
                 let count = limit.min(entries.len());
                 entries.drain(..count);
-                // One that is left is on its way out: trimmed at every step, its
-                // entries would move half a dozen times before it goes.
+                // A leaf that still has entries will be gone soon. Trimming it at
+                // every step would copy its entries half a dozen times before.
                 if entries.is_empty() {
                     ledger.trim(entries);
                 }
@@ -256,21 +259,21 @@ impl<K: Key, V: Measure> Node<K, V> {
         }
     }
 
-    /// Records that this node, which is empty and so has no lists left, goes.
+    /// Counts this node as freed. It must be empty, so that it has no lists.
     pub(super) fn forget(&self, ledger: &mut Ledger) {
         if let Node::Inner(_) = self {
             ledger.drop_box::<Inner<K, V>>();
         }
     }
 
-    /// Gives back the memory of a leaf once most of it is unused.
+    /// Shrinks a leaf if less than half of its capacity is used.
     pub(super) fn trim_leaf(&mut self, ledger: &mut Ledger) {
         if let Node::Leaf(entries) = self {
             ledger.trim(entries);
         }
     }
 
-    /// Gives back memory that the next few insertions will not need.
+    /// Frees memory that the next few insertions will not need.
     pub(super) fn fit(&mut self, ledger: &mut Ledger) {
         match self {
             Node::Leaf(entries) => ledger.fit(entries),
@@ -281,7 +284,7 @@ impl<K: Key, V: Measure> Node<K, V> {
         }
     }
 
-    /// Cuts off the items from `at` on, as a node of the same kind.
+    /// Moves the items from `at` on to a new node of the same kind.
     pub(super) fn split_off(&mut self, at: usize, ledger: &mut Ledger) -> Self {
         let count = self.len().saturating_sub(at);
         let mut tail = match self {
@@ -292,8 +295,7 @@ impl<K: Key, V: Measure> Node<K, V> {
         tail
     }
 
-    /// Moves the first `count` items of the node behind this one to the end of
-    /// this one.
+    /// Moves the first `count` items of the next node to the end of this one.
     pub(super) fn take_front(&mut self, next: &mut Self, count: usize, ledger: &mut Ledger) {
         match (self, next) {
             (Node::Leaf(left), Node::Leaf(right)) => shift_left(left, right, count, ledger),
@@ -301,14 +303,13 @@ impl<K: Key, V: Measure> Node<K, V> {
                 shift_left(&mut left.heads, &mut right.heads, count, ledger);
                 shift_left(&mut left.children, &mut right.children, count, ledger);
             }
-            // Neighbours are of one kind, since all leaves are at the same
+            // Neighbours are of the same kind, since all leaves are at the same
             // depth.
             _ => {}
         }
     }
 
-    /// Moves the last `count` items of the node before this one to the front
-    /// of this one.
+    /// Moves the last `count` items of the previous node to the front of this one.
     pub(super) fn take_back(&mut self, previous: &mut Self, count: usize, ledger: &mut Ledger) {
         match (previous, self) {
             (Node::Leaf(left), Node::Leaf(right)) => shift_right(left, right, count, ledger),
@@ -316,14 +317,14 @@ impl<K: Key, V: Measure> Node<K, V> {
                 shift_right(&mut left.heads, &mut right.heads, count, ledger);
                 shift_right(&mut left.children, &mut right.children, count, ledger);
             }
-            // Neighbours are of one kind, since all leaves are at the same
+            // Neighbours are of the same kind, since all leaves are at the same
             // depth.
             _ => {}
         }
     }
 }
 
-/// Whether entries have a measure, so that heads have to be kept up to date.
+/// Whether entries have a measure, so that heads must be updated when it changes.
 const fn has_measure<V>() -> bool {
     size_of::<V>() > 0
 }

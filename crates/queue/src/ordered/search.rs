@@ -1,13 +1,13 @@
-//! Where a key stands in the list of a node.
+//! Searching for a key in the list of a node.
 
 use super::Key;
 
-/// The number of items at the front whose keys are `below` something, in a
-/// list in order of its keys.
+/// How many items at the front have keys for which `below` holds. The list is
+/// sorted, and `below` must hold for no key above one for which it does not.
 #[inline]
 pub(super) fn rank<K, V>(items: &[(K, V)], below: impl Fn(&K) -> bool) -> usize {
-    // Keys that only grow belong at the end of every list on their way, and
-    // what is worked off in order leaves from the front.
+    // The ends come first: growing keys belong at the end of every list on their
+    // way down, and entries that are processed in order are removed at the front.
     if items.last().is_some_and(|last| below(&last.0)) {
         return items.len();
     }
@@ -18,11 +18,11 @@ pub(super) fn rank<K, V>(items: &[(K, V)], below: impl Fn(&K) -> bool) -> usize 
     }
 }
 
-/// The same for what is somewhere in the middle.
+/// [`rank`] for a key in the middle of a list.
 ///
-/// A search by halves would wait for memory at each step, for each step
-/// depends on the one before. Looking at every eighth item and then at the
-/// eight in question waits twice.
+/// In a binary search each step depends on the one before, so it would wait for
+/// memory at each. Comparing every eighth item and then the eight in question waits
+/// twice.
 fn search<K, V>(items: &[(K, V)], below: impl Fn(&K) -> bool) -> usize {
     const STRIDE: usize = 8;
     let strides = items.chunks_exact(STRIDE);
@@ -35,7 +35,7 @@ fn search<K, V>(items: &[(K, V)], below: impl Fn(&K) -> bool) -> usize {
     skipped + rest.iter().filter(|item| below(&item.0)).count()
 }
 
-/// The place of `key` in a list in order of its keys.
+/// The index of `key` in a sorted list.
 #[inline]
 pub(super) fn find<K: Key, V>(items: &[(K, V)], key: &K) -> Option<usize> {
     let at = rank(items, |other| other.goes_before(key));

@@ -5,7 +5,7 @@ use super::{Measure, MinTime, OrderedSet};
 
 type Key = (u64, u64);
 
-/// What a walk over a subtree finds.
+/// What a walk over a subtree has found.
 struct Found<K, V> {
     entries: Vec<(K, V)>,
     bytes: usize,
@@ -16,7 +16,7 @@ fn list_bytes<T>(list: &Vec<T>) -> usize {
     list.capacity() * size_of::<T>()
 }
 
-/// Checks everything the nodes promise about themselves and each other.
+/// Checks all invariants of the nodes.
 fn check_node<K: super::Key, V: Measure>(node: &Node<K, V>) -> Found<K, V> {
     assert!(node.len() <= FULL);
     match node {
@@ -69,7 +69,7 @@ fn check<K: super::Key, V: Measure>(set: &OrderedSet<K, V>) {
     }
 }
 
-/// Numbers that look random and are the same each time.
+/// Reproducible numbers that look random.
 fn scrambled(n: u64) -> u64 {
     let mut x = n.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -81,9 +81,9 @@ fn bytes_per_entry<K: super::Key, V: Measure>(set: &OrderedSet<K, V>) -> f64 {
     set.memory_bytes() as f64 / set.len() as f64
 }
 
-/// With many levels, which random steps never reach.
+/// Uses more levels than random steps ever reach.
 #[test]
-fn grows_and_shrinks_through_every_height() {
+fn invariants_hold_while_a_set_grows_and_shrinks_through_all_heights() {
     const COUNT: u64 = 100_000;
     let mut set: OrderedSet<Key> = OrderedSet::new();
     for n in 0..COUNT {
@@ -105,7 +105,7 @@ fn grows_and_shrinks_through_every_height() {
 }
 
 #[test]
-fn stays_sound_under_long_churn() {
+fn invariants_hold_after_many_random_insertions_and_removals() {
     let mut set: OrderedSet<u64, MinTime> = OrderedSet::new();
     for n in 0..100_000 {
         let key = scrambled(n) % 20_000;
@@ -120,11 +120,11 @@ fn stays_sound_under_long_churn() {
     }
 }
 
-/// A removal leaves the head of a leaf below its first key. If making room
-/// moved that head up, a key in between would go to the leaf before, which may
-/// be full.
+/// After a removal the key in a leaf's head may be below its first entry. If making
+/// room raised that key, an entry between the two would go to the leaf before,
+/// which may be full.
 #[test]
-fn a_key_between_a_head_and_its_leaf_finds_room() {
+fn a_key_between_a_head_and_its_first_entry_is_inserted_in_order() {
     let leaf = FULL as u64;
     for last in [3 * leaf - 20, 3 * leaf] {
         let mut set = OrderedSet::from_sorted((0..last).map(|n| (n * 10, ())));
@@ -137,7 +137,7 @@ fn a_key_between_a_head_and_its_leaf_finds_room() {
 }
 
 #[test]
-fn an_empty_set_has_no_memory_and_no_answers() {
+fn an_empty_set_allocates_nothing_and_finds_nothing() {
     const EMPTY: OrderedSet<Key, MinTime> = OrderedSet::new();
     let mut set = EMPTY;
     check(&set);
@@ -155,7 +155,7 @@ fn an_empty_set_has_no_memory_and_no_answers() {
 }
 
 #[test]
-fn insert_replaces_the_measure_of_a_known_key() {
+fn inserting_a_known_key_replaces_its_measure() {
     let mut set = OrderedSet::new();
     assert!(set.insert(1u64, MinTime(5)));
     assert!(!set.insert(1, MinTime(9)));
@@ -165,7 +165,7 @@ fn insert_replaces_the_measure_of_a_known_key() {
 }
 
 #[test]
-fn first_at_most_takes_key_order_over_time() {
+fn first_at_most_finds_the_lowest_key_not_the_least_time() {
     let entries = (0..10_000u64).map(|key| (key, MinTime(20_000 - key)));
     let set = OrderedSet::from_sorted(entries);
     assert_eq!(set.first_at_most(10_000), None);
@@ -175,7 +175,7 @@ fn first_at_most_takes_key_order_over_time() {
 }
 
 #[test]
-fn the_first_entries_can_be_taken_out_as_a_set() {
+fn the_first_entries_can_be_removed_as_a_set() {
     for (len, limit) in [(0, 5), (5, 0), (5, 5), (5, 9), (10_000, 1), (10_000, 6_789)] {
         let mut set: OrderedSet<u64> = OrderedSet::from_sorted((0..len).map(|key| (key, ())));
         let taken = set.take_first(limit as usize);
@@ -186,7 +186,7 @@ fn the_first_entries_can_be_taken_out_as_a_set() {
 }
 
 #[test]
-fn draining_in_slices_frees_memory_as_it_goes() {
+fn every_drained_slice_frees_memory() {
     let mut set = OrderedSet::from_sorted((0..100_000u64).map(|n| ((n, n), ())));
     let mut before = set.memory_bytes();
     while !set.is_empty() {
@@ -221,10 +221,10 @@ fn large_sets_fill_their_leaves() {
     let rising = |n| (n, 0);
     let falling = |n| (COUNT - n, 0);
     let random = |n| (scrambled(n), 0);
-    // Due times that rise with some jitter, as those of messages with mixed
+    // Due times that rise with some jitter, as those of messages with various
     // delays do.
     let jittery = |n| (n * 10 + scrambled(n) % 10_000, n);
-    // Many runs that each grow at their own end.
+    // Many ranges of keys, each growing at its own end.
     let interleaved = |n| (scrambled(n) % 1_000, n);
     type KeyOf<'a> = &'a dyn Fn(u64) -> Key;
     let cases: [(&str, KeyOf, f64); 5] = [
@@ -246,7 +246,7 @@ fn large_sets_fill_their_leaves() {
 }
 
 #[test]
-fn memory_follows_the_count_down() {
+fn a_set_frees_memory_when_most_keys_are_removed() {
     const COUNT: u64 = 200_000;
     let mut set: OrderedSet<Key> = OrderedSet::new();
     (0..COUNT).for_each(|n| _ = set.insert((scrambled(n), n), ()));
@@ -258,9 +258,10 @@ fn memory_follows_the_count_down() {
     assert!(bytes_per_entry(&set) <= 28.0);
 }
 
-/// The front makes room by passing on its last key, which may be the one that comes.
+/// A full front makes room by passing on its last entry, which may have the key
+/// that is being inserted.
 #[test]
-fn a_known_key_of_a_full_front_stays_the_only_one() {
+fn inserting_a_known_key_into_a_full_front_adds_no_second_one() {
     let last = FULL as u64 - 1;
     let mut set = OrderedSet::from_sorted((0..=last).map(|key| (key, MinTime(key))));
     for key in [0, last, 7] {

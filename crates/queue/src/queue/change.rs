@@ -1,4 +1,5 @@
-//! Steering: what operators and producers do to messages, groups and the queue.
+//! Commands of operators and producers that change messages, groups or the queue:
+//! CANCEL, RESCHEDULE, UPDATE, PAUSE, RESUME, GROUPSET and ALTER.
 
 use std::borrow::Cow;
 
@@ -14,7 +15,8 @@ use crate::state::{Place, State};
 use crate::{Millis, Seq, MAX_EXACT, NEVER};
 
 impl Queue {
-    /// The state of a message at `now`.
+    /// The state of a message at `now`. It counts everything that is due by then,
+    /// processed or not.
     pub fn state_of(&self, message: &Message, now: Millis) -> State {
         let ready = || match self.groups.get(message.group) {
             Some(group) if self.group_head(group, now).is_none() => State::Blocked,
@@ -33,7 +35,8 @@ impl Queue {
         }
     }
 
-    /// Cancels messages; the state each was in.
+    /// Cancels messages. Returns the state in which each was before, or `None`
+    /// where there is no such message.
     pub(super) fn cancel(&mut self, ids: &[Cow<[u8]>], now: Millis) -> Done {
         let states = ids.iter().map(|id| self.cancel_one(id, now)).collect();
         Done::States(states)
@@ -67,16 +70,18 @@ impl Queue {
         Some(state)
     }
 
-    /// The message with this id, where it stands at `now`: what has expired
-    /// has died, what was redriven is pending, a record over its age is gone.
+    /// Finds a message by id after processing what is due for it at `now`: an
+    /// expired message dies, a redriven one becomes pending, and a record past its
+    /// retention is removed.
     pub(super) fn find_settled(&mut self, id: &[u8], now: Millis) -> Option<Seq> {
         let seq = self.find(id)?;
         if self.prune_if_over(seq, now) {
             return None;
         }
-        // What was redriven may have expired since.
+        // A redriven message may have expired since, so redrive first.
         self.redrive_if_due(seq);
-        // Its record may be gone at once, where few are kept.
+        // Read the group first: if few records are kept, the message may be gone
+        // after it expires.
         let group = self.store.get(seq)?.group;
         if let Some(at) = self.expire_if_over(seq, now) {
             self.refresh(group, at, Join::by_time(at));
@@ -84,7 +89,8 @@ impl Queue {
         Some(seq)
     }
 
-    /// Moves the due time of a waiting message.
+    /// Sets the due time of a pending message. Returns whether there was such a
+    /// message.
     pub(super) fn reschedule(&mut self, id: &[u8], due: DueTime, now: Millis) -> Done {
         let Some((seq, group)) = self.find_pending(id, now) else {
             return Done::Flag(false);
@@ -105,7 +111,10 @@ impl Queue {
         Done::Flag(true)
     }
 
-    /// Replaces the payload of a waiting message.
+    /// Replaces the payload of a pending message. Returns whether there was such a
+    /// message.
+    ///
+    /// Errors: MAXBYTES does not allow the new size.
     pub(super) fn update(&mut self, id: &[u8], payload: &[u8], now: Millis) -> Result<Done, Error> {
         let after = payload.len() as u64;
         self.check_update(id, after)?;
@@ -134,8 +143,8 @@ impl Queue {
         Ok(Done::Flag(true))
     }
 
-    /// Whether MAXBYTES allows the message with this id, if it waits, a
-    /// payload of this size. Changes nothing.
+    /// Checks that MAXBYTES allows the message with this id, if it is pending, a
+    /// payload of `after` bytes. Changes nothing.
     fn check_update(&self, id: &[u8], after: u64) -> Result<(), Error> {
         let found = self.find(id);
         let found = found.and_then(|seq| Some((seq, self.store.get(seq)?)));
@@ -155,7 +164,7 @@ impl Queue {
         message.place.is_pending().then_some((seq, message.group))
     }
 
-    /// Stops deliveries.
+    /// Pauses deliveries of the queue or of a group, for `ms` or without end.
     pub(super) fn pause(&mut self, group: Option<&[u8]>, ms: Option<Millis>, now: Millis) -> Done {
         let until = ms.map_or(NEVER, |ms| now.saturating_add(ms).min(MAX_EXACT));
         match group {
@@ -173,8 +182,8 @@ impl Queue {
         Done::Ok
     }
 
-    /// The group of this name, made if there is none: one that has nothing left
-    /// is gone, and made anew.
+    /// The group with this name, created if it does not exist. A group that a purge
+    /// has emptied is removed first and created anew.
     fn group_to_set(&mut self, name: &[u8]) -> GroupIx {
         if let Some(ix) = self.groups.find(name) {
             self.heed_purges(ix);
@@ -182,7 +191,7 @@ impl Queue {
         self.groups.find_or_add(name)
     }
 
-    /// Lets deliveries go on; a group also when dead messages held it.
+    /// Ends a pause. For a group, also ends the holds of dead messages.
     pub(super) fn resume(&mut self, group: Option<&[u8]>, now: Millis) -> Done {
         match group {
             None => {
@@ -213,7 +222,8 @@ impl Queue {
             let ext = group.ext_mut();
             let mut settings = ext.settings.take().unwrap_or_default();
             settings.weight = match changes.weight {
-                // The default is no setting that a group is remembered for.
+                // 0 stands for the default weight, so that a group with default
+                // settings need not be remembered.
                 Some(1) => 0,
                 weight => weight.unwrap_or(settings.weight),
             };
@@ -233,13 +243,14 @@ impl Queue {
         Done::Ok
     }
 
-    /// Changes options, for the messages there too. O(1), but for TTL,
-    /// ONRETRY, ONDEAD and GROUPCONCURRENCY: O(log n) a message or group
-    /// concerned.
+    /// Changes options, also for messages already in the queue. O(1), except for
+    /// TTL, ONRETRY, ONDEAD and GROUPCONCURRENCY, which cost O(log n) for each
+    /// message or group concerned.
     pub(super) fn alter(&mut self, changes: &Changes, now: Millis) -> Done {
         let settings = self.settings.with(changes);
-        // What has expired already dies as of its own time, what a shorter TTL
-        // lets expire dies now: it was alive until now.
+        // Messages that have already expired die as of their own expiry. Messages
+        // that expire only because of the shorter TTL die now, since they were
+        // alive until now.
         self.expire_until(now, None);
         self.heed_all();
         let before = std::mem::replace(&mut self.settings, settings);
@@ -248,7 +259,7 @@ impl Queue {
             self.expire_until(now, Some(now));
         }
         if before.dedup != self.settings.dedup {
-            // What no longer counts must not count again.
+            // Ids that the old DEDUP has freed must stay free under a longer one.
             self.records.dedup.forget_all(now, before.dedup);
         }
         if before.rate.is_some() && self.settings.rate.is_none() {
@@ -268,14 +279,15 @@ impl Queue {
                 self.refresh(ix, now, self.join(now));
             }
         }
-        // Retention may have become shorter: have it looked at.
+        // Retention may have become shorter, so look for due events.
         self.note(now);
         self.changed();
         self.finish_manually();
         Done::Ok
     }
 
-    /// Lets die what has expired by `now`, as of `at` or its own time.
+    /// Moves messages that have expired by `now` to dead, as of `at`, or as of
+    /// their own expiry if `at` is `None`.
     fn expire_until(&mut self, now: Millis, at: Option<Millis>) {
         loop {
             self.drop_purged_heads(now);
@@ -296,9 +308,10 @@ impl Queue {
         }
     }
 
-    /// Makes the index of expiries anew.
+    /// Rebuilds the index of expiries, for example after TTL was changed. O(n log
+    /// n).
     pub(super) fn index_expiries(&mut self) {
-        // What is purged must not come back into an index.
+        // Free purged messages first, so that they do not get back into an index.
         self.sweep(usize::MAX);
         let mut expiries: Vec<(Millis, Seq)> = Vec::new();
         for place in [Place::Delayed, Place::Due, Place::Retry] {

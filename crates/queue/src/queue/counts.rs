@@ -1,10 +1,10 @@
-//! How much there is: messages by state, and memory.
+//! Counts of messages by state, and estimates of memory.
 
 use super::Queue;
 use crate::state::{Place, State};
 
 impl Queue {
-    /// Messages pending and running.
+    /// Number of pending and running messages. O(1).
     pub fn live(&self) -> u64 {
         (self.count_place(Place::Delayed)
             + self.count_place(Place::Retry)
@@ -24,14 +24,15 @@ impl Queue {
         indexed.saturating_sub(self.ghosts_at(place))
     }
 
-    /// How many purged ones the indexes of all messages at a place still have.
+    /// Stale entries: how many purged messages the indexes of this stored state
+    /// still hold.
     pub(super) fn ghosts_at(&self, place: Place) -> usize {
         self.ghosts
             .get(place as usize)
             .map_or(0, |g| g.count as usize)
     }
 
-    /// How many messages are in a state.
+    /// Number of messages in a state. O(1).
     pub fn count(&self, state: State) -> u64 {
         let count = |place| self.count_place(place) as u64;
         match state {
@@ -53,14 +54,15 @@ impl Queue {
         }
     }
 
-    /// Bytes allocated by the queue. O(lanes + schedules + consumers).
+    /// Bytes allocated by the queue, roughly. O(lanes + schedules + consumers).
     pub fn memory_bytes(&self) -> usize {
         size_of::<Queue>()
             + self.store.memory_bytes()
             + self.ids.memory_bytes()
             + self.waiting.memory_bytes()
             + self.groups.memory_bytes()
-            // Two words each in the order of its group, at the fill of the trees.
+            // About two words for each record in the order of its group, at the
+            // usual fill of the tree nodes.
             + self.records.grouped * 20
             + self.line.memory_bytes()
             + self.expected.memory_bytes()
@@ -73,7 +75,8 @@ impl Queue {
             + self.lateness.memory_bytes()
     }
 
-    /// How many allocations freeing it takes, about.
+    /// Roughly how many allocations have to be freed with the queue. The server
+    /// uses it to decide whether to free in the background.
     pub fn free_effort(&self) -> usize {
         self.store.len() * 2 + self.records.dedup.entries().len() + 1
     }

@@ -1,4 +1,4 @@
-//! Why a message is where it is.
+//! DQ.EXPLAIN: why a message is in its state, and what would change that.
 
 use super::place::order_key;
 use super::Queue;
@@ -10,39 +10,39 @@ use crate::settings::OnRetry;
 use crate::state::State;
 use crate::{Millis, Seq, NEVER};
 
-/// The reason, as one word.
+/// The reason as a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// Its due time lies ahead.
+    /// Its due time has not come.
     DueLater,
-    /// Its backoff is not over.
+    /// A delivery failed and its backoff has not ended.
     Backoff,
-    /// Another message of its group goes first, or holds it.
+    /// Another message of its group goes first or holds the group.
     BehindHead,
-    /// As much of its group is leased as may be.
+    /// As many batches of its group are leased as are allowed.
     GroupBusy,
     /// Its group is paused.
     GroupPaused,
     /// The queue is paused.
     QueuePaused,
-    /// A limit of deliveries is used up.
+    /// A RATE of the queue or the group is used up.
     RateLimited,
-    /// As much of the queue is leased as may be.
+    /// As many messages of the queue are leased as MAXRUNNING allows.
     MaxRunning,
     /// It can be delivered now.
     Next,
-    /// It is delivered.
+    /// It is leased to a consumer.
     Running,
-    /// It is acked.
+    /// It was acked.
     Finished,
-    /// It is given up.
+    /// It failed too often, was rejected or expired.
     Dead,
-    /// It is cancelled.
+    /// It was cancelled.
     Cancelled,
 }
 
 impl Code {
-    /// The word for it.
+    /// The code as it appears in the reply.
     pub fn name(self) -> &'static str {
         match self {
             Code::DueLater => "due-later",
@@ -62,16 +62,16 @@ impl Code {
     }
 }
 
-/// The reason in full.
+/// The full explanation of a message's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// As one word.
+    /// The reason as a code.
     pub code: Code,
-    /// As one sentence; it quotes nothing that a client has sent.
+    /// The reason as one sentence. It contains nothing that a client has sent.
     pub why: String,
-    /// When that ends, if that is known.
+    /// When the reason ends (Unix ms), if that is known.
     pub until: Option<Millis>,
-    /// The id, group or consumer behind it.
+    /// The id, group or consumer that causes it, if any.
     pub by: Option<Box<[u8]>>,
 }
 
@@ -97,7 +97,8 @@ impl Explanation {
 }
 
 impl Queue {
-    /// Why this message is where it is at `now`; `None` if there is none.
+    /// Explains the state of the message with this id at `now`. `None` if there is
+    /// no such message.
     pub fn explain(&self, id: &[u8], now: Millis) -> Option<Explanation> {
         let seq = self.find(id)?;
         let view = self.view(seq, now)?;
@@ -175,7 +176,7 @@ impl Queue {
         )
     }
 
-    /// What in its group keeps a due message, if anything does.
+    /// What in its group keeps a due message from being delivered, if anything.
     fn explain_group(&self, key: OrderKey, group: &Group, now: Millis) -> Option<Explanation> {
         if group.is_paused(now) {
             let paused = Explanation::new(Code::GroupPaused, "Deliveries of its group are paused.");
@@ -243,8 +244,8 @@ impl Queue {
         Some(limited.until(until).by(Some(&group.name)))
     }
 
-    /// The message that goes out of the group before this one, and whether it
-    /// is one that waits for its backoff.
+    /// The message of the group that goes out before this one. The flag tells
+    /// whether that message still waits for its backoff.
     fn goes_before(&self, key: OrderKey, group: &Group, now: Millis) -> Option<(Seq, bool)> {
         if self.settings.on_retry == OnRetry::Block {
             let failed = self.pending(group).failed;

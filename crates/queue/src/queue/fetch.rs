@@ -1,4 +1,8 @@
-//! Delivering: who gives, what, and how much.
+//! FETCH: which messages are delivered, in which order, and how many.
+//!
+//! The ready line holds the groups that can give, and the ungrouped messages as one
+//! more entry. A FETCH takes a batch from the first entry, which then goes to the
+//! end, until the FETCH is full or the line is empty.
 
 use super::place::Stand;
 use super::Queue;
@@ -12,32 +16,33 @@ use crate::op::{Delivered, Deliveries, Done, Fetch, Gone, Happened};
 use crate::state::{Place, State};
 use crate::{Millis, Receipt, Seq, MAX_EXACT};
 
-/// One FETCH on its way round the line.
+/// The state of one FETCH.
 struct Round<'a> {
     fetch: &'a Fetch<'a>,
     consumer: ConsumerIx,
     now: Millis,
-    /// Messages it may still take.
+    /// How many more messages it may take.
     left: u64,
-    /// Payload bytes it may still take.
+    /// How many more payload bytes it may take.
     bytes_left: u64,
     next_receipt: Receipt,
     given: Deliveries,
-    /// Messages met on the way that had expired, or were purged.
+    /// How many expired or purged messages it has met.
     expired: u64,
-    /// Messages that may still be redriven on the way though their groups
-    /// cannot give.
+    /// How many more redriven messages it may move although their groups cannot
+    /// give.
     in_vain: u64,
 }
 
-/// So many expired messages at most die in one FETCH, which must not hold the
-/// server: the timer is at work on them.
+/// Maximum number of expired messages that one FETCH moves to dead, so that it does
+/// not hold the server. The timer processes the others.
 const MOST_EXPIRED: u64 = 1024;
-/// The same for redriven messages of groups that cannot give.
+/// Maximum number of redriven messages that one FETCH moves although their groups
+/// cannot give.
 const MOST_IN_VAIN: u64 = 512;
-/// Room for so many deliveries at most is made before they are there.
+/// Maximum number of deliveries for which room is allocated in advance.
 const MOST_RESERVED: u64 = 127;
-/// A longer list of deliveries is not kept for the next operation.
+/// Maximum capacity of a list of deliveries that is kept for the next operation.
 const MOST_KEPT: usize = 128;
 
 impl Round<'_> {
@@ -45,8 +50,8 @@ impl Round<'_> {
         self.left > 0 && self.expired < MOST_EXPIRED
     }
 
-    /// Whether a message still goes in, whose `size` is asked for only where
-    /// it matters; if not, the round is over.
+    /// Whether the FETCH takes one more message. If MAXBYTES refuses the message,
+    /// the FETCH ends. `size` is called only where MAXBYTES matters.
     fn takes(&mut self, size: impl FnOnce() -> u64) -> bool {
         let is_limited = self.fetch.max_bytes.is_some() && !self.given.is_empty();
         if is_limited && size() > self.bytes_left {
@@ -55,7 +60,7 @@ impl Round<'_> {
         self.left > 0
     }
 
-    /// Notes a delivery of so many bytes.
+    /// Adds a delivery with a payload of `size` bytes.
     fn give(&mut self, delivered: Delivered, size: u64) {
         self.left -= 1;
         match self.bytes_left.checked_sub(size) {
@@ -71,9 +76,11 @@ impl Round<'_> {
 }
 
 impl Queue {
-    /// Acks, then delivers. O((acks + messages) log n), whatever the number of
-    /// groups. There are no errors; but being handed on as it is, the result
-    /// need not be copied.
+    /// Acks the receipts named by the FETCH, then delivers. O((acks + messages) log
+    /// n), whatever the number of groups.
+    ///
+    /// It never fails. It returns a `Result` so that the caller can hand it on
+    /// without copying.
     #[inline(never)]
     pub(super) fn fetch(
         &mut self,
@@ -117,8 +124,9 @@ impl Queue {
             None => self.go_round(&mut round),
         }
         if round.expired > 0 {
-            // Those behind an ungrouped message that had expired stand where
-            // they do without it, also where the round ended before them.
+            // An expired message may have been first among the ungrouped ones. The
+            // others then have another position, even if the FETCH ended before it
+            // came to them.
             self.admit_plain(now);
         }
         if !round.given.is_empty() {
@@ -129,8 +137,8 @@ impl Queue {
         Ok(Done::Fetched(round.given))
     }
 
-    /// Takes back what an operation answered, once it has been told: the list of
-    /// deliveries serves the next one, so that none allocates or moves it.
+    /// Takes back the result of an operation once it was replied. The list of
+    /// deliveries is used again by the next FETCH, so that it need not allocate.
     pub fn take_back(&mut self, done: Done) {
         if let Done::Fetched(mut given) = done {
             if given.capacity() <= MOST_KEPT {
@@ -140,8 +148,8 @@ impl Queue {
         }
     }
 
-    /// Takes a batch from each that stands in line, first come first served,
-    /// until the round is full or nobody can give.
+    /// Takes a batch from the first entry of the ready line, again and again, until
+    /// the FETCH is full or the line is empty.
     fn go_round(&mut self, round: &mut Round) {
         while round.goes_on() {
             self.redrive_first(round.now, &mut round.in_vain);
@@ -165,11 +173,13 @@ impl Queue {
         }
     }
 
-    /// One batch of the ungrouped messages, which then go to the end. They
-    /// stand at `place`, and the message `first` is what they give first.
+    /// Delivers one batch of ungrouped messages and moves them to the end of the
+    /// ready line. `place` is their present position, `first` the message that they
+    /// give first.
     fn give_plain(&mut self, place: LineKey, first: Seq, round: &mut Round) {
         let before = round.given.len();
-        // As in `admit_plain`: it is seen in a snapshot.
+        // As in `admit_plain`: the position is part of a snapshot, so a replica
+        // must learn of it.
         self.effects.changed |= self.plain_line != Some(place);
         self.plain_line = Some(place);
         let most = round.fetch.per_group;
@@ -188,7 +198,8 @@ impl Queue {
             if let Some(at) = self.expire_if_over(seq, round.now) {
                 round.expired += 1;
                 if round.given.len() == before {
-                    // Without it they may have stood elsewhere since then.
+                    // Without the expired message their position may have been
+                    // another one since then.
                     let at = at.max(self.plain_line.map_or(0, |key| key.join.time));
                     self.plain_line = self.plain_place(self.plain_line, at, Join::by_time(at));
                     return;
@@ -201,14 +212,14 @@ impl Queue {
             self.deliver(seq, round);
         }
         if round.given.len() == before {
-            // Their turn is still to come.
+            // Nothing was given, so they keep their turn.
             return;
         }
         let join = self.next_join(round.now);
         self.plain_line = self.plain_place(None, round.now, join);
     }
 
-    /// One batch of up to `most` messages of a group that can give.
+    /// Delivers one batch of up to `most` messages of a group that can give.
     fn give_of_group(&mut self, ix: GroupIx, most: u64, round: &mut Round) {
         let first = round.next_receipt;
         let before = round.given.len();
@@ -236,7 +247,8 @@ impl Queue {
             if let Some(at) = self.expire_if_over(seq, round.now) {
                 round.expired += 1;
                 if round.given.len() == before {
-                    // Without it the group may stand elsewhere.
+                    // Without the expired message the group may have another
+                    // position.
                     return self.refresh(ix, at, Join::by_time(at));
                 }
                 continue;
@@ -278,7 +290,7 @@ impl Queue {
         self.refresh(ix, round.now, join);
     }
 
-    /// How what has just given joins the line again: behind all others.
+    /// A position behind all others, for an entry that has just given.
     fn next_join(&mut self, now: Millis) -> Join {
         self.ticket += 1;
         self.join(now)
@@ -288,7 +300,8 @@ impl Queue {
         self.store.get(seq).map_or(0, Message::payload_len)
     }
 
-    /// Delivers one message; the caller refreshes whoever gave it.
+    /// Delivers one message. The caller updates the position of its group or of the
+    /// ungrouped messages.
     fn deliver(&mut self, seq: Seq, round: &mut Round) {
         let now = round.now;
         let leased = !round.fetch.no_ack;
@@ -349,9 +362,9 @@ impl Queue {
         round.give(delivered, size);
     }
 
-    /// A message delivered for good is finished; it is handed out where the
-    /// queue does not keep it, or where there are so many records that it may be
-    /// pruned before the operation is over.
+    /// Finishes a message that was delivered with NOACK. Returns the message itself
+    /// if the queue does not keep its record, or has so many records that this one
+    /// may be pruned before the operation ends.
     fn finish_at_once(&mut self, seq: Seq, size: u64, round: &Round) -> Option<Box<Gone>> {
         self.bytes -= size;
         let most = self.settings.retain_count;

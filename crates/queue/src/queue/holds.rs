@@ -1,4 +1,8 @@
 //! Dead messages that hold their groups (`ONDEAD BLOCK`).
+//!
+//! A held group gives nothing until the dead message is redriven, cancelled or
+//! purged, or the group is resumed. The hold stays when the record of the dead
+//! message is pruned.
 
 use super::Queue;
 use crate::group::{Group, GroupIx};
@@ -14,7 +18,7 @@ impl Queue {
         self.settings.on_dead == OnDead::Block && !group.holds(self.groups.purges()).is_empty()
     }
 
-    /// A dead message holds its group from now on. The caller refreshes it.
+    /// Makes a dead message hold its group. The caller refreshes the group.
     pub(super) fn hold(&mut self, seq: Seq, ix: GroupIx) {
         self.heed_purges(ix);
         if let Some(group) = self.groups.get_mut(ix) {
@@ -22,8 +26,8 @@ impl Queue {
         }
     }
 
-    /// A dead message no longer holds its group, if it did. The caller refreshes
-    /// that.
+    /// Ends the hold of one dead message, if it has one. The caller refreshes the
+    /// group.
     pub(super) fn unhold(&mut self, seq: Seq, ix: GroupIx) {
         self.heed_purges(ix);
         if let Some(ext) = self.groups.get_mut(ix).and_then(Group::ext_if_any) {
@@ -31,7 +35,8 @@ impl Queue {
         }
     }
 
-    /// A dead message whose record goes holds its group all the same, if it did.
+    /// Keeps the hold of a dead message whose record is about to be removed: it is
+    /// then remembered by its id.
     pub(super) fn keep_hold(&mut self, seq: Seq) {
         let Some(message) = self.store.get(seq) else {
             return;
@@ -52,8 +57,8 @@ impl Queue {
         }
     }
 
-    /// No dead message holds a group any longer; whether any did. The caller
-    /// refreshes it.
+    /// Ends all holds of a group. Returns whether there were any. The caller
+    /// refreshes the group.
     pub(super) fn end_holds(&mut self, ix: GroupIx) -> bool {
         self.heed_purges(ix);
         let group = self.groups.get_mut(ix);
@@ -63,9 +68,10 @@ impl Queue {
         held
     }
 
-    /// The dead messages that are there hold a group no longer, but for those that
-    /// were redriven and still are to be moved. The caller refreshes it. O(1), or
-    /// O(log n) for each where some of groups are still to be moved.
+    /// Ends the holds of a group whose dead messages are still stored, except those
+    /// that were redriven and are not moved yet. The caller refreshes the group.
+    /// O(1); O(log n) for each hold while redriven messages of groups are not all
+    /// moved.
     pub(super) fn end_holds_of_dead(&mut self, ix: GroupIx) {
         self.heed_purges(ix);
         let ext = self.groups.get_mut(ix).and_then(Group::ext_if_any);

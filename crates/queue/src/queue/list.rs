@@ -1,4 +1,4 @@
-//! Going through all messages of a state, a few at a time.
+//! DQ.LIST: the messages of a state, a page at a time.
 
 use std::fmt;
 use std::iter::Peekable;
@@ -9,7 +9,7 @@ use crate::group::GroupIx;
 use crate::state::{Place, State};
 use crate::{Millis, Seq, TimeIndex, NEVER};
 
-/// Where a listing goes on: behind this time and number.
+/// Where the next page of a listing begins: after this time and number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     time: Millis,
@@ -17,8 +17,8 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The cursor that a client sends back. "0" is the start: `Some(None)`.
-    /// `None` if it is no cursor.
+    /// Parses a cursor sent by a client. "0" is the start of the listing,
+    /// `Some(None)`. Returns `None` if the text is no cursor.
     pub fn parse(text: &[u8]) -> Option<Option<Cursor>> {
         if text == b"0" {
             return Some(None);
@@ -38,27 +38,30 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// What is wanted of a listing.
+/// The filters of a listing.
 #[derive(Debug, Clone, Copy)]
 pub struct Listing<'a> {
-    /// Messages in this state.
+    /// Only messages in this state.
     pub state: State,
-    /// Behind this one.
+    /// Only messages after this cursor.
     pub cursor: Option<Cursor>,
-    /// At most so many.
+    /// Maximum number of messages to return.
     pub count: usize,
-    /// Only of this group.
+    /// Only messages of this group.
     pub group: Option<&'a [u8]>,
-    /// Only with this label.
+    /// Only messages with this TYPE label.
     pub label: Option<&'a [u8]>,
 }
 
 type Source<'a> = Peekable<Box<dyn Iterator<Item = (Millis, u64)> + 'a>>;
 
 impl Queue {
-    /// The next messages of a listing, and where it goes on; `None` at the
-    /// end. A call looks at 1,000 messages at least and 10 x `count` at most:
-    /// where a filter lets few through, it returns with fewer, or none.
+    /// The next messages of a listing, and the cursor of the next page; `None` at
+    /// the end.
+    ///
+    /// A call examines up to 10 x `count` messages, or up to 1,000 if that is more.
+    /// It may therefore return fewer than `count`, or none, where a filter lets few
+    /// through.
     pub fn list(&self, wanted: Listing, now: Millis) -> (Option<Cursor>, Vec<Seq>) {
         let mut found = Vec::new();
         let group = match wanted.group {
@@ -106,8 +109,8 @@ impl Queue {
             && wanted.label.is_none_or(|wanted| label() == Some(wanted))
     }
 
-    /// What holds the messages of a state, each in order. What is due counts as
-    /// due, promoted already or not.
+    /// The indexes that hold the messages of a state, each sorted. A message whose
+    /// due time has come counts as due, even if it was not promoted yet.
     fn sources(&self, state: State, cursor: Option<Cursor>, now: Millis) -> Vec<Source<'_>> {
         let from = match cursor {
             Some(cursor) => Bound::Excluded((cursor.time, cursor.number)),
@@ -155,7 +158,7 @@ impl Queue {
     }
 }
 
-/// The keys of an index from one on, up to a time.
+/// The keys of an index after a bound, up to and including a time.
 fn source(index: &TimeIndex, from: Bound<(Millis, u64)>, until: Millis) -> Source<'_> {
     let keys = index.range_from(from).map(|(key, ())| key);
     boxed(keys.take_while(move |(time, _)| *time <= until))
@@ -166,7 +169,7 @@ fn boxed<'a>(keys: impl Iterator<Item = (Millis, u64)> + 'a) -> Source<'a> {
     keys.peekable()
 }
 
-/// The first of what the sources have next.
+/// Takes the smallest of the sources' next keys.
 fn next_of(sources: &mut [Source]) -> Option<(Millis, u64)> {
     let (_, at) = sources
         .iter_mut()

@@ -1,4 +1,5 @@
-//! Looking at single messages and at the queue as a whole.
+//! Read-only views of single messages, of groups and of the queue as a whole, for
+//! DQ.GET, DQ.GROUPS, DQ.INFO and FETCH WITHMETA.
 
 use super::Queue;
 use crate::body::Content;
@@ -12,64 +13,64 @@ use crate::state::{Place, Reason, State};
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Seq, NEVER};
 
-/// All that is known of a message.
+/// Everything that is known of a message. All times are Unix ms.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    /// Its id.
+    /// Id of the message.
     pub id: Id<'a>,
-    /// Its state.
+    /// State of the message.
     pub state: State,
     /// The message itself.
     pub message: &'a Message,
-    /// What was sent, byte for byte.
+    /// Payload, byte for byte as it was sent.
     pub payload: &'a [u8],
-    /// Its group.
+    /// Name of its group.
     pub group: Option<&'a [u8]>,
     /// Its score, if it has a group.
     pub score: Option<f64>,
-    /// Who had the last delivery.
+    /// Consumer that had its last delivery.
     pub consumer: Option<&'a [u8]>,
-    /// Failures still forgiven; -1 for all.
+    /// How many more failures are forgiven; -1 if all are.
     pub retries_left: i64,
-    /// When its lease ends, if it runs.
+    /// When its lease ends, if it is running.
     lease_until: Option<Millis>,
-    /// When it expired, where that was not worked off yet.
+    /// When it expired, if it did and was not moved to dead yet.
     expired_at: Option<Millis>,
 }
 
 impl View<'_> {
-    /// Deliveries so far.
+    /// Number of deliveries so far.
     pub fn attempt(&self) -> u32 {
         self.message.history.attempt()
     }
 
-    /// Lease timeouts so far.
+    /// Number of lease timeouts so far.
     pub fn timeouts(&self) -> u32 {
         self.message.timeouts()
     }
 
-    /// When its first delivery was, if there was one.
+    /// Time of its first delivery (Unix ms), if there was one.
     pub fn first_started_at(&self) -> Option<Millis> {
         known(self.message.first_started_at())
     }
 
-    /// When its last delivery was, if there was one.
+    /// Time of its last delivery (Unix ms), if there was one.
     pub fn started_at(&self) -> Option<Millis> {
         known(self.message.started_at())
     }
 
-    /// When its lease ends, if it runs.
+    /// When its lease ends (Unix ms), if it is running.
     pub fn lease_until(&self) -> Option<Millis> {
         self.lease_until
     }
 
-    /// When it finished, died or was cancelled, if it has.
+    /// When it finished, died or was cancelled (Unix ms), if it did.
     pub fn ended_at(&self) -> Option<Millis> {
         known(self.message.ended_at()).or(self.expired_at)
     }
 
-    /// Why it died, while it is dead. One that was cancelled or redriven since is
-    /// not: what it keeps of its death is of no matter then.
+    /// Why it died, if it is dead. A message that was cancelled or redriven after
+    /// its death keeps the old reason in its notes, which does not count here.
     pub fn reason(&self) -> Option<Reason> {
         if self.state != State::Dead {
             return None;
@@ -83,18 +84,18 @@ fn known(at: Millis) -> Option<Millis> {
     (at != NEVER).then_some(at)
 }
 
-/// How far [`Queue::oldest_ready_age`] looks past blocked messages.
+/// How many blocked messages [`Queue::oldest_ready_age`] examines at most.
 const LOOK_PAST: usize = 10_000;
 
 impl Queue {
-    /// All that is known of a message. O(1).
+    /// The view of a stored message. O(1).
     pub fn view(&self, seq: Seq, now: Millis) -> Option<View<'_>> {
         let message = self.store.get(seq)?;
         Some(self.view_of(seq, message, self.store.content(message), now))
     }
 
-    /// All that is known of a message that was delivered by the last operation,
-    /// also where the queue has forgotten it since. O(1).
+    /// The view of a message that the last operation delivered, even if the queue
+    /// has dropped it since. O(1).
     pub fn view_delivered<'a>(&'a self, delivered: &'a Delivered, now: Millis) -> Option<View<'a>> {
         let Some(gone) = &delivered.gone else {
             return self.view(delivered.seq, now);
@@ -105,7 +106,7 @@ impl Queue {
         })
     }
 
-    /// All that is known of a message, with what it carries.
+    /// The view of a message with the given content.
     pub(super) fn view_of<'a>(
         &'a self,
         seq: Seq,
@@ -137,39 +138,43 @@ impl Queue {
         }
     }
 
-    /// Payload bytes of pending and running messages.
+    /// Payload bytes of all pending and running messages.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How many groups have messages pending or running, settings or a hold.
+    /// Number of groups that have pending or running messages, settings, a pause or
+    /// a hold.
     pub fn groups_listed(&self) -> usize {
         self.groups.listed()
     }
 
-    /// All consumers, by name.
+    /// Known consumers, by name.
     pub fn consumers(&self) -> Vec<&Consumer> {
         self.consumers.known()
     }
 
-    /// Totals since creation.
+    /// Totals since the queue was created.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// How late deliveries were.
+    /// Histogram of how late deliveries were.
     pub fn lateness(&self) -> &Lateness {
         &self.lateness
     }
 
-    /// The earliest due time of all delayed and retry messages.
+    /// The earliest due time (Unix ms) of all delayed and retry messages that lies
+    /// after `now`.
     pub fn next_due_at(&self, now: Millis) -> Option<Millis> {
         self.waiting.next_due(now, |seq| !self.is_purged(seq))
     }
 
-    /// How long the ready message that has waited longest has been due. Where
-    /// very many blocked messages are older, the heads of the groups that can
-    /// give stand for all of theirs.
+    /// How long, in ms, the ready message that has waited longest has been due.
+    /// `None` if no message is ready.
+    ///
+    /// Where very many blocked messages are older, only the first message of each
+    /// group that can give is considered, so the age may be too low.
     pub fn oldest_ready_age(&self, now: Millis) -> Option<Millis> {
         let plain = self
             .waiting
@@ -214,20 +219,21 @@ impl Queue {
 /// What a group is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupState {
-    /// Its deliveries are stopped.
+    /// Its deliveries are paused.
     Paused,
-    /// It can give.
+    /// It can give a message now.
     Ready,
-    /// It cannot give, and some of it is leased.
+    /// It cannot give, and some of its messages are leased.
     Running,
-    /// It cannot give though something is due, or something holds it.
+    /// It cannot give, and a message of it is due, or a failed or dead message
+    /// holds it.
     Blocked,
-    /// Nothing of it is due.
+    /// It has no message that is due.
     Waiting,
 }
 
 impl GroupState {
-    /// The word for it.
+    /// The state as it appears in a reply.
     pub fn name(self) -> &'static str {
         match self {
             GroupState::Paused => "paused",
@@ -239,27 +245,29 @@ impl GroupState {
     }
 }
 
-/// All that is known of a group.
+/// Everything that is known of a group.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupView<'a> {
     /// The group itself.
     pub group: &'a Group,
-    /// What it is doing.
+    /// What the group is doing.
     pub state: GroupState,
-    /// The message that goes out first of it.
+    /// The message that it will give first.
     pub head: Option<(Seq, &'a Message)>,
-    /// When the first of its leases ends.
+    /// When the first of its leases ends (Unix ms).
     pub lease_until: Option<Millis>,
-    /// Its pending messages.
+    /// Number of its pending messages.
     pub waiting: u64,
-    /// Batches leased at once.
+    /// Maximum number of its batches that may be leased at once.
     pub concurrency: u64,
 }
 
 impl Queue {
-    /// Up to `count` groups from a cursor on, of this state if one is given,
-    /// and the next cursor; 0 at the end. A call looks at 1,000 groups at
-    /// least and 10 x `count` at most before it returns with fewer.
+    /// Up to `count` groups from a cursor on, only those in `state` if one is
+    /// given. Also returns the next cursor, 0 at the end.
+    ///
+    /// A call examines up to 10 x `count` groups, or up to 1,000 if that is more,
+    /// so it may return fewer than `count`.
     pub fn groups(
         &self,
         cursor: u64,
@@ -284,11 +292,11 @@ impl Queue {
         (0, views)
     }
 
-    /// All that is known of a group.
+    /// The view of a group.
     fn group_view<'a>(&'a self, group: &'a Group, now: Millis) -> GroupView<'a> {
         let pending = self.pending(group);
         let next = self.next_in_group(group, now);
-        // Under SKIP a failed message holds nobody up.
+        // Under ONRETRY SKIP a failed message does not hold its group.
         let held_by_failed = self.settings.on_retry == OnRetry::Block
             && !pending.failed.is_empty()
             && next.is_none();
@@ -318,7 +326,8 @@ impl Queue {
         }
     }
 
-    /// The lease of a group that ends first, and its message. O(its leases).
+    /// When the first lease of a group to end does so (Unix ms), and its message.
+    /// O(leases of the group).
     pub(super) fn first_lease_of(&self, group: &Group) -> Option<(Millis, Seq)> {
         let leases = self.leased_of(group).map(|lease| (lease.until, lease.seq));
         leases.min()

@@ -1,10 +1,12 @@
-//! The queue: what is in it and what its parts have in common.
+//! The queue: its fields, the dispatch of operations, and what its parts share.
 //!
-//! `send.rs`, `fetch.rs`, `settle.rs` and `change.rs` do what commands ask;
-//! `time.rs` does what time brings, `promote.rs` most of it; `place.rs` moves
-//! a message from one place to another and keeps every index in step,
-//! `standing.rs` does so with the line, `ending.rs` ends it; `readiness.rs`,
-//! `look.rs`, `list.rs`, `peek.rs` and `explain.rs` only read.
+//! Commands are carried out by `send.rs`, `fetch.rs`, `settle.rs`, `change.rs` and
+//! `redrive.rs`. Events that are due, such as an ended lease or a passed due time,
+//! are processed by `time.rs`, `promote.rs` and `schedules.rs`. `place.rs` moves a
+//! message between stored states and keeps every index in step; `standing.rs` does
+//! the same for positions in the ready line; `ending.rs` ends a message. `purge.rs`
+//! and the files around it remove many messages at once. `readiness.rs`, `look.rs`,
+//! `list.rs`, `peek.rs`, `counts.rs` and `explain.rs` only read.
 
 pub mod approach;
 mod change;
@@ -61,79 +63,85 @@ use remains::Remains;
 
 /// A delay queue.
 ///
-/// All times given to it are those of one clock that never goes back. What
-/// time brings is done by [`Queue::advance`]; each operation sees the queue
-/// as it is after that.
+/// All times passed to a queue must come from one clock. A time earlier than the
+/// last one seen is treated as the last one seen. Events that are due are processed
+/// by [`Queue::advance`]; each operation sees the queue as that left it.
 #[derive(Debug, Clone)]
 pub struct Queue {
     settings: Settings,
     clock: Clock,
-    /// The latest time it has seen: it never acts at an earlier one.
+    /// The latest time at which the queue has acted, in Unix ms. It never acts at
+    /// an earlier one.
     last: Millis,
     next_seq: Seq,
     last_receipt: Receipt,
-    /// Counts what joins the line by command, so that order is kept within a
-    /// millisecond.
+    /// Counts the commands that may put something in the ready line. It orders
+    /// entries that joined within the same millisecond.
     ticket: u64,
     ids: Ids,
     store: Store,
     waiting: Waiting,
     groups: Groups,
-    /// The groups that can give.
+    /// Ready line: the groups that can give a message now, in the order in which
+    /// they will.
     line: OrderedSet<LineKey>,
-    /// The groups that time will let give.
+    /// Groups that will be able to give once a certain time has come, by that time.
     expected: Expected,
-    /// Where the ungrouped messages stand, if any is due.
+    /// Position of the ungrouped messages in the ready line, if any of them is due.
     plain_line: Option<LineKey>,
-    /// Due messages of groups that can give.
+    /// Number of due messages in groups that can give.
     grouped_ready: u64,
-    /// The same of their payload bytes.
+    /// Payload bytes of the due messages in groups that can give.
     grouped_ready_bytes: u64,
-    /// Messages of groups that are leased.
+    /// Number of leased messages that belong to a group.
     grouped_running: u64,
     leases: Leases,
-    /// Pending messages that have a TTL, by its end.
+    /// Pending messages that have a TTL, by the time at which it ends.
     expiring: TimeIndex,
     records: Records,
     consumers: Consumers,
     schedules: Schedules,
     totals: Totals,
     lateness: Lateness,
-    /// What the RATE of the queue has to count.
+    /// The deliveries that the RATE of the queue still counts.
     window: RateWindow,
     paused_until: Option<Millis>,
-    /// Payload bytes of pending and running messages.
+    /// Payload bytes of all pending and running messages.
     bytes: u64,
-    /// Those of running ones.
+    /// Payload bytes of the running messages.
     running_bytes: u64,
-    /// Nothing happens by itself before this.
+    /// No event is due before this time (Unix ms). It may be too early, never too
+    /// late.
     wake: Millis,
     effects: Effects,
-    /// Ids that someone waits for.
+    /// Ids whose end some client waits for.
     watched: HashSet<Box<[u8]>, NameHasher>,
-    /// When the surroundings will look at the queue next by themselves; a note
-    /// of theirs, `None` where they do not know it yet.
+    /// Note of the server, not replicated: when the server's timer will next look
+    /// at the queue. `None` if that is not known yet.
     pub noted_wake: Option<Millis>,
-    /// Fire times before this were missed on the way of the queue to its place;
-    /// a note of the surroundings, too.
+    /// Note of the server, not replicated: fire times before this (Unix ms) were
+    /// missed while the queue was on its way here, for example in a dump.
     pub noted_arrival: Millis,
-    /// In which term of the server the salt of its ids was drawn, 0 in none: it came
-    /// from elsewhere, or from an older copy. A note of the surroundings, too.
+    /// Note of the server, not replicated: the term of the server in which the salt
+    /// of generated ids was drawn. 0 means in none: the queue was loaded from
+    /// elsewhere or from an older copy.
     pub noted_term: u64,
     redriving: Redriving,
     remains: Remains,
-    /// The list of the last deliveries, empty, for the next ones.
+    /// Empty list with the capacity of the last deliveries, kept so that the next
+    /// FETCH need not allocate.
     given: Deliveries,
-    /// Purged messages whose memory is still to be freed.
+    /// Purged messages whose memory is not freed yet.
     discarded: discard::Discards,
-    /// Those that the indexes of all messages at a place still have, by place:
-    /// only grouped messages are cut off without them.
+    /// Stale entries, by stored state: how many purged messages the indexes over
+    /// all messages still hold. Only grouped messages are removed without taking
+    /// them out of these indexes.
     ghosts: [discard::Ghosts; 7],
 }
 
 impl Queue {
-    /// An empty queue. `salt` is random; it makes generated ids unique beyond
-    /// this queue.
+    /// Makes an empty queue. `salt` is random; it makes generated ids unique across
+    /// queues.
     pub fn new(settings: Settings, clock: Clock, salt: u64) -> Queue {
         Queue {
             settings,
@@ -180,14 +188,16 @@ impl Queue {
         }
     }
 
-    /// Notes that the queue was made at this moment, which is itself a change.
+    /// Records that the queue was created at this moment. Creation itself is a
+    /// change that is replicated.
     pub fn made_at(&mut self, moment: Moment) {
         self.last = self.now(moment);
         self.effects.changed = true;
         self.effects.visible = true;
     }
 
-    /// The time of this queue at a moment of the server.
+    /// The time of this queue (Unix ms) at a moment of the server. A MANUAL queue
+    /// ignores `moment`; a SERVER queue never goes back.
     pub fn now(&self, moment: Moment) -> Millis {
         match self.clock {
             Clock::Manual(now) => now,
@@ -195,39 +205,43 @@ impl Queue {
         }
     }
 
-    /// The latest time that this queue has acted at.
+    /// The latest time (Unix ms) at which this queue has acted.
     pub fn last_seen(&self) -> Millis {
         self.last
     }
 
-    /// Whether that is the time of the queue at a moment of the server, too.
+    /// Whether the queue has already acted at its time for this moment of the
+    /// server.
     pub fn is_at_last(&self, moment: Moment) -> bool {
         self.now(moment) == self.last
     }
 
-    /// Whose time it follows.
+    /// Whether the queue follows the server's clock or a MANUAL one.
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Its options.
+    /// Options of the queue.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The last receipt given out, 0 before the first.
+    /// The last receipt given out; 0 before the first delivery.
     pub fn last_receipt(&self) -> Receipt {
         self.last_receipt
     }
 
-    /// Does one operation. It sees the queue as the last [`Queue::advance`]
-    /// left it, so call that first. An error means that nothing has changed.
+    /// Applies one operation. It sees the queue as the last [`Queue::advance`] left
+    /// it, so call that first.
+    ///
+    /// Errors: the operation is refused, and nothing has changed.
     pub fn apply(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
         let (last, ticket) = (self.last, self.ticket);
         let changed = std::mem::take(&mut self.effects.changed);
         let done = self.perform(op, moment);
         if !self.effects.changed {
-            // What changes nothing leaves no trace: no replica hears of it.
+            // An operation without effect is not replicated, so it must not move
+            // the clock or the ticket here either.
             self.last = last;
             self.ticket = ticket;
         }
@@ -237,9 +251,10 @@ impl Queue {
 
     fn perform(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
         let now = self.now(moment);
-        // Else nothing has fallen due since the last change, which left the
-        // ungrouped messages where they stand. A slice of no steps may have moved
-        // the note here and not on a replica: it found nothing to do.
+        // If no event is due, the last change has already brought the position of
+        // the ungrouped messages up to date. A run of zero steps may have moved
+        // `wake` here and not on a replica; that makes no difference, since it
+        // found nothing to do.
         if self.has_work(now) {
             self.catch_up_with(now);
         }
@@ -276,17 +291,17 @@ impl Queue {
         }
     }
 
-    /// What has happened since this was last asked.
+    /// Takes the effects collected since the last call.
     pub fn take_effects(&mut self) -> Effects {
         std::mem::take(&mut self.effects)
     }
 
-    /// The message with this number.
+    /// The message with this number, if it is stored.
     pub fn message(&self, seq: Seq) -> Option<&Message> {
         self.store.get(seq)
     }
 
-    /// What a message of this queue carries.
+    /// The id (if given) and payload of a message of this queue.
     pub fn content(&self, message: &Message) -> Content<'_> {
         self.store.content(message)
     }
@@ -296,17 +311,18 @@ impl Queue {
         self.id_with(seq, message, self.store.content(message))
     }
 
-    /// The id of a message that carries this, in the queue still or taken out.
+    /// The id of a message with this content. The message may already be out of the
+    /// store.
     pub fn id_with<'a>(&self, seq: Seq, message: &Message, content: Content<'a>) -> Id<'a> {
         self.ids.of(seq, message, content)
     }
 
-    /// The id of a message that the last operation has sent without one.
+    /// The generated id of a message that the last operation sent without an id.
     pub fn new_id(&self, seq: Seq) -> [u8; GENERATED_LEN] {
         generated(seq, self.last, self.ids.salt())
     }
 
-    /// The message with this id.
+    /// The number of the message with this id, unless it was purged.
     pub fn find(&self, id: &[u8]) -> Option<Seq> {
         let seq = self.ids.find(&self.store, id)?;
         (!self.is_purged(seq)).then_some(seq)
@@ -317,24 +333,25 @@ impl Queue {
         self.groups.pending(group)
     }
 
-    /// Makes sure that the end of this message is told by
-    /// [`Queue::take_effects`]. It goes on over a replacement of the message.
+    /// Makes sure that [`Queue::take_effects`] reports the end of the message with
+    /// this id. If the message is replaced, the watch passes to its replacement.
     pub fn watch(&mut self, id: &[u8]) {
         self.watched.insert(id.into());
     }
 
-    /// Whether something has expired that is not dead yet.
+    /// Whether any message has expired by `now` and was not moved to dead yet.
+    /// O(1).
     pub fn has_overdue_expiry(&self, now: Millis) -> bool {
         self.expiring.first().is_some_and(|((at, _), ())| at <= now)
     }
 
-    /// Whether a receipt belongs to a delivery that is still on.
+    /// Whether a receipt belongs to a delivery that is still leased.
     pub fn is_running(&self, receipt: Receipt) -> bool {
         self.leases.find(receipt).is_some()
     }
 
-    /// The same queue under another name: nothing runs in it, what ran is
-    /// ready again as after a silent nack.
+    /// Copies the queue for another key. Nothing runs in the copy: messages that
+    /// were running are ready again, as after NACK SILENT. O(n).
     pub fn copy(&self) -> Queue {
         let mut copy = self.clone();
         copy.watched = HashSet::default();
@@ -350,12 +367,13 @@ impl Queue {
         copy
     }
 
-    /// Nothing happens by itself before `at`, at the latest.
+    /// Makes sure that `wake` is no later than `at`.
     fn note(&mut self, at: Millis) {
         self.wake = self.wake.min(at);
     }
 
-    /// How a command joins something to the line.
+    /// How the present command joins something to the ready line: by its time and
+    /// ticket.
     fn join(&self, now: Millis) -> Join {
         Join {
             time: now,

@@ -1,10 +1,10 @@
-//! The parts of a queue, for taking it down in writing and building it anew.
+//! The parts of a queue, from which it is written to a snapshot and rebuilt.
 //!
-//! Everything that can make a difference to anyone is in the parts, in an
-//! order that depends on nothing but the operations that led to the queue. So
-//! queues that were given the same operations have equal parts, and queues of
-//! equal parts answer alike from then on. What the parts imply (every index
-//! and most counts) is left out and made anew by the [`Builder`].
+//! The parts hold everything that can affect a later reply, in an order that
+//! depends only on the operations that led to the queue. Therefore queues that were
+//! given the same operations have equal parts, and queues with equal parts give
+//! equal replies from then on. Every index and most counts follow from the parts,
+//! so they are left out and recomputed by the [`Builder`].
 
 mod build;
 mod check;
@@ -29,126 +29,129 @@ use crate::{Millis, Receipt, Seq};
 
 pub use build::{Builder, GroupPart};
 
-/// A place in the line. Who joined when is told by rank, since the numbers
-/// that operations give out need not be the same in two equal queues.
+/// A position in the ready line. The command that joined it is stored as a rank,
+/// because ticket numbers may differ between two equal queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// Priority of the message that would be given.
     pub priority: i8,
-    /// When it joined.
+    /// When the entry joined the line, in Unix ms.
     pub time: Millis,
-    /// 0 where time did it; else commands by their order, from 1.
+    /// 0 if it joined because a due time came; otherwise the rank of the command
+    /// among those in the line, from 1.
     pub rank: u64,
-    /// The message that would have been given then.
+    /// Number of the message that would have been given at that moment.
     pub seq: Seq,
 }
 
-/// What a queue has once.
+/// The part of a queue that exists once.
 #[derive(Debug, Clone)]
 pub struct Whole {
-    /// Its options.
+    /// Options of the queue.
     pub settings: Settings,
-    /// Whose time it follows.
+    /// Whether the queue follows the server's clock or a MANUAL one.
     pub clock: Clock,
-    /// The latest time it has acted at.
+    /// The latest time at which the queue has acted, in Unix ms.
     pub last: Millis,
-    /// The number of the next message.
+    /// The number that the next message will get.
     pub next_seq: Seq,
     /// The last receipt given out.
     pub last_receipt: Receipt,
-    /// The salt of its ids.
+    /// Salt of the ids that are generated from now on.
     pub salt: u64,
-    /// What it has done.
+    /// Totals since the queue was created.
     pub totals: Totals,
-    /// How late deliveries were.
+    /// Histogram of how late deliveries were.
     pub lateness: Lateness,
-    /// What its RATE has to count.
+    /// The deliveries that RATE still counts.
     pub window: RateWindow,
-    /// Until when it is paused; NEVER for without end.
+    /// End of the pause in Unix ms; NEVER for a pause without end.
     pub paused_until: Option<Millis>,
-    /// When the dead messages that still are to be moved were redriven, and
-    /// the rank of that command; zeros where there are none.
+    /// Time and rank of the REDRIVE whose dead messages are not all moved yet;
+    /// zeros if there are none.
     pub redriven: (Millis, u64),
-    /// Where the ungrouped messages stand.
+    /// Position of the ungrouped messages in the ready line.
     pub plain_line: Option<Standing>,
 }
 
-/// What a message is beyond its place.
+/// Marks that a message has in addition to its stored state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// It was redriven and only waits to be moved.
+    /// The message was redriven and is not moved yet.
     pub redriving: bool,
-    /// It was purged and only counts in its group.
+    /// The message was purged and only counts in its group still.
     pub purged: bool,
 }
 
-/// A consumer that counts as one: when it was last seen, and how many
-/// messages it was given, acked and nacked.
+/// A known consumer: when it was last seen (Unix ms), and the numbers of messages
+/// it was given, acked and nacked.
 pub type Known = (Millis, [u64; 3]);
 
-/// What a message that runs has beside its receipt.
+/// The lease of a running message, without its receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Term {
-    /// First receipt of the batch that it was delivered in.
+    /// First receipt of the batch in which it was delivered.
     pub batch: Receipt,
-    /// When its lease ends.
+    /// When the lease ends, in Unix ms.
     pub until: Millis,
 }
 
-/// A message on its way into or out of a snapshot.
+/// A message that is written to or read from a snapshot.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbered<'a> {
-    /// Its number.
+    /// Number of the message.
     pub seq: Seq,
     /// The message.
     pub message: &'a Message,
-    /// What it carries.
+    /// Its id (if given) and payload.
     pub content: Content<'a>,
-    /// Its lease, if it was delivered.
+    /// Its lease, if it is running.
     pub term: Option<Term>,
-    /// What it is beyond its place.
+    /// Its marks in addition to the stored state.
     pub marks: Marks,
 }
 
-/// Whom a message names, by the numbers of parts.
+/// The group and consumer of a message, by their numbers within the snapshot.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Names {
-    /// Its group.
+    /// Group of the message.
     pub group: Option<u64>,
-    /// Who had its last delivery.
+    /// Consumer that had its last delivery.
     pub consumer: Option<u64>,
 }
 
-/// A group on its way into a snapshot.
+/// A group that is written to a snapshot.
 #[derive(Debug, Clone)]
 pub struct GroupSeen<'a> {
     /// The group itself.
     pub group: &'a Group,
-    /// Dead messages that hold it: their numbers, in order, and ids.
+    /// Dead messages that hold the group: numbers, in order, and ids.
     pub held_by: Vec<(Seq, Id<'a>)>,
-    /// Its place in the line, if it can give.
+    /// Position of the group in the ready line, if it can give.
     pub line: Option<Standing>,
     /// Messages given in the present turn.
     pub turn: u64,
-    /// When to look at it again though nothing happens to it.
+    /// When the group must be checked again although nothing happens to it, in Unix
+    /// ms.
     pub wake: Option<Millis>,
-    /// Whether a purge took its place in the line, and nothing has been done to
-    /// it since.
+    /// Whether a purge removed the group's position in the ready line, and nothing
+    /// has been done to the group since.
     pub displaced: bool,
 }
 
-/// A queue seen as its parts.
+/// A read-only view of a queue as its parts.
 #[derive(Debug)]
 pub struct Parts<'a> {
     queue: &'a Queue,
-    /// The numbers of the commands by which anyone joined the line.
+    /// Tickets of the commands that put something in the ready line, sorted. A rank
+    /// is an index into this list.
     tickets: Vec<u64>,
-    /// Whether messages are in the store that were purged.
+    /// Whether the store still holds purged messages.
     has_purged: bool,
 }
 
 impl Queue {
-    /// The queue as its parts. O(n log n) of the groups in line.
+    /// The parts of the queue. O(g log g) for the g groups in the ready line.
     pub fn parts(&self) -> Parts<'_> {
         let line = self.line.iter().map(|(key, ())| key).chain(self.plain_line);
         let redriving = &self.redriving;
@@ -172,7 +175,8 @@ impl Queue {
 }
 
 impl Queue {
-    /// The lease of a message, if it runs or only counts in its group.
+    /// The lease of a message that is running, or that was purged while running and
+    /// still counts in its group.
     fn term_of(&self, message: &Message) -> Option<Term> {
         let receipt = message.receipt();
         if receipt == 0 {
@@ -189,7 +193,7 @@ impl Queue {
 }
 
 impl<'a> Parts<'a> {
-    /// What it has once.
+    /// The part that exists once.
     pub fn whole(&self) -> Whole {
         let queue = self.queue;
         Whole {
@@ -214,18 +218,19 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The salt of the ids that it makes now.
+    /// Salt of the ids that are generated now.
     pub fn salt(&self) -> u64 {
         self.queue.ids.salt()
     }
 
-    /// The salt of the id of a message.
+    /// Salt with which the id of this message was generated.
     #[inline]
     pub fn salt_of(&self, seq: Seq) -> u64 {
         self.queue.ids.salt_of(seq)
     }
 
-    /// Its messages and records, in the order of their numbers.
+    /// All messages and records, by number. Purged messages are left out unless
+    /// they still count in their group.
     pub fn messages(&self) -> impl Iterator<Item = Numbered<'a>> + 'a {
         let (queue, has_purged) = (self.queue, self.has_purged);
         let none_redriving = queue.redriving.left.is_empty();
@@ -269,8 +274,8 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// The groups that have something to say though no message names them,
-    /// and maybe others; by name.
+    /// Groups that must be kept even if no message names them: those with settings,
+    /// a pause or a hold. Sorted by name.
     pub fn lasting_groups(&self) -> Vec<(GroupIx, &'a Group)> {
         let groups = self.queue.groups.starting_at(0);
         let mut lasting: Vec<(GroupIx, &Group)> = groups
@@ -291,7 +296,7 @@ impl<'a> Parts<'a> {
         self.queue.consumers.name(ix)
     }
 
-    /// Those who count as consumers, by name.
+    /// Known consumers, by name.
     pub fn consumers(&self) -> impl Iterator<Item = (&'a [u8], Known)> + 'a {
         let known = self.queue.consumers.known();
         known.into_iter().map(|consumer| {
@@ -300,28 +305,28 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Its schedules, in the order of their creation.
+    /// Schedules, in the order of their creation.
     pub fn schedules(&self) -> Vec<(&'a [u8], &'a Schedule)> {
         let mut schedules: Vec<_> = self.queue.schedules.iter().collect();
         schedules.sort_unstable_by_key(|(_, schedule)| schedule.number);
         schedules
     }
 
-    /// The ids that are taken though their messages are gone, and when those
-    /// ended.
+    /// Ids that DEDUP keeps taken although no record is left, and when their
+    /// messages ended (Unix ms).
     pub fn dedup(&self) -> impl Iterator<Item = (&'a [u8], Millis)> + 'a {
         self.queue.records.dedup.entries()
     }
 
-    /// When those were purged that still count in their groups, and the rank of
-    /// that command; `None` where there are none.
+    /// Time and rank of the last purge whose messages still count in their groups;
+    /// `None` if there are no such messages.
     pub fn purged(&self) -> Option<(Millis, u64)> {
         let remains = &self.queue.remains;
         (!remains.is_empty()).then(|| (remains.join.time, self.rank(remains.join)))
     }
 
-    /// The batches of more than one message of which some still run, or count
-    /// in their group, in order.
+    /// Batches of more than one message of which some still run or count in their
+    /// group, in order of receipts.
     pub fn batches(&self) -> Vec<Batch> {
         let purged = self.queue.remains.leases.batches();
         let mut batches: Vec<Batch> = self.queue.leases.batches().chain(purged).collect();
@@ -329,7 +334,7 @@ impl<'a> Parts<'a> {
         batches
     }
 
-    /// A place in the line, told by rank.
+    /// Converts a position in the ready line to its form with a rank.
     pub fn standing(&self, key: LineKey) -> Standing {
         Standing {
             priority: key.priority,
@@ -364,8 +369,10 @@ impl Standing {
 
 type Checked = Result<(), Invalid>;
 
-/// Whether a queue is what its own parts make, in every index and count: an
-/// error names the first difference. For tests; O(n log n).
+/// Checks that the queue equals the queue that is rebuilt from its parts, in every
+/// index and count. For tests; O(n log n).
+///
+/// Errors: names the first difference.
 #[cfg(any(test, feature = "validate"))]
 pub fn validate(queue: &Queue) -> Result<(), String> {
     let rebuilt = valid::rebuild(queue)?;

@@ -1,4 +1,8 @@
-//! What FETCH would return next.
+//! DQ.PEEK: what FETCH would return next.
+//!
+//! PEEK must change nothing, so it replays the rules of FETCH on a small copy of
+//! the ready line: it records which messages would be given and which entries would
+//! join the line again.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,8 +15,8 @@ use crate::order_key::OrderKey;
 use crate::settings::{OnDead, OnRetry};
 use crate::{Millis, Seq};
 
-/// In a burst that is still being worked off, so many expired messages are
-/// looked past.
+/// How many expired messages PEEK skips at most in each index, while expiries are
+/// not all processed.
 const MOST_EXPIRED: usize = 10_000;
 
 /// What a group would have given so far.
@@ -22,14 +26,14 @@ struct Given {
     turn: u64,
 }
 
-/// The line as it would be after what was taken so far.
+/// The ready line as it would be after the messages taken so far.
 struct Rehearsal<'a> {
     queue: &'a Queue,
     now: Millis,
     /// The ungrouped messages in order, each with its priority.
     plain: std::vec::IntoIter<(i8, Seq)>,
     plain_key: Option<LineKey>,
-    /// Those who joined again.
+    /// Entries that would have joined the line again.
     rejoined: BTreeSet<LineKey>,
     given: HashMap<GroupIx, Given>,
     ticket: u64,
@@ -37,7 +41,7 @@ struct Rehearsal<'a> {
 
 impl Queue {
     /// The messages that a FETCH of `count` would return at `now`, in order.
-    /// O(count log n), where groups give one batch at a time.
+    /// O(count log n), where each group gives one batch at a time.
     pub fn peek(&self, count: usize, now: Millis) -> Vec<Seq> {
         let allowed = self.allowance(now, false);
         let count = count.min(usize::try_from(allowed).unwrap_or(usize::MAX));
@@ -70,7 +74,8 @@ impl Queue {
         peeked
     }
 
-    /// The groups in line at `now`, as they stand, worked off already or not.
+    /// The groups that are in the ready line at `now`, in order. Includes groups
+    /// whose time has come but that have not joined it yet.
     fn line_at(&self, now: Millis) -> impl Iterator<Item = LineKey> + '_ {
         let given_place = move |ix| self.given_place(ix, self.groups.get(ix)?, now);
         let line = self.line.iter().map(|(key, ())| key);
@@ -79,7 +84,8 @@ impl Queue {
             .peekable();
         let given: Box<dyn Iterator<Item = LineKey>> = match self.discarded.has_of_groups() {
             false => Box::new(self.expected.by(now)),
-            // The places of those that have lost something are not known.
+            // The positions of groups with pending purges are not in `expected`, so
+            // compute them for all groups.
             true => {
                 let groups = self.groups.starting_at(0);
                 let places = groups.filter_map(|(ix, group)| self.given_place(ix, group?, now));
@@ -124,8 +130,8 @@ impl Queue {
         heads.into_iter().map(|(_, seq)| seq)
     }
 
-    /// Whether a waiting message has expired, dead already or not, or is one
-    /// that was purged and still counts in its group.
+    /// Whether a pending message can no longer be given: it has expired, moved to
+    /// dead or not, or it was purged and only counts in its group.
     fn is_over(&self, seq: Seq, now: Millis) -> bool {
         let message = self.store.get(seq);
         message.is_some_and(|message| {
@@ -200,7 +206,8 @@ impl Rehearsal<'_> {
         Some(head.seq())
     }
 
-    /// What a group would give after what it would have given.
+    /// What a group would give next, after the messages it would already have
+    /// given.
     fn head(&self, ix: GroupIx, group: &Group) -> Option<OrderKey> {
         let queue = self.queue;
         let given = self.given.get(&ix).map_or(&[][..], |given| &given.keys);

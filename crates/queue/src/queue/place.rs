@@ -1,4 +1,7 @@
-//! Moves a message from one place to another and keeps every index in step.
+//! Moves a message between stored states and keeps every index in step.
+//!
+//! Most changes of a message are a move: out of the indexes of the old state, a
+//! change of fields, and into the indexes of the new state.
 
 use super::Queue;
 use crate::backlog::Member;
@@ -12,28 +15,28 @@ use crate::state::Place;
 use crate::waiting::Waiter;
 use crate::{Millis, Seq, MAX_EXACT};
 
-/// What is to be known of a message whose lease has ended.
+/// What the caller needs to know of a message whose lease has ended.
 pub(super) struct Ended {
     pub group: GroupIx,
-    /// Bytes of its payload.
+    /// Payload bytes.
     pub size: u64,
-    /// Who had it.
+    /// Consumer that had the lease.
     pub consumer: ConsumerIx,
 }
 
-/// A pending message as the indexes know it.
+/// A pending message with all its index keys.
 pub(super) struct Stand {
     place: Place,
     group: GroupIx,
     waiter: Waiter,
-    /// As its group knows it, if it has one.
+    /// Its key in its group, if it has one.
     member: Option<Member>,
-    /// When it expires, if it does.
+    /// When it expires (Unix ms), if it does.
     expires: Option<Millis>,
 }
 
 impl Stand {
-    /// How a message stands that is pending; `ttl` is that of the queue.
+    /// The index keys of a pending message. `ttl` is the TTL of the queue in ms.
     #[inline]
     pub fn of(seq: Seq, message: &Message, ttl: Millis) -> Stand {
         let group = message.group;
@@ -46,8 +49,8 @@ impl Stand {
         }
     }
 
-    /// How a message stands that is pending from now on: until its due time,
-    /// or, when that has come, until there is a consumer.
+    /// Makes a message pending: due if its due time has come, otherwise delayed or
+    /// in retry. Returns its index keys.
     pub fn begin(seq: Seq, message: &mut Message, ttl: Millis, now: Millis) -> Stand {
         message.place = match (message.due <= now, message.failures() > 0) {
             (true, _) => Place::Due,
@@ -58,7 +61,7 @@ impl Stand {
     }
 }
 
-/// A message as what waits knows it.
+/// The pending key of a message, used by the indexes over all pending messages.
 pub(super) fn waiter(seq: Seq, message: &Message) -> Waiter {
     Waiter {
         seq,
@@ -69,7 +72,7 @@ pub(super) fn waiter(seq: Seq, message: &Message) -> Waiter {
     }
 }
 
-/// A pending message as its group knows it.
+/// The key of a pending message in its group.
 pub(super) fn member(seq: Seq, message: &Message) -> Member {
     Member {
         key: order_key(seq, message),
@@ -79,7 +82,8 @@ pub(super) fn member(seq: Seq, message: &Message) -> Member {
     }
 }
 
-/// When a pending message expires, if it does; `ttl` is that of the queue.
+/// When a pending message expires (Unix ms), if it does. `ttl` is the TTL of the
+/// queue in ms.
 fn expiry(message: &Message, ttl: Millis) -> Option<Millis> {
     let own = message.choices().and_then(|choices| choices.ttl);
     match own.unwrap_or(ttl) {
@@ -88,19 +92,19 @@ fn expiry(message: &Message, ttl: Millis) -> Option<Millis> {
     }
 }
 
-/// The place of a message in the order of its group.
+/// The key of a message in the order of its group.
 pub(super) fn order_key(seq: Seq, message: &Message) -> OrderKey {
     OrderKey::new(message.priority, message.score(), seq)
 }
 
 impl Queue {
-    /// When a pending message expires, if it does.
+    /// When a pending message expires (Unix ms), if it does.
     pub(super) fn expiry(&self, message: &Message) -> Option<Millis> {
         expiry(message, self.settings.ttl)
     }
 
-    /// Lets a message wait: for its due time, or, when that has come, for a
-    /// consumer. The caller refreshes its group.
+    /// Makes a message pending and enters it in the indexes. The caller refreshes
+    /// its group. O(log n).
     pub(super) fn enter_pending(&mut self, seq: Seq, now: Millis) {
         if let Some(message) = self.store.get_mut(seq) {
             let stand = Stand::begin(seq, message, self.settings.ttl, now);
@@ -108,10 +112,11 @@ impl Queue {
         }
     }
 
-    /// Enters a pending message in the indexes; whether it is known at once that it is
-    /// due and changes nothing of what its group gives, when, or for what the group
-    /// is listed, since the group stands in line and gives one before it that is due,
-    /// too. Else the caller refreshes the group.
+    /// Enters a pending message in the indexes. O(log n).
+    ///
+    /// Returns true only if the group certainly need not be refreshed: it is in the
+    /// ready line, and a due message goes before this one, so neither what it gives
+    /// nor its state changes. Otherwise the caller refreshes the group.
     pub(super) fn enter(&mut self, stand: Stand) -> bool {
         let Waiter { seq, due, .. } = stand.waiter;
         let mut is_behind = false;
@@ -124,7 +129,8 @@ impl Queue {
             self.heed_purges(stand.group);
             let entered = self.groups.with(stand.group, |group| {
                 let is_behind = group.backlog.insert(stand.place, member);
-                // One that has yet to join does so now, however its messages are kept.
+                // A group that is not in the ready line yet must join it now,
+                // however its messages are kept.
                 (is_behind && group.is_in_line(), group.counted)
             });
             let (changes_nothing, counted) = entered.unwrap_or_default();
@@ -143,8 +149,8 @@ impl Queue {
         is_behind
     }
 
-    /// Takes a message out of what waits. The caller puts it elsewhere and
-    /// refreshes its group.
+    /// Takes a pending message out of the indexes. The caller gives it another
+    /// stored state and refreshes its group. O(log n).
     pub(super) fn leave_pending(&mut self, seq: Seq) {
         if let Some(message) = self.store.get(seq) {
             let stand = Stand::of(seq, message, self.settings.ttl);
@@ -152,8 +158,9 @@ impl Queue {
         }
     }
 
-    /// Takes a message out of the indexes of what waits, where it stood so. The
-    /// caller puts it elsewhere and refreshes its group.
+    /// Takes a message out of the indexes of pending messages, by the keys it
+    /// `stood` under. The caller gives it another stored state and refreshes its
+    /// group. O(log n).
     pub(super) fn leave(&mut self, stood: Stand) {
         if let Some(at) = stood.expires {
             self.expiring.remove(&(at, stood.waiter.seq));
@@ -171,15 +178,15 @@ impl Queue {
         }
     }
 
-    /// So many messages of groups that counted as ready, with these payload bytes, do
-    /// so no longer.
+    /// Subtracts messages, and their payload bytes, from those of groups that count
+    /// as ready.
     pub(super) fn uncount_ready(&mut self, count: u64, bytes: u64) {
         self.grouped_ready = self.grouped_ready.saturating_sub(count);
         self.grouped_ready_bytes = self.grouped_ready_bytes.saturating_sub(bytes);
     }
 
-    /// Ends the lease of a message, if it has one; its place is then for the
-    /// caller to give.
+    /// Ends the lease of a message, if it has one. The caller then sets its stored
+    /// state.
     pub(super) fn unlease(&mut self, seq: Seq) {
         let receipt = self.store.get(seq).map_or(0, Message::receipt);
         if let Some(lease) = self.leases.take(receipt) {
@@ -187,8 +194,8 @@ impl Queue {
         }
     }
 
-    /// Ends a lease that was taken out; the place of its message is then for the
-    /// caller to give.
+    /// Ends a lease that was already taken out of the index of leases. The caller
+    /// then sets the stored state of the message.
     pub(super) fn end_lease(&mut self, lease: Lease) -> Option<Ended> {
         let message = self.store.get_mut(lease.seq)?;
         let (group, size) = (message.group, message.payload_len());
@@ -221,8 +228,8 @@ impl Queue {
             .flat_map(|first| self.leases.of_batch(first))
     }
 
-    /// The messages of the batch of a running message that were delivered after
-    /// it and still run.
+    /// The running messages that were delivered in the same batch as this one, but
+    /// after it.
     pub(super) fn later_of_batch(&self, seq: Seq) -> Vec<Seq> {
         let receipt = self.store.get(seq).map_or(0, Message::receipt);
         let later = self.leases.later_of_batch(receipt);

@@ -1,4 +1,4 @@
-//! Promoting: a waiting message's time has come.
+//! Promotion: moves messages whose due time has come from delayed or retry to due.
 
 use super::place::{member, waiter};
 use super::time::Progress;
@@ -11,10 +11,12 @@ use crate::state::Place;
 use crate::{Millis, Seq};
 
 impl Queue {
-    /// Promotes what is due at `at`, as far as the steps go: nothing that
-    /// comes before it within the millisecond can be added meanwhile.
+    /// Promotes messages that are due at `at` until the step budget is used up.
+    ///
+    /// A run may be cut short here: nothing can be added meanwhile that would have
+    /// to be processed earlier within the same millisecond.
     pub(super) fn promote_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
-        // The first of them is the step that was counted already.
+        // The caller has already counted the first promotion as a step.
         let mut paid = 1;
         loop {
             let left = most.saturating_sub(progress.steps).saturating_add(paid);
@@ -31,12 +33,12 @@ impl Queue {
         }
     }
 
-    /// Promotes the ungrouped messages that are next, `most` of them at most; how
-    /// many. O(1) each where they stand behind all others.
+    /// Promotes up to `most` of the next ungrouped messages. Returns how many. O(1)
+    /// each where they go behind all others.
     ///
-    /// All are read before an index is touched, one as soon as the other: they lie
-    /// anywhere in memory, and to wait for each by itself is what promoting a
-    /// message costs.
+    /// All messages are read first, before an index is touched. They are scattered
+    /// in memory, and waiting for each read by itself is the main cost of a
+    /// promotion; reads that do not depend on each other overlap.
     fn promote_run(&mut self, at: Millis, most: u64) -> u64 {
         if self.has_purged() {
             return 0;
@@ -58,8 +60,8 @@ impl Queue {
         run.keys.len() as u64
     }
 
-    /// Promotes the message that is next, if it is due at `at` and `most` is not 0;
-    /// how many that are.
+    /// Promotes the next message, if it is due at `at` and `most` is not 0. Returns
+    /// how many were promoted, 0 or 1.
     fn promote_next(&mut self, at: Millis, most: u64) -> u64 {
         let seq = loop {
             let next = self.waiting.next_promotion();
@@ -75,9 +77,9 @@ impl Queue {
             self.refresh(group, at, Join::by_time(at));
             return 1;
         }
-        // A group joins the line by a step of its own, unless a purge took its
-        // place from it, or it was not known when the last of very many failed
-        // messages would be due.
+        // A group joins the ready line in a step of its own. It must be refreshed
+        // here only if that step is not planned: a purge has removed its position,
+        // or it had so many failed messages that the time was not computed.
         let known = self.groups.get(group).is_some_and(|group| {
             let is_expected = group.is_expected()
                 || group.is_in_line()
@@ -90,7 +92,7 @@ impl Queue {
         1
     }
 
-    /// A waiting message's time has come.
+    /// Promotes one message.
     fn promote_one(&mut self, seq: Seq) {
         let Some(message) = self.store.get_mut(seq) else {
             return;
@@ -106,13 +108,14 @@ impl Queue {
         }
     }
 
-    /// The time of a message of a group has come; whether it is ready then.
+    /// Promotes a message within its group. Returns whether the message is ready
+    /// then.
     fn promote_member(&mut self, ix: GroupIx, from: Place, member: Member) -> bool {
         let promoted = self.groups.with(ix, |group| {
             group.backlog.promote(from, member);
             let pending = group.backlog.all();
-            // Only the first and the last at a place change for what the group is
-            // listed.
+            // The state under which the group is listed changes only with its first
+            // due message, or with the last one in the state it left.
             let is_end = pending.count_at(Place::Due) == 1 || pending.count_at(from) == 0;
             (group.counted, is_end)
         });

@@ -1,4 +1,5 @@
-//! Whether and when a queue has anything to give.
+//! Whether and when a queue can give a message: read-only questions of the server,
+//! asked before it serves a client or sets its timer.
 
 use super::Queue;
 use crate::op::Fetch;
@@ -6,7 +7,8 @@ use crate::settings::Clock;
 use crate::{Millis, NEVER};
 
 impl Queue {
-    /// Whether anything is ready, limits of the whole queue aside.
+    /// Whether any message is ready, leaving aside a pause and the limits of the
+    /// whole queue.
     pub fn has_ready(&self, now: Millis) -> bool {
         !self.line.is_empty()
             || self.waiting.plain.head(now).is_some()
@@ -16,7 +18,7 @@ impl Queue {
             })
     }
 
-    /// How many deliveries the queue as a whole allows at `now`.
+    /// How many deliveries the pause and limits of the whole queue allow at `now`.
     pub(super) fn allowance(&self, now: Millis, no_ack: bool) -> u64 {
         if self.is_paused(now) {
             return 0;
@@ -33,13 +35,16 @@ impl Queue {
         by_rate.min(by_running)
     }
 
-    /// Whether deliveries are paused at `now`.
+    /// Whether deliveries of the queue are paused at `now`.
     pub fn is_paused(&self, now: Millis) -> bool {
         self.paused_until.is_some_and(|until| until > now)
     }
 
-    /// When something happens by itself: time has work to do, or, where
-    /// `waiters` want messages, a limit lets one go. A MANUAL queue never.
+    /// When the queue next needs attention (Unix ms): an event is due, or, if
+    /// `waiters` is set, a RATE lets a blocked client be served. It may be too
+    /// early, never too late.
+    ///
+    /// `None` if nothing is to come. A MANUAL queue never wakes by itself.
     pub fn next_wake(&self, now: Millis, waiters: bool) -> Option<Millis> {
         if matches!(self.clock, Clock::Manual(_)) {
             return None;
@@ -57,7 +62,8 @@ impl Queue {
         (wake != NEVER).then_some(wake)
     }
 
-    /// Whether this FETCH would get anything at `now`, what it acks aside.
+    /// Whether this FETCH would get a message at `now`, leaving aside what its acks
+    /// would free.
     pub fn can_serve(&self, fetch: &Fetch, now: Millis) -> bool {
         if self.allowance(now, fetch.no_ack) == 0 {
             return false;

@@ -1,4 +1,4 @@
-//! Messages that the queue sends to itself.
+//! Schedules: messages that the queue sends to itself at the times of a rule.
 
 use super::Queue;
 use crate::error::Error;
@@ -8,7 +8,9 @@ use crate::settings::Clock;
 use crate::Millis;
 
 impl Queue {
-    /// Makes a schedule, in the place of one of its name.
+    /// Creates a schedule, or replaces the one with this name.
+    ///
+    /// Errors: the rule never fires.
     pub(super) fn schedule(&mut self, new: &NewSchedule, now: Millis) -> Result<Done, Error> {
         let next = new.rule.first_at_or_after(now).ok_or(Error::NeverFires)?;
         let send = &new.send;
@@ -35,7 +37,7 @@ impl Queue {
         Ok(Done::NextFire(next))
     }
 
-    /// Removes a schedule.
+    /// Removes a schedule. Returns whether there was one.
     pub(super) fn unschedule(&mut self, name: &[u8]) -> Done {
         let removed = self.schedules.remove(name);
         self.effects.changed |= removed;
@@ -43,7 +45,7 @@ impl Queue {
         Done::Flag(removed)
     }
 
-    /// Fires the schedule whose time has come; whether it sent a message.
+    /// Fires the schedule that is due next. Returns whether it sent a message.
     pub(super) fn fire_next(&mut self, at: Millis) -> bool {
         let Some(name) = self.schedules.next_fire().map(|(_, name)| name.to_vec()) else {
             return false;
@@ -51,7 +53,8 @@ impl Queue {
         self.fire(&name, at, at)
     }
 
-    /// Fires a schedule for its time `at`, at `now`, and moves it on.
+    /// Fires a schedule for its fire time `at`, acting at `now`, and sets its next
+    /// fire time. Returns whether it sent a message.
     fn fire(&mut self, name: &[u8], at: Millis, now: Millis) -> bool {
         let Some(schedule) = self.schedules.get(name) else {
             return false;
@@ -114,9 +117,11 @@ impl Queue {
         }
     }
 
-    /// Decides about the first of the fire times before `since`, when nothing
-    /// could fire, that have passed at `now`. It sends one message at most: each
-    /// fire is an operation of its own, and very many hold nobody up.
+    /// Handles the first fire time before `since` that has passed by `now` and was
+    /// missed because nothing could fire.
+    ///
+    /// It sends at most one message. The caller repeats it, so that each fire is an
+    /// operation of its own and many missed ones do not hold the server.
     pub(super) fn catch_up(&mut self, since: Millis, now: Millis) -> Done {
         let until = since.min(now);
         let Some((at, name)) = self.schedules.next_fire().filter(|(at, _)| *at < until) else {
@@ -153,8 +158,8 @@ impl Queue {
         Done::Ok
     }
 
-    /// About how many fire times lie before `until`: where a rule has many, they
-    /// are counted as dense as its next ones are.
+    /// Roughly how many fire times lie at or before `until`. For a rule with many,
+    /// the density of the next 64 is taken for all.
     pub(super) fn fires_until(&self, until: Millis) -> u64 {
         const SAMPLE: u64 = 64;
         let fires = self.schedules.iter().map(|(_, schedule)| {
@@ -175,13 +180,13 @@ impl Queue {
         fires.fold(0, u64::saturating_add)
     }
 
-    /// Whether any schedule has a fire time before `since`. One of a MANUAL queue
-    /// misses nothing.
+    /// Whether any schedule has a fire time before `since` (Unix ms). A MANUAL
+    /// queue misses none.
     pub fn has_missed(&self, since: Millis) -> bool {
         self.clock == Clock::Server && self.schedules.next_fire().is_some_and(|(at, _)| at < since)
     }
 
-    /// How many schedules there are, and each of them by name.
+    /// All schedules by name.
     pub fn schedules(&self) -> impl ExactSizeIterator<Item = (&[u8], &Schedule)> + '_ {
         self.schedules.iter()
     }

@@ -1,4 +1,5 @@
-//! Sending.
+//! SEND: adds messages, checks the limits of the queue, and replaces messages with
+//! REPLACE.
 
 use super::place::Stand;
 use super::Queue;
@@ -12,18 +13,20 @@ use crate::{Millis, Seq};
 
 /// What a given id means for a message that is to have it.
 enum IdUse {
-    /// Nobody has it.
+    /// No message has the id.
     Free,
-    /// A record has it and gives way.
+    /// A record has the id. The new message takes its place.
     Record(Seq),
-    /// A waiting message has it and is to be replaced.
+    /// A pending message has the id. The new message replaces it.
     Waiting(Seq),
-    /// It is taken.
+    /// The id is taken.
     Taken,
 }
 
 impl Queue {
-    /// Sends all or none. O(log n) a message.
+    /// Sends all payloads or none. O(log n) a message.
+    ///
+    /// Errors: MAXLEN or MAXBYTES does not allow it.
     pub(super) fn send(&mut self, send: &Send, now: Millis) -> Result<Done, Error> {
         let id_use = match &send.id {
             Some(id) => self.id_use(id, send.replace, now),
@@ -63,9 +66,9 @@ impl Queue {
         Ok(Done::Sent(sent))
     }
 
-    /// A SEND that makes ids as it is to be done on a server in one of its terms (see
-    /// [`Queue::noted_term`]): with a new salt where none has been drawn for the queue
-    /// in it. `None` where the operation is to be done as it is.
+    /// The form in which a server applies a SEND that generates ids: with a new
+    /// salt, if none was drawn for the queue in this term of the server (see
+    /// [`Queue::noted_term`]). `None` if the operation is applied as it is.
     #[inline]
     pub fn renewing<'a>(
         &self,
@@ -83,14 +86,14 @@ impl Queue {
         }
     }
 
-    /// Counts a send that met a taken id.
+    /// Counts a SEND whose id was taken.
     pub(super) fn count_duplicate(&mut self) -> Done {
         self.totals.duplicates += 1;
         self.effects.changed = true;
         Done::Ok
     }
 
-    /// Puts one new message in, whatever the limits.
+    /// Adds one new message without checking the limits.
     pub(super) fn add(
         &mut self,
         mut message: Message,
@@ -100,7 +103,8 @@ impl Queue {
         now: Millis,
     ) -> Seq {
         if content.id.is_none() {
-            // A client may have guessed and given the id that comes next.
+            // A client may have guessed the id that would be generated next and
+            // used it.
             while self.is_given(self.next_seq, now) {
                 self.next_seq += 1;
             }
@@ -119,7 +123,8 @@ impl Queue {
         }
         let group = message.group;
         if group.is_some() {
-            // What was redriven before has joined the line before.
+            // Redriven messages of the group were there before this one, so they
+            // must join the ready line first.
             self.redrive_first_of(group, now);
         }
         let stand = Stand::begin(seq, &mut message, self.settings.ttl, now);
@@ -133,14 +138,16 @@ impl Queue {
         if content.id.is_some() {
             self.ids.insert(&self.store, seq);
         }
-        // What its group gives is the same as before where it comes behind another.
+        // If the message goes behind another one that is due, what its group gives
+        // does not change.
         if !self.enter(stand) {
             self.refresh(group, now, self.join(now));
         }
         seq
     }
 
-    /// Whether a message was given the id that this number would make.
+    /// Whether a message already has the id that would be generated for this
+    /// number.
     fn is_given(&self, seq: Seq, now: Millis) -> bool {
         let given = self.ids.find_given(&self.store, seq, now);
         given.is_some_and(|other| !self.is_purged(other))
@@ -158,10 +165,10 @@ impl Queue {
             return IdUse::Free;
         };
         match message.place {
-            // Dead already, though that was not worked off.
+            // Expired, even if it was not moved to dead yet.
             _ if self.expired_at(message, now).is_some() => IdUse::Taken,
             place if place.is_pending() && replace => IdUse::Waiting(seq),
-            // Pending again, though it was not moved yet.
+            // Redriven: it counts as pending, even if it was not moved yet.
             Place::Dead if self.redriving.has(seq, message) && replace => IdUse::Waiting(seq),
             Place::Dead if self.is_over_age(seq, message, now) => IdUse::Record(seq),
             Place::Finished | Place::Cancelled if !self.still_taken(message.ended_at(), now) => {
@@ -175,8 +182,9 @@ impl Queue {
         ended_at.saturating_add(self.settings.dedup) > now
     }
 
-    /// Whether MAXLEN and MAXBYTES allow this SEND. Each refuses only what grows:
-    /// ALTER may have made it smaller than what is there already.
+    /// Checks that MAXLEN and MAXBYTES allow this SEND. A limit refuses only what
+    /// grows, because ALTER may have made it smaller than what is already in the
+    /// queue.
     fn check_room(&self, send: &Send, id_use: &IdUse) -> Result<(), Error> {
         let (limit, max_bytes) = (self.settings.max_len, self.settings.max_bytes);
         if limit == 0 && max_bytes == 0 {
@@ -194,12 +202,13 @@ impl Queue {
         self.check_bytes(replaced, sizes.fold(0, u64::saturating_add))
     }
 
-    /// Whether MAXBYTES allows so many payload bytes, in place of those of a
-    /// waiting message where there is one. Fewer or as many always fit.
+    /// Checks that MAXBYTES allows `after` payload bytes, in addition to the others
+    /// or in place of the pending message `replaced`. A payload that is not larger
+    /// than the replaced one always fits.
     pub(super) fn check_bytes(&self, replaced: Option<&Message>, after: u64) -> Result<(), Error> {
         let limit = self.settings.max_bytes;
         let before = replaced.map_or(0, Message::payload_len);
-        // One that was redriven and not moved yet is not counted among the bytes.
+        // A redriven message that is not moved yet is not counted in `bytes`.
         let counted = replaced.filter(|message| message.place.is_pending());
         let others = self.bytes - counted.map_or(0, Message::payload_len);
         let is_full = limit > 0 && others.saturating_add(after) > limit;
@@ -209,8 +218,8 @@ impl Queue {
         }
     }
 
-    /// Makes room for a message that replaces this waiting one. Who waits for
-    /// the end of the id goes on waiting.
+    /// Removes a pending message that is replaced. Clients that wait for the end of
+    /// its id keep waiting.
     fn replace(&mut self, seq: Seq, now: Millis) {
         self.redrive_if_due(seq);
         self.leave_pending(seq);

@@ -1,4 +1,4 @@
-//! Ending deliveries: ACK, NACK, TOUCH, and leases that run out.
+//! The end of a delivery: ACK, NACK, TOUCH, and leases that run out.
 
 use super::Queue;
 use crate::group::GroupIx;
@@ -8,20 +8,20 @@ use crate::op::{Done, Happened, NackKind};
 use crate::state::{Place, Reason};
 use crate::{retry, Millis, Receipt, Seq, MAX_EXACT};
 
-/// What happens to the message of a delivery that was given back.
+/// What happens to the message of a delivery that failed or was given back.
 enum Return {
-    /// It waits until then.
+    /// It becomes due again at this time (Unix ms).
     Waits(Millis),
-    /// It is ready since its lease ended.
+    /// Its lease ran out: it counts as failed and is due at once.
     TimedOut,
-    /// It goes to its old place, as if it had not been delivered.
+    /// It returns to its old order, as if it had not been delivered.
     Uncounted,
     /// It dies.
     Dies(Reason),
 }
 
 impl Queue {
-    /// Ends deliveries well; how many of them were current.
+    /// Acks deliveries. Returns how many receipts were current. O(log n) each.
     pub(super) fn ack(&mut self, receipts: &[Receipt], result: Option<&[u8]>, now: Millis) -> Done {
         let acked = receipts
             .iter()
@@ -30,7 +30,7 @@ impl Queue {
         Done::Count(acked as u64)
     }
 
-    /// Ends one delivery well, if it is current.
+    /// Acks one delivery. Returns whether its receipt was current.
     pub(super) fn ack_one(&mut self, receipt: Receipt, result: Option<&[u8]>, now: Millis) -> bool {
         let Some(lease) = self.leases.take_current(receipt, now) else {
             return false;
@@ -57,7 +57,8 @@ impl Queue {
         true
     }
 
-    /// Gives deliveries back, all of them together; how many were current.
+    /// Nacks deliveries, all of them together. Returns how many receipts were
+    /// current.
     pub(super) fn nack(
         &mut self,
         receipts: &[Receipt],
@@ -74,8 +75,8 @@ impl Queue {
                 continue;
             };
             nacked.push(lease.seq);
-            // Receipts of one batch are neighbours: the first one named says
-            // which come back.
+            // Receipts of one batch are consecutive, so the lowest receipt named
+            // decides which later messages come back with it.
             let own = self.leases.batch_of(receipt);
             if batch != Some(own) {
                 batch = Some(own);
@@ -137,7 +138,8 @@ impl Queue {
         self.give_back(seq, outcome, now);
     }
 
-    /// The lease of a message has run out.
+    /// Ends the lease of a message that has run out. Returns the reason if the
+    /// message died.
     pub(super) fn time_out(&mut self, seq: Seq, now: Millis, join: Join) -> Option<Reason> {
         let later = self.later_of_batch(seq);
         let retries = self.store.with(seq, |message| {
@@ -166,7 +168,8 @@ impl Queue {
         died
     }
 
-    /// A message comes back with its batch, or from a copy.
+    /// Returns a running message without counting an attempt: its batch came back,
+    /// or the queue was copied.
     fn come_back_uncounted(&mut self, seq: Seq, now: Millis) {
         let running = self
             .store
@@ -177,7 +180,7 @@ impl Queue {
         }
     }
 
-    /// Everything that runs comes back.
+    /// Returns all running messages without counting an attempt.
     pub(super) fn release_all(&mut self, now: Millis) {
         let running: Vec<Seq> = self.leases.iter().map(|lease| lease.seq).collect();
         let groups = self.groups_of(running.iter());
@@ -196,15 +199,17 @@ impl Queue {
         groups
     }
 
-    /// What one operation does to several messages is seen together: a group
-    /// keeps its place in the line if it could give before and can afterwards.
+    /// Refreshes groups after one operation on several messages. The operation
+    /// counts as a whole: a group keeps its position in the ready line if it could
+    /// give before and can afterwards.
     pub(super) fn refresh_each(&mut self, groups: &[GroupIx], now: Millis, join: Join) {
         for ix in groups {
             self.refresh(*ix, now, join);
         }
     }
 
-    /// Ends a delivery; the caller refreshes the group.
+    /// Ends a delivery with this outcome. Returns the reason if the message died.
+    /// The caller refreshes the group.
     fn give_back(&mut self, seq: Seq, outcome: Return, now: Millis) -> Option<Reason> {
         self.unlease(seq);
         self.store.with(seq, |message| match outcome {
@@ -243,7 +248,8 @@ impl Queue {
         reason
     }
 
-    /// Moves the ends of leases; how many were current.
+    /// Sets the end of leases to `ms` from now. Returns how many receipts were
+    /// current.
     pub(super) fn touch(&mut self, ms: Millis, receipts: &[Receipt], now: Millis) -> Done {
         let until = now.saturating_add(ms).min(MAX_EXACT);
         let mut touched = 0;
@@ -260,7 +266,8 @@ impl Queue {
         Done::Count(touched)
     }
 
-    /// Ends leases as if they had run out now; how many were current.
+    /// Ends leases as if they had run out now. Returns how many receipts were
+    /// current.
     pub(super) fn end_leases(&mut self, receipts: &[Receipt], now: Millis) -> Done {
         let mut ended = 0;
         for receipt in receipts {
@@ -272,7 +279,7 @@ impl Queue {
         Done::Count(ended)
     }
 
-    /// The lease with this receipt, if it is still on at `now`.
+    /// The lease with this receipt, if it has not ended by `now`.
     fn current(&self, receipt: Receipt, now: Millis) -> Option<Lease> {
         self.leases.find(receipt).filter(|lease| lease.until > now)
     }

@@ -1,8 +1,10 @@
-//! Who stands in line, and where: kept in step with what each has to give.
+//! The ready line: which groups can give a message, and in which order.
 //!
-//! A place in the line is known by its time also where that was not worked off
-//! yet: a group knows the places that time will give it, and the ungrouped
-//! messages stand where the first of them fell due.
+//! The line holds the position of each group that can give. It is updated after
+//! every change to a group. Events may be processed late, so a position must not
+//! depend on when that happens: each group also knows the positions it will get
+//! once certain times have come, and the ungrouped messages take their position
+//! from the due time of the first of them.
 
 use super::Queue;
 use crate::backlog::Pending;
@@ -14,13 +16,13 @@ use crate::settings::OnRetry;
 use crate::state::Place;
 use crate::{Millis, NEVER};
 
-/// Where more messages of a group have failed, they are not looked through to
-/// tell when it can give again.
+/// If more messages of a group than this have failed, the time at which the group
+/// can give again is not computed from them.
 const MANY_FAILED: usize = 64;
 
 impl Queue {
-    /// Brings a group's place in the line up to date with what it can give.
-    /// Call it after every change to what it has, holds or may.
+    /// Updates the position of a group in the ready line to what it can give. Call
+    /// it after every change to its messages, holds, limits or settings.
     pub(super) fn refresh(&mut self, ix: GroupIx, now: Millis, join: Join) {
         if !ix.is_some() {
             return self.refresh_plain(now, join);
@@ -30,10 +32,11 @@ impl Queue {
             return;
         };
         let line = group.line(ix);
-        // What time brings late is no reason to forget what came after it.
+        // An event that is processed late must not undo what happened after it.
         let now = now.max(line.map_or(0, |key| key.join.time));
         let head = self.group_head(group, now);
-        // A place that time has given is taken, worked off already or not.
+        // A position whose time has come counts, even if the group has not joined
+        // the line yet.
         let given = group.given_place(ix, now);
         let had = given.or(line);
         let has = head.map(|head| {
@@ -73,8 +76,8 @@ impl Queue {
         self.groups.settle(ix);
     }
 
-    /// The places in the line that time gives to a group that stands as `has`,
-    /// as far as that can be told.
+    /// The positions that a group at `has` will get as time passes, as far as they
+    /// can be computed.
     pub(super) fn expected_of(&self, ix: GroupIx, group: &Group, has: Option<LineKey>) -> Places {
         let mut places = Places::new();
         let mut stands = has;
@@ -97,8 +100,8 @@ impl Queue {
         places
     }
 
-    /// When a group that stands in line gives a message first that takes it to
-    /// another line, one that goes before.
+    /// The first time (Unix ms) at which a group in the line will have a message of
+    /// a more urgent priority, which moves it to the line of that priority.
     fn overtaking(&self, group: &Group, stands: LineKey) -> Option<Millis> {
         let Pending { fresh, failed } = self.pending(group);
         let firsts = fresh.first().into_iter().chain(failed.first());
@@ -107,7 +110,7 @@ impl Queue {
         }
         let bound = OrderKey::start_of(stands.priority);
         let failed = match self.settings.on_retry {
-            // What has failed goes first, whatever comes.
+            // A failed message goes first, whatever is added.
             OnRetry::Block if !failed.is_empty() => return None,
             _ => failed.earliest_before(&bound),
         };
@@ -115,7 +118,8 @@ impl Queue {
         fresh.into_iter().chain(failed).min()
     }
 
-    /// From when on a group that cannot give yet can, if only time keeps it.
+    /// When a group that cannot give now will be able to (Unix ms), if only the
+    /// passing of time is needed.
     fn opening(&self, group: &Group) -> Option<Millis> {
         if self.is_held_by_dead(group) || group.batch_count() >= self.concurrency(group) {
             return None;
@@ -125,16 +129,15 @@ impl Queue {
         let due = match self.settings.on_retry {
             _ if failed.is_empty() => fresh?,
             OnRetry::Skip => fresh.into_iter().chain(failed.earliest()).min()?,
-            // Where very many have failed, each that is promoted is a reason to
-            // look at the group again.
+            // With very many failed messages, the group is checked again at the
+            // promotion of each instead.
             OnRetry::Block if failed.len() > MANY_FAILED => return None,
             OnRetry::Block => failed.times().max()?,
         };
         Some(due.max(group.opens_at()))
     }
 
-    /// Finds the places in the line that time gives to a group that was made as
-    /// a whole.
+    /// Computes the future positions of a group that was built from a snapshot.
     pub(super) fn expect_next(&mut self, ix: GroupIx) {
         if let Some(group) = self.groups.get(ix) {
             let places = match group.displaced {
@@ -145,13 +148,13 @@ impl Queue {
         }
     }
 
-    /// Notes the places in the line that time gives to a group.
+    /// Sets the future positions of a group.
     fn expect(&mut self, ix: GroupIx, places: Places) {
         let line = self.groups.get(ix).and_then(|group| group.line(ix));
         self.stand(ix, line, places);
     }
 
-    /// Notes where a group stands in the line, and the places that time gives it.
+    /// Sets the present position of a group and its future ones.
     fn stand(&mut self, ix: GroupIx, line: Option<LineKey>, expected: Places) {
         let Some(group) = self.groups.get_mut(ix) else {
             return;
@@ -170,7 +173,7 @@ impl Queue {
         }
     }
 
-    /// Lets the due messages of a group count as ready in the queue, or no longer.
+    /// Makes the due messages of a group count as ready, or no longer.
     fn count_as_ready(&mut self, ix: GroupIx, counted: bool) {
         let Some(group) = self.groups.get_mut(ix) else {
             return;
@@ -190,7 +193,8 @@ impl Queue {
         }
     }
 
-    /// Gives a group the place in the line that time has given it by `now`.
+    /// Puts a group in the ready line at the position whose time has come by `now`,
+    /// if there is one.
     pub(super) fn admit(&mut self, ix: GroupIx, now: Millis) {
         self.heed_purges(ix);
         if let Some(key) = self
@@ -200,8 +204,8 @@ impl Queue {
         {
             self.refresh(ix, key.join.time, key.join);
             self.effects.changed = true;
-            // That it cannot give after all would be a mistake of ours; it must
-            // not be asked for ever.
+            // If the group cannot give after all, that is a bug here. Drop the
+            // position, so that it is not tried for ever.
             if self
                 .groups
                 .get(ix)
@@ -213,16 +217,17 @@ impl Queue {
     }
 
     fn refresh_plain(&mut self, now: Millis, join: Join) {
-        // What time brings late is no reason to forget what came after it.
+        // An event that is processed late must not undo what happened after it.
         let now = now.max(self.last);
-        // Who joins in this very moment stands by what is first at its end.
+        // An entry that joins within this same moment is placed by the message that
+        // is first at its end.
         let joins = |key: &LineKey| key.join == join && join.time == now;
         let stands = self.plain_line.filter(|key| !joins(key));
         self.plain_line = self.plain_place(stands, now, join);
     }
 
-    /// Where the ungrouped messages stand at `now`: where they stood, or, where
-    /// what they give first has another priority, as they join now.
+    /// The position of the ungrouped messages at `now`: the old one, or a new one
+    /// if the message they give first has another priority.
     pub(super) fn plain_place(
         &self,
         stood: Option<LineKey>,
@@ -233,7 +238,7 @@ impl Queue {
         Some(LineKey::of_plain(head, stood, join))
     }
 
-    /// What a group would give next at `now`, if it can give anything.
+    /// The message that a group would give at `now`, if it can give any.
     pub(super) fn group_head(&self, group: &Group, now: Millis) -> Option<OrderKey> {
         if group.is_paused(now)
             || self.is_held_by_dead(group)
@@ -245,7 +250,8 @@ impl Queue {
         self.next_in_group(group, now)
     }
 
-    /// What comes next in the order of a group at `now`, limits aside.
+    /// The message that comes next in the order of a group at `now`, leaving aside
+    /// pauses, holds and limits.
     pub(super) fn next_in_group(&self, group: &Group, now: Millis) -> Option<OrderKey> {
         let Pending { fresh, failed } = self.pending(group);
         let fresh = || fresh.first_due(now);
@@ -262,13 +268,13 @@ impl Queue {
         }
     }
 
-    /// Whether any of those that have failed still waits for its backoff.
+    /// Whether any failed message of the group still waits for its backoff.
     pub(super) fn waits_for_retry(&self, group: &Group, now: Millis) -> bool {
         let failed = self.pending(group).failed;
         !failed.ahead.is_empty() && failed.times().any(|due| due > now)
     }
 
-    /// Batches of a group that may be leased at once.
+    /// Maximum number of batches of a group that may be leased at once.
     pub(super) fn concurrency(&self, group: &Group) -> u64 {
         match group.ext().settings.as_ref().map_or(0, |s| s.concurrency) {
             0 => self.settings.group_concurrency,
@@ -276,7 +282,7 @@ impl Queue {
         }
     }
 
-    /// When a group's pause or limit ends, if that is what it waits for.
+    /// When the pause or the RATE of a group ends (Unix ms), if it waits for that.
     fn group_wake(&self, group: &Group, now: Millis) -> Option<Millis> {
         if let Some(until) = group.ext().paused_until {
             return Some(until);
@@ -286,16 +292,15 @@ impl Queue {
         (next > now && !self.pending(group).is_empty()).then_some(next)
     }
 
-    /// Whether a group can give at `now`.
+    /// Whether a group can give a message at `now`.
     pub(super) fn can_group_give(&self, ix: GroupIx, now: Millis) -> bool {
         self.groups
             .get(ix)
             .is_some_and(|group| self.group_head(group, now).is_some())
     }
 
-    /// In a burst that is still being worked off, groups may be able to give
-    /// without having joined the line yet: the one that would be first in it
-    /// joins now.
+    /// Before events are all processed, a group may be able to give without having
+    /// joined the ready line. This puts in those that would be first in it.
     pub(super) fn admit_first(&mut self, now: Millis) {
         while let Some(key) = self.expected.first(now) {
             if self.line.first().is_some_and(|(first, ())| first < key) {
@@ -305,19 +310,20 @@ impl Queue {
         }
     }
 
-    /// Where the ungrouped messages stand: what has fallen due without having
-    /// been worked off joined the line when it did.
+    /// The position of the ungrouped messages at `now`. A message that is due and
+    /// not promoted counts as if it had joined the line at its due time.
     pub(super) fn plain_key(&self, now: Millis) -> Option<LineKey> {
         let head = self.waiting.plain.head(now)?;
         let join = Join::by_time(head.1);
         Some(LineKey::of_plain(head, self.plain_line, join))
     }
 
-    /// Lets the ungrouped messages stand where they do at `now`, worked off or
-    /// not.
+    /// Sets the position of the ungrouped messages to the one at `now`, counting
+    /// due messages that are not promoted yet.
     pub(super) fn admit_plain(&mut self, now: Millis) {
         let stands = self.plain_key(now.max(self.last));
-        // It is seen in a snapshot, so that a replica must hear of it.
+        // The position is part of a snapshot, so a replica must learn of its
+        // change.
         self.effects.changed |= stands != self.plain_line;
         self.plain_line = stands;
     }

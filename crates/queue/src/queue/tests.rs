@@ -1,5 +1,5 @@
-//! Tests of the queue: random operations against a slow model of the command
-//! contract, and the promises of the contract one by one.
+//! Tests of the queue: random operations are compared with a slow model of the
+//! command contract, and single promises of the contract have tests of their own.
 
 mod acts;
 mod approach;

@@ -1,4 +1,8 @@
-//! What time brings, strictly in its order.
+//! Processes due events strictly in the order of their times.
+//!
+//! Events are processed in steps, so that a large number of them does not hold the
+//! server. Each is processed as of its own time, so the result does not depend on
+//! when the steps are run.
 
 use super::Queue;
 use crate::error::Error;
@@ -9,8 +13,8 @@ use crate::settings::Clock;
 use crate::state::{Place, Reason};
 use crate::{Millis, Seq, IS_SMALL, NEVER};
 
-/// What happens by itself, in the order in which it happens within one
-/// millisecond.
+/// The kinds of events, in the order in which they are processed within one
+/// millisecond. The order is part of the replicated behaviour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     LeaseEnd,
@@ -30,38 +34,38 @@ enum Event {
     DeadCount,
 }
 
-/// More fires than this are refused in one move of a manual clock.
+/// Maximum number of fires in one move of a manual clock; more are refused.
 const MOST_FIRES: u64 = 1_000_000;
 
-/// So many messages of one kind that are due and not promoted make a large
-/// burst.
+/// In a burst, at least this many messages of one kind are due and not promoted.
 const BURST: usize = if IS_SMALL { 3 } else { 256 };
 
-/// So many leases at most end with one operation, which must not hold the
-/// server: the timer is at work on them.
+/// Maximum number of leases that one operation ends, so that it does not hold the
+/// server. The timer processes the others.
 const MOST_ENDED: u64 = 4096;
 
-/// How far [`Queue::advance`] got.
+/// The result of [`Queue::advance`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Steps taken.
+    /// Number of steps run.
     pub steps: u64,
-    /// What they did.
+    /// What the steps did.
     pub ticked: Ticked,
-    /// Whether nothing is left to do at that time.
+    /// Whether no event is left that is due at that time.
     pub caught_up: bool,
 }
 
 impl Queue {
-    /// Does what has fallen due by `now`, in order of time, `most` steps of it
-    /// at most. Each thing is done as of its own time, so that two calls do
-    /// what one does. O(log n) a step; O(1) when nothing is due.
+    /// Processes up to `most` events that are due by `now`, in the order of their
+    /// times. O(log n) a step; O(1) if nothing is due.
     ///
-    /// In a large burst a slice begins with what concerns consumers, and it
-    /// ends with a fire; `u64::MAX` is no slice, but strictly in order.
+    /// Each event is processed as of its own time, so two calls have the same
+    /// result as one. With `u64::MAX` steps the order is strict. With fewer, a fired
+    /// schedule ends the call, and in a large burst events that concern consumers
+    /// are processed before promotions.
     ///
-    /// A MANUAL queue does what is due at its own time, all of it: that moves
-    /// by [`crate::Op::Advance`] alone.
+    /// A MANUAL queue processes everything that is due at its own time and ignores
+    /// `now`: its time is moved only by [`crate::Op::Advance`].
     pub fn advance(&mut self, now: Millis, most: u64) -> Progress {
         match self.clock {
             Clock::Manual(clock) => self.run(clock, u64::MAX),
@@ -69,13 +73,13 @@ impl Queue {
         }
     }
 
-    /// Whether [`Queue::advance`] would do anything at `now`. O(1).
+    /// Whether [`Queue::advance`] would do anything at `now`. It may say yes where
+    /// nothing is due, never no where something is. O(1).
     pub fn has_work(&self, now: Millis) -> bool {
         self.wake <= now
     }
 
-    /// Whether no group can have got anything to give by `now` without having
-    /// joined the line.
+    /// Whether every group that can give by `now` has joined the ready line.
     pub(super) fn is_worked_off(&mut self, now: Millis) -> bool {
         if self.wake > now {
             return true;
@@ -91,8 +95,8 @@ impl Queue {
         events.into_iter().flatten().all(|at| at > now)
     }
 
-    /// What a MANUAL queue has left to do at its own time, it does at once: no
-    /// timer comes to it.
+    /// Processes everything that is due in a MANUAL queue at its own time. No timer
+    /// does that for it.
     pub(super) fn finish_manually(&mut self) {
         if let Clock::Manual(clock) = self.clock {
             self.run(clock, u64::MAX);
@@ -137,7 +141,8 @@ impl Queue {
                 self.wake = at;
                 return progress;
             }
-            // What is over a limit of counts has no time of its own.
+            // A limit of counts, and work that is left over, has no time of its
+            // own.
             let at = match event {
                 Event::SettledCount | Event::DeadCount | Event::Redrive | Event::Remains => {
                     self.last
@@ -150,7 +155,8 @@ impl Queue {
             }
             self.step(at, event, most, &mut progress);
             if event == Event::Fire && in_slices {
-                // A fire is the last of its slice: it is replicated by itself.
+                // A fire ends the call, because it is replicated as an operation of
+                // its own.
                 return progress;
             }
         }
@@ -158,8 +164,8 @@ impl Queue {
         progress
     }
 
-    /// Whether a large burst is due at `now`. How much of what was purged is freed
-    /// by now must not matter: every server frees at its own pace.
+    /// Whether a large burst is due at `now`. Purged messages must not count: each
+    /// server frees them at its own speed, and the answer must be the same on all.
     fn is_burst(&mut self, now: Millis) -> bool {
         if self.wake > now {
             return false;
@@ -169,9 +175,9 @@ impl Queue {
             .is_burst(now, BURST, |seq| !self.is_purged(seq))
     }
 
-    /// In a large burst, what changes what consumers can have does not wait for
-    /// what only moves on: leases that are over, expiries and schedules. Whether
-    /// the slice goes on.
+    /// In a large burst, processes ended leases, expiries and schedules before
+    /// promotions, because they change what consumers can get. Returns whether the
+    /// call may go on with other events.
     fn run_ahead(&mut self, now: Millis, most: u64, progress: &mut Progress) -> bool {
         while progress.steps < most {
             self.drop_purged_heads(now);
@@ -194,9 +200,9 @@ impl Queue {
         true
     }
 
-    /// Where a burst is still being worked off, brings up to date what an
-    /// operation at `now` cannot see through: what it does must not depend on
-    /// how far time was worked off.
+    /// Processes the due events that an operation at `now` cannot see past, in a
+    /// burst that is not all processed. The result of an operation must not depend
+    /// on how much of the burst was processed.
     pub(super) fn catch_up_with(&mut self, now: Millis) {
         let mut progress = Progress::default();
         self.heed_heads(now);
@@ -208,12 +214,13 @@ impl Queue {
             self.admit_plain(at);
             self.step(at, Event::LeaseEnd, MOST_ENDED, &mut progress);
         }
-        // No message of a group: only that which the ungrouped ones give first.
+        // Move only the redriven message that the ungrouped ones would give first,
+        // and none of a group.
         self.redrive_first(now, &mut 0);
         self.admit_plain(now);
     }
 
-    /// What happens next by itself, and when.
+    /// The next event and its time.
     fn next_event(&self) -> Option<(Millis, Event)> {
         let age = |oldest: Option<(Millis, Seq)>, keep: Millis| {
             oldest
@@ -256,7 +263,8 @@ impl Queue {
             .min()
     }
 
-    /// When the oldest finished or cancelled record has been kept long enough.
+    /// When the oldest finished or cancelled record reaches its retention (Unix
+    /// ms).
     fn settled_age(&self) -> Option<Millis> {
         let (ended_at, _) = self.records.oldest_settled()?;
         Some(ended_at.saturating_add(self.settings.retain))
@@ -278,7 +286,7 @@ impl Queue {
                     if self.time_out(lease.seq, at, join) == Some(Reason::Retries) {
                         ticked.dead += 1;
                     }
-                    // What came back with it may have expired as well.
+                    // Messages that came back with the batch may have expired.
                     ticked.expired += self.totals.expired - expired;
                 }
             }
@@ -288,8 +296,8 @@ impl Queue {
             }
             Event::Due => self.promote_all(at, most, progress),
             Event::PauseEnd => self.paused_until = None,
-            // All of one moment are one step: which of them is first depends
-            // on where they are in memory.
+            // All wakes of one moment are one step, because their order would
+            // depend on where groups are in memory.
             Event::GroupWake => {
                 while let Some((_, ix)) = self.groups.next_wake().filter(|(due, _)| *due <= at) {
                     if !self.knows_purges(ix) {
@@ -302,7 +310,8 @@ impl Queue {
                         }
                     }
                     self.groups.wake_at(ix, None);
-                    // The place that this gives it is known already.
+                    // The position that the group gets by this is already in
+                    // `expected`.
                     self.refresh(ix, self.last, join);
                 }
             }
@@ -318,7 +327,8 @@ impl Queue {
             Event::DedupAge => self.records.dedup.forget_oldest(),
             Event::ConsumerAge => self.consumers.forget_next(),
             Event::Fire => {
-                // What time sends joins the line as time does.
+                // A message sent by a schedule joins the ready line as by time, not
+                // as by a command.
                 let ticket = std::mem::take(&mut self.ticket);
                 ticked.fired += u64::from(self.fire_next(at));
                 self.ticket = ticket;
@@ -330,7 +340,7 @@ impl Queue {
         }
     }
 
-    /// The message whose TTL ends first dies, as of `at`.
+    /// Moves the message whose TTL ends first to dead, as of `at`.
     pub(super) fn expire_next(&mut self, at: Millis, join: Join) {
         if let Some(((_, seq), ())) = self.expiring.first() {
             let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
@@ -340,8 +350,8 @@ impl Queue {
         }
     }
 
-    /// Lets those groups join the line that can give since `at`, as far as the
-    /// steps go.
+    /// Puts the groups that can give since `at` in the ready line, until the step
+    /// budget is used up.
     fn admit_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
         let mut first = true;
         while let Some(key) = self.expected.next().filter(|key| key.join.time <= at) {

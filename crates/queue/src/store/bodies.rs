@@ -1,14 +1,16 @@
-//! Where ids and payloads lie: many in one allocation.
+//! Storage for ids and payloads: many of them share one allocation.
 //!
-//! An allocation for each would cost a call of the allocator to make and another
-//! to free, and what sizes are rounded up to: 12 bytes for a payload of 100. Here
-//! the bodies of messages that come one after the other lie one behind the other
-//! in chunks of up to 14 KiB. What leaves is only counted, and a chunk goes when
-//! nothing of it is left. Where holes take more than a quarter of what is there, the
-//! rest of a chunk that has more holes than others moves to one for what stays
-//! long. What is worked off more or less in its order never does.
+//! An allocation for each would cost two calls of the allocator and the rounding up
+//! to its size classes, 12 bytes for a payload of 100. Here the bodies of
+//! successive messages are placed one behind the other in chunks of up to 14 KiB.
+//! Removing a body only changes a count, and a chunk is freed when its last body is
+//! removed.
 //!
-//! Chunks of a small queue are small, and large bodies have one for themselves.
+//! If the holes exceed a quarter of the bytes in use, a chunk with many holes is
+//! emptied: its remaining bodies move to a chunk for those that stay long. A queue
+//! that is consumed roughly in order never needs this.
+//!
+//! Chunks of a small queue are small, and a large body has a chunk for itself.
 
 use smallvec::SmallVec;
 
@@ -17,42 +19,46 @@ use crate::footprint::allocated;
 use crate::slots::Slots;
 use crate::IS_SMALL;
 
-/// Bytes of the chunks of a large queue: the largest that jemalloc (its manual, "size
-/// classes") does not round up to whole pages, and pads by one more.
+/// Size of the chunks of a large queue, in bytes: the largest size class of
+/// jemalloc (its manual, "size classes") below those that are rounded up to whole
+/// pages and padded by one more.
 const LARGE: usize = if IS_SMALL { 512 } else { 14 << 10 };
-/// And of a small one.
+/// Size of the chunks of a small queue, in bytes.
 const SMALL: usize = if IS_SMALL { 64 } else { 2 << 10 };
-/// A small chunk of which nothing is left keeps no more bytes for what comes next.
+/// Maximum capacity, in bytes, that an empty small chunk keeps for the bodies to
+/// come.
 const KEPT: usize = SMALL / 4;
-/// A chunk holds this share of all bytes at most, as long as it is not small.
+/// A chunk is at most 1/`SHARE` of the bytes of all bodies, unless it has the
+/// minimum size.
 const SHARE: usize = 4;
-/// A body of more than this share of a chunk gets one for itself.
+/// A body larger than 1/`PIECES` of a chunk has a chunk for itself.
 const PIECES: usize = 8;
-/// More bodies would take long to move.
+/// Maximum number of bodies in a chunk: moving more would take too long.
 const MOST: usize = if IS_SMALL { 24 } else { 512 };
 
-/// Of so many chunks the one with most holes is emptied.
+/// How many chunks are compared to find the one with most holes.
 const LOOKED: usize = 16;
 
-/// So many numbers of chunks are kept where nothing is left: some hundred bytes.
+/// If no body is left and there are more numbers of chunks than this, their table
+/// is freed too: some hundred bytes.
 const MANY: usize = 16;
 
-/// What is known of so many chunks takes one allocation: most queues are small.
+/// Chunk descriptions in one allocation. Few, because most queues are small.
 const NEIGHBOURS: usize = 2;
 
 #[derive(Debug, Clone, Default)]
 struct Chunk {
     bytes: Vec<u8>,
-    /// Bytes of bodies that are still there.
+    /// Bytes of bodies that were not removed.
     live: usize,
-    /// The pages of the store whose messages have bodies here, and maybe some
-    /// whose have gone.
+    /// The pages of the store whose messages have bodies here. Some may have none
+    /// left.
     pages: SmallVec<[u64; 2]>,
 }
 
 impl Chunk {
-    /// Makes room for so many bytes where it is empty; those of a small chunk may never
-    /// come, so that it grows with them.
+    /// Prepares an empty chunk. A large one is allocated at once; a small one grows
+    /// as bodies come, because they may never fill it.
     fn prepare(&mut self, size: usize) {
         if size > SMALL {
             self.bytes.reserve_exact(size);
@@ -74,7 +80,7 @@ impl Chunk {
         }
     }
 
-    /// Bytes allocated.
+    /// Bytes allocated. O(1).
     fn taken(&self) -> usize {
         let pages = match self.pages.spilled() {
             true => self.pages.capacity() * size_of::<u64>(),
@@ -83,37 +89,38 @@ impl Chunk {
         allocated(self.bytes.capacity()) + allocated(pages)
     }
 
-    /// Whether it has a greater share of holes than there may be.
+    /// Whether the chunk has a greater share of holes than is allowed.
     fn is_thin(&self) -> bool {
         has_holes(self.bytes.len(), self.live)
     }
 
-    /// Whether it has a greater share of holes than another.
+    /// Whether this chunk has a greater share of holes than the other.
     fn is_thinner_than(&self, other: &Chunk) -> bool {
         self.live * other.bytes.len() < other.live * self.bytes.len()
     }
 }
 
-/// Whether of so many bytes fewer are left than ought to be.
+/// Whether more than a quarter must be added to the bytes that are left to get the
+/// bytes that were filled.
 #[inline]
 fn has_holes(filled: usize, left: usize) -> bool {
     filled > left + left / 4
 }
 
-/// A chunk that bodies are put into.
+/// A chunk that bodies are added to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Open {
-    /// Its number; `None` as long as there is none.
+    /// The number of the chunk; `None` if there is none yet.
     number: Option<u32>,
-    /// Bytes that it still takes.
+    /// Bytes that still fit.
     room: usize,
-    /// Bodies that it still takes.
+    /// How many bodies it may still take.
     left: usize,
 }
 
-/// A chunk that is to be emptied.
+/// A chunk that is being emptied.
 pub(super) struct Thin {
-    /// Its number, which no other chunk gets before [`Bodies::release`].
+    /// Its number, which is not assigned again before [`Bodies::release`].
     pub number: u32,
     /// The pages of the store whose messages may have bodies in it.
     pub pages: SmallVec<[u64; 2]>,
@@ -124,24 +131,25 @@ pub(super) struct Thin {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bodies {
     chunks: Slots<Chunk, NEIGHBOURS>,
-    /// Where the bodies of new messages go.
+    /// The chunk for the bodies of new messages.
     fresh: Open,
-    /// Where those go that have stayed while others of their chunk left.
+    /// The chunk for bodies that were moved out of chunks with many holes.
     moved: Open,
     /// Bytes of all bodies.
     live: usize,
-    /// Bytes that chunks have allocated.
+    /// Bytes allocated by all chunks.
     taken: usize,
-    /// Bytes of bodies in full chunks, whether they are still there ...
+    /// Bytes of bodies that were put into chunks which are full now and shared,
+    /// including those removed since.
     filled: usize,
-    /// ... or are.
+    /// Bytes of bodies in those chunks that were not removed.
     left: usize,
-    /// The next chunk to look at when one is to be emptied.
+    /// Where the search for the next chunk to empty starts.
     cursor: usize,
 }
 
 impl Bodies {
-    /// What lies there, of which the id takes so many bytes. O(1).
+    /// The content of a body whose id has `id_len` bytes. O(1).
     #[inline]
     pub fn get(&self, body: Body, id_len: usize) -> Content<'_> {
         let bytes = self.chunks.get(body.chunk() as usize);
@@ -149,8 +157,8 @@ impl Bodies {
         content(bytes, body, id_len)
     }
 
-    /// Takes in what a message of this page carries. O(1), but for bytes that are
-    /// copied.
+    /// Stores the content of a message in this page of the store. O(1), apart from
+    /// copying the bytes.
     pub fn add(&mut self, page: u64, content: Content) -> Body {
         let len = content.len();
         if len == 0 {
@@ -177,7 +185,7 @@ impl Bodies {
         Body::shared(chunk, at, content.payload.len())
     }
 
-    /// A message with an id of so many bytes no longer has its body. O(1).
+    /// Removes a body whose id has `id_len` bytes. O(1).
     pub fn remove(&mut self, body: Body, id_len: usize) {
         let number = body.chunk();
         let Some(chunk) = self.chunks.get_mut(number as usize) else {
@@ -194,13 +202,14 @@ impl Bodies {
             self.empty(number, body.is_alone());
         }
         if self.live == 0 && self.chunks.end() > MANY {
-            // What was known of each of them goes with the last body.
+            // Without bodies nothing in the table is needed any longer.
             *self = Bodies::default();
         }
     }
 
-    /// Begins to empty a chunk, if one is to be and is found soon: the bodies that are
-    /// left in it are to go through [`Bodies::transfer`].
+    /// Begins to empty a chunk, if there are too many holes and one with many is
+    /// found among a few. The caller must move the bodies that are left in it with
+    /// [`Bodies::transfer`], then call [`Bodies::release`].
     #[inline]
     pub fn take_thin(&mut self) -> Option<Thin> {
         match has_holes(self.filled, self.left) {
@@ -235,8 +244,8 @@ impl Bodies {
         })
     }
 
-    /// Moves a body out of a chunk, of a message of this page whose id takes so many
-    /// bytes; where it lies then.
+    /// Moves a body out of a chunk that is being emptied. `page` is the page of its
+    /// message, `id_len` the length of its id. Returns its new location.
     pub fn transfer(&mut self, thin: &Thin, page: u64, body: Body, id_len: usize) -> Body {
         let content = content(&thin.bytes, body, id_len);
         if content.len() > self.moved.room || self.moved.left == 0 {
@@ -253,20 +262,22 @@ impl Bodies {
         Body::shared(chunk, at, content.payload.len())
     }
 
-    /// Lets a chunk go that was emptied.
+    /// Frees the number of a chunk that was emptied.
     pub fn release(&mut self, thin: Thin) {
         self.chunks.remove(thin.number as usize);
     }
 
-    /// Lets some chunks go, whatever is in them; whether there were any. For freeing
-    /// them in slices: they are of no other use afterwards.
+    /// Drops some chunks with all their bodies. Returns whether there were any.
+    /// Only for freeing in slices: the storage must not be used for anything else
+    /// afterwards.
     pub fn drop_some(&mut self) -> bool {
         let any = self.chunks.end() > 0;
         self.chunks.drop_last_page();
         any
     }
 
-    /// Checks that so many bytes are counted, and that there are no more holes.
+    /// Checks that `live` bytes are counted, and that there are no more holes than
+    /// allowed.
     #[cfg(test)]
     pub fn check(&self, live: usize) {
         let all = 0..self.chunks.end();
@@ -282,18 +293,19 @@ impl Bodies {
             }
         }
         assert_eq!([self.live, counted, self.taken], [live, live, taken]);
-        // A body that has a chunk for itself counts in neither.
+        // A body with a chunk for itself counts in neither, so only the differences
+        // are equal.
         assert_eq!(self.filled - self.left, filled - left);
         let (filled, left) = (self.filled, self.left);
         assert!(!has_holes(filled, left), "{left} of {filled}");
     }
 
-    /// Bytes allocated.
+    /// Bytes allocated. O(1).
     pub fn memory_bytes(&self) -> usize {
         self.taken + self.chunks.memory_bytes()
     }
 
-    /// How large chunks are now.
+    /// The size of a new chunk in bytes, by the number of bytes stored.
     fn chunk_size(&self) -> usize {
         (self.live / SHARE).clamp(SMALL, LARGE)
     }
@@ -302,7 +314,8 @@ impl Bodies {
         [self.fresh.number, self.moved.number].contains(&Some(number))
     }
 
-    /// Nothing is left of a chunk: it goes, or is filled anew.
+    /// Handles a chunk that has no body left: it is freed, or reused if bodies are
+    /// still being added to it.
     fn empty(&mut self, number: u32, is_alone: bool) {
         let size = self.chunk_size();
         let Some(chunk) = self.chunks.get_mut(number as usize) else {
@@ -326,7 +339,7 @@ impl Bodies {
         self.taken += chunk.taken();
     }
 
-    /// Another chunk, when this one is full.
+    /// Closes the chunk `full` and opens another one.
     fn open_behind(&mut self, full: Open) -> Open {
         if let Some(number) = full.number {
             if let Some(chunk) = self.chunks.get_mut(number as usize) {
@@ -351,8 +364,8 @@ impl Bodies {
     }
 }
 
-/// Puts a body into an open chunk that has room for it; its number, and where the
-/// body begins.
+/// Adds a body to an open chunk, which must have room for it. Returns the number of
+/// the chunk and the offset of the body.
 #[inline]
 fn put(
     chunks: &mut Slots<Chunk, NEIGHBOURS>,
@@ -380,7 +393,7 @@ fn put(
     (number, at)
 }
 
-/// A body among the bytes of its chunk.
+/// The content of a body in the bytes of its chunk.
 #[inline]
 fn content(bytes: &[u8], body: Body, id_len: usize) -> Content<'_> {
     let from = body.begin();

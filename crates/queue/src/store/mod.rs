@@ -1,10 +1,9 @@
-//! Where the messages are: by their number.
+//! The store of messages by number.
 //!
-//! Messages are numbered in the order of sending, so neighbours in time are
-//! neighbours in memory: pages of 128 consecutive numbers. A page that has
-//! grown thin, because most of its messages are gone, is packed, so that a few
-//! long-lived messages do not hold the memory of the many. What messages carry
-//! lies apart from them.
+//! Numbers are assigned in send order, and 128 consecutive ones share a page, so
+//! messages that were sent together are together in memory. A page of which most
+//! messages are gone is packed, so that a few messages that stay long do not keep
+//! the memory of all others. Ids and payloads are stored separately (`bodies.rs`).
 
 mod bodies;
 mod page;
@@ -21,21 +20,22 @@ use page::{Page, PAGE};
 /// All messages of a queue, by number.
 #[derive(Debug, Clone, Default)]
 pub struct Store {
-    /// Boxed, for half of the table is empty at times.
+    /// Boxed, because half of the table is unused at times.
     pages: NumberTable<Box<Page>>,
-    /// What the messages carry.
+    /// Ids and payloads of the messages.
     bodies: Bodies,
     len: usize,
-    /// Page of the newest message: never packed, the next ones go there.
+    /// The page of the newest message. It is never packed, since the next messages
+    /// are added to it.
     newest: u64,
-    /// What messages have allocated.
+    /// Bytes that messages have allocated.
     heap_bytes: usize,
-    /// Slots of all pages, taken or not.
+    /// Slots of all pages, whether or not they are taken.
     slots: usize,
 }
 
 impl Store {
-    /// How many messages there are.
+    /// The number of messages. O(1).
     pub fn len(&self) -> usize {
         self.len
     }
@@ -46,26 +46,26 @@ impl Store {
         self.pages.get(seq / PAGE)?.get(seq)
     }
 
-    /// What a message of this store carries. O(1).
+    /// The id and payload of a message of this store. O(1).
     #[inline]
     pub fn content(&self, message: &Message) -> Content<'_> {
         self.bodies.get(message.body, message.given_id_len())
     }
 
-    /// The id that was given with the message of this number, if one was. O(1).
+    /// The id that the sender gave the message with this number, if any. O(1).
     pub fn given_id(&self, seq: Seq) -> Option<&[u8]> {
         let message = self.get(seq).filter(|message| message.has_given_id())?;
         self.content(message).id
     }
 
-    /// The same, to change. What is allocated for it must be changed through
-    /// [`Store::with`] instead, so that the count of bytes stays right.
+    /// The message with this number, for changes that allocate and free nothing.
+    /// Others must go through [`Store::with`], which counts the memory.
     #[inline]
     pub fn get_mut(&mut self, seq: Seq) -> Option<&mut Message> {
         self.pages.get_mut(seq / PAGE)?.get_mut(seq)
     }
 
-    /// Changes a message, allocations included.
+    /// Changes a message and counts the memory that it allocates or frees.
     pub fn with<R>(&mut self, seq: Seq, change: impl FnOnce(&mut Message) -> R) -> Option<R> {
         let message = self.pages.get_mut(seq / PAGE)?.get_mut(seq)?;
         let before = message.heap_bytes();
@@ -75,13 +75,13 @@ impl Store {
         Some(result)
     }
 
-    /// The extension of a message has grown by so many bytes through
+    /// Counts the memory, in bytes, of an extension that was allocated through
     /// [`Store::get_mut`].
     pub fn count_extension(&mut self, bytes: usize) {
         self.heap_bytes += bytes;
     }
 
-    /// Puts another payload in the place of the one that a message has.
+    /// Replaces the payload of a message. O(1), apart from copying the bytes.
     pub fn set_payload(&mut self, seq: Seq, payload: &[u8]) {
         let number = seq / PAGE;
         let page = self.pages.get_mut(number);
@@ -103,7 +103,7 @@ impl Store {
         self.tidy();
     }
 
-    /// Puts a message in, with what it carries, under a number that has none.
+    /// Adds a message and its content under a number that has none. O(1).
     pub fn insert(&mut self, seq: Seq, mut message: Message, content: Content) {
         let number = seq / PAGE;
         message.body = self.bodies.add(number, content);
@@ -119,7 +119,8 @@ impl Store {
             None => {
                 let mut page = Box::new(Page::default());
                 if self.len as u64 > PAGE {
-                    // The queue is no small one: its pages fill.
+                    // The queue is not small, so its pages fill up: allocate the
+                    // page at once.
                     page.reserve();
                 }
                 page.insert(seq, message);
@@ -139,8 +140,8 @@ impl Store {
         self.tidy();
     }
 
-    /// Drops a message, of which `last` takes what is still needed: moving it
-    /// out as a whole costs more. O(1).
+    /// Removes a message and returns what `last` takes from it. O(1). Moving the
+    /// whole message out would cost more.
     pub fn remove<R>(&mut self, seq: Seq, last: impl FnOnce(&mut Message) -> R) -> Option<R> {
         let number = seq / PAGE;
         let page = self.pages.get_mut(number)?;
@@ -168,8 +169,8 @@ impl Store {
         Some(taken)
     }
 
-    /// Moves what is left in a chunk, if there are too many holes: one is enough, for
-    /// each that leaves calls for it.
+    /// Empties one chunk of bodies, if there are too many holes. One is enough,
+    /// since every removal calls this.
     #[inline]
     fn tidy(&mut self) {
         let Some(thin) = self.bodies.take_thin() else {
@@ -188,8 +189,8 @@ impl Store {
         self.bodies.release(thin);
     }
 
-    /// All messages in the order of their numbers. O(1) a message, and
-    /// O(n log n) of the pages to start.
+    /// All messages in the order of their numbers. O(p log p) to start, where p is
+    /// the number of pages, then O(1) each.
     pub fn iter(&self) -> impl Iterator<Item = (Seq, &Message)> + '_ {
         let pages = self.pages.iter();
         let mut pages: Vec<(u64, &Page)> = pages.map(|(number, page)| (number, &**page)).collect();
@@ -208,9 +209,9 @@ impl Store {
         self.iter().map(|(seq, _)| seq).collect()
     }
 
-    /// Takes out the messages of some page, at most 128 of them, or what about as many
-    /// carried; `false` when there is nothing left. For freeing a large store in
-    /// slices; it is of no other use afterwards.
+    /// Drops one page, which is at most 128 messages, or some chunks of bodies once
+    /// no page is left. Returns false when nothing is left. Only for freeing a
+    /// large store in slices: it must not be used for anything else afterwards.
     pub fn drop_page(&mut self) -> bool {
         let Some(page) = self.pages.pop() else {
             return self.bodies.drop_some();
@@ -220,7 +221,7 @@ impl Store {
         true
     }
 
-    /// Bytes allocated, the messages' own included; an estimate within a few
+    /// Bytes allocated, including the messages themselves. An estimate within a few
     /// percent. O(1).
     pub fn memory_bytes(&self) -> usize {
         let slots = self.slots * size_of::<Option<Message>>();

@@ -1,20 +1,20 @@
-//! Messages with neighbouring numbers.
+//! A page of the store: the messages of 128 consecutive numbers.
 
 use crate::message::Message;
 use crate::Seq;
 
-/// So many numbers in a row are of one page.
+/// How many consecutive numbers belong to a page.
 pub(super) const PAGE: u64 = 128;
-/// A page with no more than this many messages is packed.
+/// A page with at most this many messages is packed.
 const THIN: u8 = 24;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Page {
-    /// Which of the 128 numbers have a message.
+    /// A bit for each of the 128 numbers that has a message.
     present: u128,
-    /// One slot a number, or, when packed, one a message in order.
+    /// One slot for each number; if packed, one for each message, in order.
     slots: Vec<Option<Message>>,
-    /// How many messages there are: counting bits takes its time.
+    /// The number of messages, to save counting the bits.
     len: u8,
     packed: bool,
 }
@@ -24,7 +24,8 @@ impl Page {
         1 << (seq % PAGE)
     }
 
-    /// Where a message would be; `None` where it is not, and has no slot.
+    /// The slot of a number. `None` if the page is packed and has no message with
+    /// it.
     #[inline]
     fn index(&self, seq: Seq) -> Option<usize> {
         match self.packed {
@@ -66,7 +67,7 @@ impl Page {
         self.len += 1;
     }
 
-    /// Drops a message, of which `last` takes what is still needed.
+    /// Removes a message and returns what `last` takes from it.
     #[inline]
     pub(super) fn remove<R>(
         &mut self,
@@ -89,22 +90,22 @@ impl Page {
         Some(taken)
     }
 
-    /// How many messages there are.
+    /// The number of messages.
     pub(super) fn len(&self) -> usize {
         self.len.into()
     }
 
-    /// Slots there are, taken or not.
+    /// The number of slots, whether or not they are taken.
     pub(super) fn capacity(&self) -> usize {
         self.slots.capacity()
     }
 
-    /// Makes room for all its messages: it will fill.
+    /// Allocates all slots, for a page that will fill up.
     pub(super) fn reserve(&mut self) {
         self.slots.reserve_exact(PAGE as usize);
     }
 
-    /// All its messages, to change.
+    /// All messages of the page, for changes.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Message> + '_ {
         self.slots.iter_mut().flatten()
     }

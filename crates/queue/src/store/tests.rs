@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What one message carries: the id, if one was given, and the payload.
+/// The content of one message: the id, if one was given, and the payload.
 type Carried = (Option<Vec<u8>>, Vec<u8>);
 
 fn content((id, payload): &Carried) -> Content<'_> {
@@ -12,20 +12,21 @@ fn content((id, payload): &Carried) -> Content<'_> {
     }
 }
 
-/// Some bytes that differ from message to message; a given id with some of them.
+/// Content that differs from message to message. Every third message has a given
+/// id.
 fn carried(n: u64, len: usize) -> Carried {
     let bytes = n.to_le_bytes().into_iter().cycle();
     let id = n.is_multiple_of(3).then(|| format!("id-{n}").into_bytes());
     (id, bytes.take(len).collect())
 }
 
-/// Puts in a message with what it carries.
+/// Adds a message with its content.
 fn put(store: &mut Store, seq: Seq, carried: &Carried) {
     let message = Message::new(content(carried), seq, seq);
     store.insert(seq, message, content(carried));
 }
 
-/// Each message is there with what it carries, and its bytes are counted.
+/// Checks that each message has its content, and that the bytes are counted.
 fn check(store: &mut Store, model: &BTreeMap<Seq, Carried>) {
     let seqs: Vec<Seq> = model.keys().copied().collect();
     assert_eq!((store.len(), store.seqs()), (model.len(), seqs));
@@ -36,23 +37,23 @@ fn check(store: &mut Store, model: &BTreeMap<Seq, Carried>) {
         assert_eq!(store.given_id(*seq), expected.0.as_deref());
     }
     let bytes = model.values().map(|carried| content(carried).len()).sum();
-    // Of many chunks only some are looked at each time.
+    // One call compares only some of the chunks.
     (0..20).for_each(|_| store.tidy());
     store.bodies.check(bytes);
 }
 
 proptest! {
     #[test]
-    fn behaves_like_a_map(
+    fn a_store_equals_a_map_after_any_steps(
         steps in prop::collection::vec((0u8..8, 0u64..2000, 0usize..1 << 20), 1..600),
     ) {
         let mut store = Store::default();
         let mut model = BTreeMap::new();
         let mut next = 1u64;
         for (kind, n, len) in steps {
-            // Most are short, some do not fit between others.
+            // Most payloads are short; some get a chunk for themselves.
             let len = if len % 16 == 0 { len % 700 } else { len % 24 };
-            // The oldest goes, as in a line, or any.
+            // Removes the oldest message, as in a queue, or any other.
             let oldest = model.keys().next().copied();
             let some = match kind {
                 5 => oldest.unwrap_or(next),
@@ -91,7 +92,7 @@ proptest! {
 }
 
 #[test]
-fn a_few_stragglers_do_not_hold_the_memory_of_the_many() {
+fn a_few_old_messages_do_not_keep_the_memory_of_those_removed() {
     let mut store = Store::default();
     for seq in 1..=64_000 {
         put(&mut store, seq, &carried(seq, 20));
@@ -108,9 +109,9 @@ fn a_few_stragglers_do_not_hold_the_memory_of_the_many() {
     assert!(after * 20 < before, "{before} bytes, then {after}");
 }
 
-/// A line of few messages, one of them staying: it takes no more as time goes on.
+/// A queue of few messages, one of which stays, must not grow as time goes on.
 #[test]
-fn what_passes_by_takes_no_memory() {
+fn messages_that_come_and_go_leave_no_memory_behind() {
     let mut store = Store::default();
     put(&mut store, 1, &carried(1, 20));
     for seq in 2..100_000 {
@@ -122,9 +123,10 @@ fn what_passes_by_takes_no_memory() {
     assert_eq!(store.content(store.get(1).unwrap()), content(&stayed));
 }
 
-/// Large payloads have a chunk each; a small one keeps an open chunk.
+/// Each large payload has a chunk for itself; a small one keeps a shared chunk
+/// open.
 #[test]
-fn of_many_that_have_gone_nothing_is_kept() {
+fn a_store_frees_its_memory_when_all_messages_are_removed() {
     let mut store = Store::default();
     put(&mut store, 1, &carried(1, 5));
     (2..=10_000).for_each(|seq| put(&mut store, seq, &carried(1, 600)));
@@ -138,11 +140,12 @@ fn of_many_that_have_gone_nothing_is_kept() {
 }
 
 #[test]
-fn bodies_take_little_more_than_their_bytes() {
+fn small_bodies_have_little_overhead() {
     let mut store = Store::default();
     (1..=10_000).for_each(|seq| put(&mut store, seq, &carried(1, 20)));
     let taken = store.bodies.memory_bytes();
-    // Chunks of half a kilobyte have a greater share of it than real ones.
+    // In tests chunks have half a kilobyte, so their overhead is larger than in
+    // production.
     assert!(taken < 10_000 * 25, "{taken} bytes");
     store.set_payload(5, &[1; 1 << 20]);
     assert!(store.bodies.memory_bytes() - taken <= 1 << 20);

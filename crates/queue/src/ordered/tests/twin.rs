@@ -1,4 +1,4 @@
-//! Random steps on a set, beside a map that it must equal.
+//! Random steps on a set and on a standard map, which must give the same results.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -40,11 +40,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A set beside the map it must equal.
+/// A set and the map that it must equal.
 #[derive(Default)]
 struct Twin {
     set: OrderedSet<Key, MinTime>,
-    /// The same keys without a measure, which go shorter ways at times.
+    /// The same keys without a measure, since such sets use shortcuts.
     bare: OrderedSet<Key>,
     map: BTreeMap<Key, MinTime>,
 }
@@ -149,7 +149,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn equals_the_standard_map(
+    fn a_set_equals_a_standard_map_after_any_steps(
         steps in vec((step(), 0..4500u64, 0..256u64, 0..50u64), 1..80),
     ) {
         let mut twin = Twin::default();
@@ -160,7 +160,10 @@ proptest! {
     }
 
     #[test]
-    fn builds_from_any_order(keys in vec((0..3000u64, 0..9u64), 0..600), sort in any::<bool>()) {
+    fn a_set_is_built_from_entries_in_any_order(
+        keys in vec((0..3000u64, 0..9u64), 0..600),
+        sort in any::<bool>(),
+    ) {
         let mut entries: Vec<_> = keys.iter().map(|&(k, v)| ((k, 7), MinTime(v))).collect();
         if sort {
             entries.sort();

@@ -1,4 +1,6 @@
-//! Building a queue from its parts.
+//! The builder that makes a queue from its parts, for example from a snapshot.
+//!
+//! A snapshot may be damaged or forged, so every part is checked before it is used.
 
 use super::check;
 use super::lists::{dead_order, index, lanes, Lists};
@@ -21,51 +23,56 @@ use crate::waiting::Waiting;
 use crate::Queue;
 use crate::{Millis, Receipt, Seq};
 
-/// Makes a queue of parts that anyone may have written: what no operation can
-/// have led to is refused. Parts may come in any order, except that a message
-/// comes after its group and its consumer.
+/// Makes a queue from parts that anyone may have written. Parts that no sequence of
+/// operations can have led to are refused.
+///
+/// Parts may come in any order, except that a message comes after its group and its
+/// consumer, and except where a method says otherwise.
 #[derive(Debug)]
 pub struct Builder {
     queue: Queue,
     groups: Vec<NewGroup>,
     consumers: Vec<Box<[u8]>>,
-    /// Ungrouped and grouped, by priority.
+    /// Pending messages: ungrouped and grouped, each by priority.
     lanes: [Vec<Lists>; 2],
     expiring: Vec<(Millis, Seq)>,
-    /// Finished, dead, cancelled, in the order of the places.
+    /// Finished, dead and cancelled records, in the order of [`Place`].
     ended: [Vec<(Millis, Seq)>; 3],
-    /// Dead ones, and those that were redriven, ungrouped and grouped.
+    /// Dead messages, and those that were redriven and not moved yet; each
+    /// ungrouped and grouped.
     dead: [Vec<(i8, Seq)>; 2],
     redriving: [Vec<(i8, Seq)>; 2],
-    /// Those that failed, were purged, and still count in their groups.
+    /// Failed messages that were purged and still count in their groups.
     purged: Vec<(Millis, Seq)>,
     grouped_records: usize,
     running: Vec<check::Running>,
     batches: Vec<Batch>,
-    /// Messages with given ids, by their hashes.
+    /// Messages with ids given by clients, by the hash of the id.
     given: Vec<(u64, Seq)>,
-    /// The salts of generated ids, each with the first number it is for.
+    /// Salts of generated ids, each with the first message number for which it
+    /// holds.
     salts: Vec<(Seq, u64)>,
     last_seq: Seq,
 }
 
-/// A group as its part tells it.
+/// A group as it is read from a snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct GroupPart {
-    /// What GROUPSET said.
+    /// Settings made by GROUPSET.
     pub settings: Option<Box<GroupSettings>>,
-    /// Until when it is paused; NEVER for without end.
+    /// End of the pause in Unix ms; NEVER for a pause without end.
     pub paused_until: Option<Millis>,
-    /// Dead messages that hold it: their numbers and ids.
+    /// Dead messages that hold the group: numbers and ids.
     pub held_by: Vec<(Seq, Box<[u8]>)>,
-    /// Its place in the line, if it can give.
+    /// Position of the group in the ready line, if it can give.
     pub line: Option<Standing>,
     /// Messages given in the present turn.
     pub turn: u64,
-    /// When to look at it again though nothing happens to it.
+    /// When the group must be checked again although nothing happens to it, in Unix
+    /// ms.
     pub wake: Option<Millis>,
-    /// Whether a purge took its place in the line, and nothing has been done to
-    /// it since.
+    /// Whether a purge removed the group's position in the ready line, and nothing
+    /// has been done to the group since.
     pub displaced: bool,
 }
 
@@ -77,7 +84,9 @@ struct NewGroup {
 }
 
 impl Builder {
-    /// Begins with what the queue has once.
+    /// Begins a queue with the part that exists once.
+    ///
+    /// Errors: a value is out of range.
     pub fn new(whole: Whole) -> Result<Builder, Invalid> {
         check::whole(&whole)?;
         let mut queue = Queue::new(whole.settings, whole.clock, whole.salt);
@@ -110,17 +119,20 @@ impl Builder {
         })
     }
 
-    /// The messages that follow have ids of this salt.
+    /// Sets the salt of the generated ids of all messages that follow.
     pub fn salt(&mut self, salt: u64) {
         self.salts.push((self.last_seq + 1, salt));
     }
 
-    /// Adds a group. Messages name it by the number of groups before it.
+    /// Adds a group. Messages refer to it by the number of groups added before it.
+    ///
+    /// Errors: the part is out of range, or a group has this name already.
     pub fn group(&mut self, group: &[u8], part: GroupPart) -> Checked {
         name(group)?;
         check::group(&part, self.queue.next_seq, self.queue.last)?;
         let ix = self.queue.groups.find_or_add(group);
-        // New groups have slots in their order.
+        // A new group gets the next slot, so its slot number tells whether the name
+        // is new.
         let is_new = ix.number() == self.groups.len() as u64;
         ensure(is_new, "two groups have one name")?;
         self.groups.push(NewGroup {
@@ -131,8 +143,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds someone who fetched. Messages name it by the number of those
-    /// before it.
+    /// Adds a consumer, known or only named by messages. Messages refer to it by
+    /// the number of consumers added before it.
     pub fn consumer(&mut self, consumer: &[u8], known: Option<Known>) -> Checked {
         name(consumer)?;
         if let Some((last_seen, counts)) = known {
@@ -144,7 +156,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds a schedule; they come in the order of their creation.
+    /// Adds a schedule. Schedules come in the order of their creation.
     pub fn schedule(&mut self, name: &[u8], mut schedule: Schedule) -> Checked {
         schedule_name(name)?;
         check::schedule(&schedule, self.queue.next_seq)?;
@@ -155,8 +167,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Says when those were purged that still count in their groups, and the
-    /// rank of that command.
+    /// Sets the time and rank of the last purge whose messages still count in their
+    /// groups.
     pub fn purged(&mut self, time: Millis, rank: u64) -> Checked {
         exact(time)?;
         exact(rank)?;
@@ -164,7 +176,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds an id that stays taken.
+    /// Adds an id that DEDUP keeps taken.
     pub fn dedup(&mut self, id: &[u8], ended_at: Millis) -> Checked {
         name(id)?;
         exact(ended_at)?;
@@ -174,7 +186,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds a batch of more than one message; they come in order.
+    /// Adds a batch of more than one message. Batches come in the order of their
+    /// receipts.
     pub fn batch(&mut self, first: Receipt, len: u64) -> Checked {
         let before = self.batches.last().map_or(0, |batch| batch.last);
         check::batch(first, len, before, self.queue.last_receipt)?;
@@ -182,7 +195,11 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds a message and what it carries; they come in the order of their numbers.
+    /// Adds a message with its content. Messages come in the order of their
+    /// numbers.
+    ///
+    /// Errors: the message is out of order, out of range, or names a group or
+    /// consumer that was not added.
     pub fn message(
         &mut self,
         seq: Seq,
@@ -280,9 +297,9 @@ impl Builder {
         Ok(())
     }
 
-    /// The queue. Its time is looked at anew with the first advance.
+    /// Builds the queue. The first [`Queue::advance`] then looks for due events.
     ///
-    /// Errors: the parts do not go together. O(n log n), O(n) where messages
+    /// Errors: the parts contradict each other. O(n log n); O(n) where messages
     /// came in the order of their due times.
     pub fn finish(mut self) -> Result<Queue, Invalid> {
         let running = check::batches(&mut self.running, &self.batches)?;
@@ -325,13 +342,14 @@ impl Builder {
             grouped: self.grouped_records,
         };
         self.queue.wake = 0;
-        // Operations rely on it; a snapshot that was tampered with may say
-        // otherwise.
+        // Operations rely on this position being right, and a forged snapshot may
+        // give a wrong one.
         self.queue.plain_line = self.queue.plain_key(self.queue.last);
         Ok(self.queue)
     }
 
-    /// Gives the groups their messages and places, and the line its order.
+    /// Gives the groups their messages, settings and positions, and builds the
+    /// ready line.
     fn enter_groups(&mut self) -> Checked {
         let queue = &mut self.queue;
         let mut line: Vec<LineKey> = Vec::new();
@@ -378,8 +396,8 @@ impl Builder {
                 can_give || !group.is_in_line(),
                 "a group stands in line that can give nothing",
             )?;
-            // One with nothing to give is not looked at again, whatever is said
-            // of it.
+            // A group with nothing to give and no pause is not checked again,
+            // whatever the snapshot says.
             let wake = new
                 .part
                 .wake

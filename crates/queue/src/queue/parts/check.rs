@@ -1,4 +1,5 @@
-//! What must be true of each part, and of a queue as a whole.
+//! Checks of the parts of a snapshot: what must hold for each part by itself, and
+//! for the batches and leases together.
 
 use super::build::GroupPart;
 use super::{Checked, Marks, Standing, Term, Whole};
@@ -13,7 +14,7 @@ use crate::settings::{Clock, Rate};
 use crate::state::Place;
 use crate::{Millis, Receipt, Seq, MAX_EXACT, NEVER};
 
-/// What the queue has once.
+/// Checks the part that exists once.
 pub fn whole(whole: &Whole) -> Checked {
     let numbers = [
         whole.last,
@@ -35,7 +36,7 @@ pub fn whole(whole: &Whole) -> Checked {
         .map_or(Ok(()), |at| standing(at, whole.next_seq))
 }
 
-/// A group.
+/// Checks a group.
 pub fn group(part: &GroupPart, next_seq: Seq, last: Millis) -> Checked {
     if let Some(settings) = &part.settings {
         [settings.weight, settings.concurrency]
@@ -62,7 +63,7 @@ pub fn group(part: &GroupPart, next_seq: Seq, last: Millis) -> Checked {
     part.line.map_or(Ok(()), |at| standing(at, next_seq))
 }
 
-/// A schedule.
+/// Checks a schedule.
 pub fn schedule(schedule: &Schedule, next_seq: Seq) -> Checked {
     let template = &schedule.template;
     template.group.as_deref().map_or(Ok(()), name)?;
@@ -75,7 +76,7 @@ pub fn schedule(schedule: &Schedule, next_seq: Seq) -> Checked {
     )
 }
 
-/// A batch, behind one whose last receipt is `before`.
+/// Checks a batch that follows one whose last receipt is `before`.
 pub fn batch(first: Receipt, len: u64, before: Receipt, last_receipt: Receipt) -> Checked {
     let last = first.saturating_add(len).saturating_sub(1);
     ensure(
@@ -84,7 +85,7 @@ pub fn batch(first: Receipt, len: u64, before: Receipt, last_receipt: Receipt) -
     )
 }
 
-/// What a message carries.
+/// Checks the id and payload of a message.
 pub fn content(content: Content) -> Checked {
     content.id.map_or(Ok(()), name)?;
     ensure(
@@ -93,7 +94,7 @@ pub fn content(content: Content) -> Checked {
     )
 }
 
-/// A message.
+/// Checks a message with its lease and marks.
 pub fn message(
     message: &Message,
     term: Option<Term>,
@@ -162,13 +163,13 @@ pub fn message(
     )
 }
 
-/// A message that is leased.
+/// A leased message.
 #[derive(Debug, Clone, Copy)]
 pub struct Running {
     pub lease: Lease,
     pub batch: Receipt,
     pub group: Option<u64>,
-    /// Whether it was purged and only counts in its group.
+    /// Whether the message was purged and only counts in its group.
     pub purged: bool,
 }
 
@@ -196,18 +197,19 @@ impl Running {
     }
 }
 
-/// What runs, batch by batch.
+/// The batches of the leased messages.
 #[derive(Debug, Default)]
 pub struct Batches {
-    /// The batches of more than one message, and whether they were purged.
+    /// Batches of more than one message, each with whether it was purged.
     pub batches: Vec<(Batch, bool)>,
-    /// The first receipts of all batches of groups, each with the number of its
-    /// group.
+    /// First receipts of all batches of groups, each with the number of its group.
     pub of_groups: Vec<(u64, Receipt)>,
 }
 
-/// Sorts what runs by receipt and finds out which batches there are. A batch
-/// is of one group, within its own receipts and without gaps of others'.
+/// Sorts the leased messages by receipt and finds their batches.
+///
+/// Errors: a batch is of more than one group, or has receipts of others between its
+/// own.
 pub fn batches(running: &mut [Running], declared: &[Batch]) -> Result<Batches, Invalid> {
     running.sort_unstable_by_key(|r| r.lease.receipt);
     let mut found = Batches::default();
@@ -219,7 +221,7 @@ pub fn batches(running: &mut [Running], declared: &[Batch]) -> Result<Batches, I
             before.is_none_or(|before| before.lease.receipt < receipt),
             "two messages have one receipt",
         )?;
-        // A batch that has been passed must have had a message that runs.
+        // Of each declared batch at least one message must be running.
         while let Some(passed) = declared.next_if(|batch| batch.last < receipt) {
             ensure_used(&found, passed)?;
         }

@@ -1,22 +1,23 @@
-//! What is gathered of a queue's messages, and the indexes made of it.
+//! Sorted lists of a queue's messages, from which its indexes are built in one
+//! pass.
 
 use crate::lane::{Lane, Lanes};
 use crate::records::{DeadOrder, SendOrder};
 use crate::state::Place;
 use crate::{Millis, Seq, TimeIndex};
 
-/// Messages that wait, for one lane.
+/// Pending messages of one lane (one priority).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lists {
-    /// Delayed, due, retry, in the order of the places.
+    /// Delayed, due and retry messages, in the order of [`Place`].
     at: [Vec<(Millis, Seq)>; 3],
     bytes: [u64; 3],
 }
 
 impl Lists {
-    /// Adds a message.
+    /// Adds a pending message.
     pub fn push(&mut self, place: Place, due: Millis, seq: Seq, size: u64) {
-        // The three pending places have the numbers 0 to 2.
+        // The three pending states have the numbers 0 to 2.
         if let Some(list) = self.at.get_mut(place as usize) {
             list.push((due, seq));
         }
@@ -31,7 +32,7 @@ impl Lists {
     }
 }
 
-/// The lanes of these, by priority from the lowest number on.
+/// Builds lanes from these lists, which are sorted by priority from -128 on.
 pub(super) fn lanes(lists: Vec<Lists>) -> Lanes {
     let all = lists.into_iter().zip(i8::MIN..=i8::MAX);
     let used = all.filter(|(lists, _)| lists.at.iter().any(|list| !list.is_empty()));
@@ -41,13 +42,14 @@ pub(super) fn lanes(lists: Vec<Lists>) -> Lanes {
     )
 }
 
-/// An index of these, in any order.
+/// Builds an index from entries in any order. O(n log n).
 pub(super) fn index(mut entries: Vec<(Millis, Seq)>) -> TimeIndex {
     entries.sort_unstable();
     TimeIndex::from_sorted(entries.into_iter().map(|key| (key, ())))
 }
 
-/// Ungrouped and grouped dead messages, in any order.
+/// Builds the redrive order from ungrouped and grouped dead messages, each in any
+/// order.
 pub(super) fn dead_order(orders: [Vec<(i8, Seq)>; 2]) -> DeadOrder {
     let [plain, grouped] = orders.map(|mut order| {
         order.sort_unstable();

@@ -1,4 +1,5 @@
-//! Whether a queue is sound: what its own parts make must be the same queue.
+//! Validation of a queue for tests: the queue that is rebuilt from its parts must
+//! be equal in every index and count.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -9,7 +10,7 @@ use crate::queue::Queue;
 use crate::state::{Place, State};
 use crate::{Seq, TimeIndex};
 
-/// A queue of the parts of another one.
+/// Builds a queue from the parts of another one.
 pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
     let parts = queue.parts();
     let mut builder = Builder::new(parts.whole())?;
@@ -81,8 +82,10 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
     Ok(builder.finish()?)
 }
 
-/// Compares indexes and counts, of a queue in which all groups know what they
-/// have lost.
+/// Compares the indexes and counts of two queues. Pending purges must have been
+/// applied to all groups of both.
+///
+/// Errors: names the first difference.
 pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
     let same = |what: &str, a: String, b: String| match a == b {
         true => Ok(()),
@@ -112,7 +115,8 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
     let groups = |queue: &Queue| {
         let mut groups: Vec<_> = queue.groups.starting_at(0).filter_map(|g| g.1).collect();
         groups.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        // One that only records name, purged ones maybe, is nowhere to be seen.
+        // A group that is named only by records, or only by purged messages, is
+        // visible to nobody.
         let seen = groups.into_iter().filter(|group| queue.groups.shows(group));
         let told = seen.map(|group| {
             (

@@ -1,5 +1,6 @@
-//! What the random tests do to a queue, told in a way that still means
-//! something after shrinking.
+//! The operations of the random tests, in a form that keeps its meaning when
+//! proptest shrinks a plan: messages and receipts are named by position, not by
+//! value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,12 +16,13 @@ use crate::settings::Changes;
 use crate::state::State;
 use crate::{Millis, Receipt};
 
-/// A message.
+/// Names a message.
 #[derive(Debug, Clone, Copy)]
 pub enum Name {
-    /// One of the ids that are given.
+    /// By one of the ids that tests give.
     Given(u8),
-    /// That of the message at this place in the queue, if there is one.
+    /// By the index of the message in the queue (modulo their number), if there is
+    /// one.
     At(u8),
 }
 
@@ -29,11 +31,11 @@ pub enum Name {
 pub enum When {
     Now,
     After(Millis),
-    /// So far from the start of the test.
+    /// This many milliseconds after the start of the test.
     At(Millis),
 }
 
-/// What a SEND says.
+/// The arguments of a SEND.
 #[derive(Clone)]
 pub struct Letter {
     pub size: u8,
@@ -46,7 +48,7 @@ pub struct Letter {
     pub new_salt: Option<u64>,
 }
 
-/// One thing to do. Receipts are told by how many were given out after them.
+/// One operation. A receipt is given by how many were given out after it.
 #[derive(Debug, Clone)]
 pub enum Act {
     Tick,
@@ -70,7 +72,8 @@ pub enum Act {
     Redrive(u64),
     RedriveIds(Vec<Name>),
     Purge(Option<State>, Option<u8>),
-    /// Of what a group has leased, or of the dead ones; at most so many.
+    /// Of the leased messages of a group, or of the dead ones (`None`), at most
+    /// this many.
     PurgeSome(Option<u8>, u64),
     Pause(Option<u8>, Option<Millis>),
     Resume(Option<u8>),
@@ -86,21 +89,21 @@ pub enum Act {
     Unschedule(u8),
 }
 
-/// An act and how long after the one before it.
+/// An operation, and the time in ms since the one before it.
 #[derive(Clone)]
 pub struct Step {
     pub wait: Millis,
     pub act: Act,
 }
 
-/// A queue's options and what is done to it.
+/// The options of a queue and the steps that are applied to it.
 #[derive(Clone)]
 pub struct Plan {
     pub options: Changes,
     pub steps: Vec<Step>,
 }
 
-/// One line a step: a failing plan is there to be read.
+/// Prints one line for each step, so that a failing plan can be read.
 impl fmt::Debug for Step {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "+{} {}", self.wait, said(&self.act))
@@ -137,7 +140,7 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// A thing as text, without the fields that say nothing.
+/// Formats a value without the fields that have their default value.
 fn said(thing: &impl fmt::Debug) -> String {
     let text = format!("{thing:?}");
     let silent = [": None", ": false", ": []"];
@@ -159,7 +162,7 @@ const IDS: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
 const GROUPS: [&[u8]; 3] = [b"g", b"h", b"i"];
 const SCHEDULES: [&[u8]; 2] = [b"s", b"t"];
 const BYTES: [u8; 8] = [b'x'; 8];
-/// Where the time of a test begins.
+/// The time at which every test begins.
 pub const START: Millis = 1000;
 
 fn group(number: Option<u8>) -> Option<Cow<'static, [u8]>> {
@@ -224,7 +227,7 @@ fn send(count: u8, letter: &Letter) -> Send<'static> {
 }
 
 impl Act {
-    /// The operation that this is for a queue as the model has it.
+    /// The operation to apply to a queue that is in the state of the model.
     pub fn op(&self, model: &Model) -> Op<'static> {
         match self {
             Act::Tick => Op::Tick,

@@ -1,4 +1,5 @@
-//! What becomes of a batch of a group, and the list in which it is told.
+//! Batches of a group: what happens to the rest when one of them ends. Also the
+//! list of deliveries that FETCH reuses.
 
 use super::bench::{letter, with_ttl, Bench, Got};
 use crate::op::{Done, Fetch, NackKind, Op};
@@ -20,7 +21,7 @@ fn batch_of(bench: &mut Bench, n: u64) -> Vec<Got> {
 }
 
 #[test]
-fn the_rest_of_a_batch_comes_back_with_one_that_is_nacked() {
+fn a_nack_returns_the_rest_of_its_batch_without_an_attempt() {
     for kind in [NackKind::Backoff, NackKind::Silent, NackKind::Fatal] {
         let mut b = Bench::new(Settings::default());
         let got = batch_of(&mut b, 4);
@@ -39,7 +40,7 @@ fn the_rest_of_a_batch_comes_back_with_one_that_is_nacked() {
 }
 
 #[test]
-fn receipts_of_one_nack_fail_together() {
+fn all_receipts_named_in_one_nack_count_as_failed() {
     let mut b = Bench::new(Settings::default());
     let got = batch_of(&mut b, 3);
     let named = [got[2].1, got[0].1, got[0].1];
@@ -49,7 +50,7 @@ fn receipts_of_one_nack_fail_together() {
 }
 
 #[test]
-fn ack_and_cancel_of_one_leave_the_others_running() {
+fn acking_or_cancelling_one_of_a_batch_leaves_the_others_running() {
     let mut b = Bench::new(Settings::default());
     let got = batch_of(&mut b, 3);
     b.ack(&[got[0].1]);
@@ -66,7 +67,7 @@ fn ack_and_cancel_of_one_leave_the_others_running() {
 }
 
 #[test]
-fn one_lease_that_runs_out_is_one_timeout_for_the_whole_batch() {
+fn a_lease_timeout_in_a_batch_counts_once_and_returns_the_batch() {
     let settings = Settings {
         lease: 10,
         ..Settings::default()
@@ -81,7 +82,7 @@ fn one_lease_that_runs_out_is_one_timeout_for_the_whole_batch() {
 }
 
 #[test]
-fn all_of_a_batch_that_come_back_too_late_count_as_expired() {
+fn batch_messages_that_come_back_after_their_ttl_count_as_expired() {
     let settings = Settings {
         lease: 10,
         ..Settings::default()
@@ -103,7 +104,7 @@ fn all_of_a_batch_that_come_back_too_late_count_as_expired() {
 }
 
 #[test]
-fn ungrouped_messages_form_no_batch() {
+fn a_nack_of_an_ungrouped_message_leaves_others_of_the_fetch_running() {
     let mut b = Bench::new(Settings::default());
     b.plain();
     b.plain();
@@ -117,7 +118,7 @@ fn ungrouped_messages_form_no_batch() {
 }
 
 #[test]
-fn a_list_of_deliveries_that_came_back_serves_the_next_fetch() {
+fn fetch_reuses_a_list_of_deliveries_that_was_taken_back() {
     let mut b = Bench::new(Settings::default());
     let fetch = Op::fetch(Fetch {
         count: 5,
@@ -140,7 +141,7 @@ fn a_list_of_deliveries_that_came_back_serves_the_next_fetch() {
 }
 
 #[test]
-fn a_long_list_of_deliveries_is_not_kept() {
+fn fetch_does_not_keep_a_long_list_of_deliveries() {
     let mut b = Bench::new(Settings::default());
     for _ in 0..1000 {
         b.plain();

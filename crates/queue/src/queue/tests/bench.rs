@@ -1,4 +1,4 @@
-//! A queue with short words for what the tests do to it.
+//! A queue with a clock and short helpers, for tests of single promises.
 
 use crate::message::Choices;
 use crate::op::{Done, DueTime, Fetch, NackKind, Op, Send, Sent, Ticked};
@@ -7,13 +7,13 @@ use crate::settings::{Clock, Settings};
 use crate::state::State;
 use crate::{Millis, Moment, Receipt, Seq};
 
-/// A queue of the server's clock, and the time.
+/// A queue that follows the server's clock, and the present time.
 pub struct Bench {
     pub queue: Queue,
     pub now: Millis,
 }
 
-/// A delivery: message and receipt.
+/// A delivery: number of the message, and receipt.
 pub type Got = (Seq, Receipt);
 
 impl Bench {
@@ -24,7 +24,7 @@ impl Bench {
         }
     }
 
-    /// Lets time pass; what it did.
+    /// Lets time pass and processes what is due. Returns what was done.
     pub fn wait(&mut self, ms: Millis) -> Ticked {
         self.now += ms;
         self.queue.advance(self.now, u64::MAX).ticked
@@ -47,12 +47,12 @@ impl Bench {
         }
     }
 
-    /// Sends to a group.
+    /// Sends a message to a group.
     pub fn to(&mut self, group: &'static str) -> Seq {
         self.send(letter(Some(group)))
     }
 
-    /// Sends without a group.
+    /// Sends a message without a group.
     pub fn plain(&mut self) -> Seq {
         self.send(letter(None))
     }
@@ -64,7 +64,7 @@ impl Bench {
         }
     }
 
-    /// The messages that a FETCH of `count` gets.
+    /// Fetches up to `count` messages. Returns their numbers.
     pub fn take(&mut self, count: u64) -> Vec<Seq> {
         let given = self.fetch(Fetch {
             count,
@@ -100,7 +100,7 @@ impl Bench {
     pub fn state(&self, seq: Seq) -> Option<State> {
         let message = self.queue.message(seq)?;
         let id = self.queue.id_of(seq, message);
-        // What is purged stays in the store for a while, without an id.
+        // A purged message stays in the store for a while, but its id is free.
         self.queue.find(id.as_bytes())?;
         Some(self.queue.state_of(message, self.now))
     }
@@ -110,7 +110,8 @@ impl Bench {
     }
 }
 
-/// Sends what is given next, and rejects it.
+/// Sends a message, fetches it and rejects it. It must be the one that is delivered
+/// next.
 pub fn kill(bench: &mut Bench, send: Send) -> Seq {
     let seq = bench.send(send);
     let got = bench.fetch(Fetch::one());
@@ -119,7 +120,7 @@ pub fn kill(bench: &mut Bench, send: Send) -> Seq {
     seq
 }
 
-/// A message due now.
+/// A message that is due now.
 pub fn letter(group: Option<&'static str>) -> Send<'static> {
     Send {
         group: group.map(|name| name.as_bytes().into()),
@@ -127,7 +128,7 @@ pub fn letter(group: Option<&'static str>) -> Send<'static> {
     }
 }
 
-/// The same, due later.
+/// A message that is due in `ms`.
 pub fn later(group: Option<&'static str>, ms: Millis) -> Send<'static> {
     Send {
         due: DueTime::After(ms),
@@ -135,7 +136,7 @@ pub fn later(group: Option<&'static str>, ms: Millis) -> Send<'static> {
     }
 }
 
-/// The same with an id.
+/// A message with an id, due now.
 pub fn named(id: &'static str) -> Send<'static> {
     Send {
         id: Some(id.as_bytes().into()),
@@ -143,7 +144,7 @@ pub fn named(id: &'static str) -> Send<'static> {
     }
 }
 
-/// The same with a TTL.
+/// Adds a TTL to a message.
 pub fn with_ttl(send: Send<'static>, ttl: Millis) -> Send<'static> {
     Send {
         choices: Choices {

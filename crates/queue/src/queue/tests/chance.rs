@@ -1,4 +1,5 @@
-//! Random plans: few names and short times, so that they meet each other.
+//! Random plans. They use few names and short times, so that their operations
+//! affect the same messages.
 
 use proptest::collection::vec;
 use proptest::option::{of, weighted};
@@ -109,12 +110,12 @@ fn nack_kind() -> impl Strategy<Value = NackKind> {
 }
 
 fn rate() -> impl Strategy<Value = Rate> {
-    // One length of window: how long deliveries are remembered for a longer
-    // one that may come is no promise.
+    // All rates have the same window. How long deliveries are remembered for a
+    // longer window that may be set later is not promised.
     (1..4u64).prop_map(|count| Rate { count, per: 20 })
 }
 
-/// Options of a queue, each of them seldom.
+/// Options of a queue; each is set with a low probability.
 fn changes() -> impl Strategy<Value = Changes> {
     let p = 0.25;
     let first = (
@@ -183,7 +184,7 @@ fn schedule() -> impl Strategy<Value = Act> {
     )
 }
 
-/// What is done to a queue; every so much of it is a PURGE.
+/// One operation. `purges` is the weight of PURGE.
 fn act(purges: u32) -> impl Strategy<Value = Act> {
     let some = || vec(0..6u8, 1..4);
     let any_group = || of(0..3u8);
@@ -215,12 +216,12 @@ fn act(purges: u32) -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Options and up to `most` steps.
+/// A plan of options and up to `most` steps.
 pub fn plan(most: usize) -> impl Strategy<Value = Plan> {
     plan_with(most, 1)
 }
 
-/// The same with many a PURGE.
+/// A plan of which many steps are a PURGE.
 pub fn purging_plan(most: usize) -> impl Strategy<Value = Plan> {
     plan_with(most, 12)
 }
@@ -237,9 +238,9 @@ pub fn burst() -> impl Strategy<Value = Vec<Letter>> {
     let letter = (letter(), 8..=10u64).prop_map(|(letter, ms)| Letter {
         id: None,
         due: When::After(ms),
-        // The leases last: only what falls due together is told apart here. Nor
-        // does any expire: a group may keep the place in the line that it owes to
-        // one that is dead but not worked off.
+        // Leases last, because only the order of what becomes due together is
+        // tested. No message expires either: a group may keep the position that it
+        // owes to an expired message that is not moved to dead yet.
         choices: Choices {
             lease: None,
             ttl: None,

@@ -1,5 +1,5 @@
-//! Does the same to the queue and to the model and compares all that can be
-//! seen of them.
+//! Applies the same operations to the queue and to the model, and compares
+//! everything that a client can see of them.
 
 use super::acts::{Act, Letter, Plan, Step, START};
 use super::model::Model;
@@ -14,7 +14,7 @@ use crate::{Millis, Receipt, Seq, NEVER};
 
 const SALT: u64 = 7;
 
-/// What can be seen of one message.
+/// What a client can see of one message.
 #[derive(Debug, Clone, PartialEq)]
 struct Seen {
     seq: Seq,
@@ -77,7 +77,7 @@ fn seen_of_model(model: &Model) -> Vec<Seen> {
     model.msgs.iter().map(seen).collect()
 }
 
-/// The queue and its model, side by side.
+/// The queue and its model.
 pub struct Pair {
     pub queue: Queue,
     pub model: Model,
@@ -98,7 +98,7 @@ impl Pair {
         }
     }
 
-    /// Lets time pass in both.
+    /// Moves both to time `now` and compares what that did.
     fn advance(&mut self, now: Millis) {
         self.now = now;
         let (done, expected) = match self.queue.clock() {
@@ -117,7 +117,7 @@ impl Pair {
         assert_eq!(done, expected, "what time has done by {now}");
     }
 
-    /// Does one operation to both.
+    /// Applies one operation to both and compares the results.
     pub fn apply(&mut self, op: &Op) {
         let moment = Moment::at_ms(self.now);
         let done = self.queue.apply(op, moment);
@@ -130,7 +130,8 @@ impl Pair {
         }
     }
 
-    /// A delivered message shows its group, also where both are gone.
+    /// A delivered message must show its group, even if the message and the group
+    /// are gone already.
     fn compare_groups_of_deliveries(&self, done: &Result<Done, Error>) {
         let Ok(Done::Fetched(given)) = done else {
             return;
@@ -144,8 +145,8 @@ impl Pair {
         }
     }
 
-    /// Does a step to both and compares them. What was purged is freed some
-    /// time, which nobody can see.
+    /// Applies a step to both and compares them. Some purged messages are freed
+    /// before; that must not be visible.
     pub fn step(&mut self, step: &Step) {
         self.queue.sweep((self.now % 3) as usize);
         self.advance(self.now + step.wait);
@@ -181,7 +182,7 @@ impl Pair {
         self.compare_peek();
     }
 
-    /// The queue may wake too early, to find nothing, but never too late.
+    /// The queue may wake too early and find nothing to do, but never too late.
     fn compare_wake(&self) {
         if self.queue.clock() != Clock::Server {
             assert_eq!(self.queue.next_wake(self.now, true), None);
@@ -192,7 +193,7 @@ impl Pair {
         assert!(wake <= next, "wakes at {wake}, must at {next}");
     }
 
-    /// PEEK tells what a FETCH would give.
+    /// PEEK must tell what a FETCH would give.
     fn compare_peek(&self) {
         let mut model = self.model.clone();
         let fetch = Op::fetch(Fetch {
@@ -207,7 +208,7 @@ impl Pair {
     }
 }
 
-/// What came of an operation, without the messages handed out.
+/// The result of an operation, without the messages that FETCH hands out.
 fn told(mut done: Result<Done, Error>) -> Result<Done, Error> {
     if let Ok(Done::Fetched(deliveries)) = &mut done {
         for delivery in deliveries {
@@ -224,7 +225,7 @@ fn ticked<E: std::fmt::Debug>(done: Result<Done, E>) -> Ticked {
     }
 }
 
-/// All messages of a state, three at a time.
+/// All messages of a state, listed three at a time.
 fn listed(queue: &Queue, state: State, now: Millis) -> Vec<Seq> {
     let mut listing = Listing {
         state,
@@ -244,14 +245,14 @@ fn listed(queue: &Queue, state: State, now: Millis) -> Vec<Seq> {
     }
 }
 
-/// Does all steps, then fetches until nothing is left: from the queue, and
-/// from a copy of it.
+/// Applies all steps, then fetches until nothing is left, from the queue and from a
+/// copy of it.
 pub fn run(plan: &Plan, manual: bool) {
     let mut pair = Pair::new(&plan.options, manual);
     for step in &plan.steps {
         pair.step(step);
     }
-    // A copy is as of the last change: let that be now.
+    // A copy is made as of the last change, so make a change now.
     pair.apply(&Op::Alter(Changes::default()));
     let mut copy = Pair {
         queue: pair.queue.copy(),
@@ -263,7 +264,7 @@ pub fn run(plan: &Plan, manual: bool) {
     drain(&mut pair, 30);
 }
 
-/// Fetches and acks, so many times.
+/// Fetches and acks this many times.
 fn drain(pair: &mut Pair, times: usize) {
     let fetch = Act::Fetch {
         count: 2,
@@ -282,7 +283,7 @@ fn drain(pair: &mut Pair, times: usize) {
     }
 }
 
-/// Every message of a queue as it is seen at `now`.
+/// Every message of a queue, as a client sees it at `now`.
 fn all_seen(queue: &Queue, now: Millis) -> Vec<Seen> {
     let seqs = queue.store.seqs().into_iter();
     let messages = seqs.filter_map(|seq| Some((seq, queue.message(seq)?)));
@@ -294,7 +295,7 @@ fn all_seen(queue: &Queue, now: Millis) -> Vec<Seen> {
     seen
 }
 
-/// Two queues of which nobody can tell which is which.
+/// Checks that no client can tell two queues apart.
 fn assert_same(left: &Queue, right: &Queue, now: Millis) {
     assert_eq!(all_seen(left, now), all_seen(right, now));
     assert_eq!(left.totals(), right.totals());
@@ -305,15 +306,16 @@ fn assert_same(left: &Queue, right: &Queue, now: Millis) {
     }
 }
 
-/// Lets time pass in steps of `most`, each at a time of its own.
+/// Processes due events in calls of up to `most` steps, one millisecond after the
+/// other.
 fn advance_in_slices(queue: &mut Queue, from: Millis, to: Millis, most: u64) {
     for now in from..=to {
         while !queue.advance(now, most).caught_up {}
     }
 }
 
-/// Does all steps to a queue whose time passes in one go, and to one whose
-/// time passes a little at a time.
+/// Applies all steps to a queue that processes due events in one call, and to one
+/// that does so a few at a time. Both must stay equal.
 pub fn run_in_slices(plan: &Plan, most: u64) {
     let mut pair = Pair::new(&plan.options, false);
     let mut sliced = pair.queue.clone();
@@ -330,9 +332,9 @@ pub fn run_in_slices(plan: &Plan, most: u64) {
     }
 }
 
-/// Does all steps to a queue that has done all that time has brought, and to
-/// one that has done `most` steps of it at a time: what consumers are given is
-/// the same, and in the end the whole queue is.
+/// Applies all steps to a queue that has processed all due events, and to one that
+/// processes only `most` of them before each step. Both must give the same
+/// deliveries, and must be equal at the end.
 pub fn run_lagging(plan: &Plan, most: u64) {
     let options = Changes {
         dead_count: None,
@@ -347,9 +349,9 @@ pub fn run_lagging(plan: &Plan, most: u64) {
     for step in &plan.steps {
         pair.advance(pair.now + step.wait);
         lagging.advance(pair.now, most);
-        // What a schedule has not sent yet, nobody can be given; what concerns
-        // a whole state or kind of record takes them as they have been worked
-        // off.
+        // Skip what depends on how much was processed: a message that a schedule
+        // has not sent yet cannot be delivered, and a command on all messages of a
+        // state takes them as they are at that moment.
         let is_of_many = matches!(
             step.act,
             Act::Schedule { .. } | Act::Purge(..) | Act::PurgeSome(..) | Act::Alter(_)
@@ -359,15 +361,16 @@ pub fn run_lagging(plan: &Plan, most: u64) {
         }
         let mut act = step.act.clone();
         if let Act::Send(_, letter) = &mut act {
-            // Who lost a place in the line by an expiry that is not worked off
-            // may keep it when something is done to them meanwhile.
+            // A group that lost its position by an expiry that is not processed yet
+            // may keep it if something changes the group meanwhile. So no message
+            // expires here.
             letter.choices.ttl = None;
         }
         let op = act.op(&pair.model);
         let moment = Moment::at_ms(pair.now);
         let _ = lagging.apply(&Op::Tick, moment);
-        // PEEK changes nothing: it does not see what a FETCH would redrive, nor
-        // what expiries would change in the line.
+        // PEEK changes nothing, so it does not see messages that a FETCH would
+        // redrive, nor how expiries change the ready line.
         if !lagging.has_overdue_expiry(pair.now) && lagging.redriving.left.is_empty() {
             let peeked = lagging.peek(100, pair.now);
             assert_eq!(peeked, pair.queue.peek(100, pair.now), "what comes next");
@@ -382,9 +385,9 @@ pub fn run_lagging(plan: &Plan, most: u64) {
     assert_same(&pair.queue, &lagging, pair.now);
 }
 
-/// Sends everything, then fetches from a queue that has done all that time has
-/// brought and from one that has done only `most` steps of it: what a FETCH
-/// gives is the same, and in the end the whole queue is.
+/// Sends all messages, then fetches from a queue that has processed all due events
+/// and from one that has processed only `most` of them before each FETCH. Both must
+/// give the same deliveries, and must be equal at the end.
 pub fn run_burst(letters: &[Letter], fetches: &[(u64, Millis)], most: u64) {
     let mut pair = Pair::new(&Changes::default(), false);
     pair.advance(pair.now);

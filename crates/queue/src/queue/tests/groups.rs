@@ -1,11 +1,12 @@
-//! Compares what is told of groups, and of what keeps messages.
+//! Compares what GROUPS, INFO and EXPLAIN report of the queue with the model.
 
 use super::driver::Pair;
 use crate::queue::explain::Code;
 use crate::state::State;
 
 impl Pair {
-    /// What GROUPS and EXPLAIN tell.
+    /// Compares the groups listed, and whether each message is the next to be
+    /// delivered.
     pub(super) fn compare_groups(&self) {
         let (queue, model, now) = (&self.queue, &self.model, self.now);
         let (_, views) = queue.groups(0, 100, None, now);

@@ -1,4 +1,4 @@
-//! Dead messages that hold their groups, and what ends that.
+//! Dead messages that hold their groups, and the commands that end the holds.
 
 use super::approach::{approached, purge, GROUPS};
 use super::bench::{kill, letter, with_ttl, Bench};
@@ -9,8 +9,8 @@ use crate::settings::{OnDead, Settings};
 use crate::state::State;
 use crate::Moment;
 
-/// Groups of which each has a message, and is held by a dead one: all but one of
-/// those are gone.
+/// Groups of which each has a message and is held by a dead one. All those dead
+/// messages but the last are pruned.
 fn all_held_by_pruned_ones() -> Bench {
     let mut b = Bench::new(Settings {
         on_dead: OnDead::Block,
@@ -25,7 +25,7 @@ fn all_held_by_pruned_ones() -> Bench {
 }
 
 #[test]
-fn a_purge_of_all_ends_at_once_what_pruned_ones_hold() {
+fn purging_the_queue_ends_the_holds_of_pruned_messages_at_once() {
     let mut b = all_held_by_pruned_ones();
     let weight = |b: &mut Bench, group: &'static str| {
         b.apply(&Op::GroupSet {
@@ -43,7 +43,8 @@ fn a_purge_of_all_ends_at_once_what_pruned_ones_hold() {
     let all = purge(None, None);
     assert_eq!(b.queue.approach(&all, b.now), Approach::AtOnce);
     assert_eq!(b.queue.apply(&all, moment), Ok(Done::Count(6)));
-    // Nobody has told the groups of it yet, but it holds already.
+    // The purge was not applied to the groups one by one yet, but clients must see
+    // it.
     assert_eq!(validate(&b.queue), Ok(()));
     let names = |b: &Bench| -> Vec<_> {
         let groups = b.queue.groups(0, 100, None, b.now).1;
@@ -52,7 +53,7 @@ fn a_purge_of_all_ends_at_once_what_pruned_ones_hold() {
     assert_eq!(names(&b).concat(), b"abc", "those with settings");
     let sent = [b.to("a"), b.to("e")];
     assert_eq!(b.take(9), sent);
-    // A hold of later is none of those that were purged.
+    // A hold that begins after the purge must not be ended by it.
     kill(&mut b, letter(Some("b")));
     b.to("b");
     b.queue.sweep(usize::MAX);
@@ -62,7 +63,7 @@ fn a_purge_of_all_ends_at_once_what_pruned_ones_hold() {
 }
 
 #[test]
-fn what_very_many_of_a_group_hold_is_freed_in_slices() {
+fn very_many_holds_of_a_group_are_freed_in_slices() {
     let mut b = Bench::new(Settings {
         on_dead: OnDead::Block,
         ..Settings::default()
@@ -94,7 +95,7 @@ fn what_very_many_of_a_group_hold_is_freed_in_slices() {
 }
 
 #[test]
-fn what_was_pruned_holds_groups_and_is_not_waited_for() {
+fn a_purge_of_dead_messages_does_not_wait_for_pruned_ones_and_keeps_their_holds() {
     let mut b = all_held_by_pruned_ones();
     assert_eq!(b.queue.count(State::Dead), 1);
     assert_eq!(approached(&mut b, &purge(Some(State::Dead), None)).0, 1);

@@ -1,9 +1,9 @@
-//! The queue as the command contract tells it, as slow and as obvious as can
-//! be: one list of messages, searched and sorted anew for every question, and
-//! a time that goes from event to event.
+//! A model of the queue that follows the command contract as directly as possible,
+//! and is slow: one list of messages, searched and sorted for every question, and a
+//! clock that moves from event to event.
 //!
-//! It shares no structure with the real queue but the types of what goes in
-//! and comes out, so an error in one is not an error in the other.
+//! It shares only the types of operations and results with the real queue, so an
+//! error in one is not repeated in the other.
 
 mod change;
 mod give;
@@ -21,19 +21,19 @@ use crate::state::{Place, Reason, State};
 use crate::stats::Totals;
 use crate::{Error, Millis, Receipt, Seq};
 
-/// A message, written out in full.
+/// A message with all its fields.
 #[derive(Debug, Clone)]
 pub struct Msg {
     pub seq: Seq,
     pub id: Vec<u8>,
     pub payload: Vec<u8>,
-    /// Number of its group in [`Model::groups`].
+    /// Index of its group in [`Model::groups`].
     pub group: Option<usize>,
     pub priority: i8,
     pub choices: Choices,
-    /// When it became ready or will be.
+    /// When it became ready or will become so.
     pub due: Millis,
-    /// What is told as its due time.
+    /// The due time that clients see.
     pub due_at: Millis,
     pub score_base: Millis,
     pub ttl_base: Millis,
@@ -66,7 +66,7 @@ impl Msg {
     }
 }
 
-/// A group and what was said of it.
+/// A group with its settings.
 #[derive(Debug, Clone)]
 pub struct Group {
     pub name: Vec<u8>,
@@ -80,26 +80,29 @@ pub struct Group {
     pub given: Vec<Millis>,
 }
 
-/// A group as GROUPS lists it: name, state, how many wait and run, head.
+/// A group as GROUPS lists it: name, state, numbers of pending and running
+/// messages, head.
 pub type Listed = (Vec<u8>, GroupState, (u64, u64), Option<Seq>);
 
-/// Someone in the line: a group, or (without number) the ungrouped messages.
+/// An entry of the ready line: a group or, if `who` is `None`, the ungrouped
+/// messages.
 #[derive(Debug, Clone)]
 pub struct Stand {
     pub who: Option<usize>,
-    /// In which line.
+    /// The priority of the line it is in.
     pub priority: i8,
-    /// When it joined it.
+    /// When it joined that line.
     pub time: Millis,
-    /// By which command, or step of one; 0 if time did it.
+    /// The number of the command, or of the step of a command, by which it joined;
+    /// 0 if a due time came.
     pub ticket: u64,
-    /// What it would have given at the end of that moment.
+    /// The message that it would have given at the end of that moment.
     pub head: Seq,
-    /// How many messages it has given in its turn.
+    /// How many messages it has given in its present turn.
     pub turn: u64,
 }
 
-/// A schedule of the kind EVERY.
+/// A schedule with an EVERY rule.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     pub name: Vec<u8>,
@@ -113,7 +116,7 @@ pub struct Schedule {
     pub choices: Choices,
 }
 
-/// The model.
+/// The model of a queue.
 #[derive(Debug, Clone)]
 pub struct Model {
     pub settings: Settings,
@@ -130,10 +133,10 @@ pub struct Model {
     /// Times of the deliveries that RATE still counts.
     pub given: Vec<Millis>,
     pub paused_until: Option<Millis>,
-    /// Ids of messages that finished or were cancelled, and when: those of
-    /// which no record is kept.
+    /// Ids of finished and cancelled messages whose records are gone, and when the
+    /// messages ended.
     pub ended_ids: Vec<(Vec<u8>, Millis)>,
-    /// In the order of their making.
+    /// In the order of their creation.
     pub schedules: Vec<Schedule>,
     pub totals: Totals,
     pub ticked: Ticked,
@@ -312,7 +315,7 @@ impl Model {
         listed.collect()
     }
 
-    /// A COPY: nothing runs in it.
+    /// A COPY: messages that were running are ready again.
     pub fn copy(&self) -> Model {
         let mut copy = self.clone();
         let running = self.msgs.iter().filter(|m| m.place == Place::Running);
@@ -324,7 +327,7 @@ impl Model {
         copy
     }
 
-    /// Messages pending and running, and their payload bytes.
+    /// The number of pending and running messages, and their payload bytes.
     pub fn live(&self) -> (u64, u64) {
         let live = self.msgs.iter().filter(|m| m.is_live());
         live.fold((0, 0), |(n, bytes), m| {

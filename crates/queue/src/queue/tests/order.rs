@@ -1,4 +1,4 @@
-//! In which order messages go out.
+//! The order in which messages are delivered.
 
 use super::bench::{later, letter, with_ttl, Bench};
 use crate::message::Choices;
@@ -31,7 +31,7 @@ fn group_set(bench: &mut Bench, group: &'static str, changes: GroupChanges) {
 }
 
 #[test]
-fn ungrouped_go_by_priority_then_time_ready_then_sending() {
+fn ungrouped_messages_go_by_priority_then_due_time_then_send_order() {
     let mut b = Bench::new(Settings::default());
     let late = b.send(later(None, 20));
     let early = b.send(later(None, 10));
@@ -46,7 +46,7 @@ fn ungrouped_go_by_priority_then_time_ready_then_sending() {
 }
 
 #[test]
-fn groups_take_turns_and_the_ungrouped_are_one_of_them() {
+fn groups_take_turns_and_ungrouped_messages_count_as_one_group() {
     let settings = Settings {
         group_concurrency: 9,
         ..Settings::default()
@@ -56,14 +56,14 @@ fn groups_take_turns_and_the_ungrouped_are_one_of_them() {
     let p = [b.plain(), b.plain()];
     let z = [b.to("z"), b.to("z")];
     assert_eq!(b.peek(), [a[0], p[0], z[0], a[1], p[1], z[1], a[2]]);
-    // One round over several calls is the same round.
+    // A round may be spread over several calls of FETCH.
     assert_eq!(b.take(2), [a[0], p[0]]);
     assert_eq!(b.take(3), [z[0], a[1], p[1]]);
     assert_eq!(b.take(9), [z[1], a[2]]);
 }
 
 #[test]
-fn a_group_goes_by_score_and_one_at_a_time() {
+fn a_group_gives_messages_by_score_one_at_a_time() {
     let mut b = Bench::new(Settings::default());
     let second = b.send(scored("g", 2.0));
     let first = b.send(scored("g", 1.0));
@@ -79,7 +79,7 @@ fn a_group_goes_by_score_and_one_at_a_time() {
 }
 
 #[test]
-fn a_failed_message_stays_the_head_of_its_group() {
+fn a_failed_message_blocks_its_group_only_under_onretry_block() {
     for (on_retry, waits) in [(OnRetry::Block, true), (OnRetry::Skip, false)] {
         let settings = Settings {
             on_retry,
@@ -101,7 +101,7 @@ fn a_failed_message_stays_the_head_of_its_group() {
 }
 
 #[test]
-fn a_weight_gives_so_many_messages_before_the_next_has_its_turn() {
+fn a_group_gives_as_many_messages_in_a_turn_as_its_weight() {
     let settings = Settings {
         group_concurrency: 9,
         ..Settings::default()
@@ -119,7 +119,7 @@ fn a_weight_gives_so_many_messages_before_the_next_has_its_turn() {
 }
 
 #[test]
-fn a_turn_begins_anew_in_the_line_of_another_priority() {
+fn a_turn_begins_anew_when_the_priority_changes() {
     let mut b = Bench::new(Settings::default());
     let changes = GroupChanges {
         weight: Some(2),
@@ -137,7 +137,7 @@ fn a_turn_begins_anew_in_the_line_of_another_priority() {
 }
 
 #[test]
-fn max_bytes_does_not_cost_anyone_their_turn() {
+fn a_group_refused_by_max_bytes_keeps_its_turn() {
     let mut b = Bench::new(Settings::default());
     let first = b.to("a");
     let p = b.plain();
@@ -153,7 +153,7 @@ fn max_bytes_does_not_cost_anyone_their_turn() {
 }
 
 #[test]
-fn max_bytes_is_passed_by_one_message_at_most() {
+fn at_most_one_message_exceeds_max_bytes() {
     let mut b = Bench::new(Settings::default());
     let first = b.plain();
     let empty = b.send(Send::plain(b""));
@@ -168,7 +168,7 @@ fn max_bytes_is_passed_by_one_message_at_most() {
 }
 
 #[test]
-fn a_group_that_is_gone_leaves_the_line() {
+fn a_group_without_messages_leaves_the_ready_line() {
     let mut b = Bench::new(Settings::default());
     b.to("g");
     let only_once = Fetch {
@@ -192,7 +192,7 @@ fn a_group_that_is_gone_leaves_the_line() {
 }
 
 #[test]
-fn who_stands_behind_what_has_expired_is_known_though_others_give_first() {
+fn the_ungrouped_position_skips_an_expired_head_even_if_a_group_gives_first() {
     let mut b = Bench::new(Settings::default());
     let leased = b.plain();
     let lease = Fetch {
@@ -202,8 +202,8 @@ fn who_stands_behind_what_has_expired_is_known_though_others_give_first() {
     assert_eq!(b.fetch(lease)[0].0, leased);
     b.send(with_ttl(letter(None), 2));
     let first = b.send(later(Some("g"), 3));
-    // Nobody works off what time brings: the lease has ended after the group
-    // could give, and that after the message of before had expired.
+    // Due events are not processed here. First the ungrouped message expires, then
+    // the group can give, then the lease ends.
     let now = b.now + 5;
     let given = b.queue.apply(&Op::fetch(Fetch::one()), Moment::at_ms(now));
     let Ok(Done::Fetched(given)) = given else {

@@ -1,4 +1,4 @@
-//! What holds for every queue whatever is done to it.
+//! Properties that must hold for every queue after any operations.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -7,8 +7,8 @@ use proptest::test_runner::RngSeed;
 use super::chance::{burst, plan, purging_plan};
 use super::driver::{run, run_burst, run_in_slices, run_lagging};
 
-/// A failing plan is printed in full and becomes a test of its own; no file
-/// of seeds is kept.
+/// A failing plan is printed in full, and is then added as a test of its own. No
+/// file of seeds is kept.
 fn config() -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,
@@ -21,27 +21,27 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn the_queue_does_what_the_model_does(plan in plan(40)) {
+    fn the_queue_behaves_like_the_model(plan in plan(40)) {
         run(&plan, false);
     }
 
     #[test]
-    fn a_manual_queue_does_what_the_model_does(plan in plan(40)) {
+    fn a_manual_queue_behaves_like_the_model(plan in plan(40)) {
         run(&plan, true);
     }
 
     #[test]
-    fn what_is_purged_is_gone_at_once_and_freed_some_time(plan in purging_plan(40)) {
+    fn purged_messages_are_invisible_at_once_whenever_they_are_freed(plan in purging_plan(40)) {
         run(&plan, false);
     }
 
     #[test]
-    fn time_does_the_same_in_one_go_and_in_slices(plan in plan(40), most in 1..4u64) {
+    fn events_in_slices_have_the_same_result_as_in_one_call(plan in plan(40), most in 1..4u64) {
         run_in_slices(&plan, most);
     }
 
     #[test]
-    fn the_order_of_a_burst_is_that_of_a_queue_that_kept_up(
+    fn a_burst_is_delivered_in_order_even_if_it_is_not_all_promoted(
         letters in burst(),
         fetches in vec((1..8u64, 0..20u64), 1..6),
         most in 0..6u64,
@@ -50,9 +50,9 @@ proptest! {
     }
 }
 
-/// The same plans each time: in corners that docs/commands.md names, a queue
-/// that lags may let somebody stand elsewhere in the line. PROPTEST_CASES tries
-/// more of them.
+/// Always the same plans: in the corner cases that docs/commands.md names, a queue
+/// that is behind with its events may give a group another position in the ready
+/// line. Set PROPTEST_CASES to try more plans.
 fn same_plans() -> ProptestConfig {
     ProptestConfig {
         rng_seed: RngSeed::Fixed(1),
@@ -64,7 +64,7 @@ proptest! {
     #![proptest_config(same_plans())]
 
     #[test]
-    fn what_consumers_get_does_not_depend_on_how_far_time_was_worked_off(
+    fn deliveries_do_not_depend_on_how_many_due_events_were_processed(
         plan in plan(40),
         most in 0..4u64,
     ) {

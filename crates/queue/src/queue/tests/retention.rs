@@ -1,4 +1,5 @@
-//! What is kept of messages that have ended, and for how long.
+//! What is kept of messages that have ended, for how long, and what that means for
+//! their ids and groups.
 
 use super::bench::{kill, letter, named, with_ttl, Bench};
 use crate::op::{Done, Fetch, NackKind, NewSchedule, Op, Redrive, Send, Sent};
@@ -27,7 +28,7 @@ fn alter(bench: &mut Bench, changes: Changes) {
 }
 
 #[test]
-fn finished_and_cancelled_records_are_kept_for_retain_and_share_a_count() {
+fn finished_and_cancelled_records_share_retain_and_retaincount() {
     let settings = Settings {
         retain: 100,
         retain_count: 2,
@@ -47,7 +48,7 @@ fn finished_and_cancelled_records_are_kept_for_retain_and_share_a_count() {
 }
 
 #[test]
-fn dead_messages_are_kept_for_ever_unless_told_otherwise() {
+fn dead_messages_are_kept_for_ever_by_default() {
     let mut b = Bench::new(Settings::default());
     let old = kill(&mut b, letter(None));
     b.wait(1_000_000_000);
@@ -65,7 +66,7 @@ fn dead_messages_are_kept_for_ever_unless_told_otherwise() {
 }
 
 #[test]
-fn an_id_is_taken_while_its_message_lives_is_dead_or_dedup_says_so() {
+fn an_id_is_taken_while_its_message_is_pending_running_dead_or_within_dedup() {
     let settings = Settings {
         retain: 1000,
         dedup: 50,
@@ -75,7 +76,7 @@ fn an_id_is_taken_while_its_message_lives_is_dead_or_dedup_says_so() {
     finish(&mut b, named("a"));
     assert!(is_taken(&mut b, named("a")));
     b.wait(50);
-    // The record is still there; a new message takes its place.
+    // The record still exists, and a new message takes its place.
     let dead = kill(&mut b, named("a"));
     assert_eq!(b.queue.count(State::Finished), 0);
     b.wait(1_000_000);
@@ -95,7 +96,7 @@ fn an_id_is_taken_while_its_message_lives_is_dead_or_dedup_says_so() {
 }
 
 #[test]
-fn a_longer_dedup_does_not_take_back_ids_that_were_free() {
+fn a_longer_dedup_does_not_take_ids_that_were_already_free() {
     let settings = Settings {
         dedup: 10,
         ..Settings::default()
@@ -118,7 +119,7 @@ fn a_longer_dedup_does_not_take_back_ids_that_were_free() {
 }
 
 #[test]
-fn a_shorter_ttl_lets_die_now_not_in_the_past() {
+fn messages_expired_by_a_shorter_ttl_die_now_not_in_the_past() {
     let settings = Settings {
         dead_retain: 20,
         ..Settings::default()
@@ -141,7 +142,7 @@ fn a_shorter_ttl_lets_die_now_not_in_the_past() {
 }
 
 #[test]
-fn retries_count_before_the_ttl() {
+fn the_reason_retries_takes_precedence_over_expired() {
     let settings = Settings {
         retries: 0,
         ..Settings::default()
@@ -156,7 +157,7 @@ fn retries_count_before_the_ttl() {
 }
 
 #[test]
-fn a_dead_message_holds_its_group_until_someone_decides() {
+fn a_dead_message_holds_its_group_until_redrive_or_resume_even_when_pruned() {
     let settings = Settings {
         on_dead: OnDead::Block,
         ..Settings::default()
@@ -169,7 +170,7 @@ fn a_dead_message_holds_its_group_until_someone_decides() {
     let got = b.fetch(Fetch::one());
     assert_eq!(got[0].0, dead);
     b.nack(&[got[0].1], NackKind::Fatal);
-    // Pruned, it holds on.
+    // The hold stays when the record is pruned.
     alter(
         &mut b,
         Changes {
@@ -186,7 +187,7 @@ fn a_dead_message_holds_its_group_until_someone_decides() {
 }
 
 #[test]
-fn fires_that_were_missed_are_made_up_for_one_by_one() {
+fn missed_fires_are_sent_one_by_one() {
     let mut b = Bench::new(Settings::default());
     let policies = [Missed::All, Missed::Once, Missed::Skip];
     for (name, missed) in [&b"all"[..], b"once", b"skip"].into_iter().zip(policies) {
@@ -198,7 +199,8 @@ fn fires_that_were_missed_are_made_up_for_one_by_one() {
             overlap: Overlap::Queue,
         }));
     }
-    // Three times of each were missed; time goes on when they are decided.
+    // Three fire times of each schedule were missed. Time has gone on by 1 ms when
+    // they are handled.
     let (since, now) = (b.now + 35, b.now + 36);
     let mut made_up = Vec::new();
     while b.queue.has_missed(since) {
@@ -216,7 +218,7 @@ fn fires_that_were_missed_are_made_up_for_one_by_one() {
 }
 
 #[test]
-fn what_holds_a_group_does_not_add_up() {
+fn pruned_messages_that_hold_a_group_share_one_hold() {
     let mut b = Bench::new(Settings {
         on_dead: OnDead::Block,
         dead_count: 2,
@@ -229,7 +231,7 @@ fn what_holds_a_group_does_not_add_up() {
     b.wait(1);
     assert_eq!(b.queue.count(State::Dead), 2);
     assert_eq!(b.fetch(Fetch::one()), []);
-    // Two that are there, and one for all that were pruned.
+    // Two for the dead messages that are stored, and one for all that were pruned.
     let (_, group) = b.queue.groups.starting_at(0).next().unwrap();
     assert_eq!(group.unwrap().ext().holds.iter().count(), 3);
     b.apply(&Op::Redrive(Redrive::Oldest(u64::MAX)));
@@ -244,13 +246,14 @@ fn what_holds_a_group_does_not_add_up() {
 }
 
 #[test]
-fn what_is_delivered_for_good_is_handed_out_though_its_record_is_pushed_out() {
+fn a_noack_delivery_is_returned_even_if_its_record_is_pruned() {
     let mut b = Bench::new(Settings {
         retain: 1000,
         retain_count: 2,
         ..Settings::default()
     });
-    // The last ones are sent first: of records of one moment, theirs go first.
+    // The messages that are delivered last are sent first, because among records of
+    // one moment the lowest numbers are pruned first.
     for priority in [1, 1, 0, 0, 0, 0] {
         b.send(Send {
             priority,
@@ -277,7 +280,7 @@ fn what_is_delivered_for_good_is_handed_out_though_its_record_is_pushed_out() {
 }
 
 #[test]
-fn a_group_knows_of_an_expired_message_that_left_no_record() {
+fn a_group_is_refreshed_after_an_expired_message_left_no_record() {
     let mut b = Bench::new(Settings {
         dead_count: 1,
         ..Settings::default()
@@ -288,7 +291,8 @@ fn a_group_knows_of_an_expired_message_that_left_no_record() {
         ..with_ttl(letter(Some("g")), 5)
     });
     let got = b.fetch(Fetch::one());
-    // Time is not worked off meanwhile, so the one that died first is met last.
+    // Due events are not processed here, so the message that died first is handled
+    // last.
     let nack = Op::Nack {
         receipts: [got[0].1].into_iter().collect(),
         kind: NackKind::Fatal,
@@ -306,7 +310,7 @@ fn a_group_knows_of_an_expired_message_that_left_no_record() {
 }
 
 #[test]
-fn a_redriven_message_that_expired_before_it_was_moved_is_dead() {
+fn a_redriven_message_that_expired_before_its_move_is_dead() {
     let mut b = Bench::new(Settings::default());
     for _ in 0..3 {
         b.send(with_ttl(letter(Some("g")), 5));
@@ -328,7 +332,7 @@ fn a_redriven_message_that_expired_before_it_was_moved_is_dead() {
 }
 
 #[test]
-fn what_is_delivered_for_good_shows_its_group_though_that_is_gone_with_it() {
+fn a_noack_delivery_shows_its_group_even_if_the_group_is_gone() {
     let mut b = Bench::new(Settings::default());
     for _ in 0..3 {
         b.to("g");

@@ -1,4 +1,5 @@
-//! What is changed by hand.
+//! Model of CANCEL, RESCHEDULE, UPDATE, REDRIVE, PURGE, PAUSE, RESUME, GROUPSET and
+//! ALTER.
 
 use super::Model;
 use crate::op::{Done, DueTime, GroupChanges, Piecemeal, Redrive};
@@ -20,7 +21,8 @@ impl Model {
         Some(state)
     }
 
-    /// A dead message of which someone has decided holds its group no more.
+    /// A dead message stops holding its group when it is redriven, cancelled or
+    /// purged.
     fn unhold(&mut self, seq: Seq) {
         for group in &mut self.groups {
             group.held_by.retain(|held| *held != seq);
@@ -105,7 +107,7 @@ impl Model {
         }
         self.msgs.retain(|m| !doomed.contains(&m.seq));
         if state.is_none() {
-            // Those that were pruned and held a group on are purged too.
+            // This also ends the holds of dead messages that were pruned.
             for (at, group) in self.groups.iter_mut().enumerate() {
                 if number.is_none_or(|number| number == Some(at)) {
                     group.held_by.clear();

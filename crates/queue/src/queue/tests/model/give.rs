@@ -1,4 +1,4 @@
-//! Deliveries.
+//! Model of FETCH.
 
 use super::line::free;
 use super::{Model, Stand};
@@ -6,18 +6,18 @@ use crate::op::{Delivered, Fetch};
 use crate::state::Place;
 use crate::{Receipt, Seq};
 
-/// A FETCH on its way.
+/// The state of one FETCH.
 struct Round<'a> {
     fetch: &'a Fetch<'a>,
     floor: Receipt,
     given: Vec<Delivered>,
     bytes: u64,
-    /// MAXBYTES has ended it.
+    /// Whether MAXBYTES has ended it.
     over: bool,
 }
 
 impl Model {
-    /// How many deliveries the queue as a whole allows.
+    /// How many deliveries the pause and limits of the whole queue allow.
     pub fn allowance(&self, no_ack: bool) -> u64 {
         if self.paused_until.is_some() {
             return 0;
@@ -33,7 +33,7 @@ impl Model {
         by_rate.min(by_running)
     }
 
-    /// The number in the line of who gives next.
+    /// The index in `line` of the entry that gives next.
     pub fn first_in_line(&self) -> Option<usize> {
         let place = |n: &usize| {
             let s = &self.line[*n];
@@ -72,8 +72,8 @@ impl Model {
         round.given
     }
 
-    /// Lets one in the line give a batch and go to the end if its turn is
-    /// over; how many messages it gave.
+    /// Lets an entry give a batch, and moves it to the end if its turn is over.
+    /// Returns how many messages it gave.
     fn take_turn(&mut self, at: usize, most: u64, round: &mut Round) -> u64 {
         let who = self.line[at].who;
         let n = self.give_batch(who, most, round);
@@ -82,13 +82,13 @@ impl Model {
         if self.line[at].turn >= weight {
             self.line.remove(at);
         }
-        // Each goes to the end for itself, after those before it.
+        // Each entry goes to the end by itself, after those that went before it.
         self.ticket += 1;
         self.line_up(self.ticket);
         n
     }
 
-    /// Delivers up to `most` messages in a row; how many.
+    /// Delivers up to `most` messages in a row. Returns how many.
     fn give_batch(&mut self, who: Option<usize>, most: u64, round: &mut Round) -> u64 {
         let by_group = who.map_or(u64::MAX, |n| self.group_allowance(&self.groups[n]));
         let most = most.min(by_group).min(self.allowance(round.fetch.no_ack));

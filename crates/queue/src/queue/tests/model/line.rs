@@ -1,4 +1,5 @@
-//! Who can give, what, and who stands where in the line.
+//! Model of the ready line: which groups can give, what they give, and in which
+//! order.
 
 use super::{Group, Model, Msg, Stand};
 use crate::settings::{OnDead, OnRetry, Rate};
@@ -6,7 +7,8 @@ use crate::state::Place;
 use crate::{Millis, Receipt};
 
 impl Model {
-    /// What `who` would give now, if it can give.
+    /// The message that a group, or the ungrouped messages (`None`), would give
+    /// now, if any.
     pub fn head(&self, who: Option<usize>) -> Option<&Msg> {
         let mine = || self.msgs.iter().filter(move |m| m.group == who);
         let due = mine().filter(|m| self.is_due(m));
@@ -28,7 +30,8 @@ impl Model {
         self.next_of_group(number)
     }
 
-    /// What comes next of a group, if slots and pauses are left out.
+    /// The message that comes next in a group, leaving aside pauses, holds and
+    /// limits.
     pub fn next_of_group(&self, number: usize) -> Option<&Msg> {
         let mine = || self.msgs.iter().filter(move |m| m.group == Some(number));
         let block = self.settings.on_retry == OnRetry::Block;
@@ -45,8 +48,8 @@ impl Model {
         mine().filter(|m| self.is_due(m)).min_by(before)
     }
 
-    /// Whether its time has come: all that falls due in a millisecond is due
-    /// from its beginning, before anything else happens in it.
+    /// Whether a message is due. All messages of a millisecond are due from its
+    /// beginning, before anything else happens in it.
     fn is_due(&self, m: &Msg) -> bool {
         m.place.is_pending() && m.due <= self.now
     }
@@ -62,7 +65,7 @@ impl Model {
         }
     }
 
-    /// Batches of a group that are leased.
+    /// The number of batches of a group that are leased.
     pub fn batches(&self, number: usize) -> u64 {
         let mine = self.msgs.iter().filter(|m| m.group == Some(number));
         let running = mine.filter(|m| m.place == Place::Running);
@@ -72,8 +75,8 @@ impl Model {
         batches.len() as u64
     }
 
-    /// Takes those out of the line that can no longer give, or would now give
-    /// something of another priority; puts those at its end that can.
+    /// Removes entries that can no longer give or would now give a message of
+    /// another priority, and adds those that can give to the end.
     pub fn line_up(&mut self, ticket: u64) {
         let groups = (0..self.groups.len()).map(Some);
         for who in std::iter::once(None).chain(groups) {
@@ -86,7 +89,7 @@ impl Model {
             };
             let now = self.now;
             match self.line.iter_mut().find(|s| s.who == who) {
-                // What else happens in that moment may bring another head.
+                // What else happens in the same moment may change the head.
                 Some(stand) if (stand.time, stand.ticket) == (now, ticket) => stand.head = head,
                 Some(_) => {}
                 None => self.line.push(Stand {

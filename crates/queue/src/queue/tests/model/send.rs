@@ -1,4 +1,4 @@
-//! What comes in.
+//! Model of SEND, and of ids.
 
 use super::{Model, Msg};
 use crate::id::generated;
@@ -36,12 +36,13 @@ impl Model {
         if let Some(replaced) = replaced {
             self.msgs.retain(|m| m.seq != replaced);
             if gone.0 > 0 {
-                // The group has lost it for a moment.
+                // The group is without the replaced message for a moment, and may
+                // lose its position by that.
                 self.line_up(self.ticket);
             }
         }
         if let Some(salt) = send.new_salt {
-            // The messages that are there have their ids written out.
+            // Ids of earlier messages are stored in full, so they do not change.
             self.salt = salt;
         }
         let group = send.group.as_deref().map(|name| self.group_number(name));
@@ -71,7 +72,7 @@ impl Model {
             || self.ended_ids.iter().any(|(id, at)| counts(id, *at))
     }
 
-    /// Removes a record; DEDUP goes on counting.
+    /// Removes a record. DEDUP still remembers its id.
     pub(super) fn drop_record(&mut self, seq: Seq) {
         let m = self.msg(seq);
         if m.is_settled() && self.settings.dedup > 0 {
@@ -80,7 +81,7 @@ impl Model {
         self.msgs.retain(|m| m.seq != seq);
     }
 
-    /// Puts a message in; says nothing yet of group and options.
+    /// Adds a message. The caller sets its group and options.
     fn add(&mut self, id: Option<&[u8]>, payload: &[u8], due: Millis) -> Seq {
         self.last_seq += 1;
         self.totals.sent += 1;

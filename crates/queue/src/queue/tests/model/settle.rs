@@ -1,4 +1,4 @@
-//! What ends a delivery.
+//! Model of ACK, NACK, TOUCH, lease timeouts and the end of messages.
 
 use super::Model;
 use crate::op::NackKind;
@@ -9,11 +9,12 @@ use crate::{Millis, Receipt, Seq};
 /// How a message comes back from a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Back {
-    /// Counted as a failure; waits so long.
+    /// Counted as a failure. Waits this many ms; `None` after a lease timeout,
+    /// without a wait.
     Failed(Option<Millis>),
-    /// As if it had not been delivered.
+    /// Not counted, as if it had not been delivered.
     Uncounted,
-    /// For good.
+    /// Rejected: it dies.
     Rejected,
 }
 
@@ -63,7 +64,8 @@ impl Model {
     pub(super) fn end_leases(&mut self, receipts: &[Receipt]) -> u64 {
         let mut n = 0;
         for receipt in receipts {
-            // One that ran out before it may have brought this one back.
+            // An earlier timeout of this command may have brought this message back
+            // already.
             if let Some(seq) = self.running(*receipt).map(|m| m.seq) {
                 self.time_out(seq);
                 self.line_up(self.ticket);
@@ -73,7 +75,7 @@ impl Model {
         n
     }
 
-    /// The lease of this one is over.
+    /// Ends a lease that has run out.
     pub(super) fn time_out(&mut self, seq: Seq) {
         let dragged = self.dragged_along(&[seq]);
         self.totals.timeouts += 1;
@@ -84,7 +86,7 @@ impl Model {
         }
     }
 
-    /// The running messages of these receipts, each once.
+    /// The running messages with these receipts, each once.
     fn named(&self, receipts: &[Receipt]) -> Vec<Seq> {
         let mut receipts = receipts.to_vec();
         receipts.sort_unstable();
@@ -93,8 +95,8 @@ impl Model {
         running.map(|m| m.seq).collect()
     }
 
-    /// What comes back with these: of each batch of a group what was given
-    /// after the first of them.
+    /// Messages that come back together with these: in each batch of a group, those
+    /// that were delivered after the first of them.
     fn dragged_along(&self, named: &[Seq]) -> Vec<Seq> {
         let follows = |seq: Seq| {
             let m = self.msg(seq);
@@ -108,7 +110,7 @@ impl Model {
         all.filter(|seq| follows(*seq)).collect()
     }
 
-    /// The wait after the failure that is about to be counted.
+    /// The wait in ms after the failure that is about to be counted.
     fn backoff(&self, seq: Seq) -> Millis {
         let m = self.msg(seq);
         let failures = m.failures + 1;
@@ -123,7 +125,7 @@ impl Model {
         }
     }
 
-    /// When a message has outlived its TTL.
+    /// When a message expires, if it has a TTL.
     pub(super) fn expiry(&self, seq: Seq) -> Option<Millis> {
         let m = self.msg(seq);
         match m.choices.ttl.unwrap_or(self.settings.ttl) {

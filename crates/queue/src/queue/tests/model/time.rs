@@ -1,4 +1,4 @@
-//! What time brings.
+//! Model of due events and of schedules.
 
 use super::{Model, Schedule};
 use crate::op::{Done, DueTime, NewSchedule, Send, Sent, Ticked};
@@ -7,9 +7,9 @@ use crate::schedule::Overlap;
 use crate::state::{Place, Reason};
 use crate::{Error, Millis, NEVER};
 
-/// What happens by itself, in the order in which it happens within one
-/// millisecond; with the receipt, the number of the message, of the group or
-/// of the schedule.
+/// The kinds of events, in the order in which they happen within one millisecond.
+/// Each carries what orders events of its kind: a receipt, or the number of a
+/// message, group or schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     LeaseEnd(u64),
@@ -23,7 +23,7 @@ enum Event {
 }
 
 impl Model {
-    /// Does what has fallen due by `to`, and says what.
+    /// Processes all events that are due by `to`. Returns what they did.
     pub fn advance(&mut self, to: Millis) -> Ticked {
         self.ticked = Ticked::default();
         while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= to) {
@@ -36,8 +36,8 @@ impl Model {
         self.ticked
     }
 
-    /// No timer comes to a MANUAL queue: what an operation leaves to do at its
-    /// time is done with it.
+    /// No timer serves a MANUAL queue, so an operation also processes what it has
+    /// made due.
     pub(super) fn finish_manually(&mut self) {
         self.prune_counts();
         self.line_up(self.ticket);
@@ -56,7 +56,7 @@ impl Model {
         Ok(Done::Ticked(self.advance(to)))
     }
 
-    /// When something happens next by itself that can be seen.
+    /// The time of the next event that a client can see.
     pub fn next_wake(&self) -> Option<Millis> {
         let is_seen = |event: Event| match event {
             Event::GroupPauseEnd(number) => self.waits_for(number),
@@ -113,7 +113,7 @@ impl Model {
         for (number, schedule) in self.schedules.iter().enumerate() {
             events.push((schedule.next_at, Event::Fire(number)));
         }
-        // What was made to lie in the past happens now.
+        // An event whose time an operation has moved into the past happens now.
         let events = events.into_iter().map(|(at, e)| (at.max(self.now), e));
         events.collect()
     }
