@@ -4,7 +4,7 @@
 #![no_main]
 
 use dq_fuzz::{loaded, saved};
-use dq_queue::codec::record::{Chunk, Creation, Record};
+use dq_queue::codec::log_entry::{Chunk, Creation, LogEntry};
 use dq_queue::codec::restore::Restoring;
 use dq_queue::settings::{Clock, Settings};
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,7 @@ use libfuzzer_sys::fuzz_target;
 /// No server takes more steps before one operation.
 const MAX_STEPS: u64 = 4096;
 
-fn encoded(record: &Record<'_, '_>) -> Vec<u8> {
+fn encoded(record: &LogEntry<'_, '_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     record.encode_into(&mut bytes);
     bytes
@@ -37,11 +37,11 @@ fuzz_target!(|bytes: &[u8]| {
             }
             continue;
         }
-        let Ok(record) = Record::decode(one) else {
+        let Ok(record) = LogEntry::decode(one) else {
             continue;
         };
         let written = encoded(&record);
-        let again = Record::decode(&written).expect("what was written can be read");
+        let again = LogEntry::decode(&written).expect("what was written can be read");
         assert_eq!(written, encoded(&again));
         if record.steps > MAX_STEPS {
             continue;

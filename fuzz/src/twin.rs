@@ -4,7 +4,7 @@
 
 use crate::{loaded, saved};
 use dq_queue::args::{self, Parsed, Words};
-use dq_queue::codec::record::{Creation, Record};
+use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::op::Op;
 use dq_queue::settings::{Clock, Settings};
 use dq_queue::{Millis, Moment, Queue};
@@ -69,8 +69,8 @@ impl Twins {
         }
         let told = if done.is_ok() { &op } else { &Op::Tick };
         let mut bytes = Vec::new();
-        Record::of(moment, steps, None, told).encode_into(&mut bytes);
-        let record = Record::decode(&bytes).expect("a record can be read");
+        LogEntry::of(moment, steps, None, told).encode_into(&mut bytes);
+        let record = LogEntry::decode(&bytes).expect("a record can be read");
         record
             .replay(&mut self.replica)
             .expect("a record can be repeated");
@@ -97,24 +97,24 @@ fn operation<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Op<'a>>> {
     let words = || Words::new(args.get(2..).unwrap_or_default());
     let from_keys = || Words::new(args.get(1..).unwrap_or_default());
     let op = match *verb {
-        b"CREATE" => Op::Alter(args::settings::create(words())?.changes),
-        b"ALTER" => Op::Alter(args::settings::alter(words())?),
+        b"CREATE" => Op::Alter(args::create::create(words())?.changes),
+        b"ALTER" => Op::Alter(args::alter::alter(words())?),
         b"SEND" => Op::Send(args::send::send(words(), MAX_PAYLOAD)?),
         b"MSEND" => Op::Send(args::send::multi(words(), MAX_PAYLOAD)?),
-        b"GROUPPUSH" => Op::Send(args::group_push::group_push(words(), MAX_PAYLOAD)?),
+        b"GROUPPUSH" => Op::Send(args::grouppush::group_push(words(), MAX_PAYLOAD)?),
         b"FETCH" => Op::fetch(args::fetch::fetch(words())?.fetch),
         b"MFETCH" => Op::fetch(args::fetch::multi(from_keys())?.request.fetch),
-        b"ACK" => args::settle::ack(words())?,
-        b"NACK" => args::settle::nack(words(), now)?,
-        b"TOUCH" => args::settle::touch(words())?,
-        b"CANCEL" => args::change::cancel(words())?,
-        b"RESCHEDULE" => args::change::reschedule(words())?,
-        b"UPDATE" => args::change::update(words(), MAX_PAYLOAD)?,
-        b"REDRIVE" => args::change::redrive(words())?,
-        b"PURGE" => args::change::purge(words())?,
-        b"PAUSE" => args::group::pause(words())?,
-        b"RESUME" => args::group::resume(words())?,
-        b"GROUPSET" => args::group::group_set(words())?,
+        b"ACK" => args::ack::ack(words())?,
+        b"NACK" => args::nack::nack(words(), now)?,
+        b"TOUCH" => args::touch::touch(words())?,
+        b"CANCEL" => args::cancel::cancel(words())?,
+        b"RESCHEDULE" => args::reschedule::reschedule(words())?,
+        b"UPDATE" => args::update::update(words(), MAX_PAYLOAD)?,
+        b"REDRIVE" => args::redrive::redrive(words())?,
+        b"PURGE" => args::purge::purge(words())?,
+        b"PAUSE" => args::pause::pause(words())?,
+        b"RESUME" => args::resume::resume(words())?,
+        b"GROUPSET" => args::groupset::group_set(words())?,
         b"UNSCHEDULE" => args::schedule::unschedule(words())?,
         b"SCHEDULE" => Op::Schedule(args::schedule::schedule(words(), MAX_PAYLOAD)?.at(now)?),
         b"TICK" => {
@@ -122,27 +122,27 @@ fn operation<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Op<'a>>> {
             Op::Tick
         }
         b"GET" => {
-            args::look::message(words())?;
+            args::get::message(words())?;
             return Ok(None);
         }
         b"LEN" => {
-            args::look::len(words())?;
+            args::len::len(words())?;
             return Ok(None);
         }
         b"PEEK" => {
-            args::look::peek(words())?;
+            args::peek::peek(words())?;
             return Ok(None);
         }
         b"LIST" => {
-            args::look::list(words())?;
+            args::list::list(words())?;
             return Ok(None);
         }
         b"GROUPS" => {
-            args::look::groups(words())?;
+            args::groups::groups(words())?;
             return Ok(None);
         }
         b"WAIT" => {
-            args::look::wait(words())?;
+            args::wait::wait(words())?;
             return Ok(None);
         }
         _ => return Ok(None),

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use smallvec::SmallVec;
 
 use crate::witness::Witness;
+use dq_queue::message::state::State;
 use dq_queue::message::Choices;
 use dq_queue::op::{
     DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts, Redrive, Send,
 };
-use dq_queue::recurrence::Recurrence;
+use dq_queue::schedule::recurrence::Recurrence;
 use dq_queue::schedule::{Missed, Overlap};
 use dq_queue::settings::{Backoff, Changes, OnDead, OnRetry, Rate};
-use dq_queue::state::State;
 use dq_queue::{Millis, Op};
 
 const PAYLOADS: [&[u8]; 5] = [

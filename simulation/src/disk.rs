@@ -1,9 +1,9 @@
 //! What outlives a crash: a snapshot, and the records since.
 
 use crate::{loaded, saved};
-use dq_queue::codec::command;
-use dq_queue::codec::record::{Chunk, Record};
+use dq_queue::codec::log_entry::{Chunk, LogEntry};
 use dq_queue::codec::restore::Restoring;
+use dq_queue::codec::verbatim;
 use dq_queue::Queue;
 
 /// A record in the log comes after its length.
@@ -54,7 +54,7 @@ impl Disk {
     }
 
     /// Appends a record, or the command of its operation.
-    pub fn append(&mut self, record: &Record<'_, '_>, as_command: bool) {
+    pub fn append(&mut self, record: &LogEntry<'_, '_>, as_command: bool) {
         let start = self.bytes.len();
         self.bytes.extend([0; LENGTH]);
         self.bytes.push(if as_command { COMMAND } else { WHOLE });
@@ -125,9 +125,9 @@ impl Disk {
 /// What a replica and a server that loads its log do with a record.
 pub fn hear(queue: &mut Queue, entry: &[u8]) -> Result<(), String> {
     let (form, bytes) = entry.split_first().ok_or("an empty record")?;
-    let record = Record::decode(bytes)?;
+    let record = LogEntry::decode(bytes)?;
     match *form {
-        COMMAND => command::record(queue, &record.op).replay(queue)?,
+        COMMAND => verbatim::log_entry(queue, &record.op).replay(queue)?,
         _ => record.replay(queue)?,
     };
     if record.created.is_some() {

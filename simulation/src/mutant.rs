@@ -1,8 +1,8 @@
 //! Bytes that were right once.
 
 use crate::{loaded, saved};
-use dq_queue::codec::record::Record;
-use dq_queue::queue::parts::validate;
+use dq_queue::codec::log_entry::LogEntry;
+use dq_queue::queue::rebuild::validate;
 use dq_queue::{Millis, Moment, Op, Queue};
 
 /// No server takes more steps before one operation.
@@ -67,12 +67,12 @@ pub fn try_record(
 ) -> Result<Fate, String> {
     let mut bytes = bytes.to_vec();
     mutate(rng, &mut bytes);
-    let Ok(record) = Record::decode(&bytes) else {
+    let Ok(record) = LogEntry::decode(&bytes) else {
         return Ok(Fate::Refused);
     };
     let mut written = Vec::new();
     record.encode_into(&mut written);
-    let again = Record::decode(&written)?;
+    let again = LogEntry::decode(&written)?;
     let mut twice = Vec::new();
     again.encode_into(&mut twice);
     if written != twice {

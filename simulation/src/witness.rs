@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use dq_queue::id::GENERATED_LEN;
+use dq_queue::message::id::GENERATED_LEN;
+use dq_queue::message::state::State;
 use dq_queue::op::{Deliveries, Sent};
-use dq_queue::state::State;
 use dq_queue::stats::Totals;
 use dq_queue::{Done, Millis, Op, Queue, Receipt, Seq};
 

@@ -8,10 +8,10 @@ use crate::mutant::{is_sound, try_record, try_snapshot, Fate};
 use crate::story::{Tally, Told};
 use crate::witness::{Before, Witness};
 use crate::{difference, saved};
-use dq_queue::codec::command;
-use dq_queue::codec::record::{Creation, Record};
+use dq_queue::codec::log_entry::{Creation, LogEntry};
+use dq_queue::codec::verbatim;
 use dq_queue::op::{Send, Sent};
-use dq_queue::queue::parts::validate;
+use dq_queue::queue::rebuild::validate;
 use dq_queue::settings::{Clock, Settings};
 use dq_queue::{Done, Millis, Moment, Op, Queue, Receipt};
 
@@ -104,7 +104,7 @@ impl World {
         let moment = world.moment();
         world.primary.made_at(moment);
         world
-            .record(&Record::of(moment, 0, Some(creation), &Op::Tick), false)
+            .record(&LogEntry::of(moment, 0, Some(creation), &Op::Tick), false)
             .ok();
         world
     }
@@ -245,7 +245,7 @@ impl World {
         let is_renewing = renewing.is_some();
         let op = renewing.unwrap_or(op);
         let of_command = match steps {
-            0 => command::moment(&self.primary, &op, moment, self.receipt - 1),
+            0 => verbatim::moment(&self.primary, &op, moment, self.receipt - 1),
             _ => None,
         };
         let done = self.primary.apply(&op, of_command.unwrap_or(moment)).ok();
@@ -266,7 +266,7 @@ impl World {
             .witness
             .judge(&self.primary, &before, &op, done.as_ref(), now, caught_up);
         let recorded = match self.primary.take_effects().changed {
-            true => self.record(&Record::of(moment, steps, None, told), as_command),
+            true => self.record(&LogEntry::of(moment, steps, None, told), as_command),
             false => Ok(()),
         };
         self.tell(Told::Op(moment.us, steps, Box::new(op)));
@@ -275,7 +275,7 @@ impl World {
 
     /// Writes the record of an operation, or its command, and lets the replicas hear
     /// of it.
-    fn record(&mut self, record: &Record<'_, '_>, as_command: bool) -> Result<(), String> {
+    fn record(&mut self, record: &LogEntry<'_, '_>, as_command: bool) -> Result<(), String> {
         self.tally.records += 1;
         self.tally.commands += u64::from(as_command);
         self.disk.append(record, as_command);
@@ -380,7 +380,7 @@ impl World {
     fn copy(&mut self) -> Result<(), String> {
         self.event("copy");
         let copy = self.primary.copy();
-        if copy.count(dq_queue::state::State::Running) > 0 {
+        if copy.count(dq_queue::message::state::State::Running) > 0 {
             return Err("something runs in a copy".into());
         }
         is_sound(&copy)?;

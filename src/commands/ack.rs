@@ -28,7 +28,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
-    let op = args::settle::ack(Words::new(&words))?;
+    let op = args::ack::ack(Words::new(&words))?;
     let key = args.key()?;
     if ctx.is_replay() {
         return replay::command(ctx, key, &op);

@@ -26,6 +26,6 @@ const ONE_SETTING: Arg = Arg::block("setting", &[Arg::text("option"), Arg::text(
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
-    let op = Op::Alter(args::settings::alter(Words::new(&words))?);
+    let op = Op::Alter(args::alter::alter(Words::new(&words))?);
     commit::run(ctx, args.key()?, &op, Missing::Refuse, replies::ok)
 }

@@ -24,7 +24,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
     let named = words.len();
-    let op = args::change::cancel(Words::new(&words))?;
+    let op = args::cancel::cancel(Words::new(&words))?;
     commit::run(ctx, args.key()?, &op, Missing::Nothing, |reply, outcome| {
         reply.array(named);
         match outcome {

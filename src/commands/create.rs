@@ -7,7 +7,7 @@ use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, change, Replication};
 use crate::server::{clock, errors, wakeups};
 use dq_queue::args::{self, Words};
-use dq_queue::codec::record::Record;
+use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::{Error, Op};
 
 /// How the server and its users are told of it.
@@ -79,7 +79,7 @@ const CLOCK: Arg = Arg::one_of(
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
-    let new = args::settings::create(Words::new(&words))?;
+    let new = args::create::create(Words::new(&words))?;
     change(ctx, key, |slot| {
         if slot.split().1.is_some() {
             return Err(errors::reply_for(&Error::Exists));
@@ -89,7 +89,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         let queue = slot.create(creation.queue());
         queue.made_at(moment);
         queue.noted_term = wakeups::term();
-        let entry = Record::of(moment, 0, Some(creation), &Op::Tick);
+        let entry = LogEntry::of(moment, 0, Some(creation), &Op::Tick);
         slot.commit(moment, Replication::Entry(&entry));
         slot.split().0.reply().status(c"OK");
         Ok(())

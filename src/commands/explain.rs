@@ -24,7 +24,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
-    let id = args::look::message(Words::new(&words))?;
+    let id = args::get::message(Words::new(&words))?;
     inspect(ctx, key, |reply, queue| {
         let Some(explanation) = queue.and_then(|(queue, now)| queue.explain(id, now)) else {
             return reply.null();

@@ -52,7 +52,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
-    let send = args::group_push::group_push(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    let send = args::grouppush::group_push(Words::new(&words), MAX_PAYLOAD.unsigned())?;
     let group = send.group.clone().unwrap_or_default();
     let op = Op::Send(send);
     commit::run(

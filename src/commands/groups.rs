@@ -7,7 +7,7 @@ use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
 use crate::server::message_reply::{field, time};
 use dq_queue::args::{self, Words};
-use dq_queue::queue::look::GroupView;
+use dq_queue::queue::inspect::view::GroupView;
 use dq_queue::Queue;
 
 /// How the server and its users are told of it.
@@ -42,7 +42,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
-    let request = args::look::groups(Words::new(&words))?;
+    let request = args::groups::groups(Words::new(&words))?;
     inspect(ctx, key, |reply, queue| {
         let Some((queue, now)) = queue else {
             return write_page(reply, None::<u64>, 0);

@@ -30,6 +30,6 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
-    let op = args::group::group_set(Words::new(&words))?;
+    let op = args::groupset::group_set(Words::new(&words))?;
     commit::run(ctx, args.key()?, &op, Missing::Create, replies::ok)
 }

@@ -6,8 +6,8 @@ use crate::redis::{Args, CommandResult, Context, Reply};
 use crate::server::blocked_fetch::wait_list;
 use crate::server::message_reply::{field, time};
 use crate::server::{clock, errors};
+use dq_queue::message::state::State;
 use dq_queue::settings::{Backoff, OnDead, OnRetry, Rate};
-use dq_queue::state::State;
 use dq_queue::{Millis, Queue};
 
 /// How the server and its users are told of it.

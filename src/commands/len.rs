@@ -24,7 +24,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
-    let state = args::look::len(Words::new(&words))?;
+    let state = args::len::len(Words::new(&words))?;
     inspect(ctx, key, |reply, queue| {
         let count = queue.map_or(0, |(queue, _)| match state {
             None => queue.live(),

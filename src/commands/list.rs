@@ -32,7 +32,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
-    let request = args::look::list(Words::new(&words))?;
+    let request = args::list::list(Words::new(&words))?;
     inspect(ctx, key, |reply, queue| {
         let Some((queue, now)) = queue else {
             return write_page(reply, None::<u64>, 0);

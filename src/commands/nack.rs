@@ -34,6 +34,6 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
-    let op = args::settle::nack(Words::new(&words), clock::random())?;
+    let op = args::nack::nack(Words::new(&words), clock::random())?;
     commit::run(ctx, args.key()?, &op, Missing::Nothing, replies::count)
 }

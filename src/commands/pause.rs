@@ -28,6 +28,6 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
-    let op = args::group::pause(Words::new(&words))?;
+    let op = args::pause::pause(Words::new(&words))?;
     commit::run(ctx, args.key()?, &op, Missing::Create, replies::ok)
 }

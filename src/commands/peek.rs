@@ -24,7 +24,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
-    let count = args::look::peek(Words::new(&words))?;
+    let count = args::peek::peek(Words::new(&words))?;
     inspect(ctx, key, |reply, queue| {
         let Some((queue, now)) = queue else {
             return reply.array(0);

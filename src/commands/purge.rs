@@ -27,6 +27,6 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
-    let op = args::change::purge(Words::new(&words))?;
+    let op = args::purge::purge(Words::new(&words))?;
     bulk_ops::run(ctx, args.key()?, op)
 }

@@ -33,6 +33,6 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
-    let op = args::change::redrive(Words::new(&words))?;
+    let op = args::redrive::redrive(Words::new(&words))?;
     bulk_ops::run(ctx, args.key()?, op)
 }

@@ -24,6 +24,6 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
-    let op = args::change::reschedule(Words::new(&words))?;
+    let op = args::reschedule::reschedule(Words::new(&words))?;
     commit::run(ctx, args.key()?, &op, Missing::Nothing, replies::flag)
 }

@@ -24,6 +24,6 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
-    let op = args::group::resume(Words::new(&words))?;
+    let op = args::resume::resume(Words::new(&words))?;
     commit::run(ctx, args.key()?, &op, Missing::Nothing, replies::ok)
 }

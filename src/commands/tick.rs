@@ -7,7 +7,7 @@ use crate::server::commit::{self, change, Missing, Replication};
 use crate::server::{clock, errors, wakeups};
 use dq_queue::args::tick::Tick;
 use dq_queue::args::{self, Words};
-use dq_queue::codec::record::Record;
+use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::op::Ticked;
 use dq_queue::settings::Clock;
 use dq_queue::{Done, Error, Millis, Op, MAX_EXACT};
@@ -107,7 +107,7 @@ fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
         // Applied exactly as replicas will apply it.
         let applied = queue.apply(&Op::Tick, moment);
         applied.map_err(|error| errors::reply_for(&error))?;
-        let entry = Record::of(moment, steps, None, &Op::Tick);
+        let entry = LogEntry::of(moment, steps, None, &Op::Tick);
         slot.commit(moment, Replication::Entry(&entry));
         Ok(ticked)
     })?

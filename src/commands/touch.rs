@@ -27,6 +27,6 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
-    let op = args::settle::touch(Words::new(&words))?;
+    let op = args::touch::touch(Words::new(&words))?;
     commit::run(ctx, args.key()?, &op, Missing::Nothing, replies::count)
 }

@@ -24,6 +24,6 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
-    let op = args::change::update(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    let op = args::update::update(Words::new(&words), MAX_PAYLOAD.unsigned())?;
     commit::run(ctx, args.key()?, &op, Missing::Nothing, replies::flag)
 }

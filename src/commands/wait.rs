@@ -23,7 +23,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
-    let request = args::look::wait(Words::new(&words))?;
+    let request = args::wait::wait(Words::new(&words))?;
     let mut opened = ctx.open_write(key)?;
     let (here, queue) = opened.split();
     let seq = queue.as_ref().and_then(|queue| queue.find(request.id));

@@ -62,5 +62,5 @@ pub fn random() -> u64 {
     }
     let next = SEED.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
     SEED.set(next);
-    dq_queue::retry::mix(next, 0)
+    dq_queue::message::retry::mix(next, 0)
 }

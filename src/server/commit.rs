@@ -10,8 +10,8 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::redis::{CommandResult, Context, KeyWrite, Name, Reply, WrongType};
-use dq_queue::codec::command;
-use dq_queue::codec::record::{Creation, Record};
+use dq_queue::codec::log_entry::{Creation, LogEntry};
+use dq_queue::codec::verbatim;
 use dq_queue::op::{DueTime, Effects, Ending, Happened, Sent};
 use dq_queue::settings::{Changes, Clock, Settings};
 use dq_queue::{Done, Moment, Op, Queue, NEVER};
@@ -53,7 +53,7 @@ pub enum Form {
 /// How replicas and the log hear of a change.
 pub enum Replication<'r, 'o, 'a> {
     /// By this log entry.
-    Entry(&'r Record<'o, 'a>),
+    Entry(&'r LogEntry<'o, 'a>),
     /// By the running command as it came.
     Verbatim,
     /// They hear it from where this server heard it.
@@ -218,7 +218,7 @@ fn run_on_queue(
     let op = renewing.as_ref().unwrap_or(op);
     let verbatim = match form {
         Form::Verbatim if steps == 0 && ctx.hands_commands_on() => {
-            command::moment(queue, op, moment, clock::last_receipt())
+            verbatim::moment(queue, op, moment, clock::last_receipt())
         }
         _ => None,
     };
@@ -232,7 +232,7 @@ fn run_on_queue(
     match (verbatim, &result) {
         (Some(_), Ok(_)) => slot.commit(moment, Replication::Verbatim),
         (_, done) => {
-            let entry = Record::of(moment, steps, None, replicated(op, done.as_ref().ok()));
+            let entry = LogEntry::of(moment, steps, None, replicated(op, done.as_ref().ok()));
             slot.commit(moment, Replication::Entry(&entry));
         }
     }
@@ -261,7 +261,7 @@ fn run_on_new_queue(
     queue.made_at(moment);
     queue.noted_term = wakeups::term();
     slot.create(queue);
-    let entry = Record::of(moment, 0, Some(creation), replicated(op, Some(&done)));
+    let entry = LogEntry::of(moment, 0, Some(creation), replicated(op, Some(&done)));
     slot.commit(moment, Replication::Entry(&entry));
     Ok(())
 }
@@ -359,7 +359,7 @@ thread_local! {
 /// A buffer that has grown beyond this is given back, in bytes.
 const KEPT_BUFFER: usize = 64 * 1024;
 
-fn replicate(ctx: &Context, key: Name<'_>, entry: &Record<'_, '_>) {
+fn replicate(ctx: &Context, key: Name<'_>, entry: &LogEntry<'_, '_>) {
     BUFFER.with_borrow_mut(|buffer| {
         buffer.clear();
         entry.encode_into(buffer);

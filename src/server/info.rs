@@ -2,7 +2,7 @@
 
 use crate::redis::info::InfoWriter;
 use crate::redis::{calls, OwnedName};
-use dq_queue::state::State;
+use dq_queue::message::state::State;
 use dq_queue::stats::Lateness;
 use dq_queue::Queue;
 

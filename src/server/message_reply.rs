@@ -1,10 +1,10 @@
 //! How messages are written in replies.
 
 use crate::redis::Reply;
+use dq_queue::message::state::State;
 use dq_queue::message::{Header, Message};
 use dq_queue::op::Delivered;
-use dq_queue::queue::look::View;
-use dq_queue::state::State;
+use dq_queue::queue::inspect::view::View;
 use dq_queue::Queue;
 
 /// One delivery: id, receipt, attempt, payload, and a map where asked for.
@@ -83,7 +83,7 @@ fn headers(reply: Reply<'_>, message: &Message) {
 
 /// A message in full, as a map.
 pub fn message(reply: Reply<'_>, view: &View<'_>) {
-    let ended = view.message.notes();
+    let ended = view.message.texts();
     reply.map(24);
     field(reply, "id");
     reply.bulk(view.id.as_bytes());

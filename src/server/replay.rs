@@ -7,9 +7,9 @@
 use std::cell::RefCell;
 
 use crate::redis::{warn, Args, CommandResult, Context, Name};
-use dq_queue::codec::command;
-use dq_queue::codec::record::{Chunk, Record};
+use dq_queue::codec::log_entry::{Chunk, LogEntry};
 use dq_queue::codec::restore::Restoring;
+use dq_queue::codec::verbatim;
 use dq_queue::settings::Clock;
 use dq_queue::Op;
 
@@ -49,7 +49,7 @@ pub fn op(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 pub fn command(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) -> CommandResult {
     let entry = {
         let opened = ctx.open_read(key)?;
-        opened.get().map(|queue| command::record(queue, op))
+        opened.get().map(|queue| verbatim::log_entry(queue, op))
     };
     let replayed = match entry {
         Some(entry) => replay(ctx, key, &entry, &mut false),
@@ -69,7 +69,7 @@ fn replay_bytes(
     is_passed_on: &mut bool,
 ) -> Result<(), String> {
     match Chunk::of(bytes)? {
-        None => replay(ctx, key, &Record::decode(bytes)?, is_passed_on),
+        None => replay(ctx, key, &LogEntry::decode(bytes)?, is_passed_on),
         Some(chunk) => restore(ctx, key, chunk, is_passed_on),
     }
 }
@@ -78,7 +78,7 @@ fn replay_bytes(
 fn replay(
     ctx: &mut Context,
     key: Name<'_>,
-    entry: &Record<'_, '_>,
+    entry: &LogEntry<'_, '_>,
     is_passed_on: &mut bool,
 ) -> Result<(), String> {
     change(ctx, key, |slot| {

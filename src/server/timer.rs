@@ -1,7 +1,7 @@
 //! What the timer does: it runs slices of the queues whose time has come.
 
 use crate::redis::{clock as server_clock, Context, Name, OwnedName};
-use dq_queue::codec::record::Record;
+use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::op::Receipts;
 use dq_queue::settings::Clock;
 use dq_queue::{Done, Millis, Moment, Op, Queue};
@@ -154,7 +154,7 @@ fn run_slice_in(
     }
     // The time for which the timer was scheduled has come: it is scheduled anew.
     queue.noted_wake = None;
-    let entry = Record::of(moment, steps, None, &op);
+    let entry = LogEntry::of(moment, steps, None, &op);
     slot.commit(moment, Replication::Entry(&entry));
     Some(Ran {
         changed: steps > 0 || op != Op::Tick,
@@ -185,7 +185,7 @@ fn end_leases(ctx: &mut Context, key: Name<'_>, receipts: Receipts) -> bool {
         let steps = commit::process_due_events(queue, moment);
         let op = Op::EndLeases { receipts };
         queue.apply(&op, moment).ok()?;
-        let entry = Record::of(moment, steps, None, &op);
+        let entry = LogEntry::of(moment, steps, None, &op);
         slot.commit(moment, Replication::Entry(&entry));
         Some(())
     });

@@ -2,8 +2,8 @@
 
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion, Throughput};
 use dq_core_bench::driver::Driver;
+use dq_queue::collections::ordered::OrderedSet;
 use dq_queue::json::{extract, Path};
-use dq_queue::ordered::OrderedSet;
 use dq_queue::Queue;
 
 /// What allocates in the server, too.

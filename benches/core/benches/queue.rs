@@ -2,8 +2,8 @@
 
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion, Throughput};
 use dq_core_bench::driver::Driver;
+use dq_queue::message::state::State;
 use dq_queue::op::{Op, Receipts};
-use dq_queue::state::State;
 
 /// What allocates in the server, too.
 #[global_allocator]

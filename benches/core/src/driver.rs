@@ -3,7 +3,7 @@
 
 use smallvec::smallvec;
 
-use dq_queue::codec::record::Record;
+use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::op::{DueTime, Fetch, Op, Receipts, Send};
 use dq_queue::settings::{Clock, Settings};
 use dq_queue::{Done, Millis, Moment, Queue, Receipt};
@@ -49,7 +49,7 @@ impl Driver {
         let done = self.queue.apply(op, moment);
         if self.queue.take_effects().changed {
             self.record.clear();
-            Record::of(moment, 0, None, op).encode_into(&mut self.record);
+            LogEntry::of(moment, 0, None, op).encode_into(&mut self.record);
         }
         done.expect("the operation is a good one")
     }

@@ -2,25 +2,11 @@
 
 use hashbrown::HashMap;
 
-use super::id::NameHasher;
-use super::{Millis, TimeIndex};
+use crate::message::id::NameHasher;
+use crate::{ConsumerIx, Millis, TimeIndex};
 
 /// How long after its last fetch a consumer without leases is forgotten, in ms.
 pub const FORGET_AFTER: Millis = 3_600_000;
-
-/// The number of a consumer in its queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ConsumerIx(u32);
-
-impl ConsumerIx {
-    /// No consumer: the fetch named none.
-    pub const NONE: ConsumerIx = ConsumerIx(u32::MAX);
-
-    /// The number of its slot.
-    pub fn number(self) -> u64 {
-        u64::from(self.0)
-    }
-}
 
 /// One consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use super::message::Choices;
-use super::settings::{Backoff, Changes, Rate};
-use super::{Millis, MAX_EXACT};
+use crate::message::Choices;
+use crate::settings::{Backoff, Changes, Rate};
+use crate::{Millis, MAX_EXACT};
 
 /// The longest id, group name, type or consumer name, in bytes; the shortest is
 /// 1.

@@ -1,7 +1,7 @@
 //! The settings of a queue, which hold for all its messages, and their
 //! defaults.
 
-use super::Millis;
+use crate::Millis;
 
 /// How the wait after a failed delivery grows with the number of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Millis, MAX_EXACT};
+use crate::{Millis, MAX_EXACT};
 
 /// Totals since the queue was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

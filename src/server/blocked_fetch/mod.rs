@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use crate::redis::blocking::{self, Wait};
 use crate::redis::{Context, Name, Reply};
-use dq_queue::codec::record::Record;
+use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::op::{Fetch, Receipts};
 use dq_queue::{Done, Op};
 
@@ -132,7 +132,7 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
                 Served::Over
             }
         };
-        let entry = Record::of(moment, 0, None, op);
+        let entry = LogEntry::of(moment, 0, None, op);
         slot.commit(moment, Replication::Entry(&entry));
         if let (_, Some(queue)) = slot.split() {
             queue.take_back(Done::Fetched(given));

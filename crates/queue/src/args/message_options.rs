@@ -7,10 +7,10 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::option::{exclude, flag, once, OptionWord};
-use super::settings::{backoff, retries};
+use super::queue_options::{backoff, retries};
 use super::words::{MS, SOME_MS};
 use super::{Parsed, Words};
-use crate::id::NameHasher;
+use crate::message::id::NameHasher;
 use crate::message::{Choices, Header};
 use crate::op::{DueTime, Send};
 use crate::settings::Backoff;
@@ -142,11 +142,11 @@ impl<'a> MessageOptions<'a> {
 fn headers(words: &mut Words<'_>, what: &str) -> Parsed<Vec<Header>> {
     let count = words.count(what, 2)?;
     let mut headers: Vec<Header> = Vec::with_capacity(count);
-    let mut places: HashMap<&[u8], usize, NameHasher> = HashMap::default();
+    let mut positions: HashMap<&[u8], usize, NameHasher> = HashMap::default();
     for _ in 0..count {
         let field = words.bytes(what)?;
         let value = words.bytes(what)?;
-        match places.entry(field) {
+        match positions.entry(field) {
             Entry::Vacant(place) => {
                 place.insert(headers.len());
                 headers.push((field.into(), value.into()));

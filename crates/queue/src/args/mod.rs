@@ -30,23 +30,40 @@
 //!
 //! Errors about a value inside a JSON payload name its path, in the words of
 //! [`JsonError`](crate::json::JsonError). Errors about when a schedule fires
-//! are worded by [`RecurrenceError`](crate::recurrence::RecurrenceError).
+//! are worded by [`RecurrenceError`](crate::schedule::recurrence::RecurrenceError).
 
-pub mod change;
+pub mod ack;
+pub mod alter;
+pub mod cancel;
+pub mod create;
 pub mod fetch;
-pub mod group;
-pub mod group_push;
+pub mod get;
+pub mod grouppush;
+pub mod groups;
+pub mod groupset;
 mod integer;
-pub mod look;
+pub mod len;
+pub mod list;
 mod message_options;
+pub mod nack;
 mod option;
+pub mod pause;
+pub mod peek;
+pub mod purge;
+mod queue_options;
+pub mod redrive;
+pub mod reschedule;
+pub mod resume;
 pub mod schedule;
 pub mod send;
-pub mod settings;
-pub mod settle;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 pub mod tick;
+pub mod touch;
+pub mod update;
+pub mod wait;
 mod words;
 
 pub use words::Words;

@@ -8,7 +8,7 @@ use super::words::{check_name, MS, SOME_MS};
 use super::{ArgError, Parsed, Words};
 use crate::limits::MAX_SCHEDULE_NAME;
 use crate::op::{NewSchedule, Op, Send};
-use crate::recurrence::{Recurrence, RecurrenceError};
+use crate::schedule::recurrence::{Recurrence, RecurrenceError};
 use crate::schedule::{Missed, Overlap};
 use crate::Millis;
 

@@ -10,9 +10,9 @@ use super::integer::integer;
 use super::option::OptionWord;
 use super::{ArgError, Parsed};
 use crate::limits::{MAX_COUNT, MAX_NAME};
+use crate::message::state::State;
 use crate::op::Receipts;
 use crate::quote::quote;
-use crate::state::State;
 use crate::{Millis, Receipt, MAX_EXACT};
 
 /// A point of time in Unix ms, or a duration in ms that may be 0.

@@ -7,7 +7,7 @@ use super::wire::{
 };
 use crate::limits::{self, Invalid};
 use crate::message::{Choices, Header};
-use crate::recurrence::Recurrence;
+use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
 use crate::settings::{Backoff, Changes, Clock, OnDead, OnRetry, Rate, Settings};
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::record::Chunk;
+use super::log_entry::Chunk;
 use super::Decoder;
-use crate::id::NameHasher;
 use crate::limits::Invalid;
+use crate::message::id::NameHasher;
 use crate::Queue;
 
 /// Where the queue will be: the number of the database and the name of the key.

@@ -1,8 +1,8 @@
 //! The callbacks of a data type of the server, as methods of [`Queue`]: save,
 //! load, rewrite and digest.
 
-use super::decode::Decoder;
-use super::record::Chunk;
+use super::log_entry::Chunk;
+use super::snapshot::read::Decoder;
 use super::snapshot::{encode, LARGE, SAVED, VERSION};
 use super::wire::put_number;
 use crate::Queue;

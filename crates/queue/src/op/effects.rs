@@ -1,7 +1,7 @@
 //! The effects of operations on everyone but the caller: replicas, listeners
 //! and clients that wait.
 
-use crate::state::State;
+use crate::message::state::State;
 
 /// A set of kinds of events, which listeners are notified of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

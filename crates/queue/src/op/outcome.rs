@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use crate::body::{Body, Content};
+use crate::message::body::{Body, Content};
+use crate::message::state::State;
 use crate::message::Message;
-use crate::state::State;
 use crate::{Millis, Receipt, Seq};
 
 /// The outcome for one message of a send.

@@ -7,10 +7,10 @@
 
 use super::remains::AT_ONCE;
 use super::Queue;
-use crate::group::{Group, GroupIx};
+use crate::groups::group::Group;
+use crate::message::state::{State, StoredState};
 use crate::op::{Done, Op, Piecemeal, Redrive};
-use crate::state::{Place, State};
-use crate::{Millis, Seq};
+use crate::{GroupIx, Millis, Seq};
 
 /// What comes before an operation.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +75,7 @@ impl Queue {
 
     fn approach_redrive<'a>(&self, most: u64) -> Approach<'a> {
         let dead = self.records.dead.len() as u64;
-        if self.ghosts_at(Place::Dead) > AT_ONCE {
+        if self.ghosts_at(StoredState::Dead) > AT_ONCE {
             Approach::Later
         } else if most.min(dead) <= AT_ONCE as u64 {
             Approach::AtOnce
@@ -98,13 +98,13 @@ impl Queue {
                 !self.is_worked_off(now) || self.redriving.left.grouped.len() > AT_ONCE
             }
             State::Retry => {
-                let retry = self.waiting.grouped.count(Place::Retry);
+                let retry = self.waiting.grouped.count(StoredState::Retry);
                 !self.is_worked_off(now) || retry > AT_ONCE && self.remains.retry.len() > AT_ONCE
             }
             State::Running => self.leases.len() > AT_ONCE && self.remains.leases.len() > AT_ONCE,
             State::Dead => {
                 let held = self.groups.held_count();
-                held > AT_ONCE && self.ghosts_at(Place::Dead) > AT_ONCE
+                held > AT_ONCE && self.ghosts_at(StoredState::Dead) > AT_ONCE
                     || held > 0 && self.redriving.left.grouped.len() > AT_ONCE
             }
             State::Finished | State::Cancelled => false,
@@ -117,19 +117,19 @@ impl Queue {
             return false;
         };
         let concerns = |of: State| state.is_none_or(|state| state == of);
-        let has_many = |place| group.records_at(place).is_some_and(|r| r.len() > AT_ONCE);
-        let redriven = !self.redriving.left.grouped.is_empty() && has_many(Place::Dead);
+        let has_many = |stored| group.records_at(stored).is_some_and(|r| r.len() > AT_ONCE);
+        let redriven = !self.redriving.left.grouped.is_empty() && has_many(StoredState::Dead);
         let failed = concerns(State::Retry)
             && self.remains.failed > 0
             && group.backlog.all().failed.ahead.len() > AT_ONCE;
         let records = self.discarded.has_messages()
             && [
-                (State::Finished, Place::Finished),
-                (State::Dead, Place::Dead),
-                (State::Cancelled, Place::Cancelled),
+                (State::Finished, StoredState::Finished),
+                (State::Dead, StoredState::Dead),
+                (State::Cancelled, StoredState::Cancelled),
             ]
             .into_iter()
-            .any(|(state, place)| concerns(state) && has_many(place));
+            .any(|(state, stored)| concerns(state) && has_many(stored));
         redriven || failed || records
     }
 
@@ -153,7 +153,7 @@ impl Queue {
             }
         };
         for seq in &doomed {
-            self.tell_removed(*seq);
+            self.publish_removed(*seq);
         }
         let removed = self.remove_each(&doomed, now);
         if removed > 0 {

@@ -3,22 +3,22 @@
 
 use super::discard::{Discarded, Ghosts};
 use super::Queue;
-use crate::backlog::GroupOrder;
-use crate::group::{Group, GroupIx};
-use crate::line::LineKey;
+use crate::groups::backlog::GroupOrder;
+use crate::groups::group::Group;
+use crate::index::ready_line::Position;
+use crate::message::state::{State, StoredState};
 use crate::purges::Purged;
-use crate::state::{Place, State};
-use crate::{Millis, Seq, IS_SMALL};
+use crate::{GroupIx, Millis, Seq, IS_SMALL};
 
 /// So few messages or records of a group are freed at once.
 const FEW: usize = if IS_SMALL { 1 } else { 4 };
 
 /// Where the pending messages of a state are.
-fn place_of(state: State) -> Option<Place> {
+fn place_of(state: State) -> Option<StoredState> {
     match state {
-        State::Delayed => Some(Place::Delayed),
-        State::Retry => Some(Place::Retry),
-        State::Ready | State::Blocked => Some(Place::Due),
+        State::Delayed => Some(StoredState::Delayed),
+        State::Retry => Some(StoredState::Retry),
+        State::Ready | State::Blocked => Some(StoredState::Due),
         _ => None,
     }
 }
@@ -33,21 +33,21 @@ impl Queue {
         }
         let stands = self.groups.get(ix).is_some_and(Group::is_in_line);
         match state {
-            None => [Place::Delayed, Place::Due, Place::Retry]
+            None => [StoredState::Delayed, StoredState::Due, StoredState::Retry]
                 .into_iter()
-                .map(|place| self.cut_group_at(ix, place))
+                .map(|stored| self.cut_group_at(ix, stored))
                 .sum(),
             Some(State::Ready) if !stands => 0,
             Some(State::Blocked) if stands => 0,
-            Some(state) => place_of(state).map_or(0, |place| self.cut_group_at(ix, place)),
+            Some(state) => place_of(state).map_or(0, |stored| self.cut_group_at(ix, stored)),
         }
     }
 
-    fn cut_group_at(&mut self, ix: GroupIx, place: Place) -> u64 {
+    fn cut_group_at(&mut self, ix: GroupIx, stored: StoredState) -> u64 {
         let taken = self.groups.with(ix, |group| {
-            let count = group.backlog.all().count_at(place);
-            let counted = group.counted && place == Place::Due;
-            (count, counted, group.backlog.take(place))
+            let count = group.backlog.all().count_at(stored);
+            let counted = group.counted && stored == StoredState::Due;
+            (count, counted, group.backlog.take(stored))
         });
         let Some((count, counted, (orders, bytes))) = taken else {
             return 0;
@@ -56,15 +56,15 @@ impl Queue {
             self.uncount_ready(count, bytes);
         }
         self.bytes = self.bytes.saturating_sub(bytes);
-        self.add_ghosts(place, Ghosts { count, bytes });
+        self.add_ghosts(stored, Ghosts { count, bytes });
         for order in orders {
             self.discard_messages(order);
         }
         count
     }
 
-    fn add_ghosts(&mut self, place: Place, more: Ghosts) {
-        if let Some(ghosts) = self.ghosts.get_mut(place as usize) {
+    fn add_ghosts(&mut self, stored: StoredState, more: Ghosts) {
+        if let Some(ghosts) = self.ghosts.get_mut(stored as usize) {
             ghosts.count += more.count;
             ghosts.bytes += more.bytes;
         }
@@ -84,7 +84,7 @@ impl Queue {
 
     /// Cuts off what groups have delayed, ready or blocked; how many messages.
     /// O(1) where time is worked off, else O(1) a group concerned.
-    pub(super) fn cut_groups(&mut self, state: State, place: Place, now: Millis) -> u64 {
+    pub(super) fn cut_groups(&mut self, state: State, stored: StoredState, now: Millis) -> u64 {
         let purged = match state {
             State::Delayed => Some(Purged::Delayed),
             State::Ready => Some(Purged::Ready),
@@ -93,13 +93,13 @@ impl Queue {
         };
         // Where it is not, groups may stand in line since a moment ago.
         match purged.filter(|_| self.is_worked_off(now)) {
-            Some(purged) => self.purge_groups(purged, place),
-            None => self.cut_each_group(state, place, now),
+            Some(purged) => self.purge_groups(purged, stored),
+            None => self.cut_each_group(state, stored, now),
         }
     }
 
-    fn cut_each_group(&mut self, state: State, place: Place, now: Millis) -> u64 {
-        let grouped = || self.waiting.grouped.indexes(place);
+    fn cut_each_group(&mut self, state: State, stored: StoredState, now: Millis) -> u64 {
+        let grouped = || self.waiting.grouped.indexes(stored);
         let many = grouped().map(|index| index.len()).sum::<usize>() > self.groups.len();
         let groups = match many {
             true => self.groups.all(),
@@ -121,13 +121,13 @@ impl Queue {
     }
 
     /// What all groups have in a state is gone: they are told later, each.
-    fn purge_groups(&mut self, purged: Purged, place: Place) -> u64 {
-        let ghosts = self.ghosts.get(place as usize).copied();
+    fn purge_groups(&mut self, purged: Purged, stored: StoredState) -> u64 {
+        let ghosts = self.ghosts.get(stored as usize).copied();
         let ghosts = ghosts.unwrap_or_default();
         let grouped = &self.waiting.grouped;
         let all = Ghosts {
-            count: (grouped.count(place) as u64).saturating_sub(ghosts.count),
-            bytes: grouped.bytes(place).saturating_sub(ghosts.bytes),
+            count: (grouped.count(stored) as u64).saturating_sub(ghosts.count),
+            bytes: grouped.bytes(stored).saturating_sub(ghosts.bytes),
         };
         let ready = Ghosts {
             count: self.grouped_ready,
@@ -145,20 +145,20 @@ impl Queue {
             return 0;
         }
         if gone.count == all.count {
-            let (indexes, _) = self.waiting.grouped.detach(place);
-            if let Some(ghosts) = self.ghosts.get_mut(place as usize) {
+            let (indexes, _) = self.waiting.grouped.detach(stored);
+            if let Some(ghosts) = self.ghosts.get_mut(stored as usize) {
                 *ghosts = Ghosts::default();
             }
             for index in indexes {
                 self.cut(index);
             }
         } else {
-            self.add_ghosts(place, gone);
+            self.add_ghosts(stored, gone);
         }
         self.bytes = self.bytes.saturating_sub(gone.bytes);
         if purged == Purged::Ready {
             (self.grouped_ready, self.grouped_ready_bytes) = (0, 0);
-            let line = std::mem::take(&mut self.line);
+            let line = std::mem::take(&mut self.ready_line);
             self.discarded.push(Discarded::Line(line));
         }
         self.groups.purge(purged);
@@ -194,9 +194,9 @@ impl Queue {
                 group.counted = false;
             }
             let holds = lost.holds.then(|| group.take_holds());
-            let take = |place, group: &mut Group| group.backlog.take(place).0;
-            let delayed = lost.delayed.then(|| take(Place::Delayed, group));
-            let due = lost.due.then(|| take(Place::Due, group));
+            let take = |stored, group: &mut Group| group.backlog.take(stored).0;
+            let delayed = lost.delayed.then(|| take(StoredState::Delayed, group));
+            let due = lost.due.then(|| take(StoredState::Due, group));
             let is_idle = group.backlog.all().is_empty() && group.ext().paused_until.is_none();
             (holds, delayed, due, is_idle)
         });
@@ -259,24 +259,29 @@ impl Queue {
     }
 
     /// Where a group stands in line.
-    pub(super) fn stands(&self, ix: GroupIx, group: &Group) -> Option<LineKey> {
+    pub(super) fn stands(&self, ix: GroupIx, group: &Group) -> Option<Position> {
         group.stands(ix, self.groups.purges())
     }
 
     /// Where time has let a group stand by `now`, if the line does not know it
     /// yet.
-    pub(super) fn given_place(&self, ix: GroupIx, group: &Group, now: Millis) -> Option<LineKey> {
+    pub(super) fn given_position(
+        &self,
+        ix: GroupIx,
+        group: &Group,
+        now: Millis,
+    ) -> Option<Position> {
         if group.known == self.groups.purges().all() {
-            return group.given_place(ix, now);
+            return group.given_position(ix, now);
         }
         if group.is_displaced(self.groups.purges()) {
             return None;
         }
-        let places = self.expected_of(ix, group, self.stands(ix, group));
-        places
+        let positions = self.expected_of(ix, group, self.stands(ix, group));
+        positions
             .into_iter()
             .rev()
-            .find(|place| place.join.time <= now)
+            .find(|stored| stored.join.time <= now)
     }
 
     /// When a group is to be looked at again though nothing happens to it.
@@ -287,16 +292,16 @@ impl Queue {
 
     /// Cuts off the records that a group has at a place, where they are many;
     /// how many.
-    pub(super) fn cut_records(&mut self, ix: GroupIx, place: Place) -> u64 {
+    pub(super) fn cut_records(&mut self, ix: GroupIx, stored: StoredState) -> u64 {
         // Those purged before are among them as long as they are not freed.
         if self.discarded.has_messages() {
             return 0;
         }
-        let Some(records) = self.groups.take_records(ix, place, FEW) else {
+        let Some(records) = self.groups.take_records(ix, stored, FEW) else {
             return 0;
         };
         let count = records.len() as u64;
-        self.add_ghosts(place, Ghosts { count, bytes: 0 });
+        self.add_ghosts(stored, Ghosts { count, bytes: 0 });
         self.discarded.push(Discarded::CutRecords(records));
         count
     }

@@ -2,18 +2,18 @@
 //!
 //! They are freed by `sweep.rs`.
 
-use super::place::{order_key, waiter};
+use super::moves::{order_key, pending_key};
 use super::Queue;
-use crate::backlog::GroupOrder;
+use crate::collections::ordered::OrderedSet;
+use crate::groups::backlog::GroupOrder;
 use crate::groups::Groups;
-use crate::lease::{Lease, Leases, Series};
-use crate::line::{Lane, LineKey};
+use crate::index::leases::{Lease, Leases, Series};
+use crate::index::order_key::OrderKey;
+use crate::index::ready_line::{Lane, Position};
+use crate::index::records::{DeadOrder, DedupMemory, SendOrder};
+use crate::message::state::StoredState;
+use crate::message::store::Store;
 use crate::message::Message;
-use crate::order_key::OrderKey;
-use crate::ordered::OrderedSet;
-use crate::records::{DeadOrder, DedupMemory, SendOrder};
-use crate::state::Place;
-use crate::store::Store;
 use crate::{Seq, TimeIndex};
 
 /// Purged messages whose memory is still to be freed.
@@ -45,7 +45,7 @@ pub(super) enum Discarded {
     /// The same of others, by receipt.
     Receipts(OrderedSet<Lease>),
     /// Places in the line that groups have lost.
-    Line(OrderedSet<LineKey>),
+    Line(OrderedSet<Position>),
     /// The same of places that time would have given.
     Lane(Lane),
     /// The numbers of dead messages that hold a group no longer, or of groups
@@ -242,22 +242,22 @@ impl Queue {
     /// Whether a message stands in an index.
     fn stands_somewhere(&self, seq: Seq, message: &Message) -> bool {
         let ended = (message.ended_at(), seq);
-        match message.place {
-            Place::Running => {
+        match message.stored {
+            StoredState::Running => {
                 let lease = self.leases.find(message.receipt());
                 lease.is_some_and(|lease| lease.seq == seq)
             }
-            Place::Dead if self.redriving.has(seq, message) => true,
-            place => match self.records.at(place) {
+            StoredState::Dead if self.redriving.has(seq, message) => true,
+            stored => match self.records.at(stored) {
                 Some(index) => {
                     let group = self.groups.get(message.group);
-                    let records = group.and_then(|group| group.records_at(place));
+                    let records = group.and_then(|group| group.records_at(stored));
                     let key = order_key(seq, message);
                     index.contains(&ended)
                         && (group.is_none() || records.is_some_and(|r| r.contains(&key)))
                 }
                 None => match self.groups.get(message.group) {
-                    None => self.waiting.contains(place, &waiter(seq, message)),
+                    None => self.waiting.contains(stored, &pending_key(seq, message)),
                     Some(group) => {
                         let key = order_key(seq, message);
                         let pending = self.pending(group);

@@ -5,12 +5,12 @@
 //! message is pruned.
 
 use super::Queue;
-use crate::group::{Group, GroupIx};
-use crate::holds::Holder;
-use crate::id::Id;
+use crate::groups::group::Group;
+use crate::groups::holds::Holder;
+use crate::message::id::Id;
+use crate::message::state::StoredState;
 use crate::settings::OnDead;
-use crate::state::Place;
-use crate::Seq;
+use crate::{GroupIx, Seq};
 
 impl Queue {
     /// Whether a dead message holds a group.
@@ -42,7 +42,7 @@ impl Queue {
             return;
         };
         let group = message.group;
-        if message.place != Place::Dead || !group.is_some() {
+        if message.stored != StoredState::Dead || !group.is_some() {
             return;
         }
         self.heed_purges(group);

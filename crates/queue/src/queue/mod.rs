@@ -1,36 +1,29 @@
 //! The queue: its fields, the dispatch of operations, and what its parts share.
 //!
-//! Commands are carried out by `send.rs`, `fetch.rs`, `settle.rs`, `change.rs` and
-//! `redrive.rs`. Events that are due, such as an ended lease or a passed due time,
-//! are processed by `time.rs`, `promote.rs` and `schedules.rs`. `place.rs` moves a
-//! message between stored states and keeps every index in step; `standing.rs` does
-//! the same for positions in the ready line; `ending.rs` ends a message. `purge.rs`
-//! and the files around it remove many messages at once. `readiness.rs`, `look.rs`,
-//! `list.rs`, `peek.rs`, `counts.rs` and `explain.rs` only read.
+//! `ops/` has one file for each thing that a client can ask for. `time/` does what
+//! is due by itself: due times, lease ends, expiries, schedules. `moves.rs` moves a
+//! message between stored states and keeps every index in step, `ready_line.rs`
+//! does so for positions in the ready line, `give_back.rs` brings a running message
+//! back, and `finish.rs` ends one. `inspect/`, `lookup.rs` and `readiness.rs` only
+//! read. `rebuild/` takes a queue apart for a snapshot and builds it from one,
+//! checked. The other files remove many messages at once.
+
+mod finish;
+pub mod inspect;
+mod moves;
+mod ops;
+mod ready_line;
+pub mod rebuild;
 
 pub mod approach;
-mod change;
-mod counts;
 mod cut;
 mod discard;
-mod ending;
-pub mod explain;
-mod fetch;
+mod give_back;
 mod holds;
-pub mod list;
-pub mod look;
-pub mod parts;
-mod peek;
-mod place;
-mod promote;
+mod lookup;
 mod purge;
 mod readiness;
-mod redrive;
 mod remains;
-mod schedules;
-mod send;
-mod settle;
-mod standing;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -38,27 +31,27 @@ mod time;
 
 use hashbrown::HashSet;
 
-use super::backlog::Pending;
-use super::body::Content;
-use super::consumer::Consumers;
-use super::error::Error;
-use super::group::Group;
-use super::groups::Groups;
-use super::id::{generated, Id, Ids, NameHasher, GENERATED_LEN};
-use super::lease::Leases;
-use super::line::{Expected, Join, LineKey};
-use super::message::Message;
-use super::op::{Deliveries, Done, Effects, Moment, Op, Ticked};
-use super::ordered::OrderedSet;
-use super::rate::RateWindow;
-use super::records::Records;
-use super::schedule::Schedules;
-use super::settings::{Clock, Settings};
-use super::stats::{Lateness, Totals};
-use super::store::Store;
-use super::waiting::Waiting;
-use super::{Millis, Receipt, Seq, TimeIndex, NEVER};
-use redrive::Redriving;
+use crate::collections::ordered::OrderedSet;
+use crate::collections::rate_window::RateWindow;
+use crate::consumer::Consumers;
+use crate::error::Error;
+use crate::groups::backlog::Pending;
+use crate::groups::group::Group;
+use crate::groups::Groups;
+use crate::index::leases::Leases;
+use crate::index::ready_line::{Expected, Join, Position};
+use crate::index::records::Records;
+use crate::index::waiting::Waiting;
+use crate::message::body::Content;
+use crate::message::id::{generated, Id, Ids, NameHasher, GENERATED_LEN};
+use crate::message::store::Store;
+use crate::message::Message;
+use crate::op::{Deliveries, Done, Effects, Moment, Op, Ticked};
+use crate::schedule::Schedules;
+use crate::settings::{Clock, Settings};
+use crate::stats::{Lateness, Totals};
+use crate::{Millis, Receipt, Seq, TimeIndex, NEVER};
+use ops::redrive::Redriving;
 use remains::Remains;
 
 /// A delay queue.
@@ -68,6 +61,7 @@ use remains::Remains;
 /// by [`Queue::advance`]; each operation sees the queue as that left it.
 #[derive(Debug, Clone)]
 pub struct Queue {
+    // State: replicated, and the same on every server that has the queue.
     settings: Settings,
     clock: Clock,
     /// The latest time at which the queue has acted, in Unix ms. It never acts at
@@ -80,24 +74,7 @@ pub struct Queue {
     ticket: u64,
     ids: Ids,
     store: Store,
-    waiting: Waiting,
-    groups: Groups,
-    /// Ready line: the groups that can give a message now, in the order in which
-    /// they will.
-    line: OrderedSet<LineKey>,
-    /// Groups that will be able to give once a certain time has come, by that time.
-    expected: Expected,
-    /// Position of the ungrouped messages in the ready line, if any of them is due.
-    plain_line: Option<LineKey>,
-    /// Number of due messages in groups that can give.
-    grouped_ready: u64,
-    /// Payload bytes of the due messages in groups that can give.
-    grouped_ready_bytes: u64,
-    /// Number of leased messages that belong to a group.
-    grouped_running: u64,
     leases: Leases,
-    /// Pending messages that have a TTL, by the time at which it ends.
-    expiring: TimeIndex,
     records: Records,
     consumers: Consumers,
     schedules: Schedules,
@@ -106,6 +83,27 @@ pub struct Queue {
     /// The deliveries that the RATE of the queue still counts.
     window: RateWindow,
     paused_until: Option<Millis>,
+    groups: Groups,
+    redriving: Redriving,
+    remains: Remains,
+
+    // Indexes: they follow from the state, and are built anew when a queue is loaded.
+    waiting: Waiting,
+    /// Pending messages that have a TTL, by the time at which it ends.
+    expiring: TimeIndex,
+    /// Ready line: the groups that can give a message now, in the order in which
+    /// they will.
+    ready_line: OrderedSet<Position>,
+    /// Groups that will be able to give once a certain time has come, by that time.
+    expected: Expected,
+    /// Position of the ungrouped messages in the ready line, if any of them is due.
+    plain_position: Option<Position>,
+    /// Number of due messages in groups that can give.
+    grouped_ready: u64,
+    /// Payload bytes of the due messages in groups that can give.
+    grouped_ready_bytes: u64,
+    /// Number of leased messages that belong to a group.
+    grouped_running: u64,
     /// Payload bytes of all pending and running messages.
     bytes: u64,
     /// Payload bytes of the running messages.
@@ -113,6 +111,14 @@ pub struct Queue {
     /// No event is due before this time (Unix ms). It may be too early, never too
     /// late.
     wake: Millis,
+    /// Purged messages whose memory is not freed yet.
+    discarded: discard::Discards,
+    /// Stale entries, by stored state: how many purged messages the indexes over
+    /// all messages still hold. Only grouped messages are removed without taking
+    /// them out of these indexes.
+    ghosts: [discard::Ghosts; 7],
+
+    // Notes of this server: neither replicated nor saved.
     effects: Effects,
     /// Ids whose end some client waits for.
     watched: HashSet<Box<[u8]>, NameHasher>,
@@ -126,17 +132,9 @@ pub struct Queue {
     /// of generated ids was drawn. 0 means in none: the queue was loaded from
     /// elsewhere or from an older copy.
     pub noted_term: u64,
-    redriving: Redriving,
-    remains: Remains,
     /// Empty list with the capacity of the last deliveries, kept so that the next
     /// FETCH need not allocate.
     given: Deliveries,
-    /// Purged messages whose memory is not freed yet.
-    discarded: discard::Discards,
-    /// Stale entries, by stored state: how many purged messages the indexes over
-    /// all messages still hold. Only grouped messages are removed without taking
-    /// them out of these indexes.
-    ghosts: [discard::Ghosts; 7],
 }
 
 impl Queue {
@@ -157,9 +155,9 @@ impl Queue {
             store: Store::default(),
             waiting: Waiting::default(),
             groups: Groups::default(),
-            line: OrderedSet::new(),
+            ready_line: OrderedSet::new(),
             expected: Expected::default(),
-            plain_line: None,
+            plain_position: None,
             grouped_ready: 0,
             grouped_ready_bytes: 0,
             grouped_running: 0,
@@ -368,7 +366,7 @@ impl Queue {
     }
 
     /// Makes sure that `wake` is no later than `at`.
-    fn note(&mut self, at: Millis) {
+    fn wake_by(&mut self, at: Millis) {
         self.wake = self.wake.min(at);
     }
 

@@ -6,17 +6,16 @@
 use super::discard::{Discarded, Ghosts};
 use super::remains::AT_ONCE;
 use super::Queue;
-use crate::group::GroupIx;
-use crate::id::Ids;
+use crate::message::id::Ids;
+use crate::message::state::{State, StoredState};
 use crate::op::Done;
-use crate::state::{Place, State};
-use crate::{Millis, Seq};
+use crate::{GroupIx, Millis, Seq};
 
 /// Where ended messages are, and the states that this is.
-const ENDED: [(Place, State); 3] = [
-    (Place::Finished, State::Finished),
-    (Place::Dead, State::Dead),
-    (Place::Cancelled, State::Cancelled),
+const ENDED: [(StoredState, State); 3] = [
+    (StoredState::Finished, State::Finished),
+    (StoredState::Dead, State::Dead),
+    (StoredState::Cancelled, State::Cancelled),
 ];
 
 impl Queue {
@@ -83,7 +82,7 @@ impl Queue {
     fn empty(&mut self, watched: &[Seq]) -> u64 {
         let removed = self.len();
         for seq in watched {
-            self.tell_removed(*seq);
+            self.publish_removed(*seq);
         }
         let groups = self.groups.without_messages();
         let groups = std::mem::replace(&mut self.groups, groups);
@@ -93,7 +92,7 @@ impl Queue {
         let dedup = std::mem::take(&mut self.records.dedup);
         let records = std::mem::take(&mut self.records);
         self.records.dedup = dedup;
-        let line = std::mem::take(&mut self.line);
+        let line = std::mem::take(&mut self.ready_line);
         self.discarded.push(Discarded::Line(line));
         let expected = std::mem::take(&mut self.expected);
         for lane in expected.into_lanes() {
@@ -112,7 +111,7 @@ impl Queue {
             indexes.push(ends);
         }
         self.ids = Ids::new(self.ids.salt());
-        self.plain_line = None;
+        self.plain_position = None;
         self.grouped_ready = 0;
         self.grouped_ready_bytes = 0;
         self.grouped_running = 0;
@@ -124,14 +123,14 @@ impl Queue {
     }
 
     fn purge_state(&mut self, state: State, watched: &[Seq], now: Millis) -> u64 {
-        let place = match state {
-            State::Delayed => Place::Delayed,
-            State::Retry => Place::Retry,
-            State::Ready | State::Blocked => Place::Due,
-            State::Running => Place::Running,
-            State::Finished => Place::Finished,
-            State::Dead => Place::Dead,
-            State::Cancelled => Place::Cancelled,
+        let stored = match state {
+            State::Delayed => StoredState::Delayed,
+            State::Retry => StoredState::Retry,
+            State::Ready | State::Blocked => StoredState::Due,
+            State::Running => StoredState::Running,
+            State::Finished => StoredState::Finished,
+            State::Dead => StoredState::Dead,
+            State::Cancelled => StoredState::Cancelled,
         };
         let len = self.len();
         let is_all = self.count(state) == len && self.groups.held_count() == 0;
@@ -142,30 +141,34 @@ impl Queue {
         for seq in watched {
             let of_state = self.view(*seq, now).map(|view| view.state);
             if of_state == Some(state) {
-                self.tell_removed(*seq);
+                self.publish_removed(*seq);
             }
         }
-        match place {
-            Place::Running => self.purge_running(now),
-            Place::Finished | Place::Dead | Place::Cancelled => self.cut_place(place, now),
-            Place::Delayed | Place::Due | Place::Retry => self.purge_pending(state, place, now),
+        match stored {
+            StoredState::Running => self.purge_running(now),
+            StoredState::Finished | StoredState::Dead | StoredState::Cancelled => {
+                self.cut_place(stored, now)
+            }
+            StoredState::Delayed | StoredState::Due | StoredState::Retry => {
+                self.purge_pending(state, stored, now)
+            }
         }
     }
 
     /// Removes all records at a place. O(1), but for the groups that dead ones
     /// hold: O(log n) each.
-    fn cut_place(&mut self, place: Place, now: Millis) -> u64 {
-        let removed = self.count_place(place) as u64;
-        let index = self.records.at_mut(place).map(std::mem::take);
+    fn cut_place(&mut self, stored: StoredState, now: Millis) -> u64 {
+        let removed = self.count_stored(stored) as u64;
+        let index = self.records.at_mut(stored).map(std::mem::take);
         self.cut(index.unwrap_or_default());
-        if let Some(ghosts) = self.ghosts.get_mut(place as usize) {
+        if let Some(ghosts) = self.ghosts.get_mut(stored as usize) {
             *ghosts = Ghosts::default();
         }
-        if place == Place::Dead {
+        if stored == StoredState::Dead {
             let order = std::mem::take(&mut self.records.dead_order);
             self.discard_order(order);
         }
-        if place == Place::Dead && removed > 0 {
+        if stored == StoredState::Dead && removed > 0 {
             let held: Vec<GroupIx> = self.groups.held().collect();
             for ix in held {
                 self.end_holds_of_dead(ix);
@@ -176,16 +179,16 @@ impl Queue {
     }
 
     /// Removes what waits in a state.
-    fn purge_pending(&mut self, state: State, place: Place, now: Millis) -> u64 {
+    fn purge_pending(&mut self, state: State, stored: StoredState, now: Millis) -> u64 {
         let mut removed = 0;
         if state != State::Blocked {
-            let (indexes, bytes) = self.waiting.plain.detach(place);
+            let (indexes, bytes) = self.waiting.plain.detach(stored);
             self.bytes = self.bytes.saturating_sub(bytes);
             removed += indexes
                 .into_iter()
                 .map(|index| self.cut(index))
                 .sum::<u64>();
-            if place == Place::Due {
+            if stored == StoredState::Due {
                 let redriven = std::mem::take(&mut self.redriving.left.plain);
                 removed += self.cut_redriven(redriven);
             }
@@ -193,13 +196,13 @@ impl Queue {
                 self.refresh(GroupIx::NONE, now, self.join(now));
             }
         }
-        if place == Place::Due {
+        if stored == StoredState::Due {
             self.redrive_grouped();
         }
         removed
             + match state {
                 State::Retry => self.purge_retry(now),
-                _ => self.cut_groups(state, place, now),
+                _ => self.cut_groups(state, stored, now),
             }
     }
 
@@ -211,7 +214,7 @@ impl Queue {
         };
         for id in self.watched.clone() {
             if let Some(seq) = self.find(&id).filter(|seq| is_meant(self, *seq)) {
-                self.tell_removed(seq);
+                self.publish_removed(seq);
             }
         }
         let mut cut = self.cut_group(ix, state);
@@ -220,9 +223,9 @@ impl Queue {
             Some(State::Dead) => self.end_holds_of_dead(ix),
             _ => {}
         }
-        for (place, of) in ENDED {
+        for (stored, of) in ENDED {
             if state.is_none_or(|state| state == of) {
-                cut += self.cut_records(ix, place);
+                cut += self.cut_records(ix, stored);
             }
         }
         let mut doomed = self.members(ix, state);
@@ -244,9 +247,9 @@ impl Queue {
         if state.is_none_or(|state| state == State::Running) {
             members.extend(self.leased_of(group).map(|lease| lease.seq));
         }
-        for (place, of) in ENDED {
+        for (stored, of) in ENDED {
             if state.is_none_or(|state| state == of) {
-                let records = group.records_at(place).into_iter().flatten();
+                let records = group.records_at(stored).into_iter().flatten();
                 members.extend(records.map(|(key, ())| key.seq()));
             }
         }
@@ -267,10 +270,10 @@ impl Queue {
         let Some(message) = self.store.get(seq) else {
             return;
         };
-        let (place, group) = (message.place, message.group);
+        let (stored, group) = (message.stored, message.group);
         let size = message.payload_len();
-        match place {
-            Place::Running => {
+        match stored {
+            StoredState::Running => {
                 self.unlease(seq);
                 self.bytes -= size;
                 self.forget(seq);

@@ -10,11 +10,11 @@ impl Queue {
     /// Whether any message is ready, leaving aside a pause and the limits of the
     /// whole queue.
     pub fn has_ready(&self, now: Millis) -> bool {
-        !self.line.is_empty()
+        !self.ready_line.is_empty()
             || self.waiting.plain.head(now).is_some()
             || self.expected.by(now).any(|key| {
                 let group = self.groups.get(key.group);
-                group.is_some_and(|group| self.given_place(key.group, group, now).is_some())
+                group.is_some_and(|group| self.given_position(key.group, group, now).is_some())
             })
     }
 

@@ -6,14 +6,13 @@
 //! until its step a group is held by what is no longer there for anyone else.
 
 use super::discard::{Discarded, Ghosts};
-use super::place::{member, order_key};
+use super::moves::{member, order_key};
 use super::Queue;
-use crate::group::GroupIx;
-use crate::lease::Leases;
-use crate::line::Join;
+use crate::index::leases::Leases;
+use crate::index::ready_line::Join;
+use crate::message::state::StoredState;
 use crate::message::Message;
-use crate::state::Place;
-use crate::{Millis, Seq, TimeIndex, IS_SMALL};
+use crate::{GroupIx, Millis, Seq, TimeIndex, IS_SMALL};
 
 /// Up to so many leave their groups at once.
 pub(super) const AT_ONCE: usize = if IS_SMALL { 2 } else { 256 };
@@ -50,9 +49,9 @@ impl Remains {
     /// Whether a message in the store is one of them, or one that its group
     /// has lost before. O(log n).
     fn may_have(&self, seq: Seq, message: &Message) -> bool {
-        match message.place {
-            Place::Retry => self.retry.contains(&(message.due, seq)),
-            Place::Running => {
+        match message.stored {
+            StoredState::Retry => self.retry.contains(&(message.due, seq)),
+            StoredState::Running => {
                 let lease = self.leases.find(message.receipt());
                 lease.is_some_and(|lease| lease.seq == seq)
             }
@@ -68,7 +67,7 @@ impl Queue {
             return false;
         }
         let group = self.groups.get(message.group);
-        message.place == Place::Running
+        message.stored == StoredState::Running
             || group.is_some_and(|group| {
                 let failed = group.backlog.all().failed;
                 failed.ahead.contains(&order_key(seq, message))
@@ -84,14 +83,14 @@ impl Queue {
     /// Removes all that groups have in retry; how many messages. O(1), but for
     /// those that were purged so a moment ago.
     pub(super) fn purge_retry(&mut self, now: Millis) -> u64 {
-        let there = self.waiting.grouped.count(Place::Retry);
-        let count = there.saturating_sub(self.ghosts_at(Place::Retry));
+        let there = self.waiting.grouped.count(StoredState::Retry);
+        let count = there.saturating_sub(self.ghosts_at(StoredState::Retry));
         if count == 0 {
             return 0;
         }
-        let ghosts = self.ghosts.get_mut(Place::Retry as usize);
+        let ghosts = self.ghosts.get_mut(StoredState::Retry as usize);
         let ghosts = ghosts.map_or(Ghosts::default(), std::mem::take);
-        let (indexes, bytes) = self.waiting.grouped.detach(Place::Retry);
+        let (indexes, bytes) = self.waiting.grouped.detach(StoredState::Retry);
         let bytes = bytes.saturating_sub(ghosts.bytes);
         self.bytes = self.bytes.saturating_sub(bytes);
         for index in indexes {
@@ -135,7 +134,7 @@ impl Queue {
         match self.remains.len() <= AT_ONCE {
             true => self.drop_all_remains(),
             false => {
-                self.note(0);
+                self.wake_by(0);
                 self.finish_manually();
             }
         }
@@ -191,7 +190,7 @@ impl Queue {
     fn remove_remains(&mut self, seq: Seq) -> Option<GroupIx> {
         let message = self.store.get(seq)?;
         let ix = message.group;
-        if message.place == Place::Running {
+        if message.stored == StoredState::Running {
             let lease = self.remains.leases.take(message.receipt())?;
             if ix.is_some() {
                 self.heed_purges(ix);
@@ -212,7 +211,7 @@ impl Queue {
             self.remains.failed -= 1;
             self.heed_purges(ix);
             self.groups
-                .with(ix, |group| group.backlog.remove(Place::Retry, member));
+                .with(ix, |group| group.backlog.remove(StoredState::Retry, member));
         }
         self.forget(seq);
         self.changed();

@@ -5,11 +5,10 @@
 //! server does it at its own pace.
 
 use super::discard::Discarded;
-use super::place::waiter;
+use super::moves::pending_key;
 use super::Queue;
-use crate::group::GroupIx;
-use crate::state::Place;
-use crate::{Millis, Seq};
+use crate::message::state::StoredState;
+use crate::{GroupIx, Millis, Seq};
 
 /// So many groups are told of purges before the next look at what else is to
 /// be freed.
@@ -21,18 +20,18 @@ impl Queue {
         let Some(message) = self.store.get(seq) else {
             return;
         };
-        let place = message.place;
+        let stored = message.stored;
         let size = message.payload_len();
-        if let Some(at) = self.expiry(message).filter(|_| place.is_pending()) {
+        if let Some(at) = self.expiry(message).filter(|_| stored.is_pending()) {
             self.expiring.remove(&(at, seq));
         }
-        let is_ghost = if place.is_ended() {
+        let is_ghost = if stored.is_ended() {
             self.leave_record(seq)
         } else {
-            let is_grouped = message.group.is_some() && place.is_pending();
-            is_grouped && self.waiting.remove(place, waiter(seq, message))
+            let is_grouped = message.group.is_some() && stored.is_pending();
+            is_grouped && self.waiting.remove(stored, pending_key(seq, message))
         };
-        if let Some(ghosts) = self.ghosts.get_mut(place as usize).filter(|_| is_ghost) {
+        if let Some(ghosts) = self.ghosts.get_mut(stored as usize).filter(|_| is_ghost) {
             ghosts.count = ghosts.count.saturating_sub(1);
             ghosts.bytes = ghosts.bytes.saturating_sub(size);
         }
@@ -67,9 +66,13 @@ impl Queue {
 
     /// Frees the purged records that would be pruned next.
     pub(super) fn drop_purged_records(&mut self) {
-        for place in [Place::Finished, Place::Dead, Place::Cancelled] {
-            while self.ghosts_at(place) > 0 {
-                let oldest = self.records.at(place).and_then(|index| index.first());
+        for stored in [
+            StoredState::Finished,
+            StoredState::Dead,
+            StoredState::Cancelled,
+        ] {
+            while self.ghosts_at(stored) > 0 {
+                let oldest = self.records.at(stored).and_then(|index| index.first());
                 match oldest {
                     Some(((_, seq), ())) if self.is_purged(seq) => self.drop_purged(seq),
                     _ => break,

@@ -12,10 +12,10 @@ use super::{
 use crate::codec::options::{changes, choices, rate, rule};
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::limits::{self, ensure, Invalid};
+use crate::message::state::State;
 use crate::op::{
     DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts, Redrive, Send,
 };
-use crate::state::State;
 use crate::{Op, Receipt};
 
 /// Reads an operation of this kind, and the lowest receipt that it may give

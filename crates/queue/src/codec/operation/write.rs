@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::limits_of;
 use crate::codec::options::{put_changes, put_choices, put_rate, put_rule};
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};
+use crate::message::state::State;
 use crate::op::{DueTime, Fetch, NackKind, Piecemeal, Redrive, Send};
-use crate::state::State;
 use crate::{Op, Receipt};
 
 /// Appends the operation to `out`, without its kind and flags. O(size of the

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use smallvec::smallvec;
 
-use crate::codec::record::{Creation, Record};
+use crate::codec::log_entry::{Creation, LogEntry};
 use crate::op::{DueTime, Fetch, NackKind, Send};
 use crate::settings::{Clock, Rate, Settings};
 use crate::{Moment, Op, Queue};
@@ -116,7 +116,7 @@ fn records() -> Vec<Vec<u8>> {
     let records = ops.iter().zip(0..).map(|(op, n)| {
         let moment = Moment::at_us(start.us + n);
         let mut out = Vec::new();
-        Record::of(moment, 0, creation.take(), op).encode_into(&mut out);
+        LogEntry::of(moment, 0, creation.take(), op).encode_into(&mut out);
         out
     });
     records.collect()
@@ -131,10 +131,13 @@ fn log_entries_of_version_1_stay_byte_equal() {
 #[test]
 fn snapshots_of_all_versions_load_as_the_same_queue() {
     let records = RECORDS.map(bytes);
-    let first = Record::decode(&records[0]).unwrap();
+    let first = LogEntry::decode(&records[0]).unwrap();
     let mut queue = first.created.as_ref().unwrap().queue();
     for record in &records {
-        Record::decode(record).unwrap().replay(&mut queue).unwrap();
+        LogEntry::decode(record)
+            .unwrap()
+            .replay(&mut queue)
+            .unwrap();
     }
     assert_eq!(hex(&saved(&queue)), SNAPSHOT_3);
     for (snapshot, version) in SNAPSHOTS.into_iter().zip(1..) {
@@ -163,11 +166,14 @@ fn messages_keep_ids_of_two_salts_in_log_entries_and_snapshots() {
     for ((send, new_salt), n) in ops.into_iter().zip(0..) {
         let op = Op::Send(Send { new_salt, ..send });
         let moment = Moment::at_us(1_795_159_374_646_123 + n);
-        let record = Record::of(moment, 0, None, &op);
+        let record = LogEntry::of(moment, 0, None, &op);
         let mut bytes = Vec::new();
         record.encode_into(&mut bytes);
         seen.push(hex(&bytes));
-        Record::decode(&bytes).unwrap().replay(&mut queue).unwrap();
+        LogEntry::decode(&bytes)
+            .unwrap()
+            .replay(&mut queue)
+            .unwrap();
     }
     seen.push(hex(&saved(&queue)));
     assert_eq!(seen, SALTED);

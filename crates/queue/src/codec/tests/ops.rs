@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use smallvec::SmallVec;
 
+use crate::message::state::State;
 use crate::message::Choices;
 use crate::op::*;
-use crate::recurrence::Recurrence;
+use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
 use crate::settings::*;
-use crate::state::State;
 use crate::{Op, MAX_EXACT};
 
 /// How large numbers are: of any size to test the encodings, or small so that

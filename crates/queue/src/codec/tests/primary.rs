@@ -4,11 +4,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::ops::{changes, op, Scale};
-use crate::codec::command;
-use crate::codec::record::{Creation, Record};
+use crate::codec::log_entry::{Creation, LogEntry};
+use crate::codec::verbatim;
+use crate::message::state::State;
 use crate::op::{Fetch, NackKind, Receipts, Redrive, Send, Sent};
 use crate::settings::{Clock, Settings};
-use crate::state::State;
 use crate::{Done, Moment, Op, Queue, Receipt};
 
 /// One thing that happens on a primary.
@@ -147,7 +147,7 @@ pub struct Primary {
 
 /// How an operation was replicated.
 pub enum Told {
-    Record(Vec<u8>),
+    LogEntry(Vec<u8>),
     /// Verbatim, as the client's command.
     Command(Box<Op<'static>>),
 }
@@ -156,13 +156,13 @@ impl Told {
     /// The log entry that applies the operation to `queue`.
     pub fn record(&self, queue: &Queue) -> Vec<u8> {
         match self {
-            Told::Record(bytes) => bytes.clone(),
-            Told::Command(op) => encoded(&command::record(queue, op)),
+            Told::LogEntry(bytes) => bytes.clone(),
+            Told::Command(op) => encoded(&verbatim::log_entry(queue, op)),
         }
     }
 }
 
-fn encoded(record: &Record) -> Vec<u8> {
+fn encoded(record: &LogEntry) -> Vec<u8> {
     let mut bytes = Vec::new();
     record.encode_into(&mut bytes);
     bytes
@@ -172,7 +172,7 @@ impl Primary {
     pub fn new(creation: &Creation) -> Primary {
         let mut primary = Primary::of(creation.queue(), 5_000);
         let moment = Moment::at_us(primary.us);
-        primary.tell(Record::of(moment, 0, Some(creation.clone()), &Op::Tick));
+        primary.tell(LogEntry::of(moment, 0, Some(creation.clone()), &Op::Tick));
         primary
     }
 
@@ -185,8 +185,8 @@ impl Primary {
         }
     }
 
-    fn tell(&mut self, record: Record) {
-        self.told.push(Told::Record(encoded(&record)));
+    fn tell(&mut self, record: LogEntry) {
+        self.told.push(Told::LogEntry(encoded(&record)));
     }
 
     /// Replaces each small number by the receipt given out that long ago, and
@@ -220,7 +220,7 @@ impl Primary {
         }
         // The last receipt of the server is that of this queue, the only one.
         let of_command = match steps {
-            0 => command::moment(&self.queue, &op, moment, self.queue.last_receipt()),
+            0 => verbatim::moment(&self.queue, &op, moment, self.queue.last_receipt()),
             _ => None,
         };
         let done = self.queue.apply(&op, of_command.unwrap_or(moment)).ok();
@@ -231,11 +231,11 @@ impl Primary {
         if self.queue.take_effects().changed {
             match (of_command, &done) {
                 (Some(_), Some(_)) => self.told.push(Told::Command(Box::new(op))),
-                (_, None) => self.tell(Record::of(moment, steps, None, &Op::Tick)),
+                (_, None) => self.tell(LogEntry::of(moment, steps, None, &Op::Tick)),
                 (_, Some(Done::Sent(sent))) if sent.first() == Some(&Sent::Taken) => {
-                    self.tell(Record::of(moment, steps, None, &Op::Duplicate));
+                    self.tell(LogEntry::of(moment, steps, None, &Op::Duplicate));
                 }
-                (_, Some(_)) => self.tell(Record::of(moment, steps, None, &op)),
+                (_, Some(_)) => self.tell(LogEntry::of(moment, steps, None, &op)),
             }
         }
         self.queue.sweep(act.swept);

@@ -5,16 +5,14 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::primary::{acts, creation, history, Primary};
-use crate::codec::record::{Chunk, Record};
+use crate::codec::log_entry::{Chunk, LogEntry};
 use crate::codec::restore::Restoring;
 use crate::codec::snapshot::SAVED;
 use crate::codec::wire::Reader;
-use crate::consumer::ConsumerIx;
-use crate::group::GroupIx;
 use crate::op::{DueTime, Fetch, NackKind, Send};
-use crate::queue::parts::validate;
+use crate::queue::rebuild::validate;
 use crate::settings::{Clock, Settings};
-use crate::{Done, Moment, Op, Queue};
+use crate::{ConsumerIx, Done, GroupIx, Moment, Op, Queue};
 
 /// The outcome as a client sees it, without the numbers of slots, which may
 /// differ between equal queues.
@@ -102,12 +100,12 @@ proptest! {
             primary.act(act);
             for news in &primary.told[told..] {
                 let bytes = news.record(&primary.queue);
-                if let Some(creation) = Record::decode(&bytes).unwrap().created {
+                if let Some(creation) = LogEntry::decode(&bytes).unwrap().created {
                     replica = Some(creation.queue());
                 }
                 for queue in replica.iter_mut().chain(&mut late) {
                     let bytes = news.record(queue);
-                    let record = Record::decode(&bytes).unwrap();
+                    let record = LogEntry::decode(&bytes).unwrap();
                     let done = record.replay(queue);
                     prop_assert!(done.is_ok(), "{:?} {:?}", record, done);
                 }

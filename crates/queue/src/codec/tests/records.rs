@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::ops::{changes, op, Scale};
-use crate::codec::record::{Chunk, Creation, Record};
+use crate::codec::log_entry::{Chunk, Creation, LogEntry};
 use crate::op::{Fetch, Send};
 use crate::settings::{Clock, Settings};
 use crate::{Moment, Op, MAX_EXACT};
@@ -17,7 +17,7 @@ fn creation() -> impl Strategy<Value = Creation> {
     })
 }
 
-fn encoded(record: &Record) -> Vec<u8> {
+fn encoded(record: &LogEntry) -> Vec<u8> {
     let mut out = Vec::new();
     record.encode_into(&mut out);
     out
@@ -26,7 +26,7 @@ fn encoded(record: &Record) -> Vec<u8> {
 /// The log entry that is read from `bytes`, as text, since it borrows from
 /// them.
 fn seen(bytes: &[u8]) -> String {
-    match Record::decode(bytes) {
+    match LogEntry::decode(bytes) {
         Ok(record) => format!("{record:?}"),
         Err(error) => error.0.to_owned(),
     }
@@ -45,14 +45,14 @@ proptest! {
             Op::Fetch(_) => (us + later).min(MAX_EXACT),
             _ => 0,
         };
-        let record = Record::of(Moment { us, receipt }, steps, created, &op);
+        let record = LogEntry::of(Moment { us, receipt }, steps, created, &op);
         let bytes = encoded(&record);
         prop_assert_eq!(seen(&bytes), format!("{record:?}"));
         prop_assert_eq!(Chunk::of(&bytes), Ok(None));
         for len in 0..bytes.len() {
             // A log entry that ends with a text may be cut short and still be
             // valid.
-            if let Ok(shorter) = Record::decode(&bytes[..len]) {
+            if let Ok(shorter) = LogEntry::decode(&bytes[..len]) {
                 prop_assert_eq!(encoded(&shorter), &bytes[..len]);
             }
         }
@@ -64,7 +64,7 @@ proptest! {
         bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0..4u8], 0..80),
     ) {
         let all = [&[tag], &*bytes].concat();
-        let again = Record::decode(&all).map(|record| encoded(&record));
+        let again = LogEntry::decode(&all).map(|record| encoded(&record));
         if let Ok(again) = again {
             prop_assert_eq!(seen(&again), seen(&all));
         }
@@ -74,7 +74,7 @@ proptest! {
 #[test]
 fn log_entries_of_send_fetch_and_ack_are_short() {
     let moment = Moment::at_us(1_795_159_374_646_123);
-    let record = |op: &Op| encoded(&Record::of(moment, 0, None, op)).len();
+    let record = |op: &Op| encoded(&LogEntry::of(moment, 0, None, op)).len();
     assert_eq!(record(&Op::Send(Send::plain(b"0123456789"))), 9 + 10);
     assert_eq!(record(&Op::fetch(Fetch::one())), 9);
     let acks = smallvec::smallvec![moment.us - 60_000];
@@ -97,7 +97,9 @@ fn operations_that_no_command_can_make_are_refused() {
         let mut bytes = vec![0x20 | kind, 1, 0, 0, 0, 0, 0, 0, flags];
         move |rest: &[u8]| {
             bytes.extend_from_slice(rest);
-            Record::decode(&bytes).map(|_| ()).map_err(|error| error.0)
+            LogEntry::decode(&bytes)
+                .map(|_| ())
+                .map_err(|error| error.0)
         }
     };
     assert_eq!(head(3, 0)(b"payload"), Ok(()));
@@ -124,5 +126,5 @@ fn operations_that_no_command_can_make_are_refused() {
     assert!(head(2, 0)(&[0x80, 0x80, 0x01, 101]).is_err(), "JITTER 101");
     assert!(head(18, 0b100)(&[0, b'g']).is_err(), "WEIGHT 0");
     let other_version = [0x40 | 3, 1, 0, 0, 0, 0, 0, 0, 0];
-    assert!(Record::decode(&other_version).is_err());
+    assert!(LogEntry::decode(&other_version).is_err());
 }

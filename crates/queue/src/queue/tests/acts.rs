@@ -6,14 +6,14 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::model::Model;
+use crate::message::state::State;
 use crate::message::Choices;
 use crate::op::{
     DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Op, Piecemeal, Receipts, Redrive, Send,
 };
-use crate::recurrence::Recurrence;
+use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
 use crate::settings::Changes;
-use crate::state::State;
 use crate::{Millis, Receipt};
 
 /// Names a message.

@@ -2,11 +2,11 @@
 //! two are many here.
 
 use super::bench::{kill, later, letter, Bench};
+use crate::message::state::State;
 use crate::op::{Done, Fetch, GroupChanges, NackKind, Op, Redrive};
 use crate::queue::approach::Approach;
-use crate::queue::parts::validate;
+use crate::queue::rebuild::validate;
 use crate::settings::{OnDead, Settings};
-use crate::state::State;
 use crate::{Moment, Seq};
 
 pub const GROUPS: [&str; 5] = ["a", "b", "c", "d", "e"];

@@ -2,9 +2,9 @@
 //! list of deliveries that FETCH reuses.
 
 use super::bench::{letter, with_ttl, Bench, Got};
+use crate::message::state::State;
 use crate::op::{Done, Fetch, NackKind, Op};
 use crate::settings::Settings;
-use crate::state::State;
 use crate::Seq;
 
 fn batch_of(bench: &mut Bench, n: u64) -> Vec<Got> {

@@ -1,10 +1,10 @@
 //! A queue with a clock and short helpers, for tests of single promises.
 
+use crate::message::state::State;
 use crate::message::Choices;
 use crate::op::{Done, DueTime, Fetch, NackKind, Op, Send, Sent, Ticked};
 use crate::queue::Queue;
 use crate::settings::{Clock, Settings};
-use crate::state::State;
 use crate::{Millis, Moment, Receipt, Seq};
 
 /// A queue that follows the server's clock, and the present time.

@@ -6,11 +6,11 @@ use proptest::option::{of, weighted};
 use proptest::prelude::*;
 
 use super::acts::{Act, Letter, Name, Plan, Step, When};
+use crate::message::state::State;
 use crate::message::Choices;
 use crate::op::{GroupChanges, NackKind};
 use crate::schedule::Overlap;
 use crate::settings::{Backoff, Changes, OnDead, OnRetry, Rate};
-use crate::state::State;
 
 fn name() -> impl Strategy<Value = Name> {
     prop_oneof![(0..4u8).prop_map(Name::Given), (0..12u8).prop_map(Name::At)]

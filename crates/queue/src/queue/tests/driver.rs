@@ -4,12 +4,12 @@
 use super::acts::{Act, Letter, Plan, Step, START};
 use super::model::Model;
 use crate::error::Error;
+use crate::message::state::{Reason, State, StoredState};
 use crate::message::Message;
 use crate::op::{Done, Fetch, Moment, Op, Ticked};
-use crate::queue::list::Listing;
+use crate::queue::inspect::list::Listing;
 use crate::queue::Queue;
 use crate::settings::{Changes, Clock, Settings};
-use crate::state::{Place, Reason, State};
 use crate::{Millis, Receipt, Seq, NEVER};
 
 const SALT: u64 = 7;
@@ -35,7 +35,7 @@ struct Seen {
 
 fn seen_of_queue(queue: &Queue, seq: Seq, message: &Message, now: Millis) -> Seen {
     let view = queue.view_of(seq, message, queue.content(message), now);
-    let running = message.place == Place::Running;
+    let running = message.stored == StoredState::Running;
     Seen {
         seq,
         id: String::from_utf8_lossy(queue.id_of(seq, message).as_bytes()).into(),
@@ -67,8 +67,8 @@ fn seen_of_model(model: &Model) -> Vec<Seen> {
         failures: m.failures,
         timeouts: m.timeouts,
         receipt: m.receipt,
-        lease_until: match m.place {
-            Place::Running => m.lease_until,
+        lease_until: match m.stored {
+            StoredState::Running => m.lease_until,
             _ => NEVER,
         },
         ended_at: m.ended_at,
@@ -174,7 +174,8 @@ impl Pair {
         assert_eq!(*queue.totals(), model.totals);
         let gives = model.allowance(false) > 0 && model.first_in_line().is_some();
         assert_eq!(queue.can_serve(&Fetch::one(), now), gives, "can serve");
-        let waits = |m: &&super::model::Msg| matches!(m.place, Place::Delayed | Place::Retry);
+        let waits =
+            |m: &&super::model::Msg| matches!(m.stored, StoredState::Delayed | StoredState::Retry);
         let next_due = model.msgs.iter().filter(waits).map(|m| m.due).min();
         assert_eq!(queue.next_due_at(now), next_due, "next due");
         self.compare_groups();

@@ -1,8 +1,8 @@
 //! Compares what GROUPS, INFO and EXPLAIN report of the queue with the model.
 
 use super::driver::Pair;
-use crate::queue::explain::Code;
-use crate::state::State;
+use crate::message::state::State;
+use crate::queue::inspect::explain::Code;
 
 impl Pair {
     /// Compares the groups listed, and whether each message is the next to be

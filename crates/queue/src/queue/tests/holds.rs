@@ -2,11 +2,11 @@
 
 use super::approach::{approached, purge, GROUPS};
 use super::bench::{kill, letter, with_ttl, Bench};
+use crate::message::state::State;
 use crate::op::{Done, GroupChanges, Op};
 use crate::queue::approach::Approach;
-use crate::queue::parts::validate;
+use crate::queue::rebuild::validate;
 use crate::settings::{OnDead, Settings};
-use crate::state::State;
 use crate::Moment;
 
 /// Groups of which each has a message and is held by a dead one. All those dead

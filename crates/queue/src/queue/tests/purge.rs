@@ -1,12 +1,12 @@
 //! What is purged is gone, though it is freed later.
 
 use super::bench::{kill, later, letter, with_ttl, Bench};
+use crate::message::state::State;
 use crate::op::{Done, DueTime, Fetch, GroupChanges, NewSchedule, Op, Redrive, Send};
-use crate::queue::parts::validate;
-use crate::recurrence::Recurrence;
+use crate::queue::rebuild::validate;
+use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
 use crate::settings::Settings;
-use crate::state::State;
 
 #[test]
 fn a_purged_message_does_not_keep_its_schedule_from_firing() {

@@ -2,11 +2,11 @@
 //! many here.
 
 use super::bench::{letter, named, Bench, Got};
+use crate::message::state::State;
 use crate::op::{Done, Fetch, NackKind, Op};
-use crate::queue::explain::{Code, Explanation};
-use crate::queue::parts::validate;
+use crate::queue::inspect::explain::{Code, Explanation};
+use crate::queue::rebuild::validate;
 use crate::settings::{Changes, Settings};
-use crate::state::State;
 use crate::{Moment, Seq};
 
 const GROUPS: [&str; 4] = ["a", "b", "c", "d"];

@@ -2,12 +2,12 @@
 //! their ids and groups.
 
 use super::bench::{kill, letter, named, with_ttl, Bench};
+use crate::message::state::{Reason, State};
 use crate::op::{Done, Fetch, NackKind, NewSchedule, Op, Redrive, Send, Sent};
-use crate::queue::parts::validate;
-use crate::recurrence::Recurrence;
+use crate::queue::rebuild::validate;
+use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
 use crate::settings::{Changes, OnDead, Settings};
-use crate::state::{Reason, State};
 use crate::Moment;
 
 fn finish(bench: &mut Bench, send: Send) -> u64 {

@@ -2,9 +2,9 @@
 //! ALTER.
 
 use super::Model;
+use crate::message::state::{Reason, State, StoredState};
 use crate::op::{Done, DueTime, GroupChanges, Piecemeal, Redrive};
 use crate::settings::{Changes, OnDead};
-use crate::state::{Place, Reason, State};
 use crate::{Error, Millis, Seq, NEVER};
 
 impl Model {
@@ -15,7 +15,7 @@ impl Model {
             self.totals.cancellations += 1;
             self.unhold(seq);
             self.msg_mut(seq).reason = None;
-            self.end(seq, Place::Cancelled);
+            self.end(seq, StoredState::Cancelled);
             self.line_up(self.ticket);
         }
         Some(state)
@@ -39,10 +39,10 @@ impl Model {
         m.due_at = m.due;
         m.score_base = m.due;
         m.ttl_base = m.due;
-        m.place = match m.due > now {
-            false => Place::Due,
-            true if m.has_failed() => Place::Retry,
-            true => Place::Delayed,
+        m.stored = match m.due > now {
+            false => StoredState::Due,
+            true if m.has_failed() => StoredState::Retry,
+            true => StoredState::Delayed,
         };
         true
     }
@@ -62,12 +62,12 @@ impl Model {
     }
 
     fn find_pending(&self, id: &[u8]) -> Option<Seq> {
-        let found = self.find(id).filter(|m| m.place.is_pending());
+        let found = self.find(id).filter(|m| m.stored.is_pending());
         found.map(|m| m.seq)
     }
 
     pub(super) fn redrive(&mut self, which: &Redrive) -> u64 {
-        let dead = self.msgs.iter().filter(|m| m.place == Place::Dead);
+        let dead = self.msgs.iter().filter(|m| m.stored == StoredState::Dead);
         let mut dead: Vec<_> = dead.map(|m| (m.ended_at, m.seq)).collect();
         dead.sort_unstable();
         match which {
@@ -81,7 +81,7 @@ impl Model {
         for (_, seq) in &dead {
             self.unhold(*seq);
             let m = self.msg_mut(*seq);
-            m.place = Place::Due;
+            m.stored = StoredState::Due;
             m.due = now;
             m.due_at = now;
             m.ttl_base = now;
@@ -130,10 +130,11 @@ impl Model {
             .iter()
             .filter_map(|m| match of {
                 Piecemeal::Leased(_) => {
-                    let goes = m.place == Place::Running && number.is_some() && m.group == number;
+                    let goes =
+                        m.stored == StoredState::Running && number.is_some() && m.group == number;
                     goes.then_some((m.receipt, m.seq))
                 }
-                Piecemeal::Dead => (m.place == Place::Dead).then_some((m.ended_at, m.seq)),
+                Piecemeal::Dead => (m.stored == StoredState::Dead).then_some((m.ended_at, m.seq)),
             })
             .collect();
         doomed.sort_unstable();
@@ -192,7 +193,7 @@ impl Model {
             self.groups.iter_mut().for_each(|g| g.held_by.clear());
         }
         let over = |m: &&super::Msg| {
-            m.place.is_pending() && self.expiry(m.seq).is_some_and(|at| at <= now)
+            m.stored.is_pending() && self.expiry(m.seq).is_some_and(|at| at <= now)
         };
         let expired = self.msgs.iter().filter(over);
         let mut expired: Vec<_> = expired.map(|m| (self.expiry(m.seq), m.seq)).collect();

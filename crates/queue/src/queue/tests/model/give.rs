@@ -1,9 +1,9 @@
 //! Model of FETCH.
 
 use super::line::free;
-use super::{Model, Stand};
+use super::{Model, Position};
+use crate::message::state::StoredState;
 use crate::op::{Delivered, Fetch};
-use crate::state::Place;
 use crate::{Receipt, Seq};
 
 /// The state of one FETCH.
@@ -24,7 +24,10 @@ impl Model {
         }
         let rate = self.settings.rate;
         let by_rate = rate.map_or(u64::MAX, |rate| free(rate, &self.given, self.now));
-        let running = self.msgs.iter().filter(|m| m.place == Place::Running);
+        let running = self
+            .msgs
+            .iter()
+            .filter(|m| m.stored == StoredState::Running);
         let by_running = match self.settings.max_running {
             0 => u64::MAX,
             _ if no_ack => u64::MAX,
@@ -35,11 +38,11 @@ impl Model {
 
     /// The index in `line` of the entry that gives next.
     pub fn first_in_line(&self) -> Option<usize> {
-        let place = |n: &usize| {
+        let stored = |n: &usize| {
             let s = &self.line[*n];
             (s.priority, s.time, s.ticket, s.head)
         };
-        (0..self.line.len()).min_by_key(place)
+        (0..self.line.len()).min_by_key(stored)
     }
 
     pub(super) fn fetch(&mut self, fetch: &Fetch, floor: Receipt) -> Vec<Delivered> {
@@ -53,7 +56,7 @@ impl Model {
             over: false,
         };
         if let Some(name) = fetch.group.as_deref() {
-            let of_name = |s: &Stand| s.who.is_some_and(|n| self.groups[n].name == name);
+            let of_name = |s: &Position| s.who.is_some_and(|n| self.groups[n].name == name);
             if let Some(at) = self.line.iter().position(of_name) {
                 self.take_turn(at, fetch.count, &mut round);
             }
@@ -133,7 +136,7 @@ impl Model {
         let attempt = m.attempt;
         let group = m.group;
         if !no_ack {
-            m.place = Place::Running;
+            m.stored = StoredState::Running;
             m.receipt = receipt;
             m.batch = match group {
                 None => receipt,
@@ -153,7 +156,7 @@ impl Model {
             }
         }
         if no_ack {
-            self.end(seq, Place::Finished);
+            self.end(seq, StoredState::Finished);
         }
         round.given.push(Delivered {
             seq,

@@ -1,9 +1,9 @@
 //! Model of the ready line: which groups can give, what they give, and in which
 //! order.
 
-use super::{Group, Model, Msg, Stand};
+use super::{Group, Model, Msg, Position};
+use crate::message::state::StoredState;
 use crate::settings::{OnDead, OnRetry, Rate};
-use crate::state::Place;
 use crate::{Millis, Receipt};
 
 impl Model {
@@ -35,7 +35,7 @@ impl Model {
     pub fn next_of_group(&self, number: usize) -> Option<&Msg> {
         let mine = || self.msgs.iter().filter(move |m| m.group == Some(number));
         let block = self.settings.on_retry == OnRetry::Block;
-        if block && mine().any(|m| m.place == Place::Retry) {
+        if block && mine().any(|m| m.stored == StoredState::Retry) {
             return None;
         }
         let before = |a: &&Msg, b: &&Msg| {
@@ -51,7 +51,7 @@ impl Model {
     /// Whether a message is due. All messages of a millisecond are due from its
     /// beginning, before anything else happens in it.
     fn is_due(&self, m: &Msg) -> bool {
-        m.place.is_pending() && m.due <= self.now
+        m.stored.is_pending() && m.due <= self.now
     }
 
     pub fn is_held(&self, group: &Group) -> bool {
@@ -68,7 +68,7 @@ impl Model {
     /// The number of batches of a group that are leased.
     pub fn batches(&self, number: usize) -> u64 {
         let mine = self.msgs.iter().filter(|m| m.group == Some(number));
-        let running = mine.filter(|m| m.place == Place::Running);
+        let running = mine.filter(|m| m.stored == StoredState::Running);
         let mut batches: Vec<Receipt> = running.map(|m| m.batch).collect();
         batches.sort_unstable();
         batches.dedup();
@@ -92,7 +92,7 @@ impl Model {
                 // What else happens in the same moment may change the head.
                 Some(stand) if (stand.time, stand.ticket) == (now, ticket) => stand.head = head,
                 Some(_) => {}
-                None => self.line.push(Stand {
+                None => self.line.push(Position {
                     who,
                     priority,
                     time: now,

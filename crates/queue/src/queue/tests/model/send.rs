@@ -1,10 +1,10 @@
 //! Model of SEND, and of ids.
 
 use super::{Model, Msg};
-use crate::id::generated;
+use crate::message::id::generated;
+use crate::message::state::StoredState;
 use crate::message::Choices;
 use crate::op::{Done, Send, Sent};
-use crate::state::Place;
 use crate::{Error, Millis, Seq, NEVER};
 
 impl Model {
@@ -13,7 +13,7 @@ impl Model {
         if let Some(id) = send.id.as_deref() {
             let of_id = self.find(id);
             match of_id.filter(|m| !m.is_settled()) {
-                Some(m) if send.replace && m.place.is_pending() => replaced = Some(m.seq),
+                Some(m) if send.replace && m.stored.is_pending() => replaced = Some(m.seq),
                 Some(_) => return Ok(self.taken()),
                 None if self.is_remembered(id) => return Ok(self.taken()),
                 None => replaced = of_id.map(|m| m.seq),
@@ -98,10 +98,10 @@ impl Model {
             due_at: due,
             score_base: due,
             ttl_base: due,
-            place: if due > self.now {
-                Place::Delayed
+            stored: if due > self.now {
+                StoredState::Delayed
             } else {
-                Place::Due
+                StoredState::Due
             },
             attempt: 0,
             failures: 0,

@@ -1,9 +1,9 @@
 //! Model of ACK, NACK, TOUCH, lease timeouts and the end of messages.
 
 use super::Model;
+use crate::message::state::{Reason, StoredState};
 use crate::op::NackKind;
 use crate::settings::{Backoff, OnDead};
-use crate::state::{Place, Reason};
 use crate::{Millis, Receipt, Seq};
 
 /// How a message comes back from a delivery.
@@ -24,7 +24,7 @@ impl Model {
         for receipt in receipts {
             if let Some(seq) = self.running(*receipt).map(|m| m.seq) {
                 self.totals.acked += 1;
-                self.end(seq, Place::Finished);
+                self.end(seq, StoredState::Finished);
                 n += 1;
             }
         }
@@ -104,7 +104,7 @@ impl Model {
                 let other = self.msg(*other);
                 other.group.is_some() && other.batch == m.batch && other.receipt < m.receipt
             };
-            m.place == Place::Running && !named.contains(&seq) && named.iter().any(leads)
+            m.stored == StoredState::Running && !named.contains(&seq) && named.iter().any(leads)
         };
         let all = self.msgs.iter().map(|m| m.seq);
         all.filter(|seq| follows(*seq)).collect()
@@ -153,14 +153,14 @@ impl Model {
             _ => {}
         }
         m.receipt = 0;
-        m.place = Place::Due;
+        m.stored = StoredState::Due;
         if let Back::Failed(wait) = back {
             m.due = now + wait.unwrap_or(0);
             if wait.is_some() {
                 m.due_at = m.due;
             }
             if m.due > now {
-                m.place = Place::Retry;
+                m.stored = StoredState::Retry;
             }
         }
     }
@@ -183,16 +183,16 @@ impl Model {
                 self.groups[number].held_by.push(seq);
             }
         }
-        self.end(seq, Place::Dead);
+        self.end(seq, StoredState::Dead);
     }
 
-    pub(super) fn end(&mut self, seq: Seq, place: Place) {
+    pub(super) fn end(&mut self, seq: Seq, stored: StoredState) {
         let now = self.now;
         let m = self.msg_mut(seq);
-        m.place = place;
+        m.stored = stored;
         m.receipt = 0;
         m.ended_at = now;
-        if place != Place::Dead && self.settings.retain == 0 {
+        if stored != StoredState::Dead && self.settings.retain == 0 {
             self.drop_record(seq);
         }
         self.prune_counts();
@@ -200,13 +200,13 @@ impl Model {
 
     /// Keeps only as many records as RETAINCOUNT and DEADCOUNT allow.
     pub(super) fn prune_counts(&mut self) {
-        let settled = [Place::Finished, Place::Cancelled];
+        let settled = [StoredState::Finished, StoredState::Cancelled];
         let limits = [
             (&settled[..], self.settings.retain_count),
-            (&[Place::Dead][..], self.settings.dead_count),
+            (&[StoredState::Dead][..], self.settings.dead_count),
         ];
-        for (places, keep) in limits.into_iter().filter(|(_, keep)| *keep > 0) {
-            let of_these = self.msgs.iter().filter(|m| places.contains(&m.place));
+        for (positions, keep) in limits.into_iter().filter(|(_, keep)| *keep > 0) {
+            let of_these = self.msgs.iter().filter(|m| positions.contains(&m.stored));
             let mut records: Vec<_> = of_these.map(|m| (m.ended_at, m.seq)).collect();
             records.sort_unstable();
             let over = records.len().saturating_sub(keep as usize);

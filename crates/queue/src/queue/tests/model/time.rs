@@ -1,10 +1,10 @@
 //! Model of due events and of schedules.
 
 use super::{Model, Schedule};
+use crate::message::state::{Reason, StoredState};
 use crate::op::{Done, DueTime, NewSchedule, Send, Sent, Ticked};
-use crate::recurrence::Recurrence;
+use crate::schedule::recurrence::Recurrence;
 use crate::schedule::Overlap;
-use crate::state::{Place, Reason};
 use crate::{Error, Millis, NEVER};
 
 /// The kinds of events, in the order in which they happen within one millisecond.
@@ -72,7 +72,7 @@ impl Model {
     }
 
     fn waits_for(&self, number: usize) -> bool {
-        let mut pending = self.msgs.iter().filter(|m| m.place.is_pending());
+        let mut pending = self.msgs.iter().filter(|m| m.stored.is_pending());
         pending.any(|m| m.group == Some(number))
     }
 
@@ -83,20 +83,22 @@ impl Model {
     fn events(&self) -> Vec<(Millis, Event)> {
         let mut events = Vec::new();
         for m in &self.msgs {
-            match m.place {
-                Place::Running => events.push((m.lease_until, Event::LeaseEnd(m.receipt))),
-                Place::Delayed | Place::Retry => events.push((m.due, Event::Due(m.seq))),
-                Place::Finished | Place::Cancelled => {
+            match m.stored {
+                StoredState::Running => events.push((m.lease_until, Event::LeaseEnd(m.receipt))),
+                StoredState::Delayed | StoredState::Retry => {
+                    events.push((m.due, Event::Due(m.seq)))
+                }
+                StoredState::Finished | StoredState::Cancelled => {
                     let at = m.ended_at + self.settings.retain;
                     events.push((at, Event::Prune(m.ended_at, m.seq)));
                 }
-                Place::Dead if self.settings.dead_retain > 0 => {
+                StoredState::Dead if self.settings.dead_retain > 0 => {
                     let at = m.ended_at + self.settings.dead_retain;
                     events.push((at, Event::Prune(m.ended_at, m.seq)));
                 }
-                Place::Dead | Place::Due => {}
+                StoredState::Dead | StoredState::Due => {}
             }
-            if m.place.is_pending() {
+            if m.stored.is_pending() {
                 let at = self.expiry(m.seq);
                 events.extend(at.map(|at| (at, Event::Expiry(m.seq))));
             }
@@ -128,7 +130,7 @@ impl Model {
             Event::Expiry(seq) => self.die(seq, Reason::Expired),
             Event::Due(seq) => {
                 self.ticked.due += 1;
-                self.msg_mut(seq).place = Place::Due;
+                self.msg_mut(seq).stored = StoredState::Due;
             }
             Event::PauseEnd => self.paused_until = None,
             Event::GroupPauseEnd(number) => self.groups[number].paused_until = None,

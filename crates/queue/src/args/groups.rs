@@ -1,0 +1,49 @@
+//! Reads the arguments of GROUPS.
+
+use super::option::once;
+use super::words::{ANY, COUNT};
+use super::{Parsed, Words};
+use crate::queue::inspect::view::GroupState;
+
+/// The COUNT of LIST and GROUPS if none is given.
+const STEP: u64 = 10;
+
+/// The arguments of GROUPS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupsRequest {
+    /// Where to continue; 0 begins at the start.
+    pub cursor: u64,
+    /// The most groups to return; at least 1.
+    pub count: usize,
+    /// Return only groups in this state.
+    pub state: Option<GroupState>,
+}
+
+/// Reads the arguments of GROUPS: `[CURSOR c] [COUNT n] [STATE ready | running
+/// | blocked | paused]`
+pub fn groups(mut words: Words<'_>) -> Parsed<GroupsRequest> {
+    let (mut cursor, mut count, mut state) = (None, None, None);
+    while let Some(option) = words.option() {
+        match option.name() {
+            what @ "CURSOR" => once(&mut cursor, what, words.number(what, ANY)?)?,
+            what @ "COUNT" => once(&mut count, what, words.number(what, COUNT)?)?,
+            what @ "STATE" => {
+                let choices = [
+                    GroupState::Ready,
+                    GroupState::Running,
+                    GroupState::Blocked,
+                    GroupState::Paused,
+                ]
+                .map(|state| (state.name(), state));
+                let expected = "ready, running, blocked or paused";
+                once(&mut state, what, words.choice(what, expected, &choices)?)?
+            }
+            _ => return Err(option.unknown()),
+        }
+    }
+    Ok(GroupsRequest {
+        cursor: cursor.unwrap_or(0),
+        count: count.unwrap_or(STEP) as usize,
+        state,
+    })
+}

@@ -1,0 +1,86 @@
+//! Reads the options of a queue, as CREATE and ALTER have them.
+
+use super::option::{once, OptionWord};
+use super::words::{ANY, MS, SOME, SOME_MS};
+use super::{Parsed, Words};
+use crate::limits::MAX_JITTER;
+use crate::settings::{Backoff, Changes, OnDead, OnRetry, Rate};
+use crate::{Millis, MAX_EXACT};
+
+/// Makes one kind of [`Backoff`] from its length in ms.
+type BackoffKind = fn(Millis) -> Backoff;
+
+pub fn read_setting(
+    changes: &mut Changes,
+    option: &OptionWord<'_>,
+    words: &mut Words<'_>,
+) -> Parsed<()> {
+    let what = option.name();
+    match what {
+        "LEASE" => once(&mut changes.lease, what, words.number(what, SOME_MS)?),
+        "RETRIES" => once(&mut changes.retries, what, retries(words, what)?),
+        "BACKOFF" => once(&mut changes.backoff, what, backoff(words, what)?),
+        "MAXBACKOFF" => once(&mut changes.max_backoff, what, words.number(what, MS)?),
+        "JITTER" => once(
+            &mut changes.jitter,
+            what,
+            words.number(what, 0..=MAX_JITTER)?,
+        ),
+        "TTL" => once(&mut changes.ttl, what, words.number(what, MS)?),
+        "RETAIN" => once(&mut changes.retain, what, words.number(what, MS)?),
+        "RETAINCOUNT" => once(&mut changes.retain_count, what, words.number(what, ANY)?),
+        "DEADRETAIN" => once(&mut changes.dead_retain, what, words.number(what, MS)?),
+        "DEADCOUNT" => once(&mut changes.dead_count, what, words.number(what, ANY)?),
+        "DEDUP" => once(&mut changes.dedup, what, words.number(what, MS)?),
+        "MAXLEN" => once(&mut changes.max_len, what, words.number(what, ANY)?),
+        "MAXBYTES" => once(&mut changes.max_bytes, what, words.number(what, ANY)?),
+        "MAXRUNNING" => once(&mut changes.max_running, what, words.number(what, ANY)?),
+        "RATE" => once(&mut changes.rate, what, rate(words, what)?),
+        "GROUPCONCURRENCY" => {
+            let count = words.number(what, SOME)?;
+            once(&mut changes.group_concurrency, what, count)
+        }
+        "ONRETRY" => {
+            let choices = [("BLOCK", OnRetry::Block), ("SKIP", OnRetry::Skip)];
+            let choice = words.choice(what, "BLOCK or SKIP", &choices)?;
+            once(&mut changes.on_retry, what, choice)
+        }
+        "ONDEAD" => {
+            let choices = [("CONTINUE", OnDead::Continue), ("BLOCK", OnDead::Block)];
+            let choice = words.choice(what, "CONTINUE or BLOCK", &choices)?;
+            once(&mut changes.on_dead, what, choice)
+        }
+        _ => Err(option.unknown()),
+    }
+}
+
+/// Reads the value of RETRIES: how many failures of a message are forgiven; -1
+/// forgives all.
+pub fn retries(words: &mut Words<'_>, what: &str) -> Parsed<i64> {
+    words.number(what, -1..=MAX_EXACT as i64)
+}
+
+/// Reads the value of BACKOFF: `FIXED ms`, `LINEAR ms` or `EXP ms`
+pub fn backoff(words: &mut Words<'_>, what: &str) -> Parsed<Backoff> {
+    let kinds: [(&str, BackoffKind); 3] = [
+        ("FIXED", Backoff::Fixed),
+        ("LINEAR", Backoff::Linear),
+        ("EXP", Backoff::Exp),
+    ];
+    let kind = words.choice(what, "FIXED, LINEAR or EXP", &kinds)?;
+    Ok(kind(words.number(what, MS)?))
+}
+
+/// Reads the value of RATE: `n PER ms`, or `0` with or without PER. Returns
+/// `None` for 0, which means no limit.
+pub fn rate(words: &mut Words<'_>, what: &str) -> Parsed<Option<Rate>> {
+    let count = words.number(what, ANY)?;
+    if !words.took("PER") {
+        return match count {
+            0 => Ok(None),
+            _ => Err(format!("ERR {what} needs PER").into()),
+        };
+    }
+    let per = words.number("PER", SOME_MS)?;
+    Ok((count > 0).then_some(Rate { count, per }))
+}

@@ -1,0 +1,224 @@
+//! Log entries: what is replicated for each operation that is not replicated
+//! verbatim.
+//!
+//! A log entry holds an operation in explicit form with its moment, so that
+//! replay needs no clock, no randomness and no configuration. Writing it is the
+//! most expensive part of a command, so it is short: a plain SEND takes nine
+//! bytes and its payload.
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 1 | version (upper three bits) and kind of the operation (lower five) |
+//! | 7 | the queue clock in microseconds, lowest byte first |
+//! | 1 | which parts follow; six of the bits belong to the operation |
+//! | ... | the number of due events processed before it, the creation of the queue, the operation |
+//!
+//! The other kind of log entry is a [`Chunk`] of a snapshot.
+
+use std::borrow::Cow;
+
+use super::operation;
+use super::options::{clock, put_clock, put_settings, settings};
+use super::wire::{put_fixed, put_flag, put_number, Reader};
+use crate::limits::{ensure, Invalid};
+use crate::settings::{Clock, Settings};
+use crate::{Done, Moment, Op, Queue, Receipt};
+
+/// The version of the encoding, 1 to 7.
+const VERSION: u8 = 1;
+const KIND_BITS: u32 = 5;
+/// The kind of a part of a snapshot; the kinds of operations are below it.
+const SNAPSHOT: u8 = 31;
+const TIME_BYTES: usize = 7;
+/// The latest time that a log entry can hold, in microseconds of Unix time: the
+/// year 4253.
+pub const MAX_TIME_US: u64 = (1 << 56) - 1;
+
+/// How a queue is created, if an operation creates it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Creation {
+    /// The options of the queue.
+    pub settings: Settings,
+    /// The clock that the queue follows.
+    pub clock: Clock,
+    /// The salt of the ids that the queue generates.
+    pub salt: u64,
+}
+
+impl Creation {
+    /// Creates the queue, which is empty.
+    pub fn queue(&self) -> Queue {
+        Queue::new(self.settings.clone(), self.clock, self.salt)
+    }
+}
+
+/// An operation and its moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogEntry<'o, 'a> {
+    /// The queue clock of the server, in microseconds of Unix time; at most
+    /// [`MAX_TIME_US`].
+    pub time_us: u64,
+    /// The lowest receipt that the operation may give out. Only a fetch has it;
+    /// it is 0 in any other entry that is read.
+    pub receipt: Receipt,
+    /// How many due events were processed since the log entry before, ahead of
+    /// the operation.
+    pub steps: u64,
+    /// How the queue was created, if this operation created it.
+    pub created: Option<Creation>,
+    /// The operation.
+    pub op: Cow<'o, Op<'a>>,
+}
+
+impl<'o, 'a> LogEntry<'o, 'a> {
+    /// The log entry of an operation applied at `moment`, after `steps` due
+    /// events were processed, to a queue that existed or was created for it.
+    pub fn of(
+        moment: Moment,
+        steps: u64,
+        created: Option<Creation>,
+        op: &'o Op<'a>,
+    ) -> LogEntry<'o, 'a> {
+        LogEntry {
+            time_us: moment.us,
+            receipt: moment.receipt,
+            steps,
+            created,
+            op: Cow::Borrowed(op),
+        }
+    }
+
+    /// Appends the log entry to `out`. O(size of the entry).
+    pub fn encode_into(&self, out: &mut Vec<u8>) {
+        let op = &*self.op;
+        let time = self.time_us.min(MAX_TIME_US);
+        let tag = VERSION << KIND_BITS | operation::kind(op);
+        let flags = u8::from(self.steps > 0) | u8::from(self.created.is_some()) << 1;
+        let flags = flags | operation::flags(op, self.receipt, time) << 2;
+        // The time takes seven bytes of the word and leaves one for the tag.
+        out.extend_from_slice(&(time << 8 | u64::from(tag)).to_le_bytes());
+        out.push(flags);
+        if self.steps > 0 {
+            put_number(out, self.steps);
+        }
+        if let Some(created) = &self.created {
+            put_settings(out, &created.settings);
+            put_clock(out, created.clock);
+            put_fixed(out, created.salt);
+        }
+        operation::put(out, op, self.receipt, time);
+    }
+
+    /// Reads a log entry of an operation. Payloads and names are borrowed from
+    /// `bytes`. O(size of the entry).
+    ///
+    /// Errors: an operation that no command can have made, or another version.
+    pub fn decode(bytes: &'a [u8]) -> Result<LogEntry<'o, 'a>, Invalid> {
+        let mut reader = Reader::new(bytes);
+        let kind = kind(&mut reader)?;
+        let mut time = [0u8; 8];
+        for (to, from) in time.iter_mut().zip(reader.take(TIME_BYTES as u64)?) {
+            *to = *from;
+        }
+        let time_us = u64::from_le_bytes(time);
+        let flags = reader.byte()?;
+        let steps = match flags & 1 {
+            0 => 0,
+            _ => reader.number()?,
+        };
+        let created = match flags & 2 {
+            0 => None,
+            _ => Some(Creation {
+                settings: settings(&mut reader)?,
+                clock: clock(&mut reader)?,
+                salt: reader.fixed()?,
+            }),
+        };
+        let (op, receipt) = operation::read(&mut reader, kind, flags >> 2, time_us)?;
+        reader.end()?;
+        Ok(LogEntry {
+            time_us,
+            receipt,
+            steps,
+            created,
+            op: Cow::Owned(op),
+        })
+    }
+
+    /// When the operation happened.
+    pub fn moment(&self) -> Moment {
+        Moment {
+            us: self.time_us,
+            receipt: self.receipt,
+        }
+    }
+
+    /// Applies the log entry to `queue` as it was applied on the primary:
+    /// processes the due events, then applies the operation at its moment. If
+    /// the operation created the queue, `queue` must have just been made by
+    /// [`Creation::queue`].
+    ///
+    /// Errors: it had another outcome than on the primary, because the two
+    /// queues differed before. Everything that could be done has been done
+    /// nevertheless, since the operation may carry the only copy of a message.
+    pub fn replay(&self, queue: &mut Queue) -> Result<Done, String> {
+        let moment = self.moment();
+        let mut missing = self.steps;
+        while missing > 0 {
+            // A slice ends after a schedule has fired, so there may be several.
+            match queue.advance(moment.ms(), missing).steps {
+                0 => break,
+                taken => missing -= taken,
+            }
+        }
+        let done = queue
+            .apply(&self.op, moment)
+            .map_err(|error| format!("an operation was refused: {error:?}"))?;
+        match missing {
+            0 => Ok(done),
+            missing => Err(format!("time took {missing} steps less than elsewhere")),
+        }
+    }
+}
+
+/// A part of a snapshot, as it is written to an append-only file without an RDB
+/// preamble and to a node that takes over slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk<'a> {
+    /// Whether this is the first part, which starts the queue over.
+    pub first: bool,
+    /// The bytes to feed to a [`Decoder`](super::Decoder).
+    pub block: &'a [u8],
+}
+
+impl<'a> Chunk<'a> {
+    /// Reads a log entry that is a part of a snapshot; `None` if it is one of
+    /// an operation.
+    ///
+    /// Errors: another version, or input that ends too early.
+    pub fn of(bytes: &'a [u8]) -> Result<Option<Chunk<'a>>, Invalid> {
+        let mut reader = Reader::new(bytes);
+        if kind(&mut reader)? != SNAPSHOT {
+            return Ok(None);
+        }
+        let first = reader.flag()?;
+        let block = reader.rest();
+        Ok(Some(Chunk { first, block }))
+    }
+
+    /// Appends the log entry to `out`.
+    pub fn encode_into(&self, out: &mut Vec<u8>) {
+        out.push(VERSION << KIND_BITS | SNAPSHOT);
+        put_flag(out, self.first);
+        out.extend_from_slice(self.block);
+    }
+}
+
+fn kind(reader: &mut Reader) -> Result<u8, Invalid> {
+    let tag = reader.byte()?;
+    ensure(
+        tag >> KIND_BITS == VERSION,
+        "a record of an unknown version",
+    )?;
+    Ok(tag & ((1 << KIND_BITS) - 1))
+}

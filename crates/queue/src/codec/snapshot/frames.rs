@@ -1,0 +1,232 @@
+//! Writes the data of the frames of a snapshot.
+
+use super::{extra, group_flags, tag, Bases};
+use crate::codec::options::{put_choices, put_clock, put_rate, put_rule, put_settings};
+use crate::codec::wire::{
+    put_bytes, put_delta, put_fixed, put_number, put_optional, put_optional_bytes,
+};
+use crate::collections::rate_window::RateWindow;
+use crate::message::extension::Texts;
+use crate::queue::rebuild::{GroupSeen, Known, Numbered, SavedPosition, Whole};
+use crate::schedule::Schedule;
+use crate::stats::Totals;
+use crate::NEVER;
+
+/// Writes the data that a queue has once.
+pub fn put_whole(out: &mut Vec<u8>, whole: &Whole) {
+    out.push(tag::WHOLE);
+    put_settings(out, &whole.settings);
+    put_clock(out, whole.clock);
+    put_fixed(out, whole.salt);
+    for n in [
+        whole.last,
+        whole.next_seq,
+        whole.last_receipt,
+        whole.redriven.0,
+        whole.redriven.1,
+    ] {
+        put_number(out, n);
+    }
+    put_totals(out, &whole.totals);
+    put_optional(out, whole.paused_until);
+    put_window(out, &whole.window);
+    let counts = whole.lateness.counts();
+    put_number(out, counts.len() as u64);
+    let mut base = 0;
+    for (late, n) in counts {
+        put_delta(out, late, base);
+        put_number(out, n);
+        base = late;
+    }
+    put_number(out, whole.lateness.max().unwrap_or(0));
+    if let Some(position) = whole.plain_position {
+        put_position(out, position);
+    }
+}
+
+fn put_totals(out: &mut Vec<u8>, totals: &Totals) {
+    for n in [
+        totals.sent,
+        totals.duplicates,
+        totals.delivered,
+        totals.redelivered,
+        totals.acked,
+        totals.nacked,
+        totals.timeouts,
+        totals.deaths,
+        totals.expired,
+        totals.cancellations,
+        totals.redriven,
+        totals.skipped_fires,
+    ] {
+        put_number(out, n);
+    }
+}
+
+fn put_window(out: &mut Vec<u8>, window: &RateWindow) {
+    let given = window.given();
+    put_number(out, given.len() as u64);
+    let mut base = 0;
+    for (at, n) in given {
+        put_delta(out, at, base);
+        put_number(out, n);
+        base = at;
+    }
+}
+
+fn put_position(out: &mut Vec<u8>, position: SavedPosition) {
+    out.push(position.priority as u8);
+    for n in [position.time, position.rank, position.seq] {
+        put_number(out, n);
+    }
+}
+
+/// Writes a group without its name, which is the end of the frame.
+pub fn put_group(out: &mut Vec<u8>, seen: &GroupSeen) {
+    let GroupSeen {
+        group,
+        held_by,
+        line,
+        turn,
+        wake,
+        displaced,
+    } = seen;
+    let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+    let ext = group.ext();
+    out.push(
+        flag(ext.settings.is_some(), group_flags::SETTINGS)
+            | flag(ext.paused_until.is_some(), group_flags::PAUSE)
+            | flag(!held_by.is_empty(), group_flags::HELD)
+            | flag(line.is_some(), group_flags::LINE)
+            | flag(*turn != 0, group_flags::TURN)
+            | flag(wake.is_some(), group_flags::WAKE)
+            | flag(*displaced, group_flags::DISPLACED),
+    );
+    if let Some(settings) = &ext.settings {
+        put_number(out, settings.weight);
+        put_number(out, settings.concurrency);
+        put_rate(out, settings.rate);
+        put_window(out, &settings.window);
+    }
+    if let Some(until) = ext.paused_until {
+        put_number(out, until);
+    }
+    if !held_by.is_empty() {
+        put_number(out, held_by.len() as u64);
+        for (seq, id) in held_by {
+            put_number(out, *seq);
+            put_bytes(out, id.as_bytes());
+        }
+    }
+    if let Some(position) = line {
+        put_position(out, *position);
+    }
+    if *turn != 0 {
+        put_number(out, *turn);
+    }
+    if let Some(wake) = wake {
+        put_number(out, *wake);
+    }
+}
+
+/// Writes a consumer, with when it was last seen and its counts if it is known.
+pub fn put_consumer(out: &mut Vec<u8>, name: &[u8], known: Option<Known>) {
+    out.push(tag::CONSUMER);
+    put_bytes(out, name);
+    if let Some((last_seen, counts)) = known {
+        put_number(out, last_seen);
+        for n in counts {
+            put_number(out, n);
+        }
+    }
+}
+
+/// Writes a schedule without its payload, which is the end of the frame.
+pub fn put_schedule(out: &mut Vec<u8>, name: &[u8], schedule: &Schedule) {
+    put_bytes(out, name);
+    put_rule(out, &schedule.rule, schedule.missed, schedule.overlap);
+    put_optional(out, schedule.next_at);
+    put_optional(out, schedule.last_at);
+    put_number(out, schedule.fired);
+    put_optional(out, schedule.last_seq);
+    let template = &schedule.template;
+    put_optional_bytes(out, template.group.as_deref());
+    out.push(template.priority as u8);
+    put_choices(out, &template.choices);
+}
+
+/// Writes what has happened to a message: its options, deliveries, failures and
+/// end.
+pub fn put_history(
+    out: &mut Vec<u8>,
+    numbered: Numbered,
+    consumer: Option<u64>,
+    bases: &mut Bases,
+) {
+    let flag = |is: bool, bit: u64| if is { bit } else { 0 };
+    let (message, due) = (numbered.message, numbered.message.due);
+    let (choices, texts) = (message.choices(), message.texts());
+    let (due_at, ended_at) = (message.due_at(), message.ended_at());
+    let (first_started_at, started_at) = (message.first_started_at(), message.started_at());
+    let (receipt, attempt) = (message.receipt(), message.history.attempt());
+    let (score_base, ttl_base) = (message.score_base(), message.ttl_base());
+    put_number(
+        out,
+        flag(choices.is_some(), extra::CHOICES)
+            | flag(numbered.term.is_some(), extra::RUNNING)
+            | flag(started_at != NEVER, extra::STARTED)
+            | flag(first_started_at != started_at, extra::FIRST_STARTED)
+            | flag(attempt != 0, extra::ATTEMPT)
+            | flag(consumer.is_some(), extra::CONSUMER)
+            | flag(ended_at != NEVER, extra::ENDED)
+            | flag(message.failures() != 0, extra::FAILURES)
+            | flag(score_base != due, extra::SCORE_BASE)
+            | flag(ttl_base != due, extra::TTL_BASE)
+            | flag(texts.is_some(), extra::TEXTS)
+            | flag(numbered.marks.redriving, extra::REDRIVING)
+            | flag(due_at != due, extra::DUE_AT)
+            | flag(numbered.marks.purged, extra::PURGED),
+    );
+    if let Some(choices) = choices {
+        put_choices(out, choices);
+    }
+    if started_at != NEVER {
+        put_delta(out, started_at, due);
+    }
+    if first_started_at != started_at {
+        put_delta(out, first_started_at, due);
+    }
+    if let Some(term) = numbered.term {
+        put_delta(out, receipt, bases.receipt);
+        put_number(out, receipt.wrapping_sub(term.batch));
+        put_delta(out, term.until, started_at);
+        bases.receipt = receipt;
+    }
+    if attempt != 0 {
+        put_number(out, u64::from(attempt));
+    }
+    if let Some(consumer) = consumer {
+        put_number(out, consumer);
+    }
+    if ended_at != NEVER {
+        put_delta(out, ended_at, due);
+    }
+    if message.failures() != 0 {
+        put_number(out, u64::from(message.failures()));
+        put_number(out, u64::from(message.timeouts()));
+    }
+    for base in [score_base, ttl_base, due_at] {
+        if base != due {
+            put_delta(out, base, due);
+        }
+    }
+    if let Some(texts) = texts {
+        put_texts(out, texts);
+    }
+}
+
+fn put_texts(out: &mut Vec<u8>, texts: &Texts) {
+    put_optional_bytes(out, texts.error.as_deref());
+    put_optional_bytes(out, texts.result.as_deref());
+    out.push(texts.reason.map_or(0, |reason| reason as u8));
+}

@@ -1,0 +1,308 @@
+//! Decodes a snapshot, which anyone may have written.
+
+mod message;
+
+use std::collections::VecDeque;
+
+use super::{group_flags, tag, Bases};
+use crate::codec::options::{choices, clock, rate, rule, settings};
+use crate::codec::wire::{Reader, MOST_RESERVED};
+use crate::collections::rate_window::RateWindow;
+use crate::groups::group::GroupSettings;
+use crate::limits::{ensure, exact, Invalid};
+use crate::queue::rebuild::{Builder, GroupPart, SavedPosition, Whole};
+use crate::schedule::{Schedule, Template};
+use crate::stats::{Lateness, Totals};
+use crate::{Millis, Queue, MAX_EXACT};
+use message::message;
+
+/// The most bytes that the length of a frame takes.
+const LENGTH_BYTES: usize = 10;
+
+/// Reads a snapshot block by block, wherever it was cut. It takes no more
+/// memory than what it has read.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// The bytes of a frame that began in an earlier block.
+    begun: Vec<u8>,
+    builder: Option<Builder>,
+    bases: Bases,
+    messages: u64,
+    /// Whether the last frame has been read.
+    ended: bool,
+}
+
+impl Decoder {
+    /// A decoder that has read nothing.
+    pub fn new() -> Decoder {
+        Decoder::default()
+    }
+
+    /// Reads the next block. Returns whether the snapshot is complete.
+    ///
+    /// Errors: the bytes are not those of a snapshot, or describe an impossible
+    /// queue. The decoder must not be used any more then.
+    pub fn feed(&mut self, mut block: &[u8]) -> Result<bool, Invalid> {
+        if !self.begun.is_empty() {
+            let mut begun = std::mem::take(&mut self.begun);
+            block = complete(&mut begun, block)?;
+            let mut rest = &*begun;
+            self.frames(&mut rest)?;
+            if !rest.is_empty() {
+                self.begun = begun;
+            }
+        }
+        self.frames(&mut block)?;
+        self.begun.extend_from_slice(block);
+        Ok(self.ended)
+    }
+
+    /// The queue, after all blocks have been read. O(n log n); O(n) for
+    /// messages that came in order.
+    ///
+    /// Errors: the snapshot is not complete, or its parts contradict each
+    /// other.
+    pub fn finish(self) -> Result<Queue, Invalid> {
+        ensure(self.ended, "it is cut off")?;
+        let builder = self.builder.ok_or(Invalid("it has no beginning"))?;
+        builder.finish()
+    }
+
+    /// Reads the complete frames at the start of `bytes` and leaves the rest.
+    fn frames(&mut self, bytes: &mut &[u8]) -> Result<(), Invalid> {
+        while let Some((len, at)) = length(bytes)? {
+            let Some(frame) = bytes.get(at..).and_then(|rest| rest.get(..len)) else {
+                return Ok(());
+            };
+            *bytes = bytes.get(at + len..).unwrap_or_default();
+            self.frame(Reader::new(frame))?;
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, mut reader: Reader) -> Result<(), Invalid> {
+        ensure(!self.ended, "something follows its end")?;
+        let tag = reader.byte()?;
+        let builder = match (&mut self.builder, tag) {
+            (Some(builder), _) => builder,
+            (none, tag::WHOLE) => {
+                *none = Some(Builder::new(whole(&mut reader)?)?);
+                return reader.end();
+            }
+            _ => return Err(Invalid("it does not begin with a queue")),
+        };
+        match tag {
+            tag if tag & (tag::MESSAGE | tag::NEXT) != 0 => {
+                self.messages += 1;
+                message(&mut reader, tag, &mut self.bases, builder)
+            }
+            tag::GROUP => {
+                let part = group(&mut reader)?;
+                builder.group(reader.rest(), part)
+            }
+            tag::CONSUMER => {
+                let name = reader.bytes()?;
+                let known = match reader.is_at_end() {
+                    true => None,
+                    false => Some((
+                        reader.number()?,
+                        [
+                            count(&mut reader)?,
+                            count(&mut reader)?,
+                            count(&mut reader)?,
+                        ],
+                    )),
+                };
+                reader.end()?;
+                builder.consumer(name, known)
+            }
+            tag::SCHEDULE => {
+                let name = reader.bytes()?;
+                builder.schedule(name, schedule(&mut reader)?)
+            }
+            tag::DEDUP => {
+                let ended_at = reader.number()?;
+                builder.dedup(reader.rest(), ended_at)
+            }
+            tag::BATCH => {
+                let first = reader.delta(self.bases.receipt)?;
+                self.bases.receipt = first;
+                builder.batch(first, reader.number()?)?;
+                reader.end()
+            }
+            tag::SALT => {
+                builder.salt(reader.fixed()?);
+                reader.end()
+            }
+            tag::PURGED => {
+                builder.purged(reader.number()?, reader.number()?)?;
+                reader.end()
+            }
+            tag::END => {
+                self.ended = true;
+                ensure(reader.number()? == self.messages, "messages are missing")?;
+                reader.end()
+            }
+            _ => Err(Invalid("an unknown part of a queue")),
+        }
+    }
+}
+
+/// The length of the frame at the start of `bytes` and the offset of its data;
+/// `None` if the length is not complete yet.
+fn length(bytes: &[u8]) -> Result<Option<(usize, usize)>, Invalid> {
+    let mut reader = Reader::new(bytes);
+    let len = match reader.number() {
+        Ok(len) => len,
+        Err(_) if bytes.len() < LENGTH_BYTES => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let len = usize::try_from(len).map_err(|_| Invalid("a part is too long"))?;
+    let at = bytes.len() - reader.rest().len();
+    ensure(len <= usize::MAX - at, "a part is too long")?;
+    Ok(Some((len, at)))
+}
+
+/// Moves the missing bytes of a frame from `block` to `begun`. Returns the rest
+/// of the block.
+fn complete<'a>(begun: &mut Vec<u8>, mut block: &'a [u8]) -> Result<&'a [u8], Invalid> {
+    while !block.is_empty() {
+        let missing = match length(begun)? {
+            None => 1,
+            Some((len, at)) => (at + len).saturating_sub(begun.len()),
+        };
+        if missing == 0 {
+            break;
+        }
+        let (now, later) = block.split_at_checked(missing).unwrap_or((block, &[]));
+        begun.extend_from_slice(now);
+        block = later;
+    }
+    Ok(block)
+}
+
+/// Reads a statistic, limited to 2^53-1: a larger count is no reason to refuse
+/// a queue.
+fn count(reader: &mut Reader) -> Result<u64, Invalid> {
+    Ok(reader.number()?.min(MAX_EXACT))
+}
+
+fn whole(reader: &mut Reader) -> Result<Whole, Invalid> {
+    Ok(Whole {
+        settings: settings(reader)?,
+        clock: clock(reader)?,
+        salt: reader.fixed()?,
+        last: reader.number()?,
+        next_seq: reader.number()?,
+        last_receipt: reader.number()?,
+        redriven: (reader.number()?, reader.number()?),
+        totals: totals(reader)?,
+        paused_until: reader.optional()?,
+        window: RateWindow::from_given(pairs(reader)?),
+        lateness: lateness(reader)?,
+        plain_position: match reader.is_at_end() {
+            true => None,
+            false => Some(position(reader)?),
+        },
+    })
+}
+
+fn totals(reader: &mut Reader) -> Result<Totals, Invalid> {
+    Ok(Totals {
+        sent: count(reader)?,
+        duplicates: count(reader)?,
+        delivered: count(reader)?,
+        redelivered: count(reader)?,
+        acked: count(reader)?,
+        nacked: count(reader)?,
+        timeouts: count(reader)?,
+        deaths: count(reader)?,
+        expired: count(reader)?,
+        cancellations: count(reader)?,
+        redriven: count(reader)?,
+        skipped_fires: count(reader)?,
+    })
+}
+
+/// Reads pairs of a time in Unix ms, written as differences, and a count.
+fn pairs(reader: &mut Reader) -> Result<VecDeque<(Millis, u64)>, Invalid> {
+    let len = reader.number()?;
+    let mut pairs = VecDeque::with_capacity(len.min(MOST_RESERVED as u64) as usize);
+    let mut base = 0;
+    for _ in 0..len {
+        base = reader.delta(base)?;
+        pairs.push_back((base, reader.number()?));
+    }
+    Ok(pairs)
+}
+
+fn lateness(reader: &mut Reader) -> Result<Lateness, Invalid> {
+    let counts = pairs(reader)?;
+    let max = reader.number()?;
+    exact(max)?;
+    Lateness::from_counts(counts, max).ok_or(Invalid("the lateness of deliveries is impossible"))
+}
+
+fn position(reader: &mut Reader) -> Result<SavedPosition, Invalid> {
+    Ok(SavedPosition {
+        priority: reader.byte()? as i8,
+        time: reader.number()?,
+        rank: reader.number()?,
+        seq: reader.number()?,
+    })
+}
+
+fn group(reader: &mut Reader) -> Result<GroupPart, Invalid> {
+    let told = reader.byte()?;
+    ensure(told & !group_flags::ALL == 0, "an unknown part of a group")?;
+    let has = |bit: u8| told & bit != 0;
+    let mut part = GroupPart::default();
+    if has(group_flags::SETTINGS) {
+        part.settings = Some(Box::new(GroupSettings {
+            weight: reader.number()?,
+            concurrency: reader.number()?,
+            rate: rate(reader)?,
+            window: RateWindow::from_given(pairs(reader)?),
+        }));
+    }
+    if has(group_flags::PAUSE) {
+        part.paused_until = Some(reader.number()?);
+    }
+    if has(group_flags::HELD) {
+        for _ in 0..reader.number()? {
+            part.held_by
+                .push((reader.number()?, reader.bytes()?.into()));
+        }
+    }
+    if has(group_flags::LINE) {
+        part.line = Some(position(reader)?);
+    }
+    if has(group_flags::TURN) {
+        part.turn = reader.number()?;
+    }
+    if has(group_flags::WAKE) {
+        part.wake = Some(reader.number()?);
+    }
+    part.displaced = has(group_flags::DISPLACED);
+    Ok(part)
+}
+
+fn schedule(reader: &mut Reader) -> Result<Schedule, Invalid> {
+    let (rule, missed, overlap) = rule(reader)?;
+    Ok(Schedule {
+        rule,
+        missed,
+        overlap,
+        next_at: reader.optional()?,
+        last_at: reader.optional()?,
+        fired: count(reader)?,
+        last_seq: reader.optional()?,
+        template: Template {
+            group: reader.optional_bytes()?.map(Into::into),
+            priority: reader.byte()? as i8,
+            choices: choices(reader)?,
+            payload: reader.rest().into(),
+        },
+        number: 0,
+    })
+}

@@ -1,0 +1,158 @@
+//! Decodes a message of a snapshot.
+
+use crate::codec::options::choices;
+use crate::codec::snapshot::{extra, tag, Bases};
+use crate::codec::wire::Reader;
+use crate::limits::{ensure, Invalid};
+use crate::message::body::Content;
+use crate::message::extension::{Extension, Texts};
+use crate::message::history::History;
+use crate::message::state::{Reason, StoredState};
+use crate::message::Message;
+use crate::queue::rebuild::{Builder, Marks, Names, Term};
+use crate::{Millis, NEVER};
+
+/// Reads the message behind its tag and adds it to the queue that is built.
+///
+/// Errors: an impossible message, or input that ends too early.
+pub fn message(
+    reader: &mut Reader,
+    tag: u8,
+    bases: &mut Bases,
+    builder: &mut Builder,
+) -> Result<(), Invalid> {
+    let has = |bit: u8| tag & bit != 0;
+    let is_next = !has(tag::MESSAGE);
+    let stored = match is_next {
+        true => tag >> tag::STATE_OF_NEXT,
+        false => tag >> tag::STATE,
+    };
+    let stored = StoredState::from_u8(stored & 7).ok_or(Invalid("an unknown place"))?;
+    let (seq, sent_at) = match is_next {
+        true => (bases.seq.wrapping_add(1), bases.sent_at),
+        false => (
+            bases.seq.wrapping_add(reader.number()?),
+            reader.delta(bases.sent_at)?,
+        ),
+    };
+    let due = reader.delta(sent_at)?;
+    bases.seq = seq;
+    bases.sent_at = sent_at;
+    let priority = match has(tag::PRIORITY) {
+        true => reader.byte()? as i8,
+        false => 0,
+    };
+    let group = has(tag::GROUPED).then(|| reader.number()).transpose()?;
+    let id = has(tag::ID).then(|| reader.bytes()).transpose()?;
+    if let Some(id) = id {
+        // A message stores the length of its id in two bytes.
+        crate::limits::name(id)?;
+    }
+    let (mut consumer, mut term, mut marks) = (None, None, Marks::default());
+    let mut history = History::None;
+    if !is_next && has(tag::HISTORY) {
+        let bits = reader.number()?;
+        ensure(bits & !extra::ALL == 0, "an unknown part of a message")?;
+        let mut ext = Extension::new(due);
+        term = deliveries(reader, bits, &mut ext, bases)?;
+        if bits & extra::CONSUMER != 0 {
+            consumer = Some(reader.number()?);
+        }
+        ending(reader, bits, due, &mut ext)?;
+        marks.redriving = bits & extra::REDRIVING != 0;
+        marks.purged = bits & extra::PURGED != 0;
+        history = match stored {
+            StoredState::Running => History::of_running(ext, due),
+            _ => History::Full(Box::new(ext)),
+        };
+    }
+    let content = Content {
+        id,
+        payload: reader.rest(),
+    };
+    let mut message = Message::new(content, sent_at, due);
+    message.stored = stored;
+    message.priority = priority;
+    message.history = history;
+    builder.message(
+        seq,
+        message,
+        content,
+        Names { group, consumer },
+        term,
+        marks,
+    )
+}
+
+/// Reads the options of the message, how often and when it was delivered, and
+/// its lease.
+fn deliveries(
+    reader: &mut Reader,
+    bits: u64,
+    ext: &mut Extension,
+    bases: &mut Bases,
+) -> Result<Option<Term>, Invalid> {
+    let has = |bit: u64| bits & bit != 0;
+    let due = ext.due_at;
+    if has(extra::CHOICES) {
+        ext.choices = Some(Box::new(choices(reader)?));
+    }
+    if has(extra::STARTED) {
+        ext.started_at = reader.delta(due)?;
+    }
+    ext.first_started_at = match has(extra::FIRST_STARTED) {
+        true => reader.delta(due)?,
+        false => ext.started_at,
+    };
+    let mut term = None;
+    if has(extra::RUNNING) {
+        ext.receipt = reader.delta(bases.receipt)?;
+        term = Some(Term {
+            batch: ext.receipt.wrapping_sub(reader.number()?),
+            until: reader.delta(ext.started_at)?,
+        });
+        bases.receipt = ext.receipt;
+    }
+    if has(extra::ATTEMPT) {
+        ext.attempt = small(reader)?;
+    }
+    Ok(term)
+}
+
+/// Reads how often the message failed and how it ended.
+fn ending(reader: &mut Reader, bits: u64, due: Millis, ext: &mut Extension) -> Result<(), Invalid> {
+    let has = |bit: u64| bits & bit != 0;
+    if has(extra::ENDED) {
+        let ended_at = reader.delta(due)?;
+        ensure(ended_at != NEVER, "a message ends and does not")?;
+        ext.ended_at = ended_at;
+    }
+    if has(extra::FAILURES) {
+        ext.failures = small(reader)?;
+        ext.timeouts = small(reader)?;
+    }
+    if has(extra::SCORE_BASE) {
+        ext.score_base = reader.delta(due)?;
+    }
+    if has(extra::TTL_BASE) {
+        ext.ttl_base = reader.delta(due)?;
+    }
+    if has(extra::DUE_AT) {
+        ext.due_at = reader.delta(due)?;
+    }
+    if has(extra::TEXTS) {
+        ext.texts = Some(Box::new(Texts {
+            error: reader.optional_bytes()?.map(Into::into),
+            result: reader.optional_bytes()?.map(Into::into),
+            reason: match reader.byte()? {
+                0 => None,
+                n => Some(Reason::from_u8(n).ok_or(Invalid("an unknown reason"))?),
+            },
+        }));
+    }
+    Ok(())
+}
+
+fn small(reader: &mut Reader) -> Result<u32, Invalid> {
+    u32::try_from(reader.number()?).map_err(|_| Invalid("a count is beyond 2^32-1"))
+}

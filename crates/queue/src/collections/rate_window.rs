@@ -1,0 +1,126 @@
+//! A limit on deliveries: at most a given number in any window of a given length.
+
+use std::collections::VecDeque;
+
+use crate::settings::Rate;
+use crate::Millis;
+
+/// The deliveries within the last window: when, and how many in that millisecond.
+/// Each is counted for exactly `per` ms, the length of the window.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RateWindow {
+    given: VecDeque<(Millis, u64)>,
+    total: u64,
+}
+
+impl RateWindow {
+    /// Restores a window from a snapshot. `given` are deliveries, oldest first.
+    pub fn from_given(given: VecDeque<(Millis, u64)>) -> RateWindow {
+        let total = given
+            .iter()
+            .fold(0u64, |sum, (_, n)| sum.saturating_add(*n));
+        RateWindow { given, total }
+    }
+
+    /// The deliveries that are stored, oldest first.
+    pub fn given(&self) -> impl ExactSizeIterator<Item = (Millis, u64)> + '_ {
+        self.given.iter().copied()
+    }
+
+    /// How many more deliveries `rate` allows at `now`. O(1) amortised: deliveries
+    /// that have left the window are dropped by the next [`RateWindow::count`].
+    pub fn free(&self, rate: Rate, now: Millis) -> u64 {
+        rate.count.saturating_sub(self.used(rate, now))
+    }
+
+    /// When the next delivery is allowed: `now`, or a later time.
+    pub fn next_free(&self, rate: Rate, now: Millis) -> Millis {
+        let used = self.used(rate, now);
+        if used < rate.count {
+            return now;
+        }
+        let mut to_leave = used - rate.count + 1;
+        for (at, n) in self
+            .given
+            .iter()
+            .filter(|(at, _)| in_window(*at, rate, now))
+        {
+            if *n >= to_leave {
+                return at.saturating_add(rate.per);
+            }
+            to_leave -= n;
+        }
+        now
+    }
+
+    /// Counts `n` deliveries at `now`, which must not be before the last ones.
+    pub fn count(&mut self, rate: Rate, now: Millis, n: u64) {
+        while let Some((at, gone)) = self.given.front().copied() {
+            if in_window(at, rate, now) {
+                break;
+            }
+            self.total = self.total.saturating_sub(gone);
+            self.given.pop_front();
+        }
+        self.total = self.total.saturating_add(n);
+        match self.given.back_mut() {
+            Some((at, count)) if *at == now => *count += n,
+            _ => self.given.push_back((now, n)),
+        }
+    }
+
+    /// Whether no delivery is stored.
+    pub fn is_empty(&self) -> bool {
+        self.given.is_empty()
+    }
+
+    /// Drops all deliveries.
+    pub fn clear(&mut self) {
+        *self = RateWindow::default();
+    }
+
+    fn used(&self, rate: Rate, now: Millis) -> u64 {
+        let left: u64 = self
+            .given
+            .iter()
+            .take_while(|(at, _)| !in_window(*at, rate, now))
+            .map(|(_, n)| n)
+            .sum();
+        self.total.saturating_sub(left)
+    }
+}
+
+fn in_window(at: Millis, rate: Rate, now: Millis) -> bool {
+    at.saturating_add(rate.per) > now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate { count: 3, per: 100 };
+
+    #[test]
+    fn a_delivery_counts_for_exactly_one_window() {
+        let mut w = RateWindow::default();
+        assert_eq!(w.free(RATE, 0), 3);
+        w.count(RATE, 10, 2);
+        w.count(RATE, 50, 1);
+        assert_eq!(w.free(RATE, 50), 0);
+        assert_eq!(w.next_free(RATE, 50), 110);
+        assert_eq!(w.free(RATE, 109), 0);
+        assert_eq!(w.free(RATE, 110), 2);
+        assert_eq!(w.next_free(RATE, 110), 110);
+        w.count(RATE, 110, 2);
+        assert_eq!(w.next_free(RATE, 110), 150);
+    }
+
+    #[test]
+    fn a_lowered_rate_counts_earlier_deliveries_too() {
+        let mut w = RateWindow::default();
+        w.count(RATE, 0, 3);
+        let lower = Rate { count: 2, per: 100 };
+        assert_eq!(w.free(lower, 50), 0);
+        assert_eq!(w.next_free(lower, 50), 100);
+    }
+}

@@ -1,0 +1,319 @@
+//! One group of a queue: messages that are delivered in an order of their own, one
+//! batch at a time or a few.
+//!
+//! A queue may have a million groups with some messages each. This struct therefore
+//! has only what every group needs; the rest is in [`GroupExtension`]. The table of
+//! all groups is in `mod.rs`.
+
+mod extension;
+
+use smallvec::SmallVec;
+
+use super::backlog::{Backlog, Pending};
+use super::holds::Holds;
+use super::reasons::Reasons;
+use crate::collections::ordered::OrderedSet;
+use crate::collections::rate_window::RateWindow;
+use crate::index::order_key::OrderKey;
+use crate::index::ready_line::{Position, Spot};
+use crate::message::state::StoredState;
+use crate::purges::{Known, Lost, Purged, Purges};
+use crate::settings::Rate;
+use crate::{GroupIx, Millis, Receipt};
+pub use extension::{GroupExtension, GroupSettings};
+
+/// The name of a group. Names of at most 16 bytes, the usual ones, need no
+/// allocation.
+pub type GroupName = SmallVec<[u8; 16]>;
+
+static NO_EXTENSION: GroupExtension = GroupExtension::new();
+
+/// One group. 128 bytes with its slot, plus its pending messages.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// The name given with SEND.
+    pub name: GroupName,
+    /// Its pending messages, stale entries included: messages that a purge took
+    /// from all groups and that are not removed here yet.
+    pub(crate) backlog: Backlog,
+    /// The purges of all groups that have been applied to this group.
+    pub(crate) known: Known,
+    /// Messages that are leased.
+    pub running: u32,
+    /// The first receipt of its oldest leased batch, or 0 if none is leased. A
+    /// group nearly always has one leased batch at most.
+    batch: Receipt,
+    /// Messages and records that belong to the group.
+    pub members: u32,
+    /// What only some groups have, allocated if the group has any of it.
+    ext: Option<Box<GroupExtension>>,
+    /// Its position in the ready line; or, if it cannot deliver, the first position
+    /// it will have at a time that is already known.
+    spot: Spot,
+    /// Whether its due messages count as ready in the counts of the queue.
+    pub(crate) counted: bool,
+    /// Whether a purge of all groups took its position in the ready line and
+    /// nothing has been done to the group since. It has no expected positions then;
+    /// the next of its messages that falls due gives it one.
+    pub(crate) displaced: bool,
+    /// The reasons under which the table of groups counts it as listed.
+    pub(crate) reasons: Reasons,
+    /// Whether the table counts it as a group with an extension.
+    pub(crate) extended: bool,
+}
+
+impl Group {
+    /// An empty group. `known` are the purges so far, which cannot affect it.
+    pub(crate) fn new(name: &[u8], known: Known) -> Group {
+        Group {
+            name: GroupName::from_slice(name),
+            backlog: Backlog::default(),
+            known,
+            running: 0,
+            batch: 0,
+            members: 0,
+            ext: None,
+            spot: Spot::Nowhere,
+            counted: false,
+            displaced: false,
+            reasons: Reasons::default(),
+            extended: false,
+        }
+    }
+
+    /// What only some groups have; empty defaults if this group has none of it.
+    pub fn ext(&self) -> &GroupExtension {
+        self.ext.as_deref().unwrap_or(&NO_EXTENSION)
+    }
+
+    /// The extension, if there is one.
+    pub fn ext_if_any(&mut self) -> Option<&mut GroupExtension> {
+        self.ext.as_deref_mut()
+    }
+
+    /// The extension, allocated if there is none yet.
+    pub fn ext_mut(&mut self) -> &mut GroupExtension {
+        self.ext.get_or_insert_with(Box::default)
+    }
+
+    /// Frees the extension if nothing is left in it. Returns whether the group
+    /// still has one.
+    pub(crate) fn tidy(&mut self) -> bool {
+        if self.ext.as_ref().is_some_and(|ext| ext.is_empty()) {
+            self.ext = None;
+        }
+        self.ext.is_some()
+    }
+
+    /// Sets how many messages the group has delivered in its current turn.
+    pub fn set_turn(&mut self, given: u64) {
+        if given != self.ext().turn {
+            self.ext_mut().turn = given;
+        }
+    }
+
+    /// The first receipts of its leased batches, in ascending order.
+    pub fn batches(&self) -> impl Iterator<Item = Receipt> + '_ {
+        let others = self.ext().batches.iter().map(|(first, ())| first);
+        let oldest = (self.batch != 0).then_some(self.batch);
+        oldest.into_iter().chain(others)
+    }
+
+    /// The number of its leased batches. O(1).
+    pub fn batch_count(&self) -> u64 {
+        self.ext().batches.len() as u64 + u64::from(self.batch != 0)
+    }
+
+    /// Records a leased batch by its first receipt, which must be above those of
+    /// all its other batches.
+    pub fn open_batch(&mut self, first: Receipt) {
+        if self.batch == 0 {
+            self.batch = first;
+        } else {
+            self.ext_mut().batches.insert(first, ());
+        }
+    }
+
+    /// Records that a batch is no longer leased.
+    pub fn close_batch(&mut self, first: Receipt) {
+        if self.batch == first {
+            let next = self.ext_if_any().and_then(|ext| ext.batches.pop_first());
+            self.batch = next.map_or(0, |(next, ())| next);
+        } else if let Some(ext) = self.ext_if_any() {
+            ext.batches.remove(&first);
+        }
+    }
+
+    /// The dead messages that hold the group.
+    pub fn holds(&self, purges: &Purges) -> &Holds {
+        match self.ext.as_deref() {
+            Some(ext) if !purges.took(Purged::Holds, self.known) => &ext.holds,
+            _ => Holds::none(),
+        }
+    }
+
+    /// Releases the group from all dead messages that hold it, and returns those.
+    pub fn take_holds(&mut self) -> Holds {
+        let ext = self.ext_if_any();
+        ext.map_or_else(Holds::new, |ext| std::mem::take(&mut ext.holds))
+    }
+
+    /// If the group has more than `most` messages in one of its orders, drops about
+    /// `most` of them. Returns whether it did. Only for freeing in slices: the
+    /// group must not be used for anything else afterwards.
+    pub(crate) fn drain_many(&mut self, most: usize) -> bool {
+        let ext = self.ext.as_deref_mut();
+        self.backlog.drain_many(most)
+            || ext.is_some_and(|ext| {
+                ext.records.drain_many(most)
+                    || ext.holds.drain_many(most)
+                    || ext.batches.drain_many(most)
+            })
+    }
+
+    /// Its records in a stored state, which must be one of ended messages.
+    pub fn records_at(&self, stored: StoredState) -> Option<&OrderedSet<OrderKey>> {
+        self.ext().records.at(stored)
+    }
+
+    /// What later purges have taken from the group that is not removed here yet.
+    pub fn lost(&self, purges: &Purges) -> Lost {
+        purges.lost_since(self.known, self.is_in_line())
+    }
+
+    /// Its pending messages, without stale entries.
+    pub fn pending(&self, purges: &Purges) -> Pending<'_> {
+        self.backlog.left(self.lost(purges))
+    }
+
+    /// Whether it has a position in the ready line, which may be a stale entry: see
+    /// [`Group::stands`].
+    #[inline]
+    pub fn is_in_line(&self) -> bool {
+        matches!(self.spot, Spot::Line { .. })
+    }
+
+    /// Its position in the ready line, which may be a stale entry: see
+    /// [`Group::stands`]. `ix` is the group's own number.
+    pub fn position(&self, ix: GroupIx) -> Option<Position> {
+        self.spot.key(ix).filter(|_| self.is_in_line())
+    }
+
+    /// The positions in the ready line that it will have at times that are already
+    /// known, in the order of these times.
+    pub fn expected(&self, ix: GroupIx) -> impl DoubleEndedIterator<Item = Position> + '_ {
+        let first = self.spot.key(ix).filter(|_| !self.is_in_line());
+        first.into_iter().chain(self.ext().further.iter().copied())
+    }
+
+    /// Whether it has such an expected position.
+    pub fn is_expected(&self) -> bool {
+        let has_further = |ext: &GroupExtension| !ext.further.is_empty();
+        matches!(self.spot, Spot::Expected { .. }) || self.ext.as_deref().is_some_and(has_further)
+    }
+
+    /// Sets its position in the ready line, if it has one, and the positions that
+    /// are expected.
+    pub(crate) fn set_positions(&mut self, line: Option<Position>, expected: &[Position]) {
+        let (spot, further) = match (line, expected) {
+            (Some(key), further) => (Spot::in_line(key), further),
+            (None, [first, further @ ..]) => (Spot::expected(*first), further),
+            (None, []) => (Spot::Nowhere, expected),
+        };
+        self.spot = spot;
+        if further != self.ext().further {
+            self.ext_mut().further = further.to_vec();
+        }
+    }
+
+    /// Takes the group out of the ready line and returns the position that it had.
+    /// Expected positions stay.
+    pub(crate) fn leave_line(&mut self, ix: GroupIx) -> Option<Position> {
+        let before = self.position(ix);
+        if before.is_some() {
+            self.spot = Spot::Nowhere;
+        }
+        before
+    }
+
+    /// Its position in the ready line, if no purge took it.
+    pub fn stands(&self, ix: GroupIx, purges: &Purges) -> Option<Position> {
+        self.position(ix).filter(|_| !self.lost(purges).line)
+    }
+
+    /// Whether a purge took its position in the ready line, and nothing has been
+    /// done to the group since.
+    pub fn is_displaced(&self, purges: &Purges) -> bool {
+        self.displaced || self.lost(purges).line
+    }
+
+    /// How many messages the group delivers in one turn; at least 1.
+    pub fn weight(&self) -> u64 {
+        self.ext().settings.as_ref().map_or(1, |s| s.weight.max(1))
+    }
+
+    /// Its own limit of deliveries, and the deliveries counted for it, if it has
+    /// one.
+    pub fn rate(&self) -> Option<(Rate, &RateWindow)> {
+        let settings = self.ext().settings.as_ref()?;
+        Some((settings.rate?, &settings.window))
+    }
+
+    /// How many messages its own limit still allows at `now`; the largest number if
+    /// it has no limit.
+    pub fn allowance(&self, now: Millis) -> u64 {
+        self.rate()
+            .map_or(u64::MAX, |(rate, window)| window.free(rate, now))
+    }
+
+    /// Whether it is paused at `now`.
+    pub fn is_paused(&self, now: Millis) -> bool {
+        self.ext().paused_until.is_some_and(|until| until > now)
+    }
+
+    /// The last of its expected positions whose time has come by `now`: it has this
+    /// position, though the ready line does not contain it yet.
+    pub fn given_position(&self, ix: GroupIx, now: Millis) -> Option<Position> {
+        let mut given = self.expected(ix).rev();
+        given.find(|key| key.join.time <= now)
+    }
+
+    /// When its pause and its own limit allow a delivery, as far as that is known.
+    /// 0 or a past time if they allow one now, NEVER if the pause has no end.
+    pub fn opens_at(&self) -> Millis {
+        let limit = self
+            .rate()
+            .map_or(0, |(rate, window)| window.next_free(rate, 0));
+        self.ext().paused_until.unwrap_or(0).max(limit)
+    }
+
+    /// The reasons for which GROUPS lists the group.
+    pub fn reasons(&self, purges: &Purges) -> Reasons {
+        let pending = self.pending(purges);
+        let ext = self.ext();
+        let other = pending.count_at(StoredState::Retry) > 0
+            || self.running > 0
+            || ext.settings.is_some()
+            || ext.paused_until.is_some();
+        let due = pending.count_at(StoredState::Due) > 0;
+        let in_line = self.is_in_line() && !self.lost(purges).line;
+        Reasons::default()
+            .with(Reasons::DELAYED, pending.count_at(StoredState::Delayed) > 0)
+            .with(Reasons::READY, due && in_line)
+            .with(Reasons::BLOCKED, due && !in_line)
+            .with(Reasons::HELD, !self.holds(purges).is_empty())
+            .with(Reasons::OTHER, other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_group_takes_128_bytes_and_keeps_16_bytes_of_name_inline() {
+        assert_eq!(size_of::<Option<Group>>(), 128);
+        let group = Group::new(b"user-1234567890!", Known::default());
+        assert!(!group.name.spilled());
+    }
+}

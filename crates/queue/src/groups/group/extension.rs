@@ -1,0 +1,73 @@
+//! The part of a group that only some groups have: records, holds, settings, a
+//! pause.
+
+use crate::collections::ordered::OrderedSet;
+use crate::collections::rate_window::RateWindow;
+use crate::groups::holds::Holds;
+use crate::index::ready_line::Position;
+use crate::index::records::GroupRecords;
+use crate::settings::Rate;
+use crate::{Millis, Receipt};
+
+/// The settings that GROUPSET gave a group.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GroupSettings {
+    /// Messages delivered in one turn; 0 for the default, which is 1.
+    pub weight: u64,
+    /// Batches leased at once; 0 for the setting of the queue.
+    pub concurrency: u64,
+    /// Limit of its deliveries, if any.
+    pub rate: Option<Rate>,
+    /// The deliveries counted for that limit.
+    pub window: RateWindow,
+}
+
+/// What only some groups have. Allocated for a group once it has any of it.
+#[derive(Debug, Clone, Default)]
+pub struct GroupExtension {
+    /// Its records.
+    pub records: GroupRecords,
+    /// Dead messages that hold the group, stale entries included.
+    pub(crate) holds: Holds,
+    /// The end of its pause, NEVER for a pause without end. `None` if it is not
+    /// paused.
+    pub paused_until: Option<Millis>,
+    /// The settings that GROUPSET gave.
+    pub settings: Option<Box<GroupSettings>>,
+    /// Messages delivered in the current turn.
+    pub turn: u64,
+    /// When the group is to be checked again even if no command touches it.
+    pub wake: Option<Millis>,
+    /// Expected positions in the ready line behind the first one, which is in the
+    /// group itself.
+    pub(super) further: Vec<Position>,
+    /// The first receipts of its leased batches but the oldest, which is in the
+    /// group itself.
+    pub(super) batches: OrderedSet<Receipt>,
+}
+
+impl GroupExtension {
+    pub(super) const fn new() -> GroupExtension {
+        GroupExtension {
+            records: GroupRecords::new(),
+            holds: Holds::new(),
+            paused_until: None,
+            settings: None,
+            turn: 0,
+            wake: None,
+            further: Vec::new(),
+            batches: OrderedSet::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+            && self.holds.is_empty()
+            && self.paused_until.is_none()
+            && self.settings.is_none()
+            && self.turn == 0
+            && self.wake.is_none()
+            && self.further.is_empty()
+            && self.batches.is_empty()
+    }
+}

@@ -1,0 +1,409 @@
+//! The table of a queue's groups: by name and number, with the counts over all of
+//! them that must not take a walk.
+//!
+//! After a change to a group the caller calls [`Groups::settle`], which brings
+//! these counts up to date and drops the group if nothing needs it any longer.
+
+pub mod backlog;
+pub mod group;
+pub mod holds;
+pub mod reasons;
+
+use std::collections::BTreeSet;
+
+use crate::collections::footprint::allocated;
+use crate::collections::ordered::OrderedSet;
+use crate::collections::slots::Slots;
+use crate::collections::table::Table;
+use crate::index::order_key::OrderKey;
+use crate::message::id::{hash_name, NameHasher};
+use crate::message::state::StoredState;
+use crate::purges::{Purged, Purges};
+use crate::{GroupIx, Millis, NEVER};
+use backlog::Pending;
+use group::{Group, GroupExtension, GroupSettings};
+use reasons::Reasons;
+
+/// Groups that share one allocation.
+const NEIGHBOURS: usize = 16;
+/// Estimated bytes of a name in the count of memory.
+const NAME: usize = 16;
+/// How many entries of one large group are freed in one step.
+const AT_A_TIME: usize = 1024;
+
+/// The groups of a queue.
+#[derive(Debug, Clone, Default)]
+pub struct Groups {
+    hasher: NameHasher,
+    /// Groups by the hashes of their names. The hash is not stored: a name is
+    /// usually inline in its group, so computing the hash again when an entry moves
+    /// costs one cache miss, and a smaller table stays in the cache.
+    by_name: Table<GroupIx>,
+    slots: Slots<Group, NEIGHBOURS>,
+    /// Bytes allocated for the pending messages of all groups.
+    backlog_bytes: usize,
+    /// The number of groups for each combination of reasons to be listed.
+    listed: [usize; Reasons::ALL],
+    /// The purges of all groups.
+    purges: Purges,
+    /// The number of groups with an extension.
+    extended: usize,
+    /// The number of groups with records.
+    recorded: usize,
+    /// The numbers of the groups that dead messages hold.
+    held: OrderedSet<u64>,
+    /// The groups with settings or a pause. They exist even without messages.
+    configured: BTreeSet<GroupIx>,
+    /// When which group is to be checked again: time in ms and number of the group.
+    wakes: OrderedSet<(Millis, u64)>,
+}
+
+impl Groups {
+    /// The number of groups. O(1).
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// The number of groups that GROUPS lists. O(1).
+    pub fn listed(&self) -> usize {
+        self.listed.iter().skip(1).sum()
+    }
+
+    /// The purges of all groups.
+    pub fn purges(&self) -> &Purges {
+        &self.purges
+    }
+
+    /// The pending messages of a group, without stale entries.
+    pub fn pending<'a>(&self, group: &'a Group) -> Pending<'a> {
+        group.pending(&self.purges)
+    }
+
+    /// Whether GROUPS lists the group.
+    pub fn shows(&self, group: &Group) -> bool {
+        group.reasons(&self.purges) != Reasons::default()
+    }
+
+    /// Releases all groups from the dead messages that hold them. O(1). Returns the
+    /// numbers of the groups that were held, which are garbage: the caller frees
+    /// them in slices.
+    pub fn purge_holds(&mut self) -> OrderedSet<u64> {
+        self.purge(Purged::Holds);
+        std::mem::take(&mut self.held)
+    }
+
+    /// Purges what all groups have in one state. O(1): it is only counted, and each
+    /// group drops its stale entries later.
+    pub fn purge(&mut self, purged: Purged) {
+        self.purges.count(purged);
+        for number in 0..Reasons::ALL {
+            let left = Reasons::numbered(number).without(purged).number();
+            if left != number {
+                let moved = self.listed.get_mut(number).map_or(0, std::mem::take);
+                if let Some(count) = self.listed.get_mut(left) {
+                    *count += moved;
+                }
+            }
+        }
+    }
+
+    /// Marks all purges so far as applied to this group. The caller removes its
+    /// stale entries.
+    pub fn heed(&mut self, ix: GroupIx) {
+        let purges = &self.purges;
+        if let Some(group) = self.slots.get_mut(ix.slot()) {
+            group.reasons = group.reasons.since(group.known, purges);
+            group.known = purges.all();
+        }
+    }
+
+    /// The group with this name. O(1).
+    pub fn find(&self, name: &[u8]) -> Option<GroupIx> {
+        self.find_hashed(hash_name(&self.hasher, name), name)
+    }
+
+    #[inline]
+    fn find_hashed(&self, hash: u64, name: &[u8]) -> Option<GroupIx> {
+        let is = |ix: &GroupIx| self.name(*ix) == Some(name);
+        self.by_name.find(hash, is).copied()
+    }
+
+    /// The group with this name, added if there is none. O(1).
+    pub fn find_or_add(&mut self, name: &[u8]) -> GroupIx {
+        let hash = hash_name(&self.hasher, name);
+        if let Some(ix) = self.find_hashed(hash, name) {
+            return ix;
+        }
+        let group = Group::new(name, self.purges.all());
+        let ix = GroupIx::in_slot(self.slots.add(group));
+        let hash_of = hash_of_names(&self.hasher, &self.slots);
+        self.by_name.insert_unique(hash, ix, hash_of);
+        ix
+    }
+
+    /// The group with this number. O(1).
+    #[inline]
+    pub fn get(&self, ix: GroupIx) -> Option<&Group> {
+        self.slots.get(ix.slot())
+    }
+
+    /// The group with this number, for changes to anything but its backlog. Call
+    /// [`Groups::settle`] afterwards.
+    #[inline]
+    pub fn get_mut(&mut self, ix: GroupIx) -> Option<&mut Group> {
+        self.slots.get_mut(ix.slot())
+    }
+
+    /// Changes a group, its backlog included, and keeps the count of memory. Call
+    /// [`Groups::settle`] afterwards.
+    #[inline]
+    pub fn with<R>(&mut self, ix: GroupIx, change: impl FnOnce(&mut Group) -> R) -> Option<R> {
+        let group = self.slots.get_mut(ix.slot())?;
+        let before = group.backlog.memory_bytes();
+        let result = change(group);
+        let after = group.backlog.memory_bytes();
+        self.backlog_bytes = (self.backlog_bytes + after).saturating_sub(before);
+        Some(result)
+    }
+
+    /// Adds a record to a group.
+    pub fn enter_record(&mut self, ix: GroupIx, stored: StoredState, key: OrderKey) {
+        let Some(group) = self.get_mut(ix) else {
+            return;
+        };
+        let records = &mut group.ext_mut().records;
+        let is_first = records.is_empty();
+        if let Some(of_place) = records.at_mut(stored) {
+            of_place.insert(key, ());
+        }
+        self.recorded += usize::from(is_first);
+    }
+
+    /// Removes a record from a group, if it is there.
+    pub fn leave_record(&mut self, ix: GroupIx, stored: StoredState, key: &OrderKey) {
+        let Some(ext) = self.get_mut(ix).and_then(Group::ext_if_any) else {
+            return;
+        };
+        let of_place = ext.records.at_mut(stored);
+        let was_there = of_place.is_some_and(|records| records.remove(key).is_some());
+        if was_there && ext.records.is_empty() {
+            self.recorded = self.recorded.saturating_sub(1);
+        }
+    }
+
+    /// Removes all records of a group in one stored state, if there are more than
+    /// `few`. Returns them, or `None` if they are left in place. O(1).
+    pub fn take_records(
+        &mut self,
+        ix: GroupIx,
+        stored: StoredState,
+        few: usize,
+    ) -> Option<OrderedSet<OrderKey>> {
+        let ext = self.get_mut(ix)?.ext_if_any()?;
+        let records = ext.records.at_mut(stored)?;
+        if records.len() <= few {
+            return None;
+        }
+        let records = std::mem::take(records);
+        if ext.records.is_empty() {
+            self.recorded = self.recorded.saturating_sub(1);
+        }
+        Some(records)
+    }
+
+    /// The name of a group.
+    pub fn name(&self, ix: GroupIx) -> Option<&[u8]> {
+        self.get(ix).map(|group| &*group.name)
+    }
+
+    /// Sets when a group is to be checked again; `None` or NEVER for not at all.
+    pub fn wake_at(&mut self, ix: GroupIx, wake: Option<Millis>) {
+        let wake = wake.filter(|at| *at != NEVER);
+        let Some(group) = self.slots.get_mut(ix.slot()) else {
+            return;
+        };
+        if group.ext().wake == wake {
+            return;
+        }
+        if let Some(at) = std::mem::replace(&mut group.ext_mut().wake, wake) {
+            self.wakes.remove(&(at, ix.number()));
+        }
+        if let Some(at) = wake {
+            self.wakes.insert((at, ix.number()), ());
+        }
+    }
+
+    /// The group that is to be checked next, and when.
+    pub fn next_wake(&self) -> Option<(Millis, GroupIx)> {
+        let ((at, number), ()) = self.wakes.first()?;
+        Some((at, GroupIx::in_slot(number as usize)))
+    }
+
+    /// Updates everything that depends on a group's contents: whether it is listed,
+    /// held or configured, and for which reasons. Drops the group if it is empty
+    /// and has no settings.
+    pub fn settle(&mut self, ix: GroupIx) {
+        let Some(group) = self.slots.get_mut(ix.slot()) else {
+            return;
+        };
+        let extended = group.tidy();
+        if extended != group.extended {
+            group.extended = extended;
+            self.extended = match extended {
+                true => self.extended + 1,
+                false => self.extended.saturating_sub(1),
+            };
+        }
+        let before = group.reasons.since(group.known, &self.purges);
+        group.reasons = group.reasons(&self.purges);
+        let listed = group.reasons != Reasons::default();
+        let ext = group.ext();
+        if ext.settings.is_some() || ext.paused_until.is_some() {
+            self.configured.insert(ix);
+        } else if !self.configured.is_empty() {
+            self.configured.remove(&ix);
+        }
+        if before != group.reasons {
+            for (reasons, comes) in [(before, false), (group.reasons, true)] {
+                if let Some(count) = self.listed.get_mut(reasons.number()) {
+                    *count = match comes {
+                        true => *count + 1,
+                        false => count.saturating_sub(1),
+                    };
+                }
+            }
+        }
+        let held = group.reasons.has(Reasons::HELD);
+        if held != before.has(Reasons::HELD) {
+            if held {
+                self.held.insert(ix.number(), ());
+            } else {
+                self.held.remove(&ix.number());
+            }
+        }
+        // A group in the ready line is kept: its owner takes it out of the line
+        // first.
+        if listed || group.members > 0 || group.is_in_line() || group.is_expected() {
+            return;
+        }
+        self.wake_at(ix, None);
+        self.extended -= usize::from(self.get(ix).is_some_and(|group| group.extended));
+        let hash_of = hash_of_names(&self.hasher, &self.slots);
+        self.by_name
+            .remove(hash_of(&ix), |other| *other == ix, hash_of);
+        self.slots.remove(ix.slot());
+        if self.by_name.is_empty() {
+            self.by_name = Table::default();
+        }
+    }
+
+    /// All groups from this number on, in the order of their numbers. `None` for a
+    /// number that is free.
+    pub fn starting_at(&self, number: u64) -> impl Iterator<Item = (GroupIx, Option<&Group>)> {
+        let start = usize::try_from(number).unwrap_or(usize::MAX);
+        (start..self.slots.end()).map(|ix| (GroupIx::in_slot(ix), self.slots.get(ix)))
+    }
+
+    /// The groups that dead messages hold.
+    pub fn held(&self) -> impl Iterator<Item = GroupIx> + '_ {
+        let numbers = self.held.iter();
+        numbers.map(|(number, ())| GroupIx::in_slot(number as usize))
+    }
+
+    /// The number of groups that dead messages hold. O(1).
+    pub fn held_count(&self) -> usize {
+        self.held.len()
+    }
+
+    /// The number of groups with settings or a pause. O(1).
+    pub fn configured_count(&self) -> usize {
+        self.configured.len()
+    }
+
+    /// A new table with the groups that have settings or a pause, without messages.
+    /// O(n) of those groups.
+    pub fn without_messages(&self) -> Groups {
+        let mut kept = Groups {
+            hasher: self.hasher.clone(),
+            ..Groups::default()
+        };
+        for group in self.configured.iter().filter_map(|ix| self.get(*ix)) {
+            let ix = kept.find_or_add(&group.name);
+            if let Some(copy) = kept.get_mut(ix) {
+                copy.ext_mut().settings = group.ext().settings.clone();
+                copy.ext_mut().paused_until = group.ext().paused_until;
+            }
+            kept.wake_at(ix, group.ext().paused_until);
+            kept.settle(ix);
+        }
+        kept
+    }
+
+    /// Frees up to `most` groups, or a part of one very large group. Returns false
+    /// when nothing is left. Only for freeing a large table in slices: it must not
+    /// be used for anything else afterwards.
+    pub fn drop_some(&mut self, most: usize) -> bool {
+        for _ in (0..most).step_by(NEIGHBOURS) {
+            let Some(mut groups) = self.slots.last_page() else {
+                return self.wakes.drain_some(AT_A_TIME) + self.held.drain_some(AT_A_TIME) > 0;
+            };
+            if groups.any(|group| group.drain_many(AT_A_TIME)) {
+                return true;
+            }
+            drop(groups);
+            self.slots.drop_last_page();
+        }
+        true
+    }
+
+    /// The numbers of all groups, in order. O(n).
+    pub fn all(&self) -> Vec<GroupIx> {
+        self.starting_at(0)
+            .filter_map(|(ix, group)| group.map(|_| ix))
+            .collect()
+    }
+
+    /// Bytes allocated, an estimate. It counts the first records of each group, but
+    /// not the sets of those that have more. O(groups that are held).
+    pub fn memory_bytes(&self) -> usize {
+        const EXTENSION: usize = allocated(size_of::<GroupExtension>());
+        const FIRST_RECORDS: usize = 2 * size_of::<OrderKey>();
+        let held = self.held().filter_map(|ix| self.get(ix));
+        let holds: usize = held.map(|group| group.ext().holds.memory_bytes()).sum();
+        self.by_name.allocation_size()
+            + self.slots.memory_bytes()
+            + self.backlog_bytes
+            + self.recorded * FIRST_RECORDS
+            + self.extended * EXTENSION
+            + self.configured.len() * (allocated(size_of::<GroupSettings>()) + NAME)
+            + holds
+            + self.held.memory_bytes()
+            + self.wakes.memory_bytes()
+    }
+}
+
+/// The hash function for the entries of the table by name.
+fn hash_of_names<'a>(
+    hasher: &'a NameHasher,
+    slots: &'a Slots<Group, NEIGHBOURS>,
+) -> impl Fn(&GroupIx) -> u64 + 'a {
+    |ix| {
+        let group = slots.get(ix.slot());
+        hash_name(hasher, group.map_or(&[], |group| &group.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_group_without_settings_is_dropped() {
+        let mut groups = Groups::default();
+        let ix = groups.find_or_add(b"a");
+        assert_eq!(groups.find(b"a"), Some(ix));
+        groups.settle(ix);
+        assert_eq!(groups.find(b"a"), None);
+        assert_eq!(groups.listed(), 0);
+    }
+}

@@ -1,0 +1,8 @@
+//! The indexes of a queue: what tells which message comes next.
+
+pub mod lane;
+pub mod leases;
+pub mod order_key;
+pub mod ready_line;
+pub mod records;
+pub mod waiting;

@@ -1,0 +1,231 @@
+//! Positions in the ready line: the order in which groups, and the ungrouped
+//! messages, deliver next.
+//!
+//! The ready line has those that can deliver now. When a message of a group will
+//! fall due is known beforehand, and so are the positions that the group will then
+//! have: they are kept as [`Expected`].
+
+use smallvec::SmallVec;
+
+use crate::collections::ordered::{Key, OrderedSet};
+use crate::{GroupIx, Millis, Seq};
+
+/// When and how something joined the ready line. An earlier millisecond comes
+/// first. Within one millisecond, joins because a time had come are before those by
+/// commands, and commands are in their order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Join {
+    /// When it joined, in ms.
+    pub time: Millis,
+    /// 0 for a join because a time had come, else the ticket of the command.
+    pub ticket: u64,
+}
+
+impl Join {
+    /// A join because this time has come.
+    pub fn by_time(time: Millis) -> Join {
+        Join { time, ticket: 0 }
+    }
+}
+
+/// A position in the ready line. Each priority has a line of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// Priority of the message that would be delivered.
+    pub priority: i8,
+    /// When and how it joined.
+    pub join: Join,
+    /// The message that would have been delivered at that moment. Its number
+    /// decides between those that joined together.
+    pub seq: Seq,
+    /// The group in this position; [`GroupIx::NONE`] for the ungrouped messages.
+    pub group: GroupIx,
+}
+
+impl Key for Position {}
+
+impl Key for (Millis, Seq, GroupIx) {}
+
+impl Position {
+    /// The position of the ungrouped messages, of which `head` (priority, due time,
+    /// number) would be delivered first. They keep the position that they `keys`
+    /// in if it has the same priority; else they join now.
+    pub fn of_plain(head: (i8, Millis, Seq), before: Option<Position>, join: Join) -> Position {
+        let (priority, _, seq) = head;
+        let same = before.filter(|key| key.priority == priority);
+        same.unwrap_or(Position {
+            priority,
+            join,
+            seq,
+            group: GroupIx::NONE,
+        })
+    }
+}
+
+/// The one position that is usually all there is to store for a group: the one it
+/// has, or the first that is expected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Spot {
+    /// The group has no position.
+    #[default]
+    Nowhere,
+    /// The group is in the ready line.
+    Line {
+        /// As in [`Position`].
+        priority: i8,
+        /// As in [`Position`].
+        join: Join,
+        /// As in [`Position`].
+        seq: Seq,
+    },
+    /// The group will join the ready line.
+    Expected {
+        /// As in [`Position`].
+        priority: i8,
+        /// When it will join, in ms.
+        time: Millis,
+        /// As in [`Position`].
+        seq: Seq,
+    },
+}
+
+impl Spot {
+    /// The position that a group has.
+    pub fn in_line(key: Position) -> Spot {
+        Spot::Line {
+            priority: key.priority,
+            join: key.join,
+            seq: key.seq,
+        }
+    }
+
+    /// The position that a group will have.
+    pub fn expected(key: Position) -> Spot {
+        Spot::Expected {
+            priority: key.priority,
+            time: key.join.time,
+            seq: key.seq,
+        }
+    }
+
+    /// The position as a key, for this `group`.
+    pub fn key(self, group: GroupIx) -> Option<Position> {
+        let (priority, join, seq) = match self {
+            Spot::Nowhere => return None,
+            Spot::Line {
+                priority,
+                join,
+                seq,
+            } => (priority, join, seq),
+            Spot::Expected {
+                priority,
+                time,
+                seq,
+            } => (priority, Join::by_time(time), seq),
+        };
+        Some(Position {
+            priority,
+            join,
+            seq,
+            group,
+        })
+    }
+}
+
+/// The expected positions of a group in the order of their times. With the first it
+/// joins the ready line, with each further one it moves to a line that goes before.
+/// Nearly always there is at most one.
+pub type Positions = SmallVec<[Position; 1]>;
+
+/// The expected positions of all groups.
+///
+/// Each group has a few of them at most, however many messages it has. So the first
+/// group in the ready line is known at once, even if very many messages fall due at
+/// the same time.
+#[derive(Debug, Clone, Default)]
+pub struct Expected {
+    /// By priority, lowest number first. None is empty.
+    lanes: Vec<(i8, Lane)>,
+}
+
+/// The expected positions of one priority, by time, number and group.
+pub type Lane = OrderedSet<(Millis, Seq, GroupIx)>;
+
+impl Expected {
+    /// All positions, one set for each priority, to be freed.
+    pub fn into_lanes(self) -> impl Iterator<Item = Lane> {
+        self.lanes.into_iter().map(|(_, lane)| lane)
+    }
+
+    /// Adds a position, which must have a join because of a time. O(log n).
+    pub fn insert(&mut self, key: Position) {
+        let entry = (key.join.time, key.seq, key.group);
+        match self
+            .lanes
+            .binary_search_by_key(&key.priority, |lane| lane.0)
+        {
+            Ok(at) => {
+                if let Some((_, lane)) = self.lanes.get_mut(at) {
+                    lane.insert(entry, ());
+                }
+            }
+            Err(at) => {
+                let lane = Lane::from_sorted([(entry, ())]);
+                self.lanes.insert(at, (key.priority, lane));
+            }
+        }
+    }
+
+    /// Removes a position, if it is there. O(log n).
+    pub fn remove(&mut self, key: &Position) {
+        if let Ok(at) = self
+            .lanes
+            .binary_search_by_key(&key.priority, |lane| lane.0)
+        {
+            if let Some((_, lane)) = self.lanes.get_mut(at) {
+                lane.remove(&(key.join.time, key.seq, key.group));
+                if lane.is_empty() {
+                    self.lanes.remove(at);
+                }
+            }
+        }
+    }
+
+    /// The position whose time comes next. O(priorities).
+    pub fn next(&self) -> Option<Position> {
+        let lanes = self.lanes.iter();
+        let firsts = lanes.filter_map(|(priority, lane)| Some(key(*priority, lane.first()?.0)));
+        firsts.min_by_key(|key| (key.join, key.seq))
+    }
+
+    /// The first position in the order of the ready line whose time has come by
+    /// `now`.
+    pub fn first(&self, now: Millis) -> Option<Position> {
+        self.by(now).next()
+    }
+
+    /// The positions whose time has come by `now`, in the order of the ready line.
+    /// If a group has several, only the one with the latest time holds.
+    pub fn by(&self, now: Millis) -> impl Iterator<Item = Position> + '_ {
+        self.lanes.iter().flat_map(move |(priority, lane)| {
+            let entries = lane.iter().map(|(entry, ())| entry);
+            entries
+                .take_while(move |(time, _, _)| *time <= now)
+                .map(|entry| key(*priority, entry))
+        })
+    }
+
+    /// Bytes allocated. O(priorities).
+    pub fn memory_bytes(&self) -> usize {
+        self.lanes.iter().map(|(_, lane)| lane.memory_bytes()).sum()
+    }
+}
+
+fn key(priority: i8, (time, seq, group): (Millis, Seq, GroupIx)) -> Position {
+    Position {
+        priority,
+        join: Join::by_time(time),
+        seq,
+        group,
+    }
+}

@@ -1,0 +1,141 @@
+//! The index of pending messages: those that wait for their due time or for a
+//! consumer.
+//!
+//! Ungrouped messages are delivered in the order of their lane (`lane.rs`). Grouped
+//! messages have lanes of their own, which only serve to find them by time: each
+//! group has an order of its own (`groups/group.rs`).
+
+use std::ops::Bound;
+
+use super::lane::{Lanes, Run};
+use crate::message::state::StoredState;
+use crate::{Millis, Seq, TimeIndex};
+
+/// The pending key of a message: the properties that the index needs.
+#[derive(Debug, Clone, Copy)]
+pub struct PendingKey {
+    /// The message's number.
+    pub seq: Seq,
+    /// When it is due.
+    pub due: Millis,
+    /// Lower numbers are delivered first.
+    pub priority: i8,
+    /// Whether it has a group.
+    pub grouped: bool,
+    /// Bytes of its payload.
+    pub size: u64,
+}
+
+/// All pending messages of a queue.
+#[derive(Debug, Clone, Default)]
+pub struct Waiting {
+    /// Messages without a group.
+    pub plain: Lanes,
+    /// Messages with a group.
+    pub grouped: Lanes,
+}
+
+impl Waiting {
+    /// Inserts a message. O(log n).
+    pub fn insert(&mut self, stored: StoredState, pending_key: PendingKey) {
+        self.lanes_mut(&pending_key).insert(stored, pending_key);
+    }
+
+    /// Removes a message. Returns whether it was there. O(log n).
+    pub fn remove(&mut self, stored: StoredState, pending_key: PendingKey) -> bool {
+        self.lanes_mut(&pending_key).remove(stored, pending_key)
+    }
+
+    /// Moves a message from the state `from` to those that are due. O(log n).
+    pub fn promote(&mut self, from: StoredState, pending_key: PendingKey) {
+        self.lanes_mut(&pending_key).promote(from, pending_key);
+    }
+
+    /// Records that the payload of a message in this state now has `size` bytes.
+    pub fn resize(&mut self, stored: StoredState, pending_key: PendingKey, size: u64) {
+        let before = pending_key.size;
+        self.lanes_mut(&pending_key)
+            .resize(stored, pending_key, before, size);
+    }
+
+    /// Whether a message is in this state. O(log n).
+    pub fn contains(&self, stored: StoredState, pending_key: &PendingKey) -> bool {
+        match pending_key.grouped {
+            true => self.grouped.contains(stored, pending_key),
+            false => self.plain.contains(stored, pending_key),
+        }
+    }
+
+    fn lanes_mut(&mut self, pending_key: &PendingKey) -> &mut Lanes {
+        match pending_key.grouped {
+            true => &mut self.grouped,
+            false => &mut self.plain,
+        }
+    }
+
+    /// The message that is promoted next: its due time and number. O(lanes).
+    pub fn next_promotion(&self) -> Option<(Millis, Seq)> {
+        let lanes = [&self.plain, &self.grouped].into_iter();
+        lanes.filter_map(Lanes::next_promotion).min()
+    }
+
+    /// The messages that are promoted next and due by `by`, at most `most`: as many
+    /// as are ungrouped, in one index, and before all grouped ones. `None` if the
+    /// next one is grouped or not due.
+    pub fn next_run(&self, by: Millis, most: usize) -> Option<Run> {
+        let grouped = self.grouped.next_promotion();
+        let bound = (by.saturating_add(1), 0);
+        self.plain
+            .next_run(grouped.map_or(bound, |head| head.min(bound)), most)
+    }
+
+    /// Whether in one index at least `most` messages for which `counts` holds are
+    /// due at `now` and not promoted yet. O(most), plus the messages for which it
+    /// does not hold.
+    pub fn is_burst(&self, now: Millis, most: usize, counts: impl Fn(Seq) -> bool) -> bool {
+        let unpromoted = [StoredState::Delayed, StoredState::Retry].into_iter();
+        let mut indexes = unpromoted.flat_map(|stored| self.indexes(stored));
+        indexes.any(|index| {
+            let due = index.iter().take_while(|((due, _), ())| *due <= now);
+            let due = due.filter(|((_, seq), ())| counts(*seq));
+            due.take(most).count() == most
+        })
+    }
+
+    /// The number of messages in this state; 0 unless it is a pending one.
+    /// O(lanes).
+    pub fn count(&self, stored: StoredState) -> usize {
+        self.plain.count(stored) + self.grouped.count(stored)
+    }
+
+    /// The indexes of all messages in this state.
+    pub fn indexes(&self, stored: StoredState) -> impl Iterator<Item = &TimeIndex> + '_ {
+        self.plain
+            .indexes(stored)
+            .chain(self.grouped.indexes(stored))
+    }
+
+    /// The earliest due time after `now` of the messages that are not promoted yet
+    /// and for which `counts` holds.
+    pub fn next_due(&self, now: Millis, counts: impl Fn(Seq) -> bool) -> Option<Millis> {
+        let after = |index: &TimeIndex| {
+            let later = index.range_from(Bound::Excluded((now, Seq::MAX)));
+            let mut later = later.map(|(key, ())| key);
+            later.find(|(_, seq)| counts(*seq)).map(|(due, _)| due)
+        };
+        let unpromoted = [StoredState::Delayed, StoredState::Retry].into_iter();
+        let indexes = unpromoted.flat_map(|stored| self.indexes(stored));
+        indexes.filter_map(after).min()
+    }
+
+    /// All indexes, to be freed.
+    pub fn into_indexes(self) -> Vec<TimeIndex> {
+        let grouped = self.grouped.into_indexes();
+        self.plain.into_indexes().chain(grouped).collect()
+    }
+
+    /// Bytes allocated. O(lanes).
+    pub fn memory_bytes(&self) -> usize {
+        self.plain.memory_bytes() + self.grouped.memory_bytes()
+    }
+}

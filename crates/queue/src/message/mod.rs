@@ -1,0 +1,229 @@
+//! One message and what is known of it.
+//!
+//! A pending message, or one in its first delivery, costs 48 bytes here, plus its
+//! id and payload, which are stored elsewhere ([`store`]). What only some
+//! messages have (failures, options of their own, texts) is behind one pointer: its
+//! extension.
+
+pub mod body;
+pub mod extension;
+pub mod history;
+pub mod id;
+pub mod retry;
+pub mod state;
+pub mod store;
+
+use crate::collections::footprint::allocated;
+use crate::settings::Backoff;
+use crate::{GroupIx, Millis, Receipt, NEVER};
+use body::{Body, Content};
+use extension::{Extension, Texts};
+use history::History;
+use state::StoredState;
+
+/// The field and the value of a header.
+pub type Header = (Box<[u8]>, Box<[u8]>);
+
+/// The options that SEND gave for a message, beyond payload, id, due time, group
+/// and priority.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Choices {
+    /// Its position in its group; `None` for the default, its due time.
+    pub score: Option<f64>,
+    /// Its own lease time, in ms.
+    pub lease: Option<Millis>,
+    /// Its own number of failures that are forgiven; -1 for all.
+    pub retries: Option<i64>,
+    /// Its own backoff.
+    pub backoff: Option<Backoff>,
+    /// Its own time to live, in ms; 0 for no limit.
+    pub ttl: Option<Millis>,
+    /// A label chosen by the sender.
+    pub label: Option<Box<[u8]>>,
+    /// The headers in the order given.
+    pub headers: Box<[Header]>,
+}
+
+impl Choices {
+    /// Whether all options have their defaults, so that nothing needs to be stored.
+    pub fn is_default(&self) -> bool {
+        let Choices {
+            score,
+            lease,
+            retries,
+            backoff,
+            ttl,
+            label,
+            headers,
+        } = self;
+        score.is_none()
+            && lease.is_none()
+            && retries.is_none()
+            && backoff.is_none()
+            && ttl.is_none()
+            && label.is_none()
+            && headers.is_empty()
+    }
+}
+
+/// One message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// Since when it is or was ready, or when it will be: its due time, the end of
+    /// its backoff, or the end of the lease that ran out.
+    pub due: Millis,
+    /// When it was sent.
+    pub sent_at: Millis,
+    /// Where its id, if one was given, and its payload are stored.
+    pub body: Body,
+    /// Its deliveries, and its extension if it has one.
+    pub history: History,
+    /// Its group, or [`GroupIx::NONE`].
+    pub group: GroupIx,
+    /// Length of the given id in bytes; 0 if the id is generated.
+    id_len: u16,
+    /// Lower numbers are delivered first.
+    pub priority: i8,
+    /// Its stored state.
+    pub stored: StoredState,
+}
+
+impl Message {
+    /// A message as just sent. The caller sets its stored state, and stores the
+    /// content.
+    pub fn new(content: Content, sent_at: Millis, due: Millis) -> Message {
+        Message {
+            due,
+            sent_at,
+            body: Body::nowhere(content.payload.len()),
+            history: History::None,
+            group: GroupIx::NONE,
+            id_len: content.id.map_or(0, <[u8]>::len) as u16,
+            priority: 0,
+            stored: StoredState::Delayed,
+        }
+    }
+
+    /// Whether the sender gave it an id.
+    pub fn has_given_id(&self) -> bool {
+        self.id_len > 0
+    }
+
+    /// Length of the given id in bytes; 0 if the id is generated.
+    pub fn given_id_len(&self) -> usize {
+        self.id_len.into()
+    }
+
+    /// Bytes of its payload.
+    pub fn payload_len(&self) -> u64 {
+        self.body.payload_len() as u64
+    }
+
+    /// Its extension, if it has one.
+    pub fn extension(&self) -> Option<&Extension> {
+        self.history.extension()
+    }
+
+    /// Its extension, allocated if there is none yet. Call this before changing
+    /// `due`, and through [`store::Store::with`], which counts the memory.
+    pub fn extension_mut(&mut self) -> &mut Extension {
+        self.history.extension_mut(self.due)
+    }
+
+    /// The options that SEND gave, if any.
+    pub fn choices(&self) -> Option<&Choices> {
+        self.extension()?.choices.as_deref()
+    }
+
+    /// Texts from consumers and the reason of its death, if any.
+    pub fn texts(&self) -> Option<&Texts> {
+        self.extension()?.texts.as_deref()
+    }
+
+    /// Nacks and lease timeouts so far.
+    pub fn failures(&self) -> u32 {
+        self.extension().map_or(0, |ext| ext.failures)
+    }
+
+    /// Lease timeouts so far; they are part of the failures.
+    pub fn timeouts(&self) -> u32 {
+        self.extension().map_or(0, |ext| ext.timeouts)
+    }
+
+    /// Its position in its group: its own score, or by default the due time.
+    pub fn score(&self) -> f64 {
+        let own = self.choices().and_then(|choices| choices.score);
+        own.unwrap_or(self.score_base() as f64)
+    }
+
+    /// When it finished, died or was cancelled, or NEVER.
+    pub fn ended_at(&self) -> Millis {
+        self.extension().map_or(NEVER, |ext| ext.ended_at)
+    }
+
+    /// When it is or was due, as a client sees it.
+    pub fn due_at(&self) -> Millis {
+        self.extension().map_or(self.due, |ext| ext.due_at)
+    }
+
+    /// The due time that the default score is taken from.
+    pub fn score_base(&self) -> Millis {
+        self.extension().map_or(self.due, |ext| ext.score_base)
+    }
+
+    /// The due time that a TTL counts from.
+    pub fn ttl_base(&self) -> Millis {
+        self.extension().map_or(self.due, |ext| ext.ttl_base)
+    }
+
+    /// Receipt of the current delivery; 0 unless the message is running.
+    pub fn receipt(&self) -> Receipt {
+        self.history.receipt()
+    }
+
+    /// Start of the first delivery, or NEVER.
+    pub fn first_started_at(&self) -> Millis {
+        self.history.started_at(self.due).0
+    }
+
+    /// Start of the last delivery, or NEVER.
+    pub fn started_at(&self) -> Millis {
+        self.history.started_at(self.due).1
+    }
+
+    /// Bytes allocated for its extension, without what choices and notes have
+    /// allocated.
+    pub fn extension_bytes(&self) -> usize {
+        const EXTENSION: usize = allocated(size_of::<Extension>());
+        self.extension().map_or(0, |_| EXTENSION)
+    }
+
+    /// Bytes that it has allocated: everything beyond its own 48 bytes, its id and
+    /// its payload.
+    pub fn heap_bytes(&self) -> usize {
+        let text = |text: &Option<Box<[u8]>>| text.as_ref().map_or(0, |t| allocated(t.len()));
+        let mut bytes = self.extension_bytes();
+        if let Some(choices) = self.choices() {
+            bytes += allocated(size_of::<Choices>()) + text(&choices.label);
+            bytes += allocated(choices.headers.len() * size_of::<Header>());
+            for (field, value) in choices.headers.iter() {
+                bytes += allocated(field.len()) + allocated(value.len());
+            }
+        }
+        if let Some(texts) = self.texts() {
+            bytes += allocated(size_of::<Texts>()) + text(&texts.error) + text(&texts.result);
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_message_takes_48_bytes() {
+        assert_eq!(size_of::<Message>(), 48);
+        assert_eq!(size_of::<Option<Message>>(), 48);
+    }
+}

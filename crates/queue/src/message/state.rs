@@ -1,0 +1,149 @@
+//! The state of a message: the one that is stored, the one that a client sees,
+//! and the reason of its death.
+
+/// The stored state of a message. Its numbers are part of the snapshot format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum StoredState {
+    /// The due time has not come.
+    Delayed = 0,
+    /// Due. Whether it is ready or blocked depends on its group.
+    Due = 1,
+    /// A delivery failed and the backoff has not ended.
+    Retry = 2,
+    /// Delivered and leased.
+    Running = 3,
+    /// Acked. The record is kept.
+    Finished = 4,
+    /// It ran out of retries, was rejected, or expired.
+    Dead = 5,
+    /// Cancelled. The record is kept.
+    Cancelled = 6,
+}
+
+impl StoredState {
+    /// Whether a message in this state waits for a delivery.
+    pub fn is_pending(self) -> bool {
+        matches!(
+            self,
+            StoredState::Delayed | StoredState::Due | StoredState::Retry
+        )
+    }
+
+    /// Whether a message in this state has ended.
+    pub fn is_ended(self) -> bool {
+        matches!(
+            self,
+            StoredState::Finished | StoredState::Dead | StoredState::Cancelled
+        )
+    }
+
+    /// The stored state with this number in a snapshot; `None` if there is
+    /// none.
+    pub fn from_u8(n: u8) -> Option<StoredState> {
+        Some(match n {
+            0 => StoredState::Delayed,
+            1 => StoredState::Due,
+            2 => StoredState::Retry,
+            3 => StoredState::Running,
+            4 => StoredState::Finished,
+            5 => StoredState::Dead,
+            6 => StoredState::Cancelled,
+            _ => return None,
+        })
+    }
+}
+
+/// The state of a message, as a client sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// The due time has not come.
+    Delayed,
+    /// Due, and its group can deliver it as far as the group is concerned.
+    Ready,
+    /// Due, but its group cannot deliver it now.
+    Blocked,
+    /// A delivery failed and the backoff has not ended.
+    Retry,
+    /// Delivered and leased.
+    Running,
+    /// Acked.
+    Finished,
+    /// Out of retries, rejected or expired.
+    Dead,
+    /// Cancelled.
+    Cancelled,
+}
+
+impl State {
+    /// All states, in the order of a message's life.
+    pub const ALL: [State; 8] = [
+        State::Delayed,
+        State::Ready,
+        State::Blocked,
+        State::Retry,
+        State::Running,
+        State::Finished,
+        State::Dead,
+        State::Cancelled,
+    ];
+
+    /// The name of the state in arguments and replies.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Delayed => "delayed",
+            State::Ready => "ready",
+            State::Blocked => "blocked",
+            State::Retry => "retry",
+            State::Running => "running",
+            State::Finished => "finished",
+            State::Dead => "dead",
+            State::Cancelled => "cancelled",
+        }
+    }
+
+    /// The status of which the state is a finer form: pending, running,
+    /// finished, error or cancelled.
+    pub fn status(self) -> &'static str {
+        match self {
+            State::Delayed | State::Ready | State::Blocked | State::Retry => "pending",
+            State::Running => "running",
+            State::Finished => "finished",
+            State::Dead => "error",
+            State::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Why a message died. The numbers are part of the snapshot format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reason {
+    /// Its failures exceeded RETRIES.
+    Retries = 1,
+    /// A consumer nacked it with FATAL.
+    Rejected = 2,
+    /// It outlived its TTL.
+    Expired = 3,
+}
+
+impl Reason {
+    /// The name of the reason in replies.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Retries => "retries",
+            Reason::Rejected => "rejected",
+            Reason::Expired => "expired",
+        }
+    }
+
+    /// The reason with this number in a snapshot; `None` if there is none.
+    pub fn from_u8(n: u8) -> Option<Reason> {
+        Some(match n {
+            1 => Reason::Retries,
+            2 => Reason::Rejected,
+            3 => Reason::Expired,
+            _ => return None,
+        })
+    }
+}

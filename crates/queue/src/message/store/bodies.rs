@@ -1,0 +1,407 @@
+//! Storage for ids and payloads: many of them share one allocation.
+//!
+//! An allocation for each would cost two calls of the allocator and the rounding up
+//! to its size classes, 12 bytes for a payload of 100. Here the bodies of
+//! successive messages are placed one behind the other in chunks of up to 14 KiB.
+//! Removing a body only changes a count, and a chunk is freed when its last body is
+//! removed.
+//!
+//! If the holes exceed a quarter of the bytes in use, a chunk with many holes is
+//! emptied: its remaining bodies move to a chunk for those that stay long. A queue
+//! that is consumed roughly in order never needs this.
+//!
+//! Chunks of a small queue are small, and a large body has a chunk for itself.
+
+use smallvec::SmallVec;
+
+use crate::collections::footprint::allocated;
+use crate::collections::slots::Slots;
+use crate::message::body::{Body, Content};
+use crate::IS_SMALL;
+
+/// Size of the chunks of a large queue, in bytes: the largest size class of
+/// jemalloc (its manual, "size classes") below those that are rounded up to whole
+/// pages and padded by one more.
+const LARGE: usize = if IS_SMALL { 512 } else { 14 << 10 };
+/// Size of the chunks of a small queue, in bytes.
+const SMALL: usize = if IS_SMALL { 64 } else { 2 << 10 };
+/// Maximum capacity, in bytes, that an empty small chunk keeps for the bodies to
+/// come.
+const KEPT: usize = SMALL / 4;
+/// A chunk is at most 1/`SHARE` of the bytes of all bodies, unless it has the
+/// minimum size.
+const SHARE: usize = 4;
+/// A body larger than 1/`PIECES` of a chunk has a chunk for itself.
+const PIECES: usize = 8;
+/// Maximum number of bodies in a chunk: moving more would take too long.
+const MOST: usize = if IS_SMALL { 24 } else { 512 };
+
+/// How many chunks are compared to find the one with most holes.
+const LOOKED: usize = 16;
+
+/// If no body is left and there are more numbers of chunks than this, their table
+/// is freed too: some hundred bytes.
+const MANY: usize = 16;
+
+/// Chunk descriptions in one allocation. Few, because most queues are small.
+const NEIGHBOURS: usize = 2;
+
+#[derive(Debug, Clone, Default)]
+struct Chunk {
+    bytes: Vec<u8>,
+    /// Bytes of bodies that were not removed.
+    live: usize,
+    /// The pages of the store whose messages have bodies here. Some may have none
+    /// left.
+    pages: SmallVec<[u64; 2]>,
+}
+
+impl Chunk {
+    /// Prepares an empty chunk. A large one is allocated at once; a small one grows
+    /// as bodies come, because they may never fill it.
+    fn prepare(&mut self, size: usize) {
+        if size > SMALL {
+            self.bytes.reserve_exact(size);
+        } else if self.bytes.capacity() > KEPT {
+            self.bytes = Vec::new();
+        }
+    }
+
+    fn put(&mut self, page: u64, content: Content) {
+        let len = content.len();
+        if self.bytes.is_empty() && self.bytes.capacity() < len {
+            self.bytes.reserve_exact(len);
+        }
+        self.bytes.extend_from_slice(content.id.unwrap_or_default());
+        self.bytes.extend_from_slice(content.payload);
+        self.live += len;
+        if self.pages.last() != Some(&page) {
+            self.pages.push(page);
+        }
+    }
+
+    /// Bytes allocated. O(1).
+    fn taken(&self) -> usize {
+        let pages = match self.pages.spilled() {
+            true => self.pages.capacity() * size_of::<u64>(),
+            false => 0,
+        };
+        allocated(self.bytes.capacity()) + allocated(pages)
+    }
+
+    /// Whether the chunk has a greater share of holes than is allowed.
+    fn is_thin(&self) -> bool {
+        has_holes(self.bytes.len(), self.live)
+    }
+
+    /// Whether this chunk has a greater share of holes than the other.
+    fn is_thinner_than(&self, other: &Chunk) -> bool {
+        self.live * other.bytes.len() < other.live * self.bytes.len()
+    }
+}
+
+/// Whether more than a quarter must be added to the bytes that are left to get the
+/// bytes that were filled.
+#[inline]
+fn has_holes(filled: usize, left: usize) -> bool {
+    filled > left + left / 4
+}
+
+/// A chunk that bodies are added to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Open {
+    /// The number of the chunk; `None` if there is none yet.
+    number: Option<u32>,
+    /// Bytes that still fit.
+    room: usize,
+    /// How many bodies it may still take.
+    left: usize,
+}
+
+/// A chunk that is being emptied.
+pub(super) struct Thin {
+    /// Its number, which is not assigned again before [`Bodies::release`].
+    pub number: u32,
+    /// The pages of the store whose messages may have bodies in it.
+    pub pages: SmallVec<[u64; 2]>,
+    bytes: Vec<u8>,
+}
+
+/// All bodies of a queue.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Bodies {
+    chunks: Slots<Chunk, NEIGHBOURS>,
+    /// The chunk for the bodies of new messages.
+    fresh: Open,
+    /// The chunk for bodies that were moved out of chunks with many holes.
+    moved: Open,
+    /// Bytes of all bodies.
+    live: usize,
+    /// Bytes allocated by all chunks.
+    taken: usize,
+    /// Bytes of bodies that were put into chunks which are full now and shared,
+    /// including those removed since.
+    filled: usize,
+    /// Bytes of bodies in those chunks that were not removed.
+    left: usize,
+    /// Where the search for the next chunk to empty starts.
+    cursor: usize,
+}
+
+impl Bodies {
+    /// The content of a body whose id has `id_len` bytes. O(1).
+    #[inline]
+    pub fn get(&self, body: Body, id_len: usize) -> Content<'_> {
+        let bytes = self.chunks.get(body.chunk() as usize);
+        let bytes = bytes.map_or(&[][..], |chunk| &chunk.bytes);
+        content(bytes, body, id_len)
+    }
+
+    /// Stores the content of a message in this page of the store. O(1), apart from
+    /// copying the bytes.
+    pub fn add(&mut self, page: u64, content: Content) -> Body {
+        let len = content.len();
+        if len == 0 {
+            return Body::nowhere(0);
+        }
+        self.live += len;
+        if len * PIECES > self.chunk_size() {
+            let mut chunk = Chunk::default();
+            chunk.put(page, content);
+            self.taken += chunk.taken();
+            return Body::alone(self.chunks.add(chunk) as u32, content.payload.len());
+        }
+        if len > self.fresh.room || self.fresh.left == 0 {
+            let fresh = std::mem::take(&mut self.fresh);
+            self.fresh = self.open_behind(fresh);
+        }
+        let (chunk, at) = put(
+            &mut self.chunks,
+            &mut self.taken,
+            &mut self.fresh,
+            page,
+            content,
+        );
+        Body::shared(chunk, at, content.payload.len())
+    }
+
+    /// Removes a body whose id has `id_len` bytes. O(1).
+    pub fn remove(&mut self, body: Body, id_len: usize) {
+        let number = body.chunk();
+        let Some(chunk) = self.chunks.get_mut(number as usize) else {
+            return;
+        };
+        let len = id_len + body.payload_len();
+        chunk.live -= len;
+        self.live -= len;
+        let is_over = chunk.live == 0;
+        if !body.is_alone() && !self.is_open(number) {
+            self.left -= len;
+        }
+        if is_over {
+            self.empty(number, body.is_alone());
+        }
+        if self.live == 0 && self.chunks.end() > MANY {
+            // Without bodies nothing in the table is needed any longer.
+            *self = Bodies::default();
+        }
+    }
+
+    /// Begins to empty a chunk, if there are too many holes and one with many is
+    /// found among a few. The caller must move the bodies that are left in it with
+    /// [`Bodies::transfer`], then call [`Bodies::release`].
+    #[inline]
+    pub fn take_thin(&mut self) -> Option<Thin> {
+        match has_holes(self.filled, self.left) {
+            true => self.find_thin(),
+            false => None,
+        }
+    }
+
+    #[inline(never)]
+    fn find_thin(&mut self) -> Option<Thin> {
+        let end = self.chunks.end();
+        let from = self.cursor.min(end);
+        let next = (from..end).chain(0..from).take(LOOKED);
+        self.cursor = (from + LOOKED) % end.max(1);
+        let full = next.filter(|number| !self.is_open(*number as u32));
+        let chunks = full.filter_map(|number| Some((number, self.chunks.get(number)?)));
+        let (number, _) = chunks
+            .filter(|(_, chunk)| chunk.is_thin())
+            .reduce(|one, other| match other.1.is_thinner_than(one.1) {
+                true => other,
+                false => one,
+            })?;
+        let chunk = self.chunks.get_mut(number)?;
+        self.taken -= chunk.taken();
+        self.filled -= chunk.bytes.len();
+        self.left -= chunk.live;
+        let chunk = std::mem::take(chunk);
+        Some(Thin {
+            number: number as u32,
+            pages: chunk.pages,
+            bytes: chunk.bytes,
+        })
+    }
+
+    /// Moves a body out of a chunk that is being emptied. `page` is the page of its
+    /// message, `id_len` the length of its id. Returns its new location.
+    pub fn transfer(&mut self, thin: &Thin, page: u64, body: Body, id_len: usize) -> Body {
+        let content = content(&thin.bytes, body, id_len);
+        if content.len() > self.moved.room || self.moved.left == 0 {
+            let moved = std::mem::take(&mut self.moved);
+            self.moved = self.open_behind(moved);
+        }
+        let (chunk, at) = put(
+            &mut self.chunks,
+            &mut self.taken,
+            &mut self.moved,
+            page,
+            content,
+        );
+        Body::shared(chunk, at, content.payload.len())
+    }
+
+    /// Frees the number of a chunk that was emptied.
+    pub fn release(&mut self, thin: Thin) {
+        self.chunks.remove(thin.number as usize);
+    }
+
+    /// Drops some chunks with all their bodies. Returns whether there were any.
+    /// Only for freeing in slices: the storage must not be used for anything else
+    /// afterwards.
+    pub fn drop_some(&mut self) -> bool {
+        let any = self.chunks.end() > 0;
+        self.chunks.drop_last_page();
+        any
+    }
+
+    /// Checks that `live` bytes are counted, and that there are no more holes than
+    /// allowed.
+    #[cfg(test)]
+    pub fn check(&self, live: usize) {
+        let all = 0..self.chunks.end();
+        let chunks = all.filter_map(|n| Some((n as u32, self.chunks.get(n)?)));
+        let [mut counted, mut taken, mut filled, mut left] = [0; 4];
+        for (number, chunk) in chunks {
+            counted += chunk.live;
+            taken += chunk.taken();
+            assert!(chunk.live > 0 || self.is_open(number), "{chunk:?}");
+            if !self.is_open(number) {
+                filled += chunk.bytes.len();
+                left += chunk.live;
+            }
+        }
+        assert_eq!([self.live, counted, self.taken], [live, live, taken]);
+        // A body with a chunk for itself counts in neither, so only the differences
+        // are equal.
+        assert_eq!(self.filled - self.left, filled - left);
+        let (filled, left) = (self.filled, self.left);
+        assert!(!has_holes(filled, left), "{left} of {filled}");
+    }
+
+    /// Bytes allocated. O(1).
+    pub fn memory_bytes(&self) -> usize {
+        self.taken + self.chunks.memory_bytes()
+    }
+
+    /// The size of a new chunk in bytes, by the number of bytes stored.
+    fn chunk_size(&self) -> usize {
+        (self.live / SHARE).clamp(SMALL, LARGE)
+    }
+
+    fn is_open(&self, number: u32) -> bool {
+        [self.fresh.number, self.moved.number].contains(&Some(number))
+    }
+
+    /// Handles a chunk that has no body left: it is freed, or reused if bodies are
+    /// still being added to it.
+    fn empty(&mut self, number: u32, is_alone: bool) {
+        let size = self.chunk_size();
+        let Some(chunk) = self.chunks.get_mut(number as usize) else {
+            return;
+        };
+        self.taken -= chunk.taken();
+        let len = chunk.bytes.len();
+        let mut open = [&mut self.fresh, &mut self.moved].into_iter();
+        let Some(open) = open.find(|open| open.number == Some(number)) else {
+            self.chunks.remove(number as usize);
+            if !is_alone {
+                self.filled -= len;
+            }
+            return;
+        };
+        chunk.bytes.clear();
+        chunk.pages = SmallVec::new();
+        chunk.prepare(size);
+        open.room = size;
+        open.left = MOST;
+        self.taken += chunk.taken();
+    }
+
+    /// Closes the chunk `full` and opens another one.
+    fn open_behind(&mut self, full: Open) -> Open {
+        if let Some(number) = full.number {
+            if let Some(chunk) = self.chunks.get_mut(number as usize) {
+                self.taken -= chunk.taken();
+                if chunk.bytes.capacity() > chunk.bytes.len() + chunk.bytes.len() / 8 {
+                    chunk.bytes.shrink_to_fit();
+                }
+                self.taken += chunk.taken();
+                self.filled += chunk.bytes.len();
+                self.left += chunk.live;
+            }
+        }
+        let size = self.chunk_size();
+        let mut chunk = Chunk::default();
+        chunk.prepare(size);
+        self.taken += chunk.taken();
+        Open {
+            number: Some(self.chunks.add(chunk) as u32),
+            room: size,
+            left: MOST,
+        }
+    }
+}
+
+/// Adds a body to an open chunk, which must have room for it. Returns the number of
+/// the chunk and the offset of the body.
+#[inline]
+fn put(
+    chunks: &mut Slots<Chunk, NEIGHBOURS>,
+    taken: &mut usize,
+    open: &mut Open,
+    page: u64,
+    content: Content,
+) -> (u32, usize) {
+    let number = open.number.unwrap_or_default();
+    let Some(chunk) = chunks.get_mut(number as usize) else {
+        return (number, 0);
+    };
+    open.room -= content.len();
+    open.left -= 1;
+    let at = chunk.bytes.len();
+    let is_roomy =
+        chunk.bytes.capacity() - at >= content.len() && chunk.pages.last() == Some(&page);
+    if is_roomy {
+        chunk.put(page, content);
+    } else {
+        *taken -= chunk.taken();
+        chunk.put(page, content);
+        *taken += chunk.taken();
+    }
+    (number, at)
+}
+
+/// The content of a body in the bytes of its chunk.
+#[inline]
+fn content(bytes: &[u8], body: Body, id_len: usize) -> Content<'_> {
+    let from = body.begin();
+    let middle = from + id_len;
+    Content {
+        id: bytes.get(from..middle).filter(|id| !id.is_empty()),
+        payload: bytes
+            .get(middle..middle + body.payload_len())
+            .unwrap_or_default(),
+    }
+}

@@ -1,0 +1,146 @@
+//! The way of a running message back into its queue: after a nack, at the end of
+//! its lease, or with the rest of its batch.
+
+use crate::index::leases::Lease;
+use crate::index::ready_line::Join;
+use crate::message::state::{Reason, StoredState};
+use crate::op::Happened;
+use crate::queue::Queue;
+use crate::{GroupIx, Millis, Receipt, Seq};
+
+/// What happens to the message of a delivery that failed or was given back.
+pub(super) enum Return {
+    /// It becomes due again at this time (Unix ms).
+    Waits(Millis),
+    /// Its lease ran out: it counts as failed and is due at once.
+    TimedOut,
+    /// It returns to its old order, as if it had not been delivered.
+    Uncounted,
+    /// It dies.
+    Dies(Reason),
+}
+
+/// The receipts in order, each once.
+pub(super) fn distinct(receipts: &[Receipt]) -> smallvec::SmallVec<[Receipt; 4]> {
+    let mut distinct = smallvec::SmallVec::from_slice(receipts);
+    distinct.sort_unstable();
+    distinct.dedup();
+    distinct
+}
+
+impl Queue {
+    /// Ends the lease of a message that has run out. Returns the reason if the
+    /// message died.
+    pub(super) fn time_out(&mut self, seq: Seq, now: Millis, join: Join) -> Option<Reason> {
+        let later = self.later_of_batch(seq);
+        let retries = self.store.with(seq, |message| {
+            let ext = message.extension_mut();
+            ext.timeouts = ext.timeouts.saturating_add(1);
+            let own = ext.choices.as_ref().and_then(|choices| choices.retries);
+            (own, ext.failures.saturating_add(1))
+        });
+        let (own, failures) = retries?;
+        let retries = own.unwrap_or(self.settings.retries);
+        let outcome = if retries >= 0 && i64::from(failures) > retries {
+            Return::Dies(Reason::Retries)
+        } else {
+            Return::TimedOut
+        };
+        self.totals.timeouts += 1;
+        self.effects.changed = true;
+        self.effects.visible = true;
+        self.effects.happened.add(Happened::TIMEOUT);
+        let groups = self.groups_of([seq].iter());
+        let died = self.give_back(seq, outcome, now);
+        for seq in later {
+            self.come_back_uncounted(seq, now);
+        }
+        self.refresh_each(&groups, now, join);
+        died
+    }
+
+    /// Returns a running message without counting an attempt: its batch came back,
+    /// or the queue was copied.
+    pub(super) fn come_back_uncounted(&mut self, seq: Seq, now: Millis) {
+        let running = self
+            .store
+            .get(seq)
+            .is_some_and(|message| message.stored == StoredState::Running);
+        if running {
+            self.give_back(seq, Return::Uncounted, now);
+        }
+    }
+
+    /// Returns all running messages without counting an attempt.
+    pub(super) fn release_all(&mut self, now: Millis) {
+        let running: Vec<Seq> = self.leases.iter().map(|lease| lease.seq).collect();
+        let groups = self.groups_of(running.iter());
+        for seq in running {
+            self.come_back_uncounted(seq, now);
+        }
+        self.refresh_each(&groups, now, self.join(now));
+    }
+
+    /// The groups of these messages, each once.
+    pub(super) fn groups_of<'a>(&self, seqs: impl Iterator<Item = &'a Seq>) -> Vec<GroupIx> {
+        let messages = seqs.filter_map(|seq| self.store.get(*seq));
+        let mut groups: Vec<GroupIx> = messages.map(|message| message.group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
+    }
+
+    /// Refreshes groups after one operation on several messages. The operation
+    /// counts as a whole: a group keeps its position in the ready line if it could
+    /// give before and can afterwards.
+    pub(super) fn refresh_each(&mut self, groups: &[GroupIx], now: Millis, join: Join) {
+        for ix in groups {
+            self.refresh(*ix, now, join);
+        }
+    }
+
+    /// Ends a delivery with this outcome. Returns the reason if the message died.
+    /// The caller refreshes the group.
+    pub(super) fn give_back(&mut self, seq: Seq, outcome: Return, now: Millis) -> Option<Reason> {
+        self.unlease(seq);
+        self.store.with(seq, |message| match outcome {
+            Return::Uncounted => {
+                let ext = message.extension_mut();
+                ext.attempt = ext.attempt.saturating_sub(1);
+            }
+            _ => {
+                let ext = message.extension_mut();
+                ext.failures = ext.failures.saturating_add(1);
+            }
+        })?;
+        let message = self.store.get(seq)?;
+        let expired = self.expiry(message).is_some_and(|at| at <= now);
+        let reason = match outcome {
+            Return::Dies(reason) => Some(reason),
+            _ if expired => Some(Reason::Expired),
+            _ => None,
+        };
+        match (reason, outcome) {
+            (Some(reason), _) => self.die(seq, reason, now),
+            (None, outcome) => {
+                if let Some(message) = self.store.get_mut(seq) {
+                    match outcome {
+                        Return::Waits(due) => {
+                            message.extension_mut().due_at = due;
+                            message.due = due;
+                        }
+                        Return::TimedOut => message.due = now,
+                        Return::Uncounted | Return::Dies(_) => {}
+                    }
+                }
+                self.enter_pending(seq, now);
+            }
+        }
+        reason
+    }
+
+    /// The lease with this receipt, if it has not ended by `now`.
+    pub(super) fn current(&self, receipt: Receipt, now: Millis) -> Option<Lease> {
+        self.leases.find(receipt).filter(|lease| lease.until > now)
+    }
+}

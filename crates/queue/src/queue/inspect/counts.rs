@@ -1,0 +1,83 @@
+//! Counts of messages by state, and estimates of memory.
+
+use crate::message::state::{State, StoredState};
+use crate::queue::Queue;
+
+impl Queue {
+    /// Number of pending and running messages. O(1).
+    pub fn live(&self) -> u64 {
+        (self.count_stored(StoredState::Delayed)
+            + self.count_stored(StoredState::Retry)
+            + self.count_stored(StoredState::Due)
+            + self.leases.len()
+            + self.redriving.left.len()) as u64
+    }
+
+    pub(in crate::queue) fn count_stored(&self, stored: StoredState) -> usize {
+        let indexed = match stored {
+            StoredState::Running => self.leases.len(),
+            _ => match self.records.at(stored) {
+                Some(index) => index.len(),
+                None => self.waiting.count(stored),
+            },
+        };
+        indexed.saturating_sub(self.ghosts_at(stored))
+    }
+
+    /// Stale entries: how many purged messages the indexes of this stored state
+    /// still hold.
+    pub(in crate::queue) fn ghosts_at(&self, stored: StoredState) -> usize {
+        self.ghosts
+            .get(stored as usize)
+            .map_or(0, |g| g.count as usize)
+    }
+
+    /// Number of messages in a state. O(1).
+    pub fn count(&self, state: State) -> u64 {
+        let count = |stored| self.count_stored(stored) as u64;
+        match state {
+            State::Delayed => count(StoredState::Delayed),
+            State::Retry => count(StoredState::Retry),
+            State::Ready => {
+                (self.waiting.plain.count(StoredState::Due) + self.redriving.left.len()) as u64
+                    + self.grouped_ready
+            }
+            State::Blocked => {
+                let due = self.waiting.grouped.count(StoredState::Due);
+                let due = due.saturating_sub(self.ghosts_at(StoredState::Due));
+                (due as u64).saturating_sub(self.grouped_ready)
+            }
+            State::Running => count(StoredState::Running),
+            State::Finished => count(StoredState::Finished),
+            State::Dead => count(StoredState::Dead),
+            State::Cancelled => count(StoredState::Cancelled),
+        }
+    }
+
+    /// Bytes allocated by the queue, roughly. O(lanes + schedules + consumers).
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Queue>()
+            + self.store.memory_bytes()
+            + self.ids.memory_bytes()
+            + self.waiting.memory_bytes()
+            + self.groups.memory_bytes()
+            // About two words for each record in the order of its group, at the
+            // usual fill of the tree nodes.
+            + self.records.grouped * 20
+            + self.ready_line.memory_bytes()
+            + self.expected.memory_bytes()
+            + self.leases.memory_bytes()
+            + self.remains.memory_bytes()
+            + self.expiring.memory_bytes()
+            + self.records.memory_bytes()
+            + self.consumers.memory_bytes()
+            + self.schedules.memory_bytes()
+            + self.lateness.memory_bytes()
+    }
+
+    /// Roughly how many allocations have to be freed with the queue. The server
+    /// uses it to decide whether to free in the background.
+    pub fn free_effort(&self) -> usize {
+        self.store.len() * 2 + self.records.dedup.entries().len() + 1
+    }
+}

@@ -1,0 +1,264 @@
+//! DQ.EXPLAIN: why a message is in its state, and what would change that.
+
+use crate::groups::group::Group;
+use crate::index::order_key::OrderKey;
+use crate::message::id::Id;
+use crate::message::state::State;
+use crate::message::Message;
+use crate::queue::moves::order_key;
+use crate::queue::Queue;
+use crate::settings::OnRetry;
+use crate::{Millis, Seq, NEVER};
+
+/// The reason as a code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// Its due time has not come.
+    DueLater,
+    /// A delivery failed and its backoff has not ended.
+    Backoff,
+    /// Another message of its group goes first or holds the group.
+    BehindHead,
+    /// As many batches of its group are leased as are allowed.
+    GroupBusy,
+    /// Its group is paused.
+    GroupPaused,
+    /// The queue is paused.
+    QueuePaused,
+    /// A RATE of the queue or the group is used up.
+    RateLimited,
+    /// As many messages of the queue are leased as MAXRUNNING allows.
+    MaxRunning,
+    /// It can be delivered now.
+    Next,
+    /// It is leased to a consumer.
+    Running,
+    /// It was acked.
+    Finished,
+    /// It failed too often, was rejected or expired.
+    Dead,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl Code {
+    /// The code as it appears in the reply.
+    pub fn name(self) -> &'static str {
+        match self {
+            Code::DueLater => "due-later",
+            Code::Backoff => "backoff",
+            Code::BehindHead => "behind-head",
+            Code::GroupBusy => "group-busy",
+            Code::GroupPaused => "group-paused",
+            Code::QueuePaused => "queue-paused",
+            Code::RateLimited => "rate-limited",
+            Code::MaxRunning => "max-running",
+            Code::Next => "next",
+            Code::Running => "running",
+            Code::Finished => "finished",
+            Code::Dead => "dead",
+            Code::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// The full explanation of a message's state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// The reason as a code.
+    pub code: Code,
+    /// The reason as one sentence. It contains nothing that a client has sent.
+    pub why: String,
+    /// When the reason ends (Unix ms), if that is known.
+    pub until: Option<Millis>,
+    /// The id, group or consumer that causes it, if any.
+    pub by: Option<Box<[u8]>>,
+}
+
+impl Explanation {
+    fn new(code: Code, why: impl Into<String>) -> Explanation {
+        Explanation {
+            code,
+            why: why.into(),
+            until: None,
+            by: None,
+        }
+    }
+
+    fn until(mut self, until: Option<Millis>) -> Explanation {
+        self.until = until.filter(|at| *at != NEVER);
+        self
+    }
+
+    fn by(mut self, by: Option<&[u8]>) -> Explanation {
+        self.by = by.map(Into::into);
+        self
+    }
+}
+
+impl Queue {
+    /// Explains the state of the message with this id at `now`. `None` if there is
+    /// no such message.
+    pub fn explain(&self, id: &[u8], now: Millis) -> Option<Explanation> {
+        let seq = self.find(id)?;
+        let view = self.view(seq, now)?;
+        let message = view.message;
+        let reason = view.reason().map_or("given up", |reason| reason.name());
+        Some(match view.state {
+            State::Delayed => Explanation::new(
+                Code::DueLater,
+                format!("It is due in {} ms.", message.due.saturating_sub(now)),
+            )
+            .until(Some(message.due)),
+            State::Retry => Explanation::new(
+                Code::Backoff,
+                format!(
+                    "A delivery of it failed ({} so far); its backoff ends in {} ms.",
+                    message.failures(),
+                    message.due.saturating_sub(now)
+                ),
+            )
+            .until(Some(message.due)),
+            State::Ready | State::Blocked => self.explain_due(seq, message, now),
+            State::Running => Explanation::new(
+                Code::Running,
+                format!(
+                    "It is delivered, attempt {}, and its lease ends in {} ms.",
+                    view.attempt(),
+                    view.lease_until().unwrap_or(now).saturating_sub(now)
+                ),
+            )
+            .until(view.lease_until())
+            .by(view.consumer),
+            State::Finished => Explanation::new(Code::Finished, "It was acked."),
+            State::Dead => Explanation::new(
+                Code::Dead,
+                format!(
+                    "It died, reason {reason}, after {} deliveries.",
+                    view.attempt()
+                ),
+            ),
+            State::Cancelled => Explanation::new(Code::Cancelled, "It was cancelled."),
+        })
+    }
+
+    fn explain_due(&self, seq: Seq, message: &Message, now: Millis) -> Explanation {
+        if self.is_paused(now) {
+            return Explanation::new(Code::QueuePaused, "Deliveries of the queue are paused.")
+                .until(self.paused_until);
+        }
+        let of_group = self
+            .groups
+            .get(message.group)
+            .and_then(|group| self.explain_group(order_key(seq, message), group, now));
+        if let Some(explanation) = of_group {
+            return explanation;
+        }
+        if let Some(rate) = self.settings.rate {
+            if self.window.free(rate, now) == 0 {
+                let text = format!(
+                    "The queue has made its {} deliveries of the last {} ms.",
+                    rate.count, rate.per
+                );
+                return Explanation::new(Code::RateLimited, text)
+                    .until(Some(self.window.next_free(rate, now)));
+            }
+        }
+        let max = self.settings.max_running;
+        if max > 0 && self.leases.len() as u64 >= max {
+            let text = format!("All {max} messages that may run at once are running.");
+            return Explanation::new(Code::MaxRunning, text)
+                .until(self.leases.first_end().map(|(until, _)| until));
+        }
+        Explanation::new(
+            Code::Next,
+            "It can be delivered now; only what stands before it in line goes first.",
+        )
+    }
+
+    /// What in its group keeps a due message from being delivered, if anything.
+    fn explain_group(&self, key: OrderKey, group: &Group, now: Millis) -> Option<Explanation> {
+        if group.is_paused(now) {
+            let paused = Explanation::new(Code::GroupPaused, "Deliveries of its group are paused.");
+            return Some(paused.until(group.ext().paused_until).by(Some(&group.name)));
+        }
+        if self.is_held_by_dead(group) {
+            let holder = group.holds(self.groups.purges()).first()?;
+            let held = Explanation::new(
+                Code::BehindHead,
+                "A dead message holds its group until it is redriven, cancelled or purged, \
+                 or the group resumed.",
+            );
+            return Some(held.by(self.holder_id(holder).as_ref().map(Id::as_bytes)));
+        }
+        if let Some((seq, retrying)) = self.goes_before(key, group, now) {
+            if self.counts_purged(seq) {
+                let text = "A message of its group that failed was purged; \
+                            the group goes on in a moment.";
+                return Some(Explanation::new(Code::BehindHead, text));
+            }
+            let first = self.store.get(seq)?;
+            let id = self.id_of(seq, first);
+            let text = match retrying {
+                true => "A message of its group that failed waits for its backoff and goes first.",
+                false => "Another message of its group goes first.",
+            };
+            let until = (first.due > now).then_some(first.due);
+            return Some(
+                Explanation::new(Code::BehindHead, text)
+                    .until(until)
+                    .by(Some(id.as_bytes())),
+            );
+        }
+        if group.batch_count() >= self.concurrency(group) {
+            let lease = self.first_lease_of(group);
+            if lease.is_none() {
+                let text = "What was delivered of its group was purged; \
+                            the group goes on in a moment.";
+                return Some(Explanation::new(Code::GroupBusy, text));
+            }
+            let holder = lease.and_then(|(_, seq)| {
+                let message = self.store.get(seq)?;
+                match self.consumers.name(message.history.consumer()) {
+                    Some(name) => Some(name.into()),
+                    None => Some(self.id_of(seq, message).to_box()),
+                }
+            });
+            let busy = Explanation::new(
+                Code::GroupBusy,
+                "As much of its group is being handled as may be at once.",
+            );
+            let until = lease.map(|(until, _)| until);
+            return Some(busy.until(until).by(holder.as_deref()));
+        }
+        let (rate, window) = group.rate()?;
+        if window.free(rate, now) > 0 {
+            return None;
+        }
+        let text = format!(
+            "Its group has made its {} deliveries of the last {} ms.",
+            rate.count, rate.per
+        );
+        let limited = Explanation::new(Code::RateLimited, text);
+        let until = Some(window.next_free(rate, now));
+        Some(limited.until(until).by(Some(&group.name)))
+    }
+
+    /// The message of the group that goes out before this one. The flag tells
+    /// whether that message still waits for its backoff.
+    fn goes_before(&self, key: OrderKey, group: &Group, now: Millis) -> Option<(Seq, bool)> {
+        if self.settings.on_retry == OnRetry::Block {
+            let failed = self.pending(group).failed;
+            let waiting = failed
+                .ahead
+                .iter()
+                .find(|(_, due)| *due > now)
+                .map(|(failed, _)| failed.seq());
+            if let Some(seq) = waiting {
+                return Some((seq, true));
+            }
+        }
+        let head = self.next_in_group(group, now)?;
+        (head != key).then_some((head.seq(), false))
+    }
+}

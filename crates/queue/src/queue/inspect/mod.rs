@@ -1,0 +1,7 @@
+//! Reading a queue: what GET, LIST, PEEK, EXPLAIN, INFO and GROUPS show.
+
+pub(in crate::queue) mod counts;
+pub mod explain;
+pub mod list;
+pub(in crate::queue) mod peek;
+pub mod view;

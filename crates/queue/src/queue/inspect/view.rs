@@ -1,0 +1,335 @@
+//! Read-only views of single messages, of groups and of the queue as a whole, for
+//! DQ.GET, DQ.GROUPS, DQ.INFO and FETCH WITHMETA.
+
+use crate::consumer::Consumer;
+use crate::groups::group::Group;
+use crate::message::body::Content;
+use crate::message::id::Id;
+use crate::message::state::{Reason, State, StoredState};
+use crate::message::Message;
+use crate::op::Delivered;
+use crate::queue::Queue;
+use crate::settings::OnRetry;
+use crate::stats::{Lateness, Totals};
+use crate::{Millis, Seq, NEVER};
+
+/// Everything that is known of a message. All times are Unix ms.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// Id of the message.
+    pub id: Id<'a>,
+    /// State of the message.
+    pub state: State,
+    /// The message itself.
+    pub message: &'a Message,
+    /// Payload, byte for byte as it was sent.
+    pub payload: &'a [u8],
+    /// Name of its group.
+    pub group: Option<&'a [u8]>,
+    /// Its score, if it has a group.
+    pub score: Option<f64>,
+    /// Consumer that had its last delivery.
+    pub consumer: Option<&'a [u8]>,
+    /// How many more failures are forgiven; -1 if all are.
+    pub retries_left: i64,
+    /// When its lease ends, if it is running.
+    lease_until: Option<Millis>,
+    /// When it expired, if it did and was not moved to dead yet.
+    expired_at: Option<Millis>,
+}
+
+impl View<'_> {
+    /// Number of deliveries so far.
+    pub fn attempt(&self) -> u32 {
+        self.message.history.attempt()
+    }
+
+    /// Number of lease timeouts so far.
+    pub fn timeouts(&self) -> u32 {
+        self.message.timeouts()
+    }
+
+    /// Time of its first delivery (Unix ms), if there was one.
+    pub fn first_started_at(&self) -> Option<Millis> {
+        known(self.message.first_started_at())
+    }
+
+    /// Time of its last delivery (Unix ms), if there was one.
+    pub fn started_at(&self) -> Option<Millis> {
+        known(self.message.started_at())
+    }
+
+    /// When its lease ends (Unix ms), if it is running.
+    pub fn lease_until(&self) -> Option<Millis> {
+        self.lease_until
+    }
+
+    /// When it finished, died or was cancelled (Unix ms), if it did.
+    pub fn ended_at(&self) -> Option<Millis> {
+        known(self.message.ended_at()).or(self.expired_at)
+    }
+
+    /// Why it died, if it is dead. A message that was cancelled or redriven after
+    /// its death keeps the old reason in its notes, which does not count here.
+    pub fn reason(&self) -> Option<Reason> {
+        if self.state != State::Dead {
+            return None;
+        }
+        let overdue = self.expired_at.map(|_| Reason::Expired);
+        overdue.or_else(|| self.message.texts()?.reason)
+    }
+}
+
+fn known(at: Millis) -> Option<Millis> {
+    (at != NEVER).then_some(at)
+}
+
+/// How many blocked messages [`Queue::oldest_ready_age`] examines at most.
+const MAX_SKIPPED: usize = 10_000;
+
+impl Queue {
+    /// The view of a stored message. O(1).
+    pub fn view(&self, seq: Seq, now: Millis) -> Option<View<'_>> {
+        let message = self.store.get(seq)?;
+        Some(self.view_of(seq, message, self.store.content(message), now))
+    }
+
+    /// The view of a message that the last operation delivered, even if the queue
+    /// has dropped it since. O(1).
+    pub fn view_delivered<'a>(&'a self, delivered: &'a Delivered, now: Millis) -> Option<View<'a>> {
+        let Some(gone) = &delivered.gone else {
+            return self.view(delivered.seq, now);
+        };
+        Some(View {
+            group: gone.group(),
+            ..self.view_of(delivered.seq, &gone.message, gone.content(), now)
+        })
+    }
+
+    /// The view of a message with the given content.
+    pub(in crate::queue) fn view_of<'a>(
+        &'a self,
+        seq: Seq,
+        message: &'a Message,
+        content: Content<'a>,
+        now: Millis,
+    ) -> View<'a> {
+        let own = message.choices().and_then(|choices| choices.retries);
+        let retries = own.unwrap_or(self.settings.retries);
+        let retries_left = match retries {
+            -1 => -1,
+            retries => (retries - i64::from(message.failures())).max(0),
+        };
+        let state = match self.redriving.has(seq, message) {
+            true => State::Ready,
+            false => self.state_of(message, now),
+        };
+        View {
+            id: self.ids.of(seq, message, content),
+            state,
+            message,
+            payload: content.payload,
+            group: self.groups.name(message.group),
+            score: message.group.is_some().then(|| message.score()),
+            consumer: self.consumers.name(message.history.consumer()),
+            retries_left,
+            lease_until: self.leases.find(message.receipt()).map(|lease| lease.until),
+            expired_at: self.expired_at(message, now),
+        }
+    }
+
+    /// Payload bytes of all pending and running messages.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Number of groups that have pending or running messages, settings, a pause or
+    /// a hold.
+    pub fn groups_listed(&self) -> usize {
+        self.groups.listed()
+    }
+
+    /// Known consumers, by name.
+    pub fn consumers(&self) -> Vec<&Consumer> {
+        self.consumers.known()
+    }
+
+    /// Totals since the queue was created.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Histogram of how late deliveries were.
+    pub fn lateness(&self) -> &Lateness {
+        &self.lateness
+    }
+
+    /// The earliest due time (Unix ms) of all delayed and retry messages that lies
+    /// after `now`.
+    pub fn next_due_at(&self, now: Millis) -> Option<Millis> {
+        self.waiting.next_due(now, |seq| !self.is_purged(seq))
+    }
+
+    /// How long, in ms, the ready message that has waited longest has been due.
+    /// `None` if no message is ready.
+    ///
+    /// Where very many blocked messages are older, only the first message of each
+    /// group that can give is considered, so the age may be too low.
+    pub fn oldest_ready_age(&self, now: Millis) -> Option<Millis> {
+        let plain = self
+            .waiting
+            .plain
+            .indexes(StoredState::Due)
+            .filter_map(|index| Some(index.first()?.0 .0))
+            .min();
+        let plain = match self.redriving.left.is_empty() {
+            true => plain,
+            false => Some(plain.unwrap_or(NEVER).min(self.redriving.join.time)),
+        };
+        let grouped = self.oldest_grouped_ready();
+        let oldest = match (plain, grouped) {
+            (Some(a), Some(b)) => a.min(b),
+            (a, b) => a.or(b)?,
+        };
+        Some(now.saturating_sub(oldest))
+    }
+
+    fn oldest_grouped_ready(&self) -> Option<Millis> {
+        if self.grouped_ready == 0 {
+            return None;
+        }
+        let gives = |seq: Seq| {
+            let message = self.store.get(seq).filter(|_| !self.is_purged(seq))?;
+            self.stands(message.group, self.groups.get(message.group)?)
+        };
+        let lanes = self.waiting.grouped.indexes(StoredState::Due);
+        let found = lanes.filter_map(|due| {
+            let mut due = due.iter().take(MAX_SKIPPED);
+            due.find(|((_, seq), ())| gives(*seq).is_some())
+        });
+        found.map(|((at, _), ())| at).min().or_else(|| {
+            let heads = self.ready_line.iter().take(MAX_SKIPPED);
+            heads
+                .filter_map(|(key, ())| Some(self.store.get(key.seq)?.due))
+                .min()
+        })
+    }
+}
+
+/// What a group is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupState {
+    /// Its deliveries are paused.
+    Paused,
+    /// It can give a message now.
+    Ready,
+    /// It cannot give, and some of its messages are leased.
+    Running,
+    /// It cannot give, and a message of it is due, or a failed or dead message
+    /// holds it.
+    Blocked,
+    /// It has no message that is due.
+    Waiting,
+}
+
+impl GroupState {
+    /// The state as it appears in a reply.
+    pub fn name(self) -> &'static str {
+        match self {
+            GroupState::Paused => "paused",
+            GroupState::Ready => "ready",
+            GroupState::Running => "running",
+            GroupState::Blocked => "blocked",
+            GroupState::Waiting => "waiting",
+        }
+    }
+}
+
+/// Everything that is known of a group.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupView<'a> {
+    /// The group itself.
+    pub group: &'a Group,
+    /// What the group is doing.
+    pub state: GroupState,
+    /// The message that it will give first.
+    pub head: Option<(Seq, &'a Message)>,
+    /// When the first of its leases ends (Unix ms).
+    pub lease_until: Option<Millis>,
+    /// Number of its pending messages.
+    pub waiting: u64,
+    /// Maximum number of its batches that may be leased at once.
+    pub concurrency: u64,
+}
+
+impl Queue {
+    /// Up to `count` groups from a cursor on, only those in `state` if one is
+    /// given. Also returns the next cursor, 0 at the end.
+    ///
+    /// A call examines up to 10 x `count` groups, or up to 1,000 if that is more,
+    /// so it may return fewer than `count`.
+    pub fn groups(
+        &self,
+        cursor: u64,
+        count: usize,
+        state: Option<GroupState>,
+        now: Millis,
+    ) -> (u64, Vec<GroupView<'_>>) {
+        let mut views = Vec::new();
+        let most = count.saturating_mul(10).max(1000);
+        for (looked, (ix, group)) in self.groups.starting_at(cursor).enumerate() {
+            if views.len() == count || looked == most {
+                return (ix.number(), views);
+            }
+            let Some(group) = group.filter(|group| self.groups.shows(group)) else {
+                continue;
+            };
+            let view = self.group_view(group, now);
+            if state.is_none_or(|state| state == view.state) {
+                views.push(view);
+            }
+        }
+        (0, views)
+    }
+
+    /// The view of a group.
+    fn group_view<'a>(&'a self, group: &'a Group, now: Millis) -> GroupView<'a> {
+        let pending = self.pending(group);
+        let next = self.next_in_group(group, now);
+        // Under ONRETRY SKIP a failed message does not hold its group.
+        let held_by_failed = self.settings.on_retry == OnRetry::Block
+            && !pending.failed.is_empty()
+            && next.is_none();
+        let held = held_by_failed || self.is_held_by_dead(group);
+        let state = if group.is_paused(now) {
+            GroupState::Paused
+        } else if self.group_head(group, now).is_some() {
+            GroupState::Ready
+        } else if group.running > 0 {
+            GroupState::Running
+        } else if pending.count_at(StoredState::Due) > 0 || held {
+            GroupState::Blocked
+        } else {
+            GroupState::Waiting
+        };
+        let head = next
+            .or_else(|| pending.failed.first())
+            .or_else(|| pending.fresh.first())
+            .map(|key| key.seq());
+        GroupView {
+            group,
+            state,
+            head: head.and_then(|seq| Some((seq, self.store.get(seq)?))),
+            lease_until: self.first_lease_of(group).map(|(until, _)| until),
+            waiting: pending.len(),
+            concurrency: self.concurrency(group),
+        }
+    }
+
+    /// When the first lease of a group to end does so (Unix ms), and its message.
+    /// O(leases of the group).
+    pub(in crate::queue) fn first_lease_of(&self, group: &Group) -> Option<(Millis, Seq)> {
+        let leases = self.leased_of(group).map(|lease| (lease.until, lease.seq));
+        leases.min()
+    }
+}

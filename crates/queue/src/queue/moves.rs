@@ -1,0 +1,237 @@
+//! Moves a message between stored states and keeps every index in step.
+//!
+//! Most changes of a message are a move: out of the indexes of the old state, a
+//! change of fields, and into the indexes of the new state.
+
+use super::Queue;
+use crate::groups::backlog::Member;
+use crate::groups::group::Group;
+use crate::index::leases::Lease;
+use crate::index::order_key::OrderKey;
+use crate::index::waiting::PendingKey;
+use crate::message::state::StoredState;
+use crate::message::Message;
+use crate::op::Happened;
+use crate::{ConsumerIx, GroupIx, Millis, Seq, MAX_EXACT};
+
+/// What the caller needs to know of a message whose lease has ended.
+pub(super) struct Ended {
+    pub group: GroupIx,
+    /// Payload bytes.
+    pub size: u64,
+    /// Consumer that had the lease.
+    pub consumer: ConsumerIx,
+}
+
+/// A pending message with all its index keys.
+pub(super) struct IndexKeys {
+    stored: StoredState,
+    group: GroupIx,
+    pending_key: PendingKey,
+    /// Its key in its group, if it has one.
+    member: Option<Member>,
+    /// When it expires (Unix ms), if it does.
+    expires: Option<Millis>,
+}
+
+impl IndexKeys {
+    /// The index keys of a pending message. `ttl` is the TTL of the queue in ms.
+    #[inline]
+    pub fn of(seq: Seq, message: &Message, ttl: Millis) -> IndexKeys {
+        let group = message.group;
+        IndexKeys {
+            stored: message.stored,
+            group,
+            pending_key: pending_key(seq, message),
+            member: group.is_some().then(|| member(seq, message)),
+            expires: expiry(message, ttl),
+        }
+    }
+
+    /// Makes a message pending: due if its due time has come, otherwise delayed or
+    /// in retry. Returns its index keys.
+    pub fn begin(seq: Seq, message: &mut Message, ttl: Millis, now: Millis) -> IndexKeys {
+        message.stored = match (message.due <= now, message.failures() > 0) {
+            (true, _) => StoredState::Due,
+            (false, true) => StoredState::Retry,
+            (false, false) => StoredState::Delayed,
+        };
+        IndexKeys::of(seq, message, ttl)
+    }
+}
+
+/// The pending key of a message, used by the indexes over all pending messages.
+pub(super) fn pending_key(seq: Seq, message: &Message) -> PendingKey {
+    PendingKey {
+        seq,
+        due: message.due,
+        priority: message.priority,
+        grouped: message.group.is_some(),
+        size: message.payload_len(),
+    }
+}
+
+/// The key of a pending message in its group.
+pub(super) fn member(seq: Seq, message: &Message) -> Member {
+    Member {
+        key: order_key(seq, message),
+        due: message.due,
+        failed: message.failures() > 0,
+        size: message.payload_len(),
+    }
+}
+
+/// When a pending message expires (Unix ms), if it does. `ttl` is the TTL of the
+/// queue in ms.
+fn expiry(message: &Message, ttl: Millis) -> Option<Millis> {
+    let own = message.choices().and_then(|choices| choices.ttl);
+    match own.unwrap_or(ttl) {
+        0 => None,
+        ttl => Some(message.ttl_base().saturating_add(ttl).min(MAX_EXACT)),
+    }
+}
+
+/// The key of a message in the order of its group.
+pub(super) fn order_key(seq: Seq, message: &Message) -> OrderKey {
+    OrderKey::new(message.priority, message.score(), seq)
+}
+
+impl Queue {
+    /// When a pending message expires (Unix ms), if it does.
+    pub(super) fn expiry(&self, message: &Message) -> Option<Millis> {
+        expiry(message, self.settings.ttl)
+    }
+
+    /// Makes a message pending and enters it in the indexes. The caller refreshes
+    /// its group. O(log n).
+    pub(super) fn enter_pending(&mut self, seq: Seq, now: Millis) {
+        if let Some(message) = self.store.get_mut(seq) {
+            let keys = IndexKeys::begin(seq, message, self.settings.ttl, now);
+            self.enter(keys);
+        }
+    }
+
+    /// Enters a pending message in the indexes. O(log n).
+    ///
+    /// Returns true only if the group certainly need not be refreshed: it is in the
+    /// ready line, and a due message goes before this one, so neither what it gives
+    /// nor its state changes. Otherwise the caller refreshes the group.
+    pub(super) fn enter(&mut self, keys: IndexKeys) -> bool {
+        let PendingKey { seq, due, .. } = keys.pending_key;
+        let mut is_behind = false;
+        self.waiting.insert(keys.stored, keys.pending_key);
+        if let Some(at) = keys.expires {
+            self.expiring.insert((at, seq), ());
+            self.wake_by(at);
+        }
+        if let Some(member) = keys.member {
+            self.heed_purges(keys.group);
+            let entered = self.groups.with(keys.group, |group| {
+                let is_behind = group.backlog.insert(keys.stored, member);
+                // A group that is not in the ready line yet must join it now,
+                // however its messages are kept.
+                (is_behind && group.is_in_line(), group.counted)
+            });
+            let (changes_nothing, counted) = entered.unwrap_or_default();
+            is_behind = changes_nothing;
+            if counted && keys.stored == StoredState::Due {
+                self.grouped_ready += 1;
+                self.grouped_ready_bytes += member.size;
+                self.effects.happened.add(Happened::READY);
+            }
+        }
+        match keys.stored {
+            StoredState::Due if !keys.group.is_some() => self.effects.happened.add(Happened::READY),
+            StoredState::Due => {}
+            _ => self.wake_by(due),
+        }
+        is_behind
+    }
+
+    /// Takes a pending message out of the indexes. The caller gives it another
+    /// stored state and refreshes its group. O(log n).
+    pub(super) fn leave_pending(&mut self, seq: Seq) {
+        if let Some(message) = self.store.get(seq) {
+            let keys = IndexKeys::of(seq, message, self.settings.ttl);
+            self.leave(keys);
+        }
+    }
+
+    /// Takes a message out of the indexes of pending messages, by the keys it
+    /// `keys` under. The caller gives it another stored state and refreshes its
+    /// group. O(log n).
+    pub(super) fn leave(&mut self, keys: IndexKeys) {
+        if let Some(at) = keys.expires {
+            self.expiring.remove(&(at, keys.pending_key.seq));
+        }
+        self.waiting.remove(keys.stored, keys.pending_key);
+        if let Some(member) = keys.member {
+            self.heed_purges(keys.group);
+            let counted = self.groups.with(keys.group, |group| {
+                group.backlog.remove(keys.stored, member);
+                group.counted
+            });
+            if counted == Some(true) && keys.stored == StoredState::Due {
+                self.uncount_ready(1, member.size);
+            }
+        }
+    }
+
+    /// Subtracts messages, and their payload bytes, from those of groups that count
+    /// as ready.
+    pub(super) fn uncount_ready(&mut self, count: u64, bytes: u64) {
+        self.grouped_ready = self.grouped_ready.saturating_sub(count);
+        self.grouped_ready_bytes = self.grouped_ready_bytes.saturating_sub(bytes);
+    }
+
+    /// Ends the lease of a message, if it has one. The caller then sets its stored
+    /// state.
+    pub(super) fn unlease(&mut self, seq: Seq) {
+        let receipt = self.store.get(seq).map_or(0, Message::receipt);
+        if let Some(lease) = self.leases.take(receipt) {
+            self.end_lease(lease);
+        }
+    }
+
+    /// Ends a lease that was already taken out of the index of leases. The caller
+    /// then sets the stored state of the message.
+    pub(super) fn end_lease(&mut self, lease: Lease) -> Option<Ended> {
+        let message = self.store.get_mut(lease.seq)?;
+        let (group, size) = (message.group, message.payload_len());
+        message.history.stop();
+        let consumer = message.history.consumer();
+        self.running_bytes = self.running_bytes.saturating_sub(size);
+        self.consumers.release(consumer);
+        if group.is_some() {
+            self.heed_purges(group);
+            let over = self.leases.leave_batch(lease.receipt);
+            if let Some(group) = self.groups.get_mut(group) {
+                group.running -= 1;
+                self.grouped_running -= 1;
+                if let Some(batch) = over {
+                    group.close_batch(batch.first);
+                }
+            }
+        }
+        Some(Ended {
+            group,
+            size,
+            consumer,
+        })
+    }
+
+    /// The leases of a group.
+    pub(super) fn leased_of<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = Lease> + 'a {
+        group
+            .batches()
+            .flat_map(|first| self.leases.of_batch(first))
+    }
+
+    /// The running messages that were delivered in the same batch as this one, but
+    /// after it.
+    pub(super) fn later_of_batch(&self, seq: Seq) -> Vec<Seq> {
+        let receipt = self.store.get(seq).map_or(0, Message::receipt);
+        let later = self.leases.later_of_batch(receipt);
+        later.map(|lease| lease.seq).collect()
+    }
+}

@@ -1,0 +1,54 @@
+//! ACK: deliveries that ended well.
+
+use crate::message::state::StoredState;
+use crate::op::{Done, Happened};
+use crate::queue::Queue;
+use crate::{Millis, Receipt};
+
+impl Queue {
+    /// Acks deliveries. Returns how many receipts were current. O(log n) each.
+    pub(in crate::queue) fn ack(
+        &mut self,
+        receipts: &[Receipt],
+        result: Option<&[u8]>,
+        now: Millis,
+    ) -> Done {
+        let acked = receipts
+            .iter()
+            .filter(|receipt| self.ack_one(**receipt, result, now))
+            .count();
+        Done::Count(acked as u64)
+    }
+
+    /// Acks one delivery. Returns whether its receipt was current.
+    pub(in crate::queue) fn ack_one(
+        &mut self,
+        receipt: Receipt,
+        result: Option<&[u8]>,
+        now: Millis,
+    ) -> bool {
+        let Some(lease) = self.leases.take_current(receipt, now) else {
+            return false;
+        };
+        let Some(ended) = self.end_lease(lease) else {
+            return false;
+        };
+        let (seq, group) = (lease.seq, ended.group);
+        self.consumers.ack(ended.consumer);
+        if let Some(result) = result {
+            self.store.with(seq, |message| {
+                message.extension_mut().texts_mut().result = Some(result.into());
+            });
+        }
+        self.bytes -= ended.size;
+        self.totals.acked += 1;
+        self.effects.changed = true;
+        self.effects.visible = true;
+        self.effects.happened.add(Happened::ACKED);
+        self.end(seq, StoredState::Finished, now);
+        if group.is_some() {
+            self.refresh(group, now, self.join(now));
+        }
+        true
+    }
+}

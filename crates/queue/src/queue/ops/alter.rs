@@ -1,0 +1,97 @@
+//! ALTER: other options for a queue and what is in it.
+
+use crate::index::ready_line::Join;
+use crate::message::state::StoredState;
+use crate::op::Done;
+use crate::queue::Queue;
+use crate::settings::{Changes, OnDead};
+use crate::{GroupIx, Millis, Seq};
+
+impl Queue {
+    /// Changes options, also for messages already in the queue. O(1), except for
+    /// TTL, ONRETRY, ONDEAD and GROUPCONCURRENCY, which cost O(log n) for each
+    /// message or group concerned.
+    pub(in crate::queue) fn alter(&mut self, changes: &Changes, now: Millis) -> Done {
+        let settings = self.settings.with(changes);
+        // Messages that have already expired die as of their own expiry. Messages
+        // that expire only because of the shorter TTL die now, since they were
+        // alive until now.
+        self.expire_until(now, None);
+        self.heed_all();
+        let before = std::mem::replace(&mut self.settings, settings);
+        if before.ttl != self.settings.ttl {
+            self.index_expiries();
+            self.expire_until(now, Some(now));
+        }
+        if before.dedup != self.settings.dedup {
+            // Ids that the old DEDUP has freed must stay free under a longer one.
+            self.records.dedup.forget_all(now, before.dedup);
+        }
+        if before.rate.is_some() && self.settings.rate.is_none() {
+            self.window.clear();
+        }
+        if before.on_dead == OnDead::Block && self.settings.on_dead == OnDead::Continue {
+            let held: Vec<GroupIx> = self.groups.held().collect();
+            for ix in held {
+                self.end_holds(ix);
+            }
+        }
+        if before.on_dead != self.settings.on_dead
+            || before.on_retry != self.settings.on_retry
+            || before.group_concurrency != self.settings.group_concurrency
+        {
+            for ix in self.groups.all() {
+                self.refresh(ix, now, self.join(now));
+            }
+        }
+        // Retention may have become shorter, so look for due events.
+        self.wake_by(now);
+        self.changed();
+        self.finish_manually();
+        Done::Ok
+    }
+
+    /// Moves messages that have expired by `now` to dead, as of `at`, or as of
+    /// their own expiry if `at` is `None`.
+    fn expire_until(&mut self, now: Millis, at: Option<Millis>) {
+        loop {
+            self.drop_purged_heads(now);
+            let Some(((expiry, _), ())) = self.expiring.first() else {
+                return;
+            };
+            if expiry > now {
+                return;
+            }
+            let join = match at {
+                Some(at) => self.join(at),
+                None => Join {
+                    time: expiry,
+                    ticket: 0,
+                },
+            };
+            self.expire_next(at.unwrap_or(expiry), join);
+        }
+    }
+
+    /// Rebuilds the index of expiries, for example after TTL was changed. O(n log
+    /// n).
+    pub(in crate::queue) fn index_expiries(&mut self) {
+        // Free purged messages first, so that they do not get back into an index.
+        self.sweep(usize::MAX);
+        let mut expiries: Vec<(Millis, Seq)> = Vec::new();
+        for stored in [StoredState::Delayed, StoredState::Due, StoredState::Retry] {
+            for index in self.waiting.indexes(stored) {
+                for ((_, seq), ()) in index.iter() {
+                    if let Some(at) = self.store.get(seq).and_then(|m| self.expiry(m)) {
+                        expiries.push((at, seq));
+                    }
+                }
+            }
+        }
+        expiries.sort_unstable();
+        if let Some((first, _)) = expiries.first() {
+            self.wake_by(*first);
+        }
+        self.expiring = crate::TimeIndex::from_sorted(expiries.into_iter().map(|k| (k, ())));
+    }
+}

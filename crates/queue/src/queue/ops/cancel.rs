@@ -1,0 +1,44 @@
+//! CANCEL: messages that are no longer wanted.
+
+use crate::message::state::{State, StoredState};
+use crate::op::{Done, Happened};
+use crate::queue::Queue;
+use crate::Millis;
+use std::borrow::Cow;
+
+impl Queue {
+    /// Cancels messages. Returns the state in which each was before, or `None`
+    /// where there is no such message.
+    pub(in crate::queue) fn cancel(&mut self, ids: &[Cow<[u8]>], now: Millis) -> Done {
+        let states = ids.iter().map(|id| self.cancel_one(id, now)).collect();
+        Done::States(states)
+    }
+
+    fn cancel_one(&mut self, id: &[u8], now: Millis) -> Option<State> {
+        let seq = self.find_current(id, now)?;
+        let message = self.store.get(seq)?;
+        let state = self.state_of(message, now);
+        let (group, size) = (message.group, message.payload_len());
+        match state {
+            State::Finished | State::Cancelled => return Some(state),
+            State::Running => {
+                self.unlease(seq);
+                self.bytes -= size;
+            }
+            State::Dead => {
+                self.leave_record(seq);
+                self.unhold(seq, group);
+            }
+            State::Delayed | State::Ready | State::Blocked | State::Retry => {
+                self.leave_pending(seq);
+                self.bytes -= size;
+            }
+        }
+        self.totals.cancellations += 1;
+        self.changed();
+        self.effects.happened.add(Happened::CANCELLED);
+        self.end(seq, StoredState::Cancelled, now);
+        self.refresh(group, now, self.join(now));
+        Some(state)
+    }
+}

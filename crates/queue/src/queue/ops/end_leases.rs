@@ -1,0 +1,20 @@
+//! Ends the leases of a connection that has closed.
+
+use crate::op::Done;
+use crate::queue::Queue;
+use crate::{Millis, Receipt};
+
+impl Queue {
+    /// Ends leases as if they had run out now. Returns how many receipts were
+    /// current.
+    pub(in crate::queue) fn end_leases(&mut self, receipts: &[Receipt], now: Millis) -> Done {
+        let mut ended = 0;
+        for receipt in receipts {
+            if let Some(lease) = self.current(*receipt, now) {
+                self.time_out(lease.seq, now, self.join(now));
+                ended += 1;
+            }
+        }
+        Done::Count(ended)
+    }
+}

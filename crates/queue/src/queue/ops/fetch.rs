@@ -1,0 +1,383 @@
+//! FETCH: which messages are delivered, in which order, and how many.
+//!
+//! The ready line holds the groups that can give, and the ungrouped messages as one
+//! more entry. A FETCH takes a batch from the first entry, which then goes to the
+//! end, until the FETCH is full or the line is empty.
+
+use crate::consumer::FORGET_AFTER;
+use crate::error::Error;
+use crate::groups::group::Group;
+use crate::index::leases::{Batch, Lease};
+use crate::index::ready_line::{Join, Position};
+use crate::message::state::{State, StoredState};
+use crate::message::Message;
+use crate::op::{Delivered, Deliveries, Done, Fetch, Gone, Happened};
+use crate::queue::moves::IndexKeys;
+use crate::queue::Queue;
+use crate::{ConsumerIx, GroupIx, Millis, Receipt, Seq, MAX_EXACT};
+
+/// The state of one FETCH.
+struct Round<'a> {
+    fetch: &'a Fetch<'a>,
+    consumer: ConsumerIx,
+    now: Millis,
+    /// How many more messages it may take.
+    left: u64,
+    /// How many more payload bytes it may take.
+    bytes_left: u64,
+    next_receipt: Receipt,
+    given: Deliveries,
+    /// How many expired or purged messages it has met.
+    expired: u64,
+    /// How many more redriven messages it may move although their groups cannot
+    /// give.
+    in_vain: u64,
+}
+
+/// Maximum number of expired messages that one FETCH moves to dead, so that it does
+/// not hold the server. The timer processes the others.
+const MOST_EXPIRED: u64 = 1024;
+/// Maximum number of redriven messages that one FETCH moves although their groups
+/// cannot give.
+const MOST_IN_VAIN: u64 = 512;
+/// Maximum number of deliveries for which room is allocated in advance.
+const MOST_RESERVED: u64 = 127;
+/// Maximum capacity of a list of deliveries that is kept for the next operation.
+const MOST_KEPT: usize = 128;
+
+impl Round<'_> {
+    fn goes_on(&self) -> bool {
+        self.left > 0 && self.expired < MOST_EXPIRED
+    }
+
+    /// Whether the FETCH takes one more message. If MAXBYTES refuses the message,
+    /// the FETCH ends. `size` is called only where MAXBYTES matters.
+    fn takes(&mut self, size: impl FnOnce() -> u64) -> bool {
+        let is_limited = self.fetch.max_bytes.is_some() && !self.given.is_empty();
+        if is_limited && size() > self.bytes_left {
+            self.left = 0;
+        }
+        self.left > 0
+    }
+
+    /// Adds a delivery with a payload of `size` bytes.
+    fn give(&mut self, delivered: Delivered, size: u64) {
+        self.left -= 1;
+        match self.bytes_left.checked_sub(size) {
+            Some(bytes_left) => self.bytes_left = bytes_left,
+            None => self.left = 0,
+        }
+        if self.given.len() == self.given.capacity() {
+            self.given
+                .reserve(self.left.min(MOST_RESERVED) as usize + 1);
+        }
+        self.given.push(delivered);
+    }
+}
+
+impl Queue {
+    /// Acks the receipts named by the FETCH, then delivers. O((acks + messages) log
+    /// n), whatever the number of groups.
+    ///
+    /// It never fails. It returns a `Result` so that the caller can hand it on
+    /// without copying.
+    #[inline(never)]
+    pub(in crate::queue) fn fetch(
+        &mut self,
+        fetch: &Fetch,
+        now: Millis,
+        receipt: Receipt,
+    ) -> Result<Done, Error> {
+        for receipt in &fetch.acks {
+            self.ack_one(*receipt, None, now);
+        }
+        let consumer = match &fetch.consumer {
+            Some(name) => {
+                self.effects.changed |= !self.consumers.was_seen(name, now);
+                self.wake_by(now.saturating_add(FORGET_AFTER));
+                self.consumers.see(name, now)
+            }
+            None => ConsumerIx::NONE,
+        };
+        let mut round = Round {
+            fetch,
+            consumer,
+            now,
+            left: fetch.count.min(self.allowance(now, fetch.no_ack)),
+            bytes_left: fetch.max_bytes.unwrap_or(u64::MAX),
+            next_receipt: receipt.max(self.last_receipt + 1),
+            given: std::mem::take(&mut self.given),
+            expired: 0,
+            in_vain: MOST_IN_VAIN,
+        };
+        match &fetch.group {
+            Some(name) => {
+                if let Some(ix) = self.groups.find(name) {
+                    self.admit(ix, now);
+                    self.redrive_first_of(ix, now);
+                    while round.goes_on() && round.given.is_empty() && self.can_group_give(ix, now)
+                    {
+                        self.give_of_group(ix, fetch.count, &mut round);
+                    }
+                }
+            }
+            None => self.go_round(&mut round),
+        }
+        if round.expired > 0 {
+            // An expired message may have been first among the ungrouped ones. The
+            // others then have another position, even if the FETCH ended before it
+            // came to them.
+            self.admit_plain(now);
+        }
+        if !round.given.is_empty() {
+            self.effects.changed = true;
+            self.effects.visible = true;
+            self.effects.happened.add(Happened::DELIVERED);
+        }
+        Ok(Done::Fetched(round.given))
+    }
+
+    /// Takes back the result of an operation once it was replied. The list of
+    /// deliveries is used again by the next FETCH, so that it need not allocate.
+    pub fn take_back(&mut self, done: Done) {
+        if let Done::Fetched(mut given) = done {
+            if given.capacity() <= MOST_KEPT {
+                given.clear();
+                self.given = given;
+            }
+        }
+    }
+
+    /// Takes a batch from the first entry of the ready line, again and again, until
+    /// the FETCH is full or the line is empty.
+    fn go_round(&mut self, round: &mut Round) {
+        while round.goes_on() {
+            self.redrive_first(round.now, &mut round.in_vain);
+            self.admit_first(round.now);
+            let head = self.waiting.plain.head(round.now);
+            let plain = head.map(|head| {
+                let join = Join::by_time(head.1);
+                (Position::of_plain(head, self.plain_position, join), head.2)
+            });
+            let group = self.ready_line.first().map(|(key, ())| key);
+            match (plain, group) {
+                (Some((plain, _)), Some(group)) if group < plain => {
+                    self.give_of_group(group.group, round.fetch.per_group, round);
+                }
+                (Some((plain, first)), _) => self.give_plain(plain, first, round),
+                (None, Some(group)) => {
+                    self.give_of_group(group.group, round.fetch.per_group, round);
+                }
+                (None, None) => return,
+            }
+        }
+    }
+
+    /// Delivers one batch of ungrouped messages and moves them to the end of the
+    /// ready line. `place` is their present position, `first` the message that they
+    /// give first.
+    fn give_plain(&mut self, stored: Position, first: Seq, round: &mut Round) {
+        let before = round.given.len();
+        // As in `admit_plain`: the position is part of a snapshot, so a replica
+        // must learn of it.
+        self.effects.changed |= self.plain_position != Some(stored);
+        self.plain_position = Some(stored);
+        let most = round.fetch.per_group;
+        let mut next = Some(first);
+        while (round.given.len() - before) as u64 != most && round.goes_on() {
+            let seq = match next.take() {
+                Some(first) => first,
+                None => {
+                    self.redrive_first(round.now, &mut round.in_vain);
+                    match self.waiting.plain.head(round.now) {
+                        Some((_, _, seq)) => seq,
+                        None => break,
+                    }
+                }
+            };
+            if let Some(at) = self.expire_if_over(seq, round.now) {
+                round.expired += 1;
+                if round.given.len() == before {
+                    // Without the expired message their position may have been
+                    // another one since then.
+                    let at = at.max(self.plain_position.map_or(0, |key| key.join.time));
+                    self.plain_position =
+                        self.place_plain(self.plain_position, at, Join::by_time(at));
+                    return;
+                }
+                continue;
+            }
+            if !round.takes(|| self.payload_len(seq)) {
+                break;
+            }
+            self.deliver(seq, round);
+        }
+        if round.given.len() == before {
+            // Nothing was given, so they keep their turn.
+            return;
+        }
+        let join = self.next_join(round.now);
+        self.plain_position = self.place_plain(None, round.now, join);
+    }
+
+    /// Delivers one batch of up to `most` messages of a group that can give.
+    fn give_of_group(&mut self, ix: GroupIx, most: u64, round: &mut Round) {
+        let first = round.next_receipt;
+        let before = round.given.len();
+        self.heed_purges(ix);
+        while (round.given.len() - before) as u64 != most && round.goes_on() {
+            self.redrive_first_of(ix, round.now);
+            let Some(group) = self.groups.get(ix) else {
+                break;
+            };
+            if group.allowance(round.now) == 0 {
+                break;
+            }
+            let Some(key) = self.next_in_group(group, round.now) else {
+                break;
+            };
+            let seq = key.seq();
+            if self.counts_purged(seq) {
+                round.expired += 1;
+                self.drop_remains(seq);
+                if round.given.len() == before {
+                    return;
+                }
+                continue;
+            }
+            if let Some(at) = self.expire_if_over(seq, round.now) {
+                round.expired += 1;
+                if round.given.len() == before {
+                    // Without the expired message the group may have another
+                    // position.
+                    return self.refresh(ix, at, Join::by_time(at));
+                }
+                continue;
+            }
+            if !round.takes(|| self.payload_len(seq)) {
+                break;
+            }
+            self.deliver(seq, round);
+            let settings = self.groups.get_mut(ix).and_then(Group::ext_if_any);
+            let settings = settings.and_then(|ext| ext.settings.as_mut());
+            if let Some(settings) = settings {
+                if let Some(rate) = settings.rate {
+                    settings.window.count(rate, round.now, 1);
+                }
+            }
+        }
+        let given = (round.given.len() - before) as u64;
+        if given > 0 && !round.fetch.no_ack {
+            self.leases.open_batch(Batch::new(first, given));
+            if let Some(group) = self.groups.get_mut(ix) {
+                group.open_batch(first);
+            }
+        }
+        let join = self.next_join(round.now);
+        let turn_is_over = match self.groups.get_mut(ix) {
+            Some(group) => {
+                let turn = group.ext().turn + given;
+                let over = turn >= group.weight();
+                group.set_turn(if over { 0 } else { turn });
+                over
+            }
+            None => return,
+        };
+        if turn_is_over {
+            if let Some(key) = self.groups.get_mut(ix).and_then(|g| g.leave_line(ix)) {
+                self.ready_line.remove(&key);
+            }
+        }
+        self.refresh(ix, round.now, join);
+    }
+
+    /// A position behind all others, for an entry that has just given.
+    fn next_join(&mut self, now: Millis) -> Join {
+        self.ticket += 1;
+        self.join(now)
+    }
+
+    fn payload_len(&self, seq: Seq) -> u64 {
+        self.store.get(seq).map_or(0, Message::payload_len)
+    }
+
+    /// Delivers one message. The caller updates the position of its group or of the
+    /// ungrouped messages.
+    fn deliver(&mut self, seq: Seq, round: &mut Round) {
+        let now = round.now;
+        let leased = !round.fetch.no_ack;
+        let receipt = if leased { round.next_receipt } else { 0 };
+        let settings = &self.settings;
+        let Some(message) = self.store.get_mut(seq) else {
+            return;
+        };
+        let keys = IndexKeys::of(seq, message, settings.ttl);
+        let late = now.saturating_sub(message.due);
+        let size = message.payload_len();
+        let group = message.group;
+        if leased {
+            message.stored = StoredState::Running;
+        }
+        let own_lease = message.choices().and_then(|choices| choices.lease);
+        let lease = round.fetch.lease.or(own_lease).unwrap_or(settings.lease);
+        let bytes = message.extension_bytes();
+        let history = &mut message.history;
+        let before = history.consumer();
+        let attempt = history.start(message.due, now, receipt, round.consumer);
+        let grown = message.extension_bytes() - bytes;
+        self.store.count_extension(grown);
+        self.leave(keys);
+        self.consumers.unmention(before);
+        self.consumers.deliver(round.consumer, leased);
+        if let Some(rate) = self.settings.rate {
+            self.window.count(rate, now, 1);
+        }
+        self.totals.delivered += 1;
+        self.totals.redelivered += u64::from(attempt > 1);
+        self.lateness.count(late);
+        let gone = if leased {
+            let until = now.saturating_add(lease).min(MAX_EXACT);
+            self.leases.insert(Lease {
+                receipt,
+                seq,
+                until,
+            });
+            self.wake_by(until);
+            self.running_bytes += size;
+            self.last_receipt = receipt;
+            round.next_receipt += 1;
+            if let Some(group) = self.groups.get_mut(group) {
+                group.running += 1;
+                self.grouped_running += 1;
+            }
+            None
+        } else {
+            self.finish_at_once(seq, size, round)
+        };
+        let delivered = Delivered {
+            seq,
+            receipt,
+            attempt,
+            gone,
+        };
+        round.give(delivered, size);
+    }
+
+    /// Finishes a message that was delivered with NOACK. Returns the message itself
+    /// if the queue does not keep its record, or has so many records that this one
+    /// may be pruned before the operation ends.
+    fn finish_at_once(&mut self, seq: Seq, size: u64, round: &Round) -> Option<Box<Gone>> {
+        self.bytes -= size;
+        let most = self.settings.retain_count;
+        let records = self.count(State::Finished) + self.count(State::Cancelled);
+        let is_kept =
+            self.settings.retain > 0 && (most == 0 || records.saturating_add(round.left) <= most);
+        let message = self.store.get(seq).filter(|_| !is_kept);
+        let gone = message.map(|message| {
+            let group = self.groups.name(message.group);
+            Gone::of(message, self.store.content(message), group)
+        });
+        self.end(seq, StoredState::Finished, round.now);
+        gone.map(Box::new)
+    }
+}

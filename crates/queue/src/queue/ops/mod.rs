@@ -1,0 +1,18 @@
+//! What a client can ask of a queue: one file for each verb.
+
+mod ack;
+mod alter;
+mod cancel;
+mod end_leases;
+pub(super) mod fetch;
+mod groupset;
+mod nack;
+mod pause;
+pub(super) mod redrive;
+mod reschedule;
+mod resume;
+mod schedule;
+pub(super) mod send;
+mod touch;
+mod unschedule;
+mod update;

@@ -1,0 +1,30 @@
+//! RESCHEDULE: another due time for a pending message.
+
+use crate::message::history::History;
+use crate::op::{Done, DueTime};
+use crate::queue::Queue;
+use crate::Millis;
+
+impl Queue {
+    /// Sets the due time of a pending message. Returns whether there was such a
+    /// message.
+    pub(in crate::queue) fn reschedule(&mut self, id: &[u8], due: DueTime, now: Millis) -> Done {
+        let Some((seq, group)) = self.find_pending(id, now) else {
+            return Done::Flag(false);
+        };
+        self.leave_pending(seq);
+        let due = due.from(now);
+        if let Some(message) = self.store.get_mut(seq) {
+            message.due = due;
+            if let History::Full(ext) = &mut message.history {
+                ext.due_at = due;
+                ext.score_base = due;
+                ext.ttl_base = due;
+            }
+        }
+        self.enter_pending(seq, now);
+        self.refresh(group, now, self.join(now));
+        self.changed();
+        Done::Flag(true)
+    }
+}

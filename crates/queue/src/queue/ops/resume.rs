@@ -1,0 +1,32 @@
+//! RESUME: lets the deliveries of a queue or of a group go on.
+
+use crate::groups::group::Group;
+use crate::op::Done;
+use crate::queue::Queue;
+use crate::Millis;
+
+impl Queue {
+    /// Ends a pause. For a group, also ends the holds of dead messages.
+    pub(in crate::queue) fn resume(&mut self, group: Option<&[u8]>, now: Millis) -> Done {
+        match group {
+            None => {
+                if self.paused_until.take().is_some() {
+                    self.changed();
+                }
+            }
+            Some(name) => {
+                if let Some(ix) = self.groups.find(name) {
+                    self.heed_purges(ix);
+                    let group = self.groups.get_mut(ix);
+                    let ext = group.and_then(Group::ext_if_any);
+                    let paused = ext.is_some_and(|ext| ext.paused_until.take().is_some());
+                    if self.end_holds(ix) || paused {
+                        self.refresh(ix, now, self.join(now));
+                        self.changed();
+                    }
+                }
+            }
+        }
+        Done::Ok
+    }
+}

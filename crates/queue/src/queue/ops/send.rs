@@ -1,0 +1,241 @@
+//! SEND: adds messages, checks the limits of the queue, and replaces messages with
+//! REPLACE.
+
+use crate::error::Error;
+use crate::message::body::Content;
+use crate::message::state::StoredState;
+use crate::message::{Choices, Message};
+use crate::op::{Done, Happened, Op, Send, Sent};
+use crate::queue::moves::IndexKeys;
+use crate::queue::Queue;
+use crate::{GroupIx, Millis, Seq};
+
+/// What a given id means for a message that is to have it.
+enum IdUse {
+    /// No message has the id.
+    Free,
+    /// A record has the id. The new message takes its place.
+    Record(Seq),
+    /// A pending message has the id. The new message replaces it.
+    Waiting(Seq),
+    /// The id is taken.
+    Taken,
+}
+
+impl Queue {
+    /// Sends all payloads or none. O(log n) a message.
+    ///
+    /// Errors: MAXLEN or MAXBYTES does not allow it.
+    pub(in crate::queue) fn send(&mut self, send: &Send, now: Millis) -> Result<Done, Error> {
+        let id_use = match &send.id {
+            Some(id) => self.id_use(id, send.replace, now),
+            None => IdUse::Free,
+        };
+        if matches!(id_use, IdUse::Taken) {
+            self.count_duplicate();
+            return Ok(Done::Sent(smallvec::smallvec![Sent::Taken]));
+        }
+        self.check_room(send, &id_use)?;
+
+        if let Some(id) = &send.id {
+            self.free_purged(id);
+        }
+        match id_use {
+            IdUse::Record(seq) => self.drop_record(seq),
+            IdUse::Waiting(seq) => self.replace(seq, now),
+            IdUse::Free | IdUse::Taken => {}
+        }
+        if let Some(salt) = send.new_salt {
+            self.ids.renew(&self.store, self.next_seq, salt);
+            self.noted_term = 0;
+        }
+        let due = send.due.from(now);
+        let mut sent = smallvec::SmallVec::with_capacity(send.payloads.len());
+        for payload in &send.payloads {
+            let content = Content {
+                id: send.id.as_deref(),
+                payload,
+            };
+            let mut message = Message::new(content, now, due);
+            message.priority = send.priority;
+            let group = send.group.as_deref();
+            let seq = self.add(message, content, group, &send.choices, now);
+            sent.push(Sent::Added(seq));
+        }
+        Ok(Done::Sent(sent))
+    }
+
+    /// The form in which a server applies a SEND that generates ids: with a new
+    /// salt, if none was drawn for the queue in this term of the server (see
+    /// [`Queue::noted_term`]). `None` if the operation is applied as it is.
+    #[inline]
+    pub fn renewing<'a>(
+        &self,
+        op: &Op<'a>,
+        term: u64,
+        random: impl FnOnce() -> u64,
+    ) -> Option<Op<'a>> {
+        match op {
+            Op::Send(send) if send.id.is_none() && self.noted_term != term => {
+                let new_salt = Some(random());
+                let send = send.clone();
+                Some(Op::Send(Send { new_salt, ..send }))
+            }
+            _ => None,
+        }
+    }
+
+    /// Counts a SEND whose id was taken.
+    pub(in crate::queue) fn count_duplicate(&mut self) -> Done {
+        self.totals.duplicates += 1;
+        self.effects.changed = true;
+        Done::Ok
+    }
+
+    /// Adds one new message without checking the limits.
+    pub(in crate::queue) fn add(
+        &mut self,
+        mut message: Message,
+        content: Content,
+        group: Option<&[u8]>,
+        choices: &Choices,
+        now: Millis,
+    ) -> Seq {
+        if content.id.is_none() {
+            // A client may have guessed the id that would be generated next and
+            // used it.
+            while self.is_given(self.next_seq, now) {
+                self.next_seq += 1;
+            }
+        }
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        if !choices.is_default() {
+            message.extension_mut().choices = Some(Box::new(choices.clone()));
+        }
+        if let Some(name) = group {
+            message.group = self.groups.find_or_add(name);
+            if let Some(group) = self.groups.get_mut(message.group) {
+                group.members += 1;
+                group.backlog.expect_one();
+            }
+        }
+        let group = message.group;
+        if group.is_some() {
+            // Redriven messages of the group were there before this one, so they
+            // must join the ready line first.
+            self.redrive_first_of(group, now);
+        }
+        let keys = IndexKeys::begin(seq, &mut message, self.settings.ttl, now);
+
+        self.bytes += message.payload_len();
+        self.totals.sent += 1;
+        self.effects.changed = true;
+        self.effects.visible = true;
+        self.effects.happened.add(Happened::SENT);
+        self.store.insert(seq, message, content);
+        if content.id.is_some() {
+            self.ids.insert(&self.store, seq);
+        }
+        // If the message goes behind another one that is due, what its group gives
+        // does not change.
+        if !self.enter(keys) {
+            self.refresh(group, now, self.join(now));
+        }
+        seq
+    }
+
+    /// Whether a message already has the id that would be generated for this
+    /// number.
+    fn is_given(&self, seq: Seq, now: Millis) -> bool {
+        let given = self.ids.find_given(&self.store, seq, now);
+        given.is_some_and(|other| !self.is_purged(other))
+    }
+
+    fn id_use(&self, id: &[u8], replace: bool, now: Millis) -> IdUse {
+        let Some(seq) = self.find(id) else {
+            let remembered = self.records.dedup.ended_at(id);
+            return match remembered.is_some_and(|ended_at| self.still_taken(ended_at, now)) {
+                true => IdUse::Taken,
+                false => IdUse::Free,
+            };
+        };
+        let Some(message) = self.store.get(seq) else {
+            return IdUse::Free;
+        };
+        match message.stored {
+            // Expired, even if it was not moved to dead yet.
+            _ if self.expired_at(message, now).is_some() => IdUse::Taken,
+            stored if stored.is_pending() && replace => IdUse::Waiting(seq),
+            // Redriven: it counts as pending, even if it was not moved yet.
+            StoredState::Dead if self.redriving.has(seq, message) && replace => IdUse::Waiting(seq),
+            StoredState::Dead if self.is_over_age(seq, message, now) => IdUse::Record(seq),
+            StoredState::Finished | StoredState::Cancelled
+                if !self.still_taken(message.ended_at(), now) =>
+            {
+                IdUse::Record(seq)
+            }
+            _ => IdUse::Taken,
+        }
+    }
+
+    fn still_taken(&self, ended_at: Millis, now: Millis) -> bool {
+        ended_at.saturating_add(self.settings.dedup) > now
+    }
+
+    /// Checks that MAXLEN and MAXBYTES allow this SEND. A limit refuses only what
+    /// grows, because ALTER may have made it smaller than what is already in the
+    /// queue.
+    fn check_room(&self, send: &Send, id_use: &IdUse) -> Result<(), Error> {
+        let (limit, max_bytes) = (self.settings.max_len, self.settings.max_bytes);
+        if limit == 0 && max_bytes == 0 {
+            return Ok(());
+        }
+        let replaced = match id_use {
+            IdUse::Waiting(seq) => self.store.get(*seq),
+            _ => None,
+        };
+        let len = self.live().saturating_add(send.payloads.len() as u64);
+        if replaced.is_none() && limit > 0 && len > limit {
+            return Err(Error::FullLength { limit });
+        }
+        let sizes = send.payloads.iter().map(|payload| payload.len() as u64);
+        self.check_bytes(replaced, sizes.fold(0, u64::saturating_add))
+    }
+
+    /// Checks that MAXBYTES allows `after` payload bytes, in addition to the others
+    /// or in place of the pending message `replaced`. A payload that is not larger
+    /// than the replaced one always fits.
+    pub(in crate::queue) fn check_bytes(
+        &self,
+        replaced: Option<&Message>,
+        after: u64,
+    ) -> Result<(), Error> {
+        let limit = self.settings.max_bytes;
+        let before = replaced.map_or(0, Message::payload_len);
+        // A redriven message that is not moved yet is not counted in `bytes`.
+        let counted = replaced.filter(|message| message.stored.is_pending());
+        let others = self.bytes - counted.map_or(0, Message::payload_len);
+        let is_full = limit > 0 && others.saturating_add(after) > limit;
+        match is_full && after > before {
+            true => Err(Error::FullBytes { limit }),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes a pending message that is replaced. Clients that wait for the end of
+    /// its id keep waiting.
+    fn replace(&mut self, seq: Seq, now: Millis) {
+        self.redrive_if_due(seq);
+        self.leave_pending(seq);
+        let group = match self.store.get(seq) {
+            Some(message) => {
+                self.bytes -= message.payload_len();
+                message.group
+            }
+            None => GroupIx::NONE,
+        };
+        self.forget(seq);
+        self.refresh(group, now, self.join(now));
+    }
+}

@@ -1,0 +1,339 @@
+//! The ready line: which groups can give a message, and in which order.
+//!
+//! The line holds the position of each group that can give. It is updated after
+//! every change to a group. Events may be processed late, so a position must not
+//! depend on when that happens: each group also knows the positions it will get
+//! once certain times have come, and the ungrouped messages take their position
+//! from the due time of the first of them.
+
+use super::Queue;
+use crate::groups::backlog::Pending;
+use crate::groups::group::Group;
+use crate::index::order_key::OrderKey;
+use crate::index::ready_line::{Join, Position, Positions};
+use crate::message::state::StoredState;
+use crate::op::Happened;
+use crate::settings::OnRetry;
+use crate::{GroupIx, Millis, NEVER};
+
+/// If more messages of a group than this have failed, the time at which the group
+/// can give again is not computed from them.
+const MANY_FAILED: usize = 64;
+
+impl Queue {
+    /// Updates the position of a group in the ready line to what it can give. Call
+    /// it after every change to its messages, holds, limits or settings.
+    pub(super) fn refresh(&mut self, ix: GroupIx, now: Millis, join: Join) {
+        if !ix.is_some() {
+            return self.refresh_plain(now, join);
+        }
+        self.heed_purges(ix);
+        let Some(group) = self.groups.get(ix) else {
+            return;
+        };
+        let line = group.position(ix);
+        // An event that is processed late must not undo what happened after it.
+        let now = now.max(line.map_or(0, |key| key.join.time));
+        let head = self.group_head(group, now);
+        // A position whose time has come counts, even if the group has not joined
+        // the line yet.
+        let given = group.given_position(ix, now);
+        let had = given.or(line);
+        let has = head.map(|head| {
+            let joined = Position {
+                priority: head.priority(),
+                join,
+                seq: head.seq(),
+                group: ix,
+            };
+            match had {
+                Some(key) if key.priority == joined.priority && key.join != join => key,
+                _ => joined,
+            }
+        });
+        let wake = self.group_wake(group, now);
+        let expected = self.expected_of(ix, group, has);
+        self.set_position(ix, has, expected);
+        self.count_as_ready(ix, has.is_some());
+        if let Some(group) = self.groups.get_mut(ix) {
+            if given.is_some() || line.map(|key| key.priority) != has.map(|key| key.priority) {
+                group.set_turn(0);
+            }
+            group.displaced = false;
+        }
+        if line != has {
+            if let Some(key) = line {
+                self.ready_line.remove(&key);
+            }
+            if let Some(key) = has {
+                self.ready_line.insert(key, ());
+            }
+        }
+        self.groups.wake_at(ix, wake);
+        if let Some(at) = wake {
+            self.wake_by(at);
+        }
+        self.groups.settle(ix);
+    }
+
+    /// The positions that a group at `has` will get as time passes, as far as they
+    /// can be computed.
+    pub(super) fn expected_of(
+        &self,
+        ix: GroupIx,
+        group: &Group,
+        has: Option<Position>,
+    ) -> Positions {
+        let mut positions = Positions::new();
+        let mut current = has;
+        while let Some(at) = match current {
+            None => self.opening(group),
+            Some(key) => self.overtaking(group, key),
+        } {
+            let Some(head) = self.next_in_group(group, at).filter(|_| at != NEVER) else {
+                break;
+            };
+            let next = Position {
+                priority: head.priority(),
+                join: Join::by_time(at),
+                seq: head.seq(),
+                group: ix,
+            };
+            positions.push(next);
+            current = Some(next);
+        }
+        positions
+    }
+
+    /// The first time (Unix ms) at which a group in the line will have a message of
+    /// a more urgent priority, which moves it to the line of that priority.
+    fn overtaking(&self, group: &Group, current: Position) -> Option<Millis> {
+        let Pending { fresh, failed } = self.pending(group);
+        let firsts = fresh.first().into_iter().chain(failed.first());
+        if firsts.map(OrderKey::priority).min()? >= current.priority {
+            return None;
+        }
+        let bound = OrderKey::start_of(current.priority);
+        let failed = match self.settings.on_retry {
+            // A failed message goes first, whatever is added.
+            OnRetry::Block if !failed.is_empty() => return None,
+            _ => failed.earliest_before(&bound),
+        };
+        let fresh = fresh.earliest_before(&bound);
+        fresh.into_iter().chain(failed).min()
+    }
+
+    /// When a group that cannot give now will be able to (Unix ms), if only the
+    /// passing of time is needed.
+    fn opening(&self, group: &Group) -> Option<Millis> {
+        if self.is_held_by_dead(group) || group.batch_count() >= self.concurrency(group) {
+            return None;
+        }
+        let Pending { fresh, failed } = self.pending(group);
+        let fresh = fresh.earliest();
+        let due = match self.settings.on_retry {
+            _ if failed.is_empty() => fresh?,
+            OnRetry::Skip => fresh.into_iter().chain(failed.earliest()).min()?,
+            // With very many failed messages, the group is checked again at the
+            // promotion of each instead.
+            OnRetry::Block if failed.len() > MANY_FAILED => return None,
+            OnRetry::Block => failed.times().max()?,
+        };
+        Some(due.max(group.opens_at()))
+    }
+
+    /// Computes the future positions of a group that was built from a snapshot.
+    pub(super) fn expect_next(&mut self, ix: GroupIx) {
+        if let Some(group) = self.groups.get(ix) {
+            let positions = match group.displaced {
+                true => Positions::new(),
+                false => self.expected_of(ix, group, group.position(ix)),
+            };
+            self.expect(ix, positions);
+        }
+    }
+
+    /// Sets the future positions of a group.
+    fn expect(&mut self, ix: GroupIx, positions: Positions) {
+        let line = self.groups.get(ix).and_then(|group| group.position(ix));
+        self.set_position(ix, line, positions);
+    }
+
+    /// Sets the present position of a group and its future ones.
+    fn set_position(&mut self, ix: GroupIx, line: Option<Position>, expected: Positions) {
+        let Some(group) = self.groups.get_mut(ix) else {
+            return;
+        };
+        let before: Positions = group.expected(ix).collect();
+        group.set_positions(line, &expected);
+        if before == expected {
+            return;
+        }
+        for key in before {
+            self.expected.remove(&key);
+        }
+        for key in expected {
+            self.expected.insert(key);
+            self.wake_by(key.join.time);
+        }
+    }
+
+    /// Makes the due messages of a group count as ready, or no longer.
+    fn count_as_ready(&mut self, ix: GroupIx, counted: bool) {
+        let Some(group) = self.groups.get_mut(ix) else {
+            return;
+        };
+        if group.counted == counted {
+            return;
+        }
+        group.counted = counted;
+        let count = group.backlog.all().count_at(StoredState::Due);
+        let bytes = group.backlog.bytes_at(StoredState::Due);
+        if !counted {
+            self.uncount_ready(count, bytes);
+        } else if count > 0 {
+            self.grouped_ready += count;
+            self.grouped_ready_bytes += bytes;
+            self.effects.happened.add(Happened::READY);
+        }
+    }
+
+    /// Puts a group in the ready line at the position whose time has come by `now`,
+    /// if there is one.
+    pub(super) fn admit(&mut self, ix: GroupIx, now: Millis) {
+        self.heed_purges(ix);
+        if let Some(key) = self
+            .groups
+            .get(ix)
+            .and_then(|group| group.given_position(ix, now))
+        {
+            self.refresh(ix, key.join.time, key.join);
+            self.effects.changed = true;
+            // If the group cannot give after all, that is a bug here. Drop the
+            // position, so that it is not tried for ever.
+            if self
+                .groups
+                .get(ix)
+                .is_some_and(|group| group.given_position(ix, now).is_some())
+            {
+                self.expect(ix, Positions::new());
+            }
+        }
+    }
+
+    fn refresh_plain(&mut self, now: Millis, join: Join) {
+        // An event that is processed late must not undo what happened after it.
+        let now = now.max(self.last);
+        // An entry that joins within this same moment is placed by the message that
+        // is first at its end.
+        let joins = |key: &Position| key.join == join && join.time == now;
+        let current = self.plain_position.filter(|key| !joins(key));
+        self.plain_position = self.place_plain(current, now, join);
+    }
+
+    /// The position of the ungrouped messages at `now`: the old one, or a new one
+    /// if the message they give first has another priority.
+    pub(super) fn place_plain(
+        &self,
+        stood: Option<Position>,
+        now: Millis,
+        join: Join,
+    ) -> Option<Position> {
+        let head = self.waiting.plain.head(now)?;
+        Some(Position::of_plain(head, stood, join))
+    }
+
+    /// The message that a group would give at `now`, if it can give any.
+    pub(super) fn group_head(&self, group: &Group, now: Millis) -> Option<OrderKey> {
+        if group.is_paused(now)
+            || self.is_held_by_dead(group)
+            || group.batch_count() >= self.concurrency(group)
+            || group.allowance(now) == 0
+        {
+            return None;
+        }
+        self.next_in_group(group, now)
+    }
+
+    /// The message that comes next in the order of a group at `now`, leaving aside
+    /// pauses, holds and limits.
+    pub(super) fn next_in_group(&self, group: &Group, now: Millis) -> Option<OrderKey> {
+        let Pending { fresh, failed } = self.pending(group);
+        let fresh = || fresh.first_due(now);
+        if failed.is_empty() {
+            return fresh();
+        }
+        match self.settings.on_retry {
+            OnRetry::Block if self.waits_for_retry(group, now) => None,
+            OnRetry::Block => failed.first(),
+            OnRetry::Skip => match (failed.first_due(now), fresh()) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
+        }
+    }
+
+    /// Whether any failed message of the group still waits for its backoff.
+    pub(super) fn waits_for_retry(&self, group: &Group, now: Millis) -> bool {
+        let failed = self.pending(group).failed;
+        !failed.ahead.is_empty() && failed.times().any(|due| due > now)
+    }
+
+    /// Maximum number of batches of a group that may be leased at once.
+    pub(super) fn concurrency(&self, group: &Group) -> u64 {
+        match group.ext().settings.as_ref().map_or(0, |s| s.concurrency) {
+            0 => self.settings.group_concurrency,
+            own => own,
+        }
+    }
+
+    /// When the pause or the RATE of a group ends (Unix ms), if it waits for that.
+    fn group_wake(&self, group: &Group, now: Millis) -> Option<Millis> {
+        if let Some(until) = group.ext().paused_until {
+            return Some(until);
+        }
+        let (rate, window) = group.rate()?;
+        let next = window.next_free(rate, now);
+        (next > now && !self.pending(group).is_empty()).then_some(next)
+    }
+
+    /// Whether a group can give a message at `now`.
+    pub(super) fn can_group_give(&self, ix: GroupIx, now: Millis) -> bool {
+        self.groups
+            .get(ix)
+            .is_some_and(|group| self.group_head(group, now).is_some())
+    }
+
+    /// Before events are all processed, a group may be able to give without having
+    /// joined the ready line. This puts in those that would be first in it.
+    pub(super) fn admit_first(&mut self, now: Millis) {
+        while let Some(key) = self.expected.first(now) {
+            if self
+                .ready_line
+                .first()
+                .is_some_and(|(first, ())| first < key)
+            {
+                return;
+            }
+            self.admit(key.group, now);
+        }
+    }
+
+    /// The position of the ungrouped messages at `now`. A message that is due and
+    /// not promoted counts as if it had joined the line at its due time.
+    pub(super) fn plain_key(&self, now: Millis) -> Option<Position> {
+        let head = self.waiting.plain.head(now)?;
+        let join = Join::by_time(head.1);
+        Some(Position::of_plain(head, self.plain_position, join))
+    }
+
+    /// Sets the position of the ungrouped messages to the one at `now`, counting
+    /// due messages that are not promoted yet.
+    pub(super) fn admit_plain(&mut self, now: Millis) {
+        let current = self.plain_key(now.max(self.last));
+        // The position is part of a snapshot, so a replica must learn of its
+        // change.
+        self.effects.changed |= current != self.plain_position;
+        self.plain_position = current;
+    }
+}

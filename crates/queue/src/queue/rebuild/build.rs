@@ -1,0 +1,420 @@
+//! The builder that makes a queue from its parts, for example from a snapshot.
+//!
+//! A snapshot may be damaged or forged, so every part is checked before it is used.
+
+use super::check;
+use super::lists::{dead_order, index, lanes, Lists};
+use super::{Checked, Known, Marks, Names, SavedPosition, Term, Whole};
+use crate::collections::ordered::OrderedSet;
+use crate::consumer::Consumers;
+use crate::groups::backlog::{Backlog, Member};
+use crate::groups::group::GroupSettings;
+use crate::index::leases::{Batch, Leases};
+use crate::index::ready_line::{Join, Position};
+use crate::index::records::Records;
+use crate::index::waiting::Waiting;
+use crate::limits::{ensure, exact, name, schedule_name, Invalid};
+use crate::message::body::Content;
+use crate::message::state::StoredState;
+use crate::message::Message;
+use crate::queue::moves::{member, order_key};
+use crate::schedule::{Schedule, Schedules};
+use crate::settings::OnRetry;
+use crate::{ConsumerIx, GroupIx, Millis, Queue, Receipt, Seq};
+
+/// Makes a queue from parts that anyone may have written. Parts that no sequence of
+/// operations can have led to are refused.
+///
+/// Parts may come in any order, except that a message comes after its group and its
+/// consumer, and except where a method says otherwise.
+#[derive(Debug)]
+pub struct Builder {
+    queue: Queue,
+    groups: Vec<NewGroup>,
+    consumers: Vec<Box<[u8]>>,
+    /// Pending messages: ungrouped and grouped, each by priority.
+    lanes: [Vec<Lists>; 2],
+    expiring: Vec<(Millis, Seq)>,
+    /// Finished, dead and cancelled records, in the order of [`StoredState`].
+    ended: [Vec<(Millis, Seq)>; 3],
+    /// Dead messages, and those that were redriven and not moved yet; each
+    /// ungrouped and grouped.
+    dead: [Vec<(i8, Seq)>; 2],
+    redriving: [Vec<(i8, Seq)>; 2],
+    /// Failed messages that were purged and still count in their groups.
+    purged: Vec<(Millis, Seq)>,
+    grouped_records: usize,
+    running: Vec<check::Running>,
+    batches: Vec<Batch>,
+    /// Messages with ids given by clients, by the hash of the id.
+    given: Vec<(u64, Seq)>,
+    /// Salts of generated ids, each with the first message number for which it
+    /// holds.
+    salts: Vec<(Seq, u64)>,
+    last_seq: Seq,
+}
+
+/// A group as it is read from a snapshot.
+#[derive(Debug, Clone, Default)]
+pub struct GroupPart {
+    /// Settings made by GROUPSET.
+    pub settings: Option<Box<GroupSettings>>,
+    /// End of the pause in Unix ms; NEVER for a pause without end.
+    pub paused_until: Option<Millis>,
+    /// Dead messages that hold the group: numbers and ids.
+    pub held_by: Vec<(Seq, Box<[u8]>)>,
+    /// Position of the group in the ready line, if it can give.
+    pub line: Option<SavedPosition>,
+    /// Messages given in the present turn.
+    pub turn: u64,
+    /// When the group must be checked again although nothing happens to it, in Unix
+    /// ms.
+    pub wake: Option<Millis>,
+    /// Whether a purge removed the group's position in the ready line, and nothing
+    /// has been done to the group since.
+    pub displaced: bool,
+}
+
+#[derive(Debug)]
+struct NewGroup {
+    ix: GroupIx,
+    part: GroupPart,
+    pending: Vec<(StoredState, Member)>,
+}
+
+impl Builder {
+    /// Begins a queue with the part that exists once.
+    ///
+    /// Errors: a value is out of range.
+    pub fn new(whole: Whole) -> Result<Builder, Invalid> {
+        check::whole(&whole)?;
+        let mut queue = Queue::new(whole.settings, whole.clock, whole.salt);
+        queue.last = whole.last;
+        queue.next_seq = whole.next_seq;
+        queue.last_receipt = whole.last_receipt;
+        queue.totals = whole.totals;
+        queue.lateness = whole.lateness;
+        queue.window = whole.window;
+        queue.paused_until = whole.paused_until;
+        let (time, ticket) = whole.redriven;
+        queue.redriving.join = Join { time, ticket };
+        queue.plain_position = whole.plain_position.map(|at| at.key(GroupIx::NONE));
+        Ok(Builder {
+            queue,
+            groups: Vec::new(),
+            consumers: Vec::new(),
+            lanes: [vec![Lists::default(); 256], vec![Lists::default(); 256]],
+            expiring: Vec::new(),
+            ended: Default::default(),
+            dead: Default::default(),
+            redriving: Default::default(),
+            purged: Vec::new(),
+            grouped_records: 0,
+            running: Vec::new(),
+            batches: Vec::new(),
+            given: Vec::new(),
+            salts: Vec::new(),
+            last_seq: 0,
+        })
+    }
+
+    /// Sets the salt of the generated ids of all messages that follow.
+    pub fn salt(&mut self, salt: u64) {
+        self.salts.push((self.last_seq + 1, salt));
+    }
+
+    /// Adds a group. Messages refer to it by the number of groups added before it.
+    ///
+    /// Errors: the part is out of range, or a group has this name already.
+    pub fn group(&mut self, group: &[u8], part: GroupPart) -> Checked {
+        name(group)?;
+        check::group(&part, self.queue.next_seq, self.queue.last)?;
+        let ix = self.queue.groups.find_or_add(group);
+        // A new group gets the next slot, so its slot number tells whether the name
+        // is new.
+        let is_new = ix.number() == self.groups.len() as u64;
+        ensure(is_new, "two groups have one name")?;
+        self.groups.push(NewGroup {
+            ix,
+            part,
+            pending: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Adds a consumer, known or only named by messages. Messages refer to it by
+    /// the number of consumers added before it.
+    pub fn consumer(&mut self, consumer: &[u8], known: Option<Known>) -> Checked {
+        name(consumer)?;
+        if let Some((last_seen, counts)) = known {
+            exact(last_seen)?;
+            counts.into_iter().try_for_each(exact)?;
+            self.queue.consumers.restore(consumer, last_seen, counts);
+        }
+        self.consumers.push(consumer.into());
+        Ok(())
+    }
+
+    /// Adds a schedule. Schedules come in the order of their creation.
+    pub fn schedule(&mut self, name: &[u8], mut schedule: Schedule) -> Checked {
+        schedule_name(name)?;
+        check::schedule(&schedule, self.queue.next_seq)?;
+        let schedules: &mut Schedules = &mut self.queue.schedules;
+        ensure(schedules.get(name).is_none(), "two schedules have one name")?;
+        schedule.number = schedules.len() as u64;
+        schedules.restore(name, schedule);
+        Ok(())
+    }
+
+    /// Sets the time and rank of the last purge whose messages still count in their
+    /// groups.
+    pub fn purged(&mut self, time: Millis, rank: u64) -> Checked {
+        exact(time)?;
+        exact(rank)?;
+        self.queue.remains.join = Join { time, ticket: rank };
+        Ok(())
+    }
+
+    /// Adds an id that DEDUP keeps taken.
+    pub fn dedup(&mut self, id: &[u8], ended_at: Millis) -> Checked {
+        name(id)?;
+        exact(ended_at)?;
+        let dedup = &mut self.queue.records.dedup;
+        ensure(dedup.ended_at(id).is_none(), "an id is remembered twice")?;
+        dedup.remember(id, ended_at);
+        Ok(())
+    }
+
+    /// Adds a batch of more than one message. Batches come in the order of their
+    /// receipts.
+    pub fn batch(&mut self, first: Receipt, len: u64) -> Checked {
+        let before = self.batches.last().map_or(0, |batch| batch.last);
+        check::batch(first, len, before, self.queue.last_receipt)?;
+        self.batches.push(Batch::new(first, len));
+        Ok(())
+    }
+
+    /// Adds a message with its content. Messages come in the order of their
+    /// numbers.
+    ///
+    /// Errors: the message is out of order, out of range, or names a group or
+    /// consumer that was not added.
+    pub fn message(
+        &mut self,
+        seq: Seq,
+        mut message: Message,
+        content: Content,
+        Names { group, consumer }: Names,
+        term: Option<Term>,
+        marks: Marks,
+    ) -> Checked {
+        ensure(
+            seq > self.last_seq && seq < self.queue.next_seq,
+            "the number of a message is out of order",
+        )?;
+        self.last_seq = seq;
+        if let Some(number) = group {
+            let group =
+                at_mut(&mut self.groups, number).ok_or(Invalid("there is no such group"))?;
+            message.group = group.ix;
+            let known = self.queue.groups.get_mut(group.ix);
+            let known = known.ok_or(Invalid("there is no such group"))?;
+            known.members += 1;
+            if message.stored == StoredState::Running {
+                known.running += 1;
+                self.queue.grouped_running += u64::from(!marks.purged);
+            }
+            if message.stored.is_pending() {
+                group.pending.push((message.stored, member(seq, &message)));
+            }
+        }
+        check::content(content)?;
+        check::message(&message, term, marks, self.queue.last_receipt)?;
+        let size = message.payload_len();
+        let (stored, due) = (message.stored, message.due);
+        match stored {
+            StoredState::Retry if marks.purged => {
+                self.queue.remains.failed += 1;
+                self.purged.push((due, seq));
+            }
+            StoredState::Delayed | StoredState::Due | StoredState::Retry => {
+                let [plain, grouped] = &mut self.lanes;
+                let lanes = if group.is_some() { grouped } else { plain };
+                if let Some(lists) = lanes.get_mut(usize::from(message.priority as u8 ^ 0x80)) {
+                    lists.push(stored, due, seq, size);
+                }
+                if let Some(at) = self.queue.expiry(&message) {
+                    self.expiring.push((at, seq));
+                }
+                self.queue.bytes = self.queue.bytes.saturating_add(size);
+            }
+            StoredState::Running => {
+                self.running
+                    .extend(check::Running::of(seq, &message, group, term, marks.purged));
+                if !marks.purged {
+                    self.queue.running_bytes = self.queue.running_bytes.saturating_add(size);
+                    self.queue.bytes = self.queue.bytes.saturating_add(size);
+                }
+            }
+            StoredState::Finished | StoredState::Dead | StoredState::Cancelled => {
+                if message.group.is_some() {
+                    let key = order_key(seq, &message);
+                    self.queue.groups.enter_record(message.group, stored, key);
+                    self.grouped_records += 1;
+                }
+                let orders = if marks.redriving {
+                    &mut self.redriving
+                } else {
+                    &mut self.dead
+                };
+                let [plain, grouped] = orders;
+                let order = if group.is_some() { grouped } else { plain };
+                if stored == StoredState::Dead {
+                    order.push((message.priority, seq));
+                }
+                let list = self
+                    .ended
+                    .get_mut(stored as usize - StoredState::Finished as usize);
+                if let Some(list) = list.filter(|_| !marks.redriving) {
+                    list.push((message.ended_at(), seq));
+                }
+            }
+        }
+        message.history.set_consumer(match consumer {
+            None => ConsumerIx::NONE,
+            Some(number) => {
+                let consumer = at_mut(&mut self.consumers, number);
+                let consumer = consumer.ok_or(Invalid("there is no such consumer"))?;
+                let consumers: &mut Consumers = &mut self.queue.consumers;
+                consumers.mention(consumer, stored == StoredState::Running && !marks.purged)
+            }
+        });
+        if let Some(id) = content.id {
+            self.given.push((self.queue.ids.hash_of(id), seq));
+        }
+        self.queue.store.insert(seq, message, content);
+        Ok(())
+    }
+
+    /// Builds the queue. The first [`Queue::advance`] then looks for due events.
+    ///
+    /// Errors: the parts contradict each other. O(n log n); O(n) where messages
+    /// came in the order of their due times.
+    pub fn finish(mut self) -> Result<Queue, Invalid> {
+        let running = check::batches(&mut self.running, &self.batches)?;
+        for (number, first) in running.of_groups {
+            let ix = at_mut(&mut self.groups, number).map(|group| group.ix);
+            if let Some(group) = ix.and_then(|ix| self.queue.groups.get_mut(ix)) {
+                group.open_batch(first);
+            }
+        }
+        let leases = |purged: bool| {
+            let leases = self.running.iter().filter(|r| r.purged == purged);
+            let batches = running.batches.iter().filter(|(_, p)| *p == purged);
+            Leases::from_parts(
+                leases.map(|r| r.lease).collect(),
+                batches.map(|(batch, _)| *batch).collect(),
+            )
+        };
+        self.queue.leases = leases(false);
+        self.queue.remains.leases = leases(true);
+        self.enter_groups()?;
+        let ids = &mut self.queue.ids;
+        ids.restore_salts(self.salts, self.queue.next_seq);
+        ensure(
+            ids.insert_all(&self.queue.store, &self.given),
+            "two messages have one id",
+        )?;
+
+        let [plain, grouped] = self.lanes.map(lanes);
+        self.queue.waiting = Waiting { plain, grouped };
+        self.queue.expiring = index(self.expiring);
+        self.queue.remains.retry = index(self.purged);
+        self.queue.redriving.left = dead_order(self.redriving);
+        let [finished, dead, cancelled] = self.ended;
+        self.queue.records = Records {
+            finished: index(finished),
+            dead: index(dead),
+            cancelled: index(cancelled),
+            dead_order: dead_order(self.dead),
+            dedup: std::mem::take(&mut self.queue.records.dedup),
+            grouped: self.grouped_records,
+        };
+        self.queue.wake = 0;
+        // Operations rely on this position being right, and a forged snapshot may
+        // give a wrong one.
+        self.queue.plain_position = self.queue.plain_key(self.queue.last);
+        Ok(self.queue)
+    }
+
+    /// Gives the groups their messages, settings and positions, and builds the
+    /// ready line.
+    fn enter_groups(&mut self) -> Checked {
+        let queue = &mut self.queue;
+        let mut line: Vec<Position> = Vec::new();
+        for new in self.groups.drain(..) {
+            let pending = new.pending;
+            queue.groups.with(new.ix, |group| {
+                group.backlog = Backlog::from_members(pending)
+            });
+            let Some(group) = queue.groups.get_mut(new.ix) else {
+                continue;
+            };
+            group.displaced = new.part.displaced;
+            let ext = group.ext_mut();
+            ext.settings = new.part.settings;
+            ext.paused_until = new.part.paused_until;
+            for (seq, id) in new.part.held_by {
+                let message = queue.store.get(seq);
+                let is_there = |m: &Message| m.stored == StoredState::Dead && m.group == new.ix;
+                match message.is_some_and(is_there) {
+                    true => ext.holds.add(seq),
+                    false => ext.holds.add_pruned(seq, &id),
+                }
+            }
+            ext.turn = new.part.turn;
+            if let Some(position) = new.part.line {
+                let key = position.key(new.ix);
+                group.set_positions(Some(key), &[]);
+                group.counted = true;
+                queue.grouped_ready += group.backlog.all().count_at(StoredState::Due);
+                queue.grouped_ready_bytes += group.backlog.bytes_at(StoredState::Due);
+                line.push(key);
+            }
+            let Some(group) = queue.groups.get(new.ix) else {
+                continue;
+            };
+            let blocked = queue.settings.on_retry == OnRetry::Block
+                && queue.waits_for_retry(group, queue.last);
+            let can_give = !group.backlog.all().is_empty()
+                && !blocked
+                && !queue.is_held_by_dead(group)
+                && group.batch_count() < queue.concurrency(group)
+                && !group.is_paused(queue.last);
+            ensure(
+                can_give || !group.is_in_line(),
+                "a group stands in line that can give nothing",
+            )?;
+            // A group with nothing to give and no pause is not checked again,
+            // whatever the snapshot says.
+            let wake = new
+                .part
+                .wake
+                .filter(|_| !group.backlog.all().is_empty() || group.ext().paused_until.is_some());
+            queue.groups.wake_at(new.ix, wake);
+            queue.expect_next(new.ix);
+            queue.groups.settle(new.ix);
+        }
+        let keys = line.iter().chain(&queue.plain_position);
+        let others = [queue.redriving.join, queue.remains.join];
+        let joins = keys.map(|key| key.join).chain(others);
+        queue.ticket = joins.map(|join| join.ticket).max().unwrap_or(0);
+        line.sort_unstable();
+        queue.ready_line = OrderedSet::from_sorted(line.into_iter().map(|key| (key, ())));
+        Ok(())
+    }
+}
+
+fn at_mut<T>(list: &mut [T], number: u64) -> Option<&mut T> {
+    list.get_mut(usize::try_from(number).ok()?)
+}

@@ -1,0 +1,295 @@
+//! Checks of the parts of a snapshot: what must hold for each part by itself, and
+//! for the batches and leases together.
+
+use super::build::GroupPart;
+use super::{Checked, Marks, SavedPosition, Term, Whole};
+use crate::collections::rate_window::RateWindow;
+use crate::index::leases::{Batch, Lease};
+use crate::limits::{self, ensure, exact, name, Invalid, MAX_COUNT};
+use crate::message::body::Content;
+use crate::message::history::History;
+use crate::message::state::StoredState;
+use crate::message::Message;
+use crate::schedule::Schedule;
+use crate::settings::{Clock, Rate};
+use crate::{Millis, Receipt, Seq, MAX_EXACT, NEVER};
+
+/// Checks the part that exists once.
+pub fn whole(whole: &Whole) -> Checked {
+    let numbers = [
+        whole.last,
+        whole.next_seq,
+        whole.last_receipt,
+        whole.redriven.0,
+        whole.redriven.1,
+    ];
+    numbers.into_iter().try_for_each(exact)?;
+    ensure(whole.next_seq > 0, "messages are numbered from 1")?;
+    ensure(
+        matches!(whole.clock, Clock::Server) || whole.clock == Clock::Manual(whole.last),
+        "a manual clock does not show the time of its queue",
+    )?;
+    time_or_never(whole.paused_until)?;
+    window(&whole.window, whole.settings.rate, whole.last)?;
+    whole
+        .plain_position
+        .map_or(Ok(()), |at| position(at, whole.next_seq))
+}
+
+/// Checks a group.
+pub fn group(part: &GroupPart, next_seq: Seq, last: Millis) -> Checked {
+    if let Some(settings) = &part.settings {
+        [settings.weight, settings.concurrency]
+            .into_iter()
+            .try_for_each(exact)?;
+        settings.rate.map_or(Ok(()), limits::rate)?;
+        window(&settings.window, settings.rate, last)?;
+        ensure(
+            **settings != Default::default(),
+            "a group has settings that say nothing",
+        )?;
+    }
+    time_or_never(part.paused_until)?;
+    for (seq, id) in &part.held_by {
+        ensure(*seq < next_seq, "a group is held by no message")?;
+        name(id)?;
+    }
+    exact(part.turn)?;
+    part.wake.map_or(Ok(()), exact)?;
+    ensure(
+        part.line.is_none() || !part.displaced,
+        "a group stands in line and has lost its place there",
+    )?;
+    part.line.map_or(Ok(()), |at| position(at, next_seq))
+}
+
+/// Checks a schedule.
+pub fn schedule(schedule: &Schedule, next_seq: Seq) -> Checked {
+    let template = &schedule.template;
+    template.group.as_deref().map_or(Ok(()), name)?;
+    limits::choices(&template.choices)?;
+    let times = [schedule.next_at, schedule.last_at, Some(schedule.fired)];
+    times.into_iter().flatten().try_for_each(exact)?;
+    ensure(
+        schedule.last_seq.is_none_or(|seq| seq < next_seq),
+        "a schedule names no message",
+    )
+}
+
+/// Checks a batch that follows one whose last receipt is `before`.
+pub fn batch(first: Receipt, len: u64, before: Receipt, last_receipt: Receipt) -> Checked {
+    let last = first.saturating_add(len).saturating_sub(1);
+    ensure(
+        (2..=MAX_COUNT).contains(&len) && first > before && last <= last_receipt,
+        "a batch is out of its range",
+    )
+}
+
+/// Checks the id and payload of a message.
+pub fn content(content: Content) -> Checked {
+    content.id.map_or(Ok(()), name)?;
+    ensure(
+        u32::try_from(content.payload.len()).is_ok(),
+        "a payload is longer than 2^32-1 bytes",
+    )
+}
+
+/// Checks a message with its lease and marks.
+pub fn message(
+    message: &Message,
+    term: Option<Term>,
+    marks: Marks,
+    last_receipt: Receipt,
+) -> Checked {
+    exact(message.due)?;
+    exact(message.sent_at)?;
+    let stored = message.stored;
+    ensure(
+        !marks.redriving || stored == StoredState::Dead,
+        "a message is redriven that is not dead",
+    )?;
+    let may_count =
+        stored == StoredState::Running || stored == StoredState::Retry && message.group.is_some();
+    ensure(
+        !marks.purged || may_count,
+        "a message was purged that counts in no group",
+    )?;
+    if message.history == History::None {
+        return ensure(
+            matches!(stored, StoredState::Delayed | StoredState::Due),
+            "a message is at a place that it cannot have come to",
+        );
+    }
+    message.choices().map_or(Ok(()), limits::choices)?;
+    if let Some(ext) = message.extension() {
+        exact(ext.due_at)?;
+        exact(ext.score_base)?;
+        exact(ext.ttl_base)?;
+        ensure(
+            ext.timeouts <= ext.failures,
+            "a message has more timeouts than failures",
+        )?;
+    }
+    for at in [message.started_at(), message.first_started_at()] {
+        ensure(at == NEVER || at <= MAX_EXACT, "a time is beyond 2^53-1")?;
+    }
+    ensure(
+        match stored {
+            StoredState::Delayed => message.failures() == 0,
+            StoredState::Retry => message.failures() > 0,
+            _ => true,
+        },
+        "a message waits at a place that its failures do not fit",
+    )?;
+    ensure(
+        match stored.is_ended() {
+            true => message.ended_at() <= MAX_EXACT,
+            false => message.ended_at() == NEVER,
+        },
+        "the end of a message does not fit its place",
+    )?;
+    let receipt = message.receipt();
+    ensure(
+        match (stored, term) {
+            (StoredState::Running, Some(term)) => {
+                (1..=last_receipt).contains(&receipt)
+                    && (1..=receipt).contains(&term.batch)
+                    && term.until <= MAX_EXACT
+                    && message.history.attempt() > 0
+            }
+            (StoredState::Running, None) => false,
+            (_, term) => receipt == 0 && term.is_none(),
+        },
+        "the lease of a message does not fit its place",
+    )
+}
+
+/// A leased message.
+#[derive(Debug, Clone, Copy)]
+pub struct Running {
+    pub lease: Lease,
+    pub batch: Receipt,
+    pub group: Option<u64>,
+    /// Whether the message was purged and only counts in its group.
+    pub purged: bool,
+}
+
+impl Running {
+    pub fn of(
+        seq: Seq,
+        message: &Message,
+        group: Option<u64>,
+        term: Option<Term>,
+        purged: bool,
+    ) -> Option<Running> {
+        let Term { batch, until } = term?;
+        let receipt = message.receipt();
+        let lease = Lease {
+            receipt,
+            seq,
+            until,
+        };
+        Some(Running {
+            lease,
+            batch,
+            group,
+            purged,
+        })
+    }
+}
+
+/// The batches of the leased messages.
+#[derive(Debug, Default)]
+pub struct Batches {
+    /// Batches of more than one message, each with whether it was purged.
+    pub batches: Vec<(Batch, bool)>,
+    /// First receipts of all batches of groups, each with the number of its group.
+    pub of_groups: Vec<(u64, Receipt)>,
+}
+
+/// Sorts the leased messages by receipt and finds their batches.
+///
+/// Errors: a batch is of more than one group, or has receipts of others between its
+/// own.
+pub fn batches(running: &mut [Running], declared: &[Batch]) -> Result<Batches, Invalid> {
+    running.sort_unstable_by_key(|r| r.lease.receipt);
+    let mut found = Batches::default();
+    let mut declared = declared.iter().copied().peekable();
+    let mut before: Option<Running> = None;
+    for r in running.iter().copied() {
+        let receipt = r.lease.receipt;
+        ensure(
+            before.is_none_or(|before| before.lease.receipt < receipt),
+            "two messages have one receipt",
+        )?;
+        // Of each declared batch at least one message must be running.
+        while let Some(passed) = declared.next_if(|batch| batch.last < receipt) {
+            ensure_used(&found, passed)?;
+        }
+        let covering = declared.peek().filter(|batch| batch.first <= receipt);
+        let batch = covering.copied().unwrap_or(Batch::new(receipt, 1));
+        ensure(
+            r.batch == batch.first,
+            "a message is of a batch that is not its own",
+        )?;
+        let of_many = batch.count() > 1;
+        ensure(r.group.is_some() || !of_many, "a batch is of no group")?;
+        let begins = before.is_none_or(|before| before.batch != r.batch);
+        if begins {
+            if let Some(group) = r.group {
+                found.of_groups.push((group, r.batch));
+            }
+            if of_many {
+                found.batches.push((batch, r.purged));
+            }
+        } else {
+            ensure(
+                before.is_some_and(|before| (before.group, before.purged) == (r.group, r.purged)),
+                "a batch is of several groups, or purged in part",
+            )?;
+        }
+        before = Some(r);
+    }
+    for batch in declared {
+        ensure_used(&found, batch)?;
+    }
+    Ok(found)
+}
+
+fn ensure_used(found: &Batches, batch: Batch) -> Checked {
+    ensure(
+        found.batches.last().map(|(batch, _)| batch) == Some(&batch),
+        "nothing of a batch runs",
+    )
+}
+
+fn position(at: SavedPosition, next_seq: Seq) -> Checked {
+    exact(at.time)?;
+    exact(at.rank)?;
+    ensure(at.seq < next_seq, "a place in the line is of no message")
+}
+
+fn time_or_never(at: Option<Millis>) -> Checked {
+    match at {
+        None | Some(NEVER) => Ok(()),
+        Some(at) => exact(at),
+    }
+}
+
+fn window(window: &RateWindow, rate: Option<Rate>, last: Millis) -> Checked {
+    ensure(
+        rate.is_some() || window.is_empty(),
+        "deliveries are counted for no limit",
+    )?;
+    let (mut before, mut total) = (None, 0u64);
+    for (at, n) in window.given() {
+        limits::positive(n)?;
+        ensure(
+            before < Some(at) && at <= last,
+            "deliveries are counted out of order",
+        )?;
+        before = Some(at);
+        total = total.saturating_add(n);
+    }
+    exact(total)
+}

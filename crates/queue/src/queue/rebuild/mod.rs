@@ -1,0 +1,387 @@
+//! The parts of a queue, from which it is written to a snapshot and rebuilt.
+//!
+//! The parts hold everything that can affect a later reply, in an order that
+//! depends only on the operations that led to the queue. Therefore queues that were
+//! given the same operations have equal parts, and queues with equal parts give
+//! equal replies from then on. Every index and most counts follow from the parts,
+//! so they are left out and recomputed by the [`Builder`].
+
+mod build;
+mod check;
+mod lists;
+#[cfg(any(test, feature = "validate"))]
+mod valid;
+
+use super::Queue;
+use crate::collections::rate_window::RateWindow;
+use crate::groups::group::Group;
+use crate::index::leases::{Batch, Leases};
+use crate::index::ready_line::{Join, Position};
+use crate::limits::Invalid;
+use crate::message::body::Content;
+use crate::message::id::Id;
+use crate::message::Message;
+use crate::schedule::Schedule;
+use crate::settings::{Clock, Settings};
+use crate::stats::{Lateness, Totals};
+use crate::{ConsumerIx, GroupIx, Millis, Receipt, Seq};
+
+pub use build::{Builder, GroupPart};
+
+/// A position in the ready line. The command that joined it is stored as a rank,
+/// because ticket numbers may differ between two equal queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SavedPosition {
+    /// Priority of the message that would be given.
+    pub priority: i8,
+    /// When the entry joined the line, in Unix ms.
+    pub time: Millis,
+    /// 0 if it joined because a due time came; otherwise the rank of the command
+    /// among those in the line, from 1.
+    pub rank: u64,
+    /// Number of the message that would have been given at that moment.
+    pub seq: Seq,
+}
+
+/// The part of a queue that exists once.
+#[derive(Debug, Clone)]
+pub struct Whole {
+    /// Options of the queue.
+    pub settings: Settings,
+    /// Whether the queue follows the server's clock or a MANUAL one.
+    pub clock: Clock,
+    /// The latest time at which the queue has acted, in Unix ms.
+    pub last: Millis,
+    /// The number that the next message will get.
+    pub next_seq: Seq,
+    /// The last receipt given out.
+    pub last_receipt: Receipt,
+    /// Salt of the ids that are generated from now on.
+    pub salt: u64,
+    /// Totals since the queue was created.
+    pub totals: Totals,
+    /// Histogram of how late deliveries were.
+    pub lateness: Lateness,
+    /// The deliveries that RATE still counts.
+    pub window: RateWindow,
+    /// End of the pause in Unix ms; NEVER for a pause without end.
+    pub paused_until: Option<Millis>,
+    /// Time and rank of the REDRIVE whose dead messages are not all moved yet;
+    /// zeros if there are none.
+    pub redriven: (Millis, u64),
+    /// Position of the ungrouped messages in the ready line.
+    pub plain_position: Option<SavedPosition>,
+}
+
+/// Marks that a message has in addition to its stored state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// The message was redriven and is not moved yet.
+    pub redriving: bool,
+    /// The message was purged and only counts in its group still.
+    pub purged: bool,
+}
+
+/// A known consumer: when it was last seen (Unix ms), and the numbers of messages
+/// it was given, acked and nacked.
+pub type Known = (Millis, [u64; 3]);
+
+/// The lease of a running message, without its receipt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Term {
+    /// First receipt of the batch in which it was delivered.
+    pub batch: Receipt,
+    /// When the lease ends, in Unix ms.
+    pub until: Millis,
+}
+
+/// A message that is written to or read from a snapshot.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbered<'a> {
+    /// Number of the message.
+    pub seq: Seq,
+    /// The message.
+    pub message: &'a Message,
+    /// Its id (if given) and payload.
+    pub content: Content<'a>,
+    /// Its lease, if it is running.
+    pub term: Option<Term>,
+    /// Its marks in addition to the stored state.
+    pub marks: Marks,
+}
+
+/// The group and consumer of a message, by their numbers within the snapshot.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Names {
+    /// Group of the message.
+    pub group: Option<u64>,
+    /// Consumer that had its last delivery.
+    pub consumer: Option<u64>,
+}
+
+/// A group that is written to a snapshot.
+#[derive(Debug, Clone)]
+pub struct GroupSeen<'a> {
+    /// The group itself.
+    pub group: &'a Group,
+    /// Dead messages that hold the group: numbers, in order, and ids.
+    pub held_by: Vec<(Seq, Id<'a>)>,
+    /// Position of the group in the ready line, if it can give.
+    pub line: Option<SavedPosition>,
+    /// Messages given in the present turn.
+    pub turn: u64,
+    /// When the group must be checked again although nothing happens to it, in Unix
+    /// ms.
+    pub wake: Option<Millis>,
+    /// Whether a purge removed the group's position in the ready line, and nothing
+    /// has been done to the group since.
+    pub displaced: bool,
+}
+
+/// A read-only view of a queue as its parts.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    queue: &'a Queue,
+    /// Tickets of the commands that put something in the ready line, sorted. A rank
+    /// is an index into this list.
+    tickets: Vec<u64>,
+    /// Whether the store still holds purged messages.
+    has_purged: bool,
+}
+
+impl Queue {
+    /// The parts of the queue. O(g log g) for the g groups in the ready line.
+    pub fn parts(&self) -> Parts<'_> {
+        let line = self
+            .ready_line
+            .iter()
+            .map(|(key, ())| key)
+            .chain(self.plain_position);
+        let redriving = &self.redriving;
+        let redriven = (!redriving.left.is_empty()).then_some(redriving.join);
+        let purged = (!self.remains.is_empty()).then_some(self.remains.join);
+        let mut tickets: Vec<u64> = line
+            .map(|key| key.join)
+            .chain(redriven)
+            .chain(purged)
+            .map(|join| join.ticket)
+            .filter(|ticket| *ticket > 0)
+            .collect();
+        tickets.sort_unstable();
+        tickets.dedup();
+        Parts {
+            queue: self,
+            tickets,
+            has_purged: self.has_purged(),
+        }
+    }
+}
+
+impl Queue {
+    /// The lease of a message that is running, or that was purged while running and
+    /// still counts in its group.
+    fn term_of(&self, message: &Message) -> Option<Term> {
+        let receipt = message.receipt();
+        if receipt == 0 {
+            return None;
+        }
+        let of = |leases: &Leases| {
+            Some(Term {
+                until: leases.find(receipt)?.until,
+                batch: leases.batch_of(receipt).first,
+            })
+        };
+        of(&self.leases).or_else(|| of(&self.remains.leases))
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// The part that exists once.
+    pub fn whole(&self) -> Whole {
+        let queue = self.queue;
+        Whole {
+            settings: queue.settings.clone(),
+            clock: queue.clock,
+            last: queue.last,
+            next_seq: queue.next_seq,
+            last_receipt: queue.last_receipt,
+            salt: queue.ids.salt(),
+            totals: queue.totals,
+            lateness: queue.lateness.clone(),
+            window: queue.window.clone(),
+            paused_until: queue.paused_until,
+            redriven: match queue.redriving.left.is_empty() {
+                true => (0, 0),
+                false => {
+                    let join = queue.redriving.join;
+                    (join.time, self.rank(join))
+                }
+            },
+            plain_position: queue.plain_position.map(|key| self.position(key)),
+        }
+    }
+
+    /// Salt of the ids that are generated now.
+    pub fn salt(&self) -> u64 {
+        self.queue.ids.salt()
+    }
+
+    /// Salt with which the id of this message was generated.
+    #[inline]
+    pub fn salt_of(&self, seq: Seq) -> u64 {
+        self.queue.ids.salt_of(seq)
+    }
+
+    /// All messages and records, by number. Purged messages are left out unless
+    /// they still count in their group.
+    pub fn messages(&self) -> impl Iterator<Item = Numbered<'a>> + 'a {
+        let (queue, has_purged) = (self.queue, self.has_purged);
+        let none_redriving = queue.redriving.left.is_empty();
+        queue
+            .store
+            .iter()
+            .map(move |(seq, message)| Numbered {
+                seq,
+                message,
+                content: queue.store.content(message),
+                term: queue.term_of(message),
+                marks: Marks {
+                    redriving: !none_redriving && queue.redriving.has(seq, message),
+                    purged: has_purged && queue.is_remains(seq, message),
+                },
+            })
+            .filter(move |numbered| {
+                !has_purged || numbered.marks.purged || !queue.is_purged(numbered.seq)
+            })
+    }
+
+    /// The group with this number.
+    pub fn group(&self, ix: GroupIx) -> Option<GroupSeen<'a>> {
+        let group = self.queue.groups.get(ix)?;
+        let line = self.queue.stands(ix, group);
+        let holds = group.holds(self.queue.groups.purges());
+        let held_by = holds.iter().filter_map(|holder| {
+            let id = self.queue.holder_id(holder)?;
+            Some((holder.seq(), id))
+        });
+        Some(GroupSeen {
+            group,
+            held_by: held_by.collect(),
+            line: line.map(|key| self.position(key)),
+            turn: match line == group.position(ix) {
+                true => group.ext().turn,
+                false => 0,
+            },
+            wake: self.queue.wake_of(group),
+            displaced: group.is_displaced(self.queue.groups.purges()),
+        })
+    }
+
+    /// Groups that must be kept even if no message names them: those with settings,
+    /// a pause or a hold. Sorted by name.
+    pub fn lasting_groups(&self) -> Vec<(GroupIx, &'a Group)> {
+        let groups = self.queue.groups.starting_at(0);
+        let mut lasting: Vec<(GroupIx, &Group)> = groups
+            .filter_map(|(ix, group)| Some((ix, group?)))
+            .filter(|(_, group)| {
+                let ext = group.ext();
+                ext.settings.is_some()
+                    || ext.paused_until.is_some()
+                    || !group.holds(self.queue.groups.purges()).is_empty()
+            })
+            .collect();
+        lasting.sort_unstable_by(|a, b| a.1.name.cmp(&b.1.name));
+        lasting
+    }
+
+    /// The name of a consumer.
+    pub fn consumer(&self, ix: ConsumerIx) -> Option<&'a [u8]> {
+        self.queue.consumers.name(ix)
+    }
+
+    /// Known consumers, by name.
+    pub fn consumers(&self) -> impl Iterator<Item = (&'a [u8], Known)> + 'a {
+        let known = self.queue.consumers.known();
+        known.into_iter().map(|consumer| {
+            let counts = [consumer.delivered, consumer.acked, consumer.nacked];
+            (&*consumer.name, (consumer.last_seen, counts))
+        })
+    }
+
+    /// Schedules, in the order of their creation.
+    pub fn schedules(&self) -> Vec<(&'a [u8], &'a Schedule)> {
+        let mut schedules: Vec<_> = self.queue.schedules.iter().collect();
+        schedules.sort_unstable_by_key(|(_, schedule)| schedule.number);
+        schedules
+    }
+
+    /// Ids that DEDUP keeps taken although no record is left, and when their
+    /// messages ended (Unix ms).
+    pub fn dedup(&self) -> impl Iterator<Item = (&'a [u8], Millis)> + 'a {
+        self.queue.records.dedup.entries()
+    }
+
+    /// Time and rank of the last purge whose messages still count in their groups;
+    /// `None` if there are no such messages.
+    pub fn purged(&self) -> Option<(Millis, u64)> {
+        let remains = &self.queue.remains;
+        (!remains.is_empty()).then(|| (remains.join.time, self.rank(remains.join)))
+    }
+
+    /// Batches of more than one message of which some still run or count in their
+    /// group, in order of receipts.
+    pub fn batches(&self) -> Vec<Batch> {
+        let purged = self.queue.remains.leases.batches();
+        let mut batches: Vec<Batch> = self.queue.leases.batches().chain(purged).collect();
+        batches.sort_unstable();
+        batches
+    }
+
+    /// Converts a position in the ready line to its form with a rank.
+    pub fn position(&self, key: Position) -> SavedPosition {
+        SavedPosition {
+            priority: key.priority,
+            time: key.join.time,
+            rank: self.rank(key.join),
+            seq: key.seq,
+        }
+    }
+
+    fn rank(&self, join: Join) -> u64 {
+        let before = |ticket: &u64| *ticket < join.ticket;
+        match join.ticket {
+            0 => 0,
+            _ => self.tickets.partition_point(before) as u64 + 1,
+        }
+    }
+}
+
+impl SavedPosition {
+    fn key(self, group: GroupIx) -> Position {
+        Position {
+            priority: self.priority,
+            join: Join {
+                time: self.time,
+                ticket: self.rank,
+            },
+            seq: self.seq,
+            group,
+        }
+    }
+}
+
+type Checked = Result<(), Invalid>;
+
+/// Checks that the queue equals the queue that is rebuilt from its parts, in every
+/// index and count. For tests; O(n log n).
+///
+/// Errors: names the first difference.
+#[cfg(any(test, feature = "validate"))]
+pub fn validate(queue: &Queue) -> Result<(), String> {
+    let rebuilt = valid::rebuild(queue)?;
+    let mut queue = queue.clone();
+    for ix in queue.groups.all() {
+        queue.heed_purges(ix);
+    }
+    valid::compare(&queue, &rebuilt)
+}

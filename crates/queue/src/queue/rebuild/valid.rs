@@ -1,0 +1,193 @@
+//! Validation of a queue for tests: the queue that is rebuilt from its parts must
+//! be equal in every index and count.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+
+use crate::message::state::{State, StoredState};
+use crate::queue::rebuild::{Builder, GroupPart, Names};
+use crate::queue::Queue;
+use crate::{GroupIx, Seq, TimeIndex};
+
+/// Builds a queue from the parts of another one.
+pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
+    let parts = queue.parts();
+    let mut builder = Builder::new(parts.whole())?;
+    if let Some((time, rank)) = parts.purged() {
+        builder.purged(time, rank)?;
+    }
+    let mut groups = HashMap::new();
+    for (ix, _) in queue.groups.starting_at(0) {
+        let Some(seen) = parts.group(ix) else {
+            continue;
+        };
+        let group = seen.group;
+        groups.insert(ix, groups.len() as u64);
+        let part = GroupPart {
+            settings: group.ext().settings.clone(),
+            paused_until: group.ext().paused_until,
+            held_by: seen
+                .held_by
+                .iter()
+                .map(|(seq, id)| (*seq, id.to_box()))
+                .collect(),
+            line: seen.line,
+            turn: seen.turn,
+            wake: seen.wake,
+            displaced: seen.displaced,
+        };
+        builder.group(&group.name, part)?;
+    }
+    let mut consumers: HashMap<&[u8], u64> = HashMap::new();
+    for (name, known) in parts.consumers() {
+        consumers.insert(name, consumers.len() as u64);
+        builder.consumer(name, Some(known))?;
+    }
+    for (name, schedule) in parts.schedules() {
+        builder.schedule(name, schedule.clone())?;
+    }
+    for (id, ended_at) in parts.dedup() {
+        builder.dedup(id, ended_at)?;
+    }
+    for batch in parts.batches() {
+        builder.batch(batch.first, batch.count())?;
+    }
+    for numbered in parts.messages() {
+        let message = numbered.message;
+        let name = parts.consumer(message.history.consumer());
+        let consumer = match name {
+            None => None,
+            Some(name) => {
+                let next = consumers.len() as u64;
+                let number = *consumers.entry(name).or_insert(next);
+                if number == next {
+                    builder.consumer(name, None)?;
+                }
+                Some(number)
+            }
+        };
+        builder.message(
+            numbered.seq,
+            message.clone(),
+            numbered.content,
+            Names {
+                group: groups.get(&message.group).copied(),
+                consumer,
+            },
+            numbered.term,
+            numbered.marks,
+        )?;
+    }
+    Ok(builder.finish()?)
+}
+
+/// Compares the indexes and counts of two queues. Pending purges must have been
+/// applied to all groups of both.
+///
+/// Errors: names the first difference.
+pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
+    let same = |what: &str, a: String, b: String| match a == b {
+        true => Ok(()),
+        false => Err(format!("{what}: {a} in place of {b}")),
+    };
+    let pending = |queue: &Queue| -> Vec<Vec<((u64, Seq), ())>> {
+        let mut all = Vec::new();
+        for stored in [StoredState::Delayed, StoredState::Due, StoredState::Retry] {
+            for index in queue.waiting.indexes(stored) {
+                let live: Vec<_> = index
+                    .iter()
+                    .filter(|((_, seq), ())| !queue.is_purged(*seq))
+                    .collect();
+                if !live.is_empty() {
+                    all.push(live);
+                }
+            }
+        }
+        all
+    };
+    let counts = |queue: &Queue| {
+        let states: Vec<u64> = State::ALL.iter().map(|s| queue.count(*s)).collect();
+        let bytes = (queue.bytes, queue.running_bytes);
+        let ready = (queue.grouped_ready, queue.grouped_ready_bytes);
+        (states, bytes, queue.live(), ready, queue.grouped_running)
+    };
+    let groups = |queue: &Queue| {
+        let mut groups: Vec<_> = queue.groups.starting_at(0).filter_map(|g| g.1).collect();
+        groups.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        // A group that is named only by records, or only by purged messages, is
+        // visible to nobody.
+        let seen = groups.into_iter().filter(|group| queue.groups.shows(group));
+        let told = seen.map(|group| {
+            (
+                group.name.clone(),
+                (
+                    group.running,
+                    group.batches().collect::<Vec<_>>(),
+                    group.ext().turn,
+                    group.ext().wake,
+                ),
+                (group.counted, group.reasons),
+                group
+                    .expected(GroupIx::NONE)
+                    .map(|key| (key.priority, key.join, key.seq))
+                    .collect::<Vec<_>>(),
+                group.backlog.clone(),
+            )
+        });
+        format!("{:?}", told.collect::<Vec<_>>())
+    };
+    let others = |queue: &Queue| {
+        let remains = &queue.remains;
+        let batches: Vec<_> = queue.leases.batches().collect();
+        let purged: Vec<_> = remains.leases.batches().collect();
+        let line: Vec<_> = queue
+            .ready_line
+            .iter()
+            .map(|(key, ())| (key.priority, key.seq))
+            .collect();
+        let records = &queue.records;
+        let live = |index: &TimeIndex| -> Vec<_> {
+            let all = index.iter().map(|(key, ())| key);
+            all.filter(|(_, seq)| !queue.is_purged(*seq)).collect()
+        };
+        let expiring = live(&queue.expiring);
+        (
+            format!("{:?}", (expiring, &queue.redriving.left, line, batches)),
+            format!(
+                "{:?}",
+                [&records.finished, &records.dead, &records.cancelled].map(live),
+            ),
+            [&queue.leases, &remains.leases]
+                .map(|leases| leases.by_end(Bound::Unbounded).collect::<Vec<_>>()),
+            [&queue.leases, &remains.leases].map(|leases| leases.iter().collect::<Vec<_>>()),
+            (queue.groups.listed(), remains.failed, purged),
+        )
+    };
+    let consumers = |queue: &Queue| {
+        let known = queue.consumers.known();
+        format!(
+            "{:?}",
+            known
+                .iter()
+                .map(|c| (&c.name, c.running))
+                .collect::<Vec<_>>()
+        )
+    };
+    same("groups", groups(queue), groups(rebuilt))?;
+    same(
+        "counts",
+        format!("{:?}", counts(queue)),
+        format!("{:?}", counts(rebuilt)),
+    )?;
+    same(
+        "pending",
+        format!("{:?}", pending(queue)),
+        format!("{:?}", pending(rebuilt)),
+    )?;
+    same(
+        "others",
+        format!("{:?}", others(queue)),
+        format!("{:?}", others(rebuilt)),
+    )?;
+    same("consumers", consumers(queue), consumers(rebuilt))
+}

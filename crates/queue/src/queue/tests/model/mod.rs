@@ -1,0 +1,342 @@
+//! A model of the queue that follows the command contract as directly as possible,
+//! and is slow: one list of messages, searched and sorted for every question, and a
+//! clock that moves from event to event.
+//!
+//! It shares only the types of operations and results with the real queue, so an
+//! error in one is not repeated in the other.
+
+mod change;
+mod give;
+mod line;
+mod send;
+mod settle;
+mod time;
+
+use crate::message::state::{Reason, State, StoredState};
+use crate::message::Choices;
+use crate::op::{Done, Moment, Op, Redrive, Ticked};
+use crate::queue::inspect::view::GroupState;
+use crate::schedule::Overlap;
+use crate::settings::{OnRetry, Rate, Settings};
+use crate::stats::Totals;
+use crate::{Error, Millis, Receipt, Seq};
+
+/// A message with all its fields.
+#[derive(Debug, Clone)]
+pub struct Msg {
+    pub seq: Seq,
+    pub id: Vec<u8>,
+    pub payload: Vec<u8>,
+    /// Index of its group in [`Model::groups`].
+    pub group: Option<usize>,
+    pub priority: i8,
+    pub choices: Choices,
+    /// When it became ready or will become so.
+    pub due: Millis,
+    /// The due time that clients see.
+    pub due_at: Millis,
+    pub score_base: Millis,
+    pub ttl_base: Millis,
+    pub stored: StoredState,
+    pub attempt: u32,
+    pub failures: u32,
+    pub timeouts: u32,
+    pub receipt: Receipt,
+    pub batch: Receipt,
+    pub lease_until: Millis,
+    pub ended_at: Millis,
+    pub reason: Option<Reason>,
+}
+
+impl Msg {
+    pub fn score(&self) -> f64 {
+        self.choices.score.unwrap_or(self.score_base as f64)
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.stored.is_pending() && self.failures > 0
+    }
+
+    pub fn is_live(&self) -> bool {
+        self.stored.is_pending() || self.stored == StoredState::Running
+    }
+
+    pub fn is_settled(&self) -> bool {
+        matches!(self.stored, StoredState::Finished | StoredState::Cancelled)
+    }
+}
+
+/// A group with its settings.
+#[derive(Debug, Clone)]
+pub struct Group {
+    pub name: Vec<u8>,
+    pub paused_until: Option<Millis>,
+    /// The dead messages that hold it.
+    pub held_by: Vec<Seq>,
+    pub weight: u64,
+    pub concurrency: u64,
+    pub rate: Option<Rate>,
+    /// Times of the deliveries that its RATE still counts.
+    pub given: Vec<Millis>,
+}
+
+/// A group as GROUPS lists it: name, state, numbers of pending and running
+/// messages, head.
+pub type Listed = (Vec<u8>, GroupState, (u64, u64), Option<Seq>);
+
+/// An entry of the ready line: a group or, if `who` is `None`, the ungrouped
+/// messages.
+#[derive(Debug, Clone)]
+pub struct Position {
+    pub who: Option<usize>,
+    /// The priority of the line it is in.
+    pub priority: i8,
+    /// When it joined that line.
+    pub time: Millis,
+    /// The number of the command, or of the step of a command, by which it joined;
+    /// 0 if a due time came.
+    pub ticket: u64,
+    /// The message that it would have given at the end of that moment.
+    pub head: Seq,
+    /// How many messages it has given in its present turn.
+    pub turn: u64,
+}
+
+/// A schedule with an EVERY rule.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    pub name: Vec<u8>,
+    pub period: Millis,
+    pub next_at: Millis,
+    pub overlap: Overlap,
+    pub last: Option<Seq>,
+    pub payload: Vec<u8>,
+    pub group: Option<Vec<u8>>,
+    pub priority: i8,
+    pub choices: Choices,
+}
+
+/// The model of a queue.
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub settings: Settings,
+    pub manual: bool,
+    pub now: Millis,
+    pub salt: u64,
+    pub ticket: u64,
+    pub last_seq: Seq,
+    pub last_receipt: Receipt,
+    /// All messages and records, in the order of sending.
+    pub msgs: Vec<Msg>,
+    pub groups: Vec<Group>,
+    pub line: Vec<Position>,
+    /// Times of the deliveries that RATE still counts.
+    pub given: Vec<Millis>,
+    pub paused_until: Option<Millis>,
+    /// Ids of finished and cancelled messages whose records are gone, and when the
+    /// messages ended.
+    pub ended_ids: Vec<(Vec<u8>, Millis)>,
+    /// In the order of their creation.
+    pub schedules: Vec<Schedule>,
+    pub totals: Totals,
+    pub ticked: Ticked,
+    /// All receipts ever given out.
+    pub receipts: Vec<Receipt>,
+}
+
+impl Model {
+    pub fn new(settings: Settings, manual: Option<Millis>, salt: u64) -> Model {
+        Model {
+            settings,
+            manual: manual.is_some(),
+            now: manual.unwrap_or(0),
+            salt,
+            ticket: 0,
+            last_seq: 0,
+            last_receipt: 0,
+            msgs: Vec::new(),
+            groups: Vec::new(),
+            line: Vec::new(),
+            given: Vec::new(),
+            paused_until: None,
+            ended_ids: Vec::new(),
+            schedules: Vec::new(),
+            totals: Totals::default(),
+            ticked: Ticked::default(),
+            receipts: Vec::new(),
+        }
+    }
+
+    pub fn apply(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
+        self.ticket += 1;
+        self.ticked = Ticked::default();
+        let done = match op {
+            Op::Tick => Ok(Done::Ticked(Ticked::default())),
+            Op::Alter(changes) => {
+                let done = self.alter(changes);
+                self.finish_manually();
+                Ok(done)
+            }
+            Op::Send(send) => self.send(send),
+            Op::Duplicate => {
+                self.totals.duplicates += 1;
+                Ok(Done::Ok)
+            }
+            Op::Fetch(fetch) => Ok(Done::Fetched(self.fetch(fetch, moment.receipt))),
+            Op::Ack { receipts, .. } => Ok(Done::Count(self.ack(receipts))),
+            Op::Nack { receipts, kind, .. } => Ok(Done::Count(self.nack(receipts, *kind))),
+            Op::Touch { ms, receipts } => Ok(Done::Count(self.touch(*ms, receipts))),
+            Op::EndLeases { receipts } => Ok(Done::Count(self.end_leases(receipts))),
+            Op::Advance { to } => self.advance_manually(*to),
+            Op::Cancel { ids } => {
+                let cancel = |id: &std::borrow::Cow<[u8]>| self.cancel(id);
+                Ok(Done::States(ids.iter().map(cancel).collect()))
+            }
+            Op::Reschedule { id, due } => Ok(Done::Flag(self.reschedule(id, *due))),
+            Op::Update { id, payload } => self.update(id, payload).map(Done::Flag),
+            Op::Redrive(which) => {
+                let count = self.redrive(which);
+                if matches!(which, Redrive::Oldest(_)) {
+                    self.finish_manually();
+                }
+                Ok(Done::Count(count))
+            }
+            Op::Purge { state, group } => Ok(Done::Count(self.purge(*state, group.as_deref()))),
+            Op::PurgeSome { of, most } => Ok(Done::Count(self.purge_some(of, *most))),
+            Op::Pause { group, ms } => Ok(self.pause(group.as_deref(), *ms)),
+            Op::Resume { group } => Ok(self.resume(group.as_deref())),
+            Op::GroupSet { group, changes } => Ok(self.group_set(group, changes)),
+            Op::Schedule(new) => Ok(self.schedule(new)),
+            Op::Unschedule { name } => Ok(Done::Flag(self.unschedule(name))),
+            Op::CatchUp { .. } => unreachable!("not modelled"),
+        };
+        self.prune_counts();
+        self.line_up(self.ticket);
+        done
+    }
+
+    pub fn msg(&self, seq: Seq) -> &Msg {
+        self.msgs.iter().find(|m| m.seq == seq).unwrap()
+    }
+
+    pub fn msg_mut(&mut self, seq: Seq) -> &mut Msg {
+        self.msgs.iter_mut().find(|m| m.seq == seq).unwrap()
+    }
+
+    pub fn find(&self, id: &[u8]) -> Option<&Msg> {
+        self.msgs.iter().find(|m| m.id == id)
+    }
+
+    pub fn running(&self, receipt: Receipt) -> Option<&Msg> {
+        let is_it = |m: &&Msg| m.stored == StoredState::Running && m.receipt == receipt;
+        self.msgs.iter().find(is_it)
+    }
+
+    pub fn group_number(&mut self, name: &[u8]) -> usize {
+        if let Some(at) = self.groups.iter().position(|g| g.name == name) {
+            return at;
+        }
+        self.groups.push(Group {
+            name: name.to_vec(),
+            paused_until: None,
+            held_by: Vec::new(),
+            weight: 1,
+            concurrency: 0,
+            rate: None,
+            given: Vec::new(),
+        });
+        self.groups.len() - 1
+    }
+
+    pub fn state_of(&self, m: &Msg) -> State {
+        match m.stored {
+            StoredState::Delayed => State::Delayed,
+            StoredState::Due if m.group.is_none() => State::Ready,
+            StoredState::Due if self.head(m.group).is_some() => State::Ready,
+            StoredState::Due => State::Blocked,
+            StoredState::Retry => State::Retry,
+            StoredState::Running => State::Running,
+            StoredState::Finished => State::Finished,
+            StoredState::Dead => State::Dead,
+            StoredState::Cancelled => State::Cancelled,
+        }
+    }
+
+    /// The messages of a state, in the order of LIST.
+    pub fn list(&self, state: State) -> Vec<Seq> {
+        let is_it = |m: &&Msg| self.state_of(m) == state;
+        let mut listed: Vec<&Msg> = self.msgs.iter().filter(is_it).collect();
+        listed.sort_by_key(|m| match m.stored {
+            StoredState::Delayed | StoredState::Due | StoredState::Retry => (m.due, m.seq),
+            StoredState::Running => (m.lease_until, m.receipt),
+            StoredState::Finished | StoredState::Dead | StoredState::Cancelled => {
+                (m.ended_at, m.seq)
+            }
+        });
+        listed.iter().map(|m| m.seq).collect()
+    }
+
+    /// The groups that GROUPS lists.
+    pub fn groups_listed(&self) -> Vec<Listed> {
+        let listed = (0..self.groups.len()).filter_map(|number| {
+            let group = &self.groups[number];
+            let mine = || self.msgs.iter().filter(move |m| m.group == Some(number));
+            let waiting = mine().filter(|m| m.stored.is_pending()).count() as u64;
+            let running = mine().filter(|m| m.stored == StoredState::Running).count() as u64;
+            let next = self.next_of_group(number);
+            let failed = mine().any(|m| m.has_failed());
+            let is_set = group.weight != 1 || group.concurrency != 0 || group.rate.is_some();
+            let is_listed = waiting + running > 0
+                || is_set
+                || group.paused_until.is_some()
+                || !group.held_by.is_empty();
+            let state = if group.paused_until.is_some() {
+                GroupState::Paused
+            } else if self.head(Some(number)).is_some() {
+                GroupState::Ready
+            } else if running > 0 {
+                GroupState::Running
+            } else if self.is_held(group)
+                || failed && self.settings.on_retry == OnRetry::Block && next.is_none()
+                || mine().any(|m| m.stored == StoredState::Due)
+            {
+                GroupState::Blocked
+            } else {
+                GroupState::Waiting
+            };
+            let order = |a: &&Msg, b: &&Msg| {
+                (b.has_failed().cmp(&a.has_failed()))
+                    .then(a.priority.cmp(&b.priority))
+                    .then(a.score().total_cmp(&b.score()))
+                    .then(a.seq.cmp(&b.seq))
+            };
+            let head = next.or_else(|| mine().filter(|m| m.stored.is_pending()).min_by(order));
+            let counts = (waiting, running);
+            is_listed.then(|| (group.name.clone(), state, counts, head.map(|m| m.seq)))
+        });
+        listed.collect()
+    }
+
+    /// A COPY: messages that were running are ready again.
+    pub fn copy(&self) -> Model {
+        let mut copy = self.clone();
+        let running = self
+            .msgs
+            .iter()
+            .filter(|m| m.stored == StoredState::Running);
+        for m in running {
+            copy.come_back(m.seq, settle::Back::Uncounted);
+        }
+        copy.ticket += 1;
+        copy.line_up(copy.ticket);
+        copy
+    }
+
+    /// The number of pending and running messages, and their payload bytes.
+    pub fn live(&self) -> (u64, u64) {
+        let live = self.msgs.iter().filter(|m| m.is_live());
+        live.fold((0, 0), |(n, bytes), m| {
+            (n + 1, bytes + m.payload.len() as u64)
+        })
+    }
+}

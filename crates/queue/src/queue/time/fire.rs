@@ -1,0 +1,150 @@
+//! Fires schedules, and decides about fire times that were missed.
+
+use crate::op::{Done, DueTime, Send, Sent};
+use crate::queue::Queue;
+use crate::schedule::{Missed, Overlap, Template};
+use crate::settings::Clock;
+use crate::Millis;
+
+impl Queue {
+    /// Fires the schedule that is due next. Returns whether it sent a message.
+    pub(in crate::queue) fn fire_next(&mut self, at: Millis) -> bool {
+        let Some(name) = self.schedules.next_fire().map(|(_, name)| name.to_vec()) else {
+            return false;
+        };
+        self.fire(&name, at, at)
+    }
+
+    /// Fires a schedule for its fire time `at`, acting at `now`, and sets its next
+    /// fire time. Returns whether it sent a message.
+    pub(in crate::queue) fn fire(&mut self, name: &[u8], at: Millis, now: Millis) -> bool {
+        let Some(schedule) = self.schedules.get(name) else {
+            return false;
+        };
+        let next = schedule.rule.next_after(at);
+        let last_runs = schedule
+            .last_seq
+            .filter(|seq| !self.is_purged(*seq))
+            .and_then(|seq| self.store.get(seq))
+            .is_some_and(|message| !message.stored.is_ended());
+        let sent = if last_runs && schedule.overlap == Overlap::Skip {
+            None
+        } else {
+            let template = schedule.template.clone();
+            self.send_scheduled(name, &template, at, now)
+        };
+        self.schedules.change(name, |schedule| {
+            schedule.next_at = next;
+            if sent.is_some() {
+                schedule.last_at = Some(at);
+                schedule.last_seq = sent;
+                schedule.fired += 1;
+            }
+        });
+        if let Some(next) = next {
+            self.wake_by(next);
+        }
+        sent.is_some()
+    }
+
+    pub(in crate::queue) fn send_scheduled(
+        &mut self,
+        name: &[u8],
+        template: &Template,
+        at: Millis,
+        now: Millis,
+    ) -> Option<u64> {
+        let mut id = name.to_vec();
+        id.push(b'@');
+        id.extend_from_slice(at.to_string().as_bytes());
+        let send = Send {
+            payloads: smallvec::smallvec![&*template.payload],
+            id: Some(id.into()),
+            replace: false,
+            due: DueTime::At(at),
+            group: template.group.as_deref().map(Into::into),
+            priority: template.priority,
+            choices: template.choices.clone(),
+            new_salt: None,
+        };
+        match self.send(&send, now) {
+            Ok(Done::Sent(sent)) => match sent.first() {
+                Some(Sent::Added(seq)) => Some(*seq),
+                _ => None,
+            },
+            _ => {
+                self.totals.skipped_fires += 1;
+                None
+            }
+        }
+    }
+
+    /// Handles the first fire time before `since` that has passed by `now` and was
+    /// missed because nothing could fire.
+    ///
+    /// It sends at most one message. The caller repeats it, so that each fire is an
+    /// operation of its own and many missed ones do not hold the server.
+    pub(in crate::queue) fn catch_up(&mut self, since: Millis, now: Millis) -> Done {
+        let until = since.min(now);
+        let Some((at, name)) = self.schedules.next_fire().filter(|(at, _)| *at < until) else {
+            return Done::Ok;
+        };
+        let name = name.to_vec();
+        let Some(schedule) = self.schedules.get(&name) else {
+            return Done::Ok;
+        };
+        let last = until
+            .checked_sub(1)
+            .and_then(|end| schedule.rule.last_at_or_before(end, at))
+            .unwrap_or(at);
+        self.effects.changed = true;
+        self.effects.visible = true;
+        match schedule.missed {
+            Missed::All => {
+                self.fire(&name, at, now);
+            }
+            Missed::Once => {
+                self.fire(&name, last, now);
+            }
+            Missed::Skip => {
+                let next = schedule.rule.next_after(last);
+                self.schedules.change(&name, |s| s.next_at = next);
+                if let Some(next) = next {
+                    self.wake_by(next);
+                }
+            }
+        }
+        if let Some((next, _)) = self.schedules.next_fire() {
+            self.wake_by(next);
+        }
+        Done::Ok
+    }
+
+    /// Roughly how many fire times lie at or before `until`. For a rule with many,
+    /// the density of the next 64 is taken for all.
+    pub(in crate::queue) fn fires_until(&self, until: Millis) -> u64 {
+        const SAMPLE: u64 = 64;
+        let fires = self.schedules.iter().map(|(_, schedule)| {
+            let Some(first) = schedule.next_at.filter(|at| *at <= until) else {
+                return 0;
+            };
+            let (mut last, mut count) = (first, 1);
+            while count < SAMPLE {
+                match schedule.rule.next_after(last).filter(|at| *at <= until) {
+                    Some(next) => (last, count) = (next, count + 1),
+                    None => return count,
+                }
+            }
+            let span = u128::from(last - first).max(1);
+            let all = u128::from(until - first) * u128::from(SAMPLE) / span;
+            u64::try_from(all).unwrap_or(u64::MAX)
+        });
+        fires.fold(0, u64::saturating_add)
+    }
+
+    /// Whether any schedule has a fire time before `since` (Unix ms). A MANUAL
+    /// queue misses none.
+    pub fn has_missed(&self, since: Millis) -> bool {
+        self.clock == Clock::Server && self.schedules.next_fire().is_some_and(|(at, _)| at < since)
+    }
+}

@@ -1,0 +1,374 @@
+//! Processes due events strictly in the order of their times.
+//!
+//! Events are processed in steps, so that a large number of them does not hold the
+//! server. Each is processed as of its own time, so the result does not depend on
+//! when the steps are run.
+
+mod fire;
+pub(in crate::queue) mod promote;
+
+use super::Queue;
+use crate::error::Error;
+use crate::index::ready_line::Join;
+use crate::message::state::{Reason, StoredState};
+use crate::op::{Done, Ticked};
+use crate::settings::Clock;
+use crate::{GroupIx, Millis, Seq, IS_SMALL, NEVER};
+
+/// The kinds of events, in the order in which they are processed within one
+/// millisecond. The order is part of the replicated behaviour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    LeaseEnd,
+    Expiry,
+    Due,
+    PauseEnd,
+    GroupWake,
+    Join,
+    SettledAge,
+    DeadAge,
+    DedupAge,
+    ConsumerAge,
+    Fire,
+    Redrive,
+    Remains,
+    SettledCount,
+    DeadCount,
+}
+
+/// Maximum number of fires in one move of a manual clock; more are refused.
+const MOST_FIRES: u64 = 1_000_000;
+
+/// In a burst, at least this many messages of one kind are due and not promoted.
+const BURST: usize = if IS_SMALL { 3 } else { 256 };
+
+/// Maximum number of leases that one operation ends, so that it does not hold the
+/// server. The timer processes the others.
+const MOST_ENDED: u64 = 4096;
+
+/// The result of [`Queue::advance`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Number of steps run.
+    pub steps: u64,
+    /// What the steps did.
+    pub ticked: Ticked,
+    /// Whether no event is left that is due at that time.
+    pub caught_up: bool,
+}
+
+impl Queue {
+    /// Processes up to `most` events that are due by `now`, in the order of their
+    /// times. O(log n) a step; O(1) if nothing is due.
+    ///
+    /// Each event is processed as of its own time, so two calls have the same
+    /// result as one. With `u64::MAX` steps the order is strict. With fewer, a fired
+    /// schedule ends the call, and in a large burst events that concern consumers
+    /// are processed before promotions.
+    ///
+    /// A MANUAL queue processes everything that is due at its own time and ignores
+    /// `now`: its time is moved only by [`crate::Op::Advance`].
+    pub fn advance(&mut self, now: Millis, most: u64) -> Progress {
+        match self.clock {
+            Clock::Manual(clock) => self.run(clock, u64::MAX),
+            Clock::Server => self.run(now.max(self.last), most),
+        }
+    }
+
+    /// Whether [`Queue::advance`] would do anything at `now`. It may say yes where
+    /// nothing is due, never no where something is. O(1).
+    pub fn has_work(&self, now: Millis) -> bool {
+        self.wake <= now
+    }
+
+    /// Whether every group that can give by `now` has joined the ready line.
+    pub(super) fn is_worked_off(&mut self, now: Millis) -> bool {
+        if self.wake > now {
+            return true;
+        }
+        self.drop_purged_heads(now);
+        let events = [
+            self.leases.first_end().map(|(at, _)| at),
+            self.expiring.first().map(|((at, _), ())| at),
+            self.waiting.next_promotion().map(|(at, _)| at),
+            self.groups.next_wake().map(|(at, _)| at),
+            self.expected.next().map(|key| key.join.time),
+        ];
+        events.into_iter().flatten().all(|at| at > now)
+    }
+
+    /// Processes everything that is due in a MANUAL queue at its own time. No timer
+    /// does that for it.
+    pub(super) fn finish_manually(&mut self) {
+        if let Clock::Manual(clock) = self.clock {
+            self.run(clock, u64::MAX);
+        }
+    }
+
+    pub(super) fn advance_manually(&mut self, to: Millis) -> Result<Done, Error> {
+        let Clock::Manual(now) = self.clock else {
+            return Err(Error::ClockIsServers);
+        };
+        if to < now {
+            return Err(Error::ClockGoesBack { now, to });
+        }
+        if self.fires_until(to) > MOST_FIRES {
+            return Err(Error::TooManyFires { limit: MOST_FIRES });
+        }
+        let progress = self.run(to, u64::MAX);
+        self.clock = Clock::Manual(to);
+        self.last = to;
+        self.effects.changed |= to > now;
+        self.effects.visible |= to > now;
+        Ok(Done::Ticked(progress.ticked))
+    }
+
+    fn run(&mut self, now: Millis, most: u64) -> Progress {
+        let mut progress = Progress::default();
+        let in_slices = most < u64::MAX;
+        if in_slices && self.is_burst(now) && !self.run_ahead(now, most, &mut progress) {
+            return progress;
+        }
+        while self.wake <= now {
+            self.drop_purged_heads(now);
+            let Some((at, event)) = self.next_event() else {
+                self.wake = NEVER;
+                break;
+            };
+            if at > now {
+                self.wake = at;
+                break;
+            }
+            if progress.steps >= most {
+                self.wake = at;
+                return progress;
+            }
+            // A limit of counts, and work that is left over, has no time of its
+            // own.
+            let at = match event {
+                Event::SettledCount | Event::DeadCount | Event::Redrive | Event::Remains => {
+                    self.last
+                }
+                _ => at,
+            };
+            self.last = self.last.max(at);
+            if let Clock::Manual(clock) = &mut self.clock {
+                *clock = self.last;
+            }
+            self.step(at, event, most, &mut progress);
+            if event == Event::Fire && in_slices {
+                // A fire ends the call, because it is replicated as an operation of
+                // its own.
+                return progress;
+            }
+        }
+        progress.caught_up = true;
+        progress
+    }
+
+    /// Whether a large burst is due at `now`. Purged messages must not count: each
+    /// server frees them at its own speed, and the answer must be the same on all.
+    fn is_burst(&mut self, now: Millis) -> bool {
+        if self.wake > now {
+            return false;
+        }
+        self.drop_purged_heads(now);
+        self.waiting
+            .is_burst(now, BURST, |seq| !self.is_purged(seq))
+    }
+
+    /// In a large burst, processes ended leases, expiries and schedules before
+    /// promotions, because they change what consumers can get. Returns whether the
+    /// call may go on with other events.
+    fn run_ahead(&mut self, now: Millis, most: u64, progress: &mut Progress) -> bool {
+        while progress.steps < most {
+            self.drop_purged_heads(now);
+            let lease = self.leases.first_end().map(|(at, _)| (at, Event::LeaseEnd));
+            let expiry = self.expiring.first();
+            let expiry = expiry.map(|((at, _), ())| (at, Event::Expiry));
+            let fire = self.schedules.next_fire().map(|(at, _)| (at, Event::Fire));
+            match lease.into_iter().chain(expiry).chain(fire).min() {
+                Some((at, event)) if at <= now => {
+                    self.last = self.last.max(at);
+                    self.admit_plain(at);
+                    self.step(at, event, most, progress);
+                    if event == Event::Fire {
+                        return false;
+                    }
+                }
+                _ => return true,
+            }
+        }
+        true
+    }
+
+    /// Processes the due events that an operation at `now` cannot see past, in a
+    /// burst that is not all processed. The result of an operation must not depend
+    /// on how much of the burst was processed.
+    pub(super) fn catch_up_with(&mut self, now: Millis) {
+        let mut progress = Progress::default();
+        self.heed_heads(now);
+        while let Some((at, _)) = self.leases.first_end().filter(|(at, _)| *at <= now) {
+            if progress.steps == MOST_ENDED {
+                break;
+            }
+            self.last = self.last.max(at);
+            self.admit_plain(at);
+            self.step(at, Event::LeaseEnd, MOST_ENDED, &mut progress);
+        }
+        // Move only the redriven message that the ungrouped ones would give first,
+        // and none of a group.
+        self.redrive_first(now, &mut 0);
+        self.admit_plain(now);
+    }
+
+    /// The next event and its time.
+    fn next_event(&self) -> Option<(Millis, Event)> {
+        let age = |oldest: Option<(Millis, Seq)>, keep: Millis| {
+            oldest
+                .filter(|_| keep > 0)
+                .map(|(ended_at, _)| ended_at.saturating_add(keep))
+        };
+        let over = |stored| self.over_count(stored).then_some(0);
+        let candidates = [
+            (self.leases.first_end().map(|(at, _)| at), Event::LeaseEnd),
+            (self.expiring.first().map(|(key, ())| key.0), Event::Expiry),
+            (self.waiting.next_promotion().map(|(at, _)| at), Event::Due),
+            (self.paused_until.filter(|at| *at != NEVER), Event::PauseEnd),
+            (self.groups.next_wake().map(|(at, _)| at), Event::GroupWake),
+            (self.expected.next().map(|key| key.join.time), Event::Join),
+            (self.retention_age(), Event::SettledAge),
+            (
+                age(self.records.oldest_dead(), self.settings.dead_retain),
+                Event::DeadAge,
+            ),
+            (
+                self.records
+                    .dedup
+                    .oldest()
+                    .map(|at| at.saturating_add(self.settings.dedup)),
+                Event::DedupAge,
+            ),
+            (self.consumers.next_forget(), Event::ConsumerAge),
+            (self.schedules.next_fire().map(|(at, _)| at), Event::Fire),
+            (
+                (!self.redriving.left.is_empty()).then_some(0),
+                Event::Redrive,
+            ),
+            ((!self.remains.is_empty()).then_some(0), Event::Remains),
+            (over(StoredState::Finished), Event::SettledCount),
+            (over(StoredState::Dead), Event::DeadCount),
+        ];
+        candidates
+            .into_iter()
+            .filter_map(|(at, event)| Some((at?, event)))
+            .min()
+    }
+
+    /// When the oldest finished or cancelled record reaches its retention (Unix
+    /// ms).
+    fn retention_age(&self) -> Option<Millis> {
+        let (ended_at, _) = self.records.oldest_settled()?;
+        Some(ended_at.saturating_add(self.settings.retain))
+    }
+
+    fn step(&mut self, at: Millis, event: Event, most: u64, progress: &mut Progress) {
+        progress.steps += 1;
+        self.effects.changed = true;
+        self.effects.visible = true;
+        let ticked = &mut progress.ticked;
+        let join = Join::by_time(at);
+        match event {
+            Event::LeaseEnd => {
+                let first = self.leases.first_end();
+                let lease = first.and_then(|(_, receipt)| self.leases.find(receipt));
+                if let Some(lease) = lease {
+                    ticked.timeouts += 1;
+                    let expired = self.totals.expired;
+                    if self.time_out(lease.seq, at, join) == Some(Reason::Retries) {
+                        ticked.dead += 1;
+                    }
+                    // Messages that came back with the batch may have expired.
+                    ticked.expired += self.totals.expired - expired;
+                }
+            }
+            Event::Expiry => {
+                ticked.expired += 1;
+                self.expire_next(at, join);
+            }
+            Event::Due => self.promote_all(at, most, progress),
+            Event::PauseEnd => self.paused_until = None,
+            // All wakes of one moment are one step, because their order would
+            // depend on where groups are in memory.
+            Event::GroupWake => {
+                while let Some((_, ix)) = self.groups.next_wake().filter(|(due, _)| *due <= at) {
+                    if !self.knows_purges(ix) {
+                        self.heed_purges(ix);
+                        continue;
+                    }
+                    if let Some(group) = self.groups.get_mut(ix) {
+                        if group.ext().paused_until.is_some_and(|until| until <= at) {
+                            group.ext_mut().paused_until = None;
+                        }
+                    }
+                    self.groups.wake_at(ix, None);
+                    // The position that the group gets by this is already in
+                    // `expected`.
+                    self.refresh(ix, self.last, join);
+                }
+            }
+            Event::Join => self.admit_all(at, most, progress),
+            Event::SettledAge => {
+                ticked.pruned += 1;
+                self.prune_oldest(StoredState::Finished);
+            }
+            Event::DeadAge => {
+                ticked.pruned += 1;
+                self.prune_oldest(StoredState::Dead);
+            }
+            Event::DedupAge => self.records.dedup.forget_oldest(),
+            Event::ConsumerAge => self.consumers.forget_next(),
+            Event::Fire => {
+                // A message sent by a schedule joins the ready line as by time, not
+                // as by a command.
+                let ticket = std::mem::take(&mut self.ticket);
+                ticked.fired += u64::from(self.fire_next(at));
+                self.ticket = ticket;
+            }
+            Event::Redrive => self.redrive_next(),
+            Event::Remains => self.drop_next_remains(),
+            Event::SettledCount => self.prune_oldest(StoredState::Finished),
+            Event::DeadCount => self.prune_oldest(StoredState::Dead),
+        }
+    }
+
+    /// Moves the message whose TTL ends first to dead, as of `at`.
+    pub(super) fn expire_next(&mut self, at: Millis, join: Join) {
+        if let Some(((_, seq), ())) = self.expiring.first() {
+            let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+            self.leave_pending(seq);
+            self.die(seq, Reason::Expired, at);
+            self.refresh(group, at, join);
+        }
+    }
+
+    /// Puts the groups that can give since `at` in the ready line, until the step
+    /// budget is used up.
+    fn admit_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
+        let mut first = true;
+        while let Some(key) = self.expected.next().filter(|key| key.join.time <= at) {
+            if !self.knows_purges(key.group) {
+                self.heed_purges(key.group);
+                continue;
+            }
+            if !first && progress.steps >= most {
+                return;
+            }
+            if !first {
+                progress.steps += 1;
+            }
+            first = false;
+            self.admit(key.group, key.join.time);
+        }
+    }
+}

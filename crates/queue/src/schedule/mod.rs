@@ -1,0 +1,162 @@
+//! The schedules of a queue: rules by which it sends messages to itself.
+
+pub mod recurrence;
+
+use std::collections::BTreeMap;
+
+use crate::collections::footprint::allocated;
+use crate::collections::ordered::OrderedSet;
+use crate::message::Choices;
+use crate::{Millis, Seq};
+use recurrence::Recurrence;
+
+/// What becomes of fire times that passed while the server could not fire, such
+/// as before a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missed {
+    /// None of them fires.
+    Skip,
+    /// Only the last of them fires.
+    Once,
+    /// Each of them fires.
+    All,
+}
+
+/// Whether a schedule fires while its last message has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overlap {
+    /// It fires, and the messages queue up.
+    Queue,
+    /// It skips the fire time.
+    Skip,
+}
+
+/// The message that a schedule sends.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    /// The payload.
+    pub payload: Box<[u8]>,
+    /// The group, if any.
+    pub group: Option<Box<[u8]>>,
+    /// The priority; lower goes first.
+    pub priority: i8,
+    /// All other options of the message.
+    pub choices: Choices,
+}
+
+/// One schedule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Schedule {
+    /// When it fires.
+    pub rule: Recurrence,
+    /// What it sends.
+    pub template: Template,
+    /// What becomes of fire times that were missed.
+    pub missed: Missed,
+    /// Whether it fires while its last message has not ended.
+    pub overlap: Overlap,
+    /// When it fires next, in Unix ms; `None` if it never fires again.
+    pub next_at: Option<Millis>,
+    /// When it fired last, in Unix ms.
+    pub last_at: Option<Millis>,
+    /// How often it has fired.
+    pub fired: u64,
+    /// The number of the message that it sent last.
+    pub last_seq: Option<Seq>,
+    /// The order of creation. Of schedules due in the same millisecond the one
+    /// with the lowest number fires first.
+    pub number: u64,
+}
+
+/// The schedules of a queue.
+#[derive(Debug, Clone, Default)]
+pub struct Schedules {
+    by_name: BTreeMap<Box<[u8]>, Schedule>,
+    names: BTreeMap<u64, Box<[u8]>>,
+    by_time: OrderedSet<(Millis, u64)>,
+    next_number: u64,
+}
+
+impl Schedules {
+    /// The number of schedules.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// The schedule with this name. O(log n).
+    pub fn get(&self, name: &[u8]) -> Option<&Schedule> {
+        self.by_name.get(name)
+    }
+
+    /// All schedules, in the order of their names.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &Schedule)> + '_ {
+        self.by_name.iter().map(|(name, s)| (&**name, s))
+    }
+
+    /// Adds a schedule and gives it the next number. One with the same name is
+    /// replaced. O(log n).
+    pub fn insert(&mut self, name: &[u8], mut schedule: Schedule) {
+        self.remove(name);
+        schedule.number = self.next_number;
+        self.restore(name, schedule);
+    }
+
+    /// Adds a schedule that was loaded and keeps its number. O(log n).
+    pub fn restore(&mut self, name: &[u8], schedule: Schedule) {
+        self.next_number = self.next_number.max(schedule.number.saturating_add(1));
+        if let Some(at) = schedule.next_at {
+            self.by_time.insert((at, schedule.number), ());
+        }
+        self.names.insert(schedule.number, name.into());
+        self.by_name.insert(name.into(), schedule);
+    }
+
+    /// Removes a schedule. Returns whether there was one. O(log n).
+    pub fn remove(&mut self, name: &[u8]) -> bool {
+        let Some(schedule) = self.by_name.remove(name) else {
+            return false;
+        };
+        self.names.remove(&schedule.number);
+        if let Some(at) = schedule.next_at {
+            self.by_time.remove(&(at, schedule.number));
+        }
+        true
+    }
+
+    /// The time at which the next schedule fires, in Unix ms, and the name of
+    /// that schedule.
+    pub fn next_fire(&self) -> Option<(Millis, &[u8])> {
+        let ((at, number), ()) = self.by_time.first()?;
+        Some((at, self.names.get(&number)?))
+    }
+
+    /// Changes the schedule with this name and keeps the order of fire times in
+    /// step. Does nothing if there is none. O(log n).
+    pub fn change(&mut self, name: &[u8], change: impl FnOnce(&mut Schedule)) {
+        let Some(schedule) = self.by_name.get_mut(name) else {
+            return;
+        };
+        let before = schedule.next_at;
+        change(schedule);
+        let (after, number) = (schedule.next_at, schedule.number);
+        if before != after {
+            if let Some(at) = before {
+                self.by_time.remove(&(at, number));
+            }
+            if let Some(at) = after {
+                self.by_time.insert((at, number), ());
+            }
+        }
+    }
+
+    /// The bytes allocated, roughly. O(n).
+    pub fn memory_bytes(&self) -> usize {
+        // The nodes of a map whose keys come in ascending order are little more
+        // than half full.
+        let entries = size_of::<(Box<[u8]>, Schedule)>() + size_of::<(u64, Box<[u8]>)>();
+        let texts = self.by_name.iter().map(|(name, schedule)| {
+            2 * allocated(name.len()) + allocated(schedule.template.payload.len())
+        });
+        self.by_time.memory_bytes() + self.len() * entries * 7 / 4 + texts.sum::<usize>()
+    }
+}
