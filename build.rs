@@ -1,16 +1,15 @@
-//! Tells the module which revision of its sources it is built from: the
-//! variable `DQ_REVISION`, read by `src/server/info.rs`.
+//! Sets `DQ_REVISION` to the revision of the sources that the module is built from.
+//! `src/server/info.rs` reads it.
 //!
-//! It is the commit, with `-dirty` where a file that the module is built from
-//! differs from it. Where there is no git, or the sources lie in a repository
-//! of somebody else, it is `unknown`; who builds from an archive can hand the
-//! revision in, in a variable of the same name.
+//! The revision is the commit, with `-dirty` after it if a source file of the module differs from
+//! the commit. It is `unknown` if there is no git, or if the sources are inside another project's
+//! repository. A build from an archive can set the environment variable `DQ_REVISION` instead.
 
 use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// What the module is built from.
+/// The files and folders that the module is built from.
 const SOURCES: [&str; 5] = [
     "src",
     "crates/queue",
@@ -19,8 +18,8 @@ const SOURCES: [&str; 5] = [
     "build.rs",
 ];
 
-/// Long enough to stay unique. Without a number git chooses one by the size of
-/// the repository, and two clones of it would build different modules.
+/// The length of the abbreviated commit, which is enough to keep it unique. Without a length git
+/// chooses one by the size of the repository, so two clones could build different modules.
 const DIGITS: &str = "--short=12";
 
 fn main() {
@@ -33,16 +32,16 @@ fn main() {
     println!("cargo:rustc-env=DQ_REVISION={revision}");
 }
 
-/// The commit of this directory, if it is the root of a repository.
+/// The commit that is checked out, or `None` if this directory is not the root of a repository.
 fn committed() -> Option<String> {
     if !git(&["rev-parse", "--show-prefix"])?.is_empty() {
         return None;
     }
-    // A commit changes the branch's file, a checkout HEAD. The folder stands for
-    // a branch that has no file, because it is packed: its next commit makes one.
+    // A commit changes the file of the branch, and a checkout changes HEAD. A packed branch has no
+    // file: its next commit creates one, which changes the folder.
     for name in ["HEAD", "refs/heads", "packed-refs"] {
         let path = git(&["rev-parse", "--git-path", name])?;
-        // Cargo takes a missing file for a changed one, at every build.
+        // Cargo treats a missing file as changed, at every build.
         if Path::new(&path).exists() {
             println!("cargo:rerun-if-changed={path}");
         }
@@ -54,13 +53,13 @@ fn committed() -> Option<String> {
     Some(commit + if clean { "" } else { "-dirty" })
 }
 
-/// What git prints, without the end of its line; nothing where it fails or is
-/// not there.
+/// Runs git. Returns its output without the trailing line end, or `None` if git fails or is
+/// missing.
 fn git(args: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
-    // Set while git runs a hook, maybe one of another repository.
+    // Git sets these while it runs a hook, which may belong to another repository.
     command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE");
-    // Looking must not touch the index, which somebody may be using.
+    // Git must not refresh the index, because another process may be using it.
     let output = command
         .env("GIT_OPTIONAL_LOCKS", "0")
         .args(args)

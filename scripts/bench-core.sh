@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the Criterion benches of the core; arguments go to them (a name, --quick, --save-baseline before, --baseline
-# before, --help).
+# Runs the Criterion benchmarks of the core. The arguments are Criterion's: a name, --quick, --save-baseline before,
+# --baseline before, --help.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."

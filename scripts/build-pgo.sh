@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the module by profile-guided optimisation: once so that it counts what it does, then, when it has done what a
-# queue does (benches/train.py), anew, so that the code which was run lies together and straight. Four minutes; needs a
-# server and llvm-profdata. The module is then at $TARGET/pgo/libdq.so.
+# Builds the module with profile-guided optimisation. First it builds a module with counters and runs a typical load on
+# it (benches/train.py). Then it builds the module again, optimised by the counts. Takes four minutes, and needs a
+# server and llvm-profdata. The result is $TARGET/pgo/libdq.so.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,13 +13,13 @@ pgo=$TARGET/pgo
 profile=$pgo/profile.profdata
 host=$(rustc -vV | sed -n 's/^host: //p')
 
-# Builds the module into a directory below $pgo, with this option of rustc's. A target that is named keeps the option out
-# of build scripts.
+# Builds the module into a directory below $pgo, with an option of rustc. An explicit target keeps the option out of
+# build scripts.
 build() {
     local options
     read -ra options <<<"${RUSTFLAGS:-}"
     options+=("$2")
-    # Encoded, so that paths with spaces stay whole.
+    # Encoded flags, because paths may contain spaces.
     CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${options[*]}") \
         cargo build --release --target "$host" --target-dir "$pgo/$1" "${CARGO_FLAGS_LIST[@]}"
 }
@@ -38,5 +38,5 @@ if [ "$counting" -nt "$profile" ] || [ benches/train.py -nt "$profile" ]; then
 fi
 say "building $PGO_MODULE by what was counted"
 build optimised "-Cprofile-use=$profile"
-# Not written over: a server may have it loaded.
+# The old file is not overwritten, because a server may have loaded it.
 cp --remove-destination "$pgo/optimised/$host/release/libdq.so" "$PGO_MODULE"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Builds what is given to others, who need no compiler then: dist/dq-VERSION-linux-ARCH.tar.gz,
+# Builds the packages of a release, which need no compiler: dist/dq-VERSION-linux-ARCH.tar.gz,
 # dist/redis-dq_VERSION_ARCH.deb, the debug symbols of both in dist/dq-VERSION-linux-ARCH-debug.tar.gz, and
-# dist/SHA256SUMS. The same commit, module and program give the same bytes.
-# DQ_MODULE and DQ_CLI name a module and a terminal program that are built already; DIST another directory than dist.
+# dist/SHA256SUMS. The output is reproducible: it depends only on the commit, the module and the terminal program.
+# DQ_MODULE and DQ_CLI name a module and a terminal program that are already built. DIST names the output directory
+# (default: dist).
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,7 +28,7 @@ DIST=${DIST:-dist}
 VERSION=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 ARCH=$(dpkg --print-architecture)
 PACKAGE=redis-dq
-# File times: those of the commit, or of the changelog where there is none.
+# The time of all files: that of the commit, or without git that of the changelog.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)
 export SOURCE_DATE_EPOCH
 umask 022
@@ -37,11 +38,11 @@ DIST=$(realpath "$DIST")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The newest version of libc whose symbols the module or the program uses: they run with that and every later one.
+# The newest version of libc whose symbols the module or the program uses. They run with this version and later ones.
 GLIBC=$(grep -ahoE 'GLIBC_2\.[0-9]+' "$MODULE" "$CLI" | sort -uV | tail -n 1 | cut -d_ -f2)
 
-# Takes the debug symbols, two thirds of it, out of a program or library: FILE becomes $work/stripped/NAME and
-# $work/debug/NAME.debug, which debuggers find by the link that is left in the former.
+# Separates the debug symbols, which are two thirds of the size, from a program or library: FILE becomes
+# $work/stripped/NAME and $work/debug/NAME.debug. Debuggers find the latter by a link in the former.
 strip_symbols() {
     local file=$1 name=$2
     local symbols=$work/debug/$name.debug stripped=$work/stripped/$name
@@ -52,12 +53,12 @@ strip_symbols() {
     objcopy --add-gnu-debuglink="$symbols" "$stripped"
 }
 
-# redis.conf from FROM to before TO, both being names of its sections.
+# Prints the sections of redis.conf from the section $1 to before the section $2.
 conf_section() {
     sed -n "/^# -\+ $1\$/,/^# -\+ $2\$/p" redis.conf | sed '$d'
 }
 
-# Replaces a line of a file; a line that is not there must not pass unnoticed.
+# Replaces a line of a file. Fails if the file does not contain the line.
 replace_line() {
     local file=$1 from=$2 to=$3
     grep -qxF "$from" "$file" || die "$file has no line: $from"
@@ -65,7 +66,8 @@ replace_line() {
     mv "$file.new" "$file"
 }
 
-# Puts the file TEXT in the place of what FILE says under HEADING, up to the next heading of the same level or above.
+# Replaces the section HEADING of FILE with the contents of the file TEXT. The section ends at the next heading of the
+# same or a higher level.
 replace_section() {
     local file=$1 heading=$2 text=$3
     grep -qxF "$heading" "$file" || die "$file has no heading: $heading"
@@ -79,9 +81,9 @@ replace_section() {
     mv "$file.new" "$file"
 }
 
-# Copies what there is to read, look at and try into DIRECTORY, laid out as here, so that every link between the pages
-# leads somewhere. How to start is said for KIND, which is tar or deb: there is nothing to compile. The Python package
-# is there as its source: pip installs that as well as a wheel.
+# Copies the documentation, pictures and examples into DIRECTORY. The layout is that of the repository, so links between
+# the pages work. The instructions to start a server are those for KIND, which is tar or deb, because there is nothing
+# to compile. The Python package is included as source, which pip can install.
 install_documents() {
     local unwanted=(-name '.?*' -o -name __pycache__ -o -name node_modules -o -name build -o -name '*.egg-info')
     local file mode
@@ -107,7 +109,7 @@ build_tar() {
     install_documents "$root" tar
     install -m 644 LICENSE "$root"
     install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/scripts"
-    # redis.conf looks the module up from ./data/6379, where the server works.
+    # redis.conf names the module relative to ./data/6379, the working directory of the server.
     replace_line "$root/redis.conf" 'loadmodule ../../target/release/libdq.so' 'loadmodule ../../libdq.so'
     # shellcheck disable=SC2016
     replace_line "$root/redis.conf" \
@@ -117,13 +119,13 @@ build_tar() {
     archive "$name"
 }
 
-# The directory $work/NAME as dist/NAME.tar.gz.
+# Packs the directory $work/NAME as dist/NAME.tar.gz.
 archive() {
     tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
         -C "$work" -cf - "$1" | gzip -9n >"$DIST/$1.tar.gz"
 }
 
-# What strip_symbols took out.
+# Packs the debug symbols that strip_symbols has separated.
 build_debug() {
     local name=dq-$VERSION-linux-$ARCH-debug
     mv "$work/debug" "$work/$name"
@@ -134,8 +136,8 @@ build_deb() {
     local root=$work/deb
     local doc=$root/usr/share/doc/$PACKAGE
     mkdir -p "$root/DEBIAN" "$root/etc/redis" "$root/usr/share/$PACKAGE"
-    # Redis refuses a module without execute permission, and the units of redis-server and valkey-server one that lies
-    # elsewhere than below /usr/lib or /lib (NoExecPaths, ExecPaths).
+    # Redis refuses a module without execute permission. The systemd units of redis-server and valkey-server allow
+    # modules only below /usr/lib and /lib (NoExecPaths, ExecPaths).
     install -D -m 755 "$work/stripped/libdq.so" "$root/usr/lib/redis/modules/libdq.so"
     install -D -m 755 "$work/stripped/dq" "$root/usr/bin/dq"
     install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/usr/share/$PACKAGE"
@@ -205,7 +207,7 @@ Description: durable, ordered delay queue for Redis, as a native module
  Debian, a tool for DNS, has a program of the same name.
 TEXT
     echo /etc/redis/dq.conf >"$root/DEBIAN/conffiles"
-    # DPKG_ROOT is where dpkg was told to install, if not to /.
+    # DPKG_ROOT is the directory into which dpkg installs, if it is not /.
     cat >"$root/DEBIAN/postinst" <<'TEXT'
 #!/bin/sh
 set -e

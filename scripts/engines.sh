@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The servers the module is tested on beside the installed one. Nothing is installed: they come from Debian's archive, as
-# a package or built from a source package, into a cache outside the tree, and stay there until that is deleted.
+# Provides other servers than the installed one, to test the module on. They come from Debian's archive, as a package or
+# built from a source package, and are stored in a cache outside the repository. Nothing is installed.
 #
-#   scripts/engines.sh list                 the engines, and whence each comes
-#   scripts/engines.sh path ENGINE          gets it where needed; prints its redis-server
-#   scripts/engines.sh test [ENGINE...]     runs the server tests on these, or on all; prints one table
+#   scripts/engines.sh list                 lists the engines and their sources
+#   scripts/engines.sh path ENGINE          gets the engine if it is missing, and prints the path of its redis-server
+#   scripts/engines.sh test [ENGINE...]     runs the server tests on these engines (default: all), and prints a table
 #
-# DQ_ENGINES names the cache. PYTEST_FLAGS go to pytest; its whole output is kept in ENGINE.log there.
+# DQ_ENGINES names the cache. PYTEST_FLAGS are flags for pytest, whose output is stored as ENGINE.log in the cache.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ CACHE=$(absolute "${DQ_ENGINES:-${XDG_CACHE_HOME:-$HOME/.cache}/dq-engines}")
 ARCHIVE=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# The suites are named, not their versions: what Debian has moved on to is what users will meet next.
+# These are suites of Debian, not fixed versions, so that the module is tested on the versions that users will get next.
 ENGINES=(installed valkey-backports redis-sid redis-experimental valkey-sid)
 
 origin() {
@@ -31,7 +31,7 @@ origin() {
     esac
 }
 
-# apt with sources, lists and downloads of its own: the machine's are left alone, and no root is needed.
+# Makes apt use its own sources, lists and downloads. The system's apt is not changed, and no root is needed.
 use_own_apt() {
     have apt-get || die "these engines come from Debian's archive, and there is no apt-get here"
     [ -f "$KEYRING" ] || die "these engines come from Debian's archive, and its keys are not here: $KEYRING"
@@ -56,7 +56,7 @@ EOF
     apt-get -qq update
 }
 
-# Unpacks what a package needs at run time and the machine lacks beside it, instead of installing it.
+# Unpacks the libraries that a package needs and the machine lacks next to the package, instead of installing them.
 get_package() {
     local package=$1 suite=$2 into=$3 root=$3/root
     use_own_apt
@@ -73,8 +73,8 @@ get_package() {
     ln -s "$root/usr/bin/${package%-server}-cli" "$into/bin/redis-cli"
 }
 
-# Debian's patches make it use the system's allocator, which cannot defragment; upstream's own is wanted here, so the
-# tree is built as upstream published it.
+# Builds a server from its upstream sources, without Debian's patches. The patches replace the bundled allocator with
+# the system's, which cannot defragment.
 get_source() {
     local package=$1 suite=$2 into=$3 work tls=no
     shift 3
@@ -89,7 +89,7 @@ get_source() {
     tar -xf "$work"/"$package"_*.orig.tar.* -C "$work/tree" --strip-components 1
     say "building $package of $suite, some minutes: $CACHE/build.log"
     [ ! -e /usr/include/openssl/ssl.h ] || tls=yes
-    # -O3 would bring link-time optimisation with it, which doubles the minutes.
+    # -O3 would enable link-time optimisation, which doubles the build time.
     make -C "$work/tree" -j2 BUILD_TLS=$tls OPTIMIZATION=-O2 PREFIX="$into" "$@" install >"$CACHE/build.log" 2>&1 ||
         die "the build failed:"$'\n'"$(tail -n 20 "$CACHE/build.log")"
     [ -e "$into/bin/redis-server" ] || ln -s "$package-server" "$into/bin/redis-server"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what `make dist` has made on bare Debian systems without a compiler, and does what the pages say: the package
-# with apt-get, the tar.gz by unpacking it. A message must go through a queue, and `dq` must see it.
+# Tests the packages of `make dist` on minimal Debian systems without a compiler, as the documentation describes:
+# installs the package with apt-get, and unpacks the tar.gz. A message must go through a queue, and `dq` must show it.
 #
 #   scripts/fresh-package.sh [RELEASE...]      default: bookworm trixie
 
@@ -15,7 +15,7 @@ VERSION=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 ls "$DIST"/redis-dq_*.deb >/dev/null 2>&1 || die "no package in $DIST: make dist first"
 [ $# -gt 0 ] || set -- bookworm trixie
 
-# Waits until the server in a root answers.
+# Waits until the server in a system replies.
 answers() {
     local root=$1
     for _ in $(seq 100); do
@@ -25,7 +25,7 @@ answers() {
     die "the server does not answer"
 }
 
-# A message goes through a queue, and the terminal program sees it: works ROOT DQ
+# Checks that a message goes through a queue and that the terminal program shows it: works ROOT DQ
 works() {
     local root=$1 dq=$2 got
     answers "$root"
@@ -41,7 +41,7 @@ works() {
 
 stop() { in_root "$1" redis-cli -p "$PORT" SHUTDOWN NOSAVE >/dev/null 2>&1 || true; }
 
-# The unit of the server's package must let the server load a library from where the package has put it.
+# Checks that the systemd unit of the server's package allows the server to load the module from its installed path.
 unit_allows() {
     local unit=$1 path=$2 allowed place
     [ -e "$unit" ] || die "the server's package has no unit $unit"

@@ -1,12 +1,11 @@
-# shellcheck shell=bash
-# Bare Debian systems to try things in, as a new user has them: nothing but what debootstrap calls minbase. Sourced, after
-# lib.sh, by the scripts that try.
+# shellcheck shell=bash Functions for minimal Debian systems (debootstrap's minbase), to test what a new user would do.
+# Other scripts source it after lib.sh.
 
-# Where the bare systems are kept between runs; what is tried happens in copies of them.
+# The minimal systems are kept here between runs. The tests run in copies of them.
 FRESH=${FRESH:-/var/tmp/dq-fresh}
 MIRROR=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
-# Makes, or finds, the bare system of a release (bookworm, trixie), copies it, and prints where the copy is.
+# Copies the minimal system of a release (bookworm, trixie), which it makes if needed. Prints the path of the copy.
 # fresh_root RELEASE NAME
 fresh_root() {
     local release=$1 root=$FRESH/$1-$2 bare=$FRESH/$1
@@ -24,18 +23,18 @@ fresh_root() {
     rm -rf "$root"
     cp -a "$bare" "$root"
     hand_in_network "$root"
-    # No package may start a service: in a changed root it would listen on the ports of this machine.
+    # No package may start a service, because in a chroot it would listen on the ports of this machine.
     printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
     chmod 755 "$root/usr/sbin/policy-rc.d"
     mount --bind /proc "$root/proc"
-    # With the terminals in /dev/pts.
+    # This includes the terminals in /dev/pts.
     mount --rbind /dev "$root/dev"
     mount --make-rslave "$root/dev"
     echo "$root"
 }
 
-# How this machine reaches the archives of Debian, crates and Python, and whose certificates it trusts, is no part of what
-# is tried.
+# Copies the machine's settings for reaching the archives of Debian, crates and Python (proxies, certificates), which
+# are not under test.
 hand_in_network() {
     local root=$1 file
     cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
@@ -49,14 +48,14 @@ hand_in_network() {
     [ ! -f "$HOME/.cargo/config.toml" ] || install -D "$HOME/.cargo/config.toml" "$root/root/.cargo/config.toml"
 }
 
-# The variables of the same kind, one a line.
+# Prints the environment variables for reaching them, one per line.
 network_variables() {
     env | grep -E '^(https?_proxy|no_proxy|all_proxy|HTTPS?_PROXY|NO_PROXY|ALL_PROXY|PIP_(INDEX_URL|EXTRA_INDEX_URL|PROXY|TRUSTED_HOST|DEFAULT_TIMEOUT)|CARGO_(HTTP|NET)_[A-Z_]+)=' || true
     echo PIP_CERT=/etc/ssl/certs/ca-certificates.crt
     echo CARGO_HTTP_CAINFO=/etc/ssl/certs/ca-certificates.crt
 }
 
-# Runs a command in a bare system, with an environment of its own: in_root ROOT [NAME=VALUE...] COMMAND [WORD...]
+# Runs a command in a system, with an environment of its own: in_root ROOT [NAME=VALUE...] COMMAND [WORD...]
 in_root() {
     local root=$1 variables
     shift
@@ -65,7 +64,7 @@ in_root() {
         DEBIAN_FRONTEND=noninteractive "${variables[@]}" "$@"
 }
 
-# Lets go of what fresh_root has mounted.
+# Unmounts what fresh_root has mounted.
 leave_root() {
     local place
     for place in "$1/proc" "$1/dev"; do

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# Tries what a newcomer does, on bare Debian systems (scripts/fresh-root.sh), with the files of this commit as an archive
-# has them (no git), make, and in its time Rust; with nothing else that make does not install itself. It needs root, for
-# chroot and mounts.
+# Tests what a new user would do, on minimal Debian systems (scripts/fresh-root.sh). They have the files of this commit
+# without git, make, and from some step on Rust. Everything else must be installed by make. Needs root, for chroot and
+# mounts.
 #
 #   scripts/fresh.sh [--short] [--optional] [RELEASE...]      default: bookworm trixie
 #
-#   --short       leaves `make test` out
-#   --optional    also `make setup-optional`, and `make test` once more, with what was skipped without it
+#   --short       skips `make test`
+#   --optional    also runs `make setup-optional`, and `make test` again with the tests that were skipped without it
 #
-# FRESH names the directory in which it works, DEBIAN_MIRROR the mirror. The machine's own Rust is handed in: the version
-# that Cargo.toml asks for where rustup has it or gets it.
+# FRESH names the working directory, DEBIAN_MIRROR the mirror. The systems use the machine's Rust: the version in
+# Cargo.toml if rustup can provide it.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 . scripts/fresh-root.sh
 
-# ---- a machine
+# ---- the system
 
-# A bare machine with make, and the files of this commit in /root/dq: new_machine NAME
+# Makes a minimal system with make, and the files of this commit in /root/dq: new_machine NAME
 new_machine() {
     root=$(fresh_root "$release" "$1")
     mkdir "$root/root/dq" "$root/opt/rust"
@@ -32,7 +32,7 @@ give_rust() {
     mount -o remount,bind,ro "$root/opt/rust"
 }
 
-# Runs a line of shell in the sources: on LINE
+# Runs a line of shell in the source directory: on LINE
 on() {
     in_root "$root" bash -c "PATH=/opt/rust/bin:\$PATH:/root/dq/target/bin; cd /root/dq && $1" </dev/null
 }
@@ -54,7 +54,7 @@ step() {
     say "$release: $name"
 }
 
-# The step went as it should: passed [WHAT IT SHOWED]
+# Reports that the step has passed: passed [WHAT IT SHOWED]
 passed() {
     printf '%-10s %-40s %5d s  %s\n' "$release" "$name" $((SECONDS - began)) "${1:-}" >>"$FRESH/table"
 }
@@ -64,10 +64,10 @@ failed() {
     die "$release: $name: $* ($log)"
 }
 
-# What is installed, and what lies in the sources.
+# Prints the installed packages and the files in the source directory.
 traces() { (cd "$root" && ls var/lib/dpkg/info root/dq); }
 
-# `make run` says one sentence about Rust, fails, and leaves nothing behind.
+# Without Rust, `make run` must print one sentence about it, fail, and leave no files behind.
 rust_is_refused() {
     local before
     before=$(traces)
@@ -79,7 +79,7 @@ rust_is_refused() {
     passed "$(cut -c 1-90 "$log.said")..."
 }
 
-# Starts `make run` on a port and returns when it serves.
+# Starts `make run` on a port, and returns when the server replies.
 serve() {
     on "make run PORT=$1" >"$log" 2>&1 &
     local server=$!
@@ -89,7 +89,7 @@ serve() {
     done
 }
 
-# `make run` with these words must fail and say this.
+# Checks that `make run` with these variables fails with this message.
 is_refused() {
     ! on "make run $1" >"$log" 2>&1 || failed "it did not fail"
     grep -qF "error: $2" "$log" || failed "it did not say: $2"
@@ -152,7 +152,7 @@ try() {
     leave
 }
 
-# ---- all of it
+# ---- main
 
 tests=yes optional=no releases=()
 for word in "$@"; do
@@ -168,7 +168,7 @@ done
 [ "$(id -u)" -eq 0 ] || die "this needs root, for chroot and mounts: sudo make test-fresh"
 need_rust
 
-# What is mounted and what runs is seen by this process and its children alone, and ends with it.
+# Mounts and processes are visible only to this process and its children, and end with it.
 if [ -z "${FRESH_INSIDE:-}" ]; then
     FRESH_INSIDE=yes exec unshare --mount --pid --fork --mount-proc --kill-child "$0" "$@"
 fi

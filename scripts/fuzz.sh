@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs each target of fuzz/ for FUZZ_SECONDS (60), from the committed corpus; what it finds on the way is kept in
-# fuzz/found. The first input that breaks a target ends the run and is left in fuzz/artifacts.
+# Runs each target of fuzz/ for FUZZ_SECONDS (60), from the committed corpus. New inputs are stored in fuzz/found. The
+# first input that makes a target fail ends the run and is stored in fuzz/artifacts.
 #
-# With --stable any Rust will do: the coverage that guides the fuzzer is the same, but nothing watches over memory.
-# The code in question has no unsafe, so that little is lost. It keeps nothing it finds, and begins alike each time.
+# With --stable it needs no nightly Rust. Coverage still guides the fuzzer, but there is no AddressSanitizer, which
+# matters little because the fuzzed code has no unsafe. It stores no new inputs, so each run begins with the committed
+# corpus.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +16,7 @@ stable=
 if [ -n "$stable" ]; then
     scripts/setup.sh build cxx
     host=$(rustc -vV | sed -n 's/^host: //p')
-    # What cargo-fuzz passes, too. A target of its own keeps the flags away from build scripts.
+    # The flags are those of cargo-fuzz. An explicit target keeps them out of build scripts.
     RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
     RUSTFLAGS+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
     RUSTFLAGS=$RUSTFLAGS cargo build --package dq-fuzz --profile fuzz --quiet --target "$host" \
@@ -42,7 +43,7 @@ for source in fuzz/fuzz_targets/*.rs; do
         sed -n "s/^Done \([0-9]*\) runs.*/$target: \1 inputs/p" "$found/log"
     else
         options+=(-print_final_stats=1)
-        # Link-time optimisation is for the module; with what watches over memory it takes minutes.
+        # Link-time optimisation is only for the module. With the sanitizer it takes minutes.
         CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
             cargo +nightly fuzz run "$target" "$found/$target" "fuzz/corpus/$target" -- "${options[@]}"
     fi

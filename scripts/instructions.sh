@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Counts the instructions of SEND, FETCH and ACK in the core, over few and over many groups, a million messages waiting.
-# Needs valgrind, and two minutes.
+# Counts the instructions of SEND, FETCH and ACK in the core, with few and with many groups and a million messages in
+# the queue. Needs valgrind. Takes two minutes.
 #
 #   scripts/instructions.sh [GROUPS...]     default: 1 1000 100000 1000000
 

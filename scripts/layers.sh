@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks that the layers of the module use only those below them: commands -> server -> redis. Cargo checks the library
-# below them all (crates/queue): it has no dependency on this package.
+# Checks that each layer of the module uses only the layers below it: commands -> server -> redis. The library below
+# them (crates/queue) needs no check, because it has no dependency on this package.
 #
 #   scripts/layers.sh [DIRECTORY]      default: src
 
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 src=${1:-src}
 failed=0
 
-# The layers above this one: above LAYER
+# Prints the layers above a layer, as a regular expression: above LAYER
 above() {
     case $1 in
     redis) echo 'server|commands' ;;
@@ -20,13 +20,13 @@ above() {
 }
 
 for layer in redis server; do
-    # Comments may link upward.
+    # Comments may refer to layers above.
     if grep -rnE "\bcrate::($(above $layer))\b" "$src/$layer" --include '*.rs' | grep -vE '^[^:]+:[0-9]+: *//'; then
         echo "error: $src/$layer uses a layer above it (see above); hand in what it needs, as redis::Module does" >&2
         failed=1
     fi
 done
-# Only the module's root has names beside the three layers: a path with more than one super hides what is used.
+# A path with more than one super, or a file that is included by its path, hides which module is used.
 if grep -rnE 'super::super::|#\[path' "$src" crates simulation fuzz benches cli --include '*.rs' --exclude-dir target; then
     echo "error: a file is used by its path, or a module by super::super:: (see above): name it from the crate's root" >&2
     failed=1

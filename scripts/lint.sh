@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Whether the stated Rust version is the needed one, rustfmt and clippy over every crate, ruff (real mistakes and import
-# order, not style) over all Python. Any finding fails.
+# Checks the stated Rust version, rustfmt and clippy for every crate, and ruff (mistakes and import order, not style)
+# for all Python. Any finding fails.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,7 +33,8 @@ python_dirs=()
 for dir in tests examples benches clients scripts; do
     [ -d "$dir" ] && python_dirs+=("$dir")
 done
-# Isolated, so that no settings in a directory above the checkout decide. src/ has no Python: its folders are no packages.
+# Isolated, so that settings in a directory above the checkout have no effect. src/ has no Python, but ruff takes it
+# for a source root by default, and then its folders, such as redis, for packages.
 "$VENV/bin/ruff" check --isolated --no-cache --config 'src = ["."]' --select E4,E7,E9,F,I "${python_dirs[@]}"
 
 say "lint: clean"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the Rust tests of the core, and of what is written to disk, under Miri: it sees undefined behaviour, also in the
-# crates underneath. It is hundreds of times slower than the processor, so each test gets MIRI_SECONDS (60) and random
-# ones do few rounds; a test that is not done by then has shown nothing wrong so far, and is counted by itself.
+# Runs the Rust tests of the library under Miri, which detects undefined behaviour, also in dependencies. Miri is
+# hundreds of times slower than native code, so each test gets MIRI_SECONDS (60), and random tests run few cases. A test
+# that is not done by then has not failed, and is counted separately.
 #
 #   scripts/miri.sh [PATTERN]       tests whose names match (extended regular expression; default all)
 
@@ -17,7 +17,7 @@ if ! cargo +nightly miri --version >/dev/null 2>&1; then
     rustup --quiet component add --toolchain nightly miri rust-src
 fi
 
-# Random tests read files and seeds, which Miri keeps from them by default.
+# Random tests read files and random seeds, which Miri does not allow by default.
 export MIRIFLAGS="-Zmiri-disable-isolation ${MIRIFLAGS:-}"
 export PROPTEST_CASES=${PROPTEST_CASES:-2}
 miri=(cargo +nightly miri test --quiet --package dq-queue --lib --target-dir "$TARGET/miri" "${CARGO_FLAGS_LIST[@]}" --)

@@ -1,11 +1,11 @@
-# shellcheck shell=bash
-# What this machine's packages are called; sourced by lib.sh. dq is tested on Debian 12 and 13, where scripts/setup.sh
-# installs what is missing. Elsewhere the first line that a script prints says what works, and what to install.
+# shellcheck shell=bash The names of this system's packages. lib.sh sources it. dq is tested on Debian 12 and 13, where
+# scripts/setup.sh installs missing packages. On other systems, the first line that a script prints says what works and
+# what to install.
 
-# The things that scripts/setup.sh may miss. Each is one or more packages, which packages_of knows.
+# The things that scripts/setup.sh checks. packages_of prints the packages of each.
 THINGS=(compiler libclang server python)
 
-# The program that installs packages here, empty where none is known.
+# Prints the program that installs packages on this system, or nothing if it is unknown.
 manager() {
     local one
     for one in apt-get dnf apk brew; do
@@ -16,7 +16,7 @@ manager() {
     done
 }
 
-# The packages of things: packages_of MANAGER THING...
+# Prints the packages of things: packages_of MANAGER THING...
 packages_of() {
     local manager=$1 thing
     shift
@@ -25,9 +25,9 @@ packages_of() {
         apt-get:compiler) echo gcc libc6-dev ;;
         apt-get:cxx) echo g++ ;;
         apt-get:libclang) echo clang libclang-dev ;;
-        # Without redis-server, whose service would start at every boot, without the module, on the port of `make run`.
+        # Not redis-server: its service would start at every boot, without the module, on the port of `make run`.
         apt-get:server) echo redis-tools ;;
-        # Debian splits venv's bootstrap off.
+        # In Debian, venv is a separate package.
         apt-get:python) echo python3 python3-venv ;;
         dnf:compiler) echo gcc ;;
         dnf:cxx) echo gcc-c++ ;;
@@ -39,7 +39,7 @@ packages_of() {
         apk:libclang) echo clang clang-dev ;;
         apk:server) echo redis ;;
         apk:python) echo python3 ;;
-        # Their compilers come with `xcode-select --install`.
+        # The compilers of macOS come with `xcode-select --install`.
         brew:compiler | brew:cxx) ;;
         brew:libclang) echo llvm ;;
         brew:server) echo redis ;;
@@ -49,7 +49,7 @@ packages_of() {
     done | tr '\n' ' ' | sed 's/ $//'
 }
 
-# What to type to install things: install_line THING...
+# Prints the command that installs things: install_line THING...
 install_line() {
     local manager
     manager=$(manager)
@@ -62,7 +62,7 @@ install_line() {
     esac
 }
 
-# The name of this system, such as "Debian GNU/Linux 12 (bookworm)".
+# Prints the name of this system, such as "Debian GNU/Linux 12 (bookworm)".
 system_name() {
     if [ "$(uname -s)" = Darwin ]; then
         echo macOS
@@ -73,7 +73,8 @@ system_name() {
     fi
 }
 
-# One sentence, once for each command that somebody types, on what works on a system that is not Debian.
+# Prints one sentence about what works, if this system is not Debian. Scripts that are called by other scripts print
+# nothing.
 greet() {
     local name tested="dq is tested on Debian 12 and 13"
     [ -z "${DQ_GREETED:-}" ] || return 0

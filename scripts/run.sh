@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the module and starts redis-server with it in the foreground.
 #
-#   PORT (6379)            where it listens
-#   DATA (data/PORT)       the directory of its files; one server at a time
+#   PORT (6379)            its port
+#   DATA (data/PORT)       the directory of its files, which only one server can use at a time
 #   REDIS_SERVER           the server to start
-#   DQ_MODULE              a module that is built already
+#   DQ_MODULE              a module that is already built
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 PORT=${PORT:-6379}
 DATA=$(absolute "${DATA:-data/$PORT}")
 
-# What cannot work is said before anything is installed or built.
+# Check the variables before anything is installed or built.
 if ! [[ $PORT =~ ^[0-9]{1,5}$ ]]; then
     die "PORT is a number such as 7000, not '$PORT'"
 fi
@@ -29,7 +29,7 @@ if [ ! -e "$DATA" ] && { [ -e data/appendonlydir ] || [ -e data/dump.rdb ]; }; t
     die "./data has the files of an earlier version, which kept them there for all ports; move them to where they belong: mkdir ${DATA#"$PWD/"} && mv data/appendonlydir data/dump.rdb ${DATA#"$PWD/"}"
 fi
 
-# The server inherits the lock, and whatever it forks to save: the directory is free when the last of them has ended.
+# The server and the processes that it forks to save inherit the lock. It is released when the last of them has ended.
 mkdir -p "$DATA"
 exec 9>>"$DATA/lock"
 lock_file 9 || die "${DATA#"$PWD/"} is in use by another server (process $(tail -n 1 "$DATA/lock")): give this one a directory of its own with DATA=..., or stop the other"
@@ -44,7 +44,7 @@ else
     [ -f "$MODULE" ] || die "no module at $MODULE"
 fi
 
-# redis.conf, but for where this server's files and the module are.
+# Copy redis.conf with the directory of this server and the path of the module.
 {
     echo "# Written by scripts/run.sh at each start: what you change here is gone then. Change redis.conf of the sources."
     while IFS= read -r line; do

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks that the Rust that Cargo.toml asks for (rust-version) is the one that is needed: the newest that any crate of
-# any Cargo.lock asks for, and the same in every Cargo.toml and in the README files.
+# Checks that rust-version in Cargo.toml is right: it must be the newest Rust that any crate in any Cargo.lock needs,
+# and every Cargo.toml and the README files must state this version.
 #
-#   scripts/rust-version.sh            compares the numbers
-#   scripts/rust-version.sh --build    also compiles everything with exactly that version, where rustup has or gets it
+#   scripts/rust-version.sh            compares the versions
+#   scripts/rust-version.sh --build    also compiles everything with exactly this version, if rustup can provide it
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +17,7 @@ while IFS= read -r lock; do
     manifests+=("${lock%.lock}.toml")
 done < <(find . \( -name target -o -name '.?*' -o -name node_modules -o -name dist \) -prune -o -name Cargo.lock -print)
 
-# Each version that a crate asks for, newest first, as cargo knows it. Our own crates ask for what is stated.
+# Prints the versions that crates need, newest first. This includes our own crates, which state rust-version.
 asked() {
     local manifest
     for manifest in "${manifests[@]}"; do
@@ -45,7 +45,7 @@ if [ "${1:-}" = --build ]; then
     fi
     for manifest in "${manifests[@]}"; do
         say "checking $manifest with Rust $stated"
-        # The tests, too, where they can be built with cargo alone.
+        # Tests are included if they can be built with cargo alone.
         targets=()
         [ "$manifest" != ./Cargo.toml ] || targets=(--workspace --all-targets)
         RUSTUP_TOOLCHAIN=$stated cargo check --quiet --locked --manifest-path "$manifest" \

@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
-# Installs what a target needs and does not find; does nothing, and says nothing, where all is there. What is too old is
-# said before anything is installed.
+# Installs what a target of the Makefile needs and is missing. If nothing is missing, it prints nothing. If something is
+# too old, it fails before anything is installed.
 #
 #   scripts/setup.sh PART...
 #
-#   build      a C compiler and libclang (the Redis module bindings are generated at build time); Rust is only looked at
+#   build      a C compiler and libclang (the Redis module bindings are generated at build time); Rust is only checked
 #   server     redis-server and redis-cli
 #   tests      the Python environment .venv with tests/requirements.txt
-#   optional   what only some tests need, which are skipped without it: git, openssl, tmux, PHP, Node and Go for the example
-#              clients, Prometheus and its exporter for Redis. What cannot be had is left out, with a line that says so
+#   optional   programs that only some tests need, which are skipped without them: git, openssl, tmux, PHP, Node and Go
+#              for the example clients, Prometheus and its exporter for Redis. A program that is not available is left
+#              out, and a line says so
 #   lint       rustfmt, clippy, and .venv for ruff
-#   pgo        llvm-profdata, of the LLVM that rustc is made with
+#   pgo        llvm-profdata, of the LLVM version of rustc
 #   cxx        a C++ compiler, for libFuzzer
 #   fuzz       cargo-fuzz, the nightly Rust that its sanitizers need, and a C++ compiler
 #
-# System packages come from apt: as root directly, otherwise through sudo. No service is started, stopped, enabled or
-# disabled.
+# System packages are installed with apt-get, through sudo if the user is not root. No service is started, stopped,
+# enabled or disabled.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -41,20 +42,20 @@ apt_install() {
         apt-get -qq -o Acquire::Retries=3 install -y --no-install-recommends "$@" >/dev/null
 }
 
-# ---- what is missing, by the names of packages_of
+# ---- find what is missing, by the names of packages_of
 
 missing=()
 
-# libclang is a library, so there is no command to look for: ask the linker's cache, then the places LLVM packages use.
+# libclang is a library, not a command: search the linker's cache, then the directories of LLVM packages.
 has_libclang() {
     [ -z "${LIBCLANG_PATH:-}" ] || return 0
-    # Not grep -q: it ends at the first match, and the writer's broken pipe would count as a failure.
+    # Not grep -q: it exits at the first match, and the broken pipe of the other program would count as a failure.
     ldconfig -p 2>/dev/null | grep 'libclang[-.]' >/dev/null && return 0
     compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || compgen -G '/usr/lib/llvm*/lib/libclang.so*' >/dev/null ||
         compgen -G '/opt/homebrew/opt/llvm/lib/libclang*' >/dev/null || compgen -G '/Library/Developer/CommandLineTools/usr/lib/libclang*' >/dev/null
 }
 
-# libclang also needs the compiler's own headers (stddef.h), which Debian packages apart from it.
+# libclang also needs the compiler's own headers (stddef.h), which are in another package of Debian.
 has_clang_headers() {
     [ -z "${LIBCLANG_PATH:-}" ] || return 0
     local place
@@ -116,11 +117,11 @@ install_missing() {
     apt_install "${packages[@]}"
 }
 
-# ---- what is made when all is installed
+# ---- set up the rest
 
 setup_build() { :; }
 
-# Debian's redis-server is a name of redis-check-rdb, so the package with the service is not needed for it.
+# In Debian, redis-server and redis-check-rdb are one program, so the package with the service is not needed.
 setup_server() {
     have "$REDIS_SERVER" && return
     mkdir -p "$TARGET/bin"
@@ -136,7 +137,7 @@ setup_tests() {
     cp tests/requirements.txt "$VENV/requirements.txt"
 }
 
-# optional NAME CONDITION PACKAGE...: installs the packages where the condition does not hold.
+# optional NAME CONDITION PACKAGE...: installs the packages if the condition is false.
 optional() {
     local name=$1 condition=$2
     shift 2
@@ -151,14 +152,14 @@ setup_optional() {
     optional openssl 'have openssl' openssl
     optional tmux 'have tmux' tmux
     optional PHP "php -r 'exit(extension_loaded(\"redis\") ? 0 : 1);'" php-cli php-redis
-    # A node from elsewhere has an npm of its own, which Debian's would fight with.
+    # A Node that is not Debian's has its own npm, which would conflict with Debian's.
     optional Node 'have node' nodejs npm
     optional Go 'have go' golang-go
     optional "Go's client" '[ -d /usr/share/gocode/src/gopkg.in/redis.v5 ]' golang-gopkg-redis.v5-dev
     setup_prometheus
 }
 
-# Taken out of their packages: installing those would start services of theirs.
+# The programs are only unpacked, because installing their packages would start services.
 setup_prometheus() {
     local bin=$VENV/bin unpacked package program
     [ -x "$bin/promtool" ] && [ -x "$bin/prometheus" ] && [ -x "$bin/prometheus-redis-exporter" ] && return

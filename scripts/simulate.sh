@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds simulation/ and runs it: for SIM_SECONDS, or STEPS steps, from SEED on; CLOSELY=1 finds the first bad step.
+# Builds simulation/ and runs it for SIM_SECONDS, or for STEPS steps, beginning with SEED. With CLOSELY=1 it finds the
+# first step that goes wrong.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs every test: the Rust ones of the module and of the programs beside it, then pytest against a real redis-server
-# with the built module. All always run; the last lines are the runners' own summaries.
-# Four files of server tests run at a time, since most of them wait (two cores: 4 minutes, with two at a time 5). PYTEST_FLAGS go to pytest (-n 0: one at a time),
-# CARGO_FLAGS to cargo, REDIS_SERVER names the server to test against.
+# Runs all tests: the Rust tests of the module and of the other programs, then the server tests with pytest and a real
+# redis-server. It runs all of them even if some fail, and prints the summaries at the end. Four files of server tests
+# run at a time, because most of them wait. On two cores this takes 4 minutes, with two at a time 5 minutes.
+# PYTEST_FLAGS are flags for pytest (-n 0: one at a time), CARGO_FLAGS for cargo. REDIS_SERVER names the server.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,7 +33,7 @@ say "fuzzing, for seconds"
 FUZZ_SECONDS=${FUZZ_SECONDS:-4} scripts/fuzz.sh --stable | tee "$logs/fuzzing" || failed=1
 
 say "server tests"
-# The program as its Rust tests have it: what they were built from is there already.
+# Use the terminal program that the Rust tests have built, so that it need not be compiled again.
 cargo_of cli build
 read -ra pytest_flags <<<"-q ${PYTEST_FLAGS:-}"
 DQ_MODULE=$MODULE REDIS_SERVER=$REDIS_SERVER DQ_CLI=$TARGET/cli/debug/dq \

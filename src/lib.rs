@@ -1,11 +1,12 @@
 //! A durable, ordered delay queue as a native Redis data type.
 //!
 //! The queue itself is the library `dq-queue` (crates/queue), which knows nothing of Redis. This
-//! crate connects it to a server, in three layers; each uses only those below it:
+//! crate connects it to a server. It has three layers, and each uses only those below it:
 //!
-//! 1. [`commands`]: one file for each verb: its description, its handler, its reply.
-//! 2. [`server`]: the one way to change a queue (`commit.rs`), replay, the timer, blocked clients.
-//! 3. [`redis`]: a safe layer over the module API, the only unsafe code.
+//! 1. [`commands`] has one file for each verb, with its description, its handler and its reply.
+//! 2. [`server`] has the one way to change a queue (`commit.rs`), replay, the timer and blocked
+//!    clients.
+//! 3. [`redis`] is a safe layer over the module API. Only this layer has unsafe code.
 
 #![deny(unsafe_code)]
 
@@ -13,7 +14,7 @@ mod commands;
 mod redis;
 mod server;
 
-/// What the server is told of this module.
+/// The parts of the module that the entry point registers with the server.
 static MODULE: redis::Module = redis::Module {
     commands: &commands::ALL,
     settings: &server::config::ALL,

@@ -1,4 +1,4 @@
-//! DQ.ACK: finishes messages. Answers how many receipts were current.
+//! DQ.ACK: finishes messages. Replies with the number of receipts that were current.
 
 use super::replies;
 use super::FIRST;
@@ -8,7 +8,7 @@ use crate::server::commit::{self, Form, Missing};
 use crate::server::replay;
 use dq_queue::args::{self, Words};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.ACK",
     handler: run,

@@ -8,7 +8,7 @@ use crate::server::commit::{self, Missing};
 use dq_queue::args::{self, Words};
 use dq_queue::Op;
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.ALTER",
     handler: run,

@@ -1,4 +1,4 @@
-//! DQ.CANCEL: cancels messages. Answers the state that each was in, or null.
+//! DQ.CANCEL: cancels messages. Replies with the state that each message was in, or null.
 
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -7,7 +7,7 @@ use crate::server::commit::{self, Missing};
 use dq_queue::args::{self, Words};
 use dq_queue::Done;
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.CANCEL",
     handler: run,

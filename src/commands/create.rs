@@ -1,4 +1,4 @@
-//! DQ.CREATE: makes a queue.
+//! DQ.CREATE: creates a queue.
 
 use super::options::{BACKOFF, LEASE, RATE, RETRIES, TTL};
 use super::FIRST;
@@ -10,7 +10,7 @@ use dq_queue::args::{self, Words};
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::{Error, Op};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.CREATE",
     handler: run,

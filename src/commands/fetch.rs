@@ -1,4 +1,4 @@
-//! DQ.FETCH: takes messages of one queue, at once or when there are some.
+//! DQ.FETCH: takes messages of one queue. With BLOCK it waits until there are some.
 
 use super::options::{
     BIND, BLOCK, CONSUMER, COUNT, GROUP, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, WITH_META,
@@ -8,7 +8,7 @@ use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name};
 use crate::server::blocked_fetch::{self, serve, wait_list};
 use crate::server::commit::{self, Form, Missing};
-use crate::server::delivery::Delivery;
+use crate::server::delivery_reply::DeliveryReply;
 use crate::server::replay;
 use dq_queue::args::fetch::FetchRequest;
 use dq_queue::args::{self, Words};
@@ -16,7 +16,7 @@ use dq_queue::op::Fetch;
 use dq_queue::{Done, Op};
 use std::borrow::Cow;
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.FETCH",
     handler: run,
@@ -60,7 +60,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     if ctx.is_replay() {
         return replay::command(ctx, key, &Op::Fetch(Cow::Borrowed(&request.fetch)));
     }
-    let delivery = Delivery::to(ctx, false, request.with_meta, request.bind);
+    let delivery = DeliveryReply::to(ctx, false, request.with_meta, request.bind);
     if let (Some(ms), false) = (request.block, is_next(ctx, key)) {
         ctx.open_read(key)?;
         let receipts = std::mem::take(&mut request.fetch.acks);
@@ -74,7 +74,8 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         blocked_fetch::block(ctx, &[key], ms, request.fetch, delivery);
         return Ok(());
     }
-    // Nobody waits in the log, and no connection ends there.
+    // A command with BLOCK or BIND cannot be repeated verbatim: a replay can neither block a client
+    // nor bind a lease to its connection.
     let form = match request.block.is_some() || request.bind {
         true => Form::Entry,
         false => Form::Verbatim,
@@ -85,12 +86,13 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// There was nothing: blocks the client if that is asked for and possible, or answers so.
+/// Handles a fetch for which there were no messages: blocks the client if it has asked for that and
+/// can be blocked, otherwise replies that there are none.
 pub(super) fn block_or_answer(
     ctx: &mut Context,
     keys: &[Name<'_>],
     request: FetchRequest<'_>,
-    delivery: Delivery,
+    delivery: DeliveryReply,
 ) {
     match request.block {
         Some(ms) if !ctx.deny_blocking() => {
@@ -100,20 +102,21 @@ pub(super) fn block_or_answer(
     }
 }
 
-/// Whether this client may take messages now. Blocked clients came earlier: they are served first
-/// with what has come in this turn of the server, and there may be more of them than can be served
-/// at once. Inside MULTI and scripts nobody else is served, and nobody can be blocked.
+/// Whether this client may take messages now. Blocked clients have come earlier, so they are served
+/// first with the messages that this turn of the event loop has brought; there may be more of them
+/// than can be served at once. Inside MULTI and scripts no other client is served, and this one
+/// cannot be blocked, so it always may.
 pub(super) fn is_next(ctx: &mut Context, key: Name<'_>) -> bool {
     !wait_list::any_scheduled() || ctx.deny_blocking() || serve::before_command(ctx, key)
 }
 
-/// Fetches, and writes what there is. Returns whether there was anything.
+/// Fetches messages, and writes them if there are any. Returns whether there were any.
 pub(super) fn take(
     ctx: &mut Context,
     key: Name<'_>,
     fetch: &Fetch<'_>,
     form: Form,
-    delivery: Delivery,
+    delivery: DeliveryReply,
 ) -> Result<bool, Failure> {
     let op = &Op::Fetch(Cow::Borrowed(fetch));
     let mut has_given = false;

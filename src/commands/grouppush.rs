@@ -1,5 +1,5 @@
-//! DQ.GROUPPUSH: adds a JSON object to the group that its fields name. Answers the group and the
-//! id, or null where the id is taken.
+//! DQ.GROUPPUSH: adds a JSON object to the group that its fields name. Replies with the group and
+//! the id, or with null if the id is taken.
 
 use super::options::{
     BACKOFF, DUE, HEADERS, ID, LEASE, PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
@@ -13,7 +13,7 @@ use crate::server::config::MAX_PAYLOAD;
 use dq_queue::args::{self, Words};
 use dq_queue::op::{Op, Sent};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.GROUPPUSH",
     handler: run,

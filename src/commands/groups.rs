@@ -1,4 +1,4 @@
-//! DQ.GROUPS: lists the groups of a queue, a few at a time.
+//! DQ.GROUPS: lists the groups of a queue, one page at a time.
 
 use super::inspect::{inspect, write_page};
 use super::options::{COUNT, CURSOR};
@@ -10,7 +10,7 @@ use dq_queue::args::{self, Words};
 use dq_queue::queue::inspect::view::GroupView;
 use dq_queue::Queue;
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.GROUPS",
     handler: run,

@@ -1,4 +1,4 @@
-//! DQ.INFO: one queue in numbers.
+//! DQ.INFO: shows the counts, options and statistics of a queue.
 
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -10,7 +10,7 @@ use dq_queue::message::state::State;
 use dq_queue::settings::{Backoff, OnDead, OnRetry, Rate};
 use dq_queue::{Millis, Queue};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.INFO",
     handler: run,
@@ -27,7 +27,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let moment = clock::now();
-    let fetchers = wait_list::count(ctx.db(), key.bytes());
+    let blocked_clients = wait_list::count(ctx.db(), key.bytes());
     let opened = ctx.open_read(key)?;
     let Some(queue) = opened.get() else {
         return Err(errors::NO_SUCH_QUEUE.into());
@@ -36,25 +36,27 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     reply.map(State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES);
     state_counts(reply, queue);
     let now = queue.now(moment);
-    content(reply, queue, fetchers, now);
+    content(reply, queue, blocked_clients, now);
     options(reply, queue);
     totals(reply, queue);
     times(reply, queue, now);
     Ok(())
 }
 
+/// The number of fields that [`content`] writes.
 const CONTENT: usize = 6;
 
-fn content(reply: Reply<'_>, queue: &Queue, fetchers: usize, now: Millis) {
+fn content(reply: Reply<'_>, queue: &Queue, blocked_clients: usize, now: Millis) {
     count(reply, "bytes", queue.bytes());
     count(reply, "groups", queue.groups_listed() as u64);
     count(reply, "consumers", queue.consumers().len() as u64);
-    count(reply, "blocked-clients", fetchers as u64);
+    count(reply, "blocked-clients", blocked_clients as u64);
     field(reply, "paused");
     reply.boolean(queue.is_paused(now));
     count(reply, "now", now);
 }
 
+/// The number of fields that [`options`] writes.
 const OPTIONS: usize = 19;
 
 fn options(reply: Reply<'_>, queue: &Queue) {
@@ -105,6 +107,7 @@ fn backoff(backoff: Backoff) -> String {
     }
 }
 
+/// The number of fields that [`totals`] writes.
 const TOTALS: usize = 11;
 
 fn totals(reply: Reply<'_>, queue: &Queue) {
@@ -122,6 +125,7 @@ fn totals(reply: Reply<'_>, queue: &Queue) {
     count(reply, "redriven", totals.redriven);
 }
 
+/// The number of fields that [`times`] writes.
 const TIMES: usize = 5;
 
 fn times(reply: Reply<'_>, queue: &Queue, now: Millis) {
@@ -148,7 +152,7 @@ fn word(reply: Reply<'_>, name: &str, value: &str) {
     reply.bulk(value.as_bytes());
 }
 
-/// The number of messages of each state.
+/// Writes the number of messages in each state.
 fn state_counts(reply: Reply<'_>, queue: &Queue) {
     for state in State::ALL {
         field(reply, state.name());

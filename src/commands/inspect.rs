@@ -1,10 +1,11 @@
-//! What the commands share that only read.
+//! Functions that the read-only commands share.
 
 use crate::redis::{Context, Failure, Name, Reply};
 use crate::server::{clock, message_reply};
 use dq_queue::{Millis, Queue, Seq};
 
-/// Opens a queue for reading it at the present time. `read` gets `None` where there is none.
+/// Opens a key for reading, and runs `read` with its queue and the queue's time in milliseconds, or
+/// with `None` if the key does not exist. Error: the key holds another type.
 pub(super) fn inspect<R>(
     ctx: &mut Context,
     key: Name<'_>,
@@ -16,7 +17,7 @@ pub(super) fn inspect<R>(
     Ok(read(opened.context().reply(), queue))
 }
 
-/// Writes a message, or its id.
+/// Writes a message, or with `id_only` only its id.
 pub(super) fn write_seq(reply: Reply<'_>, queue: &Queue, seq: Seq, now: Millis, id_only: bool) {
     match queue.view(seq, now) {
         Some(view) if id_only => reply.bulk(view.id.as_bytes()),
@@ -25,7 +26,8 @@ pub(super) fn write_seq(reply: Reply<'_>, queue: &Queue, seq: Seq, now: Millis, 
     }
 }
 
-/// Begins a page of a listing: the next cursor, then the head of the array.
+/// Begins a page of a listing: writes the next cursor (`None`: 0, the end), and starts an array of
+/// `len` elements.
 pub(super) fn write_page(reply: Reply<'_>, next: Option<impl ToString>, len: usize) {
     reply.array(2);
     match next {

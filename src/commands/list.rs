@@ -1,4 +1,4 @@
-//! DQ.LIST: lists the messages of one state, a few at a time.
+//! DQ.LIST: lists the messages of one state, one page at a time.
 
 use super::inspect::{inspect, write_page, write_seq};
 use super::options::{COUNT, CURSOR, GROUP, STATE, TYPE};
@@ -7,7 +7,7 @@ use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use dq_queue::args::{self, Words};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.LIST",
     handler: run,

@@ -9,12 +9,12 @@ use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name};
 use crate::server::clock;
 use crate::server::commit::Form;
-use crate::server::delivery::Delivery;
+use crate::server::delivery_reply::DeliveryReply;
 use dq_queue::args::fetch::MultiFetch;
 use dq_queue::args::{self, Words};
 use dq_queue::op::Fetch;
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.MFETCH",
     handler: run,
@@ -47,7 +47,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     for key in &keys {
         ctx.open_read(*key)?;
     }
-    let delivery = Delivery::to(ctx, true, request.with_meta, request.bind);
+    let delivery = DeliveryReply::to(ctx, true, request.with_meta, request.bind);
     let fetch = &request.fetch;
     for key in &keys {
         if !is_next(ctx, *key) && request.block.is_some() {
@@ -61,8 +61,8 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Whether a queue has anything for a fetch. A queue that has nothing is not changed, so that the
-/// command changes one queue at most: one command, one log entry.
+/// Whether a queue has messages for a fetch. This does not change the queue, so the command changes
+/// at most one queue, and one command needs only one log entry.
 fn has_any(ctx: &mut Context, key: Name<'_>, fetch: &Fetch<'_>) -> Result<bool, Failure> {
     let moment = clock::now();
     let opened = ctx.open_read(key)?;

@@ -1,6 +1,6 @@
-//! The commands: one file for each verb, with its description, its handler and its reply.
+//! The commands. There is one file for each verb, with its description, its handler and its reply.
 //!
-//! A handler reads its arguments with the library's `args`, and hands the operation to
+//! A handler parses its arguments with `args` of the library, and passes the operation to
 //! [`commit`](crate::server::commit).
 
 mod ack;
@@ -77,7 +77,7 @@ pub static ALL: [CommandSpec; 32] = [
     op::SPEC,
 ];
 
-/// The version that brought the first commands.
+/// The version that introduced the first commands.
 const FIRST: &str = "0.1.0";
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_and_access_agree() {
+    fn a_command_has_the_write_flag_if_it_changes_its_key() {
         for spec in &ALL {
             let writes = spec.flags.split(' ').any(|flag| flag == "write");
             let reads = spec.flags.split(' ').any(|flag| flag == "readonly");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_drains_is_never_refused_for_lack_of_memory() {
+    fn only_commands_that_add_something_are_refused_when_memory_is_full() {
         for spec in &ALL {
             let name = spec.name.trim_start_matches("DQ.");
             let adds = [
@@ -129,32 +129,32 @@ mod tests {
         }
     }
 
-    /// The fewest words that the arguments can be.
-    fn fewest(args: &[Arg]) -> i32 {
+    /// The minimum number of words of these arguments.
+    fn min_words(args: &[Arg]) -> i32 {
         args.iter()
             .filter(|arg| !arg.optional)
             .map(|arg| match arg.kind {
                 Kind::Word => 1,
                 Kind::OneOf(choices) => {
                     let token = i32::from(arg.token.is_some());
-                    let each = choices.iter().map(|c| fewest(std::slice::from_ref(c)));
+                    let each = choices.iter().map(|c| min_words(std::slice::from_ref(c)));
                     token + each.min().unwrap_or(0)
                 }
-                Kind::Block(parts) => i32::from(arg.token.is_some()) + fewest(parts),
+                Kind::Block(parts) => i32::from(arg.token.is_some()) + min_words(parts),
                 _ => 1 + i32::from(arg.token.is_some()),
             })
             .sum()
     }
 
     #[test]
-    fn arity_and_arguments_agree() {
+    fn the_arity_is_the_minimum_number_of_words() {
         for spec in &ALL {
-            assert_eq!(spec.arity.abs(), 1 + fewest(spec.args), "{}", spec.name);
+            assert_eq!(spec.arity.abs(), 1 + min_words(spec.args), "{}", spec.name);
         }
     }
 
     #[test]
-    fn keys_stand_where_the_table_says() {
+    fn the_first_argument_fits_the_position_of_the_keys() {
         for spec in &ALL {
             let first = spec.args.first().map(|arg| arg.kind);
             match spec.keys {

@@ -1,4 +1,4 @@
-//! DQ.MSEND: adds several messages. Answers their ids, in the order of the payloads.
+//! DQ.MSEND: adds several messages. Replies with their ids, in the order of the payloads.
 
 use super::options::{BACKOFF, DUE, GROUP, HEADERS, LEASE, PRIORITY, RETRIES, SCORE, TTL, TYPE};
 use super::send::{id, sent};
@@ -10,7 +10,7 @@ use crate::server::config::MAX_PAYLOAD;
 use dq_queue::args::{self, Words};
 use dq_queue::op::{Op, Sent};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.MSEND",
     handler: run,

@@ -1,4 +1,4 @@
-//! DQ.NACK: gives messages back. Answers how many receipts were current.
+//! DQ.NACK: gives messages back. Replies with the number of receipts that were current.
 
 use super::replies;
 use super::FIRST;
@@ -8,7 +8,7 @@ use crate::server::clock;
 use crate::server::commit::{self, Missing};
 use dq_queue::args::{self, Words};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.NACK",
     handler: run,

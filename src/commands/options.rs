@@ -1,4 +1,4 @@
-//! Options that several commands share.
+//! Descriptions of options that several commands share.
 
 use crate::redis::spec::Arg;
 

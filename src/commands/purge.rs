@@ -1,4 +1,4 @@
-//! DQ.PURGE: removes messages. Answers how many.
+//! DQ.PURGE: removes messages. Replies with their number.
 
 use super::options::GROUP;
 use super::FIRST;
@@ -7,7 +7,7 @@ use crate::redis::{Args, CommandResult, Context};
 use crate::server::bulk_ops;
 use dq_queue::args::{self, Words};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.PURGE",
     handler: run,

@@ -1,4 +1,4 @@
-//! DQ.REDRIVE: makes dead messages pending again. Answers how many.
+//! DQ.REDRIVE: makes dead messages pending again. Replies with their number.
 
 use super::options::COUNT;
 use super::FIRST;
@@ -7,7 +7,7 @@ use crate::redis::{Args, CommandResult, Context};
 use crate::server::bulk_ops;
 use dq_queue::args::{self, Words};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.REDRIVE",
     handler: run,

@@ -1,17 +1,17 @@
 //! Replies that several commands share.
 //!
-//! Each takes what [`commit::run`](crate::server::commit::run) hands over: `None` where there is no
-//! queue, which counts as an empty one.
+//! They take the arguments of the `reply` of [`commit::run`](crate::server::commit::run). The
+//! outcome is `None` if there is no queue; then they reply as for an empty queue.
 
 use crate::redis::Reply;
 use dq_queue::{Done, Queue};
 
-/// `OK`.
+/// Replies with `OK`.
 pub fn ok(reply: Reply<'_>, _: Option<(&Queue, &Done)>) {
     reply.status(c"OK");
 }
 
-/// The number of messages that it was done to.
+/// Replies with the number of messages that the operation has changed.
 pub fn count(reply: Reply<'_>, outcome: Option<(&Queue, &Done)>) {
     match outcome {
         Some((_, Done::Count(count))) => reply.unsigned(*count),
@@ -19,7 +19,7 @@ pub fn count(reply: Reply<'_>, outcome: Option<(&Queue, &Done)>) {
     }
 }
 
-/// 1 where there was something to do, 0 otherwise.
+/// Replies with 1 if the operation has changed something, otherwise with 0.
 pub fn flag(reply: Reply<'_>, outcome: Option<(&Queue, &Done)>) {
     match outcome {
         Some((_, Done::Flag(done))) => reply.integer(i64::from(*done)),

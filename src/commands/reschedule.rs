@@ -1,4 +1,5 @@
-//! DQ.RESCHEDULE: changes when a message is due. Answers 1, or 0 where no such message is pending.
+//! DQ.RESCHEDULE: changes when a message is due. Replies with 1, or with 0 if the message is not
+//! pending.
 
 use super::options::DUE;
 use super::replies;
@@ -8,7 +9,7 @@ use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use dq_queue::args::{self, Words};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.RESCHEDULE",
     handler: run,

@@ -1,4 +1,4 @@
-//! DQ.RESUME: ends a pause, and lets a group go on that a dead message holds.
+//! DQ.RESUME: ends a pause of a queue or a group, and unblocks a group that a dead message blocks.
 
 use super::options::GROUP;
 use super::replies;
@@ -8,7 +8,7 @@ use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use dq_queue::args::{self, Words};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.RESUME",
     handler: run,

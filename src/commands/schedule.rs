@@ -1,4 +1,4 @@
-//! DQ.SCHEDULE: has the server send a message again and again. Answers when it fires next.
+//! DQ.SCHEDULE: has the server send a message repeatedly. Replies with the next fire time.
 
 use super::options::{BACKOFF, GROUP, HEADERS, LEASE, PRIORITY, RETRIES, SCORE, TTL, TYPE};
 use super::FIRST;
@@ -11,7 +11,7 @@ use dq_queue::args::{self, Words};
 use dq_queue::op::Op;
 use dq_queue::{Done, Millis};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.SCHEDULE",
     handler: run,
@@ -92,8 +92,8 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     )
 }
 
-/// The time of a queue, which an EVERY without START begins at. A queue with CLOCK MANUAL has a
-/// clock of its own.
+/// The time of a queue in Unix milliseconds, at which an EVERY without START begins. A queue with
+/// CLOCK MANUAL has its own clock.
 fn queue_time(ctx: &mut Context, key: Name<'_>) -> Result<Millis, Failure> {
     let moment = clock::now();
     let key = ctx.open_read(key)?;

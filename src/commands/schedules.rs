@@ -7,7 +7,7 @@ use crate::redis::{Args, CommandResult, Context, Reply};
 use crate::server::message_reply::{field, time};
 use dq_queue::schedule::Schedule;
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.SCHEDULES",
     handler: run,

@@ -1,4 +1,4 @@
-//! DQ.SEND: adds a message. Answers its id, or null where the id is taken.
+//! DQ.SEND: adds a message. Replies with its id, or with null if the id is taken.
 
 use super::options::{
     BACKOFF, DUE, GROUP, HEADERS, ID, LEASE, PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
@@ -13,7 +13,7 @@ use dq_queue::args::{self, Words};
 use dq_queue::op::{Op, Send, Sent};
 use dq_queue::{Done, Queue, Seq};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.SEND",
     handler: run,
@@ -46,7 +46,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
     if ctx.is_replay() {
-        // It was accepted where it was sent, so its size is not checked again.
+        // The server that accepted the message has checked its size, so it is not checked again.
         let send = args::send::send(Words::new(&words), u64::MAX)?;
         return replay::command(ctx, key, &Op::Send(send));
     }
@@ -66,7 +66,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     )
 }
 
-/// What came of each message, with the queue.
+/// The queue, and for each message of a SEND whether it was added.
 pub(super) fn sent<'a>(outcome: Option<(&'a Queue, &'a Done)>) -> Option<(&'a Queue, &'a [Sent])> {
     match outcome {
         Some((queue, Done::Sent(sent))) => Some((queue, sent)),
@@ -74,7 +74,7 @@ pub(super) fn sent<'a>(outcome: Option<(&'a Queue, &'a Done)>) -> Option<(&'a Qu
     }
 }
 
-/// Writes the id of a message that `op` has sent, without looking the message up.
+/// Writes the id of a message that `op` has added. This does not look the message up.
 pub(super) fn id(reply: Reply<'_>, queue: &Queue, op: &Op<'_>, seq: Seq) {
     match op {
         Op::Send(Send { id: Some(id), .. }) => reply.bulk(id),

@@ -12,7 +12,7 @@ use dq_queue::op::Ticked;
 use dq_queue::settings::Clock;
 use dq_queue::{Done, Error, Millis, Op, MAX_EXACT};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.TICK",
     handler: run,
@@ -67,11 +67,11 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             let mut ticked = Ticked::default();
             for (_, key) in addresses.into_iter().filter(|(of, _)| *of == db) {
                 let name = OwnedName::new(&key);
-                // A slot that is on its way to this node is changed by its owner alone.
+                // Only the node that owns a slot may change its queues.
                 if !ctx.owns(name.name()) {
                     continue;
                 }
-                // The key of that name may be something else by now.
+                // The index is only a hint: the key may hold another type by now.
                 ticked += tick_one(ctx, name.name()).unwrap_or_default();
             }
             ticked
@@ -81,10 +81,10 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Steps of one slice. All that is due is processed in as many slices as it takes.
+/// The maximum number of steps of one slice. Slices follow each other until nothing is due.
 const STEPS: u64 = 1_000_000;
 
-/// Processes all that is due in one queue now.
+/// Processes all due events of one queue. Error: the key holds another type.
 fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
     change(ctx, key, |slot| {
         let (_, Some(queue)) = slot.split() else {
@@ -104,7 +104,7 @@ fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
                 break;
             }
         }
-        // Applied exactly as replicas will apply it.
+        // The Tick is applied exactly as replicas will apply it.
         let applied = queue.apply(&Op::Tick, moment);
         applied.map_err(|error| errors::reply_for(&error))?;
         let entry = LogEntry::of(moment, steps, None, &Op::Tick);
@@ -113,7 +113,7 @@ fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
     })?
 }
 
-/// Moves a manual clock to what `to` returns for its present time.
+/// Moves a manual clock to the time that `to` returns for its present time, in ms.
 fn advance(ctx: &mut Context, key: Name<'_>, to: impl FnOnce(Millis) -> Millis) -> CommandResult {
     let clock = ctx.open_read(key)?.get().map(|queue| queue.clock());
     let now = match clock {

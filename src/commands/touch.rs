@@ -1,4 +1,5 @@
-//! DQ.TOUCH: sets how long leases last. Answers how many receipts were current.
+//! DQ.TOUCH: sets how long leases last. Replies with the number of receipts that were
+//! current.
 
 use super::replies;
 use super::FIRST;
@@ -7,7 +8,7 @@ use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use dq_queue::args::{self, Words};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.TOUCH",
     handler: run,

@@ -1,4 +1,4 @@
-//! DQ.UNSCHEDULE: removes a schedule. Answers 1, or 0 where there is none of that name.
+//! DQ.UNSCHEDULE: removes a schedule. Replies with 1, or with 0 if there is none with that name.
 
 use super::replies;
 use super::FIRST;
@@ -7,7 +7,7 @@ use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use dq_queue::args::{self, Words};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.UNSCHEDULE",
     handler: run,

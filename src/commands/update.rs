@@ -1,4 +1,5 @@
-//! DQ.UPDATE: changes the payload of a message. Answers 1, or 0 where no such message is pending.
+//! DQ.UPDATE: changes the payload of a message. Replies with 1, or with 0 if the message is not
+//! pending.
 
 use super::replies;
 use super::FIRST;
@@ -8,7 +9,7 @@ use crate::server::commit::{self, Missing};
 use crate::server::config::MAX_PAYLOAD;
 use dq_queue::args::{self, Words};
 
-/// How the server and its users are told of it.
+/// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.UPDATE",
     handler: run,

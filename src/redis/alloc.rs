@@ -1,24 +1,23 @@
-//! Memory from the server's allocator, so that it counts in `used_memory`,
-//! `maxmemory` and MEMORY USAGE. The allocator of the bindings crate has no
-//! `realloc`: every growing vector would be copied.
+//! The global allocator. It takes memory from the server's allocator, so that it counts in
+//! `used_memory`, `maxmemory` and MEMORY USAGE. The bindings crate has an allocator too, but that
+//! one lacks `realloc`, so every growing vector would be copied.
 
 use super::raw;
 use std::alloc::{GlobalAlloc, Layout};
 
-/// What the server's allocator aligns any block to: 16 with the C library's or
-/// Debian's jemalloc, 8 with the jemalloc that Redis and Valkey bring along.
+/// The alignment in bytes of every block of the server's allocator: 16 with the C library's or
+/// Debian's jemalloc, 8 with the jemalloc that Redis and Valkey bundle.
 const ALIGNMENT: usize = 8;
 
-/// The server's allocator. Not to be used before the API is initialised.
+/// The server's allocator. It must not be used before the API is initialised.
 struct ServerAlloc;
 
 #[global_allocator]
 static GLOBAL: ServerAlloc = ServerAlloc;
 
-/// The size to ask for so that the block is aligned as the layout says:
-/// jemalloc aligns a block to the largest power of two that divides its size
-/// class, so an alignment follows from a size that is a multiple of it. A hash
-/// table of 4 numbers asks for 52 bytes at a multiple of 16.
+/// Rounds a size up so that the block has the alignment of the layout. jemalloc aligns a block to
+/// the largest power of two that divides its size class, so a size that is a multiple of the
+/// alignment is enough. For example, a hash table of 4 numbers needs 52 bytes aligned to 16.
 const fn padded(size: usize, align: usize) -> usize {
     if align <= ALIGNMENT {
         size

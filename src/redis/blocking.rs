@@ -1,10 +1,9 @@
-//! Clients that wait for keys.
+//! Blocked clients: clients that wait for keys.
 //!
-//! They are blocked *on keys* and in no other way: the server then moves them
-//! along when a slot leaves the node, and sends them away when the primary
-//! becomes a replica. But it is the module that answers them: asking every
-//! client of a key, as the server does when a key is signalled, costs as much
-//! as there are clients.
+//! They are always blocked *on keys*, because the server then redirects them when a slot leaves
+//! the node, and unblocks them when the primary becomes a replica. But the module answers them
+//! itself: when a key is signalled, the server calls back for every client that waits for the key,
+//! so its cost grows with the number of clients.
 
 use super::deadlines::{self, Deadline};
 use super::guard::contain;
@@ -14,58 +13,56 @@ use std::os::raw::{c_int, c_longlong, c_void};
 use std::ptr;
 use std::rc::Rc;
 
-/// What a blocked client waits for. Dropped when the server has cleared the
-/// wait away, a moment after its end.
+/// What a blocked client waits for. The server drops it shortly after the wait has ended.
 pub trait Wait: 'static {
-    /// The server says that there is a key of this name now. It tells every
-    /// client that waits for it, so this must be cheap; and nothing may be
-    /// changed or replicated: a server of 7.0 would end itself.
-    fn appeared(&self, ctx: &Context, key: Name<'_>);
+    /// A key of this name exists now. The server calls this for every client that waits for the
+    /// key, so it must be cheap. It must not change or replicate anything: Redis 7.0 would abort.
+    fn appeared(&self, _ctx: &Context, _key: Name<'_>) {}
 
-    /// The time is over, or the client was let go by CLIENT UNBLOCK: writes
-    /// the reply.
+    /// The timeout is over, or CLIENT UNBLOCK has unblocked the client. Writes the reply.
     fn timed_out(&self, reply: Reply<'_>);
 
-    /// The client is gone, or goes without a reply of ours: its connection is
-    /// closed, its slot has left the node, the server is a replica now.
-    fn gone(&self);
+    /// The client waits no longer and gets no reply from the module: its connection is closed, its
+    /// slot has left the node, or the server has become a replica.
+    fn gone(&self) {}
 }
 
-/// The timeout that the server is told.
-const WITHOUT_END: c_longlong = 0;
+/// The timeout that the server gets: none, because [`deadlines`] ends waits.
+const NO_TIMEOUT: c_longlong = 0;
 
-/// A way to answer one blocked client. Outlives the wait harmlessly.
+/// A handle to answer one blocked client. It may outlive the wait; then it does nothing.
 #[derive(Clone)]
 pub struct Handle {
     client: Rc<Client>,
 }
 
-/// What a handle knows of its client.
+/// The state of a blocked client.
 struct Client {
-    /// The server's record of it; null once it is answered or gone.
-    record: Cell<*mut raw::RedisModuleBlockedClient>,
-    /// While it is being answered: a `&mut dyn FnMut(Reply)` that does it.
+    /// The server's object for the blocked client. Null once the client is answered or gone.
+    blocked: Cell<*mut raw::RedisModuleBlockedClient>,
+    /// While the client is being answered: a `&mut dyn FnMut(Reply)` that writes the reply.
     answer: Cell<*mut c_void>,
-    /// When its wait ends by itself, if it does.
+    /// When the wait times out, if it has a timeout.
     deadline: Cell<Option<Deadline>>,
 }
 
 impl Client {
-    /// The wait is over: the server's record of it, null where it was over before.
+    /// Marks the wait as over. Returns the server's object for the blocked client, or null if the
+    /// wait was already over.
     fn end(&self) -> *mut raw::RedisModuleBlockedClient {
         if let Some(deadline) = self.deadline.take() {
             deadlines::remove(deadline);
         }
-        self.record.replace(ptr::null_mut())
+        self.blocked.replace(ptr::null_mut())
     }
 }
 
 impl Handle {
-    /// Ends the wait with the reply that `write` writes; nothing where it has
-    /// ended. `write` runs before this returns.
+    /// Ends the wait with the reply that `write` writes. `write` runs before this returns. Does
+    /// nothing if the wait is already over.
     pub fn answer(&self, write: impl FnOnce(Reply<'_>)) {
-        let record = self.client.end();
-        if record.is_null() {
+        let blocked = self.client.end();
+        if blocked.is_null() {
             return;
         }
         let mut write = Some(write);
@@ -76,20 +73,19 @@ impl Handle {
         };
         let mut answer: &mut dyn FnMut(Reply<'_>) = &mut once;
         self.client.answer.set((&raw mut answer).cast());
-        // SAFETY: the record is cleared by `gone`, `timed_out` and `freed`,
-        // before the server frees what it points to, here and below.
-        unsafe { api!(RedisModule_UnblockClient(record, ptr::null_mut())) };
+        // SAFETY: `gone`, `timed_out` and `freed` clear the pointer before the server frees what it
+        // points to, here and below.
+        unsafe { api!(RedisModule_UnblockClient(blocked, ptr::null_mut())) };
         self.client.answer.set(ptr::null_mut());
-        // Servers up to 7.2 have run the timeout callback by now, which has
-        // written it. Later ones run that when they clear the wait away, and
-        // then send what was written to a context of the wait (module.c,
-        // RM_UnblockClient and moduleHandleBlockedClients). It is not the one
-        // way for all: 7.0 may find in between that the time is over, and would
-        // drop it.
+        // Servers up to 7.2 have already run the timeout callback, which has written the reply.
+        // Later servers run it when they clean up the blocked client, and then also send what was
+        // written to a thread-safe context of that client (module.c, RM_UnblockClient and
+        // moduleHandleBlockedClients). Writing to such a context cannot serve all versions: 7.0
+        // may find in between that the timeout is over, and would drop the reply.
         if let Some(write) = write {
             // SAFETY: the context is freed once.
             unsafe {
-                let ctx = api!(RedisModule_GetThreadSafeContext(record));
+                let ctx = api!(RedisModule_GetThreadSafeContext(blocked));
                 write(Reply::new(ctx));
                 api!(RedisModule_FreeThreadSafeContext(ctx));
             }
@@ -98,21 +94,23 @@ impl Handle {
 
     /// Whether the client is answered or gone.
     pub fn is_over(&self) -> bool {
-        self.client.record.get().is_null()
+        self.client.blocked.get().is_null()
     }
 }
 
-struct Blocked {
+/// The private data of a blocked client: the server keeps it for the callbacks.
+struct Private {
     wait: Rc<dyn Wait>,
     client: Rc<Client>,
 }
 
-/// Blocks the client of this call on keys, for `timeout_ms` milliseconds of a
-/// clock that nobody sets (0: without end). Write no reply afterwards. `None`
-/// where this client cannot be blocked; ask [`Context::deny_blocking`] first,
-/// since the server answers an error of its own in those cases.
+/// Blocks the client of this call on keys, for `timeout_ms` milliseconds of the monotonic clock
+/// (0: no timeout). The caller must not write a reply afterwards.
 ///
-/// Sees to no timer: [`deadlines::end_overdue`] must be called in time.
+/// Returns `None` if this client cannot be blocked. The caller must check
+/// [`Context::deny_blocking`] first, because the server writes an error of its own in those cases.
+///
+/// This sets no timer: the caller must see to it that [`deadlines::end_overdue`] is called in time.
 pub fn block(
     ctx: &mut Context,
     keys: &[Name<'_>],
@@ -122,40 +120,39 @@ pub fn block(
     let count = c_int::try_from(keys.len()).ok()?;
     let mut names: Vec<_> = keys.iter().map(|name| name.as_ptr()).collect();
     let client = Rc::new(Client {
-        record: Cell::new(ptr::null_mut()),
+        blocked: Cell::new(ptr::null_mut()),
         answer: Cell::new(ptr::null_mut()),
         deadline: Cell::new(None),
     });
     let handle = Handle {
         client: Rc::clone(&client),
     };
-    let blocked = Blocked {
+    let private = Box::into_raw(Box::new(Private {
         wait: Rc::clone(&wait),
         client,
-    };
-    let private = Box::into_raw(Box::new(blocked));
-    // SAFETY: context and names are live; the server keeps names and private
-    // data and gives the latter to the callbacks and then, once, to `freed`.
-    let record = unsafe {
+    }));
+    // SAFETY: context and names are live. The server retains the names, and passes the private data
+    // to the callbacks and finally, once, to `freed`.
+    let blocked = unsafe {
         api!(RedisModule_BlockClientOnKeys(
             ctx.as_ptr(),
             Some(ready),
             Some(timed_out),
             Some(freed),
-            WITHOUT_END,
+            NO_TIMEOUT,
             names.as_mut_ptr(),
             count,
             private.cast::<c_void>()
         ))
     };
-    if record.is_null() {
-        // SAFETY: the server took nothing.
+    if blocked.is_null() {
+        // SAFETY: the server has not kept the pointer.
         drop(unsafe { Box::from_raw(private) });
         return None;
     }
-    // SAFETY: the record is live.
-    unsafe { api!(RedisModule_SetDisconnectCallback(record, Some(gone))) };
-    handle.client.record.set(record);
+    // SAFETY: the blocked client is live.
+    unsafe { api!(RedisModule_SetDisconnectCallback(blocked, Some(gone))) };
+    handle.client.blocked.set(blocked);
     if timeout_ms > 0 {
         let deadline = deadlines::add(timeout_ms, handle.clone(), wait);
         handle.client.deadline.set(Some(deadline));
@@ -167,12 +164,13 @@ pub fn block(
 ///
 /// # Safety
 /// `ctx` must be the context of a callback of a client blocked by `block`.
-unsafe fn private<'a>(ctx: *mut raw::RedisModuleCtx) -> &'a Blocked {
-    // SAFETY: vouched for by the caller; only `freed` ends its life.
-    unsafe { &*api!(RedisModule_GetBlockedClientPrivateData(ctx)).cast::<Blocked>() }
+unsafe fn private<'a>(ctx: *mut raw::RedisModuleCtx) -> &'a Private {
+    // SAFETY: guaranteed by the caller; only `freed` drops it.
+    unsafe { &*api!(RedisModule_GetBlockedClientPrivateData(ctx)).cast::<Private>() }
 }
 
-/// The server asks whether it can let the client go: never, we do that.
+/// The key exists: the server asks whether it may unblock the client. It never may, because the
+/// module does that.
 unsafe extern "C" fn ready(
     ctx: *mut raw::RedisModuleCtx,
     _: *mut *mut raw::RedisModuleString,
@@ -201,10 +199,10 @@ unsafe extern "C" fn timed_out(
     let reply = unsafe { Reply::new(ctx) };
     let done = contain(false, || {
         // SAFETY: as above.
-        let Blocked { wait, client } = unsafe { private(ctx) };
+        let Private { wait, client } = unsafe { private(ctx) };
         let answer = client.answer.replace(ptr::null_mut());
         if !answer.is_null() {
-            // SAFETY: `Handle::answer`, which is running, has put it there.
+            // SAFETY: `Handle::answer`, which is still running, has stored the pointer.
             let answer = unsafe { &mut *answer.cast::<&mut dyn FnMut(Reply<'_>)>() };
             answer(reply);
         } else if !client.end().is_null() {
@@ -218,14 +216,13 @@ unsafe extern "C" fn timed_out(
     raw::REDISMODULE_OK as c_int
 }
 
-/// The server lets go of a client that nobody has answered: `unblockClient` of
-/// a closed or killed one, of CLIENT UNBLOCK ERROR, of a role change and of a
-/// slot that has left; not after a timeout or an answer (module.c,
-/// unblockClientFromModule).
+/// The server has unblocked a client without a reply from the module: the connection is closed or
+/// killed, CLIENT UNBLOCK ERROR was called, the role has changed, or the slot has left the node.
+/// The server does not call this after a timeout or an answer (module.c, unblockClientFromModule).
 unsafe extern "C" fn gone(ctx: *mut raw::RedisModuleCtx, _: *mut raw::RedisModuleBlockedClient) {
     contain((), || {
         // SAFETY: the server's, for this call, of a client that `block` blocked.
-        let Blocked { wait, client } = unsafe { private(ctx) };
+        let Private { wait, client } = unsafe { private(ctx) };
         client.end();
         wait.gone();
     });
@@ -233,10 +230,10 @@ unsafe extern "C" fn gone(ctx: *mut raw::RedisModuleCtx, _: *mut raw::RedisModul
 
 unsafe extern "C" fn freed(_: *mut raw::RedisModuleCtx, private: *mut c_void) {
     contain((), || {
-        // SAFETY: made by `block`; the server gives it back once.
-        let blocked = unsafe { Box::from_raw(private.cast::<Blocked>()) };
-        if !blocked.client.end().is_null() {
-            blocked.wait.gone();
+        // SAFETY: made by `block`; the server passes it here once.
+        let private = unsafe { Box::from_raw(private.cast::<Private>()) };
+        if !private.client.end().is_null() {
+            private.wait.gone();
         }
     });
 }

@@ -1,4 +1,4 @@
-//! The only place that reads a clock.
+//! The clocks. No other file of the module reads one.
 
 use super::queue_clock::QueueClock;
 use std::cell::Cell;
@@ -7,31 +7,30 @@ use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 thread_local! {
-    // Only the server's main thread decides by the time, so this is one clock.
+    // Only the server's main thread uses it, so there is only one clock.
     static CLOCK: Cell<QueueClock> = const { Cell::new(QueueClock::new()) };
 }
 
-/// What the queue clock showed last, and the processor's counter then. Only the main
-/// thread uses them; an atomic costs less to reach than a thread's own.
+/// The last reading of the queue clock, and the processor's time-stamp counter at that time. Only
+/// the main thread uses them; an atomic is cheaper to access than a thread-local.
 static LAST_US: AtomicU64 = AtomicU64::new(0);
-static LAST_TICKS: AtomicU64 = AtomicU64::new(LONG_AGO);
-/// No counter has shown this yet, so that what it says is not recent.
-const LONG_AGO: u64 = u64::MAX;
+static LAST_TICKS: AtomicU64 = AtomicU64::new(NO_TICKS);
+/// Marks that the last reading must not be used as a recent one. No counter reaches this value.
+const NO_TICKS: u64 = u64::MAX;
 
-/// A reading is recent for so many ticks: 32 us at 1 GHz, 8 at 4. A command takes as
-/// long from its client to here.
+/// For how many ticks a reading counts as recent: 32 us at 1 GHz, 8 us at 4 GHz. A command takes
+/// about as long from its client to the module.
 const RECENT_TICKS: u64 = 1 << 15;
 
-/// The time of the queue clock, in microseconds since 1970. It never goes
-/// back. About 30 ns.
+/// The time of the queue clock, in microseconds since 1970. It never goes back. Costs about 30 ns.
 #[inline]
 pub fn now_us() -> u64 {
     read(ticks())
 }
 
-/// The time of the queue clock, or what it showed last if that was a few microseconds
-/// ago: 8 to 32, as fast as the processor counts. Never ahead of the clock, nor before
-/// a time that it has shown. About 10 ns.
+/// The time of the queue clock in microseconds since 1970, up to 32 microseconds old (see
+/// [`RECENT_TICKS`]). It is never ahead of the clock, and never before a time that the clock has
+/// shown. Costs about 10 ns.
 #[inline]
 pub fn recent_us() -> u64 {
     let ticks = ticks();
@@ -47,37 +46,37 @@ fn read(ticks: Option<u64>) -> u64 {
     let us = clock.read(wall_us(), monotonic_us);
     CLOCK.set(clock);
     LAST_US.store(us, Relaxed);
-    LAST_TICKS.store(ticks.unwrap_or(LONG_AGO), Relaxed);
+    LAST_TICKS.store(ticks.unwrap_or(NO_TICKS), Relaxed);
     us
 }
 
-/// The counter of the processor, which costs less than half of a clock. Where it
-/// differs between cores, or jumps as the machine is moved, an older reading may pass
-/// for recent, but no longer than a recent one does.
+/// The time-stamp counter of the processor, or `None` where there is none. Reading it costs less
+/// than half of reading a clock. Where it differs between cores, or jumps when a virtual machine
+/// migrates, an older reading may count as recent, for at most [`RECENT_TICKS`] more.
 #[inline]
 fn ticks() -> Option<u64> {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: all processors of this kind have it, and the kernel's own clocks of user
-    // programs read it, too.
+    // SAFETY: all x86-64 processors have it, and programs may read it: the kernel's own clocks for
+    // user programs do.
     return Some(unsafe { std::arch::x86_64::_rdtsc() });
     #[cfg(not(target_arch = "x86_64"))]
     None
 }
 
-/// How far another server's clock may be ahead and still be followed: beyond
-/// it is no clock but a made-up value.
-const BELIEVED_AHEAD_US: u64 = 24 * 3600 * 1_000_000;
+/// How far another server's clock may be ahead of this one, in microseconds. A time further ahead
+/// comes from forged or damaged data and is ignored.
+const MAX_LEAD_US: u64 = 24 * 3600 * 1_000_000;
 
-/// Moves the queue clock to this time, in microseconds, if it is behind; not
-/// if it is a day behind or more.
+/// Moves the queue clock forward to a time at which another server has acted, in microseconds since
+/// 1970. Does nothing if the clock is already there, or if that time is more than a day ahead.
 pub fn observe_us(us: u64) {
-    if us > wall_us().saturating_add(BELIEVED_AHEAD_US) {
+    if us > wall_us().saturating_add(MAX_LEAD_US) {
         return;
     }
     let mut clock = CLOCK.get();
     clock.observe(us, monotonic_us);
     CLOCK.set(clock);
-    LAST_TICKS.store(LONG_AGO, Relaxed);
+    LAST_TICKS.store(NO_TICKS, Relaxed);
 }
 
 /// The time of the queue clock, in milliseconds since 1970.
@@ -86,8 +85,7 @@ pub fn now_ms() -> u64 {
     now_us() / 1000
 }
 
-/// Microseconds of a clock that nobody sets: for measuring how long something
-/// took.
+/// The monotonic clock, in microseconds since its first use: for measuring how long something took.
 #[inline]
 pub fn monotonic_us() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -95,7 +93,7 @@ pub fn monotonic_us() -> u64 {
     start.elapsed().as_micros() as u64
 }
 
-/// The wall clock, in microseconds since 1970; 0 before that.
+/// The wall clock, in microseconds since 1970. 0 if it shows a time before that.
 fn wall_us() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -108,9 +106,9 @@ fn wall_us() -> u64 {
 mod tests {
     use super::*;
 
-    // One test, for there is one last reading.
+    // One test, because all tests would share the last reading.
     #[test]
-    fn a_recent_time_was_shown_a_moment_ago() {
+    fn a_recent_time_is_never_before_a_time_that_was_shown() {
         let mut last = 0;
         for _ in 0..100_000 {
             let before = now_us();
@@ -120,7 +118,7 @@ mod tests {
         }
         std::thread::sleep(std::time::Duration::from_millis(2));
         assert!(recent_us() >= last + 2000);
-        // Nor is it before one of another server.
+        // It is not before the time of another server either.
         let ahead = recent_us() + 3_000_000;
         observe_us(ahead);
         assert!(recent_us() >= ahead);

@@ -1,16 +1,15 @@
-//! The settings, as the server knows them.
+//! Registers the settings with the server.
 //!
-//! What a load argument says (`loadmodule libdq.so dq.lease 7000`) becomes the
-//! setting's default. So the configuration file, `MODULE LOADEX ... CONFIG`
-//! and CONFIG SET win over it, and CONFIG REWRITE, which keeps the arguments,
-//! writes a line of its own exactly where the value differs from them.
+//! A load argument (`loadmodule libdq.so dq.lease 7000`) becomes the setting's default. So the
+//! configuration file, `MODULE LOADEX ... CONFIG` and CONFIG SET override it. CONFIG REWRITE keeps
+//! the load arguments, and writes a line for each setting whose value differs from them.
 
 use super::log::c_text;
 use super::{raw, Args, Setting};
 use std::os::raw::{c_char, c_int, c_longlong, c_uint, c_void};
 
-/// Registers the settings and takes their values over; the error says why the
-/// module cannot be loaded.
+/// Registers the settings and loads their configured values. Errors: an unknown load argument, a
+/// bad value, or the server refuses a setting. The error text says why the module cannot be loaded.
 ///
 /// # Safety
 /// `ctx` must be the context of the module's load.
@@ -26,8 +25,7 @@ pub(super) unsafe fn register(
         } else {
             raw::REDISMODULE_CONFIG_DEFAULT
         };
-        // SAFETY: the name is a C string, which the server copies; the private
-        // data is a static.
+        // SAFETY: the name is a C string, which the server copies. The private data is a static.
         let done = unsafe {
             api!(RedisModule_RegisterNumericConfig(
                 ctx,
@@ -53,7 +51,8 @@ pub(super) unsafe fn register(
     Ok(())
 }
 
-/// The default of each setting, in their order. A load argument replaces that of its setting.
+/// The defaults of the settings, in the order of `settings`. A load argument replaces the built-in
+/// default of its setting.
 fn defaults(args: Args<'_>, settings: &[&'static Setting]) -> Result<Vec<i64>, String> {
     let mut defaults: Vec<i64> = settings.iter().map(|setting| setting.default).collect();
     let text = |index| args.get(index).map(String::from_utf8_lossy);
@@ -80,7 +79,7 @@ fn defaults(args: Args<'_>, settings: &[&'static Setting]) -> Result<Vec<i64>, S
     Ok(defaults)
 }
 
-/// Whether a setting has this full name (`dq.lease`, in any case).
+/// Whether this is the full name of the setting (`dq.lease`, in any case).
 fn is_named(setting: &Setting, name: &str) -> bool {
     name.split_once('.').is_some_and(|(module, name)| {
         module.eq_ignore_ascii_case("dq") && name.eq_ignore_ascii_case(setting.name)
@@ -88,7 +87,7 @@ fn is_named(setting: &Setting, name: &str) -> bool {
 }
 
 unsafe extern "C" fn get(_: *const c_char, setting: *mut c_void) -> c_longlong {
-    // SAFETY: the private data given at registration, a static.
+    // SAFETY: the private data is the static that was given at registration.
     unsafe { &*setting.cast::<Setting>() }.get()
 }
 
@@ -98,7 +97,7 @@ unsafe extern "C" fn set(
     setting: *mut c_void,
     _: *mut *mut raw::RedisModuleString,
 ) -> c_int {
-    // SAFETY: as in get. The server has checked the range.
+    // SAFETY: as in `get`. The server has checked the range.
     unsafe { &*setting.cast::<Setting>() }.set(value);
     raw::REDISMODULE_OK as c_int
 }
@@ -108,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_named_in_any_case_and_only_whole() {
+    fn a_setting_matches_its_full_name_in_any_case() {
         let setting = Setting::new("retain-count", 0, 0, 9);
         assert!(is_named(&setting, "dq.retain-count"));
         assert!(is_named(&setting, "DQ.Retain-Count"));

@@ -1,15 +1,15 @@
-//! The server during one call.
+//! The server, as it can be used during one call.
 
-use super::records::Records;
+use super::log_entries::LogEntries;
 use super::{raw, slots, Name, Reply};
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The connection speaks RESP3.
+/// The connection uses RESP3.
 pub(super) const CTX_RESP3: c_int = raw::REDISMODULE_CTX_FLAGS_RESP3 as c_int;
-/// What makes BLOCK a poll: MULTI, scripts, other modules' calls.
+/// The calls in which no client can be blocked: MULTI, scripts, calls by other modules.
 const CTX_NO_BLOCKING: c_int = (raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING
     | raw::REDISMODULE_CTX_FLAGS_MULTI
     | raw::REDISMODULE_CTX_FLAGS_LUA) as c_int;
@@ -17,26 +17,27 @@ const CTX_REPLAY: c_int =
     (raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING) as c_int;
 const CTX_PRIMARY: c_int = raw::REDISMODULE_CTX_FLAGS_MASTER as c_int;
 const CTX_CLUSTER: c_int = raw::REDISMODULE_CTX_FLAGS_CLUSTER as c_int;
-const CTX_LOADING_BESIDE: c_int = raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING as c_int;
-/// The data is not whole, or not ours to change.
+const CTX_ASYNC_LOADING: c_int = raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING as c_int;
+/// The data is incomplete, or this process must not change it.
 const CTX_NOT_NOW: c_int = (raw::REDISMODULE_CTX_FLAGS_LOADING
     | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING
     | raw::REDISMODULE_CTX_FLAGS_IS_CHILD) as c_int;
 /// The id of the client that replays the append-only file.
 const AOF_CLIENT: u64 = u64::MAX;
 
-/// `MustObeyClient` of servers that have it, which the bindings do not know.
+/// The address of `RedisModule_MustObeyClient`, or 0 if the server lacks it. The bindings crate
+/// does not declare it.
 static MUST_OBEY: AtomicUsize = AtomicUsize::new(0);
 
 type MustObeyClient = unsafe extern "C" fn(*mut raw::RedisModuleCtx) -> c_int;
 
-/// Looks up the functions that the bindings do not know.
+/// Looks up the API functions that the bindings crate does not declare.
 ///
 /// # Safety
 /// The API must be initialised.
 pub(super) unsafe fn resolve() {
     let mut function: *mut c_void = std::ptr::null_mut();
-    // SAFETY: the server writes a function pointer where it knows the name.
+    // SAFETY: the server writes a function pointer if it knows the name.
     let found = unsafe {
         api!(RedisModule_GetApi(
             c"RedisModule_MustObeyClient".as_ptr(),
@@ -48,51 +49,52 @@ pub(super) unsafe fn resolve() {
     }
 }
 
-/// The server during one call; never outlives it, never leaves its thread.
+/// The server during one call. It never outlives the call and never leaves the thread.
 ///
-/// What takes `&self` runs nobody else's code. What takes `&mut self` may,
-/// or opens a key; so a queue and such a call exclude each other.
+/// Methods that take `&self` run no code outside the module. Methods that take `&mut self` may run
+/// code of other modules, or open a key. So none of them can be called while a queue is borrowed.
 pub struct Context {
     ctx: *mut raw::RedisModuleCtx,
-    /// Whether records are gathered, and those that have been.
-    gathers: Cell<bool>,
-    gathered: RefCell<Option<Records>>,
+    /// Whether log entries are collected instead of being replicated one by one.
+    is_collecting: Cell<bool>,
+    /// The collected log entries.
+    collected: RefCell<Option<LogEntries>>,
     /// Whether the call is a command.
     is_command: bool,
-    /// What the server says of this call, 0 as long as it was not asked.
+    /// The context flags of this call, or 0 before they were read.
     flags: Cell<c_int>,
 }
 
-/// What was gathered is replicated at the end of the call, however it ends.
+/// Replicates the collected log entries at the end of the call, even if the call panics.
 impl Drop for Context {
     #[inline]
     fn drop(&mut self) {
-        if self.gathers.get() {
-            self.send_gathered();
+        if self.is_collecting.get() {
+            self.send_collected();
         }
     }
 }
 
 impl Context {
     /// # Safety
-    /// `ctx` must be live as long as the result, and no other `Context` of
-    /// the same call may be in use meanwhile.
+    /// `ctx` must be live as long as the result, and no other `Context` of the same call may be in
+    /// use at the same time.
     pub(super) unsafe fn new(ctx: *mut raw::RedisModuleCtx) -> Self {
         Context {
             ctx,
-            gathers: Cell::new(false),
-            gathered: RefCell::default(),
+            is_collecting: Cell::new(false),
+            collected: RefCell::default(),
             is_command: false,
             flags: Cell::new(0),
         }
     }
 
-    /// The same for the call of a command.
+    /// A context for the call of a command.
     ///
     /// # Safety
-    /// As above.
+    /// As for [`Context::new`].
     pub(super) unsafe fn of_command(ctx: *mut raw::RedisModuleCtx) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: guaranteed by the caller.
         let mut context = unsafe { Context::new(ctx) };
         context.is_command = true;
         context
@@ -102,7 +104,7 @@ impl Context {
         self.ctx
     }
 
-    /// The writer of this call's reply.
+    /// Writes this call's reply.
     #[inline]
     pub fn reply(&self) -> Reply<'_> {
         // SAFETY: the context is live as long as self.
@@ -121,14 +123,13 @@ impl Context {
         flags
     }
 
-    /// Whether a client that would have to wait must be answered at once:
-    /// inside MULTI, a script or another module's call. Blocking there would
-    /// answer an error.
+    /// Whether the client cannot be blocked, because the call is inside MULTI, a script or a call
+    /// by another module. Blocking there would reply with an error.
     pub fn deny_blocking(&self) -> bool {
         self.flags() & CTX_NO_BLOCKING != 0
     }
 
-    /// Whether the command comes from our primary or from a file of our own.
+    /// Whether the command comes from this server's primary or from its own append-only file.
     #[inline]
     pub fn is_replay(&self) -> bool {
         self.flags() & CTX_REPLAY != 0 || self.client_id() == AOF_CLIENT
@@ -140,8 +141,8 @@ impl Context {
         self.flags() & CTX_CLUSTER != 0
     }
 
-    /// Whether the command repeats what was decided elsewhere (replication,
-    /// loading, slot import) and so may not be refused.
+    /// Whether the command repeats a change that another server has made (replication, loading,
+    /// slot import), and so must not be refused.
     pub fn must_obey(&self) -> bool {
         if self.is_replay() {
             return true;
@@ -150,49 +151,51 @@ impl Context {
         if function == 0 {
             return false;
         }
-        // SAFETY: the address is the one the server gave under this name.
+        // SAFETY: the address is the one that the server returned for this name.
         unsafe {
             let must_obey: MustObeyClient = std::mem::transmute(function);
             must_obey(self.ctx) != 0
         }
     }
 
-    /// Whether this server may change a queue unasked (timer, serving blocked
-    /// clients): it is a primary, nothing is loading, and no pause or failover
-    /// is on. Replicating during one of those ends the server.
+    /// Whether this server may change a queue outside a command (in the timer, or for blocked
+    /// clients): it is a primary, nothing is loading, and no CLIENT PAUSE or failover is in
+    /// progress. Replicating during one of those would abort the server.
     pub fn may_act(&self) -> bool {
         let flags = self.flags();
         if flags & CTX_PRIMARY == 0 || flags & CTX_NOT_NOW != 0 {
             return false;
         }
-        // SAFETY: takes nothing.
+        // SAFETY: the function takes no arguments.
         unsafe { raw::RedisModule_AvoidReplicaTraffic.is_none_or(|avoid| avoid() == 0) }
     }
 
-    /// Whether this node serves the key. A slot that is being imported or
-    /// trimmed is hidden from clients, not from timers; a timer that changed
-    /// it would fork it from the node that owns it.
+    /// Whether this node serves the key. A slot that is being imported or trimmed is hidden from
+    /// clients but not from timers. A timer that changed a queue in such a slot would make it
+    /// differ from the queue on the node that owns the slot.
     pub fn owns(&self, name: Name<'_>) -> bool {
         if !self.is_in_cluster() {
             return true;
         }
-        // Servers that lack this function move no slots before they hand them over.
-        // SAFETY: set at load.
+        // A server that lacks this function never has keys of a slot before it owns the slot.
+        // SAFETY: the pointer is set at load.
         let Some(slot_of) = (unsafe { raw::RedisModule_ClusterKeySlot }) else {
             return true;
         };
         // SAFETY: the name is a live string.
         let slot = unsafe { slot_of(name.as_ptr()) } as c_int;
-        // Redis can be asked, Valkey has told.
-        // SAFETY: takes a number only.
-        let can_access =
-            unsafe { raw::RedisModule_ClusterCanAccessKeysInSlot.is_none_or(|ask| ask(slot) != 0) };
-        can_access && !slots::is_importing(slot)
+        // Redis has a function for this; Valkey has sent events (see `slots`).
+        // SAFETY: the function takes a number only.
+        let is_accessible = unsafe {
+            raw::RedisModule_ClusterCanAccessKeysInSlot
+                .is_none_or(|can_access| can_access(slot) != 0)
+        };
+        is_accessible && !slots::is_importing(slot)
     }
 
-    /// Whether a replica is loading a copy beside the data it still serves.
-    pub(super) fn is_loading_beside(&self) -> bool {
-        self.flags() & CTX_LOADING_BESIDE != 0
+    /// Whether this replica is loading a new copy of the data while it still serves the old one.
+    pub(super) fn is_async_loading(&self) -> bool {
+        self.flags() & CTX_ASYNC_LOADING != 0
     }
 
     /// Whether this server is a primary.
@@ -207,110 +210,110 @@ impl Context {
         unsafe { api!(RedisModule_GetSelectedDb(self.ctx)) }
     }
 
-    /// Selects a database; false where there is none of that number.
+    /// Selects a database. Returns false if there is none with that number.
     pub fn select_db(&mut self, db: i32) -> bool {
         // SAFETY: as above.
         unsafe { api!(RedisModule_SelectDb(self.ctx, db)) == raw::REDISMODULE_OK as c_int }
     }
 
-    /// The id of the client whose call this is; 0 in a timer.
+    /// The id of the client that made this call. 0 in a timer.
     #[inline]
     pub fn client_id(&self) -> u64 {
         // SAFETY: as above.
         unsafe { api!(RedisModule_GetClientId(self.ctx)) }
     }
 
-    /// Whether there is anybody to hand records to. Where there is not, the command
-    /// itself counts among the changes that snapshots are made by.
+    /// Whether a log entry must be written for a change. Without an append-only file, a replica or
+    /// a backlog, [`Context::replicate_verbatim`] is enough: it only counts the change for the
+    /// server's `save` rules.
     #[inline]
-    pub fn hands_records_on(&self) -> bool {
+    pub fn needs_log_entries(&self) -> bool {
         !self.is_command || self.is_followed()
     }
 
-    /// Whether the running command may travel as it came to those who are handed
-    /// records. Not in a cluster, where an importing node is told by clients that cannot
-    /// be told from others; nor behind records of the same call (see
-    /// [`Context::gather_records`]).
+    /// Whether the running command may be replicated verbatim instead of as a log entry. Not in a
+    /// cluster: there a node that imports a slot gets commands from a client that looks like any
+    /// other. Not while log entries of the same call are collected (see
+    /// [`Context::collect_log_entries`]).
     #[inline]
-    pub fn hands_commands_on(&self) -> bool {
-        self.hands_records_on() && !self.is_in_cluster() && !self.gathers.get()
+    pub fn may_replicate_verbatim(&self) -> bool {
+        self.needs_log_entries() && !self.is_in_cluster() && !self.is_collecting.get()
     }
 
-    /// Replicates the running command as it came. Once per call, and only for
-    /// a command that is itself a record or says as much, or where nobody follows.
-    pub fn replicate_command(&self) {
+    /// Replicates the running command verbatim. At most once per call, and only for a command that
+    /// carries all that a replica needs, or where [`Context::needs_log_entries`] is false.
+    pub fn replicate_verbatim(&self) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_ReplicateVerbatim(self.ctx)) };
     }
 
-    /// From now on until the end of this call the records of one queue are
-    /// gathered and travel as one command. Two commands of one call travel
-    /// inside MULTI, and a file torn there loses what is written after it.
-    pub fn gather_records(&self) {
-        self.gathers.set(true);
+    /// Collects the log entries of one queue from now on until the end of this call, and
+    /// replicates them as one command. The server wraps two commands of one call in MULTI, and if
+    /// the append-only file is truncated inside MULTI, all that follows is lost.
+    pub fn collect_log_entries(&self) {
+        self.is_collecting.set(true);
     }
 
-    /// Whether there are any.
-    pub fn has_gathered(&self) -> bool {
-        self.gathered.borrow().is_some()
+    /// Whether any log entries were collected.
+    pub fn has_collected(&self) -> bool {
+        self.collected.borrow().is_some()
     }
 
-    fn send_gathered(&self) {
-        if let Some(mut records) = self.gathered.take() {
+    fn send_collected(&self) {
+        if let Some(mut entries) = self.collected.take() {
             // SAFETY: the context is live.
-            unsafe { records.send(self.ctx) };
+            unsafe { entries.send(self.ctx) };
         }
     }
 
-    /// Replicates one operation: `DQ.OP name record` goes to the replicas
-    /// and to the append-only file. Once per call, or gathered. Never from the
-    /// handler of an event that is part of a command.
+    /// Replicates one log entry: `DQ.OP name entry` goes to the replicas and to the append-only
+    /// file. At most once per call, unless log entries are collected. Never from an event handler
+    /// that runs as part of a command.
     #[inline]
-    pub fn replicate(&self, name: Name<'_>, record: &[u8]) {
-        if self.gathers.get() {
-            let is_of_another = |gathered: &Records| !gathered.are_of(name);
-            if self.gathered.borrow().as_ref().is_some_and(is_of_another) {
-                self.send_gathered();
+    pub fn replicate(&self, name: Name<'_>, entry: &[u8]) {
+        if self.is_collecting.get() {
+            let is_of_another = |collected: &LogEntries| !collected.are_of(name);
+            if self.collected.borrow().as_ref().is_some_and(is_of_another) {
+                self.send_collected();
             }
-            let mut gathered = self.gathered.borrow_mut();
-            gathered
-                .get_or_insert_with(|| Records::of(name))
-                .add(record);
+            let mut collected = self.collected.borrow_mut();
+            collected
+                .get_or_insert_with(|| LogEntries::of(name))
+                .add(entry);
             return;
         }
-        // SAFETY: as above; the format tells the types of what follows, and
-        // the server copies the record.
+        // SAFETY: as above. The format gives the types of the arguments, and the server copies the
+        // entry.
         unsafe {
             api!(RedisModule_Replicate(
                 self.ctx,
                 c"DQ.OP".as_ptr(),
                 c"sb".as_ptr(),
                 name.as_ptr(),
-                record.as_ptr(),
-                record.len()
+                entry.as_ptr(),
+                entry.len()
             ));
         }
     }
 
-    /// Tells the server that the key has changed: WATCH and client-side
-    /// caches. Only after a real change.
+    /// Signals that the key has changed, for WATCH and client-side caches. Call it only after a
+    /// visible change.
     #[inline]
     pub fn signal_modified(&self, name: Name<'_>) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_SignalModifiedKey(self.ctx, name.as_ptr())) };
     }
 
-    /// Whether anybody has subscribed to keyspace events of modules: ask
-    /// before working out what to publish.
+    /// Whether keyspace events of modules are enabled: check this before composing an event.
     #[inline]
     pub fn wants_events(&self) -> bool {
-        // SAFETY: takes nothing.
+        // SAFETY: the function takes no arguments.
         let on = unsafe { api!(RedisModule_GetNotifyKeyspaceEvents()) };
         on & raw::REDISMODULE_NOTIFY_MODULE != 0
     }
 
-    /// Publishes a keyspace event of the module class. Other modules that
-    /// listen run before this returns.
+    /// Publishes a keyspace event of the module class. Handlers of other modules run before this
+    /// returns.
     pub fn notify_event(&mut self, event: &'static CStr, name: Name<'_>) {
         // SAFETY: as above.
         unsafe {
@@ -323,8 +326,8 @@ impl Context {
         };
     }
 
-    /// Adds a sample of `ms` milliseconds to the server's latency monitor,
-    /// which keeps it if it is above its threshold.
+    /// Adds a sample of `ms` milliseconds to the server's latency monitor, which keeps it if it is
+    /// above the monitor's threshold.
     pub fn latency_sample(&self, event: &'static CStr, ms: u64) {
         let ms = i64::try_from(ms).unwrap_or(i64::MAX);
         // SAFETY: the event is a C string.

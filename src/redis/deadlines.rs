@@ -1,8 +1,8 @@
-//! When blocked clients have waited long enough, by a clock that nobody sets.
+//! The timeouts of blocked clients, by the monotonic clock.
 //!
-//! The server reckons the timeouts of blocked clients by the wall clock, so that
-//! a step of that ends them early or late. Ours are blocked without end as far as
-//! the server knows, and end here.
+//! The server computes the timeouts of blocked clients by the wall clock, so a step of the wall
+//! clock ends them early or late. The module therefore blocks its clients without a timeout as far
+//! as the server knows, and ends their waits itself.
 
 use super::blocking::{Handle, Wait};
 use super::clock;
@@ -10,8 +10,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A time of the monotonic clock in microseconds, and a number that tells
-/// deadlines of one time apart.
+/// A time of the monotonic clock in microseconds, and a number that distinguishes deadlines of the
+/// same time.
 pub(super) type Deadline = (u64, u64);
 
 #[derive(Default)]
@@ -24,7 +24,7 @@ thread_local! {
     static DEADLINES: RefCell<Deadlines> = RefCell::default();
 }
 
-/// Notes that a wait ends in so many milliseconds. O(log n).
+/// Adds a deadline in `timeout_ms` milliseconds, at which the wait times out. O(log n).
 pub(super) fn add(timeout_ms: u64, client: Handle, wait: Rc<dyn Wait>) -> Deadline {
     let at = clock::monotonic_us().saturating_add(timeout_ms.saturating_mul(1000));
     DEADLINES.with_borrow_mut(|deadlines| {
@@ -35,15 +35,14 @@ pub(super) fn add(timeout_ms: u64, client: Handle, wait: Rc<dyn Wait>) -> Deadli
     })
 }
 
-/// A wait has ended otherwise. O(log n).
+/// Removes a deadline whose wait has ended before. O(log n).
 pub(super) fn remove(deadline: Deadline) {
     let ended = DEADLINES.with_borrow_mut(|deadlines| deadlines.by_time.remove(&deadline));
-    // What it held may be freed now, while nothing is borrowed.
+    // Dropping may run code that uses the deadlines, so nothing may be borrowed here.
     drop(ended);
 }
 
-/// In how many milliseconds the next wait ends, rounded up; `None` where nobody
-/// waits for a limited time.
+/// The number of milliseconds until the next deadline, rounded up. `None` if no wait has a timeout.
 pub fn next_in_ms() -> Option<u64> {
     DEADLINES.with_borrow(|deadlines| {
         let ((at, _), _) = deadlines.by_time.first_key_value()?;
@@ -51,7 +50,7 @@ pub fn next_in_ms() -> Option<u64> {
     })
 }
 
-/// Answers those who have waited long enough. O(log n) for each of them.
+/// Ends all waits whose deadline has passed, and answers their clients. O(log n) for each client.
 pub fn end_overdue() {
     while let Some((client, wait)) = pop_overdue() {
         client.answer(|reply| wait.timed_out(reply));

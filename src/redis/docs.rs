@@ -1,7 +1,7 @@
-//! Command descriptions in the form the server takes them.
+//! Converts command descriptions to the form that the server takes.
 //!
-//! Without them the server checks neither number of arguments nor keys, and a
-//! user with key permissions or a cluster client cannot use a command rightly.
+//! Without a description the server checks neither the number of arguments nor the keys, and users
+//! with key permissions and cluster clients cannot use the command properly.
 
 use super::log::c_text;
 use super::raw;
@@ -18,7 +18,7 @@ static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleComman
     sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
 };
 
-/// Owns what the tables point to until the server has copied it.
+/// Owns the texts and tables that pointers refer to, until the server has copied them.
 #[derive(Default)]
 struct Store {
     texts: Vec<CString>,
@@ -37,10 +37,10 @@ impl Store {
         text.map_or(ptr::null(), |text| self.text(text))
     }
 
-    /// The arguments as a table that ends with an empty row.
+    /// Converts arguments to a table that ends with an empty row.
     fn table(&mut self, args: &[Arg]) -> *mut raw::RedisModuleCommandArg {
         let mut rows: Vec<_> = args.iter().map(|arg| self.row(arg)).collect();
-        // SAFETY: a row of zeros and nulls is valid, and ends a table.
+        // SAFETY: a row of zeros and nulls is valid. It ends a table.
         rows.push(unsafe { zeroed() });
         let pointer = rows.as_mut_ptr();
         self.tables.push(rows);
@@ -99,7 +99,7 @@ impl Store {
     }
 }
 
-/// What the server's key permissions are asked for.
+/// The server's flags for the access to a key, which key permissions are checked against.
 pub(super) const fn key_flags(access: Access) -> u32 {
     match access {
         Access::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
@@ -135,8 +135,8 @@ fn key_spec(spec: &CommandSpec) -> raw::RedisModuleCommandKeySpec {
             row.fk.keynum.keystep = 1;
         }
         Keys::AllOrFirst => {
-            // Variable flags send the server to the command itself, which
-            // knows better which of the arguments are keys.
+            // With variable flags the server calls the command itself to find out which arguments
+            // are keys.
             row.flags |= u64::from(raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS);
             row.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
             row.fk.range.lastkey = -1;
@@ -147,7 +147,7 @@ fn key_spec(spec: &CommandSpec) -> raw::RedisModuleCommandKeySpec {
     row
 }
 
-/// Describes a registered command to the server; false where it refuses.
+/// Describes a registered command to the server. Returns false if the server refuses.
 ///
 /// # Safety
 /// `command` must be a command of this module.
@@ -166,6 +166,6 @@ pub(super) unsafe fn describe(command: *mut raw::RedisModuleCommand, spec: &Comm
         key_specs: keys.as_mut_ptr(),
         args: store.table(spec.args),
     };
-    // SAFETY: the server copies all of it before `store` and `keys` go.
+    // SAFETY: the server copies everything before `store` and `keys` are dropped.
     unsafe { api!(RedisModule_SetCommandInfo(command, &info)) == raw::REDISMODULE_OK as c_int }
 }

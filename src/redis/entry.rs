@@ -1,4 +1,4 @@
-//! Where the server enters when it loads the module.
+//! The entry point: the server calls it when it loads the module.
 
 use super::guard::{contain, log_panics};
 use super::log::warn;
@@ -6,7 +6,8 @@ use super::spec::CommandSpec;
 use super::{config, context, raw, registration, slots, value, Args, Context, Setting};
 use std::os::raw::c_int;
 
-/// 1.2.3 as 10203: MODULE LIST has a number only. INFO has the whole version.
+/// The version as a number, for example 10203 for 1.2.3, because MODULE LIST shows only a number.
+/// INFO shows the version as text.
 const VERSION: c_int = version();
 
 const fn version() -> c_int {
@@ -24,26 +25,27 @@ const fn version() -> c_int {
         + number(env!("CARGO_PKG_VERSION_PATCH"))
 }
 
-/// What the layers above hand in.
+/// The parts of the module that the layers above hand in.
 pub struct Module {
     /// All commands.
     pub commands: &'static [CommandSpec],
     /// All settings.
     pub settings: &'static [&'static Setting],
-    /// Runs at the end of the load; an error refuses it.
+    /// Runs at the end of the load. If it returns an error, the module is not loaded.
     pub start: fn(&mut Context) -> Result<(), String>,
 }
 
-/// Defines the function that the server calls when it loads the module, for this [`Module`].
+/// Defines the function that the server calls when it loads the module. The argument is a static
+/// [`Module`].
 #[macro_export]
 macro_rules! entry_point {
     ($module:path) => {
-        /// Called once by the server, by this name. A second load of a module of this
-        /// name is refused here; unloading is refused by the server, because the
-        /// module has a data type.
+        /// The server calls this function by name when it loads the module. A second load of a
+        /// module with this name is refused here. The server refuses to unload the module, because
+        /// it has a data type.
         ///
         /// # Safety
-        /// Only for the server to call.
+        /// Only the server may call it.
         #[no_mangle]
         #[allow(unsafe_code)]
         pub unsafe extern "C" fn RedisModule_OnLoad(
@@ -51,24 +53,25 @@ macro_rules! entry_point {
             argv: *mut *mut redis_module::raw::RedisModuleString,
             argc: std::os::raw::c_int,
         ) -> std::os::raw::c_int {
-            // SAFETY: the server's own arguments.
+            // SAFETY: the arguments are the server's.
             unsafe { $crate::redis::on_load(ctx, argv, argc, &$module) }
         }
     };
 }
 
-/// Loads the module; the body of what [`entry_point!`] defines.
+/// Loads the module: the body of the function that [`entry_point!`] defines. Logs an error and
+/// returns `REDISMODULE_ERR` if the module cannot be loaded.
 ///
 /// # Safety
-/// Only for the server to call, at the module's load.
+/// Only the server may call it, when it loads the module.
 pub unsafe fn on_load(
     ctx: *mut raw::RedisModuleCtx,
     argv: *mut *mut raw::RedisModuleString,
     argc: c_int,
     module: &'static Module,
 ) -> c_int {
-    // Before this nothing may allocate: it finds the allocator.
-    // SAFETY: the server's context.
+    // Nothing may allocate before this call, because it looks up the allocator.
+    // SAFETY: the context is the server's.
     let ready = unsafe {
         raw::Export_RedisModule_Init(
             ctx,
@@ -94,8 +97,8 @@ pub unsafe fn on_load(
     }
 }
 
-/// Subscriptions and timers come last: where something before them fails, the
-/// server forgets the module but not those, and would call code that is gone.
+/// Loads the module. Subscriptions and timers come last: if a step fails, the server unloads the
+/// module but keeps its subscriptions and timers, and would call code that is gone.
 ///
 /// # Safety
 /// `ctx` must be the context of the module's load.
@@ -107,7 +110,7 @@ unsafe fn load(
     if !is_new_enough() {
         return Err("it needs Redis 7.0 or Valkey, or newer".into());
     }
-    // SAFETY: vouched for by the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         context::resolve();
         config::register(ctx, args, module.settings)?;
@@ -116,16 +119,16 @@ unsafe fn load(
         }
         registration::register(ctx, module.commands)?;
         set_options(ctx);
-        slots::watch(&Context::new(ctx));
+        slots::subscribe(&Context::new(ctx));
         (module.start)(&mut Context::new(ctx))
     }
 }
 
-/// Whether the server has what came last of what is needed.
+/// Whether the server has all functions that the module needs: the most recent ones are checked.
 fn is_new_enough() -> bool {
     macro_rules! has {
         ($name:ident) => {
-            // SAFETY: the pointers are set by now and stay.
+            // SAFETY: the pointers were set when the API was initialised, and never change.
             unsafe { raw::$name }.is_some()
         };
     }
@@ -138,10 +141,12 @@ fn is_new_enough() -> bool {
         && has!(RedisModule_GetDbIdFromOptCtx)
 }
 
-/// - Without handling of I/O errors a cut-off RESTORE payload ends the server.
-/// - With implicit signals a FETCH that finds nothing breaks WATCH.
-/// - Loading beside the old data is safe, because all state is in the keys.
-/// - Keys that come before their slot are left alone ([`Context::owns`]).
+/// Sets the options of the module:
+///
+/// - It handles I/O errors. Otherwise a truncated RESTORE payload would end the server.
+/// - It signals changed keys itself. Otherwise a FETCH that finds nothing would break WATCH.
+/// - It supports loading a new copy while the old data is served, because all state is in the keys.
+/// - It leaves the keys of a slot that is being imported alone ([`Context::owns`]).
 ///
 /// # Safety
 /// `ctx` must be the context of the module's load.
@@ -149,8 +154,8 @@ unsafe fn set_options(ctx: *mut raw::RedisModuleCtx) {
     let wanted = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
         | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
         | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
-    // SAFETY: vouched for by the caller. Servers of 7.0 do not tell what they
-    // know, but know these.
+    // SAFETY: guaranteed by the caller. Redis 7.0 cannot list the options that it knows, but it
+    // knows these.
     unsafe {
         let known = raw::RedisModule_GetModuleOptionsAll.map_or(wanted, |all| all() as u32);
         let options = (wanted & known) | slots::options(known);

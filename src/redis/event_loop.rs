@@ -1,14 +1,13 @@
-//! The server's event loop: the moment before it sleeps.
+//! The server's event loop, and its event before the server sleeps.
 //!
-//! Each turn of the loop runs commands and timers; then, before it waits for
-//! the network again, the server tells modules. What replies and records come
-//! of that still goes out in this turn: neither the append-only file nor the
-//! clients have been written to (server.c, beforeSleep). It is no part of a
-//! command, so that replicating is allowed, as in a timer: all of it is sent
-//! when the event's context is freed.
+//! Each turn of the loop runs commands and timers. Then, before it waits for the network again, the
+//! server notifies modules. Replies and log entries that a module writes in this event are still
+//! sent in the same turn, because the server writes the append-only file and the replies afterwards
+//! (server.c, beforeSleep). The event is not part of a command, so replicating is allowed, as in a
+//! timer: log entries are sent when the context of the event is freed.
 //!
-//! Loops inside a turn, which serve clients while the server is loading or a
-//! script takes long, tell nothing.
+//! There is no event for nested loops, which serve clients while the server is loading or a script
+//! runs for long.
 
 use super::guard::contain;
 use super::{raw, Context};
@@ -21,14 +20,14 @@ thread_local! {
     static HANDLER: Cell<Option<fn(&mut Context)>> = const { Cell::new(None) };
 }
 
-/// Whether the loop is between waking and the moment before it sleeps.
+/// Whether the loop is between waking and its event before it sleeps.
 static IS_TURNING: AtomicBool = AtomicBool::new(false);
-/// Whether it has been asked to turn once more.
-static IS_ASKED: AtomicBool = AtomicBool::new(false);
+/// Whether another turn has been requested.
+static IS_REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// Has `handler` called before each sleep; false where the server refuses.
-/// That is once for each turn, which costs the server some 100 ns for every
-/// module that listens: with nothing to do, a handler must return at once.
+/// Installs `handler`, which runs before each sleep: once in each turn of the loop. Returns false
+/// if the server refuses. The event costs the server some 100 ns in each turn for every module that
+/// subscribes to it, so a handler with nothing to do must return at once.
 pub fn install(ctx: &Context, handler: fn(&mut Context)) -> bool {
     HANDLER.set(Some(handler));
     let event = raw::RedisModuleEvent {
@@ -40,22 +39,22 @@ pub fn install(ctx: &Context, handler: fn(&mut Context)) -> bool {
         api!(RedisModule_SubscribeToServerEvent(
             ctx.as_ptr(),
             event,
-            Some(told)
+            Some(changed)
         ))
     };
     done == raw::REDISMODULE_OK as c_int
 }
 
-/// Sees to it that the handler runs, and timers are heeded: at the end of this
-/// turn, or where that has come, after one more that does not wait for the
-/// network. 7.0 runs the commands of clients that have just been unblocked after
-/// the handler, and reckons how long it sleeps before both (ae.c): a timer set
-/// by then is up to 100 ms late.
+/// Ensures that the handler runs soon and that the server takes new timers into account: at the end
+/// of this turn, or if the end has already come, after another turn that does not wait for the
+/// network. This is needed because Redis 7.0 computes how long it sleeps (ae.c) before it runs the
+/// handler and then the commands of clients that have just been unblocked: a timer that is set
+/// there would be up to 100 ms late.
 pub fn turn_again() {
-    if IS_TURNING.load(Relaxed) || IS_ASKED.swap(true, Relaxed) {
+    if IS_TURNING.load(Relaxed) || IS_REQUESTED.swap(true, Relaxed) {
         return;
     }
-    // SAFETY: the function takes anything.
+    // SAFETY: the callback ignores its argument.
     unsafe {
         api!(RedisModule_EventLoopAddOneShot(
             Some(woken),
@@ -64,10 +63,11 @@ pub fn turn_again() {
     };
 }
 
-/// Being called has woken the loop: that is all.
+/// Does nothing: scheduling it has already woken the loop.
 unsafe extern "C" fn woken(_: *mut c_void) {}
 
-unsafe extern "C" fn told(
+/// The loop has woken, or is about to sleep.
+unsafe extern "C" fn changed(
     ctx: *mut raw::RedisModuleCtx,
     _: raw::RedisModuleEvent,
     sub: u64,
@@ -75,7 +75,7 @@ unsafe extern "C" fn told(
 ) {
     if sub != raw::REDISMODULE_SUBEVENT_EVENTLOOP_BEFORE_SLEEP {
         IS_TURNING.store(true, Relaxed);
-        IS_ASKED.store(false, Relaxed);
+        IS_REQUESTED.store(false, Relaxed);
         return;
     }
     IS_TURNING.store(false, Relaxed);

@@ -1,6 +1,6 @@
-//! What the server tells of itself and of its keys.
+//! Events of the server and of its keys.
 //!
-//! The bindings crate knows half of the events and reads one of them wrongly.
+//! The bindings crate supports only half of these events, and decodes one of them wrongly.
 
 use super::guard::contain;
 use super::{followers, raw, Context, Name};
@@ -8,33 +8,32 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_void};
 
-/// What the module does about events.
+/// The handlers of events.
 ///
-/// None of these may change or replicate anything: it would become part of
-/// the command that caused the event (`REPLICAOF NO ONE` in a replica's
-/// stream) and has crashed servers. They take notes and set the timer. Nor
-/// may they rely on the key of an event: it may be gone again.
+/// None of them may change or replicate anything: the change would become part of the command that
+/// caused the event (for example `REPLICAOF NO ONE` in a replica's stream), which has crashed
+/// servers. They only remember what has happened, and set the timer. They must not rely on the key
+/// of an event either, because it may be gone again.
 #[derive(Clone, Copy)]
 pub struct Events {
     /// This server became a primary (true) or a replica (false).
     pub role_changed: fn(&mut Context, bool),
-    /// Loading began or ended, from a file or from a primary.
+    /// Loading has begun or ended. The data comes from a file or from a primary.
     pub loading: fn(&mut Context, Loading),
-    /// A database, or all of them (`None`), was emptied.
+    /// A database was emptied, or all of them (`None`).
     pub flushed: fn(&mut Context, Option<i32>),
     /// Two databases were exchanged.
     pub swapped: fn(&mut Context, i32, i32),
-    /// The connection of the client of this id is closing.
+    /// The connection of the client with this id is closing.
     pub client_closed: fn(&mut Context, u64),
-    /// Some ten times a second.
+    /// The server's cron, which runs about ten times per second.
     pub cron: fn(&mut Context),
-    /// Something happened to a key of the context's database, of any type:
-    /// `restore`, `rename_to`, `copy_to`, `move_to`, `del`, `expired`,
-    /// `evicted` and others; `loaded` comes for queues only, and of it the key
-    /// must not be opened.
+    /// Something happened to a key of any type in the context's database: `restore`, `rename_to`,
+    /// `copy_to`, `move_to`, `del`, `expired`, `evicted` and others. `loaded` comes for queues
+    /// only, and the handler must not open its key.
     pub key: fn(&mut Context, &[u8], Name<'_>),
-    /// A queue lost its key (database, name): deleted, overwritten, expired,
-    /// evicted, renamed or moved, but not flushed.
+    /// A queue was removed from its key (database, name): the key was deleted, overwritten,
+    /// expired, evicted, renamed or moved. Not called when a database is flushed.
     pub unlinked: fn(i32, &[u8]),
 }
 
@@ -43,9 +42,9 @@ pub struct Events {
 pub enum Loading {
     /// The old data is gone.
     Started,
-    /// The data is there. May be told twice of one load.
+    /// The data is there. May be reported twice for one load.
     Ended,
-    /// What was loaded is not whole; the server will try again or stop.
+    /// The loaded data is incomplete. The server will try again or stop.
     Failed,
 }
 
@@ -53,7 +52,7 @@ thread_local! {
     static EVENTS: Cell<Option<Events>> = const { Cell::new(None) };
 }
 
-/// Subscribes to all of them. False where the server refuses one.
+/// Subscribes to all events. Returns false if the server refuses one.
 pub fn subscribe(ctx: &Context, events: Events) -> bool {
     EVENTS.set(Some(events));
     let listeners: [(u64, raw::RedisModuleEventCallback); 8] = [
@@ -95,21 +94,23 @@ pub fn subscribe(ctx: &Context, events: Events) -> bool {
     done == raw::REDISMODULE_OK as c_int
 }
 
-/// A queue lost its key. Comes from the data type, which no context reaches.
+/// A queue was removed from its key. The data type calls this, without a context.
 pub(super) fn unlinked(db: i32, name: &[u8]) {
     if let Some(events) = EVENTS.get() {
         (events.unlinked)(db, name);
     }
 }
 
+/// Runs `handle` with the handlers and a context.
+///
 /// # Safety
 /// `ctx` must be the live context of an event.
-unsafe fn tell(ctx: *mut raw::RedisModuleCtx, what: impl FnOnce(&Events, &mut Context)) {
+unsafe fn dispatch(ctx: *mut raw::RedisModuleCtx, handle: impl FnOnce(&Events, &mut Context)) {
     contain((), || {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: guaranteed by the caller.
         let mut context = unsafe { Context::new(ctx) };
         if let Some(events) = EVENTS.get() {
-            what(&events, &mut context);
+            handle(&events, &mut context);
         }
     });
 }
@@ -120,11 +121,11 @@ unsafe extern "C" fn role(
     sub: u64,
     _: *mut c_void,
 ) {
-    followers::may_have_come();
+    followers::assume_present();
     let primary = sub == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER;
     // SAFETY: the context is the event's, here and below.
     unsafe {
-        tell(ctx, |events, context| {
+        dispatch(ctx, |events, context| {
             (events.role_changed)(context, primary)
         })
     };
@@ -136,7 +137,7 @@ unsafe extern "C" fn loading(
     sub: u64,
     _: *mut c_void,
 ) {
-    followers::may_have_come();
+    followers::assume_present();
     let step = match sub {
         raw::REDISMODULE_SUBEVENT_LOADING_ENDED => Loading::Ended,
         raw::REDISMODULE_SUBEVENT_LOADING_FAILED => Loading::Failed,
@@ -144,17 +145,16 @@ unsafe extern "C" fn loading(
     };
     // SAFETY: as above.
     unsafe {
-        tell(ctx, |events, context| {
-            if step != Loading::Started || !context.is_loading_beside() {
+        dispatch(ctx, |events, context| {
+            if step != Loading::Started || !context.is_async_loading() {
                 (events.loading)(context, step);
             }
         });
     };
 }
 
-/// A replica may load a copy beside the data it has, and then exchange the two.
-/// Where that fails the old data stays, so its start is not reported; that the
-/// exchange has taken place is.
+/// A replica may load a new copy while it still serves the old data, and then swap the two. If that
+/// fails the old data stays, so the start is not reported. Only the completed swap is.
 unsafe extern "C" fn async_load(
     ctx: *mut raw::RedisModuleCtx,
     _: raw::RedisModuleEvent,
@@ -164,7 +164,7 @@ unsafe extern "C" fn async_load(
     if sub == raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_COMPLETED {
         // SAFETY: as above.
         unsafe {
-            tell(ctx, |events, context| {
+            dispatch(ctx, |events, context| {
                 (events.loading)(context, Loading::Ended)
             })
         };
@@ -184,7 +184,7 @@ unsafe extern "C" fn flush(
     let db = unsafe { (*data.cast::<raw::RedisModuleFlushInfo>()).dbnum };
     let db = (db >= 0).then_some(db);
     // SAFETY: as above.
-    unsafe { tell(ctx, |events, context| (events.flushed)(context, db)) };
+    unsafe { dispatch(ctx, |events, context| (events.flushed)(context, db)) };
 }
 
 unsafe extern "C" fn swap(
@@ -203,7 +203,7 @@ unsafe extern "C" fn swap(
     };
     // SAFETY: as above.
     unsafe {
-        tell(ctx, |events, context| {
+        dispatch(ctx, |events, context| {
             (events.swapped)(context, first, second)
         })
     };
@@ -221,7 +221,7 @@ unsafe extern "C" fn client(
     // SAFETY: the data of this event has this form.
     let id = unsafe { (*data.cast::<raw::RedisModuleClientInfo>()).id };
     // SAFETY: as above.
-    unsafe { tell(ctx, |events, context| (events.client_closed)(context, id)) };
+    unsafe { dispatch(ctx, |events, context| (events.client_closed)(context, id)) };
 }
 
 unsafe extern "C" fn cron(
@@ -232,19 +232,19 @@ unsafe extern "C" fn cron(
 ) {
     // SAFETY: as above.
     unsafe {
-        tell(ctx, |events, context| {
-            followers::look(context);
+        dispatch(ctx, |events, context| {
+            followers::check(context);
             (events.cron)(context);
         })
     };
 }
 
 thread_local! {
-    /// Whether a queue was loaded that no event has told of yet.
+    /// Whether a queue was loaded whose `loaded` event has not come yet.
     static LOADED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A queue was loaded. Comes from the data type, before the key is there.
+/// A queue was loaded. The data type calls this before the key exists.
 pub(super) fn loaded() {
     LOADED.set(true);
 }
@@ -258,13 +258,13 @@ unsafe extern "C" fn key(
     // SAFETY: event and key are the server's, for this call.
     unsafe {
         let event = CStr::from_ptr(event).to_bytes();
-        // A file tells of every key in it, of any type, by a name on the stack
-        // that opens nothing: "You tried to retain an object allocated in the
-        // stack" ends the server (7.0, object.c).
+        // The server sends `loaded` for every key of a file, of any type, and the key's name is an
+        // object on the stack. Opening a key by it would abort the server (7.0, object.c: "You
+        // tried to retain an object allocated in the stack").
         if event == b"loaded" && !LOADED.take() {
             return raw::REDISMODULE_OK as c_int;
         }
-        tell(ctx, |events, context| {
+        dispatch(ctx, |events, context| {
             (events.key)(context, event, Name::new(key));
         });
     }

@@ -1,13 +1,13 @@
-//! Whether anybody follows what this server does: an append-only file, a
-//! replica, or a backlog that one may come back to.
+//! Whether this server has followers, which need log entries: an append-only file, a replica, or a
+//! backlog from which a replica may continue.
 //!
-//! Handing a record over is a third of all that a SEND costs the server, which
-//! throws it away where nobody follows; its own commands are spared that. It
-//! tells modules of the file only. So replicas are taken to be there until it
-//! says that there is neither one nor a backlog; from then on there is none
-//! until a child is forked: every replica that comes without a backlog begins
-//! with a snapshot, which has all that was done before. Between its coming and
-//! the fork the server keeps what it is told, but gives it to nobody.
+//! Replicating a log entry is a third of the cost of a SEND. The server discards the entry if there
+//! is no follower; for its own commands it does not even compose one. But it reports to modules
+//! only whether there is an append-only file. So the module assumes that replicas are present until
+//! the server's INFO shows neither a replica nor a backlog. From then on there is none until a
+//! child process is forked: a replica that connects while there is no backlog begins with a
+//! snapshot, which contains all earlier changes. What is replicated between its connection and the
+//! fork is not sent to any replica.
 
 use super::{raw, Context};
 use std::os::raw::{c_char, c_int, c_void};
@@ -16,45 +16,47 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// Only the server's main thread uses these.
 static MAY_HAVE_REPLICAS: AtomicBool = AtomicBool::new(true);
-static ASKED: AtomicU32 = AtomicU32::new(0);
+static CRON_CALLS: AtomicU32 = AtomicU32::new(0);
 
-/// The server is asked with one of so many calls of its cron.
-const ASK_EACH: u32 = 10;
+/// INFO is read once in this many calls of the server's cron.
+const CHECK_EACH: u32 = 10;
 
 const CTX_AOF: c_int = raw::REDISMODULE_CTX_FLAGS_AOF as c_int;
-/// Slots on the move are followed by other nodes.
+/// Other nodes follow slots that are being migrated.
 const CTX_CLUSTER: c_int = raw::REDISMODULE_CTX_FLAGS_CLUSTER as c_int;
-/// A replica has a backlog of its primary's; a loaded file may bring one.
+/// A replica has a backlog of its primary, and a loaded file may create one.
 const CTX_PRIMARY: c_int = raw::REDISMODULE_CTX_FLAGS_MASTER as c_int;
 const CTX_NOT_NOW: c_int =
     (raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING) as c_int;
 
 impl Context {
-    /// Whether anybody follows what is done now.
+    /// Whether this server may have followers now.
     #[inline]
     pub(super) fn is_followed(&self) -> bool {
         MAY_HAVE_REPLICAS.load(Relaxed) || self.flags() & CTX_AOF != 0
     }
 }
 
-/// A replica or a backlog may be there from now on.
-pub(super) fn may_have_come() {
+/// Assumes that a replica or a backlog is present from now on.
+pub(super) fn assume_present() {
     MAY_HAVE_REPLICAS.store(true, Relaxed);
 }
 
-/// A child is forked, or ends.
+/// A child process was forked, or has ended.
 pub(super) unsafe extern "C" fn forked(
     _: *mut raw::RedisModuleCtx,
     _: raw::RedisModuleEvent,
     _: u64,
     _: *mut c_void,
 ) {
-    may_have_come();
+    assume_present();
 }
 
-/// Asks the server now and then.
-pub(super) fn look(ctx: &Context) {
-    if !MAY_HAVE_REPLICAS.load(Relaxed) || !ASKED.fetch_add(1, Relaxed).is_multiple_of(ASK_EACH) {
+/// Checks in regular intervals whether there is still a follower. Called by the server's cron.
+pub(super) fn check(ctx: &Context) {
+    if !MAY_HAVE_REPLICAS.load(Relaxed)
+        || !CRON_CALLS.fetch_add(1, Relaxed).is_multiple_of(CHECK_EACH)
+    {
         return;
     }
     let flags = ctx.flags();

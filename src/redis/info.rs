@@ -1,4 +1,4 @@
-//! The module's part of INFO.
+//! The module's sections of INFO.
 
 use super::guard::contain;
 use super::log::c_text;
@@ -20,29 +20,29 @@ thread_local! {
 }
 
 thread_local! {
-    /// A context of no client, for looking at queues.
-    static LOOKING: Cell<*mut raw::RedisModuleCtx> = const { Cell::new(ptr::null_mut()) };
+    /// A context without a client, in which queues are read.
+    static DETACHED: Cell<*mut raw::RedisModuleCtx> = const { Cell::new(ptr::null_mut()) };
 }
 
 impl InfoWriter<'_> {
-    /// Looks at queues while INFO is being written.
-    pub fn with_context(&self, look: impl FnOnce(&mut Context)) {
-        let ctx = LOOKING.get();
+    /// Runs `read` with a context in which queues can be opened for reading.
+    pub fn with_context(&self, read: impl FnOnce(&mut Context)) {
+        let ctx = DETACHED.get();
         if !ctx.is_null() {
-            // SAFETY: made at load and never freed; INFO is written on the
-            // server's own thread, during nothing else.
-            look(&mut unsafe { Context::new(ctx) });
+            // SAFETY: made at load and never freed. INFO is written on the server's main thread,
+            // while no other call of the module runs.
+            read(&mut unsafe { Context::new(ctx) });
         }
     }
 
-    /// Starts a section; the server puts `dq_` before its name. False where
-    /// the client did not ask for it: then leave its fields out.
+    /// Starts a section. The server puts `dq_` before its name. Returns false if the client did not
+    /// ask for this section: then its fields must not be written.
     pub fn section(&mut self, name: &'static CStr) -> bool {
         // SAFETY: `info` is live, here and below.
         unsafe { api!(RedisModule_InfoAddSection(self.info, name.as_ptr())) == OK }
     }
 
-    /// A field that holds a count; the server puts `dq_` before its name.
+    /// Writes a field that holds a count. The server puts `dq_` before its name.
     pub fn count(&mut self, name: &str, value: u64) {
         let name = c_text(name);
         // SAFETY: as above.
@@ -55,7 +55,7 @@ impl InfoWriter<'_> {
         };
     }
 
-    /// A field that holds a text; the server puts `dq_` before its name.
+    /// Writes a field that holds a text. The server puts `dq_` before its name.
     pub fn text(&mut self, name: &str, value: &str) {
         let (name, value) = (c_text(name), c_text(value));
         // SAFETY: as above.
@@ -71,13 +71,13 @@ impl InfoWriter<'_> {
 
 const OK: c_int = raw::REDISMODULE_OK as c_int;
 
-/// Says what INFO shows of this module. Not asked for a crash report: that is
-/// written in a signal handler, where nothing may allocate.
+/// Installs the function that writes the module's sections of INFO. It is not called for a crash
+/// report, which is written in a signal handler, where nothing may allocate.
 pub fn install(ctx: &Context, source: fn(&mut InfoWriter<'_>)) {
     SOURCE.set(Some(source));
-    // SAFETY: the context is live; the new one lives as long as the module.
-    let looking = unsafe { api!(RedisModule_GetDetachedThreadSafeContext(ctx.as_ptr())) };
-    LOOKING.set(looking);
+    // SAFETY: the context is live. The new one lives as long as the module.
+    let detached = unsafe { api!(RedisModule_GetDetachedThreadSafeContext(ctx.as_ptr())) };
+    DETACHED.set(detached);
     // SAFETY: as above.
     unsafe { api!(RedisModule_RegisterInfoFunc(ctx.as_ptr(), Some(write))) };
 }

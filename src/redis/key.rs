@@ -1,20 +1,20 @@
-//! Opening a key as a queue.
+//! Opens keys that hold queues.
 //!
-//! Opening may expire the key, which frees its value and runs other modules'
-//! handlers; so it borrows the context mutably, and while a key is open no
-//! other can be opened and nothing else can run.
+//! Opening a key may expire it, which frees its value and runs handlers of other modules. So
+//! opening borrows the context mutably: while a key is open, no other key can be opened and no code
+//! of other modules can run.
 
 use super::value::{value_type, Value};
 use super::{raw, Context, Name};
 use std::os::raw::{c_int, c_void};
 use std::ptr::NonNull;
 
-/// The key holds something that is no queue.
+/// The key holds a value that is not a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrongType;
 
 impl WrongType {
-    /// The error that every client library knows.
+    /// The text of the error, which all client libraries recognise.
     pub const TEXT: &'static str =
         "WRONGTYPE Operation against a key holding the wrong kind of value";
 }
@@ -26,7 +26,7 @@ impl From<WrongType> for super::Failure {
 }
 
 impl Context {
-    /// Opens a key for reading.
+    /// Opens a key for reading. Error: it holds another type.
     pub fn open_read(&mut self, name: Name<'_>) -> Result<KeyRead<'_>, WrongType> {
         let mode = raw::REDISMODULE_READ as c_int;
         // SAFETY: the context and the name are live.
@@ -38,7 +38,7 @@ impl Context {
         self.open_read(name).is_ok_and(|key| key.get().is_some())
     }
 
-    /// Opens a key for changing, or to put a queue there.
+    /// Opens a key to change its queue or to create one. Error: it holds another type.
     #[inline]
     pub fn open_write<'a>(&'a mut self, name: Name<'a>) -> Result<KeyWrite<'a>, WrongType> {
         let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
@@ -47,21 +47,21 @@ impl Context {
     }
 }
 
-/// An open key; closed when dropped.
+/// An open key. It is closed when dropped.
 struct Handle<'a> {
     ctx: &'a Context,
-    /// Null where the server gives no handle for a missing key.
+    /// Null if the server gives no handle for a missing key.
     key: *mut raw::RedisModuleKey,
     value: Option<NonNull<Value>>,
 }
 
 impl<'a> Handle<'a> {
     /// # Safety
-    /// The context must be live and the name too.
+    /// The context and the name must be live.
     #[inline(always)]
     unsafe fn open(ctx: &'a Context, name: Name<'_>, mode: c_int) -> Result<Self, WrongType> {
-        // SAFETY: vouched for by the caller; what the server answers about the
-        // key holds until it is closed, since nothing else runs meanwhile.
+        // SAFETY: guaranteed by the caller. The answers of the server about the key hold until it
+        // is closed, because nothing else runs until then.
         unsafe {
             let key = api!(RedisModule_OpenKey(ctx.as_ptr(), name.as_ptr(), mode)).cast();
             let mut handle = Handle {
@@ -88,7 +88,7 @@ impl<'a> Handle<'a> {
 impl Drop for Handle<'_> {
     fn drop(&mut self) {
         if !self.key.is_null() {
-            // SAFETY: opened by us, closed once.
+            // SAFETY: opened by `open`, closed once.
             unsafe { api!(RedisModule_CloseKey(self.key)) };
         }
     }
@@ -101,11 +101,11 @@ impl KeyRead<'_> {
     /// The queue, if the key exists.
     #[inline]
     pub fn get(&self) -> Option<&Value> {
-        // SAFETY: the key is open, so the value lives and nobody changes it.
+        // SAFETY: the key is open, so the value is live and nothing else changes it.
         self.0.value.map(|value| unsafe { value.as_ref() })
     }
 
-    /// The context, for replies while the queue is borrowed.
+    /// The context, to write replies while the queue is borrowed.
     #[inline]
     pub fn context(&self) -> &Context {
         self.0.ctx
@@ -121,23 +121,21 @@ impl<'a> KeyWrite<'a> {
     /// The queue to change, if the key exists.
     #[inline]
     pub fn get_mut(&mut self) -> Option<&mut Value> {
-        // SAFETY: as in get; self is borrowed mutably.
+        // SAFETY: as in `KeyRead::get`, and self is borrowed mutably.
         self.handle.value.map(|mut value| unsafe { value.as_mut() })
     }
 
-    /// The context and the queue at once: to reply and replicate while the
-    /// queue is borrowed.
+    /// The context and the queue, to reply and replicate while the queue is borrowed.
     #[inline]
     pub fn split(&mut self) -> (&'a Context, Option<&mut Value>) {
         (self.handle.ctx, self.get_mut())
     }
 
-    /// Puts a queue there, in place of one that may be there.
+    /// Puts a queue into the key. It replaces the queue that the key may hold.
     pub fn create(&mut self, value: Value) -> &mut Value {
         let value = NonNull::from(Box::leak(Box::new(value)));
-        // SAFETY: the key is open for writing, where the handle is never null;
-        // from here on the value is the server's, which frees it by our
-        // callback.
+        // SAFETY: the key is open for writing, so the handle is not null. The server owns the value
+        // from here on, and frees it with the callback of the data type.
         unsafe {
             let stored = api!(RedisModule_ModuleTypeSetValue(
                 self.handle.key,

@@ -1,25 +1,25 @@
-//! The only code that is unsafe: a thin, safe layer over the module API. It imports nothing of the
-//! layers above it: handlers and tables are handed in as a [`Module`].
+//! A thin, safe layer over the module API: the only unsafe code of the module. It imports nothing
+//! from the layers above it: they hand in their handlers and tables as a [`Module`].
 //!
-//! The server calls `extern "C"` functions in [`entry`], [`value`],
-//! [`blocking`], [`timer`], [`events`], [`event_loop`], [`info`] and [`config`];
-//! each goes through [`guard`], so that a bug answers an error and never ends
-//! the server.
-//! What the rest of the module sees is safe:
+//! The server calls `extern "C"` functions in [`entry`], [`value`], [`blocking`], [`timer`],
+//! [`events`], [`event_loop`], [`info`] and [`config`]. Each of them goes through [`guard`], so a
+//! panic becomes an error reply and never ends the server.
+//!
+//! The interface for the rest of the module is safe:
 //!
 //! - [`Context`] is the server during one call. It cannot leave the thread.
-//! - A key is opened by borrowing the context mutably. Whatever can run other
-//!   people's code (opening another key, publishing an event) needs the same
-//!   borrow, so no queue is borrowed while somebody else could change it.
-//! - A [`Name`] or an argument lives as long as the call that brought it.
+//! - Opening a key borrows the context mutably. Everything that can run code of other modules
+//!   (opening another key, publishing an event) needs the same borrow. So no queue is borrowed
+//!   while other code could change it.
+//! - A [`Name`] or an argument lives as long as the call that it belongs to.
 
 #![allow(unsafe_code)]
 
 use redis_module::raw;
 
-/// Calls a function of the module API. Load refuses a server that lacks one
-/// of those that are needed, so the other arm is for functions that some
-/// server drops later: a contained panic instead of a jump to nowhere.
+/// Calls a function of the module API. The module refuses to load into a server that lacks a
+/// function that it needs. If a later server drops one anyway, the call panics, which [`guard`]
+/// contains.
 macro_rules! api {
     ($name:ident($($arg:expr),* $(,)?)) => {
         match raw::$name {
@@ -47,9 +47,9 @@ mod guard;
 pub mod info;
 mod key;
 mod log;
+mod log_entries;
 mod name;
 mod queue_clock;
-mod records;
 mod registration;
 mod reply;
 mod setting;

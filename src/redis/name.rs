@@ -1,4 +1,4 @@
-//! Names of keys, as the server holds them.
+//! Names of keys, as strings of the server.
 
 use super::raw;
 use std::marker::PhantomData;
@@ -33,15 +33,15 @@ impl<'a> Name<'a> {
     }
 }
 
-/// A key's name that this module keeps: for keys that no command named.
+/// A key's name that the module owns, for keys that are not arguments of the running command.
 pub struct OwnedName {
     string: *mut raw::RedisModuleString,
 }
 
 impl OwnedName {
-    /// A name of these bytes; costs an allocation.
+    /// Makes a name of these bytes. Costs an allocation.
     pub fn new(bytes: &[u8]) -> Self {
-        // SAFETY: without a context the string is ours until we free it.
+        // SAFETY: a string without a context is ours until we free it.
         let string = unsafe {
             api!(RedisModule_CreateString(
                 ptr::null_mut(),
@@ -73,7 +73,7 @@ impl Drop for OwnedName {
 #[inline]
 pub(super) unsafe fn string_bytes<'a>(string: *const raw::RedisModuleString) -> &'a [u8] {
     let mut len = 0;
-    // SAFETY: the caller vouches for the string; the server answers its bytes.
+    // SAFETY: the caller guarantees that the string lives; the server returns its bytes.
     unsafe {
         let bytes = api!(RedisModule_StringPtrLen(string, &mut len));
         std::slice::from_raw_parts(bytes.cast(), len)

@@ -1,25 +1,24 @@
-//! One queue clock: it never goes back and never stands still.
+//! The queue clock. It never goes back and never stops.
 //!
-//! It follows the wall clock forward, because due times are agreed between
-//! machines. When the wall clock steps back, leases must not grow and what is
-//! due must not wait for the wall clock to come by a second time: the queue
-//! clock goes on from where it was, at half speed by the monotonic clock,
-//! until the wall clock has caught up.
+//! It follows the wall clock forward, because machines must agree on due times. When the wall clock
+//! steps back, leases must not become longer, and messages that are due must not have to wait until
+//! the wall clock shows the same time again. So the queue clock goes on from where it was, at half
+//! the speed of the monotonic clock, until the wall clock has caught up.
 
-/// The clock's memory. Times are microseconds.
+/// The state of the clock. All times are in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueClock {
     /// The latest time it has shown.
     shown: u64,
-    /// Since when it has been ahead of the wall clock, if it is.
+    /// Where it got ahead of the wall clock, if it is ahead.
     ahead: Option<Ahead>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ahead {
-    /// What it showed then.
+    /// The time that the queue clock showed then.
     from: u64,
-    /// The monotonic clock then.
+    /// The time of the monotonic clock then.
     since: u64,
 }
 
@@ -32,8 +31,8 @@ impl QueueClock {
         }
     }
 
-    /// The time, by the wall clock's and the monotonic clock's. The latter is
-    /// read only while the wall clock is behind.
+    /// Returns the time, given the times of the wall clock and of the monotonic clock. The latter
+    /// is read only while the wall clock is behind.
     #[inline]
     pub fn read(&mut self, wall_us: u64, monotonic_us: impl FnOnce() -> u64) -> u64 {
         if self.ahead.is_none() && wall_us >= self.shown {
@@ -43,7 +42,7 @@ impl QueueClock {
         self.read_ahead(wall_us, monotonic_us())
     }
 
-    /// Shows at least this time from now on: another server has acted at it.
+    /// Moves the clock forward to a time at which another server has acted, if it is behind.
     pub fn observe(&mut self, us: u64, monotonic_us: impl FnOnce() -> u64) {
         if us > self.shown {
             self.shown = us;
@@ -60,12 +59,12 @@ impl QueueClock {
             from: self.shown,
             since: monotonic_us,
         });
-        let gone = monotonic_us.saturating_sub(ahead.since);
-        let own = ahead.from.saturating_add(gone / 2);
-        if wall_us >= own {
+        let elapsed = monotonic_us.saturating_sub(ahead.since);
+        let slowed = ahead.from.saturating_add(elapsed / 2);
+        if wall_us >= slowed {
             self.ahead = None;
         }
-        self.shown = self.shown.max(own).max(wall_us);
+        self.shown = self.shown.max(slowed).max(wall_us);
         self.shown
     }
 }
@@ -78,7 +77,7 @@ mod tests {
     const SECOND: u64 = 1_000_000;
 
     #[test]
-    fn follows_the_wall_clock_forward() {
+    fn the_clock_follows_the_wall_clock_forward() {
         let mut clock = QueueClock::new();
         assert_eq!(clock.read(10 * SECOND, || 0), 10 * SECOND);
         assert_eq!(clock.read(11 * SECOND, || 0), 11 * SECOND);
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn goes_on_at_half_speed_after_a_step_back_until_caught_up() {
+    fn after_a_step_back_the_clock_runs_at_half_speed_until_the_wall_clock_catches_up() {
         let mut clock = QueueClock::new();
         clock.read(100 * SECOND, || 0);
         assert_eq!(clock.read(90 * SECOND, || 5 * SECOND), 100 * SECOND);
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_step_back_starts_from_where_the_clock_is() {
+    fn after_a_second_step_back_the_clock_still_goes_on_from_its_own_time() {
         let mut clock = QueueClock::new();
         clock.read(100 * SECOND, || 0);
         clock.read(90 * SECOND, || 0);
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_need_the_monotonic_clock_while_in_step() {
+    fn the_monotonic_clock_is_not_read_while_the_wall_clock_goes_forward() {
         let mut clock = QueueClock::new();
         clock.read(SECOND, || unreachable!());
         clock.read(SECOND, || unreachable!());
@@ -114,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_goes_back_and_never_lags(
+        fn the_clock_never_goes_back_and_is_never_behind_the_wall_clock(
             steps in proptest::collection::vec((0u64..2 * SECOND, -5_000_000i64..5_000_000), 1..200)
         ) {
             let mut clock = QueueClock::new();

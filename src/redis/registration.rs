@@ -1,4 +1,4 @@
-//! Makes the commands known to the server, from the table that the module hands in.
+//! Registers the commands with the server, from the table that the layers above hand in.
 
 use super::docs::{describe, key_flags};
 use super::guard::contain_command;
@@ -17,8 +17,8 @@ type Entry = unsafe extern "C" fn(
 
 static COMMANDS: OnceLock<&'static [CommandSpec]> = OnceLock::new();
 
-/// One C function for each row of the table: the server does not say which command it runs. There
-/// are more of them than commands.
+/// Makes one C function for each row of the table, because the server does not pass the name under
+/// which a command was registered. There are more functions than commands.
 macro_rules! entries {
     ($($row:literal)*) => { [$(entry::<$row>),*] };
 }
@@ -28,10 +28,10 @@ const ENTRIES: [Entry; 64] = entries![
     32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
 ];
 
-/// How often each command was called, by its row.
+/// The number of calls of each command, by its row in the table.
 static CALLS: [AtomicU64; ENTRIES.len()] = [const { AtomicU64::new(0) }; ENTRIES.len()];
 
-/// The commands, and how often each was called since the module was loaded.
+/// The names of the commands, each with the number of its calls since the module was loaded.
 pub fn calls() -> impl Iterator<Item = (&'static str, u64)> {
     let commands = COMMANDS.get().copied().unwrap_or_default();
     let calls = CALLS.iter().map(|calls| calls.load(Ordering::Relaxed));
@@ -49,13 +49,13 @@ unsafe extern "C" fn entry<const ROW: usize>(
     // SAFETY: context and arguments are the server's, for this call.
     unsafe {
         let args = Args::new(argv, argc);
-        if !matches!(spec.keys, Keys::First) && tell_keys(ctx, spec, args) {
+        if !matches!(spec.keys, Keys::First) && report_keys(ctx, spec, args) {
             return raw::REDISMODULE_OK as c_int;
         }
         contain_command(ctx, |context| {
             if let Some(calls) = CALLS.get(ROW) {
-                // Only the main thread counts, so that this need not be one step, which
-                // would cost as much as some allocations.
+                // Only the main thread counts, so this need not be an atomic addition, which would
+                // be as expensive as some allocations.
                 calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             }
             if let Err(failure) = (spec.handler)(context, args) {
@@ -66,13 +66,13 @@ unsafe extern "C" fn entry<const ROW: usize>(
     raw::REDISMODULE_OK as c_int
 }
 
-/// Where the server asks the command for its keys instead of running it,
-/// answers and returns true.
+/// Reports the keys of a call, if the server asks for them instead of running the command. Returns
+/// whether it did.
 ///
 /// # Safety
 /// `ctx` must be the context of this call.
-unsafe fn tell_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: Args<'_>) -> bool {
-    // SAFETY: vouched for by the caller.
+unsafe fn report_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: Args<'_>) -> bool {
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if api!(RedisModule_IsKeysPositionRequest(ctx)) == 0 {
             return false;
@@ -88,8 +88,8 @@ unsafe fn tell_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: Arg
     true
 }
 
-/// The positions of the keys of a call. The server works them out by itself
-/// only where they are a plain range of arguments: 7.0 routes by nothing else.
+/// The positions of the keys of a call. The server can find the keys itself only where they are a
+/// plain range of arguments; Redis 7.0 uses nothing else to route commands in a cluster.
 fn keys_of(keys: Keys, args: Args<'_>) -> std::ops::Range<usize> {
     match keys {
         Keys::First => 1..2,
@@ -102,16 +102,16 @@ fn keys_of(keys: Keys, args: Args<'_>) -> std::ops::Range<usize> {
             2..2 + count.unwrap_or(0)
         }
         Keys::AllOrFirst => {
-            let is_move = args.len() == 4
+            let is_clock_move = args.len() == 4
                 && args.get(2).is_some_and(|word| {
                     word.eq_ignore_ascii_case(b"ADVANCE") || word.eq_ignore_ascii_case(b"TO")
                 });
-            1..if is_move { 2 } else { args.len() }
+            1..if is_clock_move { 2 } else { args.len() }
         }
     }
 }
 
-/// Registers every command; the error names the one that failed.
+/// Registers every command. The error names the command that the server has refused.
 ///
 /// # Safety
 /// `ctx` must be the context of the module's load.
@@ -123,13 +123,13 @@ pub(super) unsafe fn register(
         return Err("it has more commands than there are entries for".into());
     }
     COMMANDS.get_or_init(|| commands);
-    // SAFETY: vouched for by the caller, here and below.
+    // SAFETY: guaranteed by the caller, here and below.
     let own_category = unsafe {
         raw::RedisModule_AddACLCategory
             .is_some_and(|add| add(ctx, c"dq".as_ptr()) == raw::REDISMODULE_OK as c_int)
     };
     for (spec, entry) in commands.iter().zip(ENTRIES) {
-        // In lower case like the server's own, in INFO commandstats and CLIENT LIST.
+        // In lower case, as the server's own commands are in INFO commandstats and CLIENT LIST.
         let name = c_text(&spec.name.to_ascii_lowercase());
         let flags = c_text(spec.flags);
         let (last, step) = match spec.keys {
@@ -138,7 +138,7 @@ pub(super) unsafe fn register(
             Keys::AllOrFirst => (-1, 1),
         };
         let first = c_int::from(last != 0);
-        // SAFETY: as above; the server copies the texts.
+        // SAFETY: as above. The server copies the texts.
         unsafe {
             let made = api!(RedisModule_CreateCommand(
                 ctx,
@@ -162,8 +162,8 @@ pub(super) unsafe fn register(
     Ok(())
 }
 
-/// Puts a command into its ACL categories, where modules can: before 7.2 their
-/// commands belong to none.
+/// Puts a command into its ACL categories, if the server lets modules do so. Before 7.2 the
+/// commands of modules belong to no category. Returns false if the server refuses.
 ///
 /// # Safety
 /// `command` must be a command of this module.
@@ -172,7 +172,7 @@ unsafe fn categorise(
     spec: &CommandSpec,
     own_category: bool,
 ) -> bool {
-    // SAFETY: the pointers are set by now and stay.
+    // SAFETY: the pointers were set when the API was initialised, and never change.
     let Some(set) = (unsafe { raw::RedisModule_SetCommandACLCategories }) else {
         return true;
     };
@@ -189,6 +189,6 @@ unsafe fn categorise(
         categories.push("dq");
     }
     let categories = c_text(&categories.join(" "));
-    // SAFETY: vouched for by the caller; the server reads the text.
+    // SAFETY: guaranteed by the caller. The server only reads the text.
     unsafe { set(command, categories.as_ptr()) == raw::REDISMODULE_OK as c_int }
 }

@@ -1,4 +1,4 @@
-//! Replies, streamed: building them as a tree first costs half as much again.
+//! Writes replies. They are streamed: building them as a tree first would cost 50 % more.
 
 use super::context::CTX_RESP3;
 use super::log::c_text;
@@ -9,8 +9,7 @@ use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::os::raw::{c_int, c_long, c_longlong};
 
-/// Why a command answers an error: its text, which starts with the code word
-/// (`ERR no such queue`).
+/// The text of an error reply. It starts with the error's code (`ERR no such queue`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure(pub Cow<'static, str>);
 
@@ -32,8 +31,8 @@ impl From<String> for Failure {
     }
 }
 
-/// What a handler answers: `Ok` once it has written its reply, or the error
-/// to send instead. With an error nothing must have been written or changed.
+/// The result of a handler: `Ok` if it has written its reply, or the error to reply with. A handler
+/// that returns an error must not have written or changed anything.
 pub type CommandResult = Result<(), Failure>;
 
 /// Writes the reply of a call, part by part, in the order the client reads.
@@ -53,38 +52,38 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Starts an array of `count` elements, which must follow.
+    /// Starts an array. The caller must then write `count` elements.
     #[inline]
     pub fn array(self, count: usize) {
         // SAFETY: the context is live (see new), here and below.
         unsafe { api!(RedisModule_ReplyWithArray(self.ctx, count as c_long)) };
     }
 
-    /// Starts a map of `count` pairs, which must follow, key before value.
-    /// Under RESP2 it is an array of twice as many elements.
+    /// Starts a map. The caller must then write `count` pairs, each key before its value. Under
+    /// RESP2 it is an array of twice as many elements.
     #[inline]
     pub fn map(self, count: usize) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithMap(self.ctx, count as c_long)) };
     }
 
-    /// An integer.
+    /// Writes an integer.
     #[inline]
     pub fn integer(self, value: i64) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithLongLong(self.ctx, value as c_longlong)) };
     }
 
-    /// An integer; what is beyond the largest signed one is that one.
+    /// Writes an integer. A value above `i64::MAX` becomes `i64::MAX`.
     #[inline]
     pub fn unsigned(self, value: u64) {
         self.integer(i64::try_from(value).unwrap_or(i64::MAX));
     }
 
-    /// A string of any bytes.
+    /// Writes a string of any bytes.
     #[inline]
     pub fn bulk(self, bytes: &[u8]) {
-        // SAFETY: as above; the server copies the bytes.
+        // SAFETY: as above. The server copies the bytes.
         unsafe {
             api!(RedisModule_ReplyWithStringBuffer(
                 self.ctx,
@@ -94,37 +93,36 @@ impl<'a> Reply<'a> {
         };
     }
 
-    /// A status such as `OK`.
+    /// Writes a status such as `OK`.
     #[inline]
     pub fn status(self, text: &'static CStr) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithSimpleString(self.ctx, text.as_ptr())) };
     }
 
-    /// Null.
+    /// Writes null.
     #[inline]
     pub fn null(self) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithNull(self.ctx)) };
     }
 
-    /// Null where the client expects an array or nothing; RESP2 has a null of
-    /// its own for that.
+    /// Writes null in place of an array. RESP2 has a null of its own for that.
     #[inline]
     pub fn null_array(self) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithNullArray(self.ctx)) };
     }
 
-    /// A boolean; 0 or 1 under RESP2.
+    /// Writes a boolean. Under RESP2 it is 0 or 1.
     #[inline]
     pub fn boolean(self, value: bool) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithBool(self.ctx, c_int::from(value))) };
     }
 
-    /// A double; under RESP2 the shortest text that reads back as the same
-    /// one, where servers differ among each other.
+    /// Writes a double. Under RESP2 it is the shortest text that reads back as the same double: it
+    /// is composed here, because servers differ in how they write doubles.
     pub fn double(self, value: f64) {
         // SAFETY: as above.
         let flags = unsafe { api!(RedisModule_GetContextFlags(self.ctx)) };
@@ -138,15 +136,15 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// An error; `text` starts with its code word. Line ends and other control
-    /// bytes, which could forge a second reply, become spaces.
+    /// Writes an error. `text` starts with the error's code. Line ends and other control characters
+    /// become spaces, because they could forge a second reply.
     pub fn error(self, text: &str) {
         let line = if text.bytes().any(|byte| byte < b' ') {
             c_text(&text.replace(|c: char| c < ' ', " "))
         } else {
             c_text(text)
         };
-        // SAFETY: as above; the server copies the line.
+        // SAFETY: as above. The server copies the line.
         unsafe { api!(RedisModule_ReplyWithError(self.ctx, line.as_ptr())) };
     }
 }

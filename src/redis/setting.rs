@@ -1,25 +1,25 @@
-//! One setting of the module, and the texts it is read from.
+//! A setting of the module, and how it is parsed.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// One setting: a number in a range, changeable while the server runs.
+/// A setting: a number in a range, which can be changed while the server runs.
 #[derive(Debug)]
 pub struct Setting {
     /// Its name, without the `dq.` that the server puts before it.
     pub name: &'static str,
-    /// Its value where nobody has set it.
+    /// Its value if it is not configured.
     pub default: i64,
     /// Its smallest value.
     pub min: i64,
     /// Its largest value.
     pub max: i64,
-    /// Whether it is written in bytes with units (`64mb`).
+    /// Whether it is a number of bytes, which may have a unit (`64mb`).
     pub memory: bool,
     value: AtomicI64,
 }
 
 impl Setting {
-    /// A number with this default and range.
+    /// A number with this default and range, both ends included.
     pub const fn new(name: &'static str, default: i64, min: i64, max: i64) -> Self {
         Setting {
             name,
@@ -31,31 +31,30 @@ impl Setting {
         }
     }
 
-    /// Makes it a number of bytes, which is written with units.
+    /// Makes it a number of bytes, which may have a unit.
     pub const fn in_bytes(mut self) -> Self {
         self.memory = true;
         self
     }
 
-    /// The value now.
+    /// The current value.
     #[inline]
     pub fn get(&self) -> i64 {
         self.value.load(Ordering::Relaxed)
     }
 
-    /// The value now, of a setting whose range has no negative part.
+    /// The current value of a setting whose range has no negative numbers.
     #[inline]
     pub fn unsigned(&self) -> u64 {
         self.get().unsigned_abs()
     }
 
-    /// Sets the value; the caller has checked the range.
+    /// Sets the value. The caller must have checked the range.
     pub fn set(&self, value: i64) {
         self.value.store(value, Ordering::Relaxed);
     }
 
-    /// Reads a value as it is written in a configuration; `None` where it is
-    /// no number or out of range.
+    /// Parses a value of a configuration. Returns `None` if it is not a number or out of range.
     pub fn parse(&self, text: &str) -> Option<i64> {
         let value = if self.memory {
             parse_bytes(text)?
@@ -66,7 +65,7 @@ impl Setting {
     }
 }
 
-/// Bytes with a unit, as the server's own settings are written.
+/// Parses a number of bytes with a unit, in the format of the server's own settings.
 fn parse_bytes(text: &str) -> Option<i64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_numbers_in_range() {
+    fn a_value_must_be_a_number_in_the_range() {
         let setting = Setting::new("x", 1, -1, 9);
         for (text, value) in [("7", Some(7)), ("-1", Some(-1)), ("9", Some(9))] {
             assert_eq!(setting.parse(text), value, "{text}");
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_has_the_units_of_the_server() {
+    fn a_number_of_bytes_may_have_the_units_of_the_server() {
         let setting = Setting::new("x", 1, 1, u32::MAX as i64).in_bytes();
         for (text, bytes) in [
             ("1", Some(1)),

@@ -1,23 +1,23 @@
-//! Slots that are on their way to this node, as Valkey tells of them: their
-//! keys are there already, and another node still owns them.
+//! Slots that Valkey is importing into this node. Their keys are already here, but another node
+//! still owns them.
 
 use super::guard::contain;
 use super::{raw, Context};
 use std::cell::RefCell;
 use std::os::raw::{c_char, c_int, c_void};
 
-/// `ValkeyModuleEvent_AtomicSlotMigration`. Redis has another event of this
-/// number, whose data has another form.
+/// `ValkeyModuleEvent_AtomicSlotMigration`. Redis uses this number for another event, whose data
+/// has another layout.
 const EVENT: u64 = 19;
 const IMPORT_STARTED: u64 = 0;
 const IMPORT_ABORTED: u64 = 2;
 const IMPORT_COMPLETED: u64 = 4;
 
-/// Promise of a module that it knows of such slots, without which Valkey
-/// refuses to move any in this way.
-pub(super) const HANDLED: u32 = 1 << 5;
+/// The option by which a module states that it handles atomic slot migration. Without it Valkey
+/// refuses to migrate slots in this way.
+const HANDLED: u32 = 1 << 5;
 
-/// First and last slot.
+/// The first and the last slot of a range.
 type Range = (c_int, c_int);
 
 /// `ValkeyModuleAtomicSlotMigrationInfo`, version 1.
@@ -33,11 +33,11 @@ thread_local! {
     static IMPORTING: RefCell<Vec<Range>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether this server is a Valkey: it alone has its functions under names of
-/// its own, too.
+/// Whether this server is Valkey: only Valkey has the API functions also under `ValkeyModule_`
+/// names.
 fn is_valkey() -> bool {
     let mut function: *mut c_void = std::ptr::null_mut();
-    // SAFETY: the server writes a function pointer where it knows the name.
+    // SAFETY: the server writes a function pointer if it knows the name.
     let found = unsafe {
         api!(RedisModule_GetApi(
             c"ValkeyModule_SetModuleOptions".as_ptr(),
@@ -47,8 +47,8 @@ fn is_valkey() -> bool {
     found == raw::REDISMODULE_OK as c_int
 }
 
-/// The options to set for what is done here: those of `known` that this server
-/// means by it.
+/// The module option to set for slot migration, or 0. `known` are the options that this server
+/// knows. On Redis the same bit has another meaning.
 pub(super) fn options(known: u32) -> u32 {
     match is_valkey() {
         true => known & HANDLED,
@@ -56,8 +56,8 @@ pub(super) fn options(known: u32) -> u32 {
     }
 }
 
-/// Subscribes, where this server has such events.
-pub(super) fn watch(ctx: &Context) {
+/// Subscribes to the events of slot migration, if this server has them.
+pub(super) fn subscribe(ctx: &Context) {
     if !is_valkey() {
         return;
     }
@@ -65,7 +65,7 @@ pub(super) fn watch(ctx: &Context) {
         id: EVENT,
         dataver: 1,
     };
-    // SAFETY: the context is live. Older servers refuse, and have no such slots.
+    // SAFETY: the context is live. Older servers refuse; they have no atomic slot migration.
     unsafe {
         api!(RedisModule_SubscribeToServerEvent(
             ctx.as_ptr(),
@@ -75,7 +75,7 @@ pub(super) fn watch(ctx: &Context) {
     };
 }
 
-/// Whether the slot is on its way to this node.
+/// Whether this node is importing the slot.
 pub(super) fn is_importing(slot: c_int) -> bool {
     IMPORTING.with_borrow(|ranges| {
         ranges
@@ -94,7 +94,7 @@ unsafe extern "C" fn changed(
         return;
     }
     contain((), || {
-        // SAFETY: the data of this event has this form, with so many ranges.
+        // SAFETY: the data of this event has this layout, with `len` ranges.
         let ranges = unsafe {
             let info = &*data.cast::<Info>();
             match info.ranges.is_null() {

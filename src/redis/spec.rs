@@ -1,29 +1,29 @@
-//! The description of a command, for the server and its users.
+//! Descriptions of commands, for the server and for COMMAND DOCS.
 
 use super::{Args, CommandResult, Context};
 
-/// What runs a command.
+/// A function that runs a command.
 pub type Handler = fn(&mut Context, Args<'_>) -> CommandResult;
 
-/// One command.
+/// The description of one command.
 pub struct CommandSpec {
     /// Its name, in upper case.
     pub name: &'static str,
-    /// What runs it.
+    /// The function that runs it.
     pub handler: Handler,
-    /// The server's flags for it.
+    /// Its flags, separated by spaces, as RedisModule_CreateCommand takes them.
     pub flags: &'static str,
-    /// Number of arguments, the name included; negative: at least so many.
+    /// The number of arguments including the name. Negative: at least that number.
     pub arity: i32,
     /// Where its keys are.
     pub keys: Keys,
-    /// What it does with their values.
+    /// How it accesses the values of its keys.
     pub access: Access,
-    /// One sentence.
+    /// What it does, in one sentence.
     pub summary: &'static str,
-    /// Its cost.
+    /// Its cost in O notation.
     pub complexity: &'static str,
-    /// The version that brought it.
+    /// The version that introduced it.
     pub since: &'static str,
     /// Its arguments after the name.
     pub args: &'static [Arg],
@@ -34,47 +34,47 @@ pub struct CommandSpec {
 pub enum Keys {
     /// The first argument.
     First,
-    /// The first argument says how many follow it.
+    /// The first argument is the number of keys, and the keys follow it.
     Counted,
-    /// All arguments, or none; only the first where the second of three is
-    /// ADVANCE or TO.
+    /// All arguments, of which there may be none. But only the first, if there are three and the
+    /// second is ADVANCE or TO.
     AllOrFirst,
 }
 
-/// What a command does with the value of a key, as key permissions see it:
-/// reading is handing out what producers put in, not counting it.
+/// How a command accesses the value of a key, in the terms of key permissions. Returning what
+/// producers have put in is reading; counting it is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Hands out content.
+    /// Returns content.
     Read,
-    /// Hands out numbers about it only.
+    /// Returns only numbers about the content.
     Measure,
-    /// Adds to it.
+    /// Adds content.
     Insert,
-    /// Changes it.
+    /// Changes content.
     Update,
-    /// Changes it and hands out content.
+    /// Changes and returns content.
     ReadUpdate,
-    /// Takes from it.
+    /// Removes content.
     Delete,
 }
 
 /// One argument of a command, for COMMAND DOCS.
 #[derive(Clone, Copy)]
 pub struct Arg {
-    /// How it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
-    /// The word before it, if there is one.
+    /// The token before it, if there is one.
     pub token: Option<&'static str>,
-    /// Whether it can be left out.
+    /// Whether it is optional.
     pub optional: bool,
     /// Whether it can be repeated.
     pub multiple: bool,
 }
 
-/// What an argument is.
+/// The type of an argument.
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// The name of a key.
@@ -85,13 +85,13 @@ pub enum Kind {
     Integer,
     /// A double.
     Double,
-    /// A point of time, Unix milliseconds.
+    /// A time in Unix milliseconds.
     Time,
-    /// The token alone.
+    /// A token without a value.
     Word,
-    /// One of these.
+    /// One of these arguments.
     OneOf(&'static [Arg]),
-    /// These, in this order.
+    /// These arguments, in this order.
     Block(&'static [Arg]),
 }
 
@@ -126,39 +126,39 @@ impl Arg {
         Self::new(name, Kind::Double)
     }
 
-    /// A point of time, Unix milliseconds.
+    /// A time in Unix milliseconds.
     pub const fn time(name: &'static str) -> Self {
         Self::new(name, Kind::Time)
     }
 
-    /// A word that stands for itself.
+    /// A token without a value.
     pub const fn word(name: &'static str, token: &'static str) -> Self {
         Self::new(name, Kind::Word).after(token)
     }
 
-    /// One of several.
+    /// One of several arguments.
     pub const fn one_of(name: &'static str, choices: &'static [Arg]) -> Self {
         Self::new(name, Kind::OneOf(choices))
     }
 
-    /// Several in a row.
+    /// Several arguments, in this order.
     pub const fn block(name: &'static str, parts: &'static [Arg]) -> Self {
         Self::new(name, Kind::Block(parts))
     }
 
-    /// With this word before it.
+    /// Puts this token before the argument.
     pub const fn after(mut self, token: &'static str) -> Self {
         self.token = Some(token);
         self
     }
 
-    /// May be left out.
+    /// Makes the argument optional.
     pub const fn optional(mut self) -> Self {
         self.optional = true;
         self
     }
 
-    /// May be repeated.
+    /// Allows the argument to be repeated.
     pub const fn multiple(mut self) -> Self {
         self.multiple = true;
         self

@@ -1,7 +1,8 @@
-//! The one timer of the module.
+//! The module's timer. There is only one.
 //!
-//! The server keys its timers by the wall clock: a step back freezes them. So
-//! none is ever set far ahead, and the cron event looks after them.
+//! The server orders its timers by the wall clock, so a step back of the wall clock freezes them.
+//! So the timer is never set far ahead, and the handler of the cron event runs what a frozen timer
+//! has missed.
 
 use super::guard::contain;
 use super::{raw, Context};
@@ -9,7 +10,8 @@ use std::cell::Cell;
 use std::os::raw::{c_int, c_void};
 use std::ptr;
 
-/// The longest delay: what a step of the wall clock can cost.
+/// The longest delay in milliseconds, and so the longest time by which a step of the wall clock can
+/// delay the timer.
 pub const LONGEST_MS: u64 = 1000;
 
 thread_local! {
@@ -17,14 +19,13 @@ thread_local! {
     static PENDING: Cell<Option<raw::RedisModuleTimerID>> = const { Cell::new(None) };
 }
 
-/// Says what the timer does.
+/// Installs the function that runs when the timer fires.
 pub fn install(handler: fn(&mut Context)) {
     HANDLER.set(Some(handler));
 }
 
-/// Sets the timer to fire in `delay_ms` milliseconds, at most [`LONGEST_MS`],
-/// and forgets what it was set to. Costs about 200 ns: only when the time to
-/// wake has really moved.
+/// Sets the timer to fire in `delay_ms` milliseconds, or in [`LONGEST_MS`] if that is sooner. This
+/// replaces the earlier setting. Costs about 200 ns, so call it only if the time has changed.
 pub fn arm(ctx: &Context, delay_ms: u64) {
     disarm(ctx);
     let delay = delay_ms.min(LONGEST_MS) as i64;
@@ -43,8 +44,8 @@ pub fn arm(ctx: &Context, delay_ms: u64) {
 /// Stops the timer, if it is set.
 pub fn disarm(ctx: &Context) {
     if let Some(id) = PENDING.take() {
-        // SAFETY: the context is live. The id is never that of a timer whose
-        // callback is running (see fire): the server frees that one itself.
+        // SAFETY: the context is live. The id is never that of a timer whose callback is running
+        // (see `fire`), which the server frees itself.
         let _: c_int = unsafe { api!(RedisModule_StopTimer(ctx.as_ptr(), id, ptr::null_mut())) };
     }
 }
@@ -57,7 +58,7 @@ pub fn is_armed() -> bool {
 unsafe extern "C" fn fire(ctx: *mut raw::RedisModuleCtx, _: *mut c_void) {
     PENDING.set(None);
     contain((), || {
-        // SAFETY: the server's, for this call.
+        // SAFETY: the context is the server's, for this call.
         let mut context = unsafe { Context::new(ctx) };
         if let Some(handler) = HANDLER.get() {
             handler(&mut context);

@@ -1,7 +1,7 @@
-//! The native data type: what the server asks of a value.
+//! The native data type, and its callbacks.
 //!
-//! The callbacks are mandatory in practice: servers call `aof_rewrite`
-//! without asking whether it is there, and move slots through it.
+//! The callbacks are mandatory in practice: servers call `aof_rewrite` without checking that it is
+//! set, and use it to migrate slots.
 
 use super::guard::contain;
 use super::log::c_text;
@@ -12,26 +12,26 @@ use std::os::raw::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The type of value that the keys of this module hold. It is freed on any thread and saved in a
-/// forked child, so it owns all it has and never locks.
+/// The value of a key of the module's type. It may be freed on any thread and is saved in a forked
+/// child, so it owns everything it refers to and uses no locks.
 pub type Value = dq_queue::Queue;
 
-/// The name of the data type, as TYPE prints it. The server wants 9 bytes.
+/// The name of the data type, as TYPE shows it. It must have 9 bytes.
 pub const TYPE_NAME: &CStr = c"dqueue-rs";
 
-/// Below this much effort the server frees a value at once, above it in the
-/// background.
-const NO_EFFORT: usize = 1;
+/// The smallest result of `free_effort`. The server frees values with little effort at once, and
+/// others in the background.
+const LEAST_EFFORT: usize = 1;
 
 static TYPE: AtomicPtr<raw::RedisModuleType> = AtomicPtr::new(ptr::null_mut());
 
-/// The registered type; null before.
+/// The registered type. Null before it is registered.
 #[inline]
 pub(super) fn value_type() -> *mut raw::RedisModuleType {
     TYPE.load(Ordering::Relaxed)
 }
 
-/// Registers the data type; false where the server refuses it.
+/// Registers the data type. Returns false if the server refuses it.
 ///
 /// # Safety
 /// `ctx` must be the context of the module's load.
@@ -44,14 +44,14 @@ pub(super) unsafe fn register(ctx: *mut raw::RedisModuleCtx) -> bool {
         mem_usage: None,
         digest: Some(digest),
         free: Some(free),
-        // State outside the keys would be what slot migration loses.
+        // No state is stored outside the keys, because slot migration would lose it.
         aux_load: None,
         aux_save: None,
         aux_save_triggers: 0,
         free_effort: None,
         unlink: None,
         copy: None,
-        // The server moves the value's own block; the maps inside cannot move.
+        // The server could move only the value's own block, not the maps inside it.
         defrag: None,
         mem_usage2: Some(mem_usage2),
         free_effort2: Some(free_effort2),
@@ -73,10 +73,9 @@ pub(super) unsafe fn register(ctx: *mut raw::RedisModuleCtx) -> bool {
 }
 
 /// # Safety
-/// `value` must be a value of our type that nobody changes meanwhile.
+/// `value` must be a value of this type, which nothing changes during the borrow.
 unsafe fn borrow<'a>(value: *const c_void) -> &'a Value {
-    // SAFETY: the server hands our callbacks only what `create`, `rdb_load`
-    // and `copy2` made.
+    // SAFETY: the server passes only values that `create`, `rdb_load` or `copy2` has made.
     unsafe { &*value.cast::<Value>() }
 }
 
@@ -85,8 +84,8 @@ fn into_server(value: Value) -> *mut c_void {
 }
 
 unsafe extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
-    // An aborted save must not leave a file that looks whole: without the
-    // closing block the value does not load.
+    // A save that was aborted must not look complete: without the empty block at the end, the value
+    // cannot be loaded.
     contain((), || {
         // SAFETY: `io` and `value` are the server's, for this call.
         let save = |block: &[u8]| unsafe {
@@ -124,12 +123,12 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
             block
         };
         let loaded = Value::load(version, &mut next);
-        let whole = next().is_none();
+        let is_complete = next().is_none();
         // SAFETY: as above.
-        let broken = unsafe { api!(RedisModule_IsIOError(io)) } != 0;
+        let is_broken = unsafe { api!(RedisModule_IsIOError(io)) } != 0;
         match loaded {
-            _ if broken => refuse(io, "it is cut off"),
-            Ok(value) if whole => {
+            _ if is_broken => refuse(io, "it is cut off"),
+            Ok(value) if is_complete => {
                 events::loaded();
                 return into_server(value);
             }
@@ -140,15 +139,14 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
     })
 }
 
-/// The next block; `None` for the empty one at the end, or where the input is
-/// broken.
+/// Reads the next block. Returns `None` for the empty block at the end, or if the input is broken.
 ///
 /// # Safety
 /// `io` must be live.
 unsafe fn load_block(io: *mut raw::RedisModuleIO) -> Option<Vec<u8>> {
     let mut len = 0;
-    // SAFETY: the server answers a block of its allocator, of `len` bytes, or
-    // null where the input is broken.
+    // SAFETY: the server returns a block of its allocator with `len` bytes, or null if the input is
+    // broken.
     unsafe {
         let block = api!(RedisModule_LoadStringBuffer(io, &mut len)).cast::<u8>();
         if block.is_null() {
@@ -179,24 +177,24 @@ unsafe extern "C" fn aof_rewrite(
     value: *mut c_void,
 ) {
     contain((), || {
-        // SAFETY: key and value are the server's, for this call; the format
-        // tells the types of what follows.
-        unsafe { borrow(value) }.rewrite(&mut |record| unsafe {
+        // SAFETY: key and value are the server's, for this call. The format gives the types of the
+        // arguments.
+        unsafe { borrow(value) }.rewrite(&mut |entry| unsafe {
             api!(RedisModule_EmitAOF(
                 io,
                 c"DQ.OP".as_ptr(),
                 c"sb".as_ptr(),
                 key,
-                record.as_ptr(),
-                record.len()
+                entry.as_ptr(),
+                entry.len()
             ));
         });
     });
 }
 
-/// Runs on any thread: FLUSHALL ASYNC and UNLINK free in the background.
+/// Frees a value. May run on any thread: FLUSHALL ASYNC and UNLINK free in the background.
 unsafe extern "C" fn free(value: *mut c_void) {
-    // SAFETY: the server gives the value back, once.
+    // SAFETY: the server passes each value once, when it no longer needs it.
     contain((), || drop(unsafe { Box::from_raw(value.cast::<Value>()) }));
 }
 
@@ -213,18 +211,17 @@ unsafe extern "C" fn free_effort2(
     _: *mut raw::RedisModuleKeyOptCtx,
     value: *const c_void,
 ) -> usize {
-    contain(NO_EFFORT, || {
+    contain(LEAST_EFFORT, || {
         // SAFETY: the value is the server's, for this call.
-        unsafe { borrow(value) }.free_effort().max(NO_EFFORT)
+        unsafe { borrow(value) }.free_effort().max(LEAST_EFFORT)
     })
 }
 
-/// The key loses its value: deleted, overwritten, expired, evicted or renamed.
-/// Not called by FLUSHALL.
+/// The value was removed from its key: the key was deleted, overwritten, expired, evicted or
+/// renamed. FLUSHALL does not call this.
 unsafe extern "C" fn unlink2(ctx: *mut raw::RedisModuleKeyOptCtx, _: *const c_void) {
     contain((), || {
-        // SAFETY: the server answers the key of this call, whose name lives
-        // until it ends.
+        // SAFETY: the server returns the key of this call, whose name lives until the call ends.
         unsafe {
             let name = api!(RedisModule_GetKeyNameFromOptCtx(ctx));
             if !name.is_null() {

@@ -1,4 +1,4 @@
-//! Clients that wait for the end of a message: WAIT.
+//! Clients that are blocked in WAIT: they wait for the end of a message.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -9,22 +9,22 @@ use crate::redis::blocking::{self, Handle, Wait};
 use crate::redis::{event_loop, Context, Name, OwnedName, Reply};
 use dq_queue::op::Ending;
 
-use super::{message_reply, wakeups, Address};
+use super::{message_reply, wakeups, QueueAddress};
 
-/// The clients that wait for messages of a queue, by the id of the message.
+/// The clients that wait for messages of one queue, by the id of the message.
 type ByMessage = HashMap<Box<[u8]>, Vec<Handle>>;
 
 thread_local! {
-    static BLOCKED: RefCell<HashMap<Address, ByMessage>> = RefCell::default();
-    /// Queues that may have been replaced since clients began to wait.
-    static TO_CHECK: RefCell<HashSet<Address>> = RefCell::default();
+    static BLOCKED: RefCell<HashMap<QueueAddress, ByMessage>> = RefCell::default();
+    /// The queues that may have been replaced since clients began to wait.
+    static MAYBE_REPLACED: RefCell<HashSet<QueueAddress>> = RefCell::default();
 }
 
-/// Whether there are any, so that asking costs nothing.
-static ANY_TO_CHECK: AtomicBool = AtomicBool::new(false);
+/// Whether there are any in `MAYBE_REPLACED`, so that checking costs nothing.
+static ANY_MAYBE_REPLACED: AtomicBool = AtomicBool::new(false);
 
 /// Blocks the client of this call until the message has ended, for at most `ms` milliseconds
-/// (0: without limit). The queue must watch the message ([`dq_queue::Queue::watch`]).
+/// (0: no timeout). The queue must watch the message ([`dq_queue::Queue::watch`]).
 pub fn block(ctx: &mut Context, key: Name<'_>, id: &[u8], ms: u64) {
     match blocking::block(ctx, &[key], ms, Rc::new(BlockedClient)) {
         Some(handle) => {
@@ -35,17 +35,13 @@ pub fn block(ctx: &mut Context, key: Name<'_>, id: &[u8], ms: u64) {
     }
 }
 
-/// A client that waits for the end of a message: [`answer`] answers it.
+/// A client that waits for the end of a message. [`answer`] answers it.
 struct BlockedClient;
 
 impl Wait for BlockedClient {
-    fn appeared(&self, _: &Context, _: Name<'_>) {}
-
     fn timed_out(&self, reply: Reply<'_>) {
         reply.null();
     }
-
-    fn gone(&self) {}
 }
 
 fn add(db: i32, key: &[u8], id: &[u8], handle: Handle) {
@@ -57,7 +53,7 @@ fn add(db: i32, key: &[u8], id: &[u8], handle: Handle) {
     });
 }
 
-/// The messages of a queue that clients wait for.
+/// The ids of the messages of a queue that clients wait for.
 fn watched(db: i32, key: &[u8]) -> Vec<Box<[u8]>> {
     BLOCKED.with_borrow(|all| {
         let by_message = all.get(&(db, key.into()));
@@ -69,7 +65,7 @@ fn watched(db: i32, key: &[u8]) -> Vec<Box<[u8]>> {
 
 /// Answers the clients that wait for this message.
 pub fn answer(db: i32, key: &[u8], ending: Ending) {
-    let address: Address = (db, key.into());
+    let address: QueueAddress = (db, key.into());
     let handles = BLOCKED.with_borrow_mut(|all| {
         let by_message = all.get_mut(&address)?;
         let handles = by_message.remove(&ending.id);
@@ -78,7 +74,7 @@ pub fn answer(db: i32, key: &[u8], ending: Ending) {
         }
         handles
     });
-    // Answering runs callbacks at once: nothing is borrowed by now.
+    // Answering runs callbacks at once, so nothing may be borrowed here.
     for handle in handles.into_iter().flatten() {
         handle.answer(|reply| match &ending.end {
             Some((state, text)) => message_reply::ending(reply, *state, text.as_deref()),
@@ -87,46 +83,46 @@ pub fn answer(db: i32, key: &[u8], ending: Ending) {
     }
 }
 
-/// The queue at this address is gone, or was replaced by another. The running command may still
-/// put one there, so the messages are looked up before the server sleeps.
+/// Marks the queue at this address as removed or replaced. The running command may still put
+/// another queue there, so the messages are looked up only before the server sleeps.
 pub fn check_later(db: i32, key: &[u8]) {
-    let of_this = |all: &HashMap<Address, ByMessage>| {
-        let address: Option<Address> = (!all.is_empty()).then(|| (db, key.into()));
+    let of_this = |all: &HashMap<QueueAddress, ByMessage>| {
+        let address: Option<QueueAddress> = (!all.is_empty()).then(|| (db, key.into()));
         address.filter(|address| all.contains_key(address))
     };
     if let Some(address) = BLOCKED.with_borrow(of_this) {
-        add_to_check([address]);
+        add_maybe_replaced([address]);
     }
 }
 
-/// Like [`check_later`], for all queues of a database, or of all databases.
+/// Marks all queues of a database, or of all databases, as [`check_later`] does for one.
 pub fn check_all_later(db: Option<i32>) {
-    let addresses: Vec<Address> = BLOCKED.with_borrow(|all| {
+    let addresses: Vec<QueueAddress> = BLOCKED.with_borrow(|all| {
         let of_db = all.keys().filter(|(of, _)| db.is_none_or(|db| db == *of));
         of_db.cloned().collect()
     });
-    add_to_check(addresses);
+    add_maybe_replaced(addresses);
 }
 
-fn add_to_check(addresses: impl IntoIterator<Item = Address>) {
-    let any = TO_CHECK.with_borrow_mut(|to_check| {
-        to_check.extend(addresses);
-        !to_check.is_empty()
+fn add_maybe_replaced(addresses: impl IntoIterator<Item = QueueAddress>) {
+    let any = MAYBE_REPLACED.with_borrow_mut(|maybe_replaced| {
+        maybe_replaced.extend(addresses);
+        !maybe_replaced.is_empty()
     });
-    ANY_TO_CHECK.store(any, Relaxed);
+    ANY_MAYBE_REPLACED.store(any, Relaxed);
     if any {
         event_loop::turn_again();
     }
 }
 
-/// Looks up the messages of queues that may have been replaced. A client whose message is there,
-/// in the same queue loaded anew or in another, goes on waiting; a client whose message has ended
-/// meanwhile or is gone is answered.
+/// Looks up the messages of queues that may have been replaced. A client goes on waiting if its
+/// message is in the queue that is there now, which may be the same queue loaded anew or another
+/// one. A client whose message has ended or is gone is answered.
 pub fn before_sleep(ctx: &mut Context) {
-    if !ANY_TO_CHECK.swap(false, Relaxed) {
+    if !ANY_MAYBE_REPLACED.swap(false, Relaxed) {
         return;
     }
-    for (db, key) in TO_CHECK.take() {
+    for (db, key) in MAYBE_REPLACED.take() {
         if !ctx.select_db(db) {
             continue;
         }

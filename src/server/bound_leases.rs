@@ -1,4 +1,5 @@
-//! Leases that are bound to a connection (BIND). They follow their queue to another name.
+//! Leases that are bound to a connection (BIND) and end with it. The binding follows the queue when
+//! its key is renamed or moved.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,71 +8,71 @@ use std::rc::Rc;
 use dq_queue::op::Receipts;
 use dq_queue::Receipt;
 
-use super::Address;
+use super::QueueAddress;
 
-/// Below this many receipts of a connection, those that have ended are not
-/// looked for.
-const FEW: usize = 64;
+/// The minimum number of receipts of a connection and a queue at which ended leases are removed.
+const MIN_CLEANUP: usize = 64;
 
-/// Where a queue is to which leases are tied; nowhere once another queue was
-/// put in its place. All ties to the queue share it.
+/// The current address of a queue with bound leases, shared by all its bindings. `None` once
+/// another queue has replaced the queue.
 #[derive(Clone)]
-struct Whereabouts(Rc<RefCell<Option<Address>>>);
+struct SharedAddress(Rc<RefCell<Option<QueueAddress>>>);
 
-impl Whereabouts {
-    fn at(address: Address) -> Whereabouts {
-        Whereabouts(Rc::new(RefCell::new(Some(address))))
+impl SharedAddress {
+    fn at(address: QueueAddress) -> SharedAddress {
+        SharedAddress(Rc::new(RefCell::new(Some(address))))
     }
 
-    fn address(&self) -> Option<Address> {
+    fn address(&self) -> Option<QueueAddress> {
         self.0.borrow().clone()
     }
 
-    fn set(&self, address: Option<Address>) {
+    fn set(&self, address: Option<QueueAddress>) {
         self.0.replace(address);
     }
 
-    /// Tells queues apart as long as any tie to them is kept.
+    /// A number that identifies the queue as long as any of its bindings exists.
     fn number(&self) -> usize {
         Rc::as_ptr(&self.0) as usize
     }
 
-    /// Whether nobody else but the table of addresses has it.
+    /// Whether this is the last binding: apart from it, only the table of addresses refers to the
+    /// address.
     fn is_last(&self) -> bool {
         Rc::strong_count(&self.0) <= 2
     }
 }
 
-/// The leases of one queue that are tied to one connection.
-struct Tied {
-    queue: Whereabouts,
+/// The leases of one queue that are bound to one connection.
+struct BoundReceipts {
+    queue: SharedAddress,
     receipts: Vec<Receipt>,
-    /// At so many, those that have ended are sorted out.
-    full: usize,
+    /// The number of receipts at which ended leases are removed.
+    cleanup_at: usize,
 }
 
 #[derive(Default)]
 struct Bound {
-    /// By connection, and by the number of the queue.
-    by_client: HashMap<u64, HashMap<usize, Tied>>,
-    /// The queues, by where they are now.
-    queues: HashMap<Address, Whereabouts>,
-    /// Of connections that are closed.
-    released: Vec<(Whereabouts, Receipts)>,
-    /// Where the queue came from that will be at its new address next.
-    leaving: Option<Address>,
+    /// The bound leases, by connection and by the number of the queue.
+    by_client: HashMap<u64, HashMap<usize, BoundReceipts>>,
+    /// The queues that have bound leases, by their current address.
+    queues: HashMap<QueueAddress, SharedAddress>,
+    /// The leases of closed connections, which must be ended.
+    released: Vec<(SharedAddress, Receipts)>,
+    /// The old address of the queue that is about to arrive at a new one.
+    leaving: Option<QueueAddress>,
 }
 
 impl Bound {
-    fn queue_at(&mut self, address: Address) -> Whereabouts {
+    fn queue_at(&mut self, address: QueueAddress) -> SharedAddress {
         let queue = self.queues.entry(address);
         queue
-            .or_insert_with_key(|address| Whereabouts::at(address.clone()))
+            .or_insert_with_key(|address| SharedAddress::at(address.clone()))
             .clone()
     }
 
-    /// Gives up a tie to a queue.
-    fn untie(&mut self, queue: Whereabouts) -> Option<Address> {
+    /// Drops a binding to a queue. Returns the queue's address, unless the queue was replaced.
+    fn unbind(&mut self, queue: SharedAddress) -> Option<QueueAddress> {
         let address = queue.address();
         if let Some(address) = address.as_ref().filter(|_| queue.is_last()) {
             self.queues.remove(address);
@@ -84,8 +85,8 @@ thread_local! {
     static BOUND: RefCell<Bound> = RefCell::default();
 }
 
-/// Ties leases to the connection of a client. `is_running` tells which of the
-/// earlier ones are still on.
+/// Binds leases to the connection of a client. `is_running` returns whether a lease is still
+/// running. It is used to remove bindings whose lease has ended. O(1) amortised for each receipt.
 pub fn bind(
     client: u64,
     db: i32,
@@ -96,36 +97,38 @@ pub fn bind(
     BOUND.with_borrow_mut(|bound| {
         let queue = bound.queue_at((db, key.into()));
         let of_client = bound.by_client.entry(client).or_default();
-        let tied = of_client.entry(queue.number()).or_insert_with(|| Tied {
-            queue,
-            receipts: Vec::new(),
-            full: 0,
-        });
-        tied.receipts.extend(receipts);
-        if tied.receipts.len() >= tied.full.max(FEW) {
-            tied.receipts.retain(|receipt| is_running(*receipt));
-            tied.full = tied.receipts.len() * 2;
+        let of_queue = of_client
+            .entry(queue.number())
+            .or_insert_with(|| BoundReceipts {
+                queue,
+                receipts: Vec::new(),
+                cleanup_at: 0,
+            });
+        of_queue.receipts.extend(receipts);
+        if of_queue.receipts.len() >= of_queue.cleanup_at.max(MIN_CLEANUP) {
+            of_queue.receipts.retain(|receipt| is_running(*receipt));
+            of_queue.cleanup_at = of_queue.receipts.len() * 2;
         }
     });
 }
 
-/// A key is about to appear at another address, under which its event follows
-/// next (see [`arrives`]).
-pub fn leaves(db: i32, key: &[u8]) {
+/// A key is about to be renamed or moved. Its event at the new address follows next (see
+/// [`key_arrived`]).
+pub fn key_leaves(db: i32, key: &[u8]) {
     BOUND.with_borrow_mut(|bound| {
         let is_any = !bound.queues.is_empty();
         bound.leaving = is_any.then(|| (db, key.into()));
     });
 }
 
-/// The key that has left another address is here now: its ties come with it, and
-/// those to what was here before have nothing left to end. O(1).
-pub fn arrives(db: i32, key: &[u8]) {
+/// The key that has left its old address is here now, and its bindings follow it. Bindings to the
+/// queue that was here before are dropped, because that queue is gone. O(1).
+pub fn key_arrived(db: i32, key: &[u8]) {
     BOUND.with_borrow_mut(|bound| {
         let Some(from) = bound.leaving.take() else {
             return;
         };
-        let here: Address = (db, key.into());
+        let here: QueueAddress = (db, key.into());
         if let Some(before) = bound.queues.remove(&here) {
             before.set(None);
         }
@@ -136,8 +139,9 @@ pub fn arrives(db: i32, key: &[u8]) {
     });
 }
 
-/// Two databases were exchanged. O(queues that have ties).
-pub fn swapped(first: i32, second: i32) {
+/// Two databases were swapped, so the queues in them have new addresses. O(queues with bound
+/// leases).
+pub fn databases_swapped(first: i32, second: i32) {
     BOUND.with_borrow_mut(|bound| {
         let queues = std::mem::take(&mut bound.queues).into_iter();
         bound.queues = queues
@@ -154,30 +158,34 @@ pub fn swapped(first: i32, second: i32) {
     });
 }
 
-/// The connection of a client is closed; whether leases were tied to it.
-pub fn closed(client: u64) -> bool {
+/// The connection of a client is closed: releases the leases that are bound to it. Returns whether
+/// there are leases to end.
+pub fn connection_closed(client: u64) -> bool {
     BOUND.with_borrow_mut(|bound| {
         let Some(of_client) = bound.by_client.remove(&client) else {
             return false;
         };
-        for tied in of_client.into_values() {
-            bound.released.push((tied.queue, tied.receipts.into()));
+        for of_queue in of_client.into_values() {
+            bound
+                .released
+                .push((of_queue.queue, of_queue.receipts.into()));
         }
         !bound.released.is_empty()
     })
 }
 
-/// Leases to be ended: of which queue, and which.
-pub fn next_released() -> Option<(Address, Receipts)> {
+/// Takes released leases of one queue, which must be ended. Returns the queue's address and the
+/// receipts.
+pub fn next_released() -> Option<(QueueAddress, Receipts)> {
     BOUND.with_borrow_mut(|bound| loop {
         let (queue, receipts) = bound.released.pop()?;
-        if let Some(address) = bound.untie(queue) {
+        if let Some(address) = bound.unbind(queue) {
             return Some((address, receipts));
         }
     })
 }
 
-/// Whether there are leases to be ended.
+/// Whether there are leases to end.
 pub fn any_released() -> bool {
     BOUND.with_borrow(|bound| !bound.released.is_empty())
 }
@@ -186,19 +194,19 @@ pub fn any_released() -> bool {
 mod tests {
     use super::*;
 
-    fn tie(client: u64, db: i32, key: &[u8], receipt: Receipt) {
+    fn bind_one(client: u64, db: i32, key: &[u8], receipt: Receipt) {
         bind(client, db, key, [receipt].into_iter(), |_| true);
     }
 
     fn rename(from: (i32, &[u8]), to: (i32, &[u8])) {
-        leaves(from.0, from.1);
-        arrives(to.0, to.1);
+        key_leaves(from.0, from.1);
+        key_arrived(to.0, to.1);
     }
 
-    /// What is to be ended once these connections are closed.
+    /// Closes these connections. Returns the leases that must be ended.
     fn ended(clients: &[u64]) -> Vec<(i32, Vec<u8>, Vec<Receipt>)> {
         clients.iter().for_each(|client| {
-            closed(*client);
+            connection_closed(*client);
         });
         let mut ended: Vec<_> = std::iter::from_fn(next_released)
             .map(|((db, key), receipts)| (db, key.to_vec(), receipts.to_vec()))
@@ -207,60 +215,60 @@ mod tests {
         ended
     }
 
-    fn is_forgotten() -> bool {
+    fn nothing_is_bound() -> bool {
         BOUND.with_borrow(|bound| bound.queues.is_empty() && bound.by_client.is_empty())
     }
 
     #[test]
-    fn ties_follow_their_queue_and_later_ones_join_them() {
-        tie(1, 0, b"a", 10);
+    fn leases_follow_their_queue_when_it_is_renamed() {
+        bind_one(1, 0, b"a", 10);
         rename((0, b"a"), (0, b"b"));
-        tie(1, 0, b"b", 11);
-        tie(1, 0, b"a", 12);
+        bind_one(1, 0, b"b", 11);
+        bind_one(1, 0, b"a", 12);
         rename((0, b"b"), (3, b"b"));
         let expected = [
             (0, b"a".to_vec(), vec![12]),
             (3, b"b".to_vec(), vec![10, 11]),
         ];
         assert_eq!(ended(&[1]), expected);
-        assert!(is_forgotten());
+        assert!(nothing_is_bound());
     }
 
     #[test]
-    fn ties_to_a_queue_that_another_one_replaces_are_gone() {
-        tie(1, 0, b"a", 10);
-        tie(1, 0, b"b", 20);
+    fn leases_of_a_queue_that_was_replaced_are_not_ended() {
+        bind_one(1, 0, b"a", 10);
+        bind_one(1, 0, b"b", 20);
         rename((0, b"a"), (0, b"b"));
         assert_eq!(ended(&[1]), [(0, b"b".to_vec(), vec![10])]);
-        tie(2, 0, b"b", 30);
-        rename((0, b"untied"), (0, b"b"));
+        bind_one(2, 0, b"b", 30);
+        rename((0, b"unbound"), (0, b"b"));
         assert_eq!(ended(&[2]), []);
-        assert!(is_forgotten());
+        assert!(nothing_is_bound());
     }
 
     #[test]
-    fn ties_of_a_closed_connection_follow_until_they_are_ended() {
-        tie(1, 0, b"a", 10);
-        tie(2, 0, b"a", 20);
-        assert!(closed(1));
+    fn leases_of_a_closed_connection_follow_their_queue_until_they_are_ended() {
+        bind_one(1, 0, b"a", 10);
+        bind_one(2, 0, b"a", 20);
+        assert!(connection_closed(1));
         rename((0, b"a"), (0, b"b"));
         let expected = [(0, b"b".to_vec(), vec![10]), (0, b"b".to_vec(), vec![20])];
         assert_eq!(ended(&[2]), expected);
-        assert!(is_forgotten());
+        assert!(nothing_is_bound());
     }
 
     #[test]
-    fn ties_are_exchanged_with_their_databases() {
-        tie(1, 0, b"a", 10);
-        tie(1, 1, b"a", 20);
-        tie(1, 2, b"a", 30);
-        swapped(0, 1);
+    fn leases_follow_their_queues_when_databases_are_swapped() {
+        bind_one(1, 0, b"a", 10);
+        bind_one(1, 1, b"a", 20);
+        bind_one(1, 2, b"a", 30);
+        databases_swapped(0, 1);
         let expected = [
             (0, b"a".to_vec(), vec![20]),
             (1, b"a".to_vec(), vec![10]),
             (2, b"a".to_vec(), vec![30]),
         ];
         assert_eq!(ended(&[1]), expected);
-        assert!(is_forgotten());
+        assert!(nothing_is_bound());
     }
 }

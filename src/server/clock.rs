@@ -1,4 +1,4 @@
-//! The clock of operations: the time, and the receipts that an operation may use.
+//! The moments of operations: the time, and the first receipt that an operation may give out.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -6,23 +6,22 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::redis::clock as server_clock;
 use dq_queue::{Moment, Receipt, MAX_EXACT};
 
-/// Only the server's main thread uses it; an atomic costs less to reach than a
-/// thread's own.
+/// The last receipt that this server has given out or seen. Only the main thread uses it; an atomic
+/// is cheaper to access than a thread-local.
 static LAST_RECEIPT: AtomicU64 = AtomicU64::new(0);
 
-/// A receipt further ahead of the clock than this, in microseconds, came out of
-/// a made-up snapshot and is not followed.
-const BELIEVED_AHEAD: u64 = 3600 * 1_000_000;
+/// How far a receipt may be ahead of the clock, in microseconds. A receipt further ahead comes from
+/// a forged or damaged snapshot and is ignored.
+const MAX_RECEIPT_LEAD_US: u64 = 3600 * 1_000_000;
 
-/// The present moment. Its receipts are above all that this server has given
-/// out or seen, in whatever queue: a key that is deleted and made again
-/// cannot use one twice.
+/// The present moment. Its receipt is above all receipts that this server has given out or seen in
+/// any queue. So a queue that is deleted and created again cannot use a receipt twice.
 pub fn now() -> Moment {
     at(server_clock::now_us())
 }
 
-/// The present moment, or one that is some microseconds ago (see [`server_clock::recent_us`]):
-/// for commands of which many come in each.
+/// The present moment, or one that is some microseconds old (see [`server_clock::recent_us`]). It
+/// is cheaper than [`now`], for commands that are called very often.
 #[inline]
 pub fn recent() -> Moment {
     at(server_clock::recent_us())
@@ -41,20 +40,15 @@ pub fn last_receipt() -> Receipt {
     LAST_RECEIPT.load(Relaxed)
 }
 
-/// Notes the last receipt of a queue, at a time of the server in microseconds.
+/// Remembers the last receipt of a queue. `us` is the time of the server in microseconds since
+/// 1970.
 pub fn saw_receipt(receipt: Receipt, us: u64) {
-    if receipt > last_receipt() && receipt <= us.saturating_add(BELIEVED_AHEAD) {
+    if receipt > last_receipt() && receipt <= us.saturating_add(MAX_RECEIPT_LEAD_US) {
         LAST_RECEIPT.store(receipt, Relaxed);
     }
 }
 
-/// Notes that another server has acted at this time, so that this one does not
-/// act at an earlier one.
-pub fn saw_time(us: u64) {
-    server_clock::observe_us(us);
-}
-
-/// A random number. Not secret; it spreads things.
+/// A random number, for jitter and hash salts. It is not fit for secrets.
 pub fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     thread_local! {

@@ -19,46 +19,47 @@ use dq_queue::{Done, Moment, Op, Queue, NEVER};
 use super::blocked_fetch::wait_list;
 use super::{blocked_wait, clock, config, errors, wakeups};
 
-/// The due events that a command processes at most before its own operation. The timer
-/// processes the rest.
+/// The maximum number of steps that a command spends on due events before its own operation. The
+/// timer processes the rest.
 const EVENTS_PER_COMMAND: u64 = 512;
-/// The same for commands that follow within [`BURST_US`]: in a large burst, many commands must
-/// not hold the server one after the other.
+/// The maximum number of steps for commands within [`BURST_US`] after a command that took more than
+/// this. In a large burst, many commands one after the other must not block the server.
 const EVENTS_PER_COMMAND_IN_BURST: u64 = 16;
-/// How long commands share one large slice, in microseconds.
+/// How long after a large slice commands take only small ones, in microseconds.
 const BURST_US: u64 = 1000;
-/// The removed messages that a command frees at most.
+/// The maximum number of removed messages that a command frees.
 const FREED_BY_A_COMMAND: usize = 64;
 
-/// What an operation does where there is no key.
+/// What an operation does if the key does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// Makes a queue with the module's defaults.
+    /// Creates a queue with the module's defaults.
     Create,
     /// Changes nothing and replies as an empty queue does.
     Nothing,
-    /// Answers an error.
+    /// Replies with an error.
     Refuse,
 }
 
-/// In which form a command may be replicated.
+/// The form in which a command may be replicated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// As a log entry, with its moment.
     Entry,
-    /// Verbatim where the command says everything (see [`command`]), else as a log entry.
+    /// Verbatim if the command carries all that a replica needs (see [`command`]), otherwise as a
+    /// log entry.
     Verbatim,
 }
 
-/// How replicas and the log hear of a change.
+/// How a change reaches replicas and the append-only file.
 pub enum Replication<'r, 'o, 'a> {
-    /// By this log entry.
+    /// As this log entry.
     Entry(&'r LogEntry<'o, 'a>),
-    /// By the running command as it came.
+    /// As the running command, verbatim.
     Verbatim,
-    /// They hear it from where this server heard it.
+    /// Not by this change: the command that is being replayed has been replicated already.
     Replayed,
-    /// As above, and the change is a whole queue that was put in place.
+    /// Like `Replayed`, and the change has put a whole queue into the key.
     Restored,
 }
 
@@ -70,10 +71,11 @@ pub struct Slot<'c> {
     ended: Vec<Ending>,
 }
 
-/// Opens a key, lets `apply` change the queue in it, closes it, and then publishes events and
-/// answers clients that wait for a message's end: both may run other modules' code.
+/// Opens a key, runs `apply` to change the queue in it, and closes the key. Then it publishes
+/// events and answers clients that wait for the end of a message, both of which may run code of
+/// other modules.
 ///
-/// Errors: the key holds another type. `apply` does not run then.
+/// Error: the key holds another type. Then `apply` does not run.
 #[inline]
 pub fn change<R>(
     ctx: &mut Context,
@@ -96,19 +98,19 @@ pub fn change<R>(
 }
 
 impl Slot<'_> {
-    /// The server, and the queue if there is one.
+    /// The server, and the queue if the key holds one.
     #[inline]
     pub fn split(&mut self) -> (&Context, Option<&mut Queue>) {
         self.opened.split()
     }
 
-    /// Puts a queue into the key, in place of whatever queue is there.
+    /// Puts a queue into the key. It replaces the queue that the key may hold.
     pub fn create(&mut self, queue: Queue) -> &mut Queue {
         self.opened.create(queue)
     }
 
-    /// Ends a change of the queue that was made at `moment`: replicates it, signals the key,
-    /// and schedules blocked clients and the timer. Does nothing where there is no queue.
+    /// Completes a change of the queue that was made at `moment`: replicates it, signals the key,
+    /// and schedules blocked clients and the timer. Does nothing if the key holds no queue.
     pub fn commit(&mut self, moment: Moment, replication: Replication<'_, '_, '_>) {
         let key = self.key;
         let (ctx, Some(queue)) = self.opened.split() else {
@@ -121,16 +123,16 @@ impl Slot<'_> {
             endings,
         } = queue.take_effects();
         match replication {
-            Replication::Entry(entry) if changed => match ctx.hands_records_on() {
+            Replication::Entry(entry) if changed => match ctx.needs_log_entries() {
                 true => replicate(ctx, key, entry),
-                false => ctx.replicate_command(),
+                false => ctx.replicate_verbatim(),
             },
-            Replication::Verbatim if changed => ctx.replicate_command(),
+            Replication::Verbatim if changed => ctx.replicate_verbatim(),
             _ => {}
         }
         match replication {
             Replication::Entry(_) | Replication::Verbatim if !changed => {}
-            // The time of a manual clock says nothing about receipts.
+            // The moment may be one of a manual clock, which is unrelated to receipts.
             Replication::Replayed => {
                 clock::saw_receipt(queue.last_receipt(), moment.us.max(clock::now().us));
             }
@@ -148,16 +150,15 @@ impl Slot<'_> {
     }
 }
 
-/// Schedules the timer for the queue's next event, and the clients that wait for messages of it
-/// where there are any.
+/// Schedules the timer for the queue's next event, and the queue's wait list if messages are ready.
 fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Queue, moment: Moment) {
-    let is_awaited = wait_list::all() > 0 && wait_list::count(ctx.db(), key.bytes()) > 0;
+    let is_awaited = wait_list::total() > 0 && wait_list::count(ctx.db(), key.bytes()) > 0;
     let now = queue.now(moment);
     let wake = match queue.next_wake(now, is_awaited) {
         Some(wake) => wake.max(now),
         None => NEVER,
     };
-    // MAXRUNNING does not hold for all who may wait.
+    // A full MAXRUNNING does not prevent this, because it does not limit clients with NOACK.
     if is_awaited && queue.has_ready(now) {
         wait_list::schedule(ctx.db(), key.bytes());
     }
@@ -168,7 +169,10 @@ fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Queue, moment: Moment) {
 }
 
 /// Runs an operation on the queue of a key, and replicates it as a log entry. `reply` gets the
-/// queue after the operation and its outcome, or `None` where there is no queue.
+/// queue after the operation and its outcome, or `None` if there is no queue.
+///
+/// Errors: the key holds another type, there is no queue and `missing` is [`Missing::Refuse`], or
+/// the queue refuses the operation. Then `reply` does not run.
 #[inline]
 pub fn run(
     ctx: &mut Context,
@@ -217,7 +221,7 @@ fn run_on_queue(
     let renewing = queue.renewing(op, wakeups::term(), clock::random);
     let op = renewing.as_ref().unwrap_or(op);
     let verbatim = match form {
-        Form::Verbatim if steps == 0 && ctx.hands_commands_on() => {
+        Form::Verbatim if steps == 0 && ctx.may_replicate_verbatim() => {
             verbatim::moment(queue, op, moment, clock::last_receipt())
         }
         _ => None,
@@ -266,22 +270,22 @@ fn run_on_new_queue(
     Ok(())
 }
 
-/// The moment of an operation that is done now. It may lie some microseconds back for what is
-/// done all the time and delays nothing. A delay counts from the exact time, so that nothing is
-/// delivered early.
+/// The moment of an operation that runs now. It may be some microseconds old for frequent
+/// operations without a delay. A delay counts from the exact time, so that nothing is delivered
+/// early.
 fn moment_of(op: &Op<'_>) -> Moment {
-    let is_prompt = match op {
+    let may_be_recent = match op {
         Op::Send(send) => send.due == DueTime::Now,
         Op::Fetch(_) | Op::Ack { .. } => true,
         _ => false,
     };
-    match is_prompt {
+    match may_be_recent {
         true => clock::recent(),
         false => clock::now(),
     }
 }
 
-/// How a queue is made: the module's defaults with these changes.
+/// The creation of a queue with the module's defaults and these changes to them.
 pub fn creation(changes: &Changes, clock: Clock) -> Creation {
     let defaults = Settings {
         lease: config::LEASE.unsigned(),
@@ -297,9 +301,9 @@ pub fn creation(changes: &Changes, clock: Clock) -> Creation {
     }
 }
 
-/// Processes due events, as far as a command takes part in that. Returns the number of steps it
-/// took. Schedules whose time was missed are left to the timer, which decides about them in a
-/// log entry of their own.
+/// Processes due events before a command, up to the limits above. Returns the number of steps it
+/// took. It does nothing if the time of a schedule was missed: the timer handles that in a log
+/// entry of its own.
 #[inline]
 pub fn process_due_events(queue: &mut Queue, moment: Moment) -> u64 {
     let now = queue.now(moment);
@@ -317,8 +321,8 @@ pub fn process_due_events(queue: &mut Queue, moment: Moment) -> u64 {
     steps
 }
 
-/// The operation that a replica must apply. It differs from `op` where that was refused, or
-/// where all that it did was to count a duplicate.
+/// The operation that a replica must apply. It differs from `op` if `op` was refused, or if `op`
+/// did nothing but count a duplicate.
 fn replicated<'o, 'a>(op: &'o Op<'a>, done: Option<&Done>) -> &'o Op<'a> {
     match done {
         None => &Op::Tick,
@@ -340,7 +344,7 @@ fn publish(ctx: &mut Context, key: Name<'_>, happened: Happened, ended: Vec<Endi
     }
 }
 
-/// The events, causes before what follows from them.
+/// The events in the order in which they are published: a cause comes before its effects.
 const EVENTS: [(Happened, &CStr); 8] = [
     (Happened::SENT, c"dq.sent"),
     (Happened::ACKED, c"dq.acked"),
@@ -356,7 +360,7 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A buffer that has grown beyond this is given back, in bytes.
+/// The capacity in bytes above which the buffer is freed after use.
 const KEPT_BUFFER: usize = 64 * 1024;
 
 fn replicate(ctx: &Context, key: Name<'_>, entry: &LogEntry<'_, '_>) {

@@ -1,28 +1,28 @@
-//! The settings of the module: defaults of queues and limits of the server.
+//! The settings of the module: the defaults of queues, and the limits of the server.
 
 use crate::redis::Setting;
 
-/// The largest value of a time or a count: what every client language can
-/// hold exactly (2^53 - 1).
+/// The largest value of a time or a count: 2^53 - 1, which every client language can represent
+/// exactly.
 const MAX_EXACT: i64 = (1 << 53) - 1;
 
-/// LEASE of queues that set none, in ms.
+/// The default LEASE of a queue, in ms.
 pub static LEASE: Setting = Setting::new("lease", 30_000, 1, MAX_EXACT);
-/// RETRIES of queues that set none; -1 for all.
+/// The default RETRIES of a queue. -1: no limit.
 pub static RETRIES: Setting = Setting::new("retries", 3, -1, MAX_EXACT);
-/// RETAIN of queues that set none, in ms.
+/// The default RETAIN of a queue, in ms.
 pub static RETAIN: Setting = Setting::new("retain", 0, 0, MAX_EXACT);
-/// RETAINCOUNT of queues that set none; 0 for no limit.
+/// The default RETAINCOUNT of a queue. 0: no limit.
 pub static RETAIN_COUNT: Setting = Setting::new("retain-count", 10_000, 0, MAX_EXACT);
-/// The longest payload that is accepted, in bytes. A record holds it whole,
-/// with ids and options beside it, and lengths are 32 bits wide.
+/// The maximum size of a payload, in bytes. It must leave room in a log entry, which holds the
+/// whole payload with ids and options and uses lengths of 32 bits.
 pub static MAX_PAYLOAD: Setting =
     Setting::new("max-payload", 512 << 20, 1, u32::MAX as i64).in_bytes();
-/// The longest that one slice of timer work, or of serving those who wait, may
-/// hold the server, in microseconds.
+/// The maximum time that one slice may block the server, in microseconds. A slice is work of the
+/// timer or serving blocked clients.
 pub static TICK_BUDGET_US: Setting = Setting::new("tick-budget-us", 500, 10, 1_000_000);
 
-/// All of them.
+/// All settings.
 pub static ALL: [&Setting; 6] = [
     &LEASE,
     &RETRIES,

@@ -1,31 +1,33 @@
-//! Which queues there are, and when the next slice of each is to run.
+//! The known queues, and when the next slice of each must run.
 //!
-//! It is a hint, never the truth: the code that acts on it opens the key by name, and the key may
-//! be gone, renamed or of another type.
+//! The index is only a hint. The code that uses it opens the key by name, and the key may be gone,
+//! renamed or of another type.
 
 use std::collections::{BTreeSet, HashMap};
 
 use dq_queue::{Millis, NEVER};
 
-use super::Address;
+use super::QueueAddress;
 
-/// The due time of a queue that was loaded with the whole data of the server.
+/// The due time of a queue that was loaded with all data of the server. It means: as soon as
+/// possible.
 pub const LOADED: Millis = 0;
-/// The due time of a queue that was restored, renamed, copied or moved.
+/// The due time of a queue that was restored, renamed, copied or moved. It means: as soon as
+/// possible.
 pub const ARRIVED: Millis = 1;
 
 /// The known queues.
 #[derive(Debug, Default)]
 pub struct DueIndex {
-    wakes: HashMap<Address, Millis>,
-    by_wake: BTreeSet<(Millis, Address)>,
+    wakes: HashMap<QueueAddress, Millis>,
+    by_wake: BTreeSet<(Millis, QueueAddress)>,
 }
 
 impl DueIndex {
-    /// Adds a queue, or changes when its next slice is to run: at `wake`, NEVER for not by itself.
-    /// O(log n).
+    /// Adds a queue, or changes when its next slice must run: at `wake` in Unix milliseconds, or
+    /// never by itself ([`NEVER`]). O(log n).
     pub fn schedule(&mut self, db: i32, key: &[u8], wake: Millis) {
-        let address: Address = (db, key.into());
+        let address: QueueAddress = (db, key.into());
         match self.wakes.insert(address.clone(), wake) {
             Some(before) if before == wake => return,
             Some(before) if before != NEVER => {
@@ -38,15 +40,15 @@ impl DueIndex {
         }
     }
 
-    /// Forgets a queue.
+    /// Removes a queue. O(log n).
     pub fn forget(&mut self, db: i32, key: &[u8]) {
-        let address: Address = (db, key.into());
+        let address: QueueAddress = (db, key.into());
         if let Some(wake) = self.wakes.remove(&address) {
             self.by_wake.remove(&(wake, address));
         }
     }
 
-    /// Forgets all queues of a database, or all.
+    /// Removes all queues of a database, or of all databases. O(n).
     pub fn forget_db(&mut self, db: Option<i32>) {
         match db {
             None => *self = DueIndex::default(),
@@ -57,9 +59,9 @@ impl DueIndex {
         }
     }
 
-    /// Two databases were exchanged: slices of all their queues run now.
+    /// Swaps the queues of two databases, and schedules a slice of each for now. O(n).
     pub fn swap(&mut self, first: i32, second: i32) {
-        let moved: Vec<Address> = self
+        let moved: Vec<QueueAddress> = self
             .wakes
             .keys()
             .filter(|(db, _)| *db == first || *db == second)
@@ -74,19 +76,19 @@ impl DueIndex {
         }
     }
 
-    /// The queue whose slice is to run next, and when.
-    pub fn next(&self) -> Option<(Millis, Address)> {
+    /// The queue whose slice must run next, and when.
+    pub fn next(&self) -> Option<(Millis, QueueAddress)> {
         self.by_wake.first().cloned()
     }
 
     /// All known queues.
-    pub fn addresses(&self) -> Vec<Address> {
+    pub fn addresses(&self) -> Vec<QueueAddress> {
         self.wakes.keys().cloned().collect()
     }
 }
 
-/// How many ms the timer has to wait at `now_us` microseconds for `wake`: it
-/// never fires early.
+/// The time in ms from `now_us` microseconds until `wake` ms, rounded up so that the timer never
+/// fires early.
 pub fn delay(wake: Millis, now_us: u64) -> Millis {
     wake.saturating_mul(1000)
         .saturating_sub(now_us)
@@ -98,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_earliest_comes_first_and_a_later_time_replaces_an_earlier() {
+    fn the_earliest_queue_is_next_and_scheduling_replaces_the_earlier_time() {
         let mut index = DueIndex::default();
         index.schedule(0, b"a", 50);
         index.schedule(0, b"b", 40);
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timer_is_never_early_and_never_negative() {
+    fn the_delay_is_rounded_up_and_never_negative() {
         assert_eq!(delay(10, 9_000), 1);
         assert_eq!(delay(10, 9_001), 1);
         assert_eq!(delay(10, 9_999), 1);

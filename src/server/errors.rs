@@ -1,12 +1,12 @@
-//! The error replies for what a queue refuses.
+//! Error replies for operations that a queue refuses.
 
 use crate::redis::Failure;
 use dq_queue::Error;
 
-/// There is no key.
+/// The reply if the key does not exist.
 pub const NO_SUCH_QUEUE: &str = "ERR no such queue";
 
-/// The answer to a refusal.
+/// The reply for an error of the queue.
 pub fn reply_for(error: &Error) -> Failure {
     match error {
         Error::Exists => "ERR queue already exists".into(),

@@ -1,5 +1,5 @@
-//! Events of the server. None of these handlers changes a queue: they remember what happened and
-//! set the timer.
+//! The handlers of the server's events. None of them changes a queue: they remember what has
+//! happened, and set the timer.
 
 use crate::redis::events::{Events, Loading};
 use crate::redis::{Context, Name};
@@ -45,7 +45,7 @@ fn flushed(_: &mut Context, db: Option<i32>) {
 fn swapped(ctx: &mut Context, first: i32, second: i32) {
     wakeups::with_index(|index| index.swap(first, second));
     if !ctx.is_replay() {
-        bound_leases::swapped(first, second);
+        bound_leases::databases_swapped(first, second);
     }
     for db in [first, second] {
         blocked_wait::check_all_later(Some(db));
@@ -55,7 +55,7 @@ fn swapped(ctx: &mut Context, first: i32, second: i32) {
 }
 
 fn client_closed(ctx: &mut Context, client: u64) {
-    if bound_leases::closed(client) {
+    if bound_leases::connection_closed(client) {
         wakeups::ensure(ctx, 0);
     }
 }
@@ -67,10 +67,10 @@ fn cron(ctx: &mut Context) {
 
 fn key(ctx: &mut Context, event: &[u8], name: Name<'_>) {
     match event {
-        b"rename_from" | b"move_from" => bound_leases::leaves(ctx.db(), name.bytes()),
-        // A log that is replayed tells of moves of long ago.
+        b"rename_from" | b"move_from" => bound_leases::key_leaves(ctx.db(), name.bytes()),
+        // An append-only file that is being replayed repeats moves of long ago.
         b"rename_to" | b"move_to" if !ctx.is_replay() => {
-            bound_leases::arrives(ctx.db(), name.bytes())
+            bound_leases::key_arrived(ctx.db(), name.bytes())
         }
         _ => {}
     }

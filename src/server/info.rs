@@ -1,4 +1,4 @@
-//! `INFO dq`: all queues of the server in numbers.
+//! `INFO dq`: statistics over all queues of the server.
 
 use crate::redis::info::InfoWriter;
 use crate::redis::{calls, OwnedName};
@@ -6,14 +6,13 @@ use dq_queue::message::state::State;
 use dq_queue::stats::Lateness;
 use dq_queue::Queue;
 
+use super::blocked_fetch::wait_list;
 use super::{metrics, wakeups};
-use crate::server::blocked_fetch::wait_list;
 
-/// As in Cargo.toml.
+/// The version in Cargo.toml.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The commit that the module was built from; build.rs says when it is another
-/// text.
+/// The commit that the module was built from, or another text that `build.rs` explains.
 const REVISION: &str = env!("DQ_REVISION");
 
 /// Sums over all queues.
@@ -65,7 +64,7 @@ pub fn write(info: &mut InfoWriter<'_>) {
             info.count(state.name(), sum);
         }
         info.count("memory", sums.memory);
-        info.count("blocked_clients", wait_list::all() as u64);
+        info.count("blocked_clients", wait_list::total() as u64);
         info.count("skipped_fires", sums.skipped_fires);
     }
     let metrics = metrics::with(|metrics| metrics.clone());

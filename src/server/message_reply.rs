@@ -1,4 +1,4 @@
-//! How messages are written in replies.
+//! Writes messages in replies.
 
 use crate::redis::Reply;
 use dq_queue::message::state::State;
@@ -7,7 +7,7 @@ use dq_queue::op::Delivered;
 use dq_queue::queue::inspect::view::View;
 use dq_queue::Queue;
 
-/// One delivery: id, receipt, attempt, payload, and a map where asked for.
+/// Writes one delivery: id, receipt, attempt, payload, and with `with_meta` a map.
 pub fn delivery(reply: Reply<'_>, queue: &Queue, delivered: &Delivered, with_meta: bool) {
     let (message, content) = match (&delivered.gone, queue.message(delivered.seq)) {
         (Some(gone), _) => (&gone.message, gone.content()),
@@ -21,14 +21,14 @@ pub fn delivery(reply: Reply<'_>, queue: &Queue, delivered: &Delivered, with_met
     reply.unsigned(u64::from(delivered.attempt));
     reply.bulk(content.payload);
     if with_meta {
-        // It is there: the message itself was found above.
+        // There always is a view, because the message was found above.
         if let Some(view) = queue.view_delivered(delivered, queue.last_seen()) {
             meta(reply, &view);
         }
     }
 }
 
-/// How a message has ended: its state, and its result or error if it has one.
+/// Writes how a message has ended: its state, and its result or error if it has one.
 pub fn ending(reply: Reply<'_>, state: State, text: Option<&[u8]>) {
     reply.array(2);
     reply.bulk(state.name().as_bytes());
@@ -51,7 +51,7 @@ fn meta(reply: Reply<'_>, view: &View<'_>) {
     reply.integer(view.retries_left);
 }
 
-/// Group, score, priority, type and headers: five fields.
+/// Writes the five fields group, score, priority, type and headers.
 fn routing(reply: Reply<'_>, view: &View<'_>) {
     field(reply, "group");
     text(reply, view.group);
@@ -81,7 +81,7 @@ fn headers(reply: Reply<'_>, message: &Message) {
     }
 }
 
-/// A message in full, as a map.
+/// Writes all that is known of a message, as a map.
 pub fn message(reply: Reply<'_>, view: &View<'_>) {
     let ended = view.message.texts();
     reply.map(24);
@@ -129,12 +129,12 @@ pub fn message(reply: Reply<'_>, view: &View<'_>) {
     text(reply, view.reason().map(|reason| reason.name().as_bytes()));
 }
 
-/// The name of a map's next value.
+/// Writes the name of a field of a map. The caller must then write its value.
 pub fn field(reply: Reply<'_>, name: &str) {
     reply.bulk(name.as_bytes());
 }
 
-/// A text, or null.
+/// Writes a text, or null.
 pub fn text(reply: Reply<'_>, text: Option<&[u8]>) {
     match text {
         Some(text) => reply.bulk(text),
@@ -142,7 +142,7 @@ pub fn text(reply: Reply<'_>, text: Option<&[u8]>) {
     }
 }
 
-/// A time in ms, or null.
+/// Writes a time in Unix milliseconds, or null.
 pub fn time(reply: Reply<'_>, at: Option<u64>) {
     match at {
         Some(at) => reply.unsigned(at),

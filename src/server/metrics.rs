@@ -1,19 +1,19 @@
-//! What the module counts of its own work.
+//! Counters of the module's own work.
 
 use std::cell::RefCell;
 
 use dq_queue::Millis;
 
-/// Counts since the module was loaded.
+/// Counters since the module was loaded.
 #[derive(Debug, Default, Clone)]
 pub struct Metrics {
-    /// Slices of the work of the timer, and of serving those who wait.
+    /// The number of slices, of the timer and of serving blocked clients.
     pub slices: u64,
-    /// The longest of them, in microseconds.
+    /// The duration of the longest slice, in microseconds.
     pub longest_slice_us: u64,
-    /// How late the timer was the last time, in ms.
+    /// How late the last slice of the timer began, in ms.
     pub timer_lag: Millis,
-    /// How late it was at most, in ms.
+    /// The largest such delay, in ms.
     pub timer_lag_max: Millis,
 }
 
@@ -21,13 +21,12 @@ thread_local! {
     static METRICS: RefCell<Metrics> = RefCell::default();
 }
 
-/// Changes or reads them.
+/// Runs `use_them` with the counters, to change or read them.
 pub fn with<R>(use_them: impl FnOnce(&mut Metrics) -> R) -> R {
     METRICS.with_borrow_mut(use_them)
 }
 
-/// Counts a slice of what is done without a command, which took so many
-/// microseconds.
+/// Counts a slice that took `took_us` microseconds.
 pub fn count_slice(took_us: u64) {
     with(|metrics| {
         metrics.slices += 1;
@@ -35,7 +34,7 @@ pub fn count_slice(took_us: u64) {
     });
 }
 
-/// Counts by how many ms the timer was late.
+/// Counts that a slice of the timer began `lag` ms late.
 pub fn count_lag(lag: Millis) {
     with(|metrics| {
         metrics.timer_lag = lag;

@@ -1,10 +1,10 @@
-//! What keeps queues correct inside a server: one way to change them, the timer, blocked clients,
-//! replay.
+//! Runs queues inside a server: changes, the timer, blocked clients, replay.
 //!
-//! `commit.rs` is the one way in which anything changes a queue. `wakeups.rs` knows when the next
-//! slice of which queue is to run, and `timer.rs` runs it. `blocked_fetch/`, `blocked_wait.rs` and
-//! `bulk_ops/` know the clients that wait: for messages, for the end of one, for a long command.
-//! `replay.rs` repeats what other servers did.
+//! - `commit.rs` is the one way in which anything changes a queue.
+//! - `wakeups.rs` stores when the next slice of each queue must run, and `timer.rs` runs it.
+//! - `blocked_fetch/`, `blocked_wait.rs` and `bulk_ops/` hold blocked clients: those that wait for
+//!   messages, for the end of a message, and for a long command.
+//! - `replay.rs` repeats the changes that other servers have made.
 
 pub mod blocked_fetch;
 pub mod blocked_wait;
@@ -13,7 +13,7 @@ pub mod bulk_ops;
 pub mod clock;
 pub mod commit;
 pub mod config;
-pub mod delivery;
+pub mod delivery_reply;
 mod due_index;
 pub mod errors;
 mod events;
@@ -31,11 +31,11 @@ use crate::redis::{
     event_loop, events as server_events, info as server_info, timer as server_timer,
 };
 
-/// Where a queue is: the database and the name of its key.
-pub type Address = (i32, Rc<[u8]>);
+/// The address of a queue: the database, and the name of the key.
+pub type QueueAddress = (i32, Rc<[u8]>);
 
-/// Starts the timer, and subscribes to the server's events. Called once, at the end of the
-/// module's load.
+/// Installs the timer, and subscribes to the server's events. Called once, at the end of the
+/// module's load. Error: the server refuses a subscription.
 pub fn start(ctx: &mut Context) -> Result<(), String> {
     server_timer::install(timer::fire);
     if !server_events::subscribe(ctx, events::EVENTS) || !event_loop::install(ctx, before_sleep) {
@@ -46,7 +46,7 @@ pub fn start(ctx: &mut Context) -> Result<(), String> {
     Ok(())
 }
 
-/// The server is about to sleep.
+/// Runs once in each turn of the event loop, before the server sleeps.
 fn before_sleep(ctx: &mut Context) {
     blocked_wait::before_sleep(ctx);
     blocked_fetch::serve::before_sleep(ctx);

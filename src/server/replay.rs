@@ -1,12 +1,13 @@
-//! Repeats what was done elsewhere: on replicas, from the append-only file, and in slot migration.
+//! Repeats changes that were made before or elsewhere: on replicas, from the append-only file, and
+//! in slot migration.
 //!
-//! Nearly everything comes as log entries, by DQ.OP, which users have no use for. An operation
-//! that was replicated verbatim comes as its command: it happens at the time of the entry before
+//! Most changes come as log entries in DQ.OP, a command that is not for clients. An operation that
+//! was replicated verbatim comes as its command: it is applied at the time of the log entry before
 //! it.
 
 use std::cell::RefCell;
 
-use crate::redis::{warn, Args, CommandResult, Context, Name};
+use crate::redis::{clock as server_clock, warn, Args, CommandResult, Context, Name};
 use dq_queue::codec::log_entry::{Chunk, LogEntry};
 use dq_queue::codec::restore::Restoring;
 use dq_queue::codec::verbatim;
@@ -23,18 +24,21 @@ thread_local! {
     static RESTORING: RefCell<Restoring> = RefCell::default();
 }
 
-/// `DQ.OP key entry [entry ...]`: applies log entries of one queue in their order.
+/// `DQ.OP key entry [entry ...]`: applies log entries of one queue, in their order.
+///
+/// Errors: too few arguments, or an entry that cannot be applied. On a replica and while loading,
+/// an entry that cannot be applied is logged instead.
 pub fn op(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let (Some(key), true) = (args.name(1), args.len() > 2) else {
         return Err("ERR DQ.OP needs a key and a record".into());
     };
     let must_obey = ctx.must_obey();
-    let mut is_passed_on = false;
+    let mut is_replicated = false;
     for bytes in (2..args.len()).filter_map(|n| args.get(n)) {
-        match replay_bytes(ctx, key, bytes, &mut is_passed_on) {
+        match replay_bytes(ctx, key, bytes, &mut is_replicated) {
             Err(why) if must_obey => {
-                // An error on a replication link would not undo what the
-                // primary has done; the difference must be seen, not hidden.
+                // An error reply to the primary would not undo what it has done. The log must show
+                // that this server differs from it.
                 warn(&format!("a record could not be applied: {why}"));
             }
             Err(why) => return Err(format!("ERR {why}").into()),
@@ -45,7 +49,8 @@ pub fn op(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Repeats the running command, which was replicated verbatim.
+/// Repeats the running command, which was replicated verbatim. It always replies OK, and logs a
+/// warning if the command cannot be repeated.
 pub fn command(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) -> CommandResult {
     let entry = {
         let opened = ctx.open_read(key)?;
@@ -66,20 +71,20 @@ fn replay_bytes(
     ctx: &mut Context,
     key: Name<'_>,
     bytes: &[u8],
-    is_passed_on: &mut bool,
+    is_replicated: &mut bool,
 ) -> Result<(), String> {
     match Chunk::of(bytes)? {
-        None => replay(ctx, key, &LogEntry::decode(bytes)?, is_passed_on),
-        Some(chunk) => restore(ctx, key, chunk, is_passed_on),
+        None => replay(ctx, key, &LogEntry::decode(bytes)?, is_replicated),
+        Some(chunk) => restore(ctx, key, chunk, is_replicated),
     }
 }
 
-/// Applies a log entry.
+/// Applies one log entry.
 fn replay(
     ctx: &mut Context,
     key: Name<'_>,
     entry: &LogEntry<'_, '_>,
-    is_passed_on: &mut bool,
+    is_replicated: &mut bool,
 ) -> Result<(), String> {
     change(ctx, key, |slot| {
         let moment = entry.moment();
@@ -90,29 +95,30 @@ fn replay(
         };
         let queue = queue.ok_or(NO_QUEUE)?;
         if queue.clock() == Clock::Server {
-            clock::saw_time(moment.us);
+            server_clock::observe_us(moment.us);
         }
         let done = entry.replay(queue);
         if entry.created.is_some() {
             queue.made_at(moment);
         }
-        pass_on(slot, is_passed_on);
+        replicate_once(slot, is_replicated);
         slot.commit(moment, Replication::Replayed);
         done.map(|_| ())
     })
     .map_err(|_| WRONG_TYPE)?
 }
 
-/// Takes in a part of a whole queue, as an append-only file without preamble has it.
+/// Takes one part of a whole queue, as an append-only file without an RDB preamble contains it. The
+/// last part puts the queue into its key.
 fn restore(
     ctx: &mut Context,
     key: Name<'_>,
     chunk: Chunk<'_>,
-    is_passed_on: &mut bool,
+    is_replicated: &mut bool,
 ) -> Result<(), String> {
     let db = ctx.db();
     change(ctx, key, |slot| {
-        pass_on(slot, is_passed_on);
+        replicate_once(slot, is_replicated);
         let restored =
             RESTORING.with_borrow_mut(|restoring| restoring.take(db, key.bytes(), chunk))?;
         if let Some(queue) = restored {
@@ -124,9 +130,10 @@ fn restore(
     .map_err(|_| WRONG_TYPE)?
 }
 
-/// The command goes on to our own replicas and file as it came, once.
-fn pass_on(slot: &mut Slot<'_>, is_passed_on: &mut bool) {
-    if !std::mem::replace(is_passed_on, true) {
-        slot.split().0.replicate_command();
+/// Replicates the running command verbatim to this server's own replicas and append-only file,
+/// unless that was already done.
+fn replicate_once(slot: &mut Slot<'_>, is_replicated: &mut bool) {
+    if !std::mem::replace(is_replicated, true) {
+        slot.split().0.replicate_verbatim();
     }
 }

@@ -1,4 +1,4 @@
-//! What the timer does: it runs slices of the queues whose time has come.
+//! The timer's handler: it runs slices of the queues that are due.
 
 use crate::redis::{clock as server_clock, Context, Name, OwnedName};
 use dq_queue::codec::log_entry::LogEntry;
@@ -9,21 +9,21 @@ use dq_queue::{Done, Millis, Moment, Op, Queue};
 use super::commit::{self, change, Replication, Slot};
 use super::{bound_leases, bulk_ops, clock, config, due_index, metrics, wakeups};
 
-/// Steps between two readings of the clock.
+/// The number of steps between two readings of the clock.
 const STEPS: u64 = 64;
-/// Removed messages that are freed between two readings of the clock.
+/// The number of removed messages that are freed between two readings of the clock.
 const FREED: usize = 512;
-/// How long until a queue of a slot that this node does not serve is tried again, in ms.
-pub const NOT_OURS_MS: u64 = 100;
+/// How long until a queue in a slot that this node does not serve is tried again, in ms.
+pub const NOT_OWNED_RETRY_MS: u64 = 100;
 
-/// The timer has fired. One queue that has something to replicate is served
-/// in one firing: two log entries of one firing would be wrapped in a transaction.
+/// Handles the timer. It stops after the first queue that has something to replicate, because the
+/// server would wrap two log entries of one call in a transaction.
 pub fn fire(ctx: &mut Context) {
     wakeups::fired();
     wakeups::end_waits(ctx);
     if !ctx.may_act() {
         if ctx.is_primary() {
-            wakeups::ensure(ctx, server_clock::now_ms() + wakeups::ASK_AGAIN_MS);
+            wakeups::ensure(ctx, server_clock::now_ms() + wakeups::RETRY_MS);
         }
         return;
     }
@@ -43,8 +43,8 @@ pub fn fire(ctx: &mut Context) {
     }
 }
 
-/// Runs slices of due queues until one of them had something to replicate or the budget is used
-/// up.
+/// Runs slices of due queues, until one of them had something to replicate or `dq.tick-budget-us`
+/// is used up.
 fn run_due_slices(ctx: &mut Context) {
     let start = server_clock::monotonic_us();
     let budget = config::TICK_BUDGET_US.unsigned();
@@ -56,7 +56,7 @@ fn run_due_slices(ctx: &mut Context) {
         let name = OwnedName::new(&key);
         let now = server_clock::now_ms();
         if !ctx.owns(name.name()) {
-            wakeups::with_index(|index| index.schedule(db, &key, now + NOT_OURS_MS));
+            wakeups::with_index(|index| index.schedule(db, &key, now + NOT_OWNED_RETRY_MS));
             continue;
         }
         let began = server_clock::monotonic_us();
@@ -75,18 +75,19 @@ fn run_due_slices(ctx: &mut Context) {
     }
 }
 
-/// What a slice did.
+/// The result of a slice.
 #[derive(Default)]
 struct Ran {
     /// Whether there was anything to replicate.
     changed: bool,
-    /// The slice of a bulk operation in it: its outcome, and how long it took and should take, in
-    /// microseconds.
+    /// The part of a bulk operation that ran in it, its outcome, how long it took, and how long it
+    /// should take at most, both in microseconds.
     bulk: Option<(bulk_ops::Slice, Done, u64, u64)>,
 }
 
-/// Runs one slice of a queue, until `deadline` on the monotonic clock: due events, then a part of
-/// a bulk operation. `due` is when it was to run. Returns whether there was anything to replicate.
+/// Runs one slice of a queue, until `deadline` on the monotonic clock: due events, then a part of a
+/// bulk operation. `due` is when the slice was due. Returns whether there was anything to
+/// replicate.
 fn run_slice(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Millis) -> bool {
     let ran = change(ctx, key, |slot| run_slice_in(slot, key, db, deadline, due));
     let Ok(Some(ran)) = ran else {
@@ -97,13 +98,14 @@ fn run_slice(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Mill
         bulk_ops::slice_done(db, key.bytes(), &slice, &done, took, aim);
     }
     if bulk_ops::any(db, key.bytes()) {
-        // The clock of a queue made with CLOCK MANUAL does not wake the timer.
+        // This schedules the next slice also for a queue with CLOCK MANUAL, which does not wake the
+        // timer by itself.
         wakeups::schedule(ctx, db, key.bytes(), clock::now().ms());
     }
     ran.changed
 }
 
-/// [`run_slice`] on the open key; `None` where it holds no queue.
+/// Runs a slice, as [`run_slice`] describes, on the open key. Returns `None` if it holds no queue.
 fn run_slice_in(
     slot: &mut Slot<'_>,
     key: Name<'_>,
@@ -114,16 +116,16 @@ fn run_slice_in(
     let queue = slot.split().1?;
     clock::saw_receipt(queue.last_receipt(), clock::now().us);
     if due == due_index::LOADED && queue.clock() == Clock::Server {
-        clock::saw_time(queue.last_seen().saturating_mul(1000));
+        server_clock::observe_us(queue.last_seen().saturating_mul(1000));
     }
     let moment = clock::now();
     if matches!(due, due_index::LOADED | due_index::ARRIVED) {
-        // Nothing could fire where it was before.
+        // The queue was not in this key before, so its schedules could not fire.
         queue.noted_arrival = moment.ms();
     }
     let since = wakeups::firing_since(queue, moment.ms());
     let (mut steps, mut bulk) = (0, None);
-    // A bulk operation that can go on gets half of the time.
+    // A bulk operation that can continue gets half of the time.
     let half = deadline.saturating_sub(server_clock::monotonic_us()) / 2;
     let missed = queue.has_missed(since);
     if !missed {
@@ -144,7 +146,7 @@ fn run_slice_in(
         None => Op::Tick,
     };
     let advanced = server_clock::monotonic_us();
-    // A Tick, too, is applied exactly as replicas will apply it.
+    // Even a Tick is applied, exactly as replicas will apply it.
     let Ok(done) = queue.apply(&op, moment) else {
         return Some(Ran::default());
     };
@@ -152,7 +154,7 @@ fn run_slice_in(
     while queue.has_discarded() && server_clock::monotonic_us() < deadline {
         queue.sweep(FREED);
     }
-    // The time for which the timer was scheduled has come: it is scheduled anew.
+    // The scheduled time has come, so `commit` must schedule the next one.
     queue.noted_wake = None;
     let entry = LogEntry::of(moment, steps, None, &op);
     slot.commit(moment, Replication::Entry(&entry));
@@ -169,7 +171,7 @@ fn advance(queue: &mut Queue, moment: Moment, deadline: u64) -> u64 {
     loop {
         let progress = queue.advance(now, STEPS);
         steps += progress.steps;
-        // Each time a schedule fires is replicated by itself.
+        // Each firing of a schedule is replicated in a log entry of its own.
         let fired = progress.ticked.fired > 0;
         if progress.caught_up || fired || server_clock::monotonic_us() >= deadline {
             return steps;

@@ -1,4 +1,4 @@
-//! The parts below the queue: its ordered sets, its snapshot, and the reading of JSON.
+//! Benchmarks of parts of the queue: ordered sets, snapshots, and parsing JSON.
 
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion, Throughput};
 use dq_core_bench::driver::Driver;
@@ -6,7 +6,7 @@ use dq_queue::collections::ordered::OrderedSet;
 use dq_queue::json::{extract, Path};
 use dq_queue::Queue;
 
-/// What allocates in the server, too.
+/// The allocator that the server uses too.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -1,18 +1,19 @@
-//! Whole operations on a queue, with their records: what of a command's cost is the core's own.
+//! Benchmarks of whole operations on a queue, with their log entries: the part of a command's cost
+//! that is the core's own.
 
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion, Throughput};
 use dq_core_bench::driver::Driver;
 use dq_queue::message::state::State;
 use dq_queue::op::{Op, Receipts};
 
-/// What allocates in the server, too.
+/// The allocator that the server uses too.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const MANY: u64 = 1_000_000;
 const HOUR: u64 = 3_600_000;
 
-/// Numbers in no order, always the same ones.
+/// A pseudorandom number that depends only on `n`.
 fn scattered(n: u64) -> u64 {
     let mixed = (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 20
@@ -70,7 +71,7 @@ fn sending(c: &mut Criterion) {
     of.finish();
 }
 
-/// One message sent, fetched and acked: the queue keeps its size.
+/// Sends, fetches and acks messages one after the other, so the queue keeps its size.
 fn rounds(c: &mut Criterion) {
     let mut of = c.benchmark_group("send, fetch, ack");
     of.throughput(Throughput::Elements(1));
@@ -108,7 +109,7 @@ fn rounds(c: &mut Criterion) {
     of.finish();
 }
 
-/// Bursts: what the timer has to do in slices.
+/// Large bursts, which the timer processes in slices.
 fn bursts(c: &mut Criterion) {
     const BURST: u64 = 100_000;
     let mut of = c.benchmark_group("burst of 100,000");

@@ -1,6 +1,6 @@
-//! Sends, fetches and acks of so many groups, for a count of their instructions:
-//! `scripts/instructions.sh` runs it under callgrind. Unlike time, that does not
-//! depend on what fits into the caches of a machine.
+//! Sends, fetches and acks messages of a given number of groups. `scripts/instructions.sh` runs it
+//! under callgrind to count the instructions. Unlike a time, that count does not depend on the size
+//! of a machine's caches.
 //!
 //! Arguments: the number of groups.
 
@@ -11,9 +11,9 @@ use dq_core_bench::driver::Driver;
 use dq_queue::op::Receipts;
 use dq_queue::Receipt;
 
-/// So many of each are counted.
+/// The number of operations of each kind that are counted.
 const COUNTED: u64 = 20_000;
-/// So many messages wait before: with fewer groups each has more of them.
+/// The number of messages that are in the queue before, spread over all groups.
 const WAITING: u64 = 1_000_000;
 
 fn name(n: u64, groups: u64) -> String {

@@ -1,5 +1,4 @@
-//! One queue, driven as the server drives it: time first, then the operation,
-//! then its record.
+//! Drives one queue as the server does: first due events, then the operation, then its log entry.
 
 use smallvec::smallvec;
 
@@ -8,19 +7,19 @@ use dq_queue::op::{DueTime, Fetch, Op, Receipts, Send};
 use dq_queue::settings::{Clock, Settings};
 use dq_queue::{Done, Millis, Moment, Queue, Receipt};
 
-/// When the first operation is done, in Unix ms.
+/// The time of the first operation, in Unix milliseconds.
 pub const START: Millis = 1_700_000_000_000;
-/// What is sent: as long as in the benchmarks of the server.
+/// The payload of each message. It is as long as in the benchmarks of the server.
 pub const PAYLOAD: [u8; 100] = [b'x'; 100];
-/// The steps of a slice, as the timer of the module takes them.
+/// The maximum number of steps of a slice, as for a command of the module.
 const STEPS: u64 = 512;
 
-/// A queue, its clock, and room for records.
+/// A queue, its clock, and a buffer for log entries.
 pub struct Driver {
     /// The queue itself.
     pub queue: Queue,
     us: u64,
-    record: Vec<u8>,
+    entry: Vec<u8>,
 }
 
 impl Driver {
@@ -29,17 +28,17 @@ impl Driver {
         Driver {
             queue: Queue::new(Settings::default(), Clock::Server, 7),
             us: START * 1000,
-            record: Vec::new(),
+            entry: Vec::new(),
         }
     }
 
-    /// Lets time pass, without doing what falls due.
+    /// Moves the clock forward by `ms` milliseconds. This processes no due events.
     pub fn pass(&mut self, ms: Millis) {
         self.us += ms * 1000;
     }
 
-    /// Does an operation, a microsecond after the last one, and writes its
-    /// record.
+    /// Applies an operation one microsecond after the last one, and writes its log entry. Panics if
+    /// the queue refuses the operation.
     pub fn apply(&mut self, op: &Op) -> Done {
         self.us += 1;
         let moment = Moment {
@@ -48,13 +47,13 @@ impl Driver {
         };
         let done = self.queue.apply(op, moment);
         if self.queue.take_effects().changed {
-            self.record.clear();
-            LogEntry::of(moment, 0, None, op).encode_into(&mut self.record);
+            self.entry.clear();
+            LogEntry::of(moment, 0, None, op).encode_into(&mut self.entry);
         }
         done.expect("the operation is a good one")
     }
 
-    /// Does what has fallen due, a slice at a time.
+    /// Processes all due events, in slices.
     pub fn advance(&mut self) {
         let now = self.us / 1000;
         while self.queue.has_work(now) {
@@ -62,7 +61,7 @@ impl Driver {
         }
     }
 
-    /// Sends a message, due so many ms from now.
+    /// Sends a message that is due in `delay` milliseconds.
     pub fn send(&mut self, delay: Millis, group: Option<&[u8]>) {
         let mut send = Send::plain(&PAYLOAD);
         if delay > 0 {
@@ -72,7 +71,7 @@ impl Driver {
         self.apply(&Op::Send(send));
     }
 
-    /// Fetches so many messages and acks those of the fetch before.
+    /// Fetches at most `count` messages and acks the messages of `acks`. Returns the receipts.
     pub fn fetch(&mut self, count: u64, acks: Receipts) -> Receipts {
         let fetch = Fetch {
             count,
@@ -85,7 +84,7 @@ impl Driver {
         }
     }
 
-    /// Acks one message.
+    /// Acks the message with this receipt.
     pub fn ack(&mut self, receipt: Receipt) {
         self.apply(&Op::Ack {
             receipts: smallvec![receipt],

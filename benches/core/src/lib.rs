@@ -1,3 +1,3 @@
-//! Queues to measure the core and its codec on, without a server.
+//! A driver for benchmarks of the core and its codec, without a server.
 
 pub mod driver;

@@ -1,21 +1,22 @@
-//! A module whose commands do what no queue in a module can do without, and
-//! nothing else: find the key, keep or give a payload, reply, and where there is a
-//! log write what was done in the form in which DQ does: nearly always as the command
-//! came, but in a record of as many bytes as DQ's where it names a time. No ids, no
-//! leases. What DQ costs beyond it is DQ's own; what it costs is the server's.
+//! The baseline module: its commands do only what every queue in a module must do. They open the
+//! key, store or return a payload, reply, and if there is an append-only file, replicate the change
+//! in the form that DQ uses: nearly always verbatim, but as a log entry of the same size as DQ's if
+//! the command names a time. There are no ids and no leases. The cost of this module is the cost of
+//! the server; what DQ costs more is DQ's own.
 //!
-//! `FLOOR.LATER key due payload [payload ...]` keeps them in the order of due
-//! times too, by the standard library's ordered map, and `FLOOR.FIRST key count
-//! [receipt ...]` gives the first by that order. There is no clock behind it; `FLOOR.WAKE
-//! count` has the server wake in each of so many milliseconds, as it must where
-//! something falls due in each, and does nothing then.
-//!
-//! `FLOOR.PUSH key payload` answers 36 bytes, as DQ.SEND answers an id.
-//! `FLOOR.GROUP key payload GROUP name` does the same and keeps in a list of each name
-//! which payloads are its.
-//! `FLOOR.TAKE key [ACK 1 receipt]` lets the receipt be and answers 36 bytes, two
-//! numbers and the oldest payload, as DQ.FETCH does. `FLOOR.DONE key receipt`
-//! answers 1, as DQ.ACK does.
+//! - `FLOOR.PUSH key payload` stores a payload. It replies with 36 bytes, as DQ.SEND does with an
+//!   id.
+//! - `FLOOR.GROUP key payload GROUP name` also stores the number of the payload in a list of the
+//!   group.
+//! - `FLOOR.TAKE key [ACK 1 receipt]` removes the oldest payload and ignores the receipt. It
+//!   replies with 36 bytes, two numbers and the payload, as DQ.FETCH does.
+//! - `FLOOR.DONE key receipt` replies with 1, as DQ.ACK does.
+//! - `FLOOR.LATER key due payload [payload ...]` stores payloads by due time, in the ordered map of
+//!   the standard library.
+//! - `FLOOR.FIRST key count [receipt ...]` removes the first payloads by due time. There is no
+//!   clock.
+//! - `FLOOR.WAKE count` sets a timer for each of the next `count` milliseconds, as is needed if
+//!   messages become due in each of them. The timer does nothing.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -25,36 +26,38 @@ use std::ptr::{null_mut, NonNull};
 
 use redis_module::raw;
 
-/// As long as an id that DQ makes.
+/// The id in replies. It is as long as an id that DQ makes.
 const ID: &[u8] = b"01234567-89ab-7def-8123-456789abcdef";
-/// As long as a receipt.
+/// The receipt in replies. It has as many digits as a receipt of DQ.
 const RECEIPT: i64 = 1_700_000_000_000_000;
 
-/// What allocates for DQ, too.
+/// The server's allocator, which DQ uses too.
 #[global_allocator]
 static ALLOCATOR: redis_module::alloc::RedisAlloc = redis_module::alloc::RedisAlloc;
 
-/// What a key holds.
+/// The value of a key.
 #[derive(Default)]
 struct Payloads {
-    in_line: VecDeque<Box<[u8]>>,
-    /// By due time, and the number of those before.
+    /// Payloads without a due time, oldest first.
+    fifo: VecDeque<Box<[u8]>>,
+    /// Payloads by due time, and then by number.
     by_time: BTreeMap<(u64, u64), Box<[u8]>>,
+    /// The last number that a payload was given.
     count: u64,
-    /// The numbers of the payloads in line that have a name.
+    /// The numbers of the payloads in `fifo`, by group.
     by_group: ByName<VecDeque<u64>>,
 }
 
-/// Things by names, hashed as DQ does.
+/// A map by name, with the hash function that DQ uses.
 type ByName<T> = HashMap<Box<[u8]>, T, foldhash::fast::RandomState>;
 
-/// What a record begins with: as long as one of DQ without a payload.
+/// The beginning of a log entry. It is as long as a log entry of DQ without a payload.
 const HEAD: &[u8] = b"0123456789a";
-/// A name as long as that of DQ's.
+/// The command that carries log entries. Its name is as long as that of DQ.OP.
 const OP: &CStr = c"fl.op";
 
 thread_local! {
-    static RECORD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static ENTRY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 static mut TYPE: *mut raw::RedisModuleType = null_mut();
@@ -65,13 +68,13 @@ macro_rules! api {
     };
 }
 
-/// In which form something is logged.
+/// The form in which a change is replicated.
 #[derive(Clone, Copy)]
 enum Form<'a> {
-    /// As a record that holds what was kept.
-    Record(&'a [&'a [u8]]),
-    /// As the command came.
-    Command,
+    /// As a log entry that holds the stored payloads.
+    Entry(&'a [&'a [u8]]),
+    /// As the command, verbatim.
+    Verbatim,
 }
 
 /// The arguments of a command, and its context.
@@ -82,34 +85,35 @@ struct Call {
 }
 
 impl Call {
+    /// An argument of the command.
+    ///
     /// # Safety
-    /// The command has more arguments than that.
+    /// The command must have more than `index` arguments.
     unsafe fn arg(&self, index: usize) -> *mut raw::RedisModuleString {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { *self.argv.add(index) }
     }
 
+    /// The bytes of an argument, which outlive the call.
+    ///
     /// # Safety
-    /// As [`Call::arg`]; the bytes are those of an argument, so they outlive
-    /// the call.
+    /// As for [`Call::arg`].
     unsafe fn bytes(&self, index: usize) -> &[u8] {
         let mut len = 0;
-        // SAFETY: the server gives a pointer to so many bytes.
+        // SAFETY: the server returns a pointer to `len` bytes.
         unsafe {
             let at = api!(RedisModule_StringPtrLen(self.arg(index), &mut len));
             std::slice::from_raw_parts(at.cast(), len)
         }
     }
 
-    /// Opens the key, does something to its payloads, logs it in that form, and
-    /// closes the key.
+    /// Opens the key, changes its payloads, replicates the change in this form, and closes the key.
     ///
     /// # Safety
-    /// The context is live, and argument 1 is a key.
-    unsafe fn with(&self, form: Form<'_>, change: impl FnOnce(&mut Payloads)) -> c_int {
+    /// The context must be live, and argument 1 must be a key.
+    unsafe fn change(&self, form: Form<'_>, change: impl FnOnce(&mut Payloads)) -> c_int {
         let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
-        // SAFETY: the key is open while its value is used, and nothing else
-        // uses it meanwhile.
+        // SAFETY: the key is open while its value is used, and nothing else uses the value then.
         unsafe {
             let name = self.arg(1);
             let key = api!(RedisModule_OpenKey(self.ctx, name, mode)).cast::<raw::RedisModuleKey>();
@@ -127,7 +131,7 @@ impl Call {
             };
             if let Some(mut value) = value {
                 change(value.as_mut());
-                self.log(name, form);
+                self.replicate(name, form);
                 api!(RedisModule_SignalModifiedKey(self.ctx, name));
             }
             api!(RedisModule_CloseKey(key));
@@ -135,42 +139,41 @@ impl Call {
         raw::REDISMODULE_OK as c_int
     }
 
-    /// Writes what was done where there is a log.
+    /// Replicates a change. Without an append-only file, that is always verbatim.
     ///
     /// # Safety
-    /// The context is live.
-    unsafe fn log(&self, name: *mut raw::RedisModuleString, form: Form<'_>) {
-        // SAFETY: the server copies the record.
+    /// The context must be live.
+    unsafe fn replicate(&self, name: *mut raw::RedisModuleString, form: Form<'_>) {
+        // SAFETY: the server copies the log entry.
         unsafe {
             let flags = api!(RedisModule_GetContextFlags(self.ctx));
             let is_logged = flags & raw::REDISMODULE_CTX_FLAGS_AOF as c_int != 0;
-            let (Form::Record(kept), true) = (form, is_logged) else {
+            let (Form::Entry(kept), true) = (form, is_logged) else {
                 api!(RedisModule_ReplicateVerbatim(self.ctx));
                 return;
             };
-            RECORD.with_borrow_mut(|record| {
-                record.clear();
-                record.extend_from_slice(HEAD);
-                kept.iter()
-                    .for_each(|bytes| record.extend_from_slice(bytes));
+            ENTRY.with_borrow_mut(|entry| {
+                entry.clear();
+                entry.extend_from_slice(HEAD);
+                kept.iter().for_each(|bytes| entry.extend_from_slice(bytes));
                 api!(RedisModule_Replicate(
                     self.ctx,
                     OP.as_ptr(),
                     c"sb".as_ptr(),
                     name,
-                    record.as_ptr(),
-                    record.len()
+                    entry.as_ptr(),
+                    entry.len()
                 ));
             });
         }
     }
 
-    /// Replies with so many payloads as with messages.
+    /// Replies with `count` payloads in the form of messages.
     ///
     /// # Safety
-    /// The context is live.
-    unsafe fn give(&self, count: u32, mut next: impl FnMut() -> Option<Box<[u8]>>) {
-        // SAFETY: vouched for by the caller.
+    /// The context must be live.
+    unsafe fn reply_messages(&self, count: u32, mut next: impl FnMut() -> Option<Box<[u8]>>) {
+        // SAFETY: guaranteed by the caller.
         unsafe {
             api!(RedisModule_ReplyWithArray(self.ctx, count.into()));
             for _ in 0..count {
@@ -183,10 +186,12 @@ impl Call {
         }
     }
 
+    /// Replies with a string.
+    ///
     /// # Safety
-    /// The context is live.
+    /// The context must be live.
     unsafe fn reply(&self, bytes: &[u8]) {
-        // SAFETY: so many bytes are there.
+        // SAFETY: the pointer and the length are those of a slice.
         unsafe {
             api!(RedisModule_ReplyWithStringBuffer(
                 self.ctx,
@@ -197,7 +202,7 @@ impl Call {
     }
 }
 
-/// Milliseconds in decimal digits; anything else counts as none.
+/// Parses a decimal number. Returns 0 for anything else.
 fn number(digits: &[u8]) -> u64 {
     let digits = std::str::from_utf8(digits).unwrap_or_default();
     digits.parse().unwrap_or_default()
@@ -209,14 +214,14 @@ unsafe extern "C" fn push(
     argc: c_int,
 ) -> c_int {
     let call = Call { ctx, argv };
-    // SAFETY: the server calls with a live context and so many arguments.
+    // SAFETY: the server passes a live context and `argc` arguments.
     unsafe {
         if argc != 3 {
             return api!(RedisModule_WrongArity(ctx));
         }
         let payload = call.bytes(2);
-        call.with(Form::Command, |payloads| {
-            payloads.in_line.push_back(payload.into());
+        call.change(Form::Verbatim, |payloads| {
+            payloads.fifo.push_back(payload.into());
             call.reply(ID);
         })
     }
@@ -234,7 +239,7 @@ unsafe extern "C" fn group(
             return api!(RedisModule_WrongArity(ctx));
         }
         let (payload, name) = (call.bytes(2), call.bytes(4));
-        call.with(Form::Command, |payloads| {
+        call.change(Form::Verbatim, |payloads| {
             payloads.count += 1;
             let number = payloads.count;
             match payloads.by_group.get_mut(name) {
@@ -244,7 +249,7 @@ unsafe extern "C" fn group(
                     payloads.by_group.insert(name.into(), list);
                 }
             }
-            payloads.in_line.push_back(payload.into());
+            payloads.fifo.push_back(payload.into());
             call.reply(ID);
         })
     }
@@ -261,8 +266,8 @@ unsafe extern "C" fn take(
         if argc < 2 {
             return api!(RedisModule_WrongArity(ctx));
         }
-        call.with(Form::Command, |payloads| {
-            call.give(1, || payloads.in_line.pop_front())
+        call.change(Form::Verbatim, |payloads| {
+            call.reply_messages(1, || payloads.fifo.pop_front())
         })
     }
 }
@@ -280,7 +285,7 @@ unsafe extern "C" fn later(
         }
         let due = number(call.bytes(2));
         let kept: Vec<&[u8]> = (3..argc as usize).map(|at| call.bytes(at)).collect();
-        call.with(Form::Record(&kept), |payloads| {
+        call.change(Form::Entry(&kept), |payloads| {
             if argc > 4 {
                 api!(RedisModule_ReplyWithArray(ctx, (argc - 3).into()));
             }
@@ -306,8 +311,8 @@ unsafe extern "C" fn first(
             return api!(RedisModule_WrongArity(ctx));
         }
         let count = number(call.bytes(2)) as u32;
-        call.with(Form::Record(&[]), |payloads| {
-            call.give(count, || {
+        call.change(Form::Entry(&[]), |payloads| {
+            call.reply_messages(count, || {
                 let first = payloads.by_time.pop_first();
                 first.map(|(_, payload)| payload)
             });
@@ -333,10 +338,10 @@ unsafe extern "C" fn wake(
     raw::REDISMODULE_OK as c_int
 }
 
-/// The timer has fired, or is begun: `left` is no pointer but how often it is to fire.
+/// Sets the timer `left` more times. `left` is not a pointer but a number.
 unsafe extern "C" fn wake_again(ctx: *mut raw::RedisModuleCtx, left: *mut c_void) {
     if let Some(left) = (left as usize).checked_sub(1) {
-        // SAFETY: the context is live, and the server hands the number back as it is.
+        // SAFETY: the context is live, and the server passes the number back unchanged.
         unsafe {
             api!(RedisModule_CreateTimer(
                 ctx,
@@ -359,13 +364,13 @@ unsafe extern "C" fn done(
         if argc != 3 {
             return api!(RedisModule_WrongArity(ctx));
         }
-        call.with(Form::Command, |_| {
+        call.change(Form::Verbatim, |_| {
             api!(RedisModule_ReplyWithLongLong(ctx, 1));
         })
     }
 }
 
-/// Nobody reads the log.
+/// Ignores log entries, because they are never applied.
 unsafe extern "C" fn apply(
     _: *mut raw::RedisModuleCtx,
     _: *mut *mut raw::RedisModuleString,
@@ -375,14 +380,14 @@ unsafe extern "C" fn apply(
 }
 
 unsafe extern "C" fn free(value: *mut c_void) {
-    // SAFETY: made by Box::leak in Call::with, freed once.
+    // SAFETY: made by `Box::leak` in `Call::change`, freed once.
     drop(unsafe { Box::from_raw(value.cast::<Payloads>()) });
 }
 
-/// Called by the server when it loads the module.
+/// The server calls this function when it loads the module.
 ///
 /// # Safety
-/// Only for the server.
+/// Only the server may call it.
 #[no_mangle]
 pub unsafe extern "C" fn RedisModule_OnLoad(
     ctx: *mut raw::RedisModuleCtx,

@@ -1,9 +1,9 @@
-//! Connections that are ready for use: opened, in their database, answered once.
+//! Opens connections that are ready for use: the database is selected.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
-/// Where the server is, and what to use of it.
+/// The server to connect to, and the database to use.
 #[derive(Clone, Copy)]
 pub struct Server {
     /// Its port on the loopback interface.
@@ -13,8 +13,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A blocking connection on which one command was answered already, so
-    /// that the cost of accepting it lies behind. The error is a sentence.
+    /// Opens a blocking connection. The server has already answered SELECT on it, so the cost of
+    /// accepting the connection is not measured. The error is a sentence.
     pub fn connect(self) -> Result<TcpStream, String> {
         let text = |error: std::io::Error| format!("port {}: {error}", self.port);
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).map_err(text)?;

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-/// Processor time of the main thread of process `pid`, in nanoseconds; the
-/// error is a sentence. A few microseconds; the process is not disturbed.
+/// The processor time of the main thread of process `pid`, in nanoseconds. The error is a sentence.
+/// Costs a few microseconds, and does not disturb the process.
 ///
-/// The main thread is the one that runs every command, so that 1 s divided by
-/// what a message takes of it is the ceiling of the server.
+/// The main thread runs every command, so 1 s divided by its processor time per message is the
+/// maximum rate of the server.
 pub fn main_thread_nanos(pid: u32) -> Result<u64, String> {
     let path = format!("/proc/{pid}/task/{pid}/schedstat");
     let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;

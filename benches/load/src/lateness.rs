@@ -1,4 +1,4 @@
-//! How late delayed messages arrive at consumers that wait for them.
+//! Measures how late delayed messages arrive at consumers that wait for them.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,29 +10,29 @@ use crate::connect::Server;
 use crate::resp::{read, Reply};
 use crate::sample::{unix_now, Sample};
 
-/// Each wait of a consumer; after the last message it ends the consumer.
+/// The timeout of each FETCH. A consumer that times out after the last message ends.
 const BLOCK: Duration = Duration::from_secs(2);
 
-/// What to do.
+/// The messages to send, over which time they are due, and their consumers.
 pub struct Spread {
     /// The server.
     pub server: Server,
-    /// The key of the queue, empty before.
+    /// The key of the queue, which must be empty.
     pub queue: String,
-    /// How many messages.
+    /// The number of messages.
     pub messages: u64,
-    /// The time over which they fall due, at random.
+    /// The time span in which they become due, each at a random time.
     pub span: Duration,
-    /// How many consumers, each on a connection of its own, one message at a time.
+    /// The number of consumers. Each has its own connection, and fetches one message at a time.
     pub consumers: usize,
-    /// Bytes of a payload, at least the 16 that hold the due time.
+    /// The size of a payload in bytes. At least 16, to hold the due time.
     pub payload: usize,
 }
 
-/// Sends the messages, starts the consumers, and returns how many
-/// microseconds after its due time each message was in the hands of a consumer.
+/// Sends the messages and runs the consumers. Returns for each message how many microseconds after
+/// its due time a consumer received it. The error is a sentence.
 pub fn run(spread: &Spread) -> Result<Sample, String> {
-    // Sending a message takes some microseconds; none may be due before the consumers wait.
+    // Sending a message takes some microseconds, and none may be due before the consumers wait.
     let lead = Duration::from_millis(1500) + Duration::from_micros(10) * spread.messages as u32;
     send(spread, unix_now() + lead)?;
     let received = AtomicU64::new(0);
@@ -48,7 +48,7 @@ pub fn run(spread: &Spread) -> Result<Sample, String> {
     })
 }
 
-/// Writes all messages; the payload begins with the due time.
+/// Sends all messages. The payload of each begins with its due time.
 fn send(spread: &Spread, first: Duration) -> Result<(), String> {
     let mut stream = spread.server.connect()?;
     let mut left = spread.messages;
@@ -107,13 +107,13 @@ fn consume(spread: &Spread, received: &AtomicU64) -> Result<Sample, String> {
 
 struct Message {
     receipt: String,
-    /// Unix milliseconds.
+    /// The due time in Unix milliseconds.
     due: i64,
     arrived: Duration,
 }
 
 impl Message {
-    /// `None` where the reply is empty.
+    /// Reads a message from a reply. Returns `None` if the reply is empty.
     fn of(reply: &Reply<'_>) -> Result<Option<Message>, String> {
         let arrived = unix_now();
         let messages = match reply {
@@ -148,7 +148,7 @@ fn command(output: &mut Vec<u8>, words: &[&str]) {
     }
 }
 
-/// Waits for one reply and hands it to `use_it`; what came after it stays in `input`.
+/// Waits for one reply and passes it to `use_it`. Bytes after the reply stay in `input`.
 fn receive<T>(
     stream: &mut TcpStream,
     input: &mut Vec<u8>,

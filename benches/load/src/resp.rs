@@ -1,13 +1,13 @@
 //! A reader of RESP2 replies that borrows from the receive buffer.
 
-/// One reply; texts point into the buffer it was read from.
+/// One reply. Its texts point into the buffer that it was read from.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// A status or an integer, as it was written.
+    /// The text of a status or an integer.
     Text(&'a [u8]),
     /// A bulk string.
     Bulk(&'a [u8]),
-    /// An error, with its prefix.
+    /// The text of an error, which begins with its code.
     Error(&'a [u8]),
     /// A null bulk string or array.
     Null,
@@ -19,8 +19,8 @@ pub enum Reply<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Reads the reply that starts at `at`: the reply and where the next one
-/// starts, or `None` while it is not complete yet.
+/// Reads the reply that starts at `at`. Returns the reply and the start of the next one, or `None`
+/// if the reply is not complete yet. Error: the bytes are not RESP2.
 pub fn read(buffer: &[u8], at: usize) -> Result<Option<(Reply<'_>, usize)>, Malformed> {
     let Some((line, next)) = line(buffer, at) else {
         return Ok(None);
@@ -67,7 +67,7 @@ fn line(buffer: &[u8], at: usize) -> Option<(&[u8], usize)> {
     (rest.len() > end + 1).then(|| (&rest[..end], at + end + 2))
 }
 
-/// A length, or `None` for the -1 of a null.
+/// Parses a length. Returns `None` for -1, which means null.
 fn length(digits: &[u8]) -> Result<Option<usize>, Malformed> {
     if digits == b"-1" {
         return Ok(None);
@@ -76,8 +76,8 @@ fn length(digits: &[u8]) -> Result<Option<usize>, Malformed> {
     text.parse().map(Some).map_err(|_| Malformed)
 }
 
-/// What a later command needs of a reply: ids or receipts, kept in one
-/// buffer, so that taking costs no allocation once it has grown.
+/// The items of a reply that a later command needs: ids or receipts. They are stored in one buffer,
+/// so taking items needs no allocation once the buffer has grown.
 #[derive(Default)]
 pub struct Taken {
     text: Vec<u8>,
@@ -85,12 +85,12 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// How many were taken.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Each in the order of the reply.
+    /// The items in the order of the reply.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
@@ -100,7 +100,7 @@ impl Taken {
         })
     }
 
-    /// Forgets all, keeping the memory.
+    /// Removes all items, but keeps the memory.
     pub fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
@@ -112,18 +112,19 @@ impl Taken {
     }
 }
 
-/// Where a reply holds what a later command needs.
+/// The shape of a reply, which says where the items are that a later command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// DQ.FETCH: `[[id, receipt, attempt, payload], ...]`; receipts are taken.
+    /// DQ.FETCH: `[[id, receipt, attempt, payload], ...]`. The receipts are taken.
     Receipts,
-    /// XREADGROUP: `[[key, [[id, fields], ...]]]`; entry ids are taken.
+    /// XREADGROUP: `[[key, [[id, fields], ...]]]`. The entry ids are taken.
     Entries,
-    /// A bulk string, which is taken itself.
+    /// A bulk string. The string itself is taken.
     Bulk,
 }
 
-/// Replaces what `taken` holds by what `reply` gives; nothing where it is empty.
+/// Replaces the items of `taken` with those of `reply`. An empty reply has no items. Error: the
+/// reply has another shape.
 pub fn take(shape: Shape, reply: &Reply<'_>, taken: &mut Taken) -> Result<(), Malformed> {
     taken.clear();
     match (shape, reply) {
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_what_the_next_command_needs() {
+    fn the_items_that_the_next_command_needs_are_taken() {
         assert_eq!(taken(Shape::Receipts, FETCHED), ["17", "18"]);
         assert_eq!(taken(Shape::Receipts, b"*0\r\n"), [""; 0]);
         let read_group =
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_refused() {
+    fn bytes_that_are_not_resp_are_refused() {
         assert_eq!(read(b"?1\r\n", 0), Err(Malformed));
         assert_eq!(read(b"$x\r\n", 0), Err(Malformed));
     }

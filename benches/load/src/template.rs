@@ -2,28 +2,28 @@
 //!
 //! | blank | becomes |
 //! |---|---|
-//! | `{payload}`, `{payload:n}` | random bytes; n words of them |
-//! | `{uuid}` | a random UUID, the same within one command |
-//! | `{seq}`, `{seq:n}` | the number of the command; modulo n |
-//! | `{rand:low:high}` | an integer of that range, both ends included |
+//! | `{payload}`, `{payload:n}` | random bytes, or n words of random bytes |
+//! | `{uuid}` | a random UUID, which is equal within one command |
+//! | `{seq}`, `{seq:n}` | the number of the command, or that number modulo n |
+//! | `{rand:low:high}` | a random integer in that range, both ends included |
 //! | `{conn}` | the number of the connection |
-//! | `{taken}` | the word once for each item of the reply taken last |
-//! | `{count}` | how many items those are |
+//! | `{taken}` | an item that was taken of the last reply; the word is repeated for each item |
+//! | `{count}` | the number of those items |
 //!
-//! The part in brackets is left out, and a command with `{taken}` outside of
-//! brackets is not sent at all, where nothing was taken.
+//! If there are no items, the part in brackets is left out, and a command with `{taken}` outside of
+//! brackets is not sent at all.
 
 use crate::resp::Taken;
 
-/// What the blanks of one command are filled with.
+/// The values for the blanks of one command.
 pub struct Values<'a> {
     /// The number of the command.
     pub seq: u64,
     /// The number of the connection.
     pub connection: usize,
-    /// Bytes of a payload.
+    /// The size of a payload in bytes.
     pub payload: usize,
-    /// Items of the reply that was taken last.
+    /// The items that were taken of the last reply.
     pub taken: &'a Taken,
 }
 
@@ -39,26 +39,26 @@ enum Part {
 }
 
 enum Word {
-    /// Complete with its RESP length: nothing to fill in.
+    /// A word without blanks, with its RESP length.
     Fixed(Vec<u8>),
-    /// So many words of payload.
+    /// This number of payloads, each as a word.
     Payloads(usize),
     Parts(Vec<Part>),
-    /// Repeated for each item taken.
+    /// Repeated for each taken item.
     EachTaken(Vec<Part>),
 }
 
 /// A command that can be written many times, with its blanks filled in.
 pub struct Template {
     always: Vec<Word>,
-    /// Follows `always` where something was taken.
+    /// Follows `always` if there are taken items.
     bracketed: Vec<Word>,
     needs_taken: bool,
 }
 
 impl Template {
-    /// Understands a command of words between spaces; brackets must be words
-    /// of their own, at the end of the command. The error is a sentence.
+    /// Parses a command whose words are separated by spaces. Brackets must be words of their own,
+    /// at the end of the command. The error is a sentence.
     pub fn parse(text: &str) -> Result<Template, String> {
         let mut always = Vec::new();
         let mut bracketed = Vec::new();
@@ -84,8 +84,8 @@ impl Template {
         })
     }
 
-    /// Appends the command to `out`; false, and nothing appended, where it
-    /// needs something taken and there is nothing.
+    /// Appends the command to `out` and returns true. If the command needs taken items and there
+    /// are none, it appends nothing and returns false.
     pub fn write(&self, out: &mut Vec<u8>, values: &Values<'_>) -> bool {
         let taken = values.taken.len();
         if self.needs_taken && taken == 0 {
@@ -202,8 +202,8 @@ fn bulk(
     item: &[u8],
     uuid: &mut Option<[u8; 36]>,
 ) {
-    // Its length is known only when it is written. Two digits are reserved,
-    // which nearly all fit; the server takes no leading zero, so others move.
+    // The length is known only after the word was written. Two digits are reserved, which is enough
+    // for nearly all words. The server accepts no leading zeros, so other words must be moved.
     let start = out.len();
     out.extend_from_slice(b"$00\r\n");
     let body = out.len();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn fills_its_blanks() {
+    fn blanks_are_replaced_by_their_values() {
         assert_eq!(
             written("SET k:{seq}:{conn} {seq:5}", &[]).unwrap(),
             "*3\r\n$3\r\nSET\r\n$6\r\nk:12:3\r\n$1\r\n2\r\n"
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_or_leaves_out_what_was_taken() {
+    fn words_are_repeated_for_taken_items_and_left_out_without_them() {
         let fetch = "F q [ ACK {count} {taken} ]";
         assert_eq!(written(fetch, &[]).unwrap(), "*2\r\n$1\r\nF\r\n$1\r\nq\r\n");
         assert_eq!(
@@ -321,13 +321,13 @@ mod tests {
     }
 
     #[test]
-    fn long_words_get_their_true_length() {
+    fn the_length_of_a_long_word_is_right() {
         let long = written(&format!("{}{{seq}}", "x".repeat(120)), &[]).unwrap();
         assert!(long.starts_with("*1\r\n$122\r\nxxx"), "{long}");
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn a_wrong_template_is_refused() {
         for wrong in [
             "",
             "{nothing}",

@@ -1,10 +1,9 @@
-//! The load: many connections, each with a pipeline of commands in flight.
+//! Runs a load: many connections, each with a pipeline of commands in flight.
 //!
-//! A connection works in batches of as many slots as its pipeline is deep. In a
-//! batch each step is written for all slots at once, and the next step when
-//! all its replies are there. What a slot took of a reply (ids, receipts) stays
-//! with it until it takes again, also into the next batch: that is how a FETCH
-//! can acknowledge what the one before it brought.
+//! A connection works in batches. A batch has one slot for each command of the pipeline. Each step
+//! of a batch is written for all slots at once, and the next step when all replies have arrived. A
+//! slot keeps the items that it has taken of a reply (ids, receipts) until it takes again, also in
+//! the next batch. This is how a FETCH can acknowledge the messages of the FETCH before it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
@@ -17,47 +16,49 @@ use crate::cpu;
 use crate::resp::{read, take, Reply, Shape, Taken};
 use crate::template::{Template, Values};
 
-/// A server that answers nothing for this long has hung; nothing that is
-/// measured blocks longer.
+/// After this time without any reply the server is considered hung. No measured command blocks
+/// longer.
 const HUNG: Duration = Duration::from_secs(60);
 
 /// One command of a batch.
 pub struct Step {
     /// The command.
     pub template: Template,
-    /// What to take of its reply; `None`: the reply only has to be no error.
+    /// The items to take of its reply. `None`: any reply is accepted that is not an error.
     pub take: Option<Shape>,
 }
 
-/// What to do.
+/// The load to run.
 pub struct Load {
     /// The server.
     pub server: Server,
-    /// How many connections.
+    /// The number of connections.
     pub connections: usize,
-    /// Slots of a batch: commands in flight on each connection.
+    /// The number of slots of a batch, which is the number of commands in flight on each
+    /// connection.
     pub pipeline: usize,
-    /// Slots to fill over all connections and batches.
+    /// The number of slots to fill, over all connections and batches.
     pub commands: u64,
-    /// Bytes of a payload.
+    /// The size of a payload in bytes.
     pub payload: usize,
     /// The commands of a batch, in their order.
     pub steps: Vec<Step>,
-    /// The server's process, whose processor time is to be measured.
+    /// The id of the server's process, to measure its processor time. `None`: do not measure it.
     pub pid: Option<u32>,
 }
 
-/// What was done.
+/// The result of a load.
 pub struct Done {
-    /// Slots that were filled.
+    /// The number of slots that were filled.
     pub commands: u64,
-    /// Items that were taken of replies.
+    /// The number of items that were taken of replies.
     pub taken: u64,
-    /// Replies of which something should have been taken and that had nothing.
+    /// The number of replies that should have had items to take, but had none.
     pub empty: u64,
-    /// From the first command to the last reply.
+    /// The time from the first command to the last reply.
     pub elapsed: Duration,
-    /// Processor time of the server's main thread meanwhile, in nanoseconds.
+    /// The processor time of the server's main thread in that time, in nanoseconds. 0 if not
+    /// measured.
     pub server_nanos: u64,
 }
 
@@ -68,11 +69,12 @@ struct Connection {
     written: usize,
     input: Vec<u8>,
     slots: Vec<Taken>,
-    /// Slots in use in this batch.
+    /// The number of slots that are used in this batch.
     active: usize,
     step: usize,
-    /// The slots that await a reply, in order, and how many of them got it.
+    /// The slots whose command was sent in this step, in order.
     sent: Vec<usize>,
+    /// How many of `sent` have got their reply.
     answered: usize,
 }
 
@@ -84,8 +86,8 @@ struct Progress {
     empty: u64,
 }
 
-/// Runs the load to its end. The error is a sentence: a refused command, a
-/// lost connection, a server that hangs.
+/// Runs the load to its end. The error is a sentence: the server refuses a command, closes a
+/// connection or hangs.
 pub fn run(load: &Load) -> Result<Done, String> {
     let mut poll = Poll::new().map_err(text)?;
     let mut connections = Vec::with_capacity(load.connections);
@@ -160,7 +162,7 @@ impl Connection {
         })
     }
 
-    /// False where no commands are left to do.
+    /// Starts the next batch. Returns false if no commands are left.
     fn begin_batch(&mut self, load: &Load, progress: &mut Progress) -> Result<bool, String> {
         loop {
             let left = load.commands - progress.commands;
@@ -177,8 +179,8 @@ impl Connection {
         }
     }
 
-    /// Writes the current step, or the first one after it that has anything to
-    /// send; false where the batch is through.
+    /// Writes the current step, or the first one after it that has commands to send. Returns false
+    /// if the batch is complete.
     fn write_step(&mut self, load: &Load, progress: &mut Progress) -> Result<bool, String> {
         while let Some(step) = load.steps.get(self.step) {
             self.sent.clear();
@@ -218,8 +220,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads until the socket is empty, as an edge-triggered event demands;
-    /// false where all the work of this connection is done.
+    /// Reads until the socket is empty, which edge-triggered events require. Returns false if all
+    /// work of this connection is done.
     fn receive(
         &mut self,
         load: &Load,
@@ -231,7 +233,7 @@ impl Connection {
                 Ok(0) => return Err("the server closed a connection".into()),
                 Ok(count) => {
                     self.input.extend_from_slice(&scratch[..count]);
-                    if !self.digest(load, progress)? {
+                    if !self.handle_replies(load, progress)? {
                         return Ok(false);
                     }
                 }
@@ -242,9 +244,9 @@ impl Connection {
         }
     }
 
-    /// Uses up the replies that are complete, and goes on to the next step or
-    /// batch when they were the last.
-    fn digest(&mut self, load: &Load, progress: &mut Progress) -> Result<bool, String> {
+    /// Handles the replies that are complete. After the last reply of a step it starts the next
+    /// step or batch. Returns false if all work of this connection is done.
+    fn handle_replies(&mut self, load: &Load, progress: &mut Progress) -> Result<bool, String> {
         let mut at = 0;
         while self.answered < self.sent.len() {
             let complete = read(&self.input, at).map_err(|_| "bytes that are no RESP")?;
@@ -254,7 +256,7 @@ impl Connection {
             };
             let step = &load.steps[self.step];
             let slot = &mut self.slots[self.sent[self.answered]];
-            settle(step, &reply, slot, progress)?;
+            handle_reply(step, &reply, slot, progress)?;
             at = next;
             self.answered += 1;
         }
@@ -267,7 +269,7 @@ impl Connection {
     }
 }
 
-fn settle(
+fn handle_reply(
     step: &Step,
     reply: &Reply<'_>,
     slot: &mut Taken,

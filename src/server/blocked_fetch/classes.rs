@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::rc::Rc;
 
-/// The position of a client: a client that came earlier has a lower one. Above 0.
+/// The position of a client in the wait lists, from 1. A client that came earlier has a lower one.
 pub type Ticket = u64;
 
-/// What decides whether a queue has anything for a client. Either all clients of a class can be
-/// served or none: where the first gets nothing, no other is tried.
+/// The options of a client that decide whether a queue has messages for it. All clients of a class
+/// can be served, or none: if the first gets nothing, the others are not tried.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Class {
-    /// The group that it takes messages of, `None` for any.
+    /// The group whose messages it takes. `None`: any group.
     pub group: Option<Rc<[u8]>>,
-    /// Whether it takes them without a lease (NOACK), which MAXRUNNING does not limit.
+    /// Whether it takes messages without a lease (NOACK). MAXRUNNING does not limit those.
     pub no_ack: bool,
 }
 
-/// The clients that wait for one queue, in the order they came.
+/// The clients that wait for messages of one queue, in the order in which they came.
 #[derive(Debug)]
 pub struct Classes<T> {
     members: BTreeMap<(Class, Ticket), T>,
-    /// The first of each class.
+    /// The first client of each class.
     firsts: BTreeMap<Ticket, Class>,
 }
 
@@ -45,7 +45,7 @@ impl<T> Classes<T> {
         self.members.is_empty()
     }
 
-    /// Adds a client, whose ticket is above all others. O(log n).
+    /// Adds a client. Its ticket must be above those of all other clients. O(log n).
     pub fn join(&mut self, class: Class, ticket: Ticket, member: T) {
         if self.first_of(&class).is_none() {
             self.firsts.insert(ticket, class.clone());
@@ -63,8 +63,8 @@ impl<T> Classes<T> {
         }
     }
 
-    /// The next client to try when all classes up to the one whose first client has the ticket
-    /// `after` got nothing (0: none was tried). O(log n).
+    /// The next client to try: the first one of the first class whose first client has a ticket
+    /// above `after`. All classes before it got nothing; 0 if none was tried. O(log n).
     pub fn next(&self, after: Ticket) -> Option<(Ticket, &T)> {
         let (ticket, class) = self.firsts.range((Excluded(after), Unbounded)).next()?;
         let member = self.members.get(&(class.clone(), *ticket))?;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_tried_in_order_and_a_class_that_got_nothing_once() {
+    fn clients_are_tried_in_order_and_each_class_without_messages_only_once() {
         let any = class(None, false);
         let (a, b) = (class(Some(b"a"), false), class(Some(b"b"), false));
         let mut classes = Classes::default();
@@ -96,15 +96,15 @@ mod tests {
             classes.join(class.clone(), ticket, ticket * 10);
         }
         assert_eq!(classes.len(), 5);
-        // The first is served, so the next of its class is tried in its turn.
+        // The first client is served, so the next client of its class is tried in its turn.
         assert_eq!(classes.next(0), Some((1, &10)));
         classes.leave(&any, 1);
-        // The class of 2 gets nothing, so 5 is not tried.
+        // The class of client 2 gets nothing, so client 5 is not tried.
         assert_eq!(classes.next(0), Some((2, &20)));
         assert_eq!(classes.next(2), Some((3, &30)));
         assert_eq!(classes.next(3), Some((4, &40)));
         assert_eq!(classes.next(4), None);
-        // A client that leaves in the middle does not block those behind it.
+        // A client that leaves does not block the clients of its class behind it.
         classes.leave(&a, 2);
         assert_eq!(classes.next(4), Some((5, &50)));
         classes.leave(&any, 3);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_without_leases_are_a_class_of_their_own() {
+    fn clients_with_noack_are_in_a_class_of_their_own() {
         let mut classes = Classes::default();
         classes.join(class(None, false), 1, "lease");
         classes.join(class(None, true), 2, "none");

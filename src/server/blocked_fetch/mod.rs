@@ -1,7 +1,7 @@
-//! Clients that wait for messages: FETCH and MFETCH with BLOCK.
+//! Clients that are blocked in FETCH or MFETCH with BLOCK: they wait for messages.
 //!
-//! `wait_list.rs` knows who waits for which queue, in `classes.rs` those who wait for one queue,
-//! by what can be given to them; `serve.rs` serves them before the server sleeps.
+//! `wait_list.rs` has the wait list of each queue, and `classes.rs` the order of the clients in one
+//! list. `serve.rs` serves the clients before the server sleeps.
 
 mod classes;
 pub mod serve;
@@ -17,20 +17,20 @@ use dq_queue::op::{Fetch, Receipts};
 use dq_queue::{Done, Op};
 
 use super::commit::{change, Replication};
-use super::delivery::Delivery;
+use super::delivery_reply::DeliveryReply;
 use super::{clock, wakeups};
 use classes::Class;
 use wait_list::BlockedFetch;
 
-/// What a blocked client asked for, and how it is answered.
+/// The request of a blocked client, and the form of its reply.
 pub struct Request {
     fetch: Fetch<'static>,
-    delivery: Delivery,
+    delivery: DeliveryReply,
 }
 
 impl Request {
-    /// The class of blocked clients that it is in: by all that decides whether
-    /// [`Queue::can_serve`](dq_queue::Queue::can_serve) it.
+    /// The class of the client. It contains every option that decides whether
+    /// [`Queue::can_serve`](dq_queue::Queue::can_serve) the request.
     fn class(&self) -> Class {
         Class {
             group: self.fetch.group.as_deref().map(Rc::from),
@@ -42,17 +42,23 @@ impl Request {
 /// The result of trying to serve a blocked client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
-    /// It has its messages, or is gone: it waits no longer.
+    /// The client has its messages, or is gone: it waits no longer.
     Over,
-    /// There is nothing for it, nor for any other of its class.
+    /// There are no messages for the client, nor for any other of its class.
     NothingForClass,
-    /// There is nothing for anybody at the moment.
-    NothingForAnybody,
+    /// There are no messages for any client at the moment.
+    NothingForAny,
 }
 
-/// Blocks the client of this call until one of the queues has something for it, for at most
-/// `ms` milliseconds (0: without limit).
-pub fn block(ctx: &mut Context, keys: &[Name<'_>], ms: u64, fetch: Fetch<'_>, delivery: Delivery) {
+/// Blocks the client of this call until one of the queues has messages for it, for at most `ms`
+/// milliseconds (0: no timeout). If the client cannot be blocked, replies that there are none.
+pub fn block(
+    ctx: &mut Context,
+    keys: &[Name<'_>],
+    ms: u64,
+    fetch: Fetch<'_>,
+    delivery: DeliveryReply,
+) {
     let request = Request {
         fetch: without_acks(fetch),
         delivery,
@@ -69,7 +75,7 @@ pub fn block(ctx: &mut Context, keys: &[Name<'_>], ms: u64, fetch: Fetch<'_>, de
     }
 }
 
-/// A copy without its acks, which are done, that owns its memory.
+/// Makes a copy that owns its memory. It has no acks, because they are already done.
 fn without_acks(fetch: Fetch<'_>) -> Fetch<'static> {
     let own = |name: Cow<'_, [u8]>| Cow::Owned(name.into_owned());
     Fetch {
@@ -84,7 +90,8 @@ fn without_acks(fetch: Fetch<'_>) -> Fetch<'static> {
     }
 }
 
-/// Wakes the timer when the RATE of a queue refills, now that a client waits for it.
+/// Schedules the timer for when the RATE of a queue allows the next delivery, now that a client
+/// waits.
 fn schedule_refill(ctx: &mut Context, key: Name<'_>) {
     let moment = clock::now();
     let wake = match ctx.open_read(key) {
@@ -99,7 +106,8 @@ fn schedule_refill(ctx: &mut Context, key: Name<'_>) {
     }
 }
 
-/// Gives a blocked client what a queue has for it. Writes nothing to the client of this call.
+/// Tries to serve a blocked client with messages of a queue. Writes nothing to the client of this
+/// call.
 fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served {
     let Some(handle) = blocked.handle() else {
         blocked.leave();
@@ -108,7 +116,7 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
     let Request { fetch, delivery } = &blocked.request;
     let served = change(ctx, key, |slot| {
         let (ctx, Some(queue)) = slot.split() else {
-            return Served::NothingForAnybody;
+            return Served::NothingForAny;
         };
         let moment = clock::now();
         let now = queue.now(moment);
@@ -116,9 +124,9 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
             return Served::NothingForClass;
         }
         if queue.has_overdue_expiry(now) {
-            // The timer removes what has expired, and then schedules this queue again.
+            // The timer removes the expired messages, and then schedules this wait list again.
             wakeups::ensure(ctx, now);
-            return Served::NothingForAnybody;
+            return Served::NothingForAny;
         }
         let op = &Op::Fetch(Cow::Borrowed(fetch));
         let Ok(Done::Fetched(given)) = queue.apply(op, moment) else {
@@ -139,7 +147,7 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
         }
         served
     });
-    served.unwrap_or(Served::NothingForAnybody)
+    served.unwrap_or(Served::NothingForAny)
 }
 
 impl Wait for BlockedFetch {

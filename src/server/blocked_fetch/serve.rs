@@ -1,22 +1,23 @@
-//! Serving blocked clients, in the order they came.
+//! Serves blocked clients, in the order in which they came.
 //!
-//! This happens once in each turn of the server's event loop, before it sleeps: one queue in a
-//! turn, and for at most `dq.tick-budget-us`. The messages that many commands of a turn brought
-//! are delivered together and replicated together; the rest waits for the next turn. So the cost
-//! of a command does not depend on the number of blocked clients.
+//! This happens once in each turn of the server's event loop, before the server sleeps, for one
+//! queue per turn and for at most `dq.tick-budget-us`. Messages that many commands of a turn have
+//! added are delivered together and replicated together. Clients that are left wait for the next
+//! turn. So the cost of a command does not depend on the number of blocked clients.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::redis::{clock, event_loop, Context, Name, OwnedName};
 
 use super::{try_serve, wait_list, Served};
-use crate::server::timer::NOT_OURS_MS;
+use crate::server::timer::NOT_OWNED_RETRY_MS;
 use crate::server::{config, metrics, wakeups};
 
-/// The part of a slice that commands have used in this turn, in microseconds.
+/// How much of this turn's slice commands have used, in microseconds.
 static USED_US: AtomicU64 = AtomicU64::new(0);
 
-/// Serves the scheduled wait lists. Called when the server is about to sleep.
+/// Serves scheduled wait lists, up to the first that has something to replicate. Called before the
+/// server sleeps.
 pub fn before_sleep(ctx: &mut Context) {
     if !wait_list::any_scheduled() {
         return;
@@ -24,22 +25,22 @@ pub fn before_sleep(ctx: &mut Context) {
     USED_US.store(0, Relaxed);
     if !ctx.may_act() {
         match ctx.is_primary() {
-            // A pause or failover is on: the timer brings us here again.
-            true => wakeups::ensure(ctx, clock::now_ms() + wakeups::ASK_AGAIN_MS),
+            // During a pause or failover, the timer causes another turn later.
+            true => wakeups::ensure(ctx, clock::now_ms() + wakeups::RETRY_MS),
             false => wait_list::unschedule_all(),
         }
         return;
     }
     let start = clock::monotonic_us();
     let deadline = start + config::TICK_BUDGET_US.unsigned();
-    ctx.gather_records();
+    ctx.collect_log_entries();
     while let Some((db, key)) = wait_list::next_scheduled() {
         if ctx.select_db(db) {
             let name = OwnedName::new(&key);
             serve_list(ctx, name.name(), db, deadline);
         }
-        // The records of two queues would be wrapped in a transaction.
-        if ctx.has_gathered() || clock::monotonic_us() >= deadline {
+        // The server would wrap the log entries of two queues in a transaction.
+        if ctx.has_collected() || clock::monotonic_us() >= deadline {
             break;
         }
     }
@@ -53,8 +54,8 @@ pub fn before_sleep(ctx: &mut Context) {
     }
 }
 
-/// Serves the wait list of a queue, if it is scheduled, before a command takes messages from it.
-/// Returns whether that is done. All commands of a turn share one slice.
+/// Serves the wait list of a queue, if it is scheduled, before a command takes messages from the
+/// queue. Returns whether no client is left to be served. All commands of a turn share one slice.
 pub fn before_command(ctx: &mut Context, key: Name<'_>) -> bool {
     let db = ctx.db();
     if !wait_list::is_scheduled(db, key.bytes()) {
@@ -63,10 +64,10 @@ pub fn before_command(ctx: &mut Context, key: Name<'_>) -> bool {
     let (used, budget) = (USED_US.load(Relaxed), config::TICK_BUDGET_US.unsigned());
     if used < budget && ctx.may_act() {
         let start = clock::monotonic_us();
-        ctx.gather_records();
+        ctx.collect_log_entries();
         serve_list(ctx, key, db, start + budget - used);
         let took = clock::monotonic_us() - start;
-        // However short: what a turn does must have an end.
+        // At least 1, however short it was, so that the work in one turn is limited.
         USED_US.store(used + took.max(1), Relaxed);
     }
     !wait_list::is_scheduled(db, key.bytes())
@@ -75,7 +76,7 @@ pub fn before_command(ctx: &mut Context, key: Name<'_>) -> bool {
 /// Serves a wait list until `deadline` on the monotonic clock.
 fn serve_list(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
     if !ctx.owns(key) {
-        wakeups::schedule(ctx, db, key.bytes(), clock::now_ms() + NOT_OURS_MS);
+        wakeups::schedule(ctx, db, key.bytes(), clock::now_ms() + NOT_OWNED_RETRY_MS);
         return;
     }
     let mut tried = wait_list::begin(db, key.bytes());
@@ -83,7 +84,7 @@ fn serve_list(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
         match try_serve(ctx, key, &client) {
             Served::Over => {}
             Served::NothingForClass => tried = ticket,
-            Served::NothingForAnybody => break,
+            Served::NothingForAny => break,
         }
         if clock::monotonic_us() >= deadline {
             return wait_list::end(db, key.bytes(), Some(tried));

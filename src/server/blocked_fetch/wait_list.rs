@@ -1,4 +1,4 @@
-//! The wait lists: which clients wait for messages of which queue, and which lists are to be served.
+//! The wait lists: which clients wait for messages of which queue, and which lists must be served.
 //!
 //! Wait lists are keyed by (db, key), so a client can wait for a queue that does not exist yet.
 
@@ -12,22 +12,22 @@ use crate::redis::event_loop;
 
 use super::classes::{Class, Classes, Ticket};
 use super::Request;
-use crate::server::Address;
+use crate::server::QueueAddress;
 
 /// A client that is blocked in a FETCH or MFETCH.
 pub struct BlockedFetch {
-    /// What it asked for.
+    /// What the client asked for.
     pub(super) request: Request,
     class: Class,
     db: i32,
     keys: Vec<Rc<[u8]>>,
-    /// 0 before it is in the wait lists, and afterwards.
+    /// Its position. 0 while it is not in the wait lists.
     ticket: Cell<Ticket>,
     handle: OnceCell<Handle>,
 }
 
 impl BlockedFetch {
-    /// A client that is about to be blocked on these queues.
+    /// Makes the state of a client that is about to be blocked on these queues.
     pub(super) fn new(
         request: Request,
         db: i32,
@@ -43,7 +43,8 @@ impl BlockedFetch {
         })
     }
 
-    /// Adds the client, which is blocked now, at the end of the wait lists of its queues.
+    /// Adds the client, which is blocked now, to the end of the wait lists of its queues.
+    /// O(keys * log n).
     pub fn join(self: &Rc<Self>, handle: Handle) {
         if self.handle.set(handle).is_err() {
             return;
@@ -84,22 +85,22 @@ impl BlockedFetch {
         WAITING.fetch_sub(1, Relaxed);
     }
 
-    /// The way to answer it, as long as it waits.
+    /// The handle to answer the client, as long as it waits.
     pub fn handle(&self) -> Option<&Handle> {
         self.handle.get().filter(|handle| !handle.is_over())
     }
 }
 
-/// The wait list of one queue, and how far it is served.
+/// The wait list of one queue, and how far it has been served.
 #[derive(Default)]
 struct WaitList {
     clients: Classes<Rc<BlockedFetch>>,
-    /// Whether it is to be served, and therefore is in [`WaitLists::scheduled`].
+    /// Whether it must be served, and so is in [`WaitLists::scheduled`].
     is_scheduled: bool,
-    /// Whether it must be served again from its beginning, because the queue has changed since
-    /// that was last done.
-    again: bool,
-    /// The last ticket that was tried when a slice ended.
+    /// Whether it must be served again from its beginning, because the queue has changed since it
+    /// was last served from there.
+    must_restart: bool,
+    /// The last ticket that was tried when the last slice ended. 0: the list was served to its end.
     tried: Ticket,
 }
 
@@ -108,8 +109,8 @@ struct WaitLists {
     by_db: HashMap<i32, HashMap<Rc<[u8]>, WaitList>>,
     /// The last ticket that was given out.
     last: Ticket,
-    /// The lists that are to be served. Some may have been served since.
-    scheduled: VecDeque<Address>,
+    /// The lists that must be served. Some of them may have been served since.
+    scheduled: VecDeque<QueueAddress>,
 }
 
 impl WaitLists {
@@ -121,8 +122,8 @@ impl WaitLists {
         self.by_db.get_mut(&db)?.get_mut(key)
     }
 
-    /// Schedules a list to be served. Returns whether it was not scheduled before.
-    fn put_up(&mut self, db: i32, key: &[u8]) -> bool {
+    /// Schedules a list to be served. Returns whether it exists and was not scheduled before.
+    fn schedule(&mut self, db: i32, key: &[u8]) -> bool {
         let Some(list) = self.get_mut(db, key) else {
             return false;
         };
@@ -139,14 +140,14 @@ thread_local! {
     static WAIT_LISTS: RefCell<WaitLists> = RefCell::default();
 }
 
-/// The number of blocked clients, so that nothing is looked up while there are none.
+/// The number of clients in the wait lists, so that nothing is looked up while there are none.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
-/// The number of scheduled lists, so that asking whether there is one costs nothing.
+/// The number of scheduled lists, so that checking for one costs nothing.
 static SCHEDULED: AtomicUsize = AtomicUsize::new(0);
 
 /// The number of clients that wait for messages, over all queues.
 #[inline]
-pub fn all() -> usize {
+pub fn total() -> usize {
     WAITING.load(Relaxed)
 }
 
@@ -155,14 +156,14 @@ pub fn count(db: i32, key: &[u8]) -> usize {
     WAIT_LISTS.with_borrow(|lists| lists.get(db, key).map_or(0, |list| list.clients.len()))
 }
 
-/// Schedules a queue's wait list, because there may be messages for it: it is served before the
-/// server sleeps next. O(1) for any number of clients.
+/// Schedules a queue's wait list, because there may be messages for its clients. It is served
+/// before the server sleeps next. O(1) for any number of clients.
 pub fn schedule(db: i32, key: &[u8]) {
     if WAITING.load(Relaxed) > 0 {
         let is_new = WAIT_LISTS.with_borrow_mut(|lists| {
             let list = lists.get_mut(db, key);
-            let is_there = list.map(|list| list.again = true);
-            is_there.is_some() && lists.put_up(db, key)
+            let is_there = list.map(|list| list.must_restart = true);
+            is_there.is_some() && lists.schedule(db, key)
         });
         if is_new {
             event_loop::turn_again();
@@ -183,7 +184,7 @@ pub fn is_scheduled(db: i32, key: &[u8]) -> bool {
 }
 
 /// Takes the next scheduled list. Returns the address of its queue.
-pub fn next_scheduled() -> Option<Address> {
+pub fn next_scheduled() -> Option<QueueAddress> {
     WAIT_LISTS.with_borrow_mut(|lists| {
         while let Some(address) = lists.scheduled.pop_front() {
             SCHEDULED.store(lists.scheduled.len(), Relaxed);
@@ -196,33 +197,34 @@ pub fn next_scheduled() -> Option<Address> {
     })
 }
 
-/// Unschedules all lists: this server may deliver nothing.
+/// Unschedules all lists, because this server is not a primary and must not deliver.
 pub fn unschedule_all() {
     while let Some((db, key)) = next_scheduled() {
         WAIT_LISTS.with_borrow_mut(|lists| {
             if let Some(list) = lists.get_mut(db, &key) {
                 list.tried = 0;
-                list.again = false;
+                list.must_restart = false;
             }
         });
     }
 }
 
-/// Begins to serve a list, or goes on where the last slice ended. Returns the last ticket that
-/// was tried.
+/// Begins to serve a list, or continues where the last slice ended. Returns the last ticket that
+/// was tried, or 0.
 pub fn begin(db: i32, key: &[u8]) -> Ticket {
     WAIT_LISTS.with_borrow_mut(|lists| {
         lists.get_mut(db, key).map_or(0, |list| {
             list.is_scheduled = false;
             if list.tried == 0 {
-                list.again = false;
+                list.must_restart = false;
             }
             list.tried
         })
     })
 }
 
-/// The client of a list to try after the ticket `tried`.
+/// The next client of a list to try, if the last ticket that was tried is `tried` (see
+/// [`Classes::next`]).
 pub fn next_client(db: i32, key: &[u8], tried: Ticket) -> Option<(Ticket, Rc<BlockedFetch>)> {
     WAIT_LISTS.with_borrow(|lists| {
         let (ticket, client) = lists.get(db, key)?.clients.next(tried)?;
@@ -230,15 +232,16 @@ pub fn next_client(db: i32, key: &[u8], tried: Ticket) -> Option<(Ticket, Rc<Blo
     })
 }
 
-/// Ends the serving of a list for now. With `tried`, some clients were not tried: serving goes on
-/// after this ticket. Without it, serving begins anew if the queue has changed since it began.
+/// Stops serving a list for now. With `tried`, some clients were not tried, and serving continues
+/// after this ticket later. Without it, all were tried, and serving restarts only if the queue has
+/// changed since serving began.
 pub fn end(db: i32, key: &[u8], tried: Option<Ticket>) {
     let is_new = WAIT_LISTS.with_borrow_mut(|lists| {
         let Some(list) = lists.get_mut(db, key) else {
             return false;
         };
         list.tried = tried.unwrap_or(0);
-        (tried.is_some() || list.again) && lists.put_up(db, key)
+        (tried.is_some() || list.must_restart) && lists.schedule(db, key)
     });
     if is_new {
         event_loop::turn_again();

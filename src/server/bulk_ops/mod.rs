@@ -1,8 +1,8 @@
-//! Bulk operations: PURGE and REDRIVE. A short one is done at once, a long one in slices while its
-//! client waits.
+//! Bulk operations: PURGE and REDRIVE. A short one runs at once. A long one runs in slices while
+//! its client is blocked.
 //!
-//! `pending.rs` knows the operations that are under way; the timer runs their slices, of a length
-//! that `slice_size.rs` finds.
+//! `pending.rs` has the operations that run in slices, and `slice_size.rs` computes the size of a
+//! slice. The timer runs the slices.
 
 mod pending;
 mod slice_size;
@@ -20,11 +20,11 @@ use dq_queue::{Done, Op, Queue};
 use super::commit::{self, Missing};
 use super::{clock, wakeups};
 
-/// Runs a bulk operation and answers how many messages it removed or revived. Inside MULTI and
-/// scripts it is always done at once.
+/// Runs a bulk operation, and replies with the number of messages that it removed or revived.
+/// Inside MULTI and scripts it always runs at once. Error: the key holds another type.
 pub fn run(ctx: &mut Context, key: Name<'_>, op: Op<'_>) -> CommandResult {
     if !ctx.deny_blocking() && !is_short(ctx, key, &op)? {
-        // Due events may be all that makes it long.
+        // It may only be long because due events must be processed first.
         commit::run(ctx, key, &Op::Tick, Missing::Nothing, |_, _| ())?;
         if !is_short(ctx, key, &op)? {
             return block(ctx, key, op);
@@ -33,7 +33,7 @@ pub fn run(ctx: &mut Context, key: Name<'_>, op: Op<'_>) -> CommandResult {
     commit::run(ctx, key, &op, Missing::Nothing, write_count)
 }
 
-/// Whether the queue can do this at once.
+/// Whether the queue can run the operation at once.
 fn is_short(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) -> Result<bool, Failure> {
     let moment = clock::now();
     let mut opened = ctx.open_write(key)?;
@@ -71,15 +71,11 @@ fn write_count(reply: Reply<'_>, outcome: Option<(&Queue, &Done)>) {
     }
 }
 
-/// A client that waits until its operation is done: `pending.rs` answers it.
+/// A client that waits for its bulk operation. `pending.rs` answers it.
 struct BlockedClient;
 
 impl Wait for BlockedClient {
-    fn appeared(&self, _: &Context, _: Name<'_>) {}
-
     fn timed_out(&self, reply: Reply<'_>) {
         reply.error("ERR unblocked before completion; messages removed so far are not restored");
     }
-
-    fn gone(&self) {}
 }

@@ -1,8 +1,8 @@
-//! Bulk operations that would hold the server for too long if they were done at once, and the
-//! clients that wait for them.
+//! Bulk operations that would block the server for too long if they ran at once, and the clients
+//! that wait for them.
 //!
-//! The timer does what must come before each (`queue/approach.rs` of the library), and finally the
-//! operation itself.
+//! The timer runs the steps that must come before each operation (its plan, in `queue/approach.rs`
+//! of the library), and finally the operation itself.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -14,19 +14,19 @@ use dq_queue::queue::approach::Approach;
 use dq_queue::{Done, Millis, Op, Queue};
 
 use super::slice_size::SliceSize;
-use crate::server::Address;
+use crate::server::QueueAddress;
 
-/// An operation that is done in slices.
+/// An operation that runs in slices.
 struct BulkOp {
     op: Op<'static>,
-    /// How many messages it has removed or revived so far.
+    /// The number of messages that it has removed or revived so far.
     counted: u64,
     size: SliceSize,
     client: Handle,
 }
 
 impl BulkOp {
-    /// Its next slice; `None` while other work of the queue must come first.
+    /// Its next slice, or `None` while other work of the queue must come first.
     fn next_slice(&self, queue: &mut Queue, now: Millis) -> Option<Slice> {
         let most = self.size.most();
         let (op, is_last) = match queue.approach(&self.op, now) {
@@ -38,7 +38,7 @@ impl BulkOp {
         Some(Slice { op, is_last })
     }
 
-    /// A slice has removed or revived this many.
+    /// Counts the messages that a slice has removed or revived.
     fn count(&mut self, count: u64) {
         self.counted += count;
         if let Op::Redrive(Redrive::Oldest(most)) = &mut self.op {
@@ -48,23 +48,23 @@ impl BulkOp {
 }
 
 thread_local! {
-    /// By queue, in the order in which they came.
-    static PENDING: RefCell<HashMap<Address, VecDeque<BulkOp>>> = RefCell::default();
+    /// The operations of each queue, in the order in which they came.
+    static PENDING: RefCell<HashMap<QueueAddress, VecDeque<BulkOp>>> = RefCell::default();
 }
 
-/// Queues that have any, so that nothing is looked up while there are none.
+/// The number of queues in `PENDING`, so that nothing is looked up while there are none.
 static QUEUES: AtomicUsize = AtomicUsize::new(0);
 
 /// One slice of a bulk operation.
 #[derive(Debug, PartialEq)]
 pub struct Slice {
-    /// The operation that does it.
+    /// The operation that this slice applies to the queue.
     pub op: Op<'static>,
-    /// Whether the whole operation is done with it.
+    /// Whether the bulk operation is complete after it.
     is_last: bool,
 }
 
-/// Adds an operation on a queue, for a client that is blocked.
+/// Adds an operation on a queue, and the blocked client that waits for it.
 pub fn add(db: i32, key: &[u8], op: Op<'static>, client: Handle) {
     PENDING.with_borrow_mut(|all| {
         let of_queue = all.entry((db, key.into())).or_default();
@@ -78,13 +78,12 @@ pub fn add(db: i32, key: &[u8], op: Op<'static>, client: Handle) {
     });
 }
 
-/// The next slice of a queue's bulk operations at `now`. Operations whose client is gone are
-/// dropped.
+/// The next slice of a queue's bulk operations at `now`. Drops operations whose client is gone.
 pub fn next_slice(db: i32, key: &[u8], queue: &mut Queue, now: Millis) -> Option<Slice> {
     if QUEUES.load(Relaxed) == 0 {
         return None;
     }
-    let address: Address = (db, key.into());
+    let address: QueueAddress = (db, key.into());
     PENDING.with_borrow_mut(|all| {
         let of_queue = all.get_mut(&address)?;
         of_queue.retain(|bulk_op| !bulk_op.client.is_over());
@@ -99,10 +98,10 @@ pub fn next_slice(db: i32, key: &[u8], queue: &mut Queue, now: Millis) -> Option
     })
 }
 
-/// A slice is done; it took `took_us` microseconds and should take `aim_us` at most. Answers the
-/// client if it was the last.
+/// A slice is done. It took `took_us` microseconds, and should take at most `aim_us`. Answers the
+/// client if it was the last slice.
 pub fn slice_done(db: i32, key: &[u8], slice: &Slice, done: &Done, took_us: u64, aim_us: u64) {
-    let address: Address = (db, key.into());
+    let address: QueueAddress = (db, key.into());
     let count = match done {
         Done::Count(count) => *count,
         _ => 0,
@@ -130,7 +129,7 @@ pub fn any(db: i32, key: &[u8]) -> bool {
     QUEUES.load(Relaxed) > 0 && PENDING.with_borrow(|all| all.contains_key(&(db, key.into())))
 }
 
-/// Answers the clients of operations on a queue that is gone: nothing is left to do.
+/// Answers the clients of operations on a queue that is gone, because nothing is left to do.
 pub fn answer_gone(db: i32, key: &[u8]) {
     if QUEUES.load(Relaxed) == 0 {
         return;
@@ -143,9 +142,10 @@ pub fn answer_gone(db: i32, key: &[u8]) {
     answer(ended.into_iter().flatten());
 }
 
-/// Like [`answer_gone`], for all queues of a database, or of all databases.
+/// Answers the clients of operations on all queues of a database, or of all databases (see
+/// [`answer_gone`]).
 pub fn answer_flushed(db: Option<i32>) {
-    let addresses: Vec<Address> = PENDING.with_borrow(|all| {
+    let addresses: Vec<QueueAddress> = PENDING.with_borrow(|all| {
         let of_db = all.keys().filter(|(of, _)| db.is_none_or(|db| db == *of));
         of_db.cloned().collect()
     });
@@ -154,7 +154,8 @@ pub fn answer_flushed(db: Option<i32>) {
     }
 }
 
-/// Answering runs callbacks at once: nothing may be borrowed.
+/// Answers the clients of operations that have ended. This runs callbacks at once, so nothing may
+/// be borrowed.
 fn answer(ended: impl IntoIterator<Item = BulkOp>) {
     for BulkOp {
         counted, client, ..

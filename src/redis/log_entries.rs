@@ -1,19 +1,19 @@
-//! Records of one call that are to travel as one command.
+//! Log entries of one call that are replicated as one command.
 
 use super::name::string_bytes;
 use super::{raw, Name};
 use std::os::raw::c_char;
 use std::ptr;
 
-/// What was gathered for one queue.
-pub(super) struct Records {
+/// The collected log entries of one queue.
+pub(super) struct LogEntries {
     name: *mut raw::RedisModuleString,
-    records: Vec<*mut raw::RedisModuleString>,
+    entries: Vec<*mut raw::RedisModuleString>,
 }
 
-/// A string of our own.
+/// Makes a string of the server that the module owns.
 fn string(bytes: &[u8]) -> *mut raw::RedisModuleString {
-    // SAFETY: without a context the string is ours until we free it.
+    // SAFETY: a string without a context is ours until we free it.
     unsafe {
         api!(RedisModule_CreateString(
             ptr::null_mut(),
@@ -23,47 +23,47 @@ fn string(bytes: &[u8]) -> *mut raw::RedisModuleString {
     }
 }
 
-impl Records {
-    pub(super) fn of(name: Name<'_>) -> Records {
-        Records {
+impl LogEntries {
+    pub(super) fn of(name: Name<'_>) -> LogEntries {
+        LogEntries {
             name: string(name.bytes()),
-            records: Vec::new(),
+            entries: Vec::new(),
         }
     }
 
-    /// Whether these are the records of this queue.
+    /// Whether these are log entries of the queue with this name.
     pub(super) fn are_of(&self, name: Name<'_>) -> bool {
-        // SAFETY: ours.
+        // SAFETY: the module owns the string.
         unsafe { string_bytes(self.name) == name.bytes() }
     }
 
-    pub(super) fn add(&mut self, record: &[u8]) {
-        self.records.push(string(record));
+    pub(super) fn add(&mut self, entry: &[u8]) {
+        self.entries.push(string(entry));
     }
 
-    /// Replicates them: `DQ.OP name record...`.
+    /// Replicates them as `DQ.OP name entry [entry ...]`.
     ///
     /// # Safety
     /// `ctx` must be the live context of the call.
     pub(super) unsafe fn send(&mut self, ctx: *mut raw::RedisModuleCtx) {
-        // SAFETY: the context is vouched for; the format tells the types of
-        // what follows, and the server keeps the strings as long as it needs.
+        // SAFETY: the caller guarantees that the context is live. The format gives the types of the
+        // arguments, and the server retains the strings as long as it needs them.
         unsafe {
             api!(RedisModule_Replicate(
                 ctx,
                 c"DQ.OP".as_ptr(),
                 c"sv".as_ptr(),
                 self.name,
-                self.records.as_mut_ptr(),
-                self.records.len()
+                self.entries.as_mut_ptr(),
+                self.entries.len()
             ));
         }
     }
 }
 
-impl Drop for Records {
+impl Drop for LogEntries {
     fn drop(&mut self) {
-        for string in self.records.iter().chain([&self.name]) {
+        for string in self.entries.iter().chain([&self.name]) {
             // SAFETY: made by us without a context, freed once.
             unsafe { api!(RedisModule_FreeString(ptr::null_mut(), *string)) }
         }

@@ -1,4 +1,4 @@
-//! How deliveries are answered: what is written, and which connection their leases are bound to.
+//! Delivery replies: what is written, and which connection the leases are bound to.
 
 use crate::redis::{Context, Name, Reply};
 use dq_queue::op::Delivered;
@@ -6,26 +6,26 @@ use dq_queue::Queue;
 
 use super::{bound_leases, message_reply};
 
-/// How the deliveries of one FETCH are answered.
+/// The form of the reply to one FETCH or MFETCH.
 #[derive(Debug, Clone, Copy)]
-pub struct Delivery {
+pub struct DeliveryReply {
     with_meta: bool,
     with_key: bool,
-    /// The connection that its leases are bound to, and the database.
+    /// The connection that the leases are bound to, and the database.
     binding: Option<(u64, i32)>,
 }
 
-impl Delivery {
-    /// To the client of this call.
-    pub fn to(ctx: &Context, with_key: bool, with_meta: bool, bind: bool) -> Delivery {
-        Delivery {
+impl DeliveryReply {
+    /// A reply to the client of this call. `bind` binds the leases to its connection.
+    pub fn to(ctx: &Context, with_key: bool, with_meta: bool, bind: bool) -> DeliveryReply {
+        DeliveryReply {
             with_meta,
             with_key,
             binding: bind.then(|| (ctx.client_id(), ctx.db())),
         }
     }
 
-    /// Writes deliveries and binds their leases.
+    /// Writes deliveries, and binds their leases if asked to.
     pub fn write(self, reply: Reply<'_>, key: Name<'_>, queue: &Queue, delivered: &[Delivered]) {
         if self.with_key {
             reply.array(2);
@@ -43,7 +43,7 @@ impl Delivery {
         }
     }
 
-    /// Writes that there is nothing.
+    /// Writes the reply for no deliveries.
     pub fn write_nothing(self, reply: Reply<'_>) {
         match self.with_key {
             true => reply.null_array(),
