@@ -103,7 +103,7 @@ bench-steps: ## the instructions of SEND, FETCH and ACK over 1 to a million grou
 bench-instructions: ## the instructions of commands and their peers in the whole server: the same on a busy machine; needs valgrind
 	@BENCH=instructions.py benches/run.sh $(BENCH_FLAGS)
 
-bench-smoke: ## the same at a hundredth of the size, built in haste: shows that the benchmark works, not how fast it is
+bench-smoke: ## make bench at a hundredth of the size, unoptimised build: a smoke test of the benchmark, not a measurement
 	@CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 benches/run.sh --quick $(BENCH_FLAGS)
 
 dist: ## pack what is given to others, who need no compiler: a Debian package and a tar.gz in dist/

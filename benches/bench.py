@@ -1,4 +1,4 @@
-"""What all parts of the benchmark share: the options of this run, and progress on stderr."""
+"""Shared by all parts of the benchmark: the options of a run, and progress on stderr."""
 
 import argparse
 import os
@@ -13,36 +13,36 @@ from generator import Generator
 from server import Server
 
 ROOT = Path(__file__).resolve().parent.parent
-# What tests and benchmarks both need is with the tests.
+# Modules that both tests and benchmarks need are in tests/.
 sys.path.append(str(ROOT))
 INSTRUCTIONS = ROOT / "target" / "instructions.md"
-"""The table that `instructions.py` has written last."""
+"""The last table that `instructions.py` has written."""
 QUIET_CORES = 0.1
-"""What other programs may use before the run says so."""
+"""Cores that other programs may use before the page mentions it."""
 QUIET_PERCENT = 1
-"""The same of the host."""
+"""Percent of the processors' time that the host may take away before the page mentions it."""
 
 
 def parser(description):
-    """What all that measures on a server can be told."""
+    """Returns a parser of the options that all programs which measure a server have."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rows", type=re.compile, default="", metavar="REGEX", help="only rows whose name matches")
     parser.add_argument("--module", type=Path, default=ROOT / "target/release/libdq.so")
     parser.add_argument("--built", default="", metavar="TEXT", help="how that was built, for the page")
-    parser.add_argument("--floor", type=Path, default=ROOT / "target/floor/release/libdq_floor.so")
+    parser.add_argument("--baseline", type=Path, default=ROOT / "target/baseline/release/libdq_baseline.so")
     parser.add_argument("--redis-server", default=os.environ.get("REDIS_SERVER") or "redis-server")
     parser.add_argument("--generator", type=Path, default=ROOT / "target/load/release/dq-load")
     return parser
 
 
 def _busy_seconds():
-    """Processor time of all programs together since the machine started."""
+    """Returns the processor time of all programs since the machine started, in seconds."""
     user, nice, system = map(int, Path("/proc/stat").read_text().split()[1:4])
     return (user + nice + system) / os.sysconf("SC_CLK_TCK")
 
 
 class Taken:
-    """What of the time of all cores the host gives to others within a `with`: then `percent` tells."""
+    """Measures how much of the time of all cores the host gives to others during a `with`: `percent`."""
 
     percent = 0.0
 
@@ -65,41 +65,41 @@ class Bench:
 
     binary: str
     module: Path
-    floor: Path
-    """The module whose commands do next to nothing."""
+    baseline: Path
+    """The baseline module, whose commands do next to nothing."""
     generator: Generator
     rounds: int
     quick: bool
     rows: re.Pattern
     built: str = ""
-    """How the module was built, as the page says it."""
+    """How the module was built, in the words of the page."""
     started: float = field(default_factory=time.monotonic)
     strangers: float = 0.0
-    """The most cores that other programs were seen to use between the rows."""
+    """Maximum number of cores that other programs used while the benchmark was idle."""
     by_host: Taken = field(default_factory=Taken)
 
     def wanted(self, *names):
-        """Whether `--rows` names one of them."""
+        """Returns whether `--rows` matches one of the names."""
         return any(self.rows.search(name) for name in names)
 
     def scaled(self, count):
-        """The count of a full run; a hundredth of it in a quick one, but not less than a hundred of many."""
+        """Returns `count`, or in a quick run a hundredth of it, but no less than the lesser of `count` and 100."""
         return max(count // 100, min(count, 100)) if self.quick else count
 
     def server(self, **options):
-        """A server with the module."""
+        """Starts a server with the module."""
         return Server(self.binary, [self.module], **options)
 
-    def server_with_floor(self, **options):
-        """The same, with the module beside it whose commands do next to nothing."""
-        return Server(self.binary, [self.module, self.floor], **options)
+    def server_with_baseline(self, **options):
+        """Starts a server with the module and the baseline module."""
+        return Server(self.binary, [self.module, self.baseline], **options)
 
     def bare_server(self):
-        """A server without it."""
+        """Starts a server without a module."""
         return Server(self.binary, [])
 
     def look_around(self):
-        """Notes what other programs use of the processor; to be called while nothing of the benchmark has work to do.
+        """Measures how many cores other programs use. To be called while the benchmark has nothing to do.
 
         The rows about time mean little where a server has to wait for its core.
         """
@@ -108,7 +108,7 @@ class Bench:
         self.strangers = max(self.strangers, (_busy_seconds() - before) / (time.monotonic() - start))
 
     def disturbance(self):
-        """Sentences about who else used the processors, where anybody did; else nothing."""
+        """Returns sentences about who else used the processors, or an empty string if nobody did."""
         found = []
         if self.by_host.percent >= QUIET_PERCENT:
             found.append(f"The host took {self.by_host.percent:.0f} % of this machine's processors away during the run.")
@@ -119,10 +119,10 @@ class Bench:
         return " ".join(found)
 
     def say(self, text):
-        """A line of progress."""
+        """Prints a line of progress."""
         print(f"[{time.monotonic() - self.started:5.0f} s] {text}", file=sys.stderr, flush=True)
 
 
 def median_ratio(values, others):
-    """The median of the ratios round by round: what drifts with the machine drifts for both."""
+    """Returns the median of the ratios of each round. A machine that gets slower does so for both values of a round."""
     return median(value / other for value, other in zip(values, others))

@@ -1,4 +1,4 @@
-"""What the Criterion benches of the core measured last, as a table."""
+"""The last figures of the Criterion benches of the core, as a table."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,10 @@ UNITS = (("ms", 1e6), ("us", 1e3), ("ns", 1))
 
 
 def core_figures():
-    """A line for each bench that was run, its median and that of one message of it; None where none was."""
+    """Returns a table of the benches that were run: the median of each, and that of one of its messages.
+
+    Returns None where none was run.
+    """
     rows = []
     for path in RESULTS.glob("*/*/new/benchmark.json"):
         bench = json.loads(path.read_text())

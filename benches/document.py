@@ -1,4 +1,4 @@
-"""The page that a full run writes: docs/benchmarks.md."""
+"""Builds the page that a full run writes: docs/benchmarks.md."""
 
 import os
 import platform
@@ -30,26 +30,26 @@ from 50 connections with 64 in flight on each.
 {details}{instructions}{core}
 ## Why rows miss
 
-A row whose limit lies under what the least of a module takes (`benches/floor`, rows of that name) cannot hold. Of the
+A row whose limit lies under what the baseline module takes (`benches/baseline`, rows of that name) cannot hold. Of the
 instructions of a FETCH and an ACK with a log 15 % are the module's own (callgrind, by shared object): the rest is the
 server's, reading commands, writing replies and the log, keeping memory.
 
 - Commands with a log: next to all of what a command takes more than without a log is the server's, which makes a
   record of it and writes it. In the millisecond of the change before it a command is logged as it came, which spares the
   server the look-up of another command and its strings. FETCH and ACK as one command take 0.29 to 0.30 of their peer
-  with a log, the least of a module 0.21 to 0.22: so near to the limit, a noisy run can miss it. What they take above the
-  least is mostly their own; a part is chance: the string in which the server puts a record together doubles as it fills,
-  once more for ours of 64 bytes than for the least's of 67, whose words have other lengths.
+  with a log, the baseline module 0.21 to 0.22: so near to the limit, a noisy run can miss it. What they take above the
+  baseline is mostly their own; a part is chance: the string in which the server puts a record together doubles as it fills,
+  once more for ours of 64 bytes than for the baseline's of 67, whose words have other lengths.
 - Profile-guided optimisation: turn by turn with the module of `make build` on this machine, SEND takes 10 to 14 % less,
   FETCH and ACK as one command 10 to 14 %, as two 12 to 15 %, with a log 8 to 9 % each. Why is inferred: in
-  simulated caches a command misses 600 lines of code, half of them the module's, and hardly any data. The least of a
-  module gains next to nothing by it (0 to 3 %) and is built without. Redis is as Debian builds it.
+  simulated caches a command misses 600 lines of code, half of them the module's, and hardly any data. The baseline module
+  gains next to nothing by it (0 to 3 %) and is built without. Redis is as Debian builds it.
 - SEND with a random delay: most of the module's part is finding the place among a million by time, in memory that no
-  cache has. The least of a module does that by the ordered map of Rust's standard library, and ends close to the limit.
-- The whole life of a message: the least of a module, which keeps and gives in order by time, and has no clock, ids,
+  cache has. The baseline module does that by the ordered map of Rust's standard library, and ends close to the limit.
+- The whole life of a message: the baseline module, which keeps and gives in order by time, and has no clock, ids,
   leases or counts by state, comes to about what the limits ask for: 9.7 to 10.6 times less one by one in several
   runs, and 22 to 24 in tens. But the server must wake in each millisecond in which something falls due, a thousand
-  times for these messages; the least of a module that does so, and nothing when it wakes, is below both limits, at
+  times for these messages; the baseline module that does so, and nothing when it wakes, is below both limits, at
   8.8 to 9.4 and 16.7 to 17.4.
 - SEND over 100,000 groups: the limit is about what names cost any module. One that reads the two words of the option,
   finds the name in a hash table, and notes in a list of that name which payload is its, adds 0.27 to 0.47 us and
@@ -65,7 +65,7 @@ server's, reading commands, writing replies and the log, keeping memory.
   by time and payload are waited for in the FETCH, and with thousands in flight most of them in the ACK again. Where one
   group was sent to after the other, as in the rows with a limit, neighbours share what is fetched.
 - SEND and CANCEL beside ten million messages: the same steps as beside ten thousand; place, message and id are then in
-  memory that no cache has. A sorted set grows by far more and the least of a module about as much, with half as many
+  memory that no cache has. A sorted set grows by far more and the baseline module about as much, with half as many
   members and only one of their two steps at a random place.
 - Bytes of SEND in the log: the 160 bytes that XADD writes hold the 100 of the payload, so that no SEND can write 0.6
   times as much; the sum over send, fetch and ack is what the two can be compared by.
@@ -96,7 +96,7 @@ server's, reading commands, writing replies and the log, keeping memory.
   row would measure empty answers. From 100,000 groups on it is the default of 1.
 - In instructions of the core, a million messages waiting, over 1, 1,000 and 100,000 groups: SEND 3,271, 3,181, 2,685;
   FETCH 3,535, 3,364, 3,405; ACK 3,076, 3,056, 3,168 (`make bench-steps`).
-- *The least of a module* (`benches/floor`) is a module whose commands do what no queue in a module can do without: they
+- *The baseline module* (`benches/baseline`) is a module whose commands do what no queue in a module can do without: they
   find the key, keep or give a payload, log what ours log in the same form, and reply as much as ours do. No ids, no
   clock, no leases, and an order by time only where the row says so: by the ordered map of Rust's standard library. Its
   groups are, beside the list of all, a list for each name of which are its. What is below its figures no module can
@@ -144,7 +144,7 @@ without a server and without profile-guided optimisation. A queue that is only s
 
 
 def document(bench, rows, details, commands):
-    """The whole page."""
+    """Returns the whole page."""
     with bench.server() as server:
         version, module = server.version(), _module_version(server)
     return TEXT.format(
@@ -170,15 +170,15 @@ def document(bench, rows, details, commands):
 
 
 def _command_line():
-    """As it can be typed anywhere: where things were built is this machine's business."""
+    """Returns the command line without the paths of this machine."""
     words = []
     arguments = iter(sys.argv[1:])
     for word in arguments:
-        if word in ("--module", "--built", "--generator", "--floor", "--redis-server"):
+        if word in ("--module", "--built", "--generator", "--baseline", "--redis-server"):
             next(arguments, None)
         else:
             words.append(word)
-    # A bar would end the cell of the table that it stands in.
+    # A bar would end the cell of the table.
     flags = " ".join(words).replace("|", "\\|")
     return f"make bench BENCH_FLAGS='{flags}'" if flags else "make bench"
 

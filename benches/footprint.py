@@ -1,4 +1,4 @@
-"""Bytes: memory of a million messages over their payload, and their snapshot."""
+"""Measures bytes: the memory of a million messages beyond their payloads, and the size of their snapshot."""
 
 import time
 from contextlib import ExitStack
@@ -14,7 +14,8 @@ DELAYED = f"DQ.SEND q {{payload}} DELAY {HOURS}"
 GROUPED = "DQ.SEND q {payload} GROUP g{seq:TENTH}"
 LEASED = "DQ.FETCH q COUNT 1000 LEASE 7200000"
 
-# What is held, the command that sends it, one that leases all of it, and the most bytes a message over its payload.
+# What is held, the command that sends it, the command that leases it, and the limit of bytes a message beyond the
+# payload.
 LAYOUTS = [
     ("delayed", DELAYED, None, 80),
     ("ready", "DQ.SEND q {payload}", None, 80),
@@ -27,7 +28,7 @@ LAYOUTS = [
 
 
 def memory(bench):
-    """Rows of used_memory a message over the payload."""
+    """Returns rows of used_memory a message beyond the payload."""
     if not bench.wanted("memory"):
         return []
     section = "Memory, bytes a message over its 100 of payload"
@@ -65,7 +66,7 @@ def _hold(bench, server, messages, send, lease):
 
 
 def snapshot(bench):
-    """Rows of SAVE, of loading and of the file, against a stream with the same number of payloads."""
+    """Returns rows of saving, loading and the size of the file, against a stream with as many payloads."""
     if not bench.wanted("rdb"):
         return []
     million = bench.scaled(MILLION)
@@ -86,7 +87,7 @@ def snapshot(bench):
                 dump = server.dir / "dump.rdb"
                 size[name].append(dump.stat().st_size / million)
                 with bench.server(dump=dump) as loaded:
-                    # The log rounds to milliseconds, which a quick run can stay under.
+                    # The server's log rounds to milliseconds, so a quick run can give 0.
                     load[name].append(max(loaded.loading_seconds(), 0.001))
     section = "RDB of a million delayed messages against a stream of the same payloads"
     return [

@@ -1,4 +1,4 @@
-"""The load generator (`load/`), as functions."""
+"""Runs the load generator (`load/`) and reads what it prints."""
 
 import subprocess
 from dataclasses import dataclass
@@ -11,7 +11,10 @@ PAYLOAD = 100
 
 @dataclass
 class Step:
-    """One command of a batch. `take`: what of its reply the next ones use: receipts, entries, bulk, or nothing."""
+    """One command of a batch.
+
+    `take` is what the next commands use of its reply: "receipts", "entries", "bulk", or nothing.
+    """
 
     template: str
     take: str = ""
@@ -32,26 +35,26 @@ class Done:
 
 
 class Lateness:
-    """How late each of many came, in ms, in order."""
+    """How late each of many messages came, in ms, sorted."""
 
     def __init__(self, spans, absences=None):
-        """`spans`: the seconds since 1970 at which each was due and came; `absences` do not count."""
+        """`spans` are pairs of when each was due and when it came, in Unix seconds. `absences` are subtracted."""
         self.spans = spans
         absent = absences.during if absences else lambda *_: 0
         self.ms = sorted((ended - began - absent(began, ended)) * 1000 for began, ended in spans)
 
     @classmethod
     def read(cls, lines):
-        """Those that the generator printed."""
+        """Reads the lines that the generator printed."""
         pairs = (map(int, line.split()) for line in lines.splitlines())
         return cls([(began / 1e6, (began + took) / 1e6) for began, took in pairs])
 
     def without(self, absences):
-        """The same but for the times when some processor was absent."""
+        """Returns the lateness without the times when a processor was absent."""
         return Lateness(self.spans, absences)
 
     def percentile(self, percent):
-        """What so many percent did not exceed; 100 for the longest, 0 for the shortest."""
+        """Returns the ms that `percent` of the messages did not exceed. 100 gives the longest, 0 the shortest."""
         return self.ms[(len(self.ms) - 1) * percent // 100]
 
 
@@ -62,11 +65,11 @@ class Generator:
         self.path = str(path)
 
     def run(self, server, steps, commands, *, pipeline=64, db=0, connections=CONNECTIONS):
-        """Fills so many slots of batches, and waits for the end."""
+        """Does the steps `commands` times, and waits for the end. Returns what was measured."""
         return self.finish(self.start(server, steps, commands, pipeline=pipeline, db=db, connections=connections))
 
     def start(self, server, steps, commands, *, pipeline=64, db=0, connections=CONNECTIONS):
-        """The same in the background; `finish` waits for it."""
+        """Starts to do the steps `commands` times, in the background. `finish` waits for the end."""
         words = ["run", "--port", server.port, "--pid", server.pid, "--db", db, "--commands", commands]
         words += ["--pipeline", pipeline, "--connections", connections, "--payload", PAYLOAD]
         for step in steps:
@@ -74,7 +77,7 @@ class Generator:
         return self._start(words)
 
     def finish(self, process):
-        """What a started run measured."""
+        """Waits for a run that was started. Returns what it measured."""
         read = {name: float(value) for name, value in (line.split("=") for line in self._finish(process).splitlines())}
         return Done(
             commands=int(read["commands"]),
@@ -85,7 +88,7 @@ class Generator:
         )
 
     def lateness(self, server, queue, messages, seconds, consumers):
-        """How late messages spread over the seconds arrived at blocked consumers."""
+        """Returns how late messages that fall due over these seconds reach blocked consumers."""
         words = ["lateness", "--port", server.port, "--queue", queue, "--messages", messages]
         words += ["--span-ms", int(seconds * 1000), "--consumers", consumers, "--payload", PAYLOAD]
         return Lateness.read(self._finish(self._start(words)))

@@ -1,12 +1,12 @@
-"""What groups cost where most of them are in the way: server CPU a message, as ratios of one run.
+"""Measures what groups cost when most of them cannot deliver: server CPU a message, as ratios of one run.
 
     python benches/groups.py --module target/release/libdq.so [--scale 1.0]
 
 Rows:
 
-- one group of a million messages beside 10,000 small ones: no small one waits for more than one turn of the others,
-  and a fetch costs what it costs without the long group;
-- 100,000 held groups beside one that can give, against that one alone;
+- one group of a million messages beside 10,000 small ones: no small one waits for more than one turn of the long one,
+  and a fetch costs as much as without the long group;
+- 100,000 groups that are held beside one that can deliver, against that one alone;
 - GROUPPUSH of a 1 KB object (two group fields, id, score) against SEND of the same bytes into the same group.
 """
 
@@ -53,7 +53,7 @@ class Bench:
         return 1e6 * (float(cpu["used_cpu_user_main_thread"]) + float(cpu["used_cpu_sys_main_thread"]))
 
     def all(self, commands):
-        """Runs commands in pipelines; their replies."""
+        """Runs commands in pipelines. Returns their replies."""
         replies = []
         commands = list(commands)
         for start in range(0, len(commands), PIPELINE):
@@ -64,14 +64,17 @@ class Bench:
         return replies
 
     def cost(self, commands):
-        """Server CPU a command, in microseconds, and the replies."""
+        """Runs commands. Returns the server CPU of one of them, in microseconds, and all replies."""
         commands = list(commands)
         before = self.cpu_us()
         replies = self.all(commands)
         return (self.cpu_us() - before) / len(commands), replies
 
     def drain(self, key, count):
-        """Fetches and acks one by one; server CPU a message, and the groups in the order they gave."""
+        """Fetches and acks messages one by one.
+
+        Returns the server CPU of a message, in microseconds, and the group of each message in order of delivery.
+        """
         before = self.cpu_us()
         groups, receipts = [], []
         while len(groups) < count:
@@ -91,7 +94,7 @@ class Bench:
 
 
 def long_group(bench, scale):
-    """One group of a million beside 10,000 small ones."""
+    """Measures 10,000 small groups beside one of a million messages."""
     long, small = int(1_000_000 * scale), int(10_000 * scale)
     bench.do("DQ.CREATE", "alone", "GROUPCONCURRENCY", 100)
     bench.do("DQ.CREATE", "beside", "GROUPCONCURRENCY", 100)
@@ -108,7 +111,7 @@ def long_group(bench, scale):
 
 
 def held_groups(bench, scale):
-    """100,000 held groups beside one that can give."""
+    """Measures a group that can deliver beside 100,000 that are held."""
     held, free = int(100_000 * scale), int(20_000 * scale)
     for key in ("one", "among"):
         bench.do("DQ.CREATE", key, "RETRIES", -1, "LEASE", 3_600_000)
@@ -125,7 +128,7 @@ def held_groups(bench, scale):
 
 
 def group_push(bench, scale):
-    """GROUPPUSH of a 1 KB object against SEND."""
+    """Measures GROUPPUSH of a 1 KB object against SEND of it."""
     total = int(50_000 * scale)
 
     def event(number):
@@ -158,7 +161,7 @@ def group_push(bench, scale):
 
 ROWS = [
     ("FETCH+ACK of 10,000 small groups beside one of a million, against without it", long_group),
-    ("FETCH+ACK of a group among 100,000 held ones, against alone", held_groups),
+    ("FETCH+ACK of a group beside 100,000 held ones, against alone", held_groups),
     ("GROUPPUSH of a 1 KB object, against SEND of it", group_push),
 ]
 

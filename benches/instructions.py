@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Counts the instructions that commands take, of the server and its modules together; needs valgrind, and minutes.
+"""Counts the instructions of commands, of the server and its modules together; needs valgrind, and some minutes.
 
-    benches/instructions.py [--rows REGEX] [--module PATH] [--floor PATH] [--redis-server PATH] [--generator PATH]
+    benches/instructions.py [--rows REGEX] [--module PATH] [--baseline PATH] [--redis-server PATH] [--generator PATH]
 
-Instructions do not tell what waiting for memory costs, but they come out the same on a busy machine and on a quiet one.
-`make bench-instructions` builds what it needs and runs it; `make bench` takes the last table into the page it writes.
+Instructions do not show what waiting for memory costs, but they are the same on a busy machine and on a quiet one.
+`make bench-instructions` builds what it needs and runs it. `make bench` copies the last table into the page it writes.
 """
 
 import re
@@ -19,33 +19,33 @@ from generator import Generator
 from report import Row, summary, targets
 from server import Server
 from throughput import LOGGED, OVER_GROUPS, PLAIN
-from workloads import FLOOR, GROUPED, OURS, PEERS, STREAMS, prepare_millions
+from workloads import BASELINE, GROUPED, OURS, PEERS, STREAMS, prepare_millions
 
 MESSAGES = 20_000
 BACKLOG = 100_000
-"""What stands in for a million: filling takes ten times as long here."""
-WORKLOADS = {workload.name: workload for workload in [*PEERS, *FLOOR, *OURS, *STREAMS, *GROUPED]}
+"""Used instead of a million, because filling takes ten times as long under valgrind."""
+WORKLOADS = {workload.name: workload for workload in [*PEERS, *BASELINE, *OURS, *STREAMS, *GROUPED]}
 FEW_GROUPS = [pair for pair in OVER_GROUPS if not pair.ours.endswith("1000000")]
-"""Those that fit into the backlog."""
+"""The comparisons whose groups are not more than the messages of the backlog."""
 TOTAL = re.compile(r"^totals: (\d+)", re.MULTILINE)
 
 
 @dataclass
 class Fewer(Bench):
-    """A benchmark whose backlogs are smaller."""
+    """A benchmark with smaller backlogs."""
 
     def scaled(self, count):
         return min(count, BACKLOG)
 
 
 class Counter:
-    """A server whose instructions are counted while it is asked to."""
+    """A server under callgrind, whose instructions are counted during `count`."""
 
     def __init__(self, bench, aof):
         self._out = Path(tempfile.mkdtemp(prefix="dq-count-"))
         under = ["valgrind", "--tool=callgrind", "--quiet", "--instr-atstart=no"]
         under.append(f"--callgrind-out-file={self._out}/count")
-        self.server = Server(bench.binary, [bench.module, bench.floor], aof=aof, under=under)
+        self.server = Server(bench.binary, [bench.module, bench.baseline], aof=aof, under=under)
 
     def __enter__(self):
         return self
@@ -55,7 +55,7 @@ class Counter:
         shutil.rmtree(self._out, ignore_errors=True)
 
     def count(self, work):
-        """How many instructions the server takes for it, and what it returned."""
+        """Calls `work`. Returns how many instructions the server took meanwhile, and what `work` returned."""
         self._tell("--instr=on")
         done = work()
         self._tell("--instr=off")
@@ -70,7 +70,7 @@ class Counter:
 
 
 def measure(bench, comparisons, aof):
-    """Instructions a message, by the name of the workload."""
+    """Returns the instructions a message of each workload, by its name."""
     names = {name for pair in comparisons for name in (pair.ours, pair.peer)}
     workloads = [workload for name, workload in WORKLOADS.items() if name in names]
     counts = {}
@@ -97,7 +97,7 @@ def _measure(bench, counter, workload):
 
 
 def rows(section, comparisons, counts):
-    """The comparisons as rows."""
+    """Yields the comparisons as rows."""
     for pair in comparisons:
         ours, peer = counts[pair.ours], counts[pair.peer]
         yield Row(
@@ -106,7 +106,7 @@ def rows(section, comparisons, counts):
             f"{ours:,.0f}",
             f"{peer:,.0f}  {WORKLOADS[pair.peer].title}",
             ours / peer,
-            # What a sorted set costs is waiting for memory.
+            # A sorted set mostly waits for memory, which instructions do not show: the limit does not apply.
             at_most=None if pair.peer == "zadd" else pair.at_most,
         )
 
@@ -118,7 +118,7 @@ def main():
     bench = Fewer(
         binary=chosen.redis_server,
         module=chosen.module.resolve(),
-        floor=chosen.floor.resolve(),
+        baseline=chosen.baseline.resolve(),
         generator=Generator(chosen.generator.resolve()),
         rounds=1,
         quick=False,

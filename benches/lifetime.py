@@ -1,4 +1,4 @@
-"""Server CPU over more than one command: the whole life of a delayed message, and a small against a huge backlog."""
+"""Measures server CPU over several commands: a delayed message's whole life, and a small against a huge backlog."""
 
 import time
 from dataclasses import dataclass
@@ -16,27 +16,30 @@ DELAY = "{rand:500:1500}"
 
 
 def whole_life(bench):
-    """Send with a delay, fall due, fetch, acknowledge: rows of how many times less CPU than the Lua design takes."""
+    """Measures a message that is sent with a delay, falls due, is fetched and acked.
+
+    Returns rows that say how many times less CPU that takes than in the Lua design.
+    """
     if not bench.wanted("life"):
         return []
     lua, single, tens = [], [], []
-    least = {(batch, wakes): [] for wakes in (False, True) for batch in (1, 10)}
-    with bench.server_with_floor() as server:
+    baseline = {(batch, wakes): [] for wakes in (False, True) for batch in (1, 10)}
+    with bench.server_with_baseline() as server:
         for number in range(bench.rounds):
             bench.say(f"whole life of a message: round {number + 1} of {bench.rounds}")
             lua.append(_lua_life(bench, server))
             single.append(_life(bench, server, Step(f"DQ.SEND q {{payload}} DELAY {DELAY}"), FETCH_1_ACK_1, 1))
             tens.append(_life(bench, server, Step(f"DQ.MSEND q 10 {{payload:10}} DELAY {DELAY}"), FETCH_10_ACK_10, 10))
-            for (batch, wakes), micros in least.items():
-                micros.append(_least_life(bench, server, batch, wakes=wakes))
+            for (batch, wakes), micros in baseline.items():
+                micros.append(_baseline_life(bench, server, batch, wakes=wakes))
     rows = []
     for what, ours, at_least in (
         ("send, fall due, fetch, ack: one by one", single, 10),
         ("send, fall due, fetch, ack: in tens", tens, 20),
-        ("the least of a module: one by one", least[1, False], None),
-        ("the least of a module: in tens", least[10, False], None),
-        ("the least of a module that wakes each ms: one by one", least[1, True], None),
-        ("the least of a module that wakes each ms: in tens", least[10, True], None),
+        ("baseline module: one by one", baseline[1, False], None),
+        ("baseline module: in tens", baseline[10, False], None),
+        ("baseline module that wakes each ms: one by one", baseline[1, True], None),
+        ("baseline module that wakes each ms: in tens", baseline[10, True], None),
     ):
         rows.append(
             Row(
@@ -71,17 +74,17 @@ def _life(bench, server, send, consume, batch):
     return _finish(server, before, done, lives)
 
 
-def _least_life(bench, server, batch, *, wakes):
+def _baseline_life(bench, server, batch, *, wakes):
     lives = bench.scaled(LIVES)
     before = server.cpu()
     payloads = "{payload:10}" if batch == 10 else "{payload}"
-    fill(bench, server, f"FLOOR.LATER o {DELAY} {payloads}", lives, batch=batch)
+    fill(bench, server, f"BASELINE.LATER o {DELAY} {payloads}", lives, batch=batch)
     if wakes:
-        # As often as there are milliseconds in which something falls due.
+        # The server wakes once in each millisecond in which a message falls due.
         milliseconds = int((LONGEST_DELAY - SHORTEST_DELAY) * 1000)
-        server.client.execute_command("FLOOR.WAKE", milliseconds)
+        server.client.execute_command("BASELINE.WAKE", milliseconds)
         time.sleep(LONGEST_DELAY - SHORTEST_DELAY + 0.1)
-    consume = Step(f"FLOOR.FIRST o {batch} [ ACK {{count}} {{taken}} ]", "receipts")
+    consume = Step(f"BASELINE.FIRST o {batch} [ ACK {{count}} {{taken}} ]", "receipts")
     done = bench.generator.run(server, [consume], lives // batch)
     return _finish(server, before, done, lives)
 
@@ -100,7 +103,10 @@ HUGE = 10_000_000
 
 @dataclass
 class Cycle:
-    """Work that leaves the backlog as long as it was, `KEY` in it; the most that it may grow by, or None for a peer."""
+    """Commands that leave the backlog as long as it was. `KEY` in them stands for the key.
+
+    `at_most` is the limit of CPU with ten million messages divided by CPU with ten thousand, or None for a peer.
+    """
 
     title: str
     steps: list[Step]
@@ -127,24 +133,24 @@ OURS = [
     ),
 ]
 
-# What a place among millions by time costs elsewhere: of these only the way in goes to a random one.
+# What it costs elsewhere to keep millions in order of time. In these, only the insertion is at a random place.
 IN_ORDER = [
     Cycle("sorted set: ZADD, ZPOPMIN", [Step(f"ZADD z:KEY {HOURS} {{uuid}}"), Step("ZPOPMIN z:KEY")]),
     Cycle(
-        "the least of a module: keep in order, give the first",
-        [Step(f"FLOOR.LATER f:KEY {HOURS} {{payload}}"), Step("FLOOR.FIRST f:KEY 1", "receipts")],
+        "baseline module: keep in order, give the first",
+        [Step(f"BASELINE.LATER f:KEY {HOURS} {{payload}}"), Step("BASELINE.FIRST f:KEY 1", "receipts")],
     ),
 ]
 
 
 def backlog(bench):
-    """The same work beside 10,000 and beside 10,000,000 messages, half of them ready, half delayed."""
+    """Measures the same work in a queue of 10,000 and of 10,000,000 messages, half of them ready, half delayed."""
     if not bench.wanted("backlog"):
         return []
     cycles = [*OURS, *IN_ORDER]
     cpu = {}
-    with bench.server_with_floor() as server:
-        bench.say("backlog: sending ten million messages, and half as many elsewhere")
+    with bench.server_with_baseline() as server:
+        bench.say("backlog: sending ten million messages, and half as many to the peers")
         for key, size in (("small", min(SMALL, bench.scaled(HUGE))), ("huge", bench.scaled(HUGE))):
             for due in ("", f" DELAY {HOURS}"):
                 fill(bench, server, f"DQ.MSEND {key} 100 {{payload:100}}{due}", size // 2, batch=100, pipeline=8)

@@ -1,8 +1,8 @@
-"""A delay queue of Lua scripts over plain Redis types, as the Go library HDT3213/delayqueue lays it out.
+"""A delay queue of Lua scripts over plain Redis types, in the layout of the Go library HDT3213/delayqueue.
 
-A string per message, a sorted set of pending ids by due second, a list of ready ids, a sorted set of unacked ids by
-lease end, a hash of the retries left. The scripts are written for this benchmark: fewer round trips than the library
-makes, so what is measured is the layout at its best.
+It has a string per message, a sorted set of pending ids by due second, a list of ready ids, a sorted set of unacked
+ids by lease end, and a hash of the retries left. The scripts are written for this benchmark and make fewer round trips
+than the library, so the layout is measured at its best.
 """
 
 from generator import Step
@@ -36,11 +36,11 @@ redis.call('DEL', KEYS[3])
 """
 
 FAR = 9_999_999_999
-"""A second that does not come: the lease end of whatever is fetched."""
+"""A second that never comes: the end of every lease."""
 
 
 class LuaDesign:
-    """The scripts, loaded into one server; `steps` for the generator."""
+    """The scripts, loaded into one server. `send` and `fetch_ack` are steps for the generator."""
 
     def __init__(self, server):
         self._server = server
@@ -55,5 +55,5 @@ class LuaDesign:
         ]
 
     def promote(self):
-        """Makes all pending messages ready in one call, as the library does at each of its ticks; returns how many."""
+        """Makes all pending messages ready in one call, as the library does at each tick. Returns how many."""
         return self._server.client.evalsha(self._promote, 2, "h:pending", "h:ready", FAR)

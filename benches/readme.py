@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the ten rows of the README files anew, from docs/benchmarks.md; their names stay as they are there."""
+"""Updates the figures of the ten rows in the README files from docs/benchmarks.md. The names of the rows stay."""
 
 import re
 
@@ -7,8 +7,8 @@ from bench import ROOT
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 READMES = (ROOT / "README.md", ROOT / "README.zh-CN.md")
-# The section, the row and the peer that each of them is of: how these begin, begin and end.
-TOLD = (
+# Each of them in the page: the beginning of its section, the beginning of its name, and the end of its peer.
+SHOWN = (
     ("Commands", "SEND, due now", "XADD"),
     ("Commands", "SEND, random delay", "into 1M"),
     ("Commands", "MSEND of 100", "XADD"),
@@ -28,7 +28,7 @@ def cells(line):
 
 
 def measured(page):
-    """Section, name, ours, the peer's, result, limit and verdict of each row of the page."""
+    """Yields section, name, our figure, the peer's, result, limit and verdict of each row of the page."""
     section = ""
     for line in page.splitlines():
         row = cells(line) if line.startswith("|") else []
@@ -40,15 +40,15 @@ def measured(page):
 
 def main():
     rows = list(measured(PAGE.read_text()))
-    told = []
-    for section, name, peer in TOLD:
+    shown = []
+    for section, name, peer in SHOWN:
         found = (row for row in rows if row[0].startswith(section) and row[1].startswith(name) and row[3].endswith(peer))
-        told.append(next(found)[2:])
+        shown.append(next(found)[2:])
     for path in READMES:
         text = path.read_text()
         head, table = TABLE.search(text).groups()
         names = [cells(line)[0] for line in table.splitlines()]
-        lines = [" ".join(["|", *(f"{cell} |" if cell else "|" for cell in (name, *row))]) for name, row in zip(names, told)]
+        lines = [" ".join(["|", *(f"{cell} |" if cell else "|" for cell in (name, *row))]) for name, row in zip(names, shown)]
         path.write_text(text.replace(head + table, head + "\n".join(lines) + "\n"))
 
 

@@ -1,14 +1,14 @@
-"""What was measured against what it must be, as tables that read well in a terminal and in Markdown."""
+"""Tables of figures and their limits that read well in a terminal and in Markdown."""
 
 from dataclasses import dataclass
 
 
 @dataclass
 class Row:
-    """One comparison, or one figure with a limit of its own.
+    """One comparison with a peer, or one figure with a limit of its own.
 
-    ours and peer are texts with their units; value is what the limit is about: a ratio (`unit` x) or a figure.
-    at_most None: shown for comparison only; higher is better where `at_least` is set.
+    `ours` and `peer` are texts with their units. `value` is what the limit is about: a ratio (`unit` x) or a figure.
+    A row with neither `at_most` nor `at_least` is shown for comparison only.
     """
 
     section: str
@@ -42,7 +42,7 @@ HEADS = ["what", "dq", "peer", "result", "must be", ""]
 
 
 def figure(value):
-    """Three digits that matter."""
+    """Returns a number with three significant digits, or as an integer from 100 on."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     if abs(value) >= 10:
@@ -51,12 +51,12 @@ def figure(value):
 
 
 def rate(per_second):
-    """Messages a second, short."""
+    """Returns messages a second in a short form, such as 1.23M or 456k."""
     return f"{per_second / 1e6:.2f}M" if per_second >= 1e6 else f"{per_second / 1e3:.0f}k"
 
 
 def table(heads, rows):
-    """A Markdown table with aligned columns."""
+    """Returns a Markdown table with aligned columns."""
     rows = [heads, *rows]
     widths = [max(3, *(len(row[column]) for row in rows)) for column in range(len(heads))]
     lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in rows]
@@ -65,7 +65,7 @@ def table(heads, rows):
 
 
 def targets(rows):
-    """All rows in one table; a section is a line of its own."""
+    """Returns one table of all rows. Each section begins with a line of its own."""
     cells = []
     section = None
     for row in rows:
@@ -77,7 +77,7 @@ def targets(rows):
 
 
 def summary(rows):
-    """How many targets hold, and each that does not."""
+    """Returns how many targets hold, and lists those that do not."""
     missed = [row for row in rows if row.verdict() == "MISS"]
     judged = sum(row.verdict() != "" for row in rows)
     lines = [f"{judged - len(missed)} of {judged} targets hold" + ("; missed:" if missed else ".")]

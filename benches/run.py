@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measures the module and its peers in one run, and prints one table of both.
+"""Measures the module and its peers in one run, and prints one table of all of them.
 
-    benches/run.py [--quick] [--rows REGEX] [--rounds N] [--module PATH] [--floor PATH] [--redis-server PATH]
+    benches/run.py [--quick] [--rows REGEX] [--rounds N] [--module PATH] [--baseline PATH] [--redis-server PATH]
                    [--generator PATH] [--write FILE]
 
 `make bench` builds what it needs and runs it. Rows are named `command-NAME`, `groups-NAME`, `aof-NAME` (see
@@ -26,21 +26,21 @@ from timeliness import idle, lateness, stall
 
 def options():
     known = parser(__doc__.splitlines()[0])
-    known.add_argument("--quick", action="store_true", help="a hundredth of everything: does it all work?")
-    known.add_argument("--rounds", type=int, help="how often each is measured (5; quick: 1)")
-    known.add_argument("--write", type=Path, metavar="FILE", help="write the tables as a Markdown page, too")
+    known.add_argument("--quick", action="store_true", help="do a hundredth of everything: a smoke test")
+    known.add_argument("--rounds", type=int, help="how often each row is measured (5; quick: 1)")
+    known.add_argument("--write", type=Path, metavar="FILE", help="also write the tables as a Markdown page")
     return known.parse_args()
 
 
 def main():
     chosen = options()
-    # The server has its core to itself.
+    # This process leaves the core of the server to the server.
     os.sched_setaffinity(0, {CLIENT_CORE})
     bench = Bench(
         binary=chosen.redis_server,
         module=chosen.module.resolve(),
         built=chosen.built,
-        floor=chosen.floor.resolve(),
+        baseline=chosen.baseline.resolve(),
         generator=Generator(chosen.generator.resolve()),
         rounds=chosen.rounds or (1 if chosen.quick else 5),
         quick=chosen.quick,

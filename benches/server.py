@@ -1,4 +1,4 @@
-"""A server of the benchmark's own: started on one core, looked at, ended."""
+"""A server of the benchmark, which runs on one core."""
 
 import os
 import re
@@ -12,21 +12,21 @@ from pathlib import Path
 import redis
 
 CORES = sorted(os.sched_getaffinity(0))
-# With one core there is nothing to keep apart.
+# With one core, server and clients share it.
 SERVER_CORE = CORES[0]
 CLIENT_CORE = CORES[-1]
 
 
 def pinned(core):
-    """For `preexec_fn`: binds the child, and all its threads, to one core."""
+    """Returns a `preexec_fn` that binds the child and all its threads to one core."""
     return lambda: os.sched_setaffinity(0, {core})
 
 
 class Server:
     """A redis-server with these modules, or with none, in a directory of its own.
 
-    Use it in a `with`: at the end process and directory are gone. `dump` names an RDB file to load at the start; it
-    runs `under` another program, if these words name one.
+    Use it in a `with`, at the end of which the process is killed and the directory removed. `dump` is an RDB file to
+    load at the start. `under` are the words of a program that runs the server, such as valgrind.
     """
 
     def __init__(self, binary, modules, *, aof=False, dump=None, under=()):
@@ -40,7 +40,7 @@ class Server:
         words = [*under, binary, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.dir)]
         words += ["--logfile", str(self.log), "--save", "", "--maxclients", "10000"]
         words += ["--appendonly", "yes" if aof else "no", "--appendfsync", "everysec"]
-        # A rewrite in the middle of a row would be measured with it.
+        # A rewrite of the log during a row would be part of its figures.
         words += ["--auto-aof-rewrite-percentage", "0"]
         for module in modules:
             words += ["--loadmodule", str(module)]
@@ -75,16 +75,16 @@ class Server:
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def db(self, number):
-        """A client of another database."""
+        """Returns a client of another database."""
         return redis.Redis(port=self.port, db=number, socket_timeout=600)
 
     def cpu(self):
-        """Processor seconds of the main thread so far; to the nanosecond, without asking the server."""
+        """Returns the processor time of the main thread so far, in seconds, without a command to the server."""
         text = Path(f"/proc/{self.pid}/task/{self.pid}/schedstat").read_text()
         return int(text.split()[0]) / 1e9
 
     def used_memory(self):
-        """Bytes, when the buffers of the connections that left are gone."""
+        """Returns used_memory in bytes, once the buffers of closed connections are freed."""
         previous = None
         while True:
             used = self.client.info("memory")["used_memory"]
@@ -94,19 +94,19 @@ class Server:
             time.sleep(0.2)
 
     def aof_bytes(self):
-        """Size of the append-only log so far."""
+        """Returns the size of the append-only file, in bytes."""
         return self.client.info("persistence")["aof_current_size"]
 
     def loading_seconds(self):
-        """How long loading the data took at the start, by the server's log."""
+        """Returns how long the server took to load its data, in seconds, by its log."""
         return float(re.findall(r"DB loaded from .*: ([0-9.]+) seconds", self.log.read_text())[-1])
 
     def empty(self):
-        """Deletes what database 0 holds, and waits until it is freed."""
+        """Deletes everything in database 0, and waits until it is freed."""
         self.client.flushdb(asynchronous=False)
 
     def version(self):
-        """Name and version of the engine."""
+        """Returns the name and version of the engine."""
         info = self.client.info("server")
         if "valkey_version" in info:
             return f"Valkey {info['valkey_version']}"

@@ -1,4 +1,4 @@
-"""Commands: messages a second and server CPU per message, in rounds in which all take turns."""
+"""Measures commands: messages a second and server CPU per message, in rounds in which all commands take turns."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from statistics import median
 from bench import median_ratio
 from report import Row, rate, table
 from workloads import (
-    FLOOR,
+    BASELINE,
     GROUP_COUNTS,
     GROUPED,
     MANY_GROUPS,
@@ -20,17 +20,17 @@ from workloads import (
 
 @dataclass
 class Comparison:
-    """Ours against a peer, by server CPU per message at pipeline 64."""
+    """A workload of ours against a peer's, by server CPU per message at pipeline 64."""
 
     ours: str
     peer: str
     at_most: float | None = None
 
 
-LEAST = [
-    Comparison("floor-push", "xadd"),
-    Comparison("floor-take-2", "xread1"),
-    Comparison("floor-take", "xread1"),
+BASELINE_PAIRS = [
+    Comparison("baseline-push", "xadd"),
+    Comparison("baseline-take-2", "xread1"),
+    Comparison("baseline-take", "xread1"),
 ]
 
 PLAIN = [
@@ -48,12 +48,12 @@ PLAIN = [
     Comparison("send", "set"),
     Comparison("send", "lpush"),
     Comparison("fetch1-ack1", "rpop"),
-    Comparison("send", "floor-push"),
-    Comparison("send-delayed", "floor-later"),
-    Comparison("fetch-ack", "floor-take-2"),
-    Comparison("fetch1-ack1", "floor-take"),
-    *LEAST,
-    Comparison("floor-later", "zadd"),
+    Comparison("send", "baseline-push"),
+    Comparison("send-delayed", "baseline-later"),
+    Comparison("fetch-ack", "baseline-take-2"),
+    Comparison("fetch1-ack1", "baseline-take"),
+    *BASELINE_PAIRS,
+    Comparison("baseline-later", "zadd"),
 ]
 
 OVER_GROUPS = [
@@ -63,8 +63,8 @@ OVER_GROUPS = [
 ]
 OVER_GROUPS.append(Comparison(f"fetch-ack-random-groups-{MANY_GROUPS}", "fetch-ack"))
 OVER_GROUPS += [Comparison(f"send-groups-{groups}", f"xadd-streams-{groups}") for groups in GROUP_COUNTS]
-FLOOR_GROUPS = f"floor-groups-{MANY_GROUPS}"
-OVER_GROUPS += [Comparison(FLOOR_GROUPS, "send"), Comparison(FLOOR_GROUPS, "floor-push")]
+BASELINE_GROUPS = f"baseline-groups-{MANY_GROUPS}"
+OVER_GROUPS += [Comparison(BASELINE_GROUPS, "send"), Comparison(BASELINE_GROUPS, "baseline-push")]
 GROUPS_SECTION = "Groups against no groups and against a stream a group, server CPU a message"
 
 LOGGED = [
@@ -76,14 +76,14 @@ LOGGED = [
     Comparison("fetch10-ack10", "xread10-xdel"),
     Comparison("send", "lua-send"),
     Comparison("fetch1-ack1", "lua-fetch"),
-    *LEAST,
+    *BASELINE_PAIRS,
 ]
 
 LOG_BYTES_AT_MOST = 0.6
 
 
 class Figures:
-    """Of one workload at one pipeline, a value a round."""
+    """What was measured of one workload at one pipeline: one value a round."""
 
     def __init__(self):
         self.per_second = []
@@ -92,16 +92,16 @@ class Figures:
 
 
 class Throughput:
-    """Measures the workloads that the wanted comparisons need."""
+    """Measures the workloads of the comparisons that are asked for."""
 
     def __init__(self, bench):
         self._bench = bench
-        self._workloads = {workload.name: workload for workload in [*PEERS, *FLOOR, *OURS, *STREAMS, *GROUPED]}
+        self._workloads = {workload.name: workload for workload in [*PEERS, *BASELINE, *OURS, *STREAMS, *GROUPED]}
         self._plain = defaultdict(Figures)
         self._logged = defaultdict(Figures)
 
     def measure(self):
-        """Rows of comparisons."""
+        """Returns the rows of all comparisons."""
         plain = self._wanted(PLAIN, "command")
         grouped = self._wanted(OVER_GROUPS, "groups")
         logged = self._wanted(LOGGED, "aof")
@@ -111,16 +111,20 @@ class Throughput:
         rows += [
             self._row(GROUPS_SECTION, pair, self._plain) for pair in grouped
         ]
-        if any(pair.ours == FLOOR_GROUPS for pair in grouped):
-            rows.append(self._least_grouped_send())
+        if any(pair.ours == BASELINE_GROUPS for pair in grouped):
+            rows.append(self._grouped_send_on_baseline())
         rows += [self._row("With AOF everysec, server CPU a message", pair, self._logged) for pair in logged]
-        rows += [self._bytes_row([pair.ours], [pair.peer], pair.at_most) for pair in logged if pair not in LEAST]
+        ours = [pair for pair in logged if pair not in BASELINE_PAIRS]
+        rows += [self._bytes_row([pair.ours], [pair.peer], pair.at_most) for pair in ours]
         if {"send", "fetch-ack"} <= {pair.ours for pair in logged}:
             rows.append(self._bytes_row(["send", "fetch-ack"], ["xadd", "xread1"], LOG_BYTES_AT_MOST))
         return rows
 
     def details(self):
-        """Every workload by itself: throughput at each pipeline and CPU, without and with the log; None if nothing ran."""
+        """Returns a table of every workload: throughput at each pipeline and CPU, without and with the log.
+
+        Returns None if nothing ran.
+        """
         rows = []
         for name, workload in self._workloads.items():
             at = [self._plain.get((name, pipeline)) for pipeline in (1, 16, 64)]
@@ -136,7 +140,7 @@ class Throughput:
         return table(heads, rows) if rows else None
 
     def commands(self):
-        """What exactly ran, a line for each workload."""
+        """Returns a table of the commands that ran, one line for each workload."""
         ran = {name for name, _ in [*self._plain, *self._logged]}
         rows = []
         for name, workload in self._workloads.items():
@@ -154,7 +158,7 @@ class Throughput:
     def _measure_plain(self, workloads):
         if not workloads:
             return
-        with self._bench.server_with_floor() as server:
+        with self._bench.server_with_baseline() as server:
             if any(workload.database == 1 for workload in workloads):
                 self._bench.say("filling: a million members, a million delayed messages, a million payloads")
                 prepare_millions(self._bench, server)
@@ -168,12 +172,12 @@ class Throughput:
         for number in range(self._bench.rounds if workloads else 0):
             self._bench.say(f"commands with AOF: round {number + 1} of {self._bench.rounds}")
             # A new server each round keeps the log short.
-            with self._bench.server_with_floor(aof=True) as server:
+            with self._bench.server_with_baseline(aof=True) as server:
                 for workload in workloads:
                     self._run(server, workload, 64, self._logged[workload.name, 64], log=True)
 
     def _run(self, server, workload, pipeline, figures, log=False):
-        # One command at a time is bound by the kernel: fewer of them take as long.
+        # With few commands in flight the kernel is the bottleneck, so fewer commands take the same time.
         share = {1: 6, 16: 2, 64: 1}[pipeline]
         commands = max(self._bench.scaled(workload.messages) // workload.batch // share, 100)
         steps = workload.steps
@@ -202,13 +206,13 @@ class Throughput:
             at_most=pair.at_most,
         )
 
-    def _least_grouped_send(self):
-        """SEND, and what groups add to the least of a module: what is left under a limit is for all that a group is."""
-        send, least, grouped = (self._plain[name, 64].cpu_us for name in ("send", "floor-push", FLOOR_GROUPS))
-        sums = [one + over - under for one, under, over in zip(send, least, grouped)]
+    def _grouped_send_on_baseline(self):
+        """Returns the row of SEND plus what groups add to the baseline module: what no module can avoid."""
+        send, baseline, grouped = (self._plain[name, 64].cpu_us for name in ("send", "baseline-push", BASELINE_GROUPS))
+        sums = [one + over - under for one, under, over in zip(send, baseline, grouped)]
         return Row(
             GROUPS_SECTION,
-            f"SEND, due now, and what {MANY_GROUPS:,} groups add to the least of a module",
+            f"SEND, due now, and what {MANY_GROUPS:,} groups add to the baseline module",
             f"{median(sums):.2f} us",
             f"{median(send):.2f} us  SEND, due now",
             median_ratio(sums, send),

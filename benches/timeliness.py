@@ -1,4 +1,4 @@
-"""Time: how long a burst holds the server, how late messages are, what an idle server costs."""
+"""Measures time: how long a burst stalls the server, how late messages are, and what an idle server costs."""
 
 import resource
 import socket
@@ -15,12 +15,12 @@ from workloads import HOURS, MILLION, fill
 from tests.harness.absence import Absences
 from tests.load.probe import Probe, Waits
 
-# The slowest rows take 15 s a round: three rounds tell as much as more would.
+# The slowest rows take 15 s a round, and more than three rounds show nothing new.
 MOST_ROUNDS = 3
-# Fetches of ten that take a million messages.
+# Number of fetches of ten messages that take a million messages.
 ALL = MILLION // 10
-# Who consumes meanwhile: nobody, such as wait for a message each, and such as go on as fast as they can, of what is
-# due at once and, to compare, of what was due before.
+# Who consumes during the burst: nobody; consumers that wait for one message each; consumers that take all of it as
+# fast as they can. To compare with, the last ones take as many messages that were due before.
 STALLS = (
     ("stall-alone", "no consumer waiting", None),
     ("stall-waiting", "50 consumers waiting, for a message each", CONNECTIONS),
@@ -29,7 +29,7 @@ STALLS = (
 
 
 def stall(bench):
-    """Rows of the longest wait of a PING while a million messages fall due in one millisecond."""
+    """Returns rows of the longest wait of a PING while a million messages fall due in one millisecond."""
     rows = []
     section = "1,000,000 messages fall due at once: longest wait of a PING above the idle maximum"
     with bench.server() as server:
@@ -49,7 +49,10 @@ def stall(bench):
 
 
 def _stall_row(section, name, idle, burst, peer):
-    """Of pairs of the longest wait without and with the absences of processors, a pair a round."""
+    """Returns the row of one stall.
+
+    `idle` and `burst` have a pair for each round: the longest wait without and with the absences of processors.
+    """
     (own, whole), (own_idle, whole_idle) = ([median(each) for each in zip(*pairs)] for pairs in (burst, idle))
     worst = max(own for own, _ in burst)
     ours = f"{own:.2f} ms (idle {own_idle:.2f}; at worst {worst:.2f}); whole {whole:.2f} (idle {whole_idle:.2f})"
@@ -58,9 +61,9 @@ def _stall_row(section, name, idle, burst, peer):
 
 
 def _watch(bench, server, fetches, *, burst):
-    """Milliseconds of the longest wait within 4 s, without and with the absences; a burst begins in the second of them.
+    """Returns the longest wait within 4 s in ms, without and with the absences. A burst begins after one second.
 
-    Without a burst `fetches` are made of messages that are due, if they are to take it all, or wait in vain.
+    Without a burst the consumers take messages that were due before, if they are to take everything, or wait in vain.
     """
     millions = bench.scaled(MILLION)
     takes_all = fetches == ALL
@@ -105,7 +108,7 @@ def _lua_stall(bench, server):
 
 
 def lateness(bench):
-    """Rows of how late messages reach consumers that wait for them."""
+    """Returns rows of how late messages reach consumers that wait for them."""
     rows = []
     seconds = 1 if bench.quick else 10
     with bench.server() as server:
@@ -132,7 +135,7 @@ def lateness(bench):
 
 
 def idle(bench):
-    """Rows of the CPU of a server that only waits, above that of a bare one."""
+    """Returns rows of the CPU of an idle server with blocked clients, above that of a server without the module."""
     if not bench.wanted("idle"):
         return []
     return [_idle(bench, clients) for clients in (100, 1_000)]

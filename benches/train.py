@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Has a module that counts what it does work as queues work, so that the compiler learns which of its code is hot.
+"""Puts a typical load on an instrumented module, so that the compiler learns which of its code is hot.
 
     benches/train.py [--module PATH] [--redis-server PATH] [--generator PATH]
 
-`make build-pgo` runs it. What each command takes of the time here is how much it counts: mostly one message at a time,
-sent, fetched and acknowledged; then batches, delays and groups; a little of all that goes wrong or is looked at.
+`make build-pgo` runs it. The more time a command takes here, the more it counts. Most of the load is one message at a
+time, sent, fetched and acked. Then come batches, delays and groups, and a little of failures and queries.
 """
 
 import os
@@ -35,7 +35,7 @@ ROUNDS = [
     ("DQ.MSEND q 10 {payload:10}", TENS, 10),
     (f"DQ.MSEND q 10 {{payload:10}} DELAY {SOON}", TENS, 10),
 ]
-"""What is sent, how it is taken, and how many messages a command has."""
+"""The command that sends, the commands that fetch and ack, and the messages of each command."""
 
 SELDOM = [
     ("DQ.SEND q {payload} ID {uuid} PRIORITY {rand:0:9} RETRIES 3 BACKOFF EXP 10 TYPE t", ""),
@@ -52,12 +52,12 @@ SELDOM = [
     ("DQ.LEN q", ""),
     ("DQ.INFO q", ""),
 ]
-"""Templates of the commands that fewer use, and what the next ones take of their replies."""
+"""Templates of commands that are used less, and what the next ones take of their replies."""
 SELDOM_TIMES = 2_000
 
 
 def work(generator, server):
-    """All of it once."""
+    """Does the whole load once."""
     for send, takes, batch in ROUNDS:
         generator.run(server, [Step(send)], MESSAGES // batch)
         if "DELAY" in send:
@@ -75,7 +75,7 @@ def work(generator, server):
 
 
 def end(server):
-    """Has it end in its own time: what was counted is written then."""
+    """Shuts the server down in an orderly way: the counters are written when it ends."""
     try:
         server.client.shutdown(nosave=True)
     except redis.exceptions.ConnectionError:

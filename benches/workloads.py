@@ -1,4 +1,4 @@
-"""The command sequences that are measured, peers' and ours: what is prepared, what runs, what counts as a message."""
+"""The commands that are measured, ours and the peers': what is prepared, what runs, and what counts as a message."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,12 +9,15 @@ from lua_design import LuaDesign
 MILLION = 1_000_000
 MANY_GROUPS = 100_000
 HOURS = "{rand:3600000:7200000}"
-"""A random delay or score of which nothing falls due during the benchmark."""
+"""A random delay or score of one to two hours: nothing falls due during the benchmark."""
 
 
 @dataclass
 class Workload:
-    """Something to measure. `prepare(bench, server, messages)` returns the steps if they depend on the server."""
+    """Commands to measure.
+
+    `prepare(bench, server, messages)` fills the keys, and returns the steps if they depend on the server.
+    """
 
     name: str
     title: str
@@ -26,12 +29,12 @@ class Workload:
     pipelines: tuple[int, ...] = (64, 16, 1)
 
     def takes(self):
-        """Whether messages are counted by what came out, not by what went in."""
+        """Returns whether messages are counted by what came out instead of by what went in."""
         return any(step.take for step in self.steps)
 
 
 def fill(bench, server, template, messages, batch=1, database=0, pipeline=64):
-    """Sends so many messages, unmeasured."""
+    """Sends `messages` messages without measuring it."""
     bench.generator.run(server, [Step(template)], messages // batch, pipeline=pipeline, db=database)
 
 
@@ -48,13 +51,13 @@ def fill_queue(bench, server, messages):
     fill(bench, server, "DQ.MSEND q 100 {payload:100}", messages + 99, batch=100, pipeline=8)
 
 
-def fill_floor(bench, server, messages):
-    fill(bench, server, "FLOOR.PUSH f {payload}", messages)
+def fill_baseline(bench, server, messages):
+    fill(bench, server, "BASELINE.PUSH f {payload}", messages)
 
 
-def fill_floor_groups(bench, server, messages):
+def fill_baseline_groups(bench, server, messages):
     number = bench.scaled(MANY_GROUPS)
-    fill(bench, server, f"FLOOR.GROUP f {{payload}} GROUP g{{seq:{number}}}", number)
+    fill(bench, server, f"BASELINE.GROUP f {{payload}} GROUP g{{seq:{number}}}", number)
 
 
 def lua_sends(bench, server, messages):
@@ -69,8 +72,8 @@ def lua_ready(bench, server, messages):
 
 
 def group_options(groups):
-    # Thousands of fetches are in flight: where there are fewer groups than that, one lease for each group would
-    # measure answers that say "nothing".
+    # Thousands of fetches are in flight. With fewer groups than that and one lease for each of them, most replies would
+    # be empty.
     return ["GROUPCONCURRENCY", 100_000] if groups < 100_000 else []
 
 
@@ -124,33 +127,33 @@ PEERS = [
     Workload("lua-fetch", "Lua design: fetch + GET + ack", [Step("EVALSHA", "bulk")], 100_000, prepare=lua_ready),
 ]
 
-# A module that keeps payloads in a list or by their times, and does nothing else: see `floor/`.
-FLOOR = [
-    Workload("floor-push", "the least of a module: keep", [Step("FLOOR.PUSH f {payload}")]),
+# The baseline module keeps payloads in a list or by their times, and does nothing else: see `baseline/`.
+BASELINE = [
+    Workload("baseline-push", "baseline module: keep", [Step("BASELINE.PUSH f {payload}")]),
     Workload(
-        "floor-later",
-        "the least of a module: keep in order, among 1M",
-        [Step(f"FLOOR.LATER o {HOURS} {{payload}}")],
+        "baseline-later",
+        "baseline module: keep in order, among 1M",
+        [Step(f"BASELINE.LATER o {HOURS} {{payload}}")],
         messages=150_000,
         database=1,
     ),
     Workload(
-        "floor-take",
-        "the least of a module: one command",
-        [Step("FLOOR.TAKE f [ ACK {count} {taken} ]", "receipts")],
-        prepare=fill_floor,
+        "baseline-take",
+        "baseline module: one command",
+        [Step("BASELINE.TAKE f [ ACK {count} {taken} ]", "receipts")],
+        prepare=fill_baseline,
     ),
     Workload(
-        "floor-take-2",
-        "the least of a module: two commands",
-        [Step("FLOOR.TAKE f", "receipts"), Step("FLOOR.DONE f {taken}")],
-        prepare=fill_floor,
+        "baseline-take-2",
+        "baseline module: two commands",
+        [Step("BASELINE.TAKE f", "receipts"), Step("BASELINE.DONE f {taken}")],
+        prepare=fill_baseline,
     ),
     Workload(
-        f"floor-groups-{MANY_GROUPS}",
-        f"the least of a module: keep, {MANY_GROUPS:,} groups",
-        [Step(f"FLOOR.GROUP f {{payload}} GROUP g{{rand:0:{MANY_GROUPS - 1}}}")],
-        prepare=fill_floor_groups,
+        f"baseline-groups-{MANY_GROUPS}",
+        f"baseline module: keep, {MANY_GROUPS:,} groups",
+        [Step(f"BASELINE.GROUP f {{payload}} GROUP g{{rand:0:{MANY_GROUPS - 1}}}")],
+        prepare=fill_baseline_groups,
         pipelines=(64,),
     ),
 ]
@@ -172,7 +175,7 @@ OURS = [
 
 GROUP_COUNTS = (1, 1_000, MANY_GROUPS, 1_000_000)
 
-# What a user of streams does for the order of each of so many users.
+# What users of streams do to keep the order of each group: one stream for each.
 STREAMS = [
     Workload(
         f"xadd-streams-{streams}",
@@ -204,7 +207,8 @@ GROUPED = [
         ),
     )
 ]
-# The rows above send to one group after the other, so that what a fetch needs lies where the last one's lay.
+# The rows above send to one group after the other, so that what a fetch needs is next in memory to what the last one
+# needed. This one does not.
 GROUPED.append(
     Workload(
         f"fetch-ack-random-groups-{MANY_GROUPS}",
@@ -217,8 +221,8 @@ GROUPED.append(
 
 
 def prepare_millions(bench, server):
-    """What the workloads of database 1 go into: a million members, a million delayed messages, a million payloads."""
+    """Fills database 1 for its workloads: a million members, a million delayed messages, a million payloads."""
     million = bench.scaled(MILLION)
     fill(bench, server, f"ZADD z {HOURS} {{uuid}}", million, database=1)
     fill(bench, server, f"DQ.SEND d {{payload}} DELAY {HOURS}", million, database=1)
-    fill(bench, server, f"FLOOR.LATER o {HOURS} {{payload}}", million, database=1)
+    fill(bench, server, f"BASELINE.LATER o {HOURS} {{payload}}", million, database=1)

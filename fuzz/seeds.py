@@ -1,6 +1,6 @@
 """python fuzz/seeds.py (in the root of the repository): writes the first inputs of the fuzz targets.
 
-Snapshots and records are taken from the log of a real server, so that they hold everything there is.
+Snapshots and log entries come from the log of a real server, so that they have everything that exists.
 """
 
 import sys
@@ -36,7 +36,7 @@ def put(target: str, number: int, data: bytes) -> None:
 
 
 def log_of(work, **conf) -> list:
-    """The records that some work leaves in the log, and then those that a rewriting makes of it."""
+    """Returns the entries that some work leaves in the log, and the chunks of the snapshot that a rewrite makes of it."""
     server = Server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no", **conf).start()
     try:
         work(server.client())
@@ -52,7 +52,7 @@ def log_of(work, **conf) -> list:
 
 
 def chunks(data: bytes) -> list:
-    """The snapshot in each DQ.OP of a log that is nothing else."""
+    """Returns the piece of the snapshot in each DQ.OP of a rewritten log."""
     found, at = [], 0
     while (at := data.find(b"DQ.OP\r\n", at)) >= 0:
         at += len(b"DQ.OP\r\n")

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034
-# Functions and variables for the other scripts, which source it in the root of the repository.
+# Shared by the scripts beside it; sourced from the root of the repository.
 
-# If rustup was installed only now, its programs are not yet on the PATH of this shell.
+# What rustup installed a moment ago is not on the PATH of the shell that installed it.
 if [ -x "${HOME:-}/.cargo/bin/cargo" ]; then
     case :$PATH: in
     *":$HOME/.cargo/bin:"*) ;;
@@ -9,7 +9,7 @@ if [ -x "${HOME:-}/.cargo/bin/cargo" ]; then
     esac
 fi
 
-# Prints an absolute path of a file that need not exist. Only GNU's realpath could do that.
+# The absolute path of what need not exist; realpath does that with GNU's options only.
 absolute() {
     case $1 in
     /*) echo "$1" ;;
@@ -18,23 +18,23 @@ absolute() {
 }
 
 REDIS_SERVER=${REDIS_SERVER:-redis-server}
-# The Python for the environment of the tests, and the oldest version that the tests can use.
+# The Python of the tests' environment, and what the tests need at least.
 PYTHON=${PYTHON:-python3}
 PYTHON_NEEDED=3.10
 VENV=.venv
 TARGET=$(absolute "${CARGO_TARGET_DIR:-target}")
-# scripts/setup.sh may have put a redis-server here.
+# A redis-server of scripts/setup.sh's.
 PATH=$PATH:$TARGET/bin
 MODULE=$TARGET/release/libdq.so
-# The module with profile-guided optimisation, if it was built.
+# The same by profile-guided optimisation, where it was built.
 PGO_MODULE=$TARGET/pgo/libdq.so
-# The other programs with tests. They are separate workspaces, so the module does not get their dependencies. Each is
-# built in a directory with its name below the module's.
+# The programs beside the module are workspaces of their own, so that what they need stays out of it. Each is built in a
+# directory of its name below the module's.
 PROGRAMS=(benches/load cli)
-# The other programs without tests. The scripts that need them build them.
-UNTESTED=(benches/floor)
-# CARGO_FLAGS may contain several flags, so it is split. The list has a flag without effect, because the bash of macOS
-# treats an empty list as an unset variable.
+# The same without tests of their own, built by whoever needs them.
+UNTESTED=(benches/baseline)
+# Split on purpose: several flags in one variable. With a flag that changes nothing, for the bash of macOS takes an empty
+# list for a variable that is not set.
 read -ra CARGO_FLAGS_LIST <<<"--color=auto ${CARGO_FLAGS:-}"
 
 say() { printf '==> %s\n' "$*" >&2; }
@@ -46,7 +46,7 @@ die() {
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# Whether the version $1 is $2 or newer. A suffix (-nightly) is ignored.
+# Whether the version $1 is as new as $2. What follows the numbers (-nightly) does not count.
 at_least() {
     local found needed i
     IFS=. read -ra found <<<"${1%%[!0-9.]*}"
@@ -57,14 +57,14 @@ at_least() {
     [ "${found[i]:-0}" -ge "${needed[i]:-0}" ]
 }
 
-# Prints the oldest Rust that builds everything: rust-version in Cargo.toml, which scripts/rust-version.sh checks.
+# The oldest Rust that builds everything here: rust-version in Cargo.toml, which scripts/rust-version.sh keeps true.
 rust_needed() { sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml; }
 
-# Exits with instructions if there is no Rust or it is too old. Call it before anything is installed or compiled.
+# Ends with what to do where there is no Rust, or one that is too old: before anything is installed or compiled.
 need_rust() {
     local needed found todo rustup="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
     needed=$(rust_needed)
-    # The output is empty if rustup has no default toolchain.
+    # Nothing comes out where rustup has not been told which Rust to use.
     found=$(have cargo && rustc --version 2>/dev/null | cut -d ' ' -f 2) || true
     at_least "${found:-0}" "$needed" && return
     have curl || ! have apt-get || rustup="apt-get install -y curl && $rustup"
@@ -74,16 +74,16 @@ need_rust() {
     die "dq is built with Rust $needed or newer, and $(command -v rustc) is $found: $todo"
 }
 
-# Exits with instructions if the server is too old to load the module.
+# Ends with what to do where the server is too old to load the module.
 need_server_version() {
     local version
-    # The output is "Redis server v=7.0.15 sha=...". Any other output is accepted.
+    # "Redis server v=7.0.15 sha=..."; what says something else is not judged.
     version=$("$REDIS_SERVER" --version 2>/dev/null | sed -nE 's/^(Redis|Valkey) server v=([0-9.]+).*/\2/p') || true
     at_least "${version:-7.0}" 7.0 ||
         die "dq needs Redis 7.0 or newer, or Valkey, and $(command -v "$REDIS_SERVER") is $version: name a newer one with REDIS_SERVER=/path/to/redis-server"
 }
 
-# Exits with instructions if Python is too old for the tests.
+# Ends with what to do where Python is too old for the tests.
 need_python() {
     local found
     found=$("$PYTHON" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
@@ -91,8 +91,8 @@ need_python() {
         die "the tests need Python $PYTHON_NEEDED or newer, and $(command -v "$PYTHON") is $found: name a newer one with PYTHON=python3.12"
 }
 
-# Prints the path of llvm-profdata, which merges the counts for profile-guided optimisation. It must be of the LLVM
-# version of rustc. rustup has it as a component, Debian as a package. Fails if there is none.
+# The program that merges what a build for profile-guided optimisation has counted, of the LLVM that rustc is made with:
+# rustup has it as a component, Debian as a package. Fails where there is none.
 llvm_profdata() {
     local host found
     host=$(rustc -vV | sed -n 's/^host: //p')
@@ -103,11 +103,11 @@ llvm_profdata() {
     return 1
 }
 
-# Prints the major version of rustc's LLVM.
+# The major version of rustc's LLVM.
 llvm_version() { rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p'; }
 
-# Builds the module for a release: with profile-guided optimisation, or without it if its tools are not available. Sets
-# MODULE to the path and BUILT to a description of the build.
+# Builds the module as others should get it: by profile-guided optimisation, or without where its tools are not to be
+# had. MODULE is then where it is, and BUILT says how.
 build_for_others() {
     if scripts/setup.sh build pgo; then
         scripts/build-pgo.sh
@@ -127,13 +127,12 @@ cargo_of() {
         "${CARGO_FLAGS_LIST[@]}" "$@"
 }
 
-# Locks the file that a file descriptor is open on, until every process that has inherited the descriptor has ended.
-# Fails if another process has the lock.
+# Locks what the file descriptor is open on until every process that has it has ended; fails where another has the lock.
 lock_file() {
     if have flock; then
         flock -n "$1"
     else
-        # macOS has no flock program.
+        # macOS.
         perl -e 'use Fcntl ":flock"; open(my $file, ">>&=", $ARGV[0]) or exit 1; exit !flock($file, LOCK_EX | LOCK_NB)' "$1"
     fi
 }

@@ -10,13 +10,13 @@ use crate::top;
 #[derive(Debug, Parser)]
 #[command(name = "dq", version, max_term_width = 100)]
 pub struct Cli {
-    /// Where the server is.
+    /// The address of the server.
     #[command(flatten)]
     pub endpoint: Endpoint,
     /// Print JSON instead of tables, with the server's own field names and figures
     #[arg(long, global = true)]
     pub json: bool,
-    /// What is to be done.
+    /// The command to run.
     #[command(subcommand)]
     pub verb: Verb,
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_is_sound() {
+    fn clap_accepts_the_definition() {
         Cli::command().debug_assert();
     }
 }

@@ -1,4 +1,4 @@
-//! Why a command ends without its answer, in words for a person.
+//! Errors of a command, in words for a person.
 
 use std::fmt;
 use std::io;
@@ -7,14 +7,14 @@ use redis::RedisError;
 
 use crate::text::printable;
 
-/// What went wrong.
+/// Why a command failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     /// The connection could not be made, or broke.
     Lost(String),
-    /// The server refused: its own words.
+    /// The server refused the command, in these words.
     Refused(String),
-    /// What was asked for makes no sense, or does not exist.
+    /// The command line makes no sense, or names something that does not exist.
     Mistake(String),
     /// Nobody reads the output any more.
     ClosedPipe,
@@ -23,17 +23,17 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// A mistake, in these words.
+    /// Creates a `Mistake` with these words.
     pub fn mistake(words: impl Into<String>) -> Failure {
         Failure::Mistake(words.into())
     }
 
-    /// Whether only the reader of the output went away.
+    /// Returns whether the only problem is that nobody reads the output any more.
     pub fn is_closed_pipe(&self) -> bool {
         *self == Failure::ClosedPipe
     }
 
-    /// Whether the server answered that the user lacks a right.
+    /// Returns whether the server refused because the user has no right to do it.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Failure::Refused(words) if words.starts_with("NOPERM"))
     }

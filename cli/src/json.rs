@@ -5,8 +5,8 @@ use serde_json::{Map, Number, Value as Json};
 
 use crate::text::printable;
 
-/// The JSON of a reply. Bytes that are no UTF-8 come out escaped as `\xNN`,
-/// as JSON has no bytes.
+/// Returns the JSON of a reply. Bytes that are not UTF-8 are escaped as `\xNN`,
+/// because JSON has no bytes.
 pub fn of(value: &Value) -> Json {
     match value {
         Value::Nil => Json::Null,
@@ -23,7 +23,7 @@ pub fn of(value: &Value) -> Json {
     }
 }
 
-/// The JSON of a map, its fields in the server's order.
+/// Returns the JSON of a map, with its fields in the server's order.
 pub fn map(pairs: &[(Value, Value)]) -> Json {
     let mut fields = Map::new();
     for (field, value) in pairs {
@@ -36,7 +36,7 @@ pub fn map(pairs: &[(Value, Value)]) -> Json {
     Json::Object(fields)
 }
 
-/// The JSON of a name, an id or a payload.
+/// Returns the JSON of a name, an id or a payload.
 pub fn name(bytes: &[u8]) -> Json {
     match std::str::from_utf8(bytes) {
         Ok(text) => Json::from(text),
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shape_of_a_reply() {
+    fn every_type_of_reply_becomes_json() {
         let reply = Value::Map(vec![
             (
                 Value::BulkString(b"id".into()),

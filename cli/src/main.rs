@@ -1,10 +1,9 @@
 //! `dq`: see and steer the dq queues of a Redis or Valkey server from a
 //! terminal.
 //!
-//! The layers, each of which knows only those before it: `text` and `table`
-//! (what is printed), `server` (the connection), `model` (what the server told,
-//! as values), `command` (one file per command that prints and ends), `top`
-//! (the live view).
+//! Each layer uses only those before it: `text` and `table` (what is printed),
+//! `server` (the connection), `model` (replies of the server as values), `command`
+//! (one file for each command that prints and ends), `top` (the live view).
 
 mod args;
 mod command;
@@ -25,7 +24,7 @@ fn main() -> ExitCode {
     let cli = args::Cli::parse();
     match command::run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader of the pipe has seen enough: `dq ls | head`.
+        // The reader of the pipe has ended, as in `dq ls | head`.
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("dq: {failure}");

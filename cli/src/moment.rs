@@ -1,6 +1,6 @@
-//! Times as a person reads and writes them. The server's are milliseconds.
+//! Formats and parses times for people. The server's times are milliseconds.
 
-/// Milliseconds: a span, or since the Unix epoch.
+/// Milliseconds of a span, or since the Unix epoch.
 pub type Millis = u64;
 
 const SECOND: Millis = 1000;
@@ -8,7 +8,7 @@ const MINUTE: Millis = 60 * SECOND;
 const HOUR: Millis = 60 * MINUTE;
 const DAY: Millis = 24 * HOUR;
 
-/// A span in at most six columns: 850ms, 12.3s, 4m10s, 3h20m, 5d2h, 1234d.
+/// Formats a span in at most six columns: 850ms, 12.3s, 4m10s, 3h20m, 5d2h, 1234d.
 pub fn span(ms: Millis) -> String {
     if ms < SECOND {
         format!("{ms}ms")
@@ -25,7 +25,7 @@ pub fn span(ms: Millis) -> String {
     }
 }
 
-/// How far `at` is from `now`: "in 3.2s", "5m10s ago", "now".
+/// Formats how far `at` is from `now`: "in 3.2s", "5m10s ago", "now".
 pub fn relative(at: Millis, now: Millis) -> String {
     if at > now {
         format!("in {}", span(at - now))
@@ -36,21 +36,21 @@ pub fn relative(at: Millis, now: Millis) -> String {
     }
 }
 
-/// A time in UTC: 2026-11-20 11:08:25.679Z.
+/// Formats a time in UTC: 2026-11-20 11:08:25.679Z.
 pub fn stamp(at: Millis) -> String {
     let (year, month, day) = date(at / DAY);
     format!("{year}-{month:02}-{day:02} {}Z", clock(at))
 }
 
-/// The time of day in UTC: 11:08:25.679.
+/// Formats the time of day in UTC: 11:08:25.679.
 pub fn clock(at: Millis) -> String {
     let (hour, minute) = (at % DAY / HOUR, at % HOUR / MINUTE);
     let (second, ms) = (at % MINUTE / SECOND, at % SECOND);
     format!("{hour:02}:{minute:02}:{second:02}.{ms:03}")
 }
 
-/// Year, month and day of a count of days since 1970-01-01: Howard Hinnant's
-/// `civil_from_days`, whose year begins in March so that the leap day is last.
+/// Returns year, month and day of a number of days since 1970-01-01. This is Howard
+/// Hinnant's `civil_from_days`, whose year begins in March so that the leap day is last.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let era = days / 146_097;
@@ -67,15 +67,15 @@ fn date(days: u64) -> (u64, u64, u64) {
     (year + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// The wall clock of this machine; for what this machine does, never for a
-/// queue's times, which are those of the server.
+/// Returns the time of this machine in Unix milliseconds. It is never compared with
+/// the times of a queue, which are those of the server.
 pub fn here() -> Millis {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| since.as_millis() as Millis)
 }
 
-/// Reads a span of at least 1 ms: 500ms, 10s, 5m, 2h, 1d, or just milliseconds.
+/// Parses a span of at least 1 ms: 500ms, 10s, 5m, 2h, 1d, or a number of milliseconds.
 pub fn parse_span(text: &str) -> Result<Millis, String> {
     let digits = text
         .find(|c: char| !c.is_ascii_digit())
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans() {
+    fn spans_have_their_units() {
         for (ms, text) in [
             (0, "0ms"),
             (999, "999ms"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_read() {
+    fn spans_are_parsed() {
         assert_eq!(parse_span("500"), Ok(500));
         assert_eq!(parse_span("10s"), Ok(10_000));
         assert_eq!(parse_span("2h"), Ok(2 * HOUR));

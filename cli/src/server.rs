@@ -10,7 +10,7 @@ use redis::{
 
 use crate::failure::Failure;
 
-/// How long connecting, and one reply, may take.
+/// Maximum time to connect, and to wait for a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where the server is, and as whom we go there.
@@ -53,13 +53,13 @@ impl Endpoint {
     }
 
     fn client(&self) -> Result<Client, Failure> {
-        // The URL may hold a password: it is never repeated.
+        // The URL may hold a password, so no message repeats it.
         let info = self
             .url
             .as_str()
             .into_connection_info()
             .map_err(|_| Failure::mistake("the URL is none of a Redis server"))?;
-        // Maps and booleans arrive as such, so that no reply has to be guessed at.
+        // RESP3 has maps and booleans, so the type of a reply needs no guessing.
         let settings = info
             .redis_settings()
             .clone()
@@ -73,7 +73,7 @@ impl Endpoint {
             }
             return Ok(Client::open(info)?);
         }
-        // Fails only where one is installed already: connecting again.
+        // This fails only if a provider is installed already, when connecting again.
         let _ = rustls::crypto::ring::default_provider().install_default();
         if !files {
             return Ok(Client::open(info)?);
@@ -98,7 +98,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::mistake(format!("{}: {error}", path.display())))
 }
 
-/// Where a server is, without user and password.
+/// Returns the address of a server, without user and password.
 fn place(addr: &ConnectionAddr) -> String {
     match addr {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
@@ -109,7 +109,7 @@ fn place(addr: &ConnectionAddr) -> String {
     }
 }
 
-/// A connection, signed in.
+/// A connection that is signed in.
 pub struct Server {
     place: String,
     db: i64,
@@ -117,22 +117,22 @@ pub struct Server {
 }
 
 impl Server {
-    /// Host, port and database, for headings.
+    /// Returns host, port and database, for headings.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// The number of the selected database.
+    /// Returns the number of the selected database.
     pub fn db(&self) -> i64 {
         self.db
     }
 
-    /// One command and its reply.
+    /// Runs one command and returns its reply.
     pub fn call(&mut self, cmd: &Cmd) -> Result<Value, Failure> {
         Ok(cmd.query(&mut self.connection)?)
     }
 
-    /// Several commands in one round trip; each has its own reply or error.
+    /// Runs several commands in one round trip. Returns a reply or an error for each.
     pub fn pipeline(&mut self, cmds: &[Cmd]) -> Result<Vec<Result<Value, Failure>>, Failure> {
         if cmds.is_empty() {
             return Ok(Vec::new());
@@ -155,7 +155,7 @@ impl Server {
         channel: &[u8],
         mut receive: impl FnMut(&[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        // Silence is normal here: nothing may happen in the queue for days.
+        // It is normal that nothing happens in a queue for days.
         self.connection.set_read_timeout(None)?;
         let mut channels = self.connection.as_pubsub();
         channels.subscribe(channel)?;
@@ -165,7 +165,7 @@ impl Server {
     }
 }
 
-/// A command of the module on a queue; more arguments follow.
+/// Begins a command of the module on a queue. The caller adds more arguments.
 pub fn verb(name: &str, queue: &[u8]) -> Cmd {
     let mut cmd = redis::cmd(name);
     cmd.arg(queue);

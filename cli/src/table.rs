@@ -1,11 +1,11 @@
-//! A plain table: columns aligned by blanks, nothing else, so that `awk` and
-//! people can read it.
+//! A plain table: columns are aligned by blanks, without borders, so that both
+//! people and `awk` can read it.
 
 use std::io::{self, Write};
 
 use crate::text::width;
 
-/// On which side a column is aligned.
+/// The side on which a column is aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Words.
@@ -21,8 +21,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table. A heading that starts with `>` is that of a column
-    /// aligned to the right.
+    /// Creates an empty table. A heading that starts with `>` aligns its column to
+    /// the right.
     pub fn new(headings: &[&'static str]) -> Table {
         let columns = headings
             .iter()
@@ -37,8 +37,8 @@ impl Table {
         }
     }
 
-    /// Adds a row; cells must be printable already. Empty cells show as `-`,
-    /// so that the columns can be counted.
+    /// Adds a row. Its cells must be printable. Empty cells show as `-`, so that a
+    /// program can count the columns.
     pub fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.columns.len());
         let filled = cells.into_iter().map(|cell| match cell.is_empty() {
@@ -48,7 +48,7 @@ impl Table {
         self.rows.push(filled.collect());
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -1,10 +1,10 @@
-//! Bytes that clients chose, made safe and short enough for a terminal.
+//! Makes bytes that clients chose safe and short enough for a terminal.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The text of `bytes`, with everything escaped that could steer a terminal
-/// (control characters, marks that turn the direction of writing) or is no
-/// UTF-8: a payload must not be able to rewrite the screen of who looks at it.
+/// Returns the text of `bytes`. Everything is escaped that could control a terminal
+/// (control characters, marks of the direction of writing) or that is not UTF-8, so
+/// that a payload cannot rewrite the screen of the person who looks at it.
 pub fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -14,7 +14,7 @@ pub fn printable(bytes: &[u8]) -> String {
                 '\r' => text.push_str("\\r"),
                 '\t' => text.push_str("\\t"),
                 c if c.is_ascii_control() => text.push_str(&format!("\\x{:02x}", c as u32)),
-                c if steers(c) => text.push_str(&format!("\\u{{{:x}}}", c as u32)),
+                c if controls_terminal(c) => text.push_str(&format!("\\u{{{:x}}}", c as u32)),
                 c => text.push(c),
             }
         }
@@ -25,17 +25,17 @@ pub fn printable(bytes: &[u8]) -> String {
     text
 }
 
-fn steers(c: char) -> bool {
+fn controls_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// How many columns of a terminal `text` takes.
+/// Returns how many columns of a terminal `text` takes.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// `text`, cut to at most `columns` columns; a cut is shown by an ellipsis.
+/// Cuts `text` to at most `columns` columns. An ellipsis shows that it was cut.
 pub fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -55,7 +55,7 @@ pub fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
-/// A count in at most five columns: 99999, 9999k, 9999M, ...
+/// Formats a count in at most five columns: 99999, 9999k, 9999M, ...
 pub fn compact(count: u64) -> String {
     if count < 100_000 {
         return count.to_string();
@@ -70,7 +70,7 @@ pub fn compact(count: u64) -> String {
     format!("{}E", rest / 1000)
 }
 
-/// "1 message", "2 messages".
+/// Formats a count with its noun: "1 message", "2 messages".
 pub fn plural(count: u64, noun: &str) -> String {
     match count {
         1 => format!("1 {noun}"),
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_cannot_steer_the_terminal() {
+    fn a_payload_cannot_control_the_terminal() {
         assert_eq!(printable(b"\x1b[2Jhi\0\x7f"), "\\x1b[2Jhi\\x00\\x7f");
         assert_eq!(printable(b"a\nb\tc\r"), "a\\nb\\tc\\r");
         assert_eq!(
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_fit_and_show() {
+    fn cut_text_fits_and_ends_with_an_ellipsis() {
         assert_eq!(cut("order", 5), "order");
         assert_eq!(cut("orders", 5), "orde…");
         assert_eq!(cut("订单订单", 5), "订单…");

@@ -1,7 +1,9 @@
-//! Commands in any words: refused, or done alike on a queue and its replica.
+//! Runs commands of arbitrary words. Each must be refused, or do the same on a queue
+//! and its replica.
 //!
-//! Each line is a command: one byte for the time that passes before it, the
-//! verb, the key, and words with a unit separator between them.
+//! The first byte chooses the clock. Then each line is a command: one byte for the
+//! time that passes before it, and the verb, the key and more words with a unit
+//! separator between them.
 
 #![no_main]
 

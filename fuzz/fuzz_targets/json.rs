@@ -1,6 +1,7 @@
-//! Paths and documents: an error, or values that stand in the document.
+//! Extracts fields of arbitrary documents by arbitrary paths. That must fail, or give
+//! one result for each path of a document that another reader accepts, too.
 //!
-//! The first line holds the paths, with blanks between them; the rest is the
+//! The first line holds the paths, with blanks between them. The rest is the
 //! document.
 
 #![no_main]
@@ -19,8 +20,8 @@ fuzz_target!(|bytes: &[u8]| {
         .collect();
     if let Ok(found) = extract(document, &paths) {
         assert_eq!(found.len(), paths.len());
-        // Another reader accepts the document too: nothing but whole JSON passes. (It refuses numbers beyond a
-        // double and stops at a depth of its own, which is no fault of the document.)
+        // Another reader must accept the document, too, as whole JSON. Its own limit of depth is no fault of the
+        // document, so it is switched off.
         let mut reader = serde_json::Deserializer::from_slice(document);
         reader.disable_recursion_limit();
         let whole = serde::de::Deserialize::deserialize(&mut reader);

@@ -1,5 +1,5 @@
-//! Records that come from anyone: refused, or an operation that means the
-//! same when it is written and read again.
+//! Reads log entries of arbitrary bytes. Each must be refused, or be the same entry
+//! after it was written and read again.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use dq_queue::codec::restore::Restoring;
 use dq_queue::settings::{Clock, Settings};
 use libfuzzer_sys::fuzz_target;
 
-/// No server takes more steps before one operation.
+/// Maximum steps of time before an operation. No server takes more.
 const MAX_STEPS: u64 = 4096;
 
 fn encoded(record: &LogEntry<'_, '_>) -> Vec<u8> {
@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let mut queue = creation.queue();
     let mut restoring = Restoring::default();
-    // Records one after the other, each after its length.
+    // One entry follows the other, each of them after its length.
     let mut rest = bytes;
     while let Some((&len, after)) = rest.split_first() {
         let (one, later) = after.split_at(after.len().min(len.into()));
@@ -53,6 +53,6 @@ fuzz_target!(|bytes: &[u8]| {
         queue.take_effects();
     }
     let kept = saved(&queue);
-    let again = loaded(&kept, 1000).expect("what was done can be saved and loaded");
-    assert!(kept == saved(&again), "what was loaded differs");
+    let again = loaded(&kept, 1000).expect("the queue can be saved and loaded");
+    assert!(kept == saved(&again), "the queue that was loaded differs");
 });

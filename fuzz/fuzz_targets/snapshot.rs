@@ -1,5 +1,5 @@
-//! Snapshots that come from anyone: refused, or a queue that can be used and
-//! saved again.
+//! Loads snapshots of arbitrary bytes. Each must be refused, or be a queue that can be
+//! used and saved again.
 
 #![no_main]
 
@@ -13,8 +13,11 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let kept = saved(&queue);
-    let again = loaded(&kept, 65536).expect("what was accepted can be saved and loaded");
-    assert!(kept == saved(&again), "what was loaded again differs");
+    let again = loaded(&kept, 65536).expect("a queue that was accepted can be saved and loaded");
+    assert!(
+        kept == saved(&again),
+        "the queue that was loaded again differs"
+    );
     let moment = Moment {
         us: 1_800_000_000_000_000,
         receipt: 1_800_000_000_000_000,
@@ -22,5 +25,5 @@ fuzz_target!(|bytes: &[u8]| {
     queue.advance(moment.ms(), 200);
     queue.apply(&Op::Tick, moment).ok();
     queue.take_effects();
-    loaded(&saved(&queue), 4096).expect("what was used can be saved and loaded");
+    loaded(&saved(&queue), 4096).expect("a queue that was used can be saved and loaded");
 });

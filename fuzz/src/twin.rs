@@ -1,6 +1,6 @@
-//! A queue and its replica: whatever is done to the one is repeated on the
-//! other from its record, and in the end both are the same, and so is what
-//! their snapshot gives.
+//! A queue and its replica. Every operation on the queue is replayed on the replica
+//! from its log entry. In the end both must have the same snapshot, and loading it
+//! must give the same queue.
 
 use crate::{loaded, saved};
 use dq_queue::args::{self, Parsed, Words};
@@ -9,14 +9,14 @@ use dq_queue::op::Op;
 use dq_queue::settings::{Clock, Settings};
 use dq_queue::{Millis, Moment, Queue};
 
-/// The longest payload, in bytes.
+/// Maximum size of a payload, in bytes.
 const MAX_PAYLOAD: u64 = 1 << 20;
-/// The steps of time before a command.
+/// Maximum steps of time before a command.
 const STEPS: u64 = 512;
-/// When the first command is done, in Unix ms.
+/// When the first command is done, in Unix milliseconds.
 const START: Millis = 1_700_000_000_000;
 
-/// The two of them.
+/// A queue and its replica.
 pub struct Twins {
     queue: Queue,
     replica: Queue,
@@ -25,7 +25,7 @@ pub struct Twins {
 }
 
 impl Twins {
-    /// Two new queues of a clock.
+    /// Creates both with a manual clock, or with that of the server.
     pub fn new(manual: bool) -> Twins {
         let creation = Creation {
             settings: Settings::default(),
@@ -44,8 +44,8 @@ impl Twins {
         }
     }
 
-    /// Lets so many ms pass, and then does what the words of a command say;
-    /// nothing if they say nothing.
+    /// Lets `passed` milliseconds pass, and then runs a command. Words that are no
+    /// command do nothing.
     pub fn command(&mut self, passed: Millis, words: &[&[u8]]) {
         self.us = self.us.saturating_add(passed.saturating_mul(1000) + 1);
         let moment = Moment {
@@ -67,33 +67,36 @@ impl Twins {
         if !changed {
             return;
         }
-        let told = if done.is_ok() { &op } else { &Op::Tick };
+        let logged = if done.is_ok() { &op } else { &Op::Tick };
         let mut bytes = Vec::new();
-        LogEntry::of(moment, steps, None, told).encode_into(&mut bytes);
-        let record = LogEntry::decode(&bytes).expect("a record can be read");
+        LogEntry::of(moment, steps, None, logged).encode_into(&mut bytes);
+        let record = LogEntry::decode(&bytes).expect("a log entry can be read");
         record
             .replay(&mut self.replica)
-            .expect("a record can be repeated");
+            .expect("a log entry can be replayed");
         self.replica.take_effects();
     }
 
-    /// Compares the two with each other and with what their snapshot gives.
+    /// Compares queue, replica, and the queue that their snapshot loads as.
+    ///
+    /// # Panics
+    /// They differ.
     pub fn compare(&self) {
         let bytes = saved(&self.queue);
         assert!(bytes == saved(&self.replica), "the replica differs");
         let again = loaded(&bytes, 1000).expect("what was saved can be loaded");
-        assert!(bytes == saved(&again), "what was loaded differs");
+        assert!(bytes == saved(&again), "the queue that was loaded differs");
         let copy = saved(&self.queue.copy());
         loaded(&copy, 64).expect("a copy can be loaded");
     }
 }
 
-/// The operation that a command is; `None` for what only looks.
+/// Parses a command. Returns `None` for a command that only reads.
 fn operation<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Op<'a>>> {
     let Some((verb, _)) = args.split_first() else {
         return Ok(None);
     };
-    // The arguments begin with the verb and the key, as they do in a server.
+    // The arguments begin with the verb and the key, as in a server.
     let words = || Words::new(args.get(2..).unwrap_or_default());
     let from_keys = || Words::new(args.get(1..).unwrap_or_default());
     let op = match *verb {

@@ -1,4 +1,5 @@
-//! What outlives a crash: a snapshot, and the records since.
+//! The log of a server, which survives a crash: a snapshot, and the log entries
+//! since.
 
 use crate::{loaded, saved};
 use dq_queue::codec::log_entry::{Chunk, LogEntry};
@@ -6,19 +7,19 @@ use dq_queue::codec::restore::Restoring;
 use dq_queue::codec::verbatim;
 use dq_queue::Queue;
 
-/// A record in the log comes after its length.
+/// Bytes of the length that comes before each entry of the log.
 const LENGTH: usize = 4;
-/// What a record begins with whose operation travelled as the command it was: then
-/// its time does not count.
+/// First byte of an entry that was replicated verbatim, as its command. Its time
+/// does not count.
 const COMMAND: u8 = 1;
-/// What all others begin with.
+/// First byte of all other entries.
 const WHOLE: u8 = 0;
 
-/// How a snapshot was written.
+/// The snapshot that a log begins with, in the form in which it was written.
 enum Base {
-    /// As in an RDB file or a preamble.
+    /// A snapshot as in an RDB file or the preamble of an append-only file.
     Snapshot(Vec<u8>),
-    /// As commands: an append-only file without preamble.
+    /// Commands, as in an append-only file without preamble.
     Chunks(Vec<Vec<u8>>),
 }
 
@@ -26,12 +27,13 @@ enum Base {
 pub struct Disk {
     base: Base,
     bytes: Vec<u8>,
-    /// Where each record ends.
+    /// Offset in `bytes` behind each entry.
     ends: Vec<usize>,
 }
 
 impl Disk {
-    /// A log that begins with this queue.
+    /// Creates a log that begins with a snapshot of this queue, written as
+    /// commands or not.
     pub fn new(queue: &Queue, as_commands: bool) -> Disk {
         let base = match as_commands {
             false => Base::Snapshot(saved(queue)),
@@ -48,12 +50,13 @@ impl Disk {
         }
     }
 
-    /// How many records there are.
+    /// Returns the number of entries behind the snapshot.
     pub fn records(&self) -> usize {
         self.ends.len()
     }
 
-    /// Appends a record, or the command of its operation.
+    /// Appends an entry. `as_command` says that its operation is replicated
+    /// verbatim.
     pub fn append(&mut self, record: &LogEntry<'_, '_>, as_command: bool) {
         let start = self.bytes.len();
         self.bytes.extend([0; LENGTH]);
@@ -64,14 +67,15 @@ impl Disk {
         self.ends.push(self.bytes.len());
     }
 
-    /// The bytes of one record, behind that of its form.
+    /// Returns the encoded entry of this number, without the byte of its form.
     pub fn record(&self, number: usize) -> &[u8] {
         self.entry(number)
             .split_first()
             .map_or(&[], |(_, bytes)| bytes)
     }
 
-    /// What a replica hears of one record.
+    /// Returns what a replica gets of the entry of this number: the byte of its
+    /// form, then the encoded entry.
     pub fn entry(&self, number: usize) -> &[u8] {
         let start = match number {
             0 => 0,
@@ -80,8 +84,8 @@ impl Disk {
         &self.bytes[start + LENGTH..self.ends[number]]
     }
 
-    /// Loses everything behind the first records and so many bytes of the next
-    /// one, if there is a next one.
+    /// Loses everything behind the first `whole` entries and `more` bytes of the
+    /// next one. The next one, if there is one, is never left whole.
     pub fn tear(&mut self, whole: usize, more: usize) {
         let end = match whole {
             0 => 0,
@@ -95,18 +99,22 @@ impl Disk {
         self.ends.truncate(whole);
     }
 
-    /// The queue that a server finds here when it starts: the snapshot, then
-    /// every record up to the torn one.
+    /// Returns the queue that a server loads when it starts: the snapshot, with
+    /// every entry up to the torn one applied.
+    ///
+    /// # Errors
+    /// A sentence that says why the snapshot or an entry cannot be read.
     pub fn recover(&self) -> Result<Queue, String> {
         let mut queue = match &self.base {
             Base::Snapshot(bytes) => loaded(bytes, 64 * 1024)?,
             Base::Chunks(chunks) => {
                 let (mut restoring, mut whole) = (Restoring::default(), None);
                 for chunk in chunks {
-                    let chunk = Chunk::of(chunk)?.ok_or("a chunk is a record")?;
+                    let chunk =
+                        Chunk::of(chunk)?.ok_or("a chunk of the snapshot is a log entry")?;
                     whole = restoring.take(0, b"key", chunk)?;
                 }
-                whole.ok_or("the chunks do not end")?
+                whole.ok_or("the chunks of the snapshot do not end")?
             }
         };
         let mut rest = &self.bytes[..];
@@ -115,16 +123,19 @@ impl Disk {
             let Some((bytes, later)) = after.split_at_checked(length) else {
                 break;
             };
-            hear(&mut queue, bytes)?;
+            apply_entry(&mut queue, bytes)?;
             rest = later;
         }
         Ok(queue)
     }
 }
 
-/// What a replica and a server that loads its log do with a record.
-pub fn hear(queue: &mut Queue, entry: &[u8]) -> Result<(), String> {
-    let (form, bytes) = entry.split_first().ok_or("an empty record")?;
+/// Applies an entry of the log, as a replica does and a server that loads its log.
+///
+/// # Errors
+/// A sentence that says why the entry cannot be read or replayed.
+pub fn apply_entry(queue: &mut Queue, entry: &[u8]) -> Result<(), String> {
+    let (form, bytes) = entry.split_first().ok_or("an empty log entry")?;
     let record = LogEntry::decode(bytes)?;
     match *form {
         COMMAND => verbatim::log_entry(queue, &record.op).replay(queue)?,

@@ -1,33 +1,38 @@
-//! The queue and all that makes it durable, simulated in one thread.
+//! The queue and everything that makes it durable, simulated in one thread.
 //!
-//! A [`world::World`] has a primary, a replica that hears of everything at
-//! once, one that lags behind, and a log with its snapshot. Everything in it
-//! follows from a seed: what is done, when, and what breaks. Core and codec
-//! are the module's own files, compiled in without the server.
+//! A [`cluster::Cluster`] has a primary, a replica that applies every log entry
+//! at once, a replica that lags behind, and a log that begins with a snapshot.
+//! Everything in it follows from a seed: which operations are done, when, and
+//! which faults happen. The queue and its codec are the module's own code; only
+//! the server is left out.
 
-pub mod acts;
+pub mod cluster;
+pub mod corruptor;
 pub mod disk;
-pub mod mutant;
-pub mod story;
-pub mod witness;
-pub mod world;
+pub mod ops;
+pub mod oracle;
+pub mod trace;
 
 use dq_queue::Queue;
 
-/// The queue as it is saved, in one piece.
+/// Returns the whole snapshot of a queue.
 pub fn saved(queue: &Queue) -> Vec<u8> {
     let mut bytes = Vec::new();
     queue.save(&mut |block| bytes.extend_from_slice(block));
     bytes
 }
 
-/// The queue that bytes are, cut into blocks of this size.
+/// Loads a queue from a snapshot that is handed over in blocks of `block` bytes.
+///
+/// # Errors
+/// A sentence that says why the bytes are no snapshot.
 pub fn loaded(bytes: &[u8], block: usize) -> Result<Queue, String> {
     let mut blocks = bytes.chunks(block.max(1));
     Queue::load(Queue::VERSION, &mut || blocks.next().map(<[u8]>::to_vec))
 }
 
-/// Where two snapshots differ first, and what each has there.
+/// Describes where two snapshots differ first, with the bytes around that
+/// place in each of them. Returns `None` where they are equal.
 pub fn difference(one: &[u8], other: &[u8]) -> Option<String> {
     if one == other {
         return None;

@@ -1,20 +1,23 @@
-//! `make simulate`: worlds of random seeds, one after the other, until the time
-//! is up.
+//! `make simulate`: runs simulated clusters, one seed after the other, until the
+//! time is up or one of them fails.
 //!
-//! SIM_SECONDS says for how long (60), STEPS for how many steps instead; SEED
-//! is that of the first world, a new one each time unless it is given. CLOSELY=1
-//! looks into every index after each step: which one was it?
+//! These environment variables control it:
+//! - SIM_SECONDS is how long it runs (60).
+//! - STEPS is how many steps it runs instead.
+//! - SEED is the seed of the first cluster. By default it is the time.
+//! - CLOSELY=1 checks every index after each step, which finds the first step
+//!   that goes wrong.
 
 use std::env;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
-use dq_simulation::story::Tally;
-use dq_simulation::world::World;
+use dq_simulation::cluster::Cluster;
+use dq_simulation::trace::Tally;
 
-/// A world ends after so many steps.
-const STEPS_OF_A_WORLD: u64 = 20_000;
+/// The steps after which a cluster ends and the one of the next seed begins.
+const STEPS_OF_A_CLUSTER: u64 = 20_000;
 
 fn main() -> ExitCode {
     let first = number("SEED").unwrap_or_else(|| {
@@ -35,17 +38,17 @@ fn main() -> ExitCode {
         if all.steps >= most || began.elapsed() >= time {
             break;
         }
-        let mut world = World::new(seed, closely);
-        let left = STEPS_OF_A_WORLD.min(most - all.steps);
-        let lived = catch_unwind(AssertUnwindSafe(|| live(&mut world, left)));
-        all += world.tally;
-        let failure = match lived {
+        let mut cluster = Cluster::new(seed, closely);
+        let left = STEPS_OF_A_CLUSTER.min(most - all.steps);
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut cluster, left)));
+        all += cluster.tally;
+        let failure = match outcome {
             Ok(Ok(())) => continue,
             Ok(Err(why)) => why,
             Err(_) => "panicked, see above".to_owned(),
         };
-        let step = world.tally.steps;
-        println!("The last operations:\n{}", world.story());
+        let step = cluster.tally.steps;
+        println!("The last operations:\n{}", cluster.trace());
         println!("FAILED in step {step} of seed {seed}: {failure}");
         println!("Again: make simulate SEED={seed} STEPS={step} CLOSELY=1");
         return ExitCode::FAILURE;
@@ -54,11 +57,11 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn live(world: &mut World, steps: u64) -> Result<(), String> {
+fn run(cluster: &mut Cluster, steps: u64) -> Result<(), String> {
     for _ in 0..steps {
-        world.step()?;
+        cluster.step()?;
     }
-    world.end()
+    cluster.end()
 }
 
 fn summary(all: &Tally, seed: u64, took: Duration) -> String {

@@ -1,4 +1,4 @@
-//! Benchmarks of parts of the queue: ordered sets, snapshots, and parsing JSON.
+//! Measures the parts below the queue: its ordered sets, its snapshot, and extracting fields of JSON.
 
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion, Throughput};
 use dq_core_bench::driver::Driver;
@@ -6,12 +6,13 @@ use dq_queue::collections::ordered::OrderedSet;
 use dq_queue::json::{extract, Path};
 use dq_queue::Queue;
 
-/// The allocator that the server uses too.
+/// The allocator of the server.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const MANY: u64 = 1_000_000;
 
+/// Returns the same numbers each time, in no order.
 fn scattered(n: u64) -> u64 {
     (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16
 }

@@ -1,19 +1,18 @@
-//! Benchmarks of whole operations on a queue, with their log entries: the part of a command's cost
-//! that is the core's own.
+//! Measures whole operations on a queue, with their log entries: the share of the core in what a command costs.
 
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion, Throughput};
 use dq_core_bench::driver::Driver;
 use dq_queue::message::state::State;
 use dq_queue::op::{Op, Receipts};
 
-/// The allocator that the server uses too.
+/// The allocator of the server.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const MANY: u64 = 1_000_000;
 const HOUR: u64 = 3_600_000;
 
-/// A pseudorandom number that depends only on `n`.
+/// Returns the same numbers each time, in no order.
 fn scattered(n: u64) -> u64 {
     let mixed = (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 20
@@ -71,7 +70,7 @@ fn sending(c: &mut Criterion) {
     of.finish();
 }
 
-/// Sends, fetches and acks messages one after the other, so the queue keeps its size.
+/// Measures a message that is sent, fetched and acked. The queue keeps its size.
 fn rounds(c: &mut Criterion) {
     let mut of = c.benchmark_group("send, fetch, ack");
     of.throughput(Throughput::Elements(1));
@@ -109,7 +108,7 @@ fn rounds(c: &mut Criterion) {
     of.finish();
 }
 
-/// Large bursts, which the timer processes in slices.
+/// Measures bursts, which the timer processes in slices.
 fn bursts(c: &mut Criterion) {
     const BURST: u64 = 100_000;
     let mut of = c.benchmark_group("burst of 100,000");

@@ -1,8 +1,8 @@
-//! Sends, fetches and acks messages of a given number of groups. `scripts/instructions.sh` runs it
-//! under callgrind to count the instructions. Unlike a time, that count does not depend on the size
-//! of a machine's caches.
+//! Sends, fetches and acks messages of many groups, so that the instructions can be
+//! counted: `scripts/instructions.sh` runs it under callgrind. Unlike time, that does
+//! not depend on the caches of a machine.
 //!
-//! Arguments: the number of groups.
+//! The only argument is the number of groups.
 
 use std::env;
 use std::process::ExitCode;
@@ -11,9 +11,9 @@ use dq_core_bench::driver::Driver;
 use dq_queue::op::Receipts;
 use dq_queue::Receipt;
 
-/// The number of operations of each kind that are counted.
+/// Number of operations of each kind that are counted.
 const COUNTED: u64 = 20_000;
-/// The number of messages that are in the queue before, spread over all groups.
+/// Number of messages in the queue before that. With fewer groups, each has more of them.
 const WAITING: u64 = 1_000_000;
 
 fn name(n: u64, groups: u64) -> String {

@@ -1,4 +1,5 @@
-//! Drives one queue as the server does: first due events, then the operation, then its log entry.
+//! Drives one queue as the server does: time advances first, then the operation is
+//! applied, then its log entry is written.
 
 use smallvec::smallvec;
 
@@ -7,11 +8,11 @@ use dq_queue::op::{DueTime, Fetch, Op, Receipts, Send};
 use dq_queue::settings::{Clock, Settings};
 use dq_queue::{Done, Millis, Moment, Queue, Receipt};
 
-/// The time of the first operation, in Unix milliseconds.
+/// When the first operation is done, in Unix milliseconds.
 pub const START: Millis = 1_700_000_000_000;
-/// The payload of each message. It is as long as in the benchmarks of the server.
+/// The payload of every message, as long as in the benchmarks of the server.
 pub const PAYLOAD: [u8; 100] = [b'x'; 100];
-/// The maximum number of steps of a slice, as for a command of the module.
+/// Maximum steps of a slice of time, as in the timer of the module.
 const STEPS: u64 = 512;
 
 /// A queue, its clock, and a buffer for log entries.
@@ -19,26 +20,29 @@ pub struct Driver {
     /// The queue itself.
     pub queue: Queue,
     us: u64,
-    entry: Vec<u8>,
+    record: Vec<u8>,
 }
 
 impl Driver {
-    /// A new queue with default options.
+    /// Creates a queue with default options.
     pub fn new() -> Driver {
         Driver {
             queue: Queue::new(Settings::default(), Clock::Server, 7),
             us: START * 1000,
-            entry: Vec::new(),
+            record: Vec::new(),
         }
     }
 
-    /// Moves the clock forward by `ms` milliseconds. This processes no due events.
+    /// Moves the clock without processing what falls due.
     pub fn pass(&mut self, ms: Millis) {
         self.us += ms * 1000;
     }
 
-    /// Applies an operation one microsecond after the last one, and writes its log entry. Panics if
-    /// the queue refuses the operation.
+    /// Applies an operation one microsecond after the last one, and writes its log
+    /// entry.
+    ///
+    /// # Panics
+    /// The queue refuses the operation.
     pub fn apply(&mut self, op: &Op) -> Done {
         self.us += 1;
         let moment = Moment {
@@ -47,13 +51,13 @@ impl Driver {
         };
         let done = self.queue.apply(op, moment);
         if self.queue.take_effects().changed {
-            self.entry.clear();
-            LogEntry::of(moment, 0, None, op).encode_into(&mut self.entry);
+            self.record.clear();
+            LogEntry::of(moment, 0, None, op).encode_into(&mut self.record);
         }
-        done.expect("the operation is a good one")
+        done.expect("the queue accepts the operation")
     }
 
-    /// Processes all due events, in slices.
+    /// Processes everything that has fallen due, a slice at a time.
     pub fn advance(&mut self) {
         let now = self.us / 1000;
         while self.queue.has_work(now) {
@@ -71,7 +75,8 @@ impl Driver {
         self.apply(&Op::Send(send));
     }
 
-    /// Fetches at most `count` messages and acks the messages of `acks`. Returns the receipts.
+    /// Fetches up to `count` messages and acks others. Returns the receipts of the
+    /// messages.
     pub fn fetch(&mut self, count: u64, acks: Receipts) -> Receipts {
         let fetch = Fetch {
             count,
@@ -84,7 +89,7 @@ impl Driver {
         }
     }
 
-    /// Acks the message with this receipt.
+    /// Acks one message.
     pub fn ack(&mut self, receipt: Receipt) {
         self.apply(&Op::Ack {
             receipts: smallvec![receipt],

@@ -1,3 +1,3 @@
-//! A driver for benchmarks of the core and its codec, without a server.
+//! Drives a queue without a server, to measure the core and its codec.
 
 pub mod driver;

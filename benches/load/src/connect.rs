@@ -1,20 +1,23 @@
-//! Opens connections that are ready for use: the database is selected.
+//! Connections that are ready for use: open, in their database, and answered once.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
-/// The server to connect to, and the database to use.
+/// The address of the server, and a database of it.
 #[derive(Clone, Copy)]
 pub struct Server {
-    /// Its port on the loopback interface.
+    /// The port on the loopback interface.
     pub port: u16,
     /// The database to select.
     pub database: u32,
 }
 
 impl Server {
-    /// Opens a blocking connection. The server has already answered SELECT on it, so the cost of
-    /// accepting the connection is not measured. The error is a sentence.
+    /// Opens a blocking connection. One command has been answered on it, so that
+    /// the server's cost of accepting it is not part of the measurement.
+    ///
+    /// # Errors
+    /// A sentence that names the port.
     pub fn connect(self) -> Result<TcpStream, String> {
         let text = |error: std::io::Error| format!("port {}: {error}", self.port);
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).map_err(text)?;

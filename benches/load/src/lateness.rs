@@ -1,4 +1,4 @@
-//! Measures how late delayed messages arrive at consumers that wait for them.
+//! How late delayed messages arrive at consumers that wait for them.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,27 +10,31 @@ use crate::connect::Server;
 use crate::resp::{read, Reply};
 use crate::sample::{unix_now, Sample};
 
-/// The timeout of each FETCH. A consumer that times out after the last message ends.
+/// Maximum time of one FETCH. A consumer ends when it has waited that long after
+/// the last message.
 const BLOCK: Duration = Duration::from_secs(2);
 
-/// The messages to send, over which time they are due, and their consumers.
+/// The messages to send, and the consumers that wait for them.
 pub struct Spread {
     /// The server.
     pub server: Server,
     /// The key of the queue, which must be empty.
     pub queue: String,
-    /// The number of messages.
+    /// Number of messages.
     pub messages: u64,
-    /// The time span in which they become due, each at a random time.
+    /// The time over which the messages fall due, at random.
     pub span: Duration,
-    /// The number of consumers. Each has its own connection, and fetches one message at a time.
+    /// Number of consumers. Each has its own connection and takes one message at a time.
     pub consumers: usize,
-    /// The size of a payload in bytes. At least 16, to hold the due time.
+    /// Bytes of a payload: at least 16, which hold the due time.
     pub payload: usize,
 }
 
-/// Sends the messages and runs the consumers. Returns for each message how many microseconds after
-/// its due time a consumer received it. The error is a sentence.
+/// Sends the messages and starts the consumers. Returns how many microseconds
+/// after its due time each message reached a consumer.
+///
+/// # Errors
+/// A sentence: a refused command or a lost connection.
 pub fn run(spread: &Spread) -> Result<Sample, String> {
     // Sending a message takes some microseconds, and none may be due before the consumers wait.
     let lead = Duration::from_millis(1500) + Duration::from_micros(10) * spread.messages as u32;
@@ -48,7 +52,7 @@ pub fn run(spread: &Spread) -> Result<Sample, String> {
     })
 }
 
-/// Sends all messages. The payload of each begins with its due time.
+/// Sends all messages. Each payload begins with its due time.
 fn send(spread: &Spread, first: Duration) -> Result<(), String> {
     let mut stream = spread.server.connect()?;
     let mut left = spread.messages;
@@ -107,13 +111,13 @@ fn consume(spread: &Spread, received: &AtomicU64) -> Result<Sample, String> {
 
 struct Message {
     receipt: String,
-    /// The due time in Unix milliseconds.
+    /// Unix milliseconds.
     due: i64,
     arrived: Duration,
 }
 
 impl Message {
-    /// Reads a message from a reply. Returns `None` if the reply is empty.
+    /// Reads the message of a reply. Returns `None` if the reply is empty.
     fn of(reply: &Reply<'_>) -> Result<Option<Message>, String> {
         let arrived = unix_now();
         let messages = match reply {
@@ -148,7 +152,7 @@ fn command(output: &mut Vec<u8>, words: &[&str]) {
     }
 }
 
-/// Waits for one reply and passes it to `use_it`. Bytes after the reply stay in `input`.
+/// Waits for one reply and hands it to `use_it`. Bytes after it stay in `input`.
 fn receive<T>(
     stream: &mut TcpStream,
     input: &mut Vec<u8>,

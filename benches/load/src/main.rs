@@ -1,6 +1,6 @@
-//! The load generator of `make bench`. `run` prints its measurements as lines of `name=value`.
-//! `lateness` prints each wait as a line with its begin and its duration (see [`sample`]). Errors
-//! go to standard error, with exit code 1.
+//! The load generator of `make bench`. `run` prints what it measured as lines of
+//! `name=value`. `lateness` prints a line for each wait: when it began and how long it
+//! took (see `sample`). Errors go to stderr, with exit code 1.
 //!
 //! ```text
 //! dq-load run      --port P [--db N] [--connections 50] [--pipeline 64] [--payload 100] [--pid PID]
@@ -8,8 +8,8 @@
 //! dq-load lateness --port P [--db N] [--payload 100] --queue KEY --messages N --span-ms N --consumers N
 //! ```
 //!
-//! [`template`] describes the blanks of a TEMPLATE, and [`traffic`] the order of the steps of a
-//! run.
+//! See `template` for the blanks of a TEMPLATE, and `traffic` for the order of the
+//! steps of a run.
 
 mod connect;
 mod cpu;

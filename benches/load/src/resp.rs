@@ -1,13 +1,13 @@
 //! A reader of RESP2 replies that borrows from the receive buffer.
 
-/// One reply. Its texts point into the buffer that it was read from.
+/// One reply. Its texts are slices of the buffer that it was read from.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// The text of a status or an integer.
+    /// A status or an integer, as text.
     Text(&'a [u8]),
     /// A bulk string.
     Bulk(&'a [u8]),
-    /// The text of an error, which begins with its code.
+    /// An error, with its prefix.
     Error(&'a [u8]),
     /// A null bulk string or array.
     Null,
@@ -15,12 +15,12 @@ pub enum Reply<'a> {
     Array(Vec<Reply<'a>>),
 }
 
-/// The bytes are not RESP2.
+/// The error for bytes that are not RESP2.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Reads the reply that starts at `at`. Returns the reply and the start of the next one, or `None`
-/// if the reply is not complete yet. Error: the bytes are not RESP2.
+/// Reads the reply that starts at `at`. Returns it and where the next one starts,
+/// or `None` if it is not complete yet.
 pub fn read(buffer: &[u8], at: usize) -> Result<Option<(Reply<'_>, usize)>, Malformed> {
     let Some((line, next)) = line(buffer, at) else {
         return Ok(None);
@@ -67,7 +67,7 @@ fn line(buffer: &[u8], at: usize) -> Option<(&[u8], usize)> {
     (rest.len() > end + 1).then(|| (&rest[..end], at + end + 2))
 }
 
-/// Parses a length. Returns `None` for -1, which means null.
+/// Parses a length. Returns `None` for -1, the length of a null.
 fn length(digits: &[u8]) -> Result<Option<usize>, Malformed> {
     if digits == b"-1" {
         return Ok(None);
@@ -76,8 +76,8 @@ fn length(digits: &[u8]) -> Result<Option<usize>, Malformed> {
     text.parse().map(Some).map_err(|_| Malformed)
 }
 
-/// The items of a reply that a later command needs: ids or receipts. They are stored in one buffer,
-/// so taking items needs no allocation once the buffer has grown.
+/// The items of a reply that a later command needs: ids or receipts. They are kept
+/// in one buffer, so that nothing is allocated once it has grown.
 #[derive(Default)]
 pub struct Taken {
     text: Vec<u8>,
@@ -85,12 +85,12 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// The number of items.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// The items in the order of the reply.
+    /// Iterates over the items in the order of the reply.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
@@ -100,7 +100,7 @@ impl Taken {
         })
     }
 
-    /// Removes all items, but keeps the memory.
+    /// Removes all items and keeps the memory.
     pub fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
@@ -112,19 +112,18 @@ impl Taken {
     }
 }
 
-/// The shape of a reply, which says where the items are that a later command needs.
+/// Where in a reply the items are that a later command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// DQ.FETCH: `[[id, receipt, attempt, payload], ...]`. The receipts are taken.
     Receipts,
-    /// XREADGROUP: `[[key, [[id, fields], ...]]]`. The entry ids are taken.
+    /// XREADGROUP: `[[key, [[id, fields], ...]]]`. The ids of entries are taken.
     Entries,
-    /// A bulk string. The string itself is taken.
+    /// A bulk string, which is taken as it is.
     Bulk,
 }
 
-/// Replaces the items of `taken` with those of `reply`. An empty reply has no items. Error: the
-/// reply has another shape.
+/// Replaces the items of `taken` by those of `reply`, which may have none.
 pub fn take(shape: Shape, reply: &Reply<'_>, taken: &mut Taken) -> Result<(), Malformed> {
     taken.clear();
     match (shape, reply) {
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_items_that_the_next_command_needs_are_taken() {
+    fn the_items_of_each_shape_are_taken() {
         assert_eq!(taken(Shape::Receipts, FETCHED), ["17", "18"]);
         assert_eq!(taken(Shape::Receipts, b"*0\r\n"), [""; 0]);
         let read_group =

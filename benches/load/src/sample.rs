@@ -1,11 +1,11 @@
-//! Measured waits.
+//! The waits that were measured.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Measured waits: when each began, in microseconds since 1970, and how many microseconds it took.
-/// The latter is negative for a message that came early.
+/// Waits: when each began, in Unix microseconds, and how many microseconds it took. That is negative for a message
+/// that came early.
 #[derive(Default)]
 pub struct Sample(Vec<(i64, i64)>);
 
@@ -20,7 +20,10 @@ impl Sample {
         self.0.append(&mut other.0);
     }
 
-    /// Writes the waits to standard output, as lines of `began micros` in no particular order.
+    /// Prints the waits as lines of `began micros`, in no order.
+    ///
+    /// # Errors
+    /// Standard output cannot be written to.
     pub fn print(self) -> io::Result<()> {
         let mut lines = String::new();
         for (began, micros) in self.0 {
@@ -31,7 +34,7 @@ impl Sample {
     }
 }
 
-/// The time since 1970.
+/// Returns the time since the Unix epoch.
 pub fn unix_now() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -1,29 +1,29 @@
-//! Commands with blanks: `XADD q * f {payload}`.
+//! Templates: commands with blanks, such as `XADD q * f {payload}`.
 //!
 //! | blank | becomes |
 //! |---|---|
-//! | `{payload}`, `{payload:n}` | random bytes, or n words of random bytes |
-//! | `{uuid}` | a random UUID, which is equal within one command |
-//! | `{seq}`, `{seq:n}` | the number of the command, or that number modulo n |
-//! | `{rand:low:high}` | a random integer in that range, both ends included |
+//! | `{payload}`, `{payload:n}` | one word, or n words, of random bytes |
+//! | `{uuid}` | a random UUID, the same within one command |
+//! | `{seq}`, `{seq:n}` | the number of the command, or that modulo n |
+//! | `{rand:low:high}` | an integer of that range, both ends included |
 //! | `{conn}` | the number of the connection |
-//! | `{taken}` | an item that was taken of the last reply; the word is repeated for each item |
-//! | `{count}` | the number of those items |
+//! | `{taken}` | an item of the last reply that was taken: the word is repeated for each of them |
+//! | `{count}` | the number of these items |
 //!
-//! If there are no items, the part in brackets is left out, and a command with `{taken}` outside of
-//! brackets is not sent at all.
+//! If nothing was taken, the part in brackets is left out, and a command with
+//! `{taken}` outside of brackets is not sent at all.
 
 use crate::resp::Taken;
 
-/// The values for the blanks of one command.
+/// The values of the blanks of one command.
 pub struct Values<'a> {
     /// The number of the command.
     pub seq: u64,
     /// The number of the connection.
     pub connection: usize,
-    /// The size of a payload in bytes.
+    /// Bytes of a payload.
     pub payload: usize,
-    /// The items that were taken of the last reply.
+    /// Items of the last reply that was taken.
     pub taken: &'a Taken,
 }
 
@@ -41,24 +41,27 @@ enum Part {
 enum Word {
     /// A word without blanks, with its RESP length.
     Fixed(Vec<u8>),
-    /// This number of payloads, each as a word.
+    /// This number of words of payload.
     Payloads(usize),
     Parts(Vec<Part>),
-    /// Repeated for each taken item.
+    /// A word that is repeated for each item that was taken.
     EachTaken(Vec<Part>),
 }
 
-/// A command that can be written many times, with its blanks filled in.
+/// A command that can be written many times, each time with other values in its blanks.
 pub struct Template {
     always: Vec<Word>,
-    /// Follows `always` if there are taken items.
+    /// Words that follow `always` if something was taken.
     bracketed: Vec<Word>,
     needs_taken: bool,
 }
 
 impl Template {
-    /// Parses a command whose words are separated by spaces. Brackets must be words of their own,
-    /// at the end of the command. The error is a sentence.
+    /// Parses a command, whose words are separated by spaces. Brackets must be
+    /// words of their own, at the end of the command.
+    ///
+    /// # Errors
+    /// A sentence that names the word which is wrong.
     pub fn parse(text: &str) -> Result<Template, String> {
         let mut always = Vec::new();
         let mut bracketed = Vec::new();
@@ -84,8 +87,8 @@ impl Template {
         })
     }
 
-    /// Appends the command to `out` and returns true. If the command needs taken items and there
-    /// are none, it appends nothing and returns false.
+    /// Appends the command to `out`. Returns false and appends nothing if it needs
+    /// an item and none was taken.
     pub fn write(&self, out: &mut Vec<u8>, values: &Values<'_>) -> bool {
         let taken = values.taken.len();
         if self.needs_taken && taken == 0 {
@@ -202,8 +205,9 @@ fn bulk(
     item: &[u8],
     uuid: &mut Option<[u8; 36]>,
 ) {
-    // The length is known only after the word was written. Two digits are reserved, which is enough
-    // for nearly all words. The server accepts no leading zeros, so other words must be moved.
+    // The length is only known after the word is written. Two digits are reserved for
+    // it, which nearly always fit. Otherwise the word moves, because the server accepts
+    // no leading zero.
     let start = out.len();
     out.extend_from_slice(b"$00\r\n");
     let body = out.len();
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_are_replaced_by_their_values() {
+    fn blanks_are_filled() {
         assert_eq!(
             written("SET k:{seq}:{conn} {seq:5}", &[]).unwrap(),
             "*3\r\n$3\r\nSET\r\n$6\r\nk:12:3\r\n$1\r\n2\r\n"
@@ -306,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_repeated_for_taken_items_and_left_out_without_them() {
+    fn words_with_taken_are_repeated_or_left_out() {
         let fetch = "F q [ ACK {count} {taken} ]";
         assert_eq!(written(fetch, &[]).unwrap(), "*2\r\n$1\r\nF\r\n$1\r\nq\r\n");
         assert_eq!(
@@ -321,13 +325,13 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_a_long_word_is_right() {
+    fn long_words_have_the_right_length() {
         let long = written(&format!("{}{{seq}}", "x".repeat(120)), &[]).unwrap();
         assert!(long.starts_with("*1\r\n$122\r\nxxx"), "{long}");
     }
 
     #[test]
-    fn a_wrong_template_is_refused() {
+    fn wrong_templates_are_refused() {
         for wrong in [
             "",
             "{nothing}",

@@ -1,9 +1,10 @@
-//! Runs a load: many connections, each with a pipeline of commands in flight.
+//! Runs the load: many connections, each with a pipeline of commands in flight.
 //!
-//! A connection works in batches. A batch has one slot for each command of the pipeline. Each step
-//! of a batch is written for all slots at once, and the next step when all replies have arrived. A
-//! slot keeps the items that it has taken of a reply (ids, receipts) until it takes again, also in
-//! the next batch. This is how a FETCH can acknowledge the messages of the FETCH before it.
+//! A connection works in batches, which have as many slots as its pipeline is deep.
+//! In a batch each step is written for all slots at once, and the next step follows
+//! when all replies have come. The items that a slot took of a reply (ids, receipts)
+//! stay with it until it takes others, even into the next batch. So a FETCH can ack
+//! the messages of the FETCH before it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
@@ -16,49 +17,47 @@ use crate::cpu;
 use crate::resp::{read, take, Reply, Shape, Taken};
 use crate::template::{Template, Values};
 
-/// After this time without any reply the server is considered hung. No measured command blocks
-/// longer.
+/// Time without a reply after which the server counts as hung. No command that is
+/// measured blocks for longer.
 const HUNG: Duration = Duration::from_secs(60);
 
 /// One command of a batch.
 pub struct Step {
     /// The command.
     pub template: Template,
-    /// The items to take of its reply. `None`: any reply is accepted that is not an error.
+    /// The items to take of its reply. `None` if any reply but an error will do.
     pub take: Option<Shape>,
 }
 
-/// The load to run.
+/// What the load consists of.
 pub struct Load {
     /// The server.
     pub server: Server,
-    /// The number of connections.
+    /// Number of connections.
     pub connections: usize,
-    /// The number of slots of a batch, which is the number of commands in flight on each
-    /// connection.
+    /// Slots of a batch, which is the number of commands in flight on each connection.
     pub pipeline: usize,
-    /// The number of slots to fill, over all connections and batches.
+    /// Number of slots to fill over all connections and batches.
     pub commands: u64,
-    /// The size of a payload in bytes.
+    /// Bytes of a payload.
     pub payload: usize,
-    /// The commands of a batch, in their order.
+    /// The commands of a batch, in this order.
     pub steps: Vec<Step>,
-    /// The id of the server's process, to measure its processor time. `None`: do not measure it.
+    /// The process of the server, whose processor time is measured.
     pub pid: Option<u32>,
 }
 
-/// The result of a load.
+/// What was done and measured.
 pub struct Done {
-    /// The number of slots that were filled.
+    /// Number of slots that were filled.
     pub commands: u64,
-    /// The number of items that were taken of replies.
+    /// Number of items that were taken of replies.
     pub taken: u64,
-    /// The number of replies that should have had items to take, but had none.
+    /// Number of replies that had no item to take.
     pub empty: u64,
-    /// The time from the first command to the last reply.
+    /// Time from the first command to the last reply.
     pub elapsed: Duration,
-    /// The processor time of the server's main thread in that time, in nanoseconds. 0 if not
-    /// measured.
+    /// Processor time of the server's main thread in that time, in nanoseconds.
     pub server_nanos: u64,
 }
 
@@ -69,12 +68,12 @@ struct Connection {
     written: usize,
     input: Vec<u8>,
     slots: Vec<Taken>,
-    /// The number of slots that are used in this batch.
+    /// Slots in use in this batch.
     active: usize,
     step: usize,
-    /// The slots whose command was sent in this step, in order.
+    /// The slots whose command was sent, in order.
     sent: Vec<usize>,
-    /// How many of `sent` have got their reply.
+    /// Number of the slots in `sent` that have their reply.
     answered: usize,
 }
 
@@ -86,8 +85,10 @@ struct Progress {
     empty: u64,
 }
 
-/// Runs the load to its end. The error is a sentence: the server refuses a command, closes a
-/// connection or hangs.
+/// Runs the load to its end.
+///
+/// # Errors
+/// A sentence: a refused command, a lost connection, or a server that hangs.
 pub fn run(load: &Load) -> Result<Done, String> {
     let mut poll = Poll::new().map_err(text)?;
     let mut connections = Vec::with_capacity(load.connections);
@@ -179,8 +180,8 @@ impl Connection {
         }
     }
 
-    /// Writes the current step, or the first one after it that has commands to send. Returns false
-    /// if the batch is complete.
+    /// Writes the current step, or the first one after it that has a command to
+    /// send. Returns false at the end of the batch.
     fn write_step(&mut self, load: &Load, progress: &mut Progress) -> Result<bool, String> {
         while let Some(step) = load.steps.get(self.step) {
             self.sent.clear();
@@ -220,8 +221,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads until the socket is empty, which edge-triggered events require. Returns false if all
-    /// work of this connection is done.
+    /// Reads until the socket is empty, as an edge-triggered event demands.
+    /// Returns false when this connection has nothing left to do.
     fn receive(
         &mut self,
         load: &Load,
@@ -233,7 +234,7 @@ impl Connection {
                 Ok(0) => return Err("the server closed a connection".into()),
                 Ok(count) => {
                     self.input.extend_from_slice(&scratch[..count]);
-                    if !self.handle_replies(load, progress)? {
+                    if !self.process_replies(load, progress)? {
                         return Ok(false);
                     }
                 }
@@ -244,9 +245,9 @@ impl Connection {
         }
     }
 
-    /// Handles the replies that are complete. After the last reply of a step it starts the next
-    /// step or batch. Returns false if all work of this connection is done.
-    fn handle_replies(&mut self, load: &Load, progress: &mut Progress) -> Result<bool, String> {
+    /// Processes the replies that are complete, and goes on to the next step or
+    /// batch after the last one. Returns false when nothing is left to do.
+    fn process_replies(&mut self, load: &Load, progress: &mut Progress) -> Result<bool, String> {
         let mut at = 0;
         while self.answered < self.sent.len() {
             let complete = read(&self.input, at).map_err(|_| "bytes that are no RESP")?;
@@ -256,7 +257,7 @@ impl Connection {
             };
             let step = &load.steps[self.step];
             let slot = &mut self.slots[self.sent[self.answered]];
-            handle_reply(step, &reply, slot, progress)?;
+            process_reply(step, &reply, slot, progress)?;
             at = next;
             self.answered += 1;
         }
@@ -269,7 +270,8 @@ impl Connection {
     }
 }
 
-fn handle_reply(
+/// Checks a reply and takes its items.
+fn process_reply(
     step: &Step,
     reply: &Reply<'_>,
     slot: &mut Taken,

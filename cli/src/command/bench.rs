@@ -11,7 +11,7 @@ use crate::model::record::unexpected;
 use crate::server::{verb, Server};
 use crate::table::Table;
 
-/// How long the queue outlives an interrupted run, in ms.
+/// How long the queue stays after an interrupted run, in ms.
 const LEFT_BEHIND: u32 = 600_000;
 
 /// Options of `dq bench`.
@@ -36,7 +36,7 @@ struct Round {
     name: &'static str,
     messages: u64,
     took: Duration,
-    /// Of each round trip.
+    /// The time of each round trip.
     trips: Vec<Duration>,
 }
 
@@ -68,7 +68,7 @@ impl Round {
         self.messages as f64 / self.took.as_secs_f64().max(1e-9)
     }
 
-    /// The round trip that `percent` of all did not exceed, in ms.
+    /// Returns the time that `percent` of the round trips did not exceed, in ms.
     fn percentile(&self, percent: usize) -> f64 {
         let last = self.trips.len().saturating_sub(1);
         let trip = self
@@ -80,14 +80,14 @@ impl Round {
     }
 }
 
-/// Measures, and removes its queue.
+/// Measures in a queue of its own, and removes that queue.
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     let queue = format!("dq-bench:{}:{}", std::process::id(), crate::moment::here());
     let queue = queue.as_bytes();
     let mut cmd = verb("DQ.CREATE", queue);
     cmd.arg("LEASE").arg(LEFT_BEHIND);
     server.call(&cmd)?;
-    // Should this program be interrupted, nothing stays for ever.
+    // The queue expires if this program is interrupted.
     let expires = server.call(redis::cmd("PEXPIRE").arg(queue).arg(LEFT_BEHIND));
     let rounds = expires.and_then(|_| measure(server, queue, args));
     let removed = server.call(redis::cmd("UNLINK").arg(queue));
@@ -188,8 +188,8 @@ fn send(
     Ok(round.end(start))
 }
 
-/// Takes `count` messages: each command fetches a batch and acks one that an
-/// earlier trip brought, as a worker's loop does.
+/// Takes `count` messages, as the loop of a worker does: each command fetches a batch
+/// and acks one of an earlier round trip.
 fn take(
     name: &'static str,
     server: &mut Server,
@@ -216,7 +216,7 @@ fn take(
         drop(acks);
         for reply in round.trip(|| server.pipeline(&cmds))? {
             let Value::Array(messages) = reply? else {
-                // A lone ACK at the end.
+                // At the end, an ACK without a FETCH.
                 continue;
             };
             round.messages += messages.len() as u64;

@@ -34,7 +34,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     };
     out.line(&format!("{}: {}", answer.code, answer.why))?;
     if let Some(until) = answer.until {
-        // Times are those of the queue's clock, which a MANUAL queue stops.
+        // Times are those of the queue's clock, which stands still in a MANUAL queue.
         let info = server.call(&verb("DQ.INFO", args.queue.as_bytes()));
         let now = info
             .ok()

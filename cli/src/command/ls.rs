@@ -39,7 +39,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     for (name, reply) in names.iter().zip(replies) {
         match reply {
             Ok(info) => found.push((name, info)),
-            // What was named must be there; what was found may be gone by now.
+            // A queue that was named must exist. One that was found may be gone by now.
             Err(failure) if given => return Err(about(&String::from_utf8_lossy(name), failure)),
             Err(failure) if failure.is_forbidden() => forbidden = Some(failure),
             Err(_) => {}

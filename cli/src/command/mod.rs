@@ -17,27 +17,27 @@ use crate::server::Server;
 use crate::text::printable;
 use crate::top;
 
-/// Where a command prints to, and how.
+/// The output of a command.
 pub struct Output<'a> {
     /// The stream.
     pub to: &'a mut dyn Write,
-    /// Whether JSON is wanted.
+    /// Whether to print JSON.
     pub json: bool,
 }
 
 impl Output<'_> {
-    /// One line of text.
+    /// Prints one line of text.
     pub fn line(&mut self, text: &str) -> Result<(), Failure> {
         Ok(writeln!(self.to, "{text}")?)
     }
 
-    /// A JSON value on one line.
+    /// Prints a JSON value on one line.
     pub fn json(&mut self, value: &serde_json::Value) -> Result<(), Failure> {
         self.line(&value.to_string())
     }
 }
 
-/// Runs what the command line says.
+/// Runs the command of the command line.
 pub fn run(cli: &Cli) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let out = &mut Output {
@@ -59,9 +59,9 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
     }
 }
 
-/// Fails unless the queue exists: several verbs would make it, or read a
-/// missing one as empty, and a slip in a name must not go unnoticed. Nothing
-/// is checked where the user has no right to.
+/// Fails unless the queue exists. Several verbs would create it, or read a missing
+/// queue as an empty one, and a mistyped name must not go unnoticed. Nothing is
+/// checked if the user has no right to do so.
 fn must_exist(server: &mut Server, queue: &str) -> Result<(), Failure> {
     match server.call(&crate::server::verb("DQ.INFO", queue.as_bytes())) {
         Err(failure) if !failure.is_forbidden() => Err(about(queue, failure)),
@@ -69,7 +69,7 @@ fn must_exist(server: &mut Server, queue: &str) -> Result<(), Failure> {
     }
 }
 
-/// A refusal with the queue's name before it.
+/// Puts the name of the queue before the words of a refusal.
 fn about(queue: &str, failure: Failure) -> Failure {
     match failure {
         Failure::Refused(words) => {

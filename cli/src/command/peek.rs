@@ -20,7 +20,7 @@ pub struct Args {
     width: usize,
 }
 
-/// Prints the messages, first the one that goes first.
+/// Prints the messages in the order in which they would be delivered.
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     must_exist(server, &args.queue)?;
     let mut cmd = verb("DQ.PEEK", args.queue.as_bytes());

@@ -12,7 +12,7 @@ use crate::server::{verb, Server};
 use crate::table::Table;
 use crate::text::printable;
 
-/// How many held groups are printed.
+/// Maximum number of held groups that are printed.
 const GROUPS: usize = 20;
 
 /// Options of `dq show`.
@@ -56,7 +56,7 @@ fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failu
         .map_err(|failure| about(queue, failure))?;
     let cmds = [verb("DQ.CONSUMERS", key), verb("DQ.SCHEDULES", key)];
     let mut lists = server.pipeline(&cmds)?.into_iter();
-    // A user without a right sees the rest.
+    // A user who has no right to see the groups sees everything else.
     let mut list = || {
         lists
             .next()
@@ -109,7 +109,7 @@ fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failu
     section(&table, out)
 }
 
-/// The groups that are held, and why.
+/// Prints the groups that are held, and why.
 fn held(
     server: &mut Server,
     key: &[u8],
@@ -150,7 +150,7 @@ fn section(table: &Table, out: &mut Output) -> Result<(), Failure> {
     Ok(table.write(out.to)?)
 }
 
-/// All fields of a record, one line each, times readable.
+/// Prints the fields of a record, one a line, with times in words.
 fn fields(record: &Record, now: Option<Millis>, out: &mut Output) -> Result<(), Failure> {
     for (name, value) in record.fields() {
         let name = shown(name);

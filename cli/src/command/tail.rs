@@ -18,7 +18,7 @@ use crate::text::printable;
 /// The states in which messages end, in the server's order of ending.
 const ENDED: [&str; 3] = ["finished", "dead", "cancelled"];
 
-/// How many records a step brings.
+/// Number of records of one page.
 const PAGE: usize = 1000;
 
 /// Options of `dq tail`.
@@ -41,7 +41,7 @@ pub struct Args {
     count: Option<u64>,
 }
 
-/// Prints a line for each thing that happens, until interrupted.
+/// Prints a line for each message that ends, or for each event, until interrupted.
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     let info = server.call(&verb("DQ.INFO", args.queue.as_bytes()));
     let info = match info {
@@ -62,10 +62,10 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     records(server, args, out)
 }
 
-/// Where the walk through the records of one state has come to.
+/// The position in the listing of the records of one state.
 ///
-/// The last page is read again and again from its beginning, as only the
-/// server can say where a listing goes on: what was seen of it is remembered.
+/// Only the server can say where a listing goes on, so the last page is read again
+/// from its beginning each time. The records of it that were printed are remembered.
 struct Place {
     state: &'static str,
     cursor: Option<Vec<u8>>,
@@ -73,7 +73,7 @@ struct Place {
 }
 
 impl Place {
-    /// The records that ended since the last call, oldest first.
+    /// Returns the records of messages that ended since the last call, the oldest first.
     fn step(&mut self, server: &mut Server, queue: &[u8]) -> Result<Vec<Record>, Failure> {
         let mut fresh = Vec::new();
         loop {
@@ -83,7 +83,7 @@ impl Place {
                 cmd.arg("CURSOR").arg(cursor);
             }
             let (next, records) = Record::page(server.call(&cmd)?)?;
-            // Redriven, a message may end again: with another time.
+            // A message that was redriven may end again, at another time.
             let ends = |record: &Record| {
                 let id = record.bytes("id").unwrap_or_default().to_vec();
                 (id, record.count("finished-at"))
@@ -161,7 +161,7 @@ fn events(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fail
             .first()
             .map(|(_, value)| crate::model::record::shown(value));
         let classes = classes.unwrap_or_default();
-        // "A" stands for the classes of before modules had one, and for `d` too.
+        // "A" stands for all classes that existed before modules had one, and for `d`.
         if !classes.contains('K') || !classes.contains(['d', 'A']) {
             return Err(Failure::mistake(format!(
                 "the server tells of no events of queues (notify-keyspace-events is '{classes}'): \
@@ -181,7 +181,7 @@ fn events(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fail
         }
         left -= 1;
         match left {
-            // The loop ends only by a failure; the caller knows this one.
+            // Only a failure ends the loop. The caller handles this one.
             0 => Err(Failure::ClosedPipe),
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! Groups, and what holds them.
+//! Groups, and why they are held.
 
 use redis::Value;
 
@@ -7,24 +7,24 @@ use crate::failure::Failure;
 use crate::moment::Millis;
 use crate::server::{verb, Server};
 
-/// Which groups are looked for.
+/// The groups that are asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Wanted {
-    /// Those that have something but can give nothing, and have no lease.
+    /// Groups with messages that cannot deliver now, and have no lease.
     #[default]
     Blocked,
-    /// Those that somebody paused.
+    /// Groups that are paused.
     Paused,
-    /// Those with leases that can give nothing more now.
+    /// Groups with leases that cannot deliver more now.
     Running,
-    /// Those that can give something.
+    /// Groups that can deliver.
     Ready,
-    /// All.
+    /// All groups.
     All,
 }
 
 impl Wanted {
-    /// The next choice, round and round.
+    /// Returns the next choice. The first one follows the last one.
     pub fn next(self) -> Wanted {
         match self {
             Wanted::Blocked => Wanted::Paused,
@@ -35,7 +35,7 @@ impl Wanted {
         }
     }
 
-    /// The word for it, which is the server's but for all.
+    /// Returns the word for it. Except for all, it is the word of the server.
     pub fn word(self) -> &'static str {
         match self {
             Wanted::Blocked => "blocked",
@@ -47,21 +47,21 @@ impl Wanted {
     }
 }
 
-/// Why a message is not delivered now, as DQ.EXPLAIN tells it.
+/// Why a message is not delivered now, as in the reply of DQ.EXPLAIN.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Why {
-    /// One word.
+    /// The code, in one word.
     pub code: String,
-    /// One sentence.
+    /// The reason, in one sentence.
     pub why: String,
-    /// When that ends by itself.
+    /// When the reason ends by itself, in Unix ms.
     pub until: Option<Millis>,
-    /// Printable: the id, group or consumer that holds it; empty if none.
+    /// The id, group or consumer that holds it, printable. Empty if there is none.
     pub by: String,
 }
 
 impl Why {
-    /// Reads the map of DQ.EXPLAIN; `None` of a null.
+    /// Reads the map of DQ.EXPLAIN. Returns `None` for a null.
     pub fn of(reply: Value) -> Result<Option<Why>, Failure> {
         Ok(Record::maybe(reply)?.map(|answer| Why {
             code: answer.text("code"),
@@ -79,15 +79,16 @@ pub struct Group {
     pub name: Vec<u8>,
     /// ready, running, blocked, paused or waiting.
     pub state: String,
-    /// Its pending messages.
+    /// Number of pending messages.
     pub waiting: u64,
-    /// Its leased messages.
+    /// Number of leased messages.
     pub running: u64,
     /// The id of the first pending message.
     pub head: Option<Vec<u8>>,
-    /// When that one is due.
+    /// When the first pending message is due, in Unix ms.
     pub head_due_at: Option<Millis>,
-    /// Why the head is not delivered, if that was asked and is allowed.
+    /// Why the first pending message is not delivered, if that was asked and the user
+    /// may ask it.
     pub why: Option<Why>,
 }
 
@@ -108,18 +109,18 @@ impl Group {
 /// Some groups of a queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Groups {
-    /// Those found.
+    /// The groups that were found.
     pub found: Vec<Group>,
-    /// Whether there are, or may be, more than these.
+    /// Whether there may be more than these.
     pub more: bool,
 }
 
-/// How many pages are looked through at most: where a queue has very many
-/// groups of which few are wanted, a look must stay cheap for the server.
+/// Maximum number of pages that are read. In a queue with very many groups of which
+/// few are wanted, asking for them must stay cheap for the server.
 const PAGES: usize = 10;
 
-/// Up to `most` groups of a queue, each with what holds its head: a few
-/// DQ.GROUPS, and one DQ.EXPLAIN for each group.
+/// Fetches up to `most` groups of a queue, each with why its first message is not
+/// delivered. It costs a few DQ.GROUPS, and one DQ.EXPLAIN for each group.
 pub fn fetch(
     server: &mut Server,
     queue: &[u8],
@@ -161,7 +162,7 @@ fn explain(server: &mut Server, queue: &[u8], groups: &mut [Group]) -> Result<()
         })
         .collect();
     for (group, reply) in asked.iter_mut().zip(server.pipeline(&cmds)?) {
-        // A user without this right still sees the groups.
+        // A user who may not run DQ.EXPLAIN still sees the groups.
         group.why = reply.ok().and_then(|reply| Why::of(reply).ok().flatten());
     }
     Ok(())
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_choice_comes_round() {
+    fn next_reaches_every_choice() {
         let mut wanted = Wanted::default();
         for _ in 0..5 {
             wanted = wanted.next();

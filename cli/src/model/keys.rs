@@ -1,4 +1,4 @@
-//! Finding the queues of a database.
+//! Finds the queues of a database.
 
 use std::time::{Duration, Instant};
 
@@ -9,17 +9,17 @@ use super::record::{bytes, unexpected};
 use crate::failure::Failure;
 use crate::server::{verb, Server};
 
-/// The name of the data type: what `TYPE key` prints.
+/// The name of the data type, as `TYPE key` replies it.
 const TYPE_NAME: &str = "dqueue-rs";
 
-/// How many keys the server looks at in one step: well under a millisecond.
+/// Number of keys that the server scans in one step, which takes well under a millisecond.
 const STEP: u32 = 1000;
 
-/// How many queues are asked in one round trip.
+/// Number of queues that are asked in one round trip.
 const CHUNK: usize = 500;
 
-/// A walk through all keys, in steps, so that a database with very many other
-/// keys delays nobody.
+/// A scan of all keys in steps, so that a database with very many other keys delays
+/// no client.
 #[derive(Debug, Default)]
 pub struct Scan {
     cursor: Vec<u8>,
@@ -27,8 +27,8 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Goes on for `time`; the names of all queues, sorted, once all keys were
-    /// seen, and the walk starts anew.
+    /// Goes on with the scan for `time`. Once all keys were seen, it returns the sorted
+    /// names of all queues, and the next call begins a new scan.
     pub fn step(
         &mut self,
         server: &mut Server,
@@ -63,7 +63,7 @@ impl Scan {
         }
     }
 
-    /// The names found on the way, while the walk goes on.
+    /// Returns the names that the current scan has found so far.
     pub fn so_far(&self) -> &[Vec<u8>] {
         &self.found
     }
@@ -87,7 +87,7 @@ fn page(reply: Value) -> Result<(Vec<u8>, Vec<Vec<u8>>), Failure> {
     }
 }
 
-/// All queues of the database whose names match, sorted.
+/// Returns the sorted names of all queues of the database that match.
 pub fn all(server: &mut Server, pattern: Option<&str>) -> Result<Vec<Vec<u8>>, Failure> {
     let mut scan = Scan::default();
     loop {
@@ -97,7 +97,7 @@ pub fn all(server: &mut Server, pattern: Option<&str>) -> Result<Vec<Vec<u8>>, F
     }
 }
 
-/// DQ.INFO of each queue: its reply or error.
+/// Runs DQ.INFO for each queue. Returns a reply or an error for each.
 pub fn infos(
     server: &mut Server,
     names: &[Vec<u8>],
@@ -110,9 +110,9 @@ pub fn infos(
     Ok(replies)
 }
 
-/// The figures of the queues that may be looked at. SCAN shows names that the
-/// user has no right to, or that are gone by now: they are left out. Only
-/// where nothing is left, a missing right is an error.
+/// Fetches the figures of the queues. SCAN also returns queues that the user has no
+/// right to read or that are gone by now, and these are left out. A missing right is
+/// an error only if no queue is left.
 pub fn fetch(server: &mut Server, names: &[Vec<u8>]) -> Result<Vec<Queue>, Failure> {
     let mut queues = Vec::with_capacity(names.len());
     let mut forbidden = None;

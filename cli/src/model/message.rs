@@ -1,11 +1,11 @@
-//! One line about a message.
+//! Formats one line about a message.
 
 use super::record::Record;
 use crate::moment::span;
 use crate::text::plural;
 
-/// What a record of DQ.GET says beyond id and state, for a log line: only what
-/// is worth saying.
+/// Formats the fields of a record of DQ.GET that are set, except for id and state, for
+/// one line of a log.
 pub fn remarks(message: &Record) -> String {
     let mut remarks = Vec::new();
     for field in ["type", "group", "consumer", "reason"] {
@@ -35,7 +35,7 @@ mod tests {
     use crate::model::record::record;
 
     #[test]
-    fn only_what_is_there_is_said() {
+    fn only_fields_that_are_set_are_printed() {
         let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
         let dead = record(&[
             ("group", text("user-7")),

@@ -1,5 +1,5 @@
-//! What the server told, as values: no connection here but in `keys` and in
-//! the functions that are named `fetch`.
+//! Replies of the server as values. Only `keys` and the functions named `fetch` use
+//! the connection.
 
 pub mod group;
 pub mod keys;

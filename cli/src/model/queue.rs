@@ -1,4 +1,4 @@
-//! A queue's figures, as DQ.INFO tells them.
+//! The figures of a queue, from DQ.INFO.
 
 use redis::Value;
 
@@ -18,14 +18,14 @@ pub const STATES: [&str; 8] = [
     "cancelled",
 ];
 
-/// What has happened since the queue was made.
+/// Counters since the queue was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Messages accepted.
     pub sent: u64,
     /// Deliveries.
     pub delivered: u64,
-    /// Deliveries that were not a message's first.
+    /// Deliveries of messages that had been delivered before.
     pub redelivered: u64,
     /// Messages acked.
     pub acked: u64,
@@ -56,13 +56,13 @@ pub struct Queue {
     pub paused: bool,
     /// The queue's clock.
     pub now: Millis,
-    /// Since it was made.
+    /// Counters since the queue was created.
     pub totals: Totals,
     /// When the next delayed or retried message is due.
     pub next_due_at: Option<Millis>,
     /// How long the oldest ready message has waited.
     pub oldest_ready_age: Option<Millis>,
-    /// Ms from ready to delivered: half of the deliveries, 99 of 100, the worst.
+    /// Time from ready to delivered in ms: median, 99th percentile and maximum.
     pub lateness: [Option<Millis>; 3],
 }
 
@@ -94,7 +94,7 @@ impl Queue {
         })
     }
 
-    /// How many messages are in a state; 0 for a word that is none.
+    /// Returns the number of messages in a state, and 0 for an unknown state.
     pub fn count(&self, state: &str) -> u64 {
         let place = STATES.iter().position(|known| *known == state);
         place.and_then(|i| self.counts.get(i)).copied().unwrap_or(0)
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn info_is_read() {
+    fn the_reply_of_info_is_read() {
         let field = |name: &str, value| (Value::BulkString(name.as_bytes().to_vec()), value);
         let info = Value::Map(vec![
             field("delayed", Value::Int(3)),

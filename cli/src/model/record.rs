@@ -1,16 +1,16 @@
-//! A map reply, read by field names.
+//! A map reply whose fields are read by name.
 
 use redis::Value;
 
 use crate::failure::Failure;
 use crate::text::printable;
 
-/// A map of the server: its fields in its order.
+/// A map, with its fields in the order of the server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record(Vec<(Value, Value)>);
 
 impl Record {
-    /// The record of a reply; a failure if it is no map.
+    /// Reads the record of a reply. Fails if the reply is no map.
     pub fn of(reply: Value) -> Result<Record, Failure> {
         match reply {
             Value::Map(pairs) => Ok(Record(pairs)),
@@ -18,7 +18,7 @@ impl Record {
         }
     }
 
-    /// The record of a reply, or `None` of a null.
+    /// Reads the record of a reply. Returns `None` for a null.
     pub fn maybe(reply: Value) -> Result<Option<Record>, Failure> {
         match reply {
             Value::Nil => Ok(None),
@@ -26,7 +26,7 @@ impl Record {
         }
     }
 
-    /// The records of an array of maps.
+    /// Reads the records of an array of maps.
     pub fn all(reply: Value) -> Result<Vec<Record>, Failure> {
         match reply {
             Value::Array(items) => items.into_iter().map(Record::of).collect(),
@@ -34,7 +34,7 @@ impl Record {
         }
     }
 
-    /// The next cursor and the records of a page: `None` at the end.
+    /// Reads the next cursor and the records of a page. The cursor is `None` at the end.
     pub fn page(reply: Value) -> Result<(Option<Vec<u8>>, Vec<Record>), Failure> {
         let Value::Array(parts) = reply else {
             return Err(unexpected());
@@ -44,12 +44,12 @@ impl Record {
         Ok((Some(cursor).filter(|c| c != b"0"), Record::all(items)?))
     }
 
-    /// All fields, in the server's order.
+    /// Returns all fields, in the order of the server.
     pub fn fields(&self) -> &[(Value, Value)] {
         &self.0
     }
 
-    /// A field's value; null if there is none.
+    /// Returns the value of a field, or null if there is none.
     pub fn get(&self, field: &str) -> &Value {
         let found = self
             .0
@@ -58,17 +58,17 @@ impl Record {
         found.map_or(&Value::Nil, |(_, value)| value)
     }
 
-    /// A text field's bytes.
+    /// Returns the bytes of a text field.
     pub fn bytes(&self, field: &str) -> Option<&[u8]> {
         bytes(self.get(field))
     }
 
-    /// A field as printable text; empty if it is null.
+    /// Returns a field as printable text, which is empty for null.
     pub fn text(&self, field: &str) -> String {
         shown(self.get(field))
     }
 
-    /// A whole number that is not negative.
+    /// Returns a field that is an integer of 0 or more.
     pub fn number(&self, field: &str) -> Option<u64> {
         match self.get(field) {
             Value::Int(n) => u64::try_from(*n).ok(),
@@ -76,18 +76,18 @@ impl Record {
         }
     }
 
-    /// A count: 0 if it is missing, as of a server with an older module.
+    /// Returns a count. It is 0 if the field is missing, as with an older module.
     pub fn count(&self, field: &str) -> u64 {
         self.number(field).unwrap_or(0)
     }
 
-    /// A boolean field.
+    /// Returns a boolean field.
     pub fn flag(&self, field: &str) -> bool {
         *self.get(field) == Value::Boolean(true)
     }
 }
 
-/// A value as printable text: empty for null.
+/// Returns a value as printable text, which is empty for null.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Nil => String::new(),
@@ -104,7 +104,7 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// The bytes of a text value.
+/// Returns the bytes of a text value.
 pub fn bytes(value: &Value) -> Option<&[u8]> {
     match value {
         Value::BulkString(bytes) => Some(bytes),
@@ -114,7 +114,7 @@ pub fn bytes(value: &Value) -> Option<&[u8]> {
     }
 }
 
-/// The integer of a reply.
+/// Returns the integer of a reply.
 pub fn integer(reply: &Value) -> Result<u64, Failure> {
     match reply {
         Value::Int(n) => u64::try_from(*n).map_err(|_| unexpected()),
@@ -122,12 +122,12 @@ pub fn integer(reply: &Value) -> Result<u64, Failure> {
     }
 }
 
-/// The server answered in a shape that the command does not have.
+/// Creates the failure for a reply that the command does not have.
 pub fn unexpected() -> Failure {
     Failure::mistake("unexpected reply: is this server's dq module newer than this program?")
 }
 
-/// Records for the tests of other files.
+/// Helpers for the tests of other files.
 #[cfg(test)]
 pub fn record(fields: &[(&str, Value)]) -> Record {
     let pair = |(name, value): &(&str, Value)| {
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_by_name() {
+    fn fields_are_found_by_name() {
         let record = record(&[
             ("id", Value::BulkString(b"a\x1b".to_vec())),
             ("ready", Value::Int(7)),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_end_with_zero() {
+    fn cursor_zero_is_the_last_page() {
         let page = |cursor: &str| {
             Value::Array(vec![
                 Value::BulkString(cursor.as_bytes().to_vec()),

@@ -1,4 +1,5 @@
-//! What is seen, and what keys do to it. Pure: no terminal, no server.
+//! The state of the live view, and how keys change it. It uses neither the terminal
+//! nor the server.
 
 use std::collections::HashMap;
 
@@ -10,15 +11,15 @@ use crate::model::group::{Group, Wanted};
 use crate::model::queue::Queue;
 use crate::text::{plural, printable};
 
-/// How many lines PgUp and PgDn go.
+/// Number of lines that PgUp and PgDn move.
 const PAGE: usize = 10;
 
-/// How many groups are asked for: where only the first few can be seen, and
-/// where they are what is looked at.
+/// Number of groups that are asked for on screens that show only the first few.
 const FEW: usize = 5;
+/// Number of groups that are asked for on the screen of groups.
 const MANY: usize = 200;
 
-/// Which screen.
+/// The screen that is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Screen {
     /// All queues.
@@ -26,7 +27,7 @@ pub enum Screen {
     Queues,
     /// One queue.
     Queue,
-    /// Its groups.
+    /// The groups of a queue.
     Groups,
 }
 
@@ -54,7 +55,7 @@ impl Sort {
         }
     }
 
-    /// The word for it.
+    /// Returns the word for it.
     pub fn word(self) -> &'static str {
         match self {
             Sort::Name => "name",
@@ -65,7 +66,7 @@ impl Sort {
     }
 }
 
-/// A question before something is changed.
+/// A question that the user must answer before something is changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// What is asked.
@@ -86,11 +87,11 @@ pub struct App {
     pub sort: Sort,
     /// Which groups are looked at.
     pub wanted: Wanted,
-    /// Asked, not yet answered.
+    /// The question that waits for its answer.
     pub question: Option<Question>,
     /// Whether the help is shown.
     pub help: bool,
-    /// What was done last.
+    /// The result of the last action.
     pub note: Option<String>,
     /// Why there are no new figures.
     pub lost: Option<String>,
@@ -102,7 +103,7 @@ pub struct App {
 }
 
 impl App {
-    /// Before the first figures have come.
+    /// Creates the state before the first figures have come.
     pub fn new(place: &str) -> App {
         App {
             place: place.to_owned(),
@@ -110,12 +111,12 @@ impl App {
         }
     }
 
-    /// Whether the user wants to leave.
+    /// Returns whether the user wants to leave.
     pub fn quits(&self) -> bool {
         self.quits
     }
 
-    /// Takes news.
+    /// Applies an update of the sampler.
     pub fn take(&mut self, update: Update) {
         match update {
             Update::Sample(sample) => {
@@ -138,7 +139,7 @@ impl App {
         }
     }
 
-    /// What the sampler has to look at more closely, if that has changed.
+    /// Returns what the sampler is to ask for in detail, if that has changed.
     pub fn new_focus(&mut self) -> Option<Request> {
         let focus = Focus {
             queue: self.queue.clone()?,
@@ -158,13 +159,13 @@ impl App {
         Some(Request::Focus(focus))
     }
 
-    /// The queues in their order on the screen.
+    /// Returns the queues in their order on the screen.
     pub fn queues(&self) -> Vec<&Queue> {
         let mut queues: Vec<&Queue> = match &self.sample {
             Some(sample) => sample.queues.iter().collect(),
             None => Vec::new(),
         };
-        // Stable: equal ones stay in the order of their names.
+        // The sort is stable: equal queues stay in the order of their names.
         queues.sort_by_key(|queue| {
             std::cmp::Reverse(match self.sort {
                 Sort::Name => 0,
@@ -186,13 +187,13 @@ impl App {
             .find(|queue| queue.name == *name)
     }
 
-    /// A queue's past.
+    /// Returns the last samples of a queue.
     pub fn history(&self, queue: &Queue) -> Option<&History> {
         self.histories.get(&queue.name)
     }
 
-    /// The closer look at the selected queue, once it is there: not one of
-    /// another queue or another choice of groups.
+    /// Returns the details of the selected queue, once they have come. Details of
+    /// another queue or another choice of groups do not count.
     pub fn detail(&self) -> Option<&Detail> {
         let detail = self.sample.as_ref()?.detail.as_ref()?;
         let focus = self.focus.as_ref()?;
@@ -200,7 +201,7 @@ impl App {
         same.then_some(detail)
     }
 
-    /// The groups that are known of the selected queue.
+    /// Returns the groups of the selected queue that are known.
     pub fn groups(&self) -> &[Group] {
         match self.detail().map(|detail| &detail.groups) {
             Some(Ok(groups)) => &groups.found,
@@ -208,7 +209,7 @@ impl App {
         }
     }
 
-    /// The selected group: the first, if the selected one is gone.
+    /// Returns the selected group, or the first one if that is gone.
     pub fn selected_group(&self) -> Option<&Group> {
         let groups = self.groups();
         let found = groups
@@ -217,7 +218,7 @@ impl App {
         found.or(groups.first())
     }
 
-    /// A key was pressed; what the sampler has to do about it.
+    /// Handles a key press. Returns the request that it makes of the sampler.
     pub fn press(&mut self, key: KeyEvent) -> Option<Request> {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
             self.quits = true;
@@ -268,7 +269,8 @@ impl App {
         None
     }
 
-    /// Moves the selection: `to` makes the new place of the old and the last.
+    /// Moves the selection. `to` gets its index and the last index, and returns the new
+    /// one.
     fn step(&mut self, to: impl Fn(usize, usize) -> usize) {
         match self.screen {
             Screen::Queues => {

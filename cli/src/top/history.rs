@@ -1,4 +1,4 @@
-//! What a queue's figures were, for rates and for the lateness line.
+//! The last samples of a queue, for rates and for the line of lateness.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use crate::model::queue::{Queue, Totals};
 use crate::moment::Millis;
 
-/// How many samples are kept: as many as the widest terminals have columns.
+/// Number of samples that are kept: as many as the widest terminals have columns.
 const KEPT: usize = 300;
 
-/// Over how long a rate is taken: shorter, it jumps; longer, it lags.
+/// Time over which a rate is taken. Over less it jumps, and over more it lags.
 const WINDOW: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ struct Point {
 #[derive(Debug, Clone, Default)]
 pub struct History(VecDeque<Point>);
 
-/// Events a second.
+/// Events per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Rates {
     /// Messages accepted.
@@ -42,8 +42,8 @@ pub struct Rates {
 }
 
 impl History {
-    /// Adds a sample. Totals that shrank are those of a new queue of the same
-    /// name: its history begins here.
+    /// Adds a sample. If totals have shrunk, a new queue has the same name, and its
+    /// history begins here.
     pub fn add(&mut self, at: Instant, queue: &Queue) {
         let worst = queue.lateness[2].unwrap_or(0);
         let mut late = queue.oldest_ready_age.unwrap_or(0);
@@ -53,7 +53,7 @@ impl History {
             {
                 self.0.clear();
             } else if worst > last.worst {
-                // A new worst one was delivered between the two samples.
+                // Between the two samples a message was delivered later than any before.
                 late = late.max(worst);
             }
         }
@@ -68,7 +68,7 @@ impl History {
         });
     }
 
-    /// Rates over the last seconds; `None` before there are two samples.
+    /// Returns the rates over the last seconds, or `None` before there are two samples.
     pub fn rates(&self) -> Option<Rates> {
         let (last, earlier) = self
             .0
@@ -83,7 +83,7 @@ impl History {
             });
         let (last, earlier) = (last?, earlier?);
         let seconds = (last.at - earlier.at).as_secs_f64();
-        // Two looks in quick succession, as after a key press, tell nothing.
+        // Two samples in quick succession, as after a key press, give no useful rate.
         if seconds < 0.1 {
             return None;
         }
@@ -100,8 +100,8 @@ impl History {
         })
     }
 
-    /// The lateness of the last samples as bars, `columns` wide, the newest
-    /// at the right.
+    /// Returns the lateness of the last samples as bars, in `columns` columns. The
+    /// newest one is at the right.
     pub fn bars(&self, columns: usize) -> String {
         let shown = self.0.len().min(columns);
         let bars = self
@@ -113,8 +113,8 @@ impl History {
     }
 }
 
-/// What the heights of the bars mean. Steps of ten: lateness spans
-/// milliseconds to hours, and the same bar means the same in every queue.
+/// What the heights of the bars mean. Lateness can be milliseconds or hours, so the
+/// steps are mostly by ten, and a bar means the same in every queue.
 pub const LEGEND: &str = "▁ below 10ms  ▂ 10ms  ▃ 0.1s  ▄ 1s  ▅ 10s  ▆ 1min  ▇ 10min  █ 1h";
 
 fn bar(late: Millis) -> char {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_queue_of_the_same_name_starts_anew() {
+    fn a_new_queue_of_the_same_name_has_a_new_history() {
         let start = Instant::now();
         let mut history = History::default();
         history.add(start, &queue(1000, None, 0));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_show_waiting_and_the_worst_delivery() {
+    fn bars_show_the_oldest_ready_message_and_the_worst_delivery() {
         let start = Instant::now();
         let mut history = History::default();
         for (i, (age, worst)) in [

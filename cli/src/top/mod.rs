@@ -1,8 +1,8 @@
 //! `dq top`: the live view.
 //!
-//! `sampler` asks the server, in a thread of its own, so that a slow network
-//! never delays a key; `app` is what is seen and what keys do to it; `view`
-//! draws it. Only this file knows the terminal.
+//! `sampler` asks the server in a thread of its own, so that a slow network never
+//! delays a key. `app` is the state and how keys change it. `view` draws the state.
+//! Only this file uses the terminal.
 
 mod app;
 mod history;
@@ -36,7 +36,7 @@ pub struct Args {
     interval: Millis,
 }
 
-/// How long a key press, or news of the sampler, may wait to be seen.
+/// Maximum time until a key press or an update of the sampler shows on the screen.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Runs until the user quits.
@@ -46,7 +46,7 @@ pub fn run(endpoint: &Endpoint, args: &Args) -> Result<(), Failure> {
             "top needs a terminal; dq ls prints the same figures",
         ));
     }
-    // A wrong URL or password is better told before the screen changes.
+    // A wrong URL or password is reported before the screen changes.
     let server = endpoint.connect()?;
     let mut app = App::new(server.place());
     let (requests, inbox) = mpsc::channel();
@@ -63,7 +63,7 @@ pub fn run(endpoint: &Endpoint, args: &Args) -> Result<(), Failure> {
             changed = true;
         }
         if let Some(focus) = app.new_focus() {
-            // The sampler ends only with this program.
+            // The sampler ends only when this program does, so sending cannot fail.
             let _ = requests.send(focus);
         }
         if changed {

@@ -1,4 +1,4 @@
-//! Asks the server, again and again, in a thread of its own.
+//! Asks the server at an interval, in a thread of its own.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -12,103 +12,104 @@ use crate::model::record::{integer, Record};
 use crate::server::{verb, Endpoint, Server};
 use crate::text::{plural, printable};
 
-/// What the user looks at: asked for more closely than the rest.
+/// The queue that the user looks at, of which details are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Focus {
     /// The queue.
     pub queue: Vec<u8>,
-    /// Which of its groups.
+    /// Which of its groups are asked for.
     pub wanted: Wanted,
-    /// How many of them at most.
+    /// Maximum number of these groups.
     pub most: usize,
 }
 
-/// Something to be changed.
+/// A change that the user has confirmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deed {
-    /// Stop deliveries of a queue, or of a group of it.
+    /// Pause a queue, or a group of it.
     Pause(Vec<u8>, Option<Vec<u8>>),
-    /// Go on with them.
+    /// Resume a queue, or a group of it.
     Resume(Vec<u8>, Option<Vec<u8>>),
-    /// Let all dead messages run again.
+    /// Redrive all dead messages.
     Redrive(Vec<u8>),
 }
 
-/// To the sampler.
+/// A request to the sampler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// Look at this more closely.
+    /// Ask for details of this queue from now on.
     Focus(Focus),
-    /// Change this.
+    /// Make this change.
     Do(Deed),
 }
 
 /// A named consumer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Consumer {
-    /// Printable.
+    /// Its name, printable.
     pub name: String,
-    /// Its leases.
+    /// Number of its leases.
     pub running: u64,
-    /// Messages it has acked.
+    /// Number of messages that it has acked.
     pub acked: u64,
-    /// Messages it has nacked.
+    /// Number of messages that it has nacked.
     pub nacked: u64,
-    /// When it last asked for something, on the queue's clock.
+    /// When it last ran a command, by the queue's clock.
     pub last_seen: Option<u64>,
 }
 
-/// The closer look.
+/// The details of one queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detail {
-    /// At what.
+    /// The queue, and the groups that were asked for.
     pub focus: Focus,
     /// The groups, or why they are not known.
     pub groups: Result<Groups, String>,
-    /// The consumers; none where that may not be asked.
+    /// The consumers. Empty if the user may not ask for them.
     pub consumers: Vec<Consumer>,
 }
 
-/// All that was seen at one moment.
+/// The figures of one moment.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// When.
+    /// When they were read.
     pub at: Instant,
     /// The queues, by name.
     pub queues: Vec<Queue>,
-    /// Whether all keys were looked at yet.
+    /// Whether all keys have been scanned yet.
     pub complete: bool,
-    /// The closer look, if there is a focus and its queue exists.
+    /// The details, if there is a focus and its queue exists.
     pub detail: Option<Detail>,
 }
 
-/// From the sampler.
+/// A message from the sampler.
 #[derive(Debug, Clone)]
 pub enum Update {
     /// New figures.
     Sample(Sample),
-    /// A deed was done, or not: a sentence.
+    /// A change was made or has failed, in one sentence.
     Done(String),
-    /// The server does not answer, or not what was asked; it is tried again.
+    /// The server does not answer, or gives another reply than expected. The sampler
+    /// tries again.
     Lost(String),
 }
 
-/// How often all keys are searched for new queues.
+/// Time between two scans of all keys for new queues.
 const SEARCH: Duration = Duration::from_secs(5);
 
-/// How long the search may go on before the next figures are shown.
+/// Maximum time of a scan before the next figures are shown.
 const SEARCH_SLICE: Duration = Duration::from_millis(100);
 
-/// How soon a new focus is looked at.
+/// Maximum time until details of a new focus are asked for.
 const SOON: Duration = Duration::from_millis(100);
 
-/// The thread's state.
+/// The state of the thread.
 pub struct Sampler {
     endpoint: Endpoint,
     interval: Duration,
     pattern: Option<String>,
     names: Vec<Vec<u8>>,
-    /// `None` where the names are given.
+    /// `None` if the command line names the queues.
     scan: Option<Scan>,
     searched: Option<Instant>,
     focus: Option<Focus>,
@@ -117,7 +118,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler that listens to `inbox` and tells `outbox`.
+    /// Creates a sampler that reads requests from `inbox` and sends updates to `outbox`.
     pub fn new(
         endpoint: Endpoint,
         args: &Args,
@@ -156,19 +157,19 @@ impl Sampler {
         }
     }
 
-    /// A broken connection is made anew at the next sample.
+    /// Handles a failure. A broken connection is made anew at the next sample.
     fn lost(&mut self, server: &mut Option<Server>, failure: &Failure) -> Update {
         if matches!(failure, Failure::Lost(_)) {
             *server = None;
-            // Half a walk on one server says nothing about the next.
+            // Half a scan of one server is of no use on the next one.
             self.scan = self.scan.take().map(|_| Scan::default());
         }
         Update::Lost(failure.to_string())
     }
 
-    /// Serves requests until the next sample is due: at once after a deed, soon
-    /// after a change of focus; a held arrow key must not make a flood of
-    /// samples. `None` at the end.
+    /// Serves requests until the next sample is due. That is at once after a change and
+    /// soon after a new focus, so that an arrow key that is held down does not cause a
+    /// flood of samples. Returns `None` at the end.
     fn wait(&mut self, server: &mut Option<Server>) -> Option<()> {
         let mut due = Instant::now() + self.interval;
         loop {
@@ -184,14 +185,14 @@ impl Sampler {
                     let done = self
                         .connected(server)
                         .and_then(|server| execute(server, &deed));
-                    let told = match done {
+                    let outcome = match done {
                         Ok(done) => done,
                         Err(failure) => {
                             self.lost(server, &failure);
                             format!("not done: {failure}")
                         }
                     };
-                    self.outbox.send(Update::Done(told)).ok()?;
+                    self.outbox.send(Update::Done(outcome)).ok()?;
                     due = Instant::now();
                 }
                 Err(RecvTimeoutError::Timeout) => return Some(()),
@@ -215,7 +216,7 @@ impl Sampler {
             .focus
             .clone()
             .filter(|focus| queues.iter().any(|q| q.name == focus.queue));
-        let detail = focus.map(|focus| look(server, focus)).transpose()?;
+        let detail = focus.map(|focus| details(server, focus)).transpose()?;
         Ok(Sample {
             at: Instant::now(),
             queues,
@@ -224,7 +225,7 @@ impl Sampler {
         })
     }
 
-    /// Goes on searching for queues; whether all keys were seen once.
+    /// Goes on scanning for queues. Returns whether all keys have been scanned once.
     fn search(&mut self, server: &mut Server) -> Result<bool, Failure> {
         let Some(scan) = &mut self.scan else {
             return Ok(true);
@@ -247,7 +248,7 @@ impl Sampler {
     }
 }
 
-fn look(server: &mut Server, focus: Focus) -> Result<Detail, Failure> {
+fn details(server: &mut Server, focus: Focus) -> Result<Detail, Failure> {
     let groups = match group::fetch(server, &focus.queue, focus.wanted, focus.most) {
         Ok(groups) => Ok(groups),
         Err(failure @ Failure::Refused(_)) => Err(failure.to_string()),
@@ -275,7 +276,7 @@ fn consumer(record: &Record) -> Consumer {
     }
 }
 
-/// Does it; a sentence about what was done.
+/// Makes a change. Returns a sentence about it.
 fn execute(server: &mut Server, deed: &Deed) -> Result<String, Failure> {
     let (name, queue, group) = match deed {
         Deed::Pause(queue, group) => ("DQ.PAUSE", queue, group.as_deref()),

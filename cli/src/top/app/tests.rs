@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::model::group::Groups;
 
-/// A queue with this many dead messages.
+/// Returns a queue with this many dead messages.
 fn queue(name: &str, dead: u64) -> Queue {
     let mut queue = Queue {
         name: name.as_bytes().to_vec(),
@@ -77,7 +77,7 @@ fn the_selection_follows_its_queue() {
 }
 
 #[test]
-fn sorting_goes_round() {
+fn sort_key_reaches_every_order() {
     let mut app = app();
     let order = |app: &App| -> Vec<u8> { app.queues().iter().map(|q| q.name[0]).collect() };
     let mut seen = Vec::new();
@@ -89,7 +89,7 @@ fn sorting_goes_round() {
 }
 
 #[test]
-fn screens_lead_in_and_out() {
+fn enter_and_escape_move_between_screens() {
     let mut app = app();
     press(&mut app, KeyCode::Enter);
     assert_eq!(app.screen, Screen::Queue);
@@ -100,13 +100,13 @@ fn screens_lead_in_and_out() {
     assert_eq!(app.screen, Screen::Queues);
     press(&mut app, KeyCode::Char('g'));
     assert_eq!(app.screen, Screen::Groups);
-    // The queue is gone: there is nothing left to look into.
+    // The queue is gone, so the list of queues is shown again.
     app.take(Update::Sample(sample(vec![queue("z", 0)])));
     assert_eq!(app.screen, Screen::Queues);
 }
 
 #[test]
-fn nothing_changes_without_a_yes() {
+fn only_yes_makes_a_change() {
     let mut app = app();
     assert_eq!(press(&mut app, KeyCode::Char('p')), None);
     let question = app.question.clone().unwrap();
@@ -128,7 +128,7 @@ fn nothing_changes_without_a_yes() {
 }
 
 #[test]
-fn what_is_paused_is_resumed() {
+fn pause_key_resumes_a_paused_queue() {
     let mut app = app();
     let mut paused = queue("a", 0);
     paused.paused = true;
@@ -140,7 +140,7 @@ fn what_is_paused_is_resumed() {
 }
 
 #[test]
-fn dead_messages_are_redriven() {
+fn redrive_key_redrives_dead_messages() {
     let mut app = app();
     press(&mut app, KeyCode::Char('r'));
     assert_eq!(
@@ -156,7 +156,7 @@ fn dead_messages_are_redriven() {
 }
 
 #[test]
-fn a_question_names_what_it_is_about_safely() {
+fn a_question_escapes_the_name_of_the_queue() {
     let mut app = App::new("here");
     app.take(Update::Sample(sample(vec![queue("a\x1b[2J", 0)])));
     press(&mut app, KeyCode::Char('p'));
@@ -197,7 +197,7 @@ fn a_group_is_paused_and_resumed() {
     press(&mut app, KeyCode::Char('p'));
     let resume = Request::Do(Deed::Resume(b"a".to_vec(), Some(b"g2".to_vec())));
     assert_eq!(press(&mut app, KeyCode::Char('y')), Some(resume));
-    // Other groups are wanted: those at hand are not them.
+    // Other groups are wanted, so the known ones are no longer shown.
     press(&mut app, KeyCode::Char('f'));
     assert!(app.new_focus().is_some());
     assert!(app.detail().is_none());
@@ -206,7 +206,7 @@ fn a_group_is_paused_and_resumed() {
 }
 
 #[test]
-fn figures_heal_a_lost_connection() {
+fn new_figures_end_a_lost_connection() {
     let mut app = app();
     app.take(Update::Lost("no connection: refused".to_owned()));
     assert!(app.lost.is_some());
@@ -231,7 +231,7 @@ fn rates_come_from_samples() {
 }
 
 #[test]
-fn leaving() {
+fn q_and_ctrl_c_quit() {
     for key in [
         KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE),
         KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL),

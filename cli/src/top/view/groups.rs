@@ -1,4 +1,4 @@
-//! The groups of a queue: which are held, by what, until when.
+//! Draws the groups of a queue: which are held, why, and until when.
 
 use ratatui::text::Line;
 
@@ -9,13 +9,13 @@ use crate::table::Side;
 use crate::text::{compact, cut, printable};
 use crate::top::app::App;
 
-/// Lines of the selected group's story, its rule included.
-const STORY: usize = 6;
+/// Lines of the details of the selected group, with their heading.
+const DETAILS: usize = 6;
 
-/// Columns of everything but group and head.
+/// Columns of everything except for group and head.
 const FIXED: usize = 47;
 
-/// The screen in `columns` by `rows`.
+/// Returns the screen of `columns` by `rows`.
 pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let Some(queue) = app.selected() else {
         return vec![Line::raw(""), Line::raw(" this queue is gone")];
@@ -59,7 +59,7 @@ pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
         ),
         columns,
     )));
-    let room = rows.saturating_sub(STORY + 3).max(1);
+    let room = rows.saturating_sub(DETAILS + 3).max(1);
     let selected = app.selected_group().map(|group| group.name.as_slice());
     let at = groups
         .found
@@ -78,7 +78,7 @@ pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
         false => Line::raw(""),
     });
     if let Some(group) = groups.found.get(at) {
-        lines.extend(story(group, queue.now, columns));
+        lines.extend(details(group, queue.now, columns));
     }
     lines.truncate(rows);
     lines
@@ -102,8 +102,8 @@ fn cells(group: &Group, now: Millis, name: usize, head: usize) -> String {
     )
 }
 
-/// All about the selected group.
-fn story(group: &Group, now: Millis, columns: usize) -> Vec<Line<'static>> {
+/// Returns the details of the selected group.
+fn details(group: &Group, now: Millis, columns: usize) -> Vec<Line<'static>> {
     let mut lines = vec![rule(&printable(&group.name), columns)];
     let mut text = match &group.head {
         Some(head) => {

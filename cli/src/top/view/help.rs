@@ -1,6 +1,6 @@
-//! The help.
+//! The text of the help.
 
-/// Its lines: at most 76 columns and 21 lines, to fit 80x24 with the border.
+/// The lines of the help: at most 21 of 76 columns, to fit 80x24 with the border.
 pub const LINES: [&str; 20] = [
     "up/down j/k    select          PgUp PgDn Home End    further",
     "enter, right   into the queue, then its groups",

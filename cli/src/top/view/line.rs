@@ -1,4 +1,4 @@
-//! Lines made of columns.
+//! Formats lines of columns.
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
@@ -6,7 +6,7 @@ use ratatui::text::Line;
 use crate::table::Side;
 use crate::text::{cut, width};
 
-/// `text` in exactly `columns` columns.
+/// Pads or cuts `text` to exactly `columns` columns.
 pub fn fit(text: &str, columns: usize, side: Side) -> String {
     let text = cut(text, columns);
     let blanks = " ".repeat(columns.saturating_sub(width(&text)));
@@ -16,7 +16,7 @@ pub fn fit(text: &str, columns: usize, side: Side) -> String {
     }
 }
 
-/// One text at the left end, one at the right, if there is room for both.
+/// Puts one text at the left end and one at the right, if there is room for both.
 pub fn beside(left: &str, right: &str, columns: usize) -> String {
     let room = columns.saturating_sub(width(right) + 1);
     match room {
@@ -25,7 +25,8 @@ pub fn beside(left: &str, right: &str, columns: usize) -> String {
     }
 }
 
-/// A row of a list: a mark tells the selected one, colour or not.
+/// Formats a row of a list. The selected one has a mark, so that it is seen without
+/// colours, too.
 pub fn row(text: &str, selected: bool, columns: usize) -> Line<'static> {
     let mark = if selected { '>' } else { ' ' };
     let text = fit(&format!("{mark}{text}"), columns, Side::Left);
@@ -35,25 +36,25 @@ pub fn row(text: &str, selected: bool, columns: usize) -> Line<'static> {
     }
 }
 
-/// A heading.
+/// Formats a heading.
 pub fn bold(text: String) -> Line<'static> {
     Line::styled(text, Style::new().add_modifier(Modifier::BOLD))
 }
 
-/// A heading that parts the screen: `-- text ------`.
+/// Formats a heading that divides the screen: `-- text ------`.
 pub fn rule(text: &str, columns: usize) -> Line<'static> {
     let text = cut(&format!("── {text} "), columns);
     let rest = columns.saturating_sub(width(&text));
     bold(text + &"─".repeat(rest))
 }
 
-/// The first row to be shown of a list, so that the selected one can be seen
-/// in `room` rows.
+/// Returns the first row of a list to show, so that the selected one is among the
+/// `room` rows.
 pub fn first_shown(selected: usize, room: usize) -> usize {
     (selected + 1).saturating_sub(room)
 }
 
-/// Text in lines of at most `columns`, broken at blanks.
+/// Breaks text at blanks into lines of at most `columns`.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_have_their_width() {
+    fn fitted_lines_have_the_given_width() {
         assert_eq!(fit("ab", 4, Side::Right), "  ab");
         assert_eq!(fit("订单订单", 5, Side::Left), "订单…");
         assert_eq!(beside("left", "right", 12), "left   right");
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn words_wrap() {
+    fn lines_break_at_blanks() {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
         assert_eq!(wrapped("incomprehensible", 5), ["inco…"]);
     }

@@ -1,5 +1,5 @@
-//! Drawing: from the state to a frame, nothing else. Nothing is told by colour
-//! alone: what is selected has a mark, what is paused says so.
+//! Draws the state into a frame. Nothing is shown by colour alone: a selected row has
+//! a mark, and a paused queue has the word.
 
 mod groups;
 mod help;
@@ -21,7 +21,7 @@ use line::{beside, bold};
 pub fn draw(frame: &mut Frame, app: &App) {
     let area = frame.area();
     let (columns, rows) = (usize::from(area.width), usize::from(area.height));
-    // The first line says where we are, the last two what happened and what can be done.
+    // The first line is the heading. The last two are the status and the keys.
     let body = rows.saturating_sub(3);
     let mut lines = vec![heading(app, columns)];
     let mut content = match (app.screen, &app.sample) {
@@ -68,7 +68,7 @@ fn heading(app: &App, columns: usize) -> Line<'static> {
     )
 }
 
-/// What happened last; a lost connection before all.
+/// Returns the line of the last event. A lost connection comes first.
 fn status(app: &App, columns: usize) -> Line<'static> {
     match (&app.lost, &app.note) {
         (Some(why), _) => bold(cut(&format!("! {why} - trying again"), columns)),
@@ -88,7 +88,7 @@ fn keys(app: &App, columns: usize) -> Line<'static> {
     Line::styled(cut(keys, columns), Style::new().add_modifier(Modifier::DIM))
 }
 
-/// A box in the middle.
+/// Draws a box in the middle.
 fn popup(frame: &mut Frame, title: &str, lines: &[&str]) {
     let area = frame.area();
     let widest = lines.iter().map(|line| width(line)).max().unwrap_or(0);

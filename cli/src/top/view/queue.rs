@@ -1,4 +1,4 @@
-//! One queue.
+//! Draws one queue.
 
 use ratatui::text::Line;
 
@@ -11,10 +11,10 @@ use crate::text::{compact, cut, printable};
 use crate::top::app::App;
 use crate::top::history::LEGEND;
 
-/// Columns of the left half: the states.
+/// Columns of the left half, which has the states.
 const LEFT: usize = 40;
 
-/// The screen in `columns` by `rows`.
+/// Returns the screen of `columns` by `rows`.
 pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let Some(queue) = app.selected() else {
         return vec![Line::raw(""), Line::raw(" this queue is gone")];
@@ -35,7 +35,7 @@ pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     lines.push(Line::raw(format!(" {}", bars.unwrap_or_default())));
     lines.push(Line::raw(cut(&format!(" {LEGEND}"), columns)));
     lines.push(Line::raw(cut(&format!(" {}", lateness(queue)), columns)));
-    // What is left is shared by groups and consumers.
+    // Groups and consumers share the rows that are left.
     let left = rows.saturating_sub(lines.len() + 2);
     let consumers = consumers(app, queue, columns);
     let groups = (left / 2).max(left.saturating_sub(consumers.len()));
@@ -51,19 +51,19 @@ pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// Every state with its count and its share of all as a bar.
+/// Returns a line for each state: its count, and a bar in proportion to the largest one.
 fn states(queue: &Queue) -> Vec<String> {
     let most = queue.counts.iter().copied().max().unwrap_or(0).max(1);
     let line = |state| {
         let count = queue.count(state);
-        // Whoever is there can be seen.
+        // Any count above 0 has a bar that can be seen.
         let length = (count as f64 / most as f64 * 18.0).ceil() as usize;
         format!(" {state:<9} {:>8} {}", compact(count), "#".repeat(length))
     };
     STATES.map(line).into()
 }
 
-/// As many lines as there are states: rates, with the totals.
+/// Returns the rates with their totals, in as many lines as there are states.
 fn rates(app: &App, queue: &Queue) -> Vec<String> {
     let rates = app.history(queue).and_then(|history| history.rates());
     let totals = &queue.totals;
@@ -96,7 +96,7 @@ fn consumers(app: &App, queue: &Queue, columns: usize) -> Vec<Line<'static>> {
     consumers
         .iter()
         .map(|one| {
-            // The consumers were asked for a moment after the queue's clock.
+            // The consumers were asked for a moment later than the queue's clock.
             let seen = one
                 .last_seen
                 .map(|at| relative(at.min(queue.now), queue.now));

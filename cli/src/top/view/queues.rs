@@ -1,4 +1,4 @@
-//! The list of queues, and the selected one in short.
+//! Draws the list of queues and a summary of the selected one.
 
 use ratatui::text::Line;
 
@@ -9,13 +9,13 @@ use crate::table::Side;
 use crate::text::{compact, cut, printable};
 use crate::top::app::{App, Sort};
 
-/// Lines of the short view below the list, its rule included.
+/// Lines of the summary below the list, with its heading.
 const SHORT: usize = 7;
 
-/// Columns of everything but name and bars.
+/// Columns of everything except for name and bars.
 const FIXED: usize = 55;
 
-/// The screen in `columns` by `rows`.
+/// Returns the screen of `columns` by `rows`.
 pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let queues = app.queues();
     if queues.is_empty() {
@@ -39,7 +39,7 @@ pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     for (i, queue) in queues.iter().enumerate().skip(first).take(room) {
         lines.push(row(&cells(app, queue, name, bars), Some(i) == at, columns));
     }
-    // The short view stays where it is, whatever the number of queues.
+    // The summary has the same place for any number of queues.
     lines.resize(room + 1, Line::raw(""));
     if let Some(queue) = app.selected() {
         lines.extend(short(app, queue, columns));
@@ -80,7 +80,7 @@ fn cells(app: &App, queue: &Queue, name: usize, bars: usize) -> String {
     )
 }
 
-/// The selected queue in short.
+/// Returns the summary of the selected queue.
 fn short(app: &App, queue: &Queue, columns: usize) -> Vec<Line<'static>> {
     let mut title = printable(&queue.name);
     if queue.paused {
@@ -90,7 +90,7 @@ fn short(app: &App, queue: &Queue, columns: usize) -> Vec<Line<'static>> {
         title.push_str(&format!("  (sorted by {})", app.sort.word()));
     }
     let mut lines = vec![rule(&title, columns)];
-    // What the list does not tell already.
+    // States that the list does not show.
     let counts = ["delayed", "retry", "finished", "cancelled"]
         .map(|state| format!("{} {state}", compact(queue.count(state))));
     let next = match queue.next_due_at {
@@ -111,7 +111,7 @@ fn short(app: &App, queue: &Queue, columns: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// How late the queue delivers.
+/// Formats how late the queue delivers.
 pub fn lateness(queue: &Queue) -> String {
     let known = |ms: Option<u64>| ms.map_or("-".to_owned(), span);
     let [p50, p99, worst] = queue.lateness.map(known);
@@ -119,7 +119,7 @@ pub fn lateness(queue: &Queue) -> String {
     format!("lateness p50 {p50}, p99 {p99}, worst {worst}; oldest ready {oldest}")
 }
 
-/// The first held groups and why, in at most `room` lines.
+/// Returns the first held groups and why they are held, in at most `room` lines.
 pub fn held(app: &App, columns: usize, room: usize) -> Vec<Line<'static>> {
     let Some(detail) = app.detail() else {
         return Vec::new();

@@ -10,7 +10,7 @@ use crate::model::queue::{Queue, Totals};
 use crate::text::width;
 use crate::top::sampler::{Consumer, Detail, Focus, Request, Sample, Update};
 
-/// The lines of the screen, as a terminal of this size shows them.
+/// Returns the lines of the screen on a terminal of this size.
 fn screen(app: &App, columns: u16, rows: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
     terminal.draw(|frame| draw(frame, app)).unwrap();
@@ -82,7 +82,7 @@ fn detail(focus: Focus) -> Detail {
     }
 }
 
-/// The live view after two samples, with these keys pressed between them.
+/// Returns the live view after two samples, with these keys pressed between them.
 fn app(keys: &[KeyCode]) -> App {
     let mut app = App::new("example:6379/0");
     let start = Instant::now();
@@ -153,7 +153,7 @@ fn the_list_fits_80_by_24() {
 }
 
 #[test]
-fn one_queue_in_full() {
+fn one_queue_shows_states_rates_groups_and_consumers() {
     let shown = screen(&app(&[KeyCode::Enter]), 80, 24);
     has(&shown, " ready            3 #");
     has(&shown, " finished      250k ##################");
@@ -165,7 +165,7 @@ fn one_queue_in_full() {
 }
 
 #[test]
-fn groups_and_what_holds_them() {
+fn a_held_group_shows_why_and_until_when() {
     let shown = screen(&app(&[KeyCode::Char('g')]), 80, 24);
     has(&shown, "── orders: blocked groups ──");
     has(
@@ -179,7 +179,7 @@ fn groups_and_what_holds_them() {
 }
 
 #[test]
-fn paused_is_said_in_words() {
+fn a_paused_queue_is_marked_in_words() {
     let mut app = app(&[]);
     press(&mut app, KeyCode::Up);
     has(&screen(&app, 80, 24), "PAUSED ──");
@@ -188,7 +188,7 @@ fn paused_is_said_in_words() {
 }
 
 #[test]
-fn boxes_lie_above() {
+fn questions_and_help_cover_the_screen() {
     let mut app = app(&[]);
     press(&mut app, KeyCode::Char('p'));
     let shown = screen(&app, 80, 24);
@@ -204,7 +204,7 @@ fn boxes_lie_above() {
 }
 
 #[test]
-fn a_lost_connection_is_told_and_the_last_figures_stay() {
+fn a_lost_connection_is_shown_and_the_last_figures_stay() {
     let mut app = app(&[]);
     app.take(Update::Lost("no connection: refused".to_owned()));
     let shown = screen(&app, 80, 24);
@@ -213,7 +213,7 @@ fn a_lost_connection_is_told_and_the_last_figures_stay() {
 }
 
 #[test]
-fn every_screen_bears_every_size() {
+fn every_screen_fits_every_size() {
     for keys in [
         &[][..],
         &[KeyCode::Enter],
@@ -244,7 +244,7 @@ fn every_screen_bears_every_size() {
 }
 
 #[test]
-fn the_selected_queue_is_in_sight_among_many() {
+fn the_selected_queue_is_shown_among_many() {
     let mut app = App::new("here");
     let queues = (0..1000)
         .map(|i| Queue {

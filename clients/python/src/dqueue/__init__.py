@@ -2,12 +2,12 @@
 
 Three nouns, on top of redis-py:
 
-- `Queue`: one queue on the server; a method for each command.
+- `Queue`: one queue on the server, with a method for each command.
 - `Worker`: fetches, hands each message to the handler of its type, keeps the leases alive, stops gracefully.
 - `Message`: what a handler gets.
 
 `dqueue.asyncio` has the same for asyncio. `dqueue.testing` runs a queue under virtual time in pytest. All times are
-milliseconds; where one is given, a `timedelta` or (absolute) a `datetime` will do as well.
+milliseconds. As an argument, a `timedelta` or (for a point in time) a `datetime` will do as well.
 
     from dqueue import Message, Queue, Worker, connect
 

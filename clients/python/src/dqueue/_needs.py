@@ -1,4 +1,4 @@
-"""Whether Python and redis-py are new enough: old ones would fail later, and with a riddle."""
+"""Checks that Python and redis-py are new enough. Old ones would fail later, with an error that is hard to read."""
 
 import sys
 
@@ -8,11 +8,11 @@ if sys.version_info < (3, 11):
 import redis  # noqa: E402
 
 REDIS_PY = 5
-"""The oldest major version of redis-py that will do: the first one with RESP3."""
+"""The oldest major version of redis-py that works: the first one with RESP3."""
 
 
 def check(version: str) -> None:
-    """Raises ImportError with what to do where this version of redis-py is too old."""
+    """Raises ImportError, which says what to do, if this version of redis-py is too old."""
     if int(version.split(".")[0]) < REDIS_PY:
         raise ImportError(
             f"dqueue needs redis-py {REDIS_PY} or newer, and {version} is installed: pip install 'redis>={REDIS_PY}'"

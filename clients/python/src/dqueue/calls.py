@@ -1,4 +1,4 @@
-"""One function for each command: the words to send, and the reader of the reply.
+"""One function for each command: the words to send, and the function that reads the reply.
 
 `Queue` and `asyncio.Queue` differ only in how they wait for the reply, so what they share is here.
 """
@@ -31,7 +31,7 @@ Receipt = int | Message
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """A command and how its reply is read."""
+    """A command, and the function that reads its reply."""
 
     words: list[Word]
     read: Callable[[Any], T]
@@ -39,7 +39,7 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One step of a listing; `cursor` is None at the end."""
+    """One page of a listing. `cursor` is None at the end."""
 
     items: list[T]
     cursor: str | None
@@ -54,7 +54,7 @@ def maybe_text(reply: Any) -> str | None:
 
 
 def receipts(given: Sequence[Receipt]) -> list[Word]:
-    """The receipts of messages, as words."""
+    """Returns the receipts of messages, as words."""
     return [one.receipt if isinstance(one, Message) else one for one in given]
 
 
@@ -75,12 +75,12 @@ def alter(key: str, options: Mapping[str, Any]) -> Call[None]:
 
 
 def send(key: str, payload: Payload, id: str | None, replace: bool, options: Mapping[str, Any]) -> Call[str | None]:
-    """With an id in any case: without one, a repetition after a lost reply would add the message twice."""
+    """Always sends an id. Without one, a repetition after a lost reply would add the message twice."""
     own = str(uuid.uuid4())
     given = {"id": id or own, "replace": replace, **options}
 
     def read(reply: Any) -> str | None:
-        # An id made just now can only be taken by an earlier try of this very call.
+        # An id that was made just now can only be taken by an earlier try of this call.
         return own if reply is None and id is None else maybe_text(reply)
 
     return Call(["DQ.SEND", encode(key), encode(payload), *words(given)], read)

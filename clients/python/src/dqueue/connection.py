@@ -1,4 +1,4 @@
-"""Connections: which errors pass by themselves, and how long a blocking call may take."""
+"""Connections: which errors are worth another try, and how long a blocking call may take."""
 
 import inspect
 import random
@@ -24,13 +24,13 @@ class Client(Protocol):
 
 
 class AsyncClient(Protocol):
-    """The same for asyncio; the reply is awaited."""
+    """What a Queue for asyncio needs of a client, whose replies are awaited."""
 
     def execute_command(self, *args: Any) -> Any: ...
 
 
 def connect(url: str, **options: Any) -> redis.Redis:
-    """A redis-py client that suits a queue.
+    """Returns a redis-py client that suits a queue.
 
     It speaks RESP3, gives up on a silent server after 10 s, and repeats nothing by itself: redis-py's own default
     repeats any command whose reply was lost, and that would add the messages of `Queue.send_many` twice. `Queue.send`
@@ -57,12 +57,12 @@ def _suited(options: dict[str, Any], retry: Any) -> dict[str, Any]:
 
 
 def socket_timeout(client: Any) -> float | None:
-    """Seconds after which the client gives up on a reply; None: never, or not known."""
+    """Returns the seconds after which the client gives up on a reply. None means never, or unknown."""
     settings: dict[str, Any] = getattr(client, "get_connection_kwargs", dict)()
     if "socket_timeout" in settings:
         given: float | None = settings["socket_timeout"]
         return given
-    # A pool that was made without it leaves it to the connection's own default, which differs between releases.
+    # A pool that was made without a timeout has the default of the connection, which differs between releases.
     pool = getattr(client, "connection_pool", None)
     known = inspect.signature(pool.connection_class).parameters.get("socket_timeout") if pool else None
     default: float | None = None if known is None or known.default is known.empty else known.default
@@ -70,7 +70,7 @@ def socket_timeout(client: Any) -> float | None:
 
 
 def check_block(client: Any, block: int | None) -> None:
-    """Refuses a BLOCK that the socket timeout would cut: its reply, with messages leased, would be lost."""
+    """Refuses a BLOCK longer than the socket timeout. A late reply would be lost, with the messages that it leases."""
     limit = socket_timeout(client)
     if block is not None and limit is not None and (block == 0 or block >= limit * 1000):
         raise ValueError(f"block={block} ms does not fit into the client's socket_timeout of {limit} s")
@@ -92,15 +92,15 @@ _TRANSIENT = (
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether trying again later can help: connections lost, a server that loads, a failover under way."""
+    """Returns whether another try can help: after a lost connection, while a server loads, or during a failover."""
     if isinstance(error, _PERMANENT):
         return False
-    # A primary that becomes a replica sends its blocked clients away with this word.
+    # A primary that becomes a replica replies with this word to its blocked clients.
     return isinstance(error, _TRANSIENT) or str(error).startswith("UNBLOCKED")
 
 
 def pauses() -> Iterator[float]:
-    """Seconds to wait before each further try: doubling up to 2 s, spread so that clients do not come in step."""
+    """Yields the seconds to wait before each further try. They double up to 2 s and are partly random."""
     pause = 0.02
     while True:
         yield pause * random.uniform(0.5, 1)

@@ -1,4 +1,4 @@
-"""Handlers by type, and what their outcome means to the queue."""
+"""Handlers by type, and the commands that follow from their outcome."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -14,7 +14,7 @@ _ERROR_LENGTH = 1000
 
 
 class Retry(Exception):
-    """Raised by a handler: failed, try again after `delay` (ms; None: the queue's own backoff)."""
+    """Raised by a handler to fail and be tried again after `delay` ms. None means the backoff of the queue."""
 
     def __init__(self, error: str = "", *, delay: Millis | None = None) -> None:
         super().__init__(error)
@@ -22,14 +22,14 @@ class Retry(Exception):
 
 
 class Reject(Exception):
-    """Raised by a handler: this message can never succeed; it is dead at once, reason `rejected`."""
+    """Raised by a handler if the message can never succeed. It is dead at once, with the reason `rejected`."""
 
 
 class Handlers(Generic[H]):
-    """Which function handles messages of which type.
+    """The functions that handle messages, by type.
 
-    A handler that returns is done; a text it returns is kept as the message's result. One that raises has failed: the
-    server counts it and decides, by RETRIES and BACKOFF, what comes next.
+    A handler that returns is done, and a text that it returns is kept as the result of the message. A handler that
+    raises has failed: the server counts the failure and decides by RETRIES and BACKOFF what comes next.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Handlers(Generic[H]):
         self._default: H | None = None
 
     def handler(self, *types: str) -> Callable[[H], H]:
-        """Decorator: the function handles these types; with none named, all that no other function handles."""
+        """Decorates a function that handles these types. With no type it handles all that no other function handles."""
 
         def register(function: H) -> H:
             for type in types:
@@ -49,7 +49,7 @@ class Handlers(Generic[H]):
         return register
 
     def find(self, type: str | None) -> H:
-        """The handler of a type. LookupError where there is none: then the message fails, which is seen and kept."""
+        """Returns the handler of a type. Raises LookupError if there is none, and the message fails with that error."""
         found = self._default if type is None else self._by_type.get(type, self._default)
         if found is None:
             raise LookupError(f"no handler for type {type!r}")
@@ -57,7 +57,7 @@ class Handlers(Generic[H]):
 
 
 def failure(key: str, message: Message, error: BaseException) -> Call[int]:
-    """What the server is told when a handler raised `error`."""
+    """Returns the command for a message whose handler raised `error`."""
     if isinstance(error, Retry):
         return calls.nack(key, [message], {"delay": error.delay, "error": str(error) or None})
     text = str(error) if isinstance(error, Reject) else f"{type(error).__name__}: {error}"
@@ -65,5 +65,5 @@ def failure(key: str, message: Message, error: BaseException) -> Call[int]:
 
 
 def given_back(key: str, messages: list[Message]) -> Call[int]:
-    """What the server is told about messages that a stopping worker does not finish."""
+    """Returns the command for messages that a stopping worker does not finish."""
     return calls.nack(key, messages, {"silent": True})

@@ -1,4 +1,4 @@
-"""What a worker knows about the messages in its hands."""
+"""The messages that a worker is handling, and their leases."""
 
 import os
 import socket
@@ -11,7 +11,7 @@ from dqueue.options import Millis, millis
 
 
 class Timing:
-    """The times of a worker, in ms; see `Worker` for their meaning."""
+    """The times of a worker, in ms. `Worker` explains them."""
 
     def __init__(
         self, client: object, lease: Millis, block: Millis, grace: Millis, time_limit: Millis | None
@@ -26,7 +26,7 @@ class Timing:
 
     @property
     def beat(self) -> float:
-        """Seconds between heartbeats: one may get lost on the way before a lease does."""
+        """Returns the seconds between heartbeats. They are so short that one may get lost without ending a lease."""
         return self.lease / 3000
 
 
@@ -42,7 +42,7 @@ class Leases:
             self._running[message.receipt] = (message, time.monotonic())
 
     def drop(self, message: Message) -> bool:
-        """Ends the handling of a message; False where `take` has ended it before."""
+        """Ends the handling of a message. Returns False if `take` has ended it before."""
         with self._lock:
             return self._running.pop(message.receipt, None) is not None
 
@@ -58,7 +58,7 @@ class Leases:
             return messages
 
     def to_touch(self, time_limit: int | None) -> list[Message]:
-        """The messages whose leases are to go on: those not lost, and not in hand for longer than the limit (ms)."""
+        """Returns the messages to extend: those not lost, and not handled for longer than the limit (ms)."""
         now = time.monotonic()
         with self._lock:
             return [
@@ -69,5 +69,5 @@ class Leases:
 
 
 def consumer_name() -> str:
-    """Who this process is, for DQ.CONSUMERS."""
+    """Returns the name of this process for DQ.CONSUMERS."""
     return f"{socket.gethostname()}:{os.getpid()}"

@@ -11,9 +11,9 @@ from dqueue.records import headers, pairs, raw, text
 class Message:
     """One delivery of a message.
 
-    `receipt` grows with every delivery of the queue, so it is a fencing token: let the store that you write to refuse
-    a write whose receipt is lower than the one it has seen (`UPDATE ... WHERE fence < :receipt`). Then a worker that
-    was frozen past its lease cannot undo what its successor did.
+    `receipt` grows with every delivery of the queue, so it is a fencing token. Let the store that you write to refuse
+    a write whose receipt is lower than one that it has seen (`UPDATE ... WHERE fence < :receipt`). Then a worker that
+    was frozen for longer than its lease cannot overwrite what the next one did.
     """
 
     id: str
@@ -29,19 +29,19 @@ class Message:
     sent_at: int
     due_at: int
     lease_until: int
-    """Unix ms by the server's clock, as it was at the delivery: heartbeats move it."""
+    """Unix ms by the server's clock, as of the delivery. Heartbeats extend it on the server."""
     retries_left: int
-    """-1: without end."""
+    """-1 means without limit."""
     lost: bool = False
-    """Set by the worker's heartbeat when the lease turns out to be over: somebody else may have the message now."""
+    """Set by the heartbeat of the worker when the lease is over. Another consumer may have the message now."""
 
     @property
     def text(self) -> str:
-        """The payload as UTF-8 text."""
+        """Returns the payload as UTF-8 text."""
         return self.payload.decode()
 
     def json(self) -> Any:
-        """The payload as JSON."""
+        """Parses the payload as JSON."""
         return json.loads(self.payload)
 
 

@@ -11,44 +11,44 @@ Millis = int | timedelta
 """A span of time: milliseconds, or a timedelta."""
 
 Instant = int | datetime
-"""A point in time: Unix milliseconds, or a datetime (a naive one is local time)."""
+"""A point in time: Unix milliseconds, or a datetime, which is local time if it is naive."""
 
 BackoffKind = Literal["FIXED", "LINEAR", "EXP"]
-"""How the wait after a failure grows: not, with the failures, or doubling."""
+"""How the wait after a failure grows: not at all, by the same amount each time, or doubling."""
 
 State = Literal["delayed", "ready", "blocked", "retry", "running", "finished", "dead", "cancelled"]
 """The states of a message."""
 
 
 class SendOptions(TypedDict, total=False):
-    """Options of one message; what is left out (or None) is the queue's own."""
+    """Options of one message. One that is left out or None has the value of the queue."""
 
     delay: Millis | None
-    """Due so long from now; not together with `at`."""
+    """It is due this long from now. Not together with `at`."""
     at: Instant | None
-    """Due at this time; a past one means now."""
+    """It is due at this time. A time in the past means now."""
     group: str | None
-    """Its messages are delivered in order, at most GROUPCONCURRENCY at a time."""
+    """The group. The messages of a group are delivered in order, at most GROUPCONCURRENCY at a time."""
     score: float | None
-    """Its place in its group; by default its due time."""
+    """Its position in the group. The default is its due time."""
     priority: int | None
-    """-128 to 127, lower goes first; by default 0."""
+    """From -128 to 127, the lower first. The default is 0."""
     lease: Millis | None
-    """How long a consumer has, at least 1 ms."""
+    """How long a consumer may hold it, at least 1 ms."""
     retries: int | None
-    """Failures that are forgiven; -1: all."""
+    """Number of failures after which it is delivered again. -1 means all."""
     backoff: tuple[BackoffKind, Millis] | None
     """The wait after a failure."""
     ttl: Millis | None
-    """Dead this long after its due time if not finished; 0: never."""
+    """It is dead this long after its due time if it is not finished by then. 0 means never."""
     type: str | None
-    """A free label; workers choose the handler by it."""
+    """A label, by which workers choose the handler."""
     headers: Mapping[str, str | bytes] | None
-    """Fields that travel beside the payload."""
+    """Fields that are delivered with the payload."""
 
 
 class QueueOptions(TypedDict, total=False):
-    """Options of DQ.CREATE and DQ.ALTER; the command reference explains them."""
+    """Options of DQ.CREATE and DQ.ALTER. The command reference explains them."""
 
     lease: Millis
     retries: int
@@ -65,24 +65,24 @@ class QueueOptions(TypedDict, total=False):
     max_bytes: int
     max_running: int
     rate: tuple[int, Millis] | Literal[0]
-    """At most n deliveries in any window of that length; 0 removes the limit."""
+    """Maximum number of deliveries in any window of this length. 0 removes the limit."""
     group_concurrency: int
     on_retry: Literal["BLOCK", "SKIP"]
     on_dead: Literal["CONTINUE", "BLOCK"]
 
 
 def encode(text: str | bytes) -> bytes:
-    """Text as it goes over the wire; the inverse of `records.text`, whatever bytes that met."""
+    """Encodes text for the wire. It is the inverse of `records.text` for all bytes."""
     return text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
 
 
 def millis(span: Millis) -> int:
-    """A span in whole milliseconds."""
+    """Returns a span in whole milliseconds."""
     return span // timedelta(milliseconds=1) if isinstance(span, timedelta) else span
 
 
 def words(options: Mapping[str, Any]) -> list[Word]:
-    """Options as command words: the name without underscores, then the value; True is the bare name."""
+    """Returns options as words: the name without underscores, then the value. True gives the name alone."""
     result: list[Word] = []
     for name, value in options.items():
         word = name.replace("_", "").upper()

@@ -1,6 +1,6 @@
-"""What the server tells about messages, groups, consumers and schedules, and how its replies are read.
+"""Records of messages, groups, consumers and schedules, and the functions that read them from replies.
 
-Replies look the same here over RESP2 and RESP3, and whether the client decodes responses or not.
+They are the same over RESP2 and RESP3, and whether the client decodes responses or not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Info = dict[str, int | float | str | bool | None]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A message as DQ.GET, DQ.LIST and DQ.PEEK show it. Times are Unix ms; what does not apply is None."""
+    """A message as DQ.GET, DQ.LIST and DQ.PEEK show it. Times are Unix ms. A field that does not apply is None."""
 
     id: str
     status: str
@@ -45,7 +45,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a message is where it is: the code, a sentence, until when (Unix ms), and who holds it."""
+    """Why a message is in its state: the code, a sentence, until when (Unix ms), and what holds it."""
 
     code: str
     why: str
@@ -82,7 +82,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A schedule as DQ.SCHEDULES shows it; times are Unix ms."""
+    """A schedule as DQ.SCHEDULES shows it. Times are Unix ms."""
 
     name: str
     definition: str
@@ -95,24 +95,24 @@ Shape = TypeVar("Shape", Record, Explanation, Group, Consumer, Schedule)
 
 
 def text(reply: Any) -> str:
-    """A string of the server. Bytes that are no UTF-8 survive the way back (`options.encode`)."""
+    """Decodes a string of the server. Bytes that are not UTF-8 are restored by `options.encode`."""
     return reply.decode("utf-8", "surrogateescape") if isinstance(reply, bytes) else str(reply)
 
 
 def raw(reply: Any) -> bytes:
-    """A string of the server as bytes, also where the client has decoded it."""
+    """Returns a string of the server as bytes, even if the client has decoded it."""
     return reply.encode("utf-8", "surrogateescape") if isinstance(reply, str) else bytes(reply)
 
 
 def pairs(reply: Any) -> dict[str, Any]:
-    """A map: a real one under RESP3, a flat array under RESP2."""
+    """Reads a map, which is a flat array under RESP2."""
     items: Iterable[tuple[Any, Any]]
     items = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
     return {text(name): value for name, value in items}
 
 
 def headers(reply: Any) -> dict[str, bytes]:
-    """The headers of a message."""
+    """Reads the headers of a message."""
     return {name: raw(value) for name, value in pairs(reply).items()}
 
 
@@ -126,7 +126,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def shaped(shape: type[Shape], reply: Any) -> Shape:
-    """A map of the server as one of the classes above; fields that a newer server adds are left out."""
+    """Reads a map as one of the classes above. Fields that a newer server adds are left out."""
     given = pairs(reply)
     values: dict[str, Any] = {}
     for field in fields(shape):
@@ -137,7 +137,7 @@ def shaped(shape: type[Shape], reply: Any) -> Shape:
 
 
 def info(reply: Any) -> Info:
-    """A flat map of numbers, words and booleans."""
+    """Reads a flat map of numbers, words and booleans."""
     values = {name: text(value) if isinstance(value, bytes) else value for name, value in pairs(reply).items()}
     if "paused" in values:
         values["paused"] = bool(values["paused"])

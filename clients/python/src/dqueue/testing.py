@@ -1,6 +1,6 @@
 """A queue under virtual time, for pytest.
 
-The fixture `manual_queue` makes queues of `CLOCK MANUAL`: their time moves only when the test says so, so hours of
+The fixture `manual_queue` creates queues of `CLOCK MANUAL`. Their time moves only when the test says so, so hours of
 delays, backoffs and schedules pass at once, and exactly. The handlers under test are those of the real worker.
 
     def test_reminder_comes_after_an_hour(manual_queue):
@@ -36,34 +36,34 @@ _LIMIT = 100_000
 
 
 class ManualQueue(Queue):
-    """A queue whose clock stands still until it is moved. It is made with its options, at `start` (Unix ms)."""
+    """A queue whose clock stands still until it is moved. It is created with its options, at `start` (Unix ms)."""
 
     def __init__(self, client: Client, key: str, start: Instant = 0, **options: Unpack[QueueOptions]) -> None:
         super().__init__(client, key)
-        # words() knows how a datetime is written; its first word is the option's name.
+        # words() knows how to write a datetime. Its first word is the name of the option.
         begin = words({"start": start})[1]
         client.execute_command("DQ.CREATE", encode(key), "CLOCK", "MANUAL", begin, *words(options))
 
     @property
     def now(self) -> int:
-        """The queue's time in Unix ms."""
+        """Returns the time of the queue, in Unix ms."""
         now = self.info()["now"]
         assert isinstance(now, int)
         return now
 
     def advance(self, span: Millis) -> Info:
-        """Moves the clock on; what fell due on the way is done, in order. How much of each kind (DQ.TICK)."""
+        """Moves the clock forward and processes what falls due, in order. Returns how much of each kind (DQ.TICK)."""
         return self._do(calls.tick(self.key, {"advance": millis(span)}))
 
     def advance_to(self, at: Instant) -> Info:
-        """Moves the clock to a time ahead."""
+        """Moves the clock forward to a time."""
         return self._do(calls.tick(self.key, {"to": at}))
 
     def work(self, handlers: Handlers[Any], *, limit: int = _LIMIT) -> list[Message]:
-        """Handles what is deliverable now, one after the other, as a worker would; the messages, in that order.
+        """Handles the messages that can be delivered now, as a worker would. Returns them in that order.
 
-        `handlers` is a Worker of either kind, or a Handlers. AssertionError after `limit` messages: a handler that
-        keeps failing without a backoff, or sends what it handles.
+        `handlers` is a Worker of either kind, or a Handlers. Raises AssertionError after `limit` messages: a handler
+        keeps failing without a backoff, or sends the messages that it handles.
         """
         handled: list[Message] = []
         while batch := self.fetch():
@@ -74,9 +74,9 @@ class ManualQueue(Queue):
         return handled
 
     def run(self, handlers: Handlers[Any], span: Millis, *, limit: int = _LIMIT) -> list[Message]:
-        """Works through a span of time: `work`, then on to the next moment in which something can happen, and so on.
+        """Works through a span of time: calls `work`, moves to the next time at which something can happen, and so on.
 
-        Takes time by the messages, not by the span.
+        The cost depends on the number of messages, not on the span.
         """
         end = self.now + millis(span)
         handled = self.work(handlers, limit=limit)
@@ -97,7 +97,7 @@ class ManualQueue(Queue):
             self.ack(message, result=result)
 
     def _next_moment(self) -> int | None:
-        """The next time at which something falls due, a lease, pause or limit ends, or a schedule fires."""
+        """Returns the next time at which something falls due, a lease, pause or limit ends, or a schedule fires."""
         info = self.info()
         now = info["now"]
         moments: list[object] = [info["next-due-at"], *(schedule.next_at for schedule in self.schedules())]
@@ -114,13 +114,13 @@ async def _awaited(result: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def dq_url() -> str:
-    """Where the tests' server is."""
+    """The URL of the server for tests."""
     return os.environ.get("DQ_TEST_URL", "redis://127.0.0.1:6379")
 
 
 @pytest.fixture
 def dq_client(dq_url: str) -> Iterator[redis.Redis]:
-    """A client of that server; the test fails where there is none."""
+    """A client of that server. The test fails if there is none."""
     client = connect(dq_url)
     yield client
     client.close()
@@ -128,7 +128,7 @@ def dq_client(dq_url: str) -> Iterator[redis.Redis]:
 
 @pytest.fixture
 def manual_queue(dq_client: redis.Redis) -> Iterator[Callable[..., ManualQueue]]:
-    """Makes queues under virtual time: manual_queue(retries=1, backoff=("EXP", 1000))."""
+    """Creates queues under virtual time: manual_queue(retries=1, backoff=("EXP", 1000))."""
     made: list[str] = []
 
     def make(start: Instant = 0, **options: Unpack[QueueOptions]) -> ManualQueue:

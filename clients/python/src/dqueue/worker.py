@@ -1,4 +1,4 @@
-"""A worker of threads."""
+"""A worker whose handlers run in threads."""
 
 import logging
 import queue as queues
@@ -22,26 +22,27 @@ log = logging.getLogger("dqueue")
 T = TypeVar("T")
 
 _LAST_WORDS = 2.0
-"""Seconds for which a stopping worker tries to tell a server that does not answer."""
+"""Seconds for which a stopping worker repeats a command to a server that does not answer."""
 
 
 class Worker(Handlers[Callable[[Message], Payload | None]]):
     """Handles the messages of a queue with `concurrency` threads.
 
-    Each thread has a connection and fetches one message at a time; the same round trip acks the one before. While
-    handlers run, a heartbeat lengthens their leases, all in one command, so `lease` (ms) is not how long a handler may
-    take but how soon after a crash of this process somebody else gets its messages. `time_limit` (ms) is how long a
-    handler may take: then the heartbeat lets go, the lease runs out, and the message is delivered again.
+    Each thread has a connection and fetches one message at a time, and acks the one before in the same round trip.
+    While handlers run, a heartbeat extends their leases, all in one command. So `lease` (ms) is not the time that a
+    handler may take, but the time after a crash of this process until others get its messages. `time_limit` (ms) is
+    the time that a handler may take. After it the lease is no longer extended, and the message is delivered again.
 
-    SIGTERM and SIGINT (or `stop`) end it: it fetches no more, gives its handlers `grace` ms to finish, and gives back
-    what they have not finished as if it had not been delivered (NACK SILENT). Threads cannot be stopped from outside,
-    so such a handler goes on until the process ends; its ack is refused, and its writes are for the fencing token to
-    refuse. A second signal acts as if there were no worker.
+    SIGTERM, SIGINT and `stop` end the worker. It fetches no more, gives its handlers `grace` ms to finish, and gives
+    back the messages that are not finished as if they had not been delivered (NACK SILENT). A thread cannot be stopped
+    from outside, so its handler goes on until the process ends. Its ack is refused, and the fencing token makes it
+    possible to refuse its writes. A second signal has its usual effect.
 
-    Lost connections are made anew, for as long as it takes; what was done meanwhile is acked then. `block` (ms) is how
-    long one fetch waits at the server; it is kept below the client's socket timeout, and `stop` may take that long.
+    Lost connections are made anew, for as long as it takes. Messages that were handled meanwhile are acked then.
+    `block` (ms) is how long one fetch waits at the server. It is kept below the socket timeout of the client, and
+    `stop` may take that long.
 
-    `consumer` is the name shown by DQ.CONSUMERS; by default host and process id.
+    `consumer` is the name that DQ.CONSUMERS shows. The default is host and process id.
     """
 
     def __init__(
@@ -61,16 +62,16 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
         self.consumer = consumer or consumer_name()
         self._timing = Timing(queue.client, lease, block, grace, time_limit)
         self._leases = Leases()
-        # put() of a SimpleQueue may be called by a signal handler at any moment; set() of an Event may not.
+        # A signal handler may call put() of a SimpleQueue at any time, but not set() of an Event.
         self._reports: queues.SimpleQueue[BaseException | None] = queues.SimpleQueue()
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._busy: set[threading.Thread] = set()
 
     def run(self, *, signals: bool = True) -> None:
-        """Works until it is stopped; raises what makes working impossible (no right, a key of another type).
+        """Works until it is stopped. Raises errors that will not pass (no right, a key of another type).
 
-        `signals`: whether to take SIGTERM and SIGINT, which only the main thread can. A worker runs once.
+        `signals` says whether to handle SIGTERM and SIGINT, which only the main thread can do. A worker runs only once.
         """
         with self._signals(signals and threading.current_thread() is threading.main_thread()):
             heart = threading.Thread(target=self._beat, name="dqueue-heartbeat", daemon=True)
@@ -89,7 +90,7 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
             raise reason
 
     def stop(self) -> None:
-        """Makes `run` stop gracefully and return; from any thread or signal handler."""
+        """Makes `run` stop gracefully and return. It may be called in any thread or signal handler."""
         self._reports.put(None)
 
     @contextmanager
@@ -122,7 +123,7 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
         if unfinished:
             log.warning("%d messages not finished in time are given back", len(unfinished))
             self._insist(given_back(self.queue.key, unfinished))
-        # A fetch that waits takes up to its BLOCK to return, and what it brings must be given back.
+        # A blocked fetch may take its whole BLOCK to return, and its messages must be given back.
         _join([loop for loop in loops if loop not in self._busy], now + self._timing.block / 1000 + _LAST_WORDS)
 
     def _loop(self) -> None:
@@ -146,7 +147,7 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
             self._insist(calls.ack(self.queue.key, done, None))
 
     def _handle(self, message: Message) -> bool:
-        """Whether the message is done and still to be acked."""
+        """Handles a message. Returns whether it is done and must be acked."""
         if self._stopping.is_set():
             self._insist(given_back(self.queue.key, [message]))
             return False
@@ -172,7 +173,7 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
         return verdict is None and held and not message.lost
 
     def _insist(self, call: Call[T]) -> T | None:
-        """Tells the server, also if that takes some tries; gives up when the lease is over or the worker must end."""
+        """Runs a command, and repeats it if need be until the lease is over or the worker must end."""
         given_up = time.monotonic() + self._timing.lease / 1000
         for pause in pauses():
             try:
@@ -197,7 +198,7 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
 
     def _find_lost(self, messages: list[Message]) -> None:
         for message in messages:
-            # One that was finished in the meantime has no lease either.
+            # A message that was finished in the meantime has no lease, either.
             if self.queue.touch(self._timing.lease, message) == 0 and self._leases.holds(message):
                 message.lost = True
                 log.warning("the lease of %s is lost", message.id)

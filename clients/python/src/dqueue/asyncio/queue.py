@@ -1,4 +1,4 @@
-"""A queue on the server, a coroutine for each command; the twin of `dqueue.queue`."""
+"""A queue on the server, with a coroutine for each command. The twin of `dqueue.queue`."""
 
 import asyncio
 import builtins
@@ -39,18 +39,18 @@ class Queue:
     async def _do(self, call: Call[T]) -> T:
         return call.read(await self.client.execute_command(*call.words))
 
-    # ---- making -----------------------------------------------------------------------------------------------------
+    # ---- creating ---------------------------------------------------------------------------------------------------
 
     async def create(self, **options: Unpack[QueueOptions]) -> None:
-        """DQ.CREATE: makes the queue with these options; an error where it exists. Sending makes one with defaults."""
+        """DQ.CREATE: creates the queue with these options. Fails if it exists. Sending creates one with defaults."""
         await self._do(calls.create(self.key, options))
 
     async def alter(self, **options: Unpack[QueueOptions]) -> None:
-        """DQ.ALTER: changes options of the queue, for the messages in it too."""
+        """DQ.ALTER: changes options of the queue, also for the messages in it."""
         await self._do(calls.alter(self.key, options))
 
     async def ensure(self, **options: Unpack[QueueOptions]) -> None:
-        """Makes the queue, or gives it these options where it is there already: what a program does at its start."""
+        """Creates the queue, or gives it these options if it exists. To be called when a program starts."""
         try:
             await self.create(**options)
         except redis.exceptions.ResponseError as error:
@@ -64,7 +64,7 @@ class Queue:
     async def send(
         self, payload: Payload, *, id: str | None = None, replace: bool = False, **options: Unpack[SendOptions]
     ) -> str | None:
-        """DQ.SEND: adds a message and returns its id; None where the id was taken, and nothing was added.
+        """DQ.SEND: adds a message and returns its id, or None if the id was taken and nothing was added.
 
         While the connection is down it repeats itself, for `patience` ms, then raises. A message is not added twice by
         that: it always has an id, a new UUID if none is given. Of an id of yours, None may also mean that an earlier
@@ -85,7 +85,7 @@ class Queue:
         raise AssertionError("pauses() does not end")
 
     async def send_many(self, payloads: Sequence[Payload], **options: Unpack[SendOptions]) -> list[str]:
-        """DQ.MSEND: adds them all or none; returns their ids.
+        """DQ.MSEND: adds all of the messages or none. Returns their ids.
 
         The server makes the ids, so a repetition adds the messages again: it is not repeated by itself, and an error
         of the connection leaves open whether they are there.
@@ -104,7 +104,10 @@ class Queue:
         replace: bool = False,
         **options: Unpack[SendOptions],
     ) -> tuple[str, str] | None:
-        """DQ.GROUPPUSH: adds a JSON object; group, id, score and due time are read from it. (group, id) or None."""
+        """DQ.GROUPPUSH: adds a JSON object, and reads group, id, score and due time from it.
+
+        Returns (group, id), or None if the id was taken.
+        """
         paths = {"id_path": id_path, "score_path": score_path, "at_path": at_path, "id": id, "replace": replace}
         return await self._do(calls.group_push(self.key, json, group_by, paths, options))
 
@@ -124,7 +127,7 @@ class Queue:
         bind: bool = False,
         no_ack: bool = False,
     ) -> list[Message]:
-        """DQ.FETCH ... WITHMETA: acks what is given, then takes up to `count` messages; empty where there are none.
+        """DQ.FETCH ... WITHMETA: acks the given messages, then takes up to `count` others. May return none.
 
         `block` waits that long (ms) for one. It must be shorter than the client's socket timeout (ValueError), as a
         reply that nobody reads is a delivery lost until its lease is over.
@@ -144,7 +147,7 @@ class Queue:
         return await self._do(calls.fetch(self.key, ack, options))
 
     async def ack(self, *receipts: Receipt, result: Payload | None = None) -> int:
-        """DQ.ACK: finished; how many were, the rest had lost their lease."""
+        """DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease."""
         return await self._do(calls.ack(self.key, receipts, result))
 
     async def nack(
@@ -155,7 +158,7 @@ class Queue:
         silent: bool = False,
         fatal: bool = False,
     ) -> int:
-        """DQ.NACK: failed; how many were, the rest had lost their lease.
+        """DQ.NACK: fails messages. Returns how many failed. The others had lost their lease.
 
         `silent`: given back, as if it had not been delivered. `fatal`: dead at once.
         """
@@ -163,19 +166,19 @@ class Queue:
         return await self._do(calls.nack(self.key, receipts, options))
 
     async def touch(self, lease: Millis, *receipts: Receipt) -> int:
-        """DQ.TOUCH: the leases end that long (at least 1 ms) from now; how many do, the rest were over."""
+        """DQ.TOUCH: makes leases end this long (at least 1 ms) from now. Returns how many do. The others were over."""
         return await self._do(calls.touch(self.key, lease, receipts))
 
-    # ---- looking ----------------------------------------------------------------------------------------------------
+    # ---- reading ----------------------------------------------------------------------------------------------------
 
     async def get(self, id: str) -> Record | None:
-        """DQ.GET: everything about one message, or None."""
+        """DQ.GET: returns everything about one message, or None if the id is unknown."""
         return await self._do(calls.get(self.key, id))
 
     async def list(
         self, state: State, *, group: str | None = None, type: str | None = None, page: int = 100
     ) -> AsyncIterator[Record]:
-        """DQ.LIST: all records in that state, in its order, fetched `page` at a time."""
+        """DQ.LIST: yields all records in a state, in the order of that state. Fetches `page` of them at a time."""
         cursor: str | None = "0"
         while cursor is not None:
             options = {"cursor": cursor, "count": page, "group": group, "type": type}
@@ -185,21 +188,21 @@ class Queue:
             cursor = step.cursor
 
     async def peek(self, count: int = 1) -> builtins.list[Record]:
-        """DQ.PEEK: what fetch would give next, left where it is."""
+        """DQ.PEEK: returns the messages that `fetch` would take next, without taking them."""
         return await self._do(calls.peek(self.key, count))
 
     async def len(self, state: State | None = None) -> int:
-        """DQ.LEN: pending and running messages, or those in one state."""
+        """DQ.LEN: returns the number of pending and running messages, or of those in one state."""
         return await self._do(calls.length(self.key, state))
 
     async def info(self) -> Info:
-        """DQ.INFO: states, options and counters by their names there."""
+        """DQ.INFO: returns states, options and counters, under the names of the command reference."""
         return await self._do(calls.queue_info(self.key))
 
     async def groups(
         self, *, state: Literal["ready", "running", "blocked", "paused"] | None = None, page: int = 100
     ) -> AsyncIterator[Group]:
-        """DQ.GROUPS: the groups that have messages, settings or a hold, fetched `page` at a time."""
+        """DQ.GROUPS: yields the groups that have messages, settings or a hold. Fetches `page` of them at a time."""
         cursor: str | None = "0"
         while cursor is not None:
             step = await self._do(calls.groups(self.key, {"cursor": cursor, "count": page, "state": state}))
@@ -208,15 +211,17 @@ class Queue:
             cursor = step.cursor
 
     async def consumers(self) -> builtins.list[Consumer]:
-        """DQ.CONSUMERS: who fetched by name, and what they have."""
+        """DQ.CONSUMERS: returns the consumers that fetched under a name, and what they hold."""
         return await self._do(calls.consumers(self.key))
 
     async def explain(self, id: str) -> Explanation | None:
-        """DQ.EXPLAIN: why a message is where it is, or None for an unknown id."""
+        """DQ.EXPLAIN: returns why a message is in its state, or None for an unknown id."""
         return await self._do(calls.explain(self.key, id))
 
     async def wait(self, id: str, timeout: Millis) -> tuple[str, str | None] | None:
-        """DQ.WAIT: (state, result or error) as soon as the message has ended; None at the timeout, or if unknown.
+        """DQ.WAIT: waits until the message has ended. Returns (state, result or error).
+
+        Returns None at the timeout, or if the id is unknown.
 
         The timeout (ms) must be shorter than the client's socket timeout (ValueError).
         """
@@ -226,27 +231,30 @@ class Queue:
     # ---- changing ---------------------------------------------------------------------------------------------------
 
     async def cancel(self, *ids: str) -> builtins.list[str | None]:
-        """DQ.CANCEL: the state in which each was, None for an unknown one."""
+        """DQ.CANCEL: cancels messages. Returns the state that each of them had, or None for an unknown one."""
         return await self._do(calls.cancel(self.key, ids))
 
     async def reschedule(self, id: str, *, delay: Millis | None = None, at: Instant | None = None) -> bool:
-        """DQ.RESCHEDULE: False unless the message was pending."""
+        """DQ.RESCHEDULE: changes the due time. Returns False if the message was not pending."""
         return await self._do(calls.reschedule(self.key, id, delay, at))
 
     async def update(self, id: str, payload: Payload) -> bool:
-        """DQ.UPDATE: another payload; False unless the message was pending."""
+        """DQ.UPDATE: replaces the payload. Returns False if the message was not pending."""
         return await self._do(calls.update(self.key, id, payload))
 
     async def redrive(self, *ids: str, count: int | None = None) -> int:
-        """DQ.REDRIVE: dead messages are pending again, those named or (none named) up to `count` or all; how many."""
+        """DQ.REDRIVE: makes dead messages pending again: the given ones, or else up to `count`, or all.
+
+        Returns how many.
+        """
         return await self._do(calls.redrive(self.key, ids, count))
 
     async def purge(self, *, state: State | None = None, group: str | None = None) -> int:
-        """DQ.PURGE: removes messages for good; how many."""
+        """DQ.PURGE: removes messages for good. Returns how many."""
         return await self._do(calls.purge(self.key, {"state": state, "group": group}))
 
     async def pause(self, *, group: str | None = None, for_: Millis | None = None) -> None:
-        """DQ.PAUSE: nothing of the queue or group is delivered, for that long or until `resume`."""
+        """DQ.PAUSE: stops deliveries of the queue or of a group, for this long or until `resume`."""
         await self._do(calls.pause(self.key, {"group": group, "for_": for_}))
 
     async def resume(self, *, group: str | None = None) -> None:
@@ -261,7 +269,7 @@ class Queue:
         concurrency: int | None = None,
         rate: tuple[int, Millis] | Literal[0] | None = None,
     ) -> None:
-        """DQ.GROUPSET: settings of one group; concurrency 0 and rate 0 are the queue's own again."""
+        """DQ.GROUPSET: changes settings of a group. Concurrency 0 and rate 0 restore those of the queue."""
         options = {"weight": weight, "concurrency": concurrency, "rate": rate}
         await self._do(calls.set_group(self.key, group, options))
 
@@ -280,21 +288,21 @@ class Queue:
         overlap: Literal["QUEUE", "SKIP"] | None = None,
         **options: Unpack[SendOptions],
     ) -> int:
-        """DQ.SCHEDULE: the server sends the payload at these times; when first, in Unix ms."""
+        """DQ.SCHEDULE: makes the server send the payload at these times. Returns the first of them, in Unix ms."""
         timing = {"cron": cron, "tz": tz, "every": every, "start": start}
         given = {**options, "missed": missed, "overlap": overlap}
         return await self._do(calls.schedule(self.key, name, payload, timing, given))
 
     async def unschedule(self, name: str) -> bool:
-        """DQ.UNSCHEDULE: whether there was one of that name."""
+        """DQ.UNSCHEDULE: removes a schedule. Returns whether it existed."""
         return await self._do(calls.unschedule(self.key, name))
 
     async def schedules(self) -> builtins.list[Schedule]:
-        """DQ.SCHEDULES: all of them."""
+        """DQ.SCHEDULES: returns all schedules."""
         return await self._do(calls.schedules(self.key))
 
     # ---- time -------------------------------------------------------------------------------------------------------
 
     async def tick(self) -> Info:
-        """DQ.TICK: does at once what is due; how much of each kind. The server does it by itself."""
+        """DQ.TICK: processes everything that is due, as the server does by itself. Returns how much of each kind."""
         return await self._do(calls.tick(self.key, {}))

@@ -1,4 +1,4 @@
-"""A worker of asyncio tasks; the twin of `dqueue.worker`."""
+"""A worker whose handlers are asyncio tasks. The twin of `dqueue.worker`."""
 
 import asyncio
 import logging
@@ -21,15 +21,15 @@ log = logging.getLogger("dqueue")
 T = TypeVar("T")
 
 _LAST_WORDS = 2.0
-"""Seconds for which a stopping worker tries to tell a server that does not answer."""
+"""Seconds for which a stopping worker repeats a command to a server that does not answer."""
 
 
 class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
     """Handles the messages of a queue with `concurrency` tasks.
 
-    Everything is as for `dqueue.Worker`, but that handlers are coroutine functions and can be stopped: one that has not
-    finished after `grace` ms is cancelled, and its message given back. A handler must not block the event loop for
-    longer than two thirds of `lease`: the heartbeat lives in it too.
+    It works like `dqueue.Worker`, but handlers are coroutine functions and can be stopped: one that has not finished
+    after `grace` ms is cancelled, and its message is given back. A handler must not block the event loop for longer
+    than two thirds of `lease`, because the heartbeat runs in the same loop.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
         self._fatal: BaseException | None = None
 
     async def run(self, *, signals: bool = True) -> None:
-        """Works until it is stopped; raises what makes working impossible (no right, a key of another type).
+        """Works until it is stopped. Raises errors that will not pass (no right, a key of another type).
 
-        `signals`: whether to take SIGTERM and SIGINT. Cancelling it stops it without grace. A worker runs once.
+        `signals`: whether to handle SIGTERM and SIGINT. Cancelling `run` stops it without grace. A worker runs once.
         """
         with self._signals(signals):
             heart = asyncio.create_task(self._beat())
@@ -66,7 +66,7 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
                 await asyncio.wait(loops, timeout=self._timing.grace / 1000)
                 for handling in self._handling:
                     handling.cancel()
-                # The loops end by themselves: a cancelled fetch could have taken a message from the server already.
+                # The loops are not cancelled: a cancelled fetch may already have taken a message from the server.
                 await asyncio.gather(*loops)
             finally:
                 for task in (heart, *loops):
@@ -76,7 +76,7 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
             raise self._fatal
 
     def stop(self) -> None:
-        """Makes `run` stop gracefully and return; call it in the event loop."""
+        """Makes `run` stop gracefully and return. To be called in the event loop."""
         self._stopping.set()
 
     @contextmanager
@@ -100,7 +100,7 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
             restore()
 
     async def _pause(self, seconds: float) -> None:
-        """Waits, but not for longer than the worker is to work."""
+        """Waits, but not for longer than the worker runs."""
         try:
             await asyncio.wait_for(self._stopping.wait(), seconds)
         except TimeoutError:
@@ -131,7 +131,7 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
         self._stopping.set()
 
     async def _handle(self, message: Message) -> bool:
-        """Whether the message is done and still to be acked."""
+        """Handles a message. Returns whether it is done and must be acked."""
         if self._stopping.is_set():
             await self._insist(given_back(self.queue.key, [message]))
             return False
@@ -147,7 +147,7 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
             if self._stopping.is_set():
                 verdict = given_back(self.queue.key, [message])
             else:
-                # Nobody but the handler did it: given back, the message would come again at once, for ever.
+                # The handler cancelled itself. If the message were given back, it would come again at once, for ever.
                 verdict = failure(self.queue.key, message, error)
         except Exception as error:
             log.warning("%s failed in attempt %d", message.id, message.attempt, exc_info=True)
@@ -163,7 +163,7 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
         return verdict is None and not message.lost
 
     async def _run_handler(self, message: Message) -> Payload | None:
-        # A task of its own: so it can be cancelled while the loop lives to give the message back.
+        # A task of its own can be cancelled while the loop goes on and gives the message back.
         handling = asyncio.ensure_future(self.find(message.type)(message))
         self._handling.add(handling)
         try:
@@ -172,7 +172,7 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
             self._handling.discard(handling)
 
     async def _insist(self, call: Call[T]) -> T | None:
-        """Tells the server, also if that takes some tries; gives up when the lease is over or the worker must end."""
+        """Runs a command, and repeats it if need be until the lease is over or the worker must end."""
         given_up = time.monotonic() + self._timing.lease / 1000
         for pause in pauses():
             try:
@@ -198,13 +198,13 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
 
     async def _find_lost(self, messages: list[Message]) -> None:
         for message in messages:
-            # One that was finished in the meantime has no lease either.
+            # A message that was finished in the meantime has no lease, either.
             if await self.queue.touch(self._timing.lease, message) == 0 and self._leases.holds(message):
                 message.lost = True
                 log.warning("the lease of %s is lost", message.id)
 
 
 def _is_cancelled() -> bool:
-    """Whether the loop itself is being cancelled, and not only the handler it waits for."""
+    """Returns whether the loop itself is being cancelled, and not only the handler that it waits for."""
     task: asyncio.Task[Any] | None = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,10 +1,10 @@
-//! Random operations.
+//! Draws random operations.
 
 use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use crate::witness::Witness;
+use crate::oracle::Oracle;
 use dq_queue::message::state::State;
 use dq_queue::message::Choices;
 use dq_queue::op::{
@@ -28,27 +28,27 @@ const CRONS: [(&str, Option<&str>); 3] = [
     ("30 2 * * *", Some("Europe/Berlin")),
 ];
 
-/// What the operations of a world are like.
+/// What the operations of a cluster are like.
 #[derive(Debug, Clone)]
-pub struct Manner {
-    /// How many ids are given by hand.
+pub struct Profile {
+    /// Number of different ids that clients choose.
     pub ids: u32,
-    /// How many groups there are.
+    /// Number of different groups.
     pub groups: u32,
-    /// The most messages of one command.
+    /// Maximum messages of one command.
     pub batch: usize,
-    /// How many messages there are, about.
+    /// Number of live messages above which half of the operations shorten the queue.
     pub size: u64,
-    /// The longest of the usual times.
+    /// Upper bound of most times, in milliseconds.
     pub ms: Millis,
 }
 
-impl Manner {
-    /// Small worlds, where everything meets everything, and now and then a
-    /// large one, in which work is done in slices.
-    pub fn random(rng: &mut fastrand::Rng) -> Manner {
+impl Profile {
+    /// Draws a profile. Most are small, so that operations meet the same messages
+    /// and groups. One in eight is large, so that work has to be done in slices.
+    pub fn random(rng: &mut fastrand::Rng) -> Profile {
         let large = rng.u8(0..8) == 0;
-        Manner {
+        Profile {
             ids: rng.u32(2..30),
             groups: rng.u32(1..12),
             batch: if large { 400 } else { 5 },
@@ -63,21 +63,21 @@ fn one_of<'a, T>(rng: &mut fastrand::Rng, all: &'a [T]) -> &'a T {
 }
 
 /// Draws operations.
-pub struct Acts<'a> {
-    /// Decides everything.
+pub struct Ops<'a> {
+    /// The source of everything that is drawn.
     pub rng: &'a mut fastrand::Rng,
-    /// What they are like.
-    pub manner: &'a Manner,
-    /// Knows which receipts there are.
-    pub witness: &'a Witness,
-    /// The time of the queue.
+    /// What the operations are like.
+    pub profile: &'a Profile,
+    /// Knows which receipts were given out.
+    pub oracle: &'a Oracle,
+    /// The time of the queue, in Unix milliseconds.
     pub now: Millis,
-    /// How many messages there are.
+    /// Number of live messages in the queue.
     pub live: u64,
 }
 
-impl Acts<'_> {
-    /// One in so many.
+impl Ops<'_> {
+    /// Returns true once in `n` times, on average.
     fn one_in(&mut self, n: u32) -> bool {
         self.rng.u32(0..n) == 0
     }
@@ -89,7 +89,7 @@ impl Acts<'_> {
     fn ms(&mut self) -> Millis {
         match self.one_in(20) {
             true => self.rng.u64(0..100_000),
-            false => self.rng.u64(0..self.manner.ms),
+            false => self.rng.u64(0..self.profile.ms),
         }
     }
 
@@ -107,7 +107,7 @@ impl Acts<'_> {
     }
 
     fn id(&mut self) -> Cow<'static, [u8]> {
-        self.name('i', self.manner.ids)
+        self.name('i', self.profile.ids)
     }
 
     fn ids(&mut self) -> Vec<Cow<'static, [u8]>> {
@@ -115,7 +115,7 @@ impl Acts<'_> {
     }
 
     fn group(&mut self) -> Cow<'static, [u8]> {
-        self.name('g', self.manner.groups)
+        self.name('g', self.profile.groups)
     }
 
     fn text(&mut self) -> Cow<'static, [u8]> {
@@ -124,7 +124,7 @@ impl Acts<'_> {
 
     fn receipts(&mut self, most: usize) -> Receipts {
         let n = self.rng.usize(0..=most);
-        (0..n).map(|_| self.witness.receipt(self.rng)).collect()
+        (0..n).map(|_| self.oracle.receipt(self.rng)).collect()
     }
 
     fn backoff(&mut self) -> Backoff {
@@ -174,7 +174,7 @@ impl Acts<'_> {
         let id = self.maybe(2, Self::id);
         let count = match (id.is_some(), self.one_in(8)) {
             (true, _) => 1,
-            (_, true) => self.rng.usize(1..=self.manner.batch),
+            (_, true) => self.rng.usize(1..=self.profile.batch),
             _ => 1,
         };
         let group = match self.one_in(3) {
@@ -202,7 +202,7 @@ impl Acts<'_> {
         let group = self.maybe(5, Self::group);
         Fetch {
             count: match self.one_in(3) {
-                true => self.rng.u64(1..=self.manner.batch as u64),
+                true => self.rng.u64(1..=self.profile.batch as u64),
                 false => 1,
             },
             lease: self.maybe(4, Self::some_ms),
@@ -218,7 +218,7 @@ impl Acts<'_> {
         }
     }
 
-    /// Changes of some options of a queue.
+    /// Draws changes of some options of a queue.
     pub fn changes(&mut self) -> Changes {
         Changes {
             lease: self.maybe(3, Self::some_ms),
@@ -232,8 +232,8 @@ impl Acts<'_> {
             dead_retain: self.maybe(4, Self::ms),
             dead_count: self.maybe(5, |a| a.rng.u64(0..20)),
             dedup: self.maybe(4, Self::ms),
-            max_len: self.maybe(8, |a| a.rng.u64(0..2 * a.manner.size)),
-            max_bytes: self.maybe(8, |a| a.rng.u64(0..30 * a.manner.size)),
+            max_len: self.maybe(8, |a| a.rng.u64(0..2 * a.profile.size)),
+            max_bytes: self.maybe(8, |a| a.rng.u64(0..30 * a.profile.size)),
             max_running: self.maybe(6, |a| a.rng.u64(0..10)),
             rate: self.maybe(6, |a| a.maybe(2, Self::rate)),
             group_concurrency: self.maybe(4, |a| a.rng.u64(1..4)),
@@ -251,7 +251,7 @@ impl Acts<'_> {
             NackKind::Silent,
             NackKind::Fatal,
         ];
-        let few_or_many = *one_of(self.rng, &[3, 3, 3, self.manner.batch]);
+        let few_or_many = *one_of(self.rng, &[3, 3, 3, self.profile.batch]);
         Op::Nack {
             receipts: self.receipts(few_or_many),
             kind: *one_of(self.rng, &kinds),
@@ -269,7 +269,7 @@ impl Acts<'_> {
             false => None,
         };
         let every = Recurrence::Every {
-            // Not so often that nothing else is done.
+            // A shorter period would leave time for little else.
             period: self.some_ms().max(15),
             start: (self.now + self.ms()).saturating_sub(30),
             start_given: self.one_in(2),
@@ -297,7 +297,8 @@ impl Acts<'_> {
             };
         }
         if !self.one_in(4) {
-            // What holds groups goes away in steps of its own.
+            // Retries and leases hold groups back. Purging them takes a path of its own, so
+            // they are purged most often.
             return Op::Purge {
                 state: Some(*one_of(self.rng, &[State::Retry, State::Running])),
                 group: None,
@@ -309,7 +310,7 @@ impl Acts<'_> {
         }
     }
 
-    /// An operation that makes the queue shorter.
+    /// Draws an operation that makes the queue shorter, or allows that.
     fn drain(&mut self) -> Op<'static> {
         match self.rng.u8(0..8) {
             0 => self.purge(),
@@ -319,22 +320,22 @@ impl Acts<'_> {
             },
             3 => Op::Cancel { ids: self.ids() },
             4 => Op::Ack {
-                receipts: self.receipts(self.manner.batch),
+                receipts: self.receipts(self.profile.batch),
                 result: None,
             },
             _ => Op::fetch(Fetch {
-                count: self.manner.size,
+                count: self.profile.size,
                 per_group: 3,
                 no_ack: self.one_in(2),
-                acks: self.receipts(self.manner.batch),
+                acks: self.receipts(self.profile.batch),
                 ..Fetch::one()
             }),
         }
     }
 
-    /// Any operation that a client can ask for.
+    /// Draws any operation that a client can ask for.
     pub fn any(&mut self) -> Op<'static> {
-        if self.live > self.manner.size && self.one_in(2) {
+        if self.live > self.profile.size && self.one_in(2) {
             return self.drain();
         }
         match self.rng.u8(0..100) {

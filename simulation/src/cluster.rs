@@ -1,12 +1,12 @@
-//! One queue on several servers, from its creation on.
+//! A cluster: one queue on a primary and two replicas, from its creation on.
 
 use std::collections::VecDeque;
 
-use crate::acts::{Acts, Manner};
-use crate::disk::{hear, Disk};
-use crate::mutant::{is_sound, try_record, try_snapshot, Fate};
-use crate::story::{Tally, Told};
-use crate::witness::{Before, Witness};
+use crate::corruptor::{is_sound, try_record, try_snapshot, Fate};
+use crate::disk::{apply_entry, Disk};
+use crate::ops::{Ops, Profile};
+use crate::oracle::{Before, Oracle};
+use crate::trace::{Entry, Tally};
 use crate::{difference, saved};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::codec::verbatim;
@@ -15,58 +15,60 @@ use dq_queue::queue::rebuild::validate;
 use dq_queue::settings::{Clock, Settings};
 use dq_queue::{Done, Millis, Moment, Op, Queue, Receipt};
 
-/// When a world begins, in Unix ms.
+/// When a cluster begins, in Unix milliseconds.
 const START: Millis = 1_700_000_000_000;
-/// So many of the last operations are told where one fails.
-const TOLD: usize = 24;
-/// The log is begun anew when it has so many records.
+/// Number of operations and events in the trace of a failure.
+const TRACED: usize = 24;
+/// Number of entries above which the log is rewritten.
 const MOST_RECORDS: usize = 2000;
-/// So many slices one after the other at most.
+/// Maximum slices of time in a row.
 const MOST_SLICES: u64 = 500;
-/// A replica is compared after about as many steps as there are messages, and
-/// every so many comparisons look into every index.
+/// Number of comparisons of primary and replica of which one checks every index, too.
 const VALIDATED: u64 = 8;
 
 /// A queue, its copies, its log and its clients.
-pub struct World {
+pub struct Cluster {
     rng: fastrand::Rng,
-    manner: Manner,
+    profile: Profile,
+    /// The time of all servers, in Unix microseconds.
     us: u64,
-    /// No receipt below this is given out by the server that is primary.
+    /// The primary gives out no receipt below this.
     receipt: Receipt,
-    /// Since when the primary is one.
+    /// Since when the primary is one, in Unix milliseconds.
     acting_since: Millis,
-    /// How many primaries there have been.
+    /// Number of primaries so far.
     term: u64,
     primary: Queue,
-    /// Has heard of everything.
+    /// Has applied every entry of the log.
     replica: Queue,
-    /// Has not heard of the last records yet.
-    laggard: Queue,
-    /// How many records it has heard of, and how many it may lack.
-    heard: usize,
+    /// Lacks the last entries of the log.
+    lagging: Queue,
+    /// Number of entries that `lagging` has applied.
+    applied: usize,
+    /// Number of entries that `lagging` may lack.
     lag: usize,
     disk: Disk,
-    witness: Witness,
+    oracle: Oracle,
+    /// Number of steps until primary and replica are compared.
     compare_in: u64,
-    /// Whether everything is looked into after each step.
+    /// Whether every index is checked after each step.
     closely: bool,
-    told: VecDeque<Told>,
-    /// What has been done so far.
+    trace: VecDeque<Entry>,
+    /// Counters of what has been done so far.
     pub tally: Tally,
 }
 
-impl World {
-    /// The world of a seed. `closely`: everything is looked into after each
-    /// step, which changes nothing of what is done.
-    pub fn new(seed: u64, closely: bool) -> World {
+impl Cluster {
+    /// Creates the cluster of a seed. `closely` says that every index is checked
+    /// after each step, which does not change what is done.
+    pub fn new(seed: u64, closely: bool) -> Cluster {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let manner = Manner::random(&mut rng);
-        let witness = Witness::default();
-        let mut acts = Acts {
+        let profile = Profile::random(&mut rng);
+        let oracle = Oracle::default();
+        let mut ops = Ops {
             rng: &mut rng,
-            manner: &manner,
-            witness: &witness,
+            profile: &profile,
+            oracle: &oracle,
             now: START,
             live: 0,
         };
@@ -75,65 +77,68 @@ impl World {
             ..Settings::default()
         };
         let creation = Creation {
-            settings: settings.with(&acts.changes()),
-            clock: match acts.rng.u8(0..6) {
+            settings: settings.with(&ops.changes()),
+            clock: match ops.rng.u8(0..6) {
                 0 => Clock::Manual(START),
                 _ => Clock::Server,
             },
-            salt: acts.rng.u64(..),
+            salt: ops.rng.u64(..),
         };
-        let mut world = World {
+        let mut cluster = Cluster {
             us: START * 1000,
             receipt: START * 1000,
             acting_since: START,
             term: 1,
             primary: creation.queue(),
             replica: creation.queue(),
-            laggard: creation.queue(),
-            heard: 0,
+            lagging: creation.queue(),
+            applied: 0,
             lag: 0,
             disk: Disk::new(&creation.queue(), false),
-            witness,
+            oracle,
             compare_in: 0,
             closely,
-            told: VecDeque::new(),
+            trace: VecDeque::new(),
             tally: Tally::default(),
             rng,
-            manner,
+            profile,
         };
-        let moment = world.moment();
-        world.primary.made_at(moment);
-        world
+        let moment = cluster.moment();
+        cluster.primary.made_at(moment);
+        cluster
             .record(&LogEntry::of(moment, 0, Some(creation), &Op::Tick), false)
             .ok();
-        world
+        cluster
     }
 
-    /// The last operations, oldest first.
-    pub fn story(&self) -> String {
-        let lines = self.told.iter().map(|told| format!("  {told}\n"));
+    /// Returns the last operations and events, one a line, the oldest first.
+    pub fn trace(&self) -> String {
+        let lines = self.trace.iter().map(|entry| format!("  {entry}\n"));
         lines.collect()
     }
 
-    /// One operation or slice of time; now and then something worse before it.
+    /// Does one operation or one slice of time, after a fault in some cases.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
     pub fn step(&mut self) -> Result<(), String> {
         self.tally.steps += 1;
         self.us += match self.rng.u32(0..1000) {
             0..500 => 1,
             500..900 => self.rng.u64(1..4_000),
             900..998 => self.rng.u64(1_000..60_000),
-            // Longer than a consumer is remembered, but not where a schedule would
-            // send hundreds of thousands of messages meanwhile.
+            // This may be longer than a consumer is remembered. With a schedule it would
+            // send hundreds of thousands of messages in that time.
             998 if self.primary.schedules().len() == 0 => self.rng.u64(1_000..4_000_000_000),
             _ => self.rng.u64(1_000..2_000_000),
         };
         match self.rng.u32(0..2048) {
             0 => self.crash()?,
             1 => self.promote()?,
-            2 => self.begin_log(),
+            2 => self.rewrite_log(),
             3 => self.copy()?,
-            4..24 => self.break_snapshot()?,
-            24..88 => self.break_record()?,
+            4..24 => self.corrupt_snapshot()?,
+            24..88 => self.corrupt_entry()?,
             _ => {}
         }
         match self.rng.u8(0..8) {
@@ -141,16 +146,16 @@ impl World {
             _ => self.operation()?,
         }
         if self.rng.u8(0..64) == 0 {
-            self.work_off()?;
+            self.catch_up()?;
         }
         if self.rng.u8(0..4) == 0 {
             self.primary.sweep(self.rng.usize(0..4));
         }
         if self.disk.records() > MOST_RECORDS {
-            self.begin_log();
+            self.rewrite_log();
         }
         if self.closely {
-            self.is_same()?;
+            self.compare_snapshots()?;
             validate(&self.primary)?;
             validate(&self.replica)?;
         }
@@ -163,7 +168,10 @@ impl World {
         }
     }
 
-    /// Compares all there is once more.
+    /// Compares all copies of the queue once more.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
     pub fn end(&mut self) -> Result<(), String> {
         self.compare()?;
         self.crash()?;
@@ -177,37 +185,37 @@ impl World {
         }
     }
 
-    fn tell(&mut self, told: Told) {
-        if self.told.len() == TOLD {
-            self.told.pop_front();
+    fn add_to_trace(&mut self, entry: Entry) {
+        if self.trace.len() == TRACED {
+            self.trace.pop_front();
         }
-        self.told.push_back(told);
+        self.trace.push_back(entry);
     }
 
     fn event(&mut self, what: &'static str) {
-        self.tell(Told::Event(self.us, what));
+        self.add_to_trace(Entry::Event { us: self.us, what });
     }
 
-    /// What a client asks for, as a command does it.
+    /// Does an operation that a client asks for, as a command does it.
     fn operation(&mut self) -> Result<(), String> {
         let moment = self.moment();
         let now = self.primary.now(moment);
-        let mut acts = Acts {
+        let mut ops = Ops {
             rng: &mut self.rng,
-            manner: &self.manner,
-            witness: &self.witness,
+            profile: &self.profile,
+            oracle: &self.oracle,
             now,
             live: self.primary.live(),
         };
-        let op = acts.any();
+        let op = ops.any();
         let most = *[0, 1, 3, 16, 16, 512, 512, 512]
             .get(self.rng.usize(0..8))
             .unwrap_or(&512);
         self.perform(moment, op, most)
     }
 
-    /// What the timer does: a slice of time, or the decision about fires that
-    /// were missed.
+    /// Does what the timer does: one slice of time, or the decision about
+    /// schedules that missed a time while no server ran.
     fn slice(&mut self) -> Result<(), String> {
         let moment = self.moment();
         let since = self.acting_since;
@@ -220,8 +228,9 @@ impl World {
         }
     }
 
-    /// What the timer does when no command comes: one slice after the other.
-    fn work_off(&mut self) -> Result<(), String> {
+    /// Does one slice of time after the other, as the timer does when no command
+    /// comes.
+    fn catch_up(&mut self) -> Result<(), String> {
         for _ in 0..MOST_SLICES {
             if !self.primary.has_work(self.primary.now(self.moment())) {
                 break;
@@ -239,7 +248,7 @@ impl World {
         if self.primary.has_work(now) && !self.primary.has_missed(self.acting_since) {
             steps = self.primary.advance(now, most).steps;
         }
-        before.look(&self.primary, &op, now);
+        before.inspect(&self.primary, &op, now);
         let rng = &mut self.rng;
         let renewing = self.primary.renewing(&op, self.term, || rng.u64(..));
         let is_renewing = renewing.is_some();
@@ -253,7 +262,7 @@ impl World {
             self.primary.noted_term = self.term;
         }
         let as_command = of_command.is_some() && done.is_some();
-        let told = match &done {
+        let logged = match &done {
             None => &Op::Tick,
             Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) && !as_command => {
                 &Op::Duplicate
@@ -262,35 +271,42 @@ impl World {
         };
         let now = self.primary.now(moment);
         let caught_up = !self.primary.has_work(now);
-        let judged = self
-            .witness
-            .judge(&self.primary, &before, &op, done.as_ref(), now, caught_up);
+        let checked = self
+            .oracle
+            .check(&self.primary, &before, &op, done.as_ref(), now, caught_up);
         let recorded = match self.primary.take_effects().changed {
-            true => self.record(&LogEntry::of(moment, steps, None, told), as_command),
+            true => self.record(&LogEntry::of(moment, steps, None, logged), as_command),
             false => Ok(()),
         };
-        self.tell(Told::Op(moment.us, steps, Box::new(op)));
-        judged.and(recorded)
+        self.add_to_trace(Entry::Op {
+            us: moment.us,
+            steps,
+            op: Box::new(op),
+        });
+        checked.and(recorded)
     }
 
-    /// Writes the record of an operation, or its command, and lets the replicas hear
-    /// of it.
+    /// Appends an entry to the log and lets the replicas apply what they are to
+    /// have of it.
     fn record(&mut self, record: &LogEntry<'_, '_>, as_command: bool) -> Result<(), String> {
         self.tally.records += 1;
         self.tally.commands += u64::from(as_command);
         self.disk.append(record, as_command);
         self.receipt = self.receipt.max(self.primary.last_receipt() + 1);
-        hear(&mut self.replica, self.disk.entry(self.disk.records() - 1))?;
-        while self.heard + self.lag < self.disk.records() {
-            hear(&mut self.laggard, self.disk.entry(self.heard))?;
-            self.heard += 1;
+        apply_entry(&mut self.replica, self.disk.entry(self.disk.records() - 1))?;
+        while self.applied + self.lag < self.disk.records() {
+            apply_entry(&mut self.lagging, self.disk.entry(self.applied))?;
+            self.applied += 1;
         }
         Ok(())
     }
 
+    /// Compares primary and replica, and draws when that is done again: after at
+    /// most 8 steps and one for each 64 bytes of the snapshot, so that a large
+    /// queue is compared less often.
     fn compare(&mut self) -> Result<(), String> {
         self.tally.compared += 1;
-        let size = self.is_same()?;
+        let size = self.compare_snapshots()?;
         self.compare_in = self.rng.u64(0..8 + size / 64);
         match self.tally.compared % VALIDATED {
             0 => is_sound(&self.primary).and_then(|()| validate(&self.replica)),
@@ -298,39 +314,40 @@ impl World {
         }
     }
 
-    /// Whether the replica is the same queue; how large its snapshot is.
-    fn is_same(&self) -> Result<u64, String> {
+    /// Compares primary and replica. Returns the size of their snapshot in bytes.
+    fn compare_snapshots(&self) -> Result<u64, String> {
         let bytes = saved(&self.primary);
         match difference(&bytes, &saved(&self.replica)) {
             None => Ok(bytes.len() as u64),
-            Some(where_to) => Err(format!("the replica differs {where_to}")),
+            Some(place) => Err(format!("the replica differs {place}")),
         }
     }
 
-    /// A new snapshot, with which the log begins.
-    fn begin_log(&mut self) {
+    /// Rewrites the log: it begins with a new snapshot.
+    fn rewrite_log(&mut self) {
         self.event("the log is rewritten");
         self.disk = Disk::new(&self.primary, self.rng.bool());
-        self.laggard = self.replica.clone();
-        self.heard = 0;
+        self.lagging = self.replica.clone();
+        self.applied = 0;
         self.lag = self.rng.usize(0..6);
     }
 
-    /// The primary dies, and its last records with it, one of them in half. What
-    /// it finds when it starts is what the replica has that had heard so much.
+    /// The primary dies and loses the last entries of its log, one of them in part.
+    /// What it loads when it starts must be what the replica has that applied as
+    /// many entries.
     fn crash(&mut self) -> Result<(), String> {
         self.event("crash");
         self.tally.crashes += 1;
         if self.rng.u8(0..4) == 0 {
-            while self.heard < self.disk.records() {
-                hear(&mut self.laggard, self.disk.entry(self.heard))?;
-                self.heard += 1;
+            while self.applied < self.disk.records() {
+                apply_entry(&mut self.lagging, self.disk.entry(self.applied))?;
+                self.applied += 1;
             }
         }
-        self.disk.tear(self.heard, self.rng.usize(0..64));
+        self.disk.tear(self.applied, self.rng.usize(0..64));
         let found = self.disk.recover()?;
-        if let Some(where_to) = difference(&saved(&found), &saved(&self.laggard)) {
-            return Err(format!("what was recovered differs {where_to}"));
+        if let Some(place) = difference(&saved(&found), &saved(&self.lagging)) {
+            return Err(format!("the queue that was recovered differs {place}"));
         }
         validate(&found)?;
         self.primary = found;
@@ -338,7 +355,7 @@ impl World {
         Ok(())
     }
 
-    /// The primary is gone, and a replica takes its place.
+    /// Replaces the primary by a replica.
     fn promote(&mut self) -> Result<(), String> {
         self.tally.promotions += 1;
         let promoted = match self.rng.bool() {
@@ -348,7 +365,7 @@ impl World {
             }
             false => {
                 self.event("the replica that lags behind is promoted");
-                &self.laggard
+                &self.lagging
             }
         };
         self.primary = promoted.clone();
@@ -357,31 +374,32 @@ impl World {
         Ok(())
     }
 
-    /// A new primary: it knows what it has heard of, and all others begin with
-    /// a snapshot of it.
+    /// Begins the term of a new primary. It has what it applied so far, and the
+    /// replicas begin with its snapshot.
     fn take_over(&mut self) {
         self.us += self.rng.u64(1_000..3_000_000);
         self.term += 1;
         self.acting_since = self.us / 1000;
         self.receipt = self.primary.last_receipt() + 1;
-        self.witness.forget();
+        self.oracle.forget();
         self.primary.take_effects();
         self.disk = Disk::new(&self.primary, self.rng.bool());
-        // It has just been written by this very program.
+        // The log was written just now, so it can be read.
         if let Ok(synced) = self.disk.recover() {
-            self.laggard = synced.clone();
+            self.lagging = synced.clone();
             self.replica = synced;
         }
-        self.heard = 0;
+        self.applied = 0;
         self.lag = self.rng.usize(0..6);
     }
 
-    /// A copy is sound, and nothing runs in it.
+    /// Checks that a copy of the queue is sound and that no message in it is
+    /// running.
     fn copy(&mut self) -> Result<(), String> {
         self.event("copy");
         let copy = self.primary.copy();
         if copy.count(dq_queue::message::state::State::Running) > 0 {
-            return Err("something runs in a copy".into());
+            return Err("a message is running in a copy".into());
         }
         is_sound(&copy)?;
         self.send_into(copy)?;
@@ -389,8 +407,8 @@ impl World {
         self.send_into(disk.recover()?)
     }
 
-    /// A message that is sent to a queue which has come to another place gets an id
-    /// that no queue makes anywhere else.
+    /// Sends a message to a copy of the queue, and checks that its id is one that
+    /// no other copy has made.
     fn send_into(&mut self, mut elsewhere: Queue) -> Result<(), String> {
         let moment = self.moment();
         let rng = &mut self.rng;
@@ -398,16 +416,16 @@ impl World {
         let renewing = elsewhere.renewing(&op, self.term, || rng.u64(..));
         let op = renewing.unwrap_or(op);
         let done = elsewhere.apply(&op, moment).ok();
-        self.witness.judge_ids(&elsewhere, &op, done.as_ref())
+        self.oracle.check_ids(&elsewhere, &op, done.as_ref())
     }
 
-    fn break_snapshot(&mut self) -> Result<(), String> {
+    fn corrupt_snapshot(&mut self) -> Result<(), String> {
         let fate = try_snapshot(&mut self.rng, saved(&self.replica), self.us)?;
         self.count(fate);
         Ok(())
     }
 
-    fn break_record(&mut self) -> Result<(), String> {
+    fn corrupt_entry(&mut self) -> Result<(), String> {
         let Some(last) = self.disk.records().checked_sub(1) else {
             return Ok(());
         };

@@ -1,5 +1,6 @@
-//! Holds what was delivered against the promises: nothing early, nothing twice
-//! at once, no receipt twice, nothing gone that nobody took away.
+//! Checks what operations did against what the queue promises: no message is
+//! delivered early or leased twice at once, no receipt is given out twice, no id
+//! is made twice, and no message comes or goes without being counted.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,25 +10,25 @@ use dq_queue::op::{Deliveries, Sent};
 use dq_queue::stats::Totals;
 use dq_queue::{Done, Millis, Op, Queue, Receipt, Seq};
 
-/// So many receipts are remembered after they were given out.
+/// Number of receipts that are remembered after they were given out.
 const REMEMBERED: usize = 64;
 
-/// A delivery that is on.
+/// A lease that has not ended.
 struct Lease {
     seq: Seq,
     until: Millis,
-    /// Which FETCH gave it: a batch comes back together.
+    /// Number of the FETCH that gave it. The leases of a batch may end together.
     fetch: u64,
 }
 
-/// What is known from outside of the deliveries of a queue.
+/// What a client can know of the deliveries of a queue.
 #[derive(Default)]
-pub struct Witness {
+pub struct Oracle {
     leases: BTreeMap<Receipt, Lease>,
     recent: Vec<Receipt>,
     highest: Receipt,
     fetches: u64,
-    /// All ids that queues have made, here and elsewhere, before and after crashes.
+    /// All ids that the queue and its copies have made, before and after crashes.
     ids: HashSet<[u8; GENERATED_LEN]>,
 }
 
@@ -35,14 +36,15 @@ pub struct Witness {
 pub struct Before {
     live: u64,
     totals: Totals,
-    /// Whether a waiting message has the id that a SEND wants to replace.
+    /// Whether a live message has the id that a SEND wants to replace.
     replaces: bool,
-    /// It may be that or not: its lease is over, which is not worked off yet.
+    /// Whether that message is running, so that SEND may replace it or not: its
+    /// lease may be over without that being processed yet.
     is_unclear: bool,
 }
 
 impl Before {
-    /// The queue as it is now, before time acts for this operation.
+    /// Records the queue before time advances for an operation.
     pub fn of(queue: &Queue) -> Before {
         Before {
             live: queue.live(),
@@ -52,8 +54,9 @@ impl Before {
         }
     }
 
-    /// The same, when time has acted.
-    pub fn look(&mut self, queue: &Queue, op: &Op<'_>, now: Millis) {
+    /// Records what a SEND is going to replace. It is called after time has
+    /// advanced for the operation, right before that is done.
+    pub fn inspect(&mut self, queue: &Queue, op: &Op<'_>, now: Millis) {
         let Op::Send(send) = op else { return };
         let Some(id) = send.id.as_deref().filter(|_| send.replace) else {
             return;
@@ -70,9 +73,9 @@ fn is_live(state: State) -> bool {
     !matches!(state, State::Finished | State::Dead | State::Cancelled)
 }
 
-impl Witness {
-    /// A receipt that was given out, current or not; now and then one that
-    /// never was.
+impl Oracle {
+    /// Draws a receipt that was given out, whether its lease has ended or not. One
+    /// in 256 was never given out.
     pub fn receipt(&self, rng: &mut fastrand::Rng) -> Receipt {
         match self.recent.len() {
             0 => rng.u64(0..10),
@@ -81,14 +84,18 @@ impl Witness {
         }
     }
 
-    /// After a crash or failover: which deliveries are on is not known.
+    /// Forgets all leases: after a crash or a failover it is not known which of
+    /// them have ended.
     pub fn forget(&mut self) {
         self.leases.clear();
     }
 
-    /// Judges what an operation at `now` did. `caught_up` says that time had
-    /// nothing left to do.
-    pub fn judge(
+    /// Checks what an operation at `now` did. `caught_up` says that everything
+    /// that was due has been processed.
+    ///
+    /// # Errors
+    /// A sentence that says which promise is broken.
+    pub fn check(
         &mut self,
         queue: &Queue,
         before: &Before,
@@ -97,16 +104,19 @@ impl Witness {
         now: Millis,
         caught_up: bool,
     ) -> Result<(), String> {
-        self.judge_ends(queue, op, now, caught_up)?;
+        self.check_ends(queue, op, now, caught_up)?;
         if let Some(Done::Fetched(given)) = done {
-            self.judge_deliveries(queue, given, now)?;
+            self.check_deliveries(queue, given, now)?;
         }
-        self.judge_ids(queue, op, done)?;
-        judge_counts(queue, before, op, done)
+        self.check_ids(queue, op, done)?;
+        check_counts(queue, before, op, done)
     }
 
-    /// An id that a queue makes has never been made before, wherever that was.
-    pub fn judge_ids(
+    /// Checks that no queue has made the ids of an operation before.
+    ///
+    /// # Errors
+    /// A sentence that names the id.
+    pub fn check_ids(
         &mut self,
         queue: &Queue,
         op: &Op<'_>,
@@ -130,8 +140,9 @@ impl Witness {
         Ok(())
     }
 
-    /// A lease ends by time or by a command that may end it, not otherwise.
-    fn judge_ends(
+    /// Checks that a lease ended because its time is over or by a command that may
+    /// end it, and that no lease goes on for longer.
+    fn check_ends(
         &mut self,
         queue: &Queue,
         op: &Op<'_>,
@@ -162,7 +173,7 @@ impl Witness {
                 (lease.until <= now && queue.is_running(*receipt)).then_some(*receipt)
             };
             if let Some(receipt) = self.leases.iter().find_map(over) {
-                return Err(format!("the lease {receipt} is over and still on"));
+                return Err(format!("the lease {receipt} is over and has not ended"));
             }
         }
         let ended: Vec<(Receipt, Lease)> = ended
@@ -185,7 +196,7 @@ impl Witness {
         Ok(())
     }
 
-    fn judge_deliveries(
+    fn check_deliveries(
         &mut self,
         queue: &Queue,
         given: &Deliveries,
@@ -242,8 +253,8 @@ fn until(queue: &Queue, seq: Seq, now: Millis) -> Option<Millis> {
     queue.view(seq, now)?.lease_until()
 }
 
-/// Every message that came or went did so by something that is counted.
-fn judge_counts(
+/// Checks that every message that came or went did so by something that is counted.
+fn check_counts(
     queue: &Queue,
     before: &Before,
     op: &Op<'_>,

@@ -1,22 +1,24 @@
-//! The baseline module: its commands do only what every queue in a module must do. They open the
-//! key, store or return a payload, reply, and if there is an append-only file, replicate the change
-//! in the form that DQ uses: nearly always verbatim, but as a log entry of the same size as DQ's if
-//! the command names a time. There are no ids and no leases. The cost of this module is the cost of
-//! the server; what DQ costs more is DQ's own.
+//! The baseline module of the benchmark. Its commands do what every queue in a
+//! module has to do, and nothing else: they find the key, keep or give a payload,
+//! reply, and write what was done to the log. They write it in the form in which DQ
+//! does: nearly always the command is replicated verbatim, but where it names a time
+//! there is a log entry of as many bytes as DQ's. There are no ids and no leases. What
+//! DQ costs more than this module is DQ's own, and what this module costs is the
+//! server's.
 //!
-//! - `FLOOR.PUSH key payload` stores a payload. It replies with 36 bytes, as DQ.SEND does with an
-//!   id.
-//! - `FLOOR.GROUP key payload GROUP name` also stores the number of the payload in a list of the
-//!   group.
-//! - `FLOOR.TAKE key [ACK 1 receipt]` removes the oldest payload and ignores the receipt. It
-//!   replies with 36 bytes, two numbers and the payload, as DQ.FETCH does.
-//! - `FLOOR.DONE key receipt` replies with 1, as DQ.ACK does.
-//! - `FLOOR.LATER key due payload [payload ...]` stores payloads by due time, in the ordered map of
-//!   the standard library.
-//! - `FLOOR.FIRST key count [receipt ...]` removes the first payloads by due time. There is no
-//!   clock.
-//! - `FLOOR.WAKE count` sets a timer for each of the next `count` milliseconds, as is needed if
-//!   messages become due in each of them. The timer does nothing.
+//! - `BASELINE.PUSH key payload` keeps a payload. It answers 36 bytes, as DQ.SEND
+//!   answers an id.
+//! - `BASELINE.GROUP key payload GROUP name` does the same, and keeps a list of the
+//!   payloads of each name.
+//! - `BASELINE.TAKE key [ACK 1 receipt]` ignores the receipt and answers 36 bytes, two
+//!   numbers and the oldest payload, as DQ.FETCH does.
+//! - `BASELINE.DONE key receipt` answers 1, as DQ.ACK does.
+//! - `BASELINE.LATER key due payload [payload ...]` keeps payloads in the order of
+//!   their due times, in the standard library's ordered map.
+//! - `BASELINE.FIRST key count [receipt ...]` gives the first payloads in that order.
+//!   No clock is involved.
+//! - `BASELINE.WAKE count` makes the server wake in each of `count` milliseconds, as it
+//!   must where a message falls due in each, and does nothing then.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -26,35 +28,35 @@ use std::ptr::{null_mut, NonNull};
 
 use redis_module::raw;
 
-/// The id in replies. It is as long as an id that DQ makes.
+/// An id, as long as one that DQ makes.
 const ID: &[u8] = b"01234567-89ab-7def-8123-456789abcdef";
-/// The receipt in replies. It has as many digits as a receipt of DQ.
+/// A receipt, with as many digits as one of DQ's.
 const RECEIPT: i64 = 1_700_000_000_000_000;
 
-/// The server's allocator, which DQ uses too.
+/// The allocator that DQ uses, too.
 #[global_allocator]
 static ALLOCATOR: redis_module::alloc::RedisAlloc = redis_module::alloc::RedisAlloc;
 
 /// The value of a key.
 #[derive(Default)]
 struct Payloads {
-    /// Payloads without a due time, oldest first.
-    fifo: VecDeque<Box<[u8]>>,
-    /// Payloads by due time, and then by number.
+    /// Payloads without a due time, the oldest first.
+    in_line: VecDeque<Box<[u8]>>,
+    /// Payloads by due time, and then in the order in which they came.
     by_time: BTreeMap<(u64, u64), Box<[u8]>>,
-    /// The last number that a payload was given.
+    /// Number of payloads so far that have a due time or a name.
     count: u64,
-    /// The numbers of the payloads in `fifo`, by group.
+    /// The numbers of the payloads of each name.
     by_group: ByName<VecDeque<u64>>,
 }
 
-/// A map by name, with the hash function that DQ uses.
+/// A map by names, hashed as in DQ.
 type ByName<T> = HashMap<Box<[u8]>, T, foldhash::fast::RandomState>;
 
-/// The beginning of a log entry. It is as long as a log entry of DQ without a payload.
+/// Head of a log entry, as long as an entry of DQ without its payload.
 const HEAD: &[u8] = b"0123456789a";
-/// The command that carries log entries. Its name is as long as that of DQ.OP.
-const OP: &CStr = c"fl.op";
+/// Command of a log entry, with a name as long as that of DQ's.
+const OP: &CStr = c"bl.op";
 
 thread_local! {
     static ENTRY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -68,16 +70,16 @@ macro_rules! api {
     };
 }
 
-/// The form in which a change is replicated.
+/// The form in which an operation is logged.
 #[derive(Clone, Copy)]
 enum Form<'a> {
-    /// As a log entry that holds the stored payloads.
+    /// A log entry that holds the payloads that were kept.
     Entry(&'a [&'a [u8]]),
-    /// As the command, verbatim.
+    /// The command, replicated verbatim.
     Verbatim,
 }
 
-/// The arguments of a command, and its context.
+/// A running command: its context and arguments.
 #[derive(Clone, Copy)]
 struct Call {
     ctx: *mut raw::RedisModuleCtx,
@@ -85,35 +87,38 @@ struct Call {
 }
 
 impl Call {
-    /// An argument of the command.
+    /// Returns the argument of this index.
     ///
     /// # Safety
-    /// The command must have more than `index` arguments.
+    /// The command has more arguments than `index`.
     unsafe fn arg(&self, index: usize) -> *mut raw::RedisModuleString {
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: vouched for by the caller.
         unsafe { *self.argv.add(index) }
     }
 
-    /// The bytes of an argument, which outlive the call.
+    /// Returns the bytes of the argument of this index.
     ///
     /// # Safety
-    /// As for [`Call::arg`].
+    /// The command has more arguments than `index`. The bytes belong to the
+    /// argument, which outlives the call.
     unsafe fn bytes(&self, index: usize) -> &[u8] {
         let mut len = 0;
-        // SAFETY: the server returns a pointer to `len` bytes.
+        // SAFETY: the server gives a pointer to so many bytes.
         unsafe {
             let at = api!(RedisModule_StringPtrLen(self.arg(index), &mut len));
             std::slice::from_raw_parts(at.cast(), len)
         }
     }
 
-    /// Opens the key, changes its payloads, replicates the change in this form, and closes the key.
+    /// Opens the key, changes its payloads, logs that in this form, and closes the
+    /// key.
     ///
     /// # Safety
-    /// The context must be live, and argument 1 must be a key.
-    unsafe fn change(&self, form: Form<'_>, change: impl FnOnce(&mut Payloads)) -> c_int {
+    /// The context is live, and argument 1 is a key.
+    unsafe fn with(&self, form: Form<'_>, change: impl FnOnce(&mut Payloads)) -> c_int {
         let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
-        // SAFETY: the key is open while its value is used, and nothing else uses the value then.
+        // SAFETY: the key is open while its value is used, and nothing else
+        // uses it meanwhile.
         unsafe {
             let name = self.arg(1);
             let key = api!(RedisModule_OpenKey(self.ctx, name, mode)).cast::<raw::RedisModuleKey>();
@@ -131,7 +136,7 @@ impl Call {
             };
             if let Some(mut value) = value {
                 change(value.as_mut());
-                self.replicate(name, form);
+                self.log(name, form);
                 api!(RedisModule_SignalModifiedKey(self.ctx, name));
             }
             api!(RedisModule_CloseKey(key));
@@ -139,12 +144,12 @@ impl Call {
         raw::REDISMODULE_OK as c_int
     }
 
-    /// Replicates a change. Without an append-only file, that is always verbatim.
+    /// Writes what was done to the log, if there is one.
     ///
     /// # Safety
-    /// The context must be live.
-    unsafe fn replicate(&self, name: *mut raw::RedisModuleString, form: Form<'_>) {
-        // SAFETY: the server copies the log entry.
+    /// The context is live.
+    unsafe fn log(&self, name: *mut raw::RedisModuleString, form: Form<'_>) {
+        // SAFETY: the server copies the entry.
         unsafe {
             let flags = api!(RedisModule_GetContextFlags(self.ctx));
             let is_logged = flags & raw::REDISMODULE_CTX_FLAGS_AOF as c_int != 0;
@@ -171,9 +176,9 @@ impl Call {
     /// Replies with `count` payloads in the form of messages.
     ///
     /// # Safety
-    /// The context must be live.
-    unsafe fn reply_messages(&self, count: u32, mut next: impl FnMut() -> Option<Box<[u8]>>) {
-        // SAFETY: guaranteed by the caller.
+    /// The context is live.
+    unsafe fn give(&self, count: u32, mut next: impl FnMut() -> Option<Box<[u8]>>) {
+        // SAFETY: vouched for by the caller.
         unsafe {
             api!(RedisModule_ReplyWithArray(self.ctx, count.into()));
             for _ in 0..count {
@@ -189,9 +194,9 @@ impl Call {
     /// Replies with a string.
     ///
     /// # Safety
-    /// The context must be live.
+    /// The context is live.
     unsafe fn reply(&self, bytes: &[u8]) {
-        // SAFETY: the pointer and the length are those of a slice.
+        // SAFETY: the pointer and the length are those of one slice.
         unsafe {
             api!(RedisModule_ReplyWithStringBuffer(
                 self.ctx,
@@ -202,7 +207,7 @@ impl Call {
     }
 }
 
-/// Parses a decimal number. Returns 0 for anything else.
+/// Parses a decimal number. Anything else gives 0.
 fn number(digits: &[u8]) -> u64 {
     let digits = std::str::from_utf8(digits).unwrap_or_default();
     digits.parse().unwrap_or_default()
@@ -214,14 +219,14 @@ unsafe extern "C" fn push(
     argc: c_int,
 ) -> c_int {
     let call = Call { ctx, argv };
-    // SAFETY: the server passes a live context and `argc` arguments.
+    // SAFETY: the server calls with a live context and so many arguments.
     unsafe {
         if argc != 3 {
             return api!(RedisModule_WrongArity(ctx));
         }
         let payload = call.bytes(2);
-        call.change(Form::Verbatim, |payloads| {
-            payloads.fifo.push_back(payload.into());
+        call.with(Form::Verbatim, |payloads| {
+            payloads.in_line.push_back(payload.into());
             call.reply(ID);
         })
     }
@@ -239,7 +244,7 @@ unsafe extern "C" fn group(
             return api!(RedisModule_WrongArity(ctx));
         }
         let (payload, name) = (call.bytes(2), call.bytes(4));
-        call.change(Form::Verbatim, |payloads| {
+        call.with(Form::Verbatim, |payloads| {
             payloads.count += 1;
             let number = payloads.count;
             match payloads.by_group.get_mut(name) {
@@ -249,7 +254,7 @@ unsafe extern "C" fn group(
                     payloads.by_group.insert(name.into(), list);
                 }
             }
-            payloads.fifo.push_back(payload.into());
+            payloads.in_line.push_back(payload.into());
             call.reply(ID);
         })
     }
@@ -266,8 +271,8 @@ unsafe extern "C" fn take(
         if argc < 2 {
             return api!(RedisModule_WrongArity(ctx));
         }
-        call.change(Form::Verbatim, |payloads| {
-            call.reply_messages(1, || payloads.fifo.pop_front())
+        call.with(Form::Verbatim, |payloads| {
+            call.give(1, || payloads.in_line.pop_front())
         })
     }
 }
@@ -285,7 +290,7 @@ unsafe extern "C" fn later(
         }
         let due = number(call.bytes(2));
         let kept: Vec<&[u8]> = (3..argc as usize).map(|at| call.bytes(at)).collect();
-        call.change(Form::Entry(&kept), |payloads| {
+        call.with(Form::Entry(&kept), |payloads| {
             if argc > 4 {
                 api!(RedisModule_ReplyWithArray(ctx, (argc - 3).into()));
             }
@@ -311,8 +316,8 @@ unsafe extern "C" fn first(
             return api!(RedisModule_WrongArity(ctx));
         }
         let count = number(call.bytes(2)) as u32;
-        call.change(Form::Entry(&[]), |payloads| {
-            call.reply_messages(count, || {
+        call.with(Form::Entry(&[]), |payloads| {
+            call.give(count, || {
                 let first = payloads.by_time.pop_first();
                 first.map(|(_, payload)| payload)
             });
@@ -338,10 +343,10 @@ unsafe extern "C" fn wake(
     raw::REDISMODULE_OK as c_int
 }
 
-/// Sets the timer `left` more times. `left` is not a pointer but a number.
+/// Starts the timer again, as often as `left` says, which is a number and not a pointer.
 unsafe extern "C" fn wake_again(ctx: *mut raw::RedisModuleCtx, left: *mut c_void) {
     if let Some(left) = (left as usize).checked_sub(1) {
-        // SAFETY: the context is live, and the server passes the number back unchanged.
+        // SAFETY: the context is live, and the server hands the number back as it is.
         unsafe {
             api!(RedisModule_CreateTimer(
                 ctx,
@@ -364,13 +369,13 @@ unsafe extern "C" fn done(
         if argc != 3 {
             return api!(RedisModule_WrongArity(ctx));
         }
-        call.change(Form::Verbatim, |_| {
+        call.with(Form::Verbatim, |_| {
             api!(RedisModule_ReplyWithLongLong(ctx, 1));
         })
     }
 }
 
-/// Ignores log entries, because they are never applied.
+/// Does nothing: the log is never read.
 unsafe extern "C" fn apply(
     _: *mut raw::RedisModuleCtx,
     _: *mut *mut raw::RedisModuleString,
@@ -380,14 +385,14 @@ unsafe extern "C" fn apply(
 }
 
 unsafe extern "C" fn free(value: *mut c_void) {
-    // SAFETY: made by `Box::leak` in `Call::change`, freed once.
+    // SAFETY: made by Box::leak in Call::with, freed once.
     drop(unsafe { Box::from_raw(value.cast::<Payloads>()) });
 }
 
-/// The server calls this function when it loads the module.
+/// Called by the server when it loads the module.
 ///
 /// # Safety
-/// Only the server may call it.
+/// Only for the server.
 #[no_mangle]
 pub unsafe extern "C" fn RedisModule_OnLoad(
     ctx: *mut raw::RedisModuleCtx,
@@ -398,7 +403,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     unsafe {
         if raw::Export_RedisModule_Init(
             ctx,
-            c"floor".as_ptr(),
+            c"baseline".as_ptr(),
             1,
             raw::REDISMODULE_APIVER_1 as c_int,
         ) != raw::REDISMODULE_OK as c_int
@@ -410,23 +415,23 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
         methods.free = Some(free);
         TYPE = api!(RedisModule_CreateDataType(
             ctx,
-            c"dq-floor0".as_ptr(),
+            c"dq-base00".as_ptr(),
             0,
             &mut methods
         ));
         type Command = raw::RedisModuleCmdFunc;
         let commands: [(&CStr, Command); 8] = [
             (OP, Some(apply)),
-            (c"floor.push", Some(push)),
-            (c"floor.group", Some(group)),
-            (c"floor.take", Some(take)),
-            (c"floor.done", Some(done)),
-            (c"floor.later", Some(later)),
-            (c"floor.first", Some(first)),
-            (c"floor.wake", Some(wake)),
+            (c"baseline.push", Some(push)),
+            (c"baseline.group", Some(group)),
+            (c"baseline.take", Some(take)),
+            (c"baseline.done", Some(done)),
+            (c"baseline.later", Some(later)),
+            (c"baseline.first", Some(first)),
+            (c"baseline.wake", Some(wake)),
         ];
         for (name, command) in commands {
-            let first_key = c_int::from(name != c"floor.wake");
+            let first_key = c_int::from(name != c"baseline.wake");
             let made = api!(RedisModule_CreateCommand(
                 ctx,
                 name.as_ptr(),

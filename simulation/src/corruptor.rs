@@ -1,27 +1,29 @@
-//! Bytes that were right once.
+//! Corrupts snapshots and log entries, and checks what becomes of them.
 
 use crate::{loaded, saved};
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::queue::rebuild::validate;
 use dq_queue::{Millis, Moment, Op, Queue};
 
-/// No server takes more steps before one operation.
+/// Maximum steps of time before an operation. No server takes more.
 const MOST_STEPS: u64 = 4096;
-/// A record from farther ahead makes schedules fire for longer than is of use.
+/// Maximum time by which a log entry may be ahead, in microseconds. One from
+/// farther ahead makes schedules fire for longer than is of use.
 const AHEAD_US: u64 = 60_000_000;
+/// `AHEAD_US` in milliseconds.
 const AHEAD: Millis = AHEAD_US / 1000;
 
-/// What became of broken bytes.
+/// What became of corrupted bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// They were refused.
     Refused,
-    /// They mean something, and were taken as that.
+    /// They were still valid, and were accepted.
     Taken,
 }
 
-/// Changes some bytes.
-pub fn mutate(rng: &mut fastrand::Rng, bytes: &mut Vec<u8>) {
+/// Changes between one and three bytes or ranges of bytes.
+pub fn corrupt(rng: &mut fastrand::Rng, bytes: &mut Vec<u8>) {
     for _ in 0..rng.usize(1..4) {
         if bytes.is_empty() {
             return;
@@ -43,9 +45,13 @@ pub fn mutate(rng: &mut fastrand::Rng, bytes: &mut Vec<u8>) {
     }
 }
 
-/// A broken snapshot is refused, or it is a sound queue that can be used.
+/// Corrupts a snapshot and loads it: it must be refused, or give a sound queue
+/// that can be used.
+///
+/// # Errors
+/// A sentence that says what is wrong with the queue that was loaded.
 pub fn try_snapshot(rng: &mut fastrand::Rng, mut bytes: Vec<u8>, us: u64) -> Result<Fate, String> {
-    mutate(rng, &mut bytes);
+    corrupt(rng, &mut bytes);
     let Ok(mut queue) = loaded(&bytes, rng.usize(1..5000)) else {
         return Ok(Fate::Refused);
     };
@@ -57,8 +63,12 @@ pub fn try_snapshot(rng: &mut fastrand::Rng, mut bytes: Vec<u8>, us: u64) -> Res
     Ok(Fate::Taken)
 }
 
-/// A broken record is refused, or it means the same when it is written and
-/// read again, and leaves a sound queue.
+/// Corrupts a log entry and replays it on a copy of `queue`: it must be refused,
+/// or be the same entry after it was written and read again, and leave a sound
+/// queue.
+///
+/// # Errors
+/// A sentence that says which of these does not hold.
 pub fn try_record(
     rng: &mut fastrand::Rng,
     bytes: &[u8],
@@ -66,7 +76,7 @@ pub fn try_record(
     us: u64,
 ) -> Result<Fate, String> {
     let mut bytes = bytes.to_vec();
-    mutate(rng, &mut bytes);
+    corrupt(rng, &mut bytes);
     let Ok(record) = LogEntry::decode(&bytes) else {
         return Ok(Fate::Refused);
     };
@@ -77,7 +87,7 @@ pub fn try_record(
     again.encode_into(&mut twice);
     if written != twice {
         return Err(format!(
-            "{record:?} is not what is written of it: {again:?}"
+            "{record:?} was written and read again as {again:?}"
         ));
     }
     let too_far = match &*record.op {
@@ -94,13 +104,17 @@ pub fn try_record(
     Ok(Fate::Taken)
 }
 
-/// Whether every index of a queue is right and its snapshot is the same queue.
+/// Checks every index of a queue, and that its snapshot loads as the same queue.
+/// It costs as much as saving and loading the queue twice.
+///
+/// # Errors
+/// A sentence that says what is wrong.
 pub fn is_sound(queue: &Queue) -> Result<(), String> {
     validate(queue)?;
     let bytes = saved(queue);
     let again = loaded(&bytes, 1000)?;
     match bytes == saved(&again) {
         true => Ok(()),
-        false => Err("what was loaded differs from what was saved".into()),
+        false => Err("the queue that was loaded differs from the one that was saved".into()),
     }
 }
