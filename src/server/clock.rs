@@ -1,7 +1,9 @@
 //! The moments of operations: the time, and the first receipt that an operation may give out.
 
-use std::cell::Cell;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use lazy_static::lazy_static;
 
 use crate::redis::clock as server_clock;
 use dq_queue::{Moment, Receipt, MAX_EXACT};
@@ -9,6 +11,11 @@ use dq_queue::{Moment, Receipt, MAX_EXACT};
 /// The last receipt that this server has given out or seen. Only the main thread uses it; an atomic
 /// is cheaper to access than a thread-local.
 static LAST_RECEIPT: AtomicU64 = AtomicU64::new(0);
+
+lazy_static! {
+    /// The last random number before mixing. The first is drawn at first use.
+    static ref SEED: AtomicU64 = AtomicU64::new(RandomState::new().build_hasher().finish());
+}
 
 /// How far a receipt may be ahead of the clock, in microseconds. A receipt further ahead comes from
 /// a forged or damaged snapshot and is ignored.
@@ -50,11 +57,7 @@ pub fn saw_receipt(receipt: Receipt, us: u64) {
 
 /// A random number, for jitter and hash salts. It is not fit for secrets.
 pub fn random() -> u64 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    thread_local! {
-        static SEED: Cell<u64> = Cell::new(RandomState::new().build_hasher().finish());
-    }
-    let next = SEED.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
-    SEED.set(next);
-    dq_queue::message::retry::mix(next, 0)
+    const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+    let last = SEED.fetch_add(STEP, Relaxed);
+    dq_queue::message::retry::mix(last.wrapping_add(STEP), 0)
 }

@@ -9,42 +9,62 @@ use dq_queue::{Millis, NEVER};
 
 use super::QueueAddress;
 
-/// The due time of a queue that was loaded with all data of the server. It means: as soon as
-/// possible.
-pub const LOADED: Millis = 0;
-/// The due time of a queue that was restored, renamed, copied or moved. It means: as soon as
-/// possible.
-pub const ARRIVED: Millis = 1;
+/// When a slice of a queue is due. What is due first is the least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Due {
+    /// As soon as possible: the queue was loaded with all data of the server.
+    Loaded,
+    /// As soon as possible: the queue was restored, renamed, copied or moved.
+    Arrived,
+    /// At this time in Unix milliseconds, or never by itself ([`NEVER`]).
+    At(Millis),
+}
+
+impl Due {
+    /// The time in Unix milliseconds; 0 for what is due as soon as possible.
+    pub fn ms(self) -> Millis {
+        match self {
+            Due::Loaded | Due::Arrived => 0,
+            Due::At(ms) => ms,
+        }
+    }
+}
+
+impl From<Millis> for Due {
+    fn from(ms: Millis) -> Due {
+        Due::At(ms)
+    }
+}
 
 /// The known queues.
 #[derive(Debug, Default)]
 pub struct DueIndex {
-    wakes: HashMap<QueueAddress, Millis>,
-    by_wake: BTreeSet<(Millis, QueueAddress)>,
+    wakes: HashMap<QueueAddress, Due>,
+    by_wake: BTreeSet<(Due, QueueAddress)>,
 }
 
 impl DueIndex {
-    /// Adds a queue, or changes when its next slice must run: at `wake` in Unix milliseconds, or
-    /// never by itself ([`NEVER`]). O(log n).
-    pub fn schedule(&mut self, db: i32, key: &[u8], wake: Millis) {
+    /// Adds a queue, or changes when its next slice must run. O(log n).
+    pub fn schedule(&mut self, db: i32, key: &[u8], due: impl Into<Due>) {
+        let due = due.into();
         let address: QueueAddress = (db, key.into());
-        match self.wakes.insert(address.clone(), wake) {
-            Some(before) if before == wake => return,
-            Some(before) if before != NEVER => {
+        match self.wakes.insert(address.clone(), due) {
+            Some(before) if before == due => return,
+            Some(before) if before != Due::At(NEVER) => {
                 self.by_wake.remove(&(before, address.clone()));
             }
             _ => {}
         }
-        if wake != NEVER {
-            self.by_wake.insert((wake, address));
+        if due != Due::At(NEVER) {
+            self.by_wake.insert((due, address));
         }
     }
 
     /// Removes a queue. O(log n).
     pub fn forget(&mut self, db: i32, key: &[u8]) {
         let address: QueueAddress = (db, key.into());
-        if let Some(wake) = self.wakes.remove(&address) {
-            self.by_wake.remove(&(wake, address));
+        if let Some(due) = self.wakes.remove(&address) {
+            self.by_wake.remove(&(due, address));
         }
     }
 
@@ -72,12 +92,12 @@ impl DueIndex {
         }
         for (db, key) in moved {
             let db = if db == first { second } else { first };
-            self.schedule(db, &key, ARRIVED);
+            self.schedule(db, &key, Due::Arrived);
         }
     }
 
     /// The queue whose slice must run next, and when.
-    pub fn next(&self) -> Option<(Millis, QueueAddress)> {
+    pub fn next(&self) -> Option<(Due, QueueAddress)> {
         self.by_wake.first().cloned()
     }
 
@@ -106,11 +126,11 @@ mod tests {
         index.schedule(0, b"b", 40);
         index.schedule(0, b"b", 60);
         index.schedule(1, b"a", NEVER);
-        assert_eq!(index.next(), Some((50, (0, b"a"[..].into()))));
+        assert_eq!(index.next(), Some((Due::At(50), (0, b"a"[..].into()))));
         index.forget(0, b"a");
-        assert_eq!(index.next(), Some((60, (0, b"b"[..].into()))));
+        assert_eq!(index.next(), Some((Due::At(60), (0, b"b"[..].into()))));
         index.swap(0, 1);
-        assert_eq!(index.next(), Some((ARRIVED, (0, b"a"[..].into()))));
+        assert_eq!(index.next(), Some((Due::Arrived, (0, b"a"[..].into()))));
         index.forget_db(Some(0));
         index.schedule(1, b"b", NEVER);
         assert_eq!(index.next(), None);

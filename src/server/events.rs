@@ -4,7 +4,8 @@
 use crate::redis::events::{Events, Loading};
 use crate::redis::{Context, Name};
 
-use super::{blocked_wait, bound_leases, bulk_ops, due_index, wakeups};
+use super::due_index::Due;
+use super::{blocked_wait, bound_leases, bulk_ops, wakeups};
 
 /// The handler of each event.
 pub const EVENTS: Events = Events {
@@ -75,9 +76,9 @@ fn key(ctx: &mut Context, event: &[u8], name: Name<'_>) {
         _ => {}
     }
     if event == b"loaded" {
-        wakeups::schedule(ctx, ctx.db(), name.bytes(), due_index::LOADED);
+        wakeups::schedule(ctx, ctx.db(), name.bytes(), Due::Loaded);
     } else if ARRIVALS.contains(&event) && ctx.holds_queue(name) {
-        wakeups::schedule(ctx, ctx.db(), name.bytes(), due_index::ARRIVED);
+        wakeups::schedule(ctx, ctx.db(), name.bytes(), Due::Arrived);
     }
 }
 

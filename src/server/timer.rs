@@ -4,10 +4,11 @@ use crate::redis::{clock as server_clock, Context, Name, OwnedName};
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::op::Receipts;
 use dq_queue::settings::Clock;
-use dq_queue::{Done, Millis, Moment, Op, Queue};
+use dq_queue::{Done, Moment, Op, Queue};
 
 use super::commit::{self, change, Replication, Slot};
-use super::{bound_leases, bulk_ops, clock, config, due_index, metrics, wakeups};
+use super::due_index::Due;
+use super::{bound_leases, bulk_ops, clock, config, metrics, wakeups};
 
 /// The number of steps between two readings of the clock.
 const STEPS: u64 = 64;
@@ -61,8 +62,8 @@ fn run_due_slices(ctx: &mut Context) {
         }
         let began = server_clock::monotonic_us();
         let lag = match due {
-            due_index::LOADED | due_index::ARRIVED => 0,
-            due => now.saturating_sub(due),
+            Due::Loaded | Due::Arrived => 0,
+            Due::At(due) => now.saturating_sub(due),
         };
         let replicated = run_slice(ctx, name.name(), db, began + budget, due);
         let took = server_clock::monotonic_us() - began;
@@ -88,7 +89,7 @@ struct Ran {
 /// Runs one slice of a queue, until `deadline` on the monotonic clock: due events, then a part of a
 /// bulk operation. `due` is when the slice was due. Returns whether there was anything to
 /// replicate.
-fn run_slice(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Millis) -> bool {
+fn run_slice(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Due) -> bool {
     let ran = change(ctx, key, |slot| run_slice_in(slot, key, db, deadline, due));
     let Ok(Some(ran)) = ran else {
         wakeups::with_index(|index| index.forget(db, key.bytes()));
@@ -111,15 +112,15 @@ fn run_slice_in(
     key: Name<'_>,
     db: i32,
     deadline: u64,
-    due: Millis,
+    due: Due,
 ) -> Option<Ran> {
     let queue = slot.split().1?;
     clock::saw_receipt(queue.last_receipt(), clock::now().us);
-    if due == due_index::LOADED && queue.clock() == Clock::Server {
+    if due == Due::Loaded && queue.clock() == Clock::Server {
         server_clock::observe_us(queue.last_seen().saturating_mul(1000));
     }
     let moment = clock::now();
-    if matches!(due, due_index::LOADED | due_index::ARRIVED) {
+    if matches!(due, Due::Loaded | Due::Arrived) {
         // The queue was not in this key before, so its schedules could not fire.
         queue.noted_arrival = moment.ms();
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::redis::{clock, deadlines, event_loop, timer, Context};
 use dq_queue::{Millis, Queue, NEVER};
 
-use super::due_index::{self, DueIndex};
+use super::due_index::{self, Due, DueIndex};
 use super::QueueAddress;
 
 /// How long until the timer tries again during a CLIENT PAUSE or a failover, in ms.
@@ -28,11 +28,11 @@ pub fn with_index<R>(use_it: impl FnOnce(&mut DueIndex) -> R) -> R {
     INDEX.with_borrow_mut(use_it)
 }
 
-/// Schedules the next slice of a queue for `wake` in Unix milliseconds, and ensures that the timer
-/// fires in time.
-pub fn schedule(ctx: &Context, db: i32, key: &[u8], wake: Millis) {
-    with_index(|index| index.schedule(db, key, wake));
-    ensure(ctx, wake);
+/// Schedules the next slice of a queue, and ensures that the timer fires in time.
+pub fn schedule(ctx: &Context, db: i32, key: &[u8], due: impl Into<Due>) {
+    let due = due.into();
+    with_index(|index| index.schedule(db, key, due));
+    ensure(ctx, due.ms());
 }
 
 /// Ensures that the timer fires at `wake` at the latest, even if the server has already decided how
@@ -74,21 +74,21 @@ pub fn fired() {
 
 /// Sets the timer for the next slice.
 pub fn set_to_next(ctx: &Context) {
-    if let Some((wake, _)) = with_index(|index| index.next()) {
-        ensure(ctx, wake);
+    if let Some((due, _)) = with_index(|index| index.next()) {
+        ensure(ctx, due.ms());
     }
 }
 
 /// The queue whose slice is due first, and when. `None` if none is due at `now`.
-pub fn next_due(now: Millis) -> Option<(Millis, QueueAddress)> {
-    with_index(|index| index.next()).filter(|(wake, _)| *wake <= now)
+pub fn next_due(now: Millis) -> Option<(Due, QueueAddress)> {
+    with_index(|index| index.next()).filter(|(due, _)| due.ms() <= now)
 }
 
 /// Sets the timer to fire now if a slice is overdue: the server's timers can be late by any time
 /// after the wall clock was set back.
 pub fn run_overdue(ctx: &Context) {
     let set_for = SET_FOR.get();
-    let next = with_index(|index| index.next()).map_or(NEVER, |(wake, _)| wake);
+    let next = with_index(|index| index.next()).map_or(NEVER, |(due, _)| due.ms());
     let overdue = set_for.min(next) < clock::now_ms().saturating_sub(1);
     if (overdue || !timer::is_armed() && next != NEVER) && ctx.is_primary() {
         SET_FOR.set(NEVER);
