@@ -1,6 +1,7 @@
 //! Draws random operations.
 
 use std::borrow::Cow;
+use std::num::NonZeroU64;
 
 use smallvec::SmallVec;
 
@@ -161,12 +162,13 @@ impl Ops<'_> {
         };
         Choices {
             score: self.maybe(3, |a| a.rng.f64() * 6.0 - 3.0),
-            lease: self.maybe(3, Self::some_ms),
+            lease: self.maybe(3, Self::some_ms).and_then(NonZeroU64::new),
             retries: self.maybe(3, |a| a.rng.i64(-1..3)),
             backoff: self.maybe(3, Self::backoff),
             ttl: self.maybe(3, Self::ms),
             label: self.maybe(4, |a| a.id().as_ref().into()),
             headers: headers.into(),
+            rare: None,
         }
     }
 

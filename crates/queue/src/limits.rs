@@ -4,6 +4,7 @@
 //! a command accepts can be loaded again, and nothing else can.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 use crate::message::Choices;
 use crate::settings::{Backoff, Changes, Rate};
@@ -18,6 +19,8 @@ pub const MAX_NAME: usize = 1024;
 pub const MAX_SCHEDULE_NAME: usize = 1000;
 /// The largest COUNT, and so the most messages of one batch; the smallest is 1.
 pub const MAX_COUNT: u64 = 10_000;
+/// The longest note of a message, in bytes.
+pub const MAX_NOTE: usize = 64 * 1024;
 /// The largest JITTER, in percent.
 pub const MAX_JITTER: u8 = 100;
 
@@ -51,6 +54,11 @@ pub fn name(name: &[u8]) -> Result<(), Invalid> {
         (1..=MAX_NAME).contains(&name.len()),
         "a name has 1 to 1024 bytes",
     )
+}
+
+/// Checks the length of a note.
+pub fn note(note: &[u8]) -> Result<(), Invalid> {
+    ensure(note.len() <= MAX_NOTE, "a note is beyond 65536 bytes")
 }
 
 /// Checks the length of the name of a schedule.
@@ -126,9 +134,19 @@ pub fn choices(choices: &Choices) -> Result<(), Invalid> {
         choices.score.is_none_or(f64::is_finite),
         "a score is not finite",
     )?;
-    choices.lease.map_or(Ok(()), positive)?;
     choices.retries.map_or(Ok(()), retries)?;
     choices.backoff.map_or(Ok(()), backoff)?;
-    choices.ttl.map_or(Ok(()), exact)?;
+    let times = [
+        choices.lease.map(NonZeroU64::get),
+        choices.ttl,
+        choices.retain(),
+        choices.expire_at(),
+        choices.max_wait(),
+    ];
+    times.into_iter().flatten().try_for_each(exact)?;
+    ensure(
+        choices.ttl.is_none() || choices.expire_at().is_none(),
+        "TTL and EXPIREAT exclude each other",
+    )?;
     choices.label.as_deref().map_or(Ok(()), name)
 }

@@ -1,6 +1,7 @@
 //! The options of a message, which SEND, MSEND, GROUPPUSH and SCHEDULE share.
 
 use std::borrow::Cow;
+use std::num::NonZeroU64;
 
 use hashbrown::hash_map::Entry;
 use hashbrown::HashMap;
@@ -125,12 +126,13 @@ impl<'a> MessageOptions<'a> {
             choices: Choices {
                 // Turns minus zero into zero, since both must sort alike.
                 score: self.score.map(|score| score + 0.0),
-                lease: self.lease,
+                lease: self.lease.and_then(NonZeroU64::new),
                 retries: self.retries,
                 backoff: self.backoff,
                 ttl: self.ttl,
                 label: self.label.map(Into::into),
                 headers: self.headers.unwrap_or_default().into(),
+                rare: None,
             },
             new_salt: None,
         })

@@ -51,6 +51,8 @@ fn read_options<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use super::*;
     use crate::args::testing::{error, words};
     use crate::message::Choices;
@@ -85,7 +87,7 @@ mod tests {
             priority: -128,
             choices: Choices {
                 score: Some(0.0),
-                lease: Some(9),
+                lease: NonZeroU64::new(9),
                 retries: Some(-1),
                 backoff: Some(Backoff::Linear(7)),
                 ttl: Some(0),
@@ -93,6 +95,7 @@ mod tests {
                 headers: [("a", "2"), ("\u{e9}", "DELAY")]
                     .map(|(field, value)| (field.as_bytes().into(), value.as_bytes().into()))
                     .into(),
+                ..Choices::default()
             },
             new_salt: None,
         };

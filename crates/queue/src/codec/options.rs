@@ -1,12 +1,14 @@
 //! Encodes the options of queues, messages and schedules. Log entries and
 //! snapshots share this encoding.
 
+use std::num::NonZeroU64;
+
 use super::wire::{
     put_bytes, put_fixed, put_flag, put_number, put_optional_bytes, put_signed, Reader,
     MOST_RESERVED,
 };
 use crate::limits::{self, Invalid};
-use crate::message::{Choices, Header};
+use crate::message::{Choices, Header, RareChoices};
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
 use crate::settings::{Backoff, Changes, Clock, OnDead, OnRetry, Rate, Settings};
@@ -19,6 +21,11 @@ const JITTER: u32 = 14;
 const RATE: u32 = 15;
 const ON_RETRY: u32 = 16;
 const ON_DEAD: u32 = 17;
+
+/// The number of options in [`Choices`].
+const MESSAGE_OPTIONS: u32 = 10;
+/// The first option in [`RareChoices`].
+const RARE: u32 = 7;
 
 /// Sets bit i if the i-th value is present.
 fn mask<const N: usize>(present: [bool; N]) -> u64 {
@@ -231,9 +238,10 @@ fn backoff(reader: &mut Reader) -> Result<Backoff, Invalid> {
     })
 }
 
-/// Writes the options of a message.
+/// Writes the options of a message. Which of them follow is a number of one byte
+/// where only the first seven occur.
 pub fn put_choices(out: &mut Vec<u8>, choices: &Choices) {
-    out.push(mask([
+    let present = mask([
         choices.score.is_some(),
         choices.lease.is_some(),
         choices.retries.is_some(),
@@ -241,12 +249,16 @@ pub fn put_choices(out: &mut Vec<u8>, choices: &Choices) {
         choices.ttl.is_some(),
         choices.label.is_some(),
         !choices.headers.is_empty(),
-    ]) as u8);
+        choices.retain().is_some(),
+        choices.expire_at().is_some(),
+        choices.max_wait().is_some(),
+    ]);
+    put_number(out, present);
     if let Some(score) = choices.score {
         put_fixed(out, score.to_bits());
     }
     if let Some(lease) = choices.lease {
-        put_number(out, lease);
+        put_number(out, lease.get());
     }
     if let Some(retries) = choices.retries {
         put_signed(out, retries);
@@ -267,21 +279,31 @@ pub fn put_choices(out: &mut Vec<u8>, choices: &Choices) {
             put_bytes(out, value);
         }
     }
+    if let Some(rare) = &choices.rare {
+        let times = [rare.retain, rare.expire_at, rare.max_wait];
+        for ms in times.into_iter().flatten() {
+            put_number(out, ms);
+        }
+    }
 }
 
 /// Reads the options of a message.
 ///
 /// Errors: an option is unknown or out of range.
 pub fn choices(reader: &mut Reader) -> Result<Choices, Invalid> {
-    let present = reader.byte()?;
-    limits::ensure(present < 0x80, "an unknown option of a message")?;
+    let present = reader.number()?;
+    limits::ensure(
+        present >> MESSAGE_OPTIONS == 0,
+        "an unknown option of a message",
+    )?;
     let has = |bit: u32| present >> bit & 1 == 1;
     let mut choices = Choices::default();
     if has(0) {
         choices.score = Some(f64::from_bits(reader.fixed()?));
     }
     if has(1) {
-        choices.lease = Some(reader.number()?);
+        let lease = NonZeroU64::new(reader.number()?);
+        choices.lease = Some(lease.ok_or(Invalid("a lease of 0 ms"))?);
     }
     if has(2) {
         choices.retries = Some(reader.signed()?);
@@ -302,6 +324,13 @@ pub fn choices(reader: &mut Reader) -> Result<Choices, Invalid> {
             headers.push((reader.bytes()?.into(), reader.bytes()?.into()));
         }
         choices.headers = headers.into();
+    }
+    if present >> RARE != 0 {
+        choices.rare = Some(Box::new(RareChoices {
+            retain: has(7).then(|| reader.number()).transpose()?,
+            expire_at: has(8).then(|| reader.number()).transpose()?,
+            max_wait: has(9).then(|| reader.number()).transpose()?,
+        }));
     }
     limits::choices(&choices)?;
     Ok(choices)

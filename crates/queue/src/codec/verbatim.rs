@@ -119,7 +119,7 @@ mod tests {
         let mut delayed = Send::plain(b"c");
         delayed.due = DueTime::After(5);
         let mut short = Send::plain(b"c");
-        short.choices.lease = Some(5);
+        short.choices.lease = std::num::NonZeroU64::new(5);
         let fetch = Fetch {
             lease: Some(5),
             ..Fetch::one()

@@ -13,11 +13,13 @@ pub mod retry;
 pub mod state;
 pub mod store;
 
+use std::num::NonZeroU64;
+
 use crate::collections::footprint::allocated;
 use crate::settings::Backoff;
 use crate::{GroupIx, Millis, Receipt, NEVER};
 use body::{Body, Content};
-use extension::{Extension, Texts};
+use extension::{Extension, Note, Texts};
 use history::History;
 use state::StoredState;
 
@@ -31,7 +33,7 @@ pub struct Choices {
     /// Its position in its group; `None` for the default, its due time.
     pub score: Option<f64>,
     /// Its own lease time, in ms.
-    pub lease: Option<Millis>,
+    pub lease: Option<NonZeroU64>,
     /// Its own number of failures that are forgiven; -1 for all.
     pub retries: Option<i64>,
     /// Its own backoff.
@@ -42,6 +44,22 @@ pub struct Choices {
     pub label: Option<Box<[u8]>>,
     /// The headers in the order given.
     pub headers: Box<[Header]>,
+    /// The options that few messages have, in a place of their own so that the
+    /// others do not pay for them. `None` rather than all defaults.
+    pub rare: Option<Box<RareChoices>>,
+}
+
+/// The options of a message that few have.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RareChoices {
+    /// How long its own record is kept after it finished or was cancelled, in ms; 0
+    /// for not at all.
+    pub retain: Option<Millis>,
+    /// When it dies if it has not finished, in Unix ms.
+    pub expire_at: Option<Millis>,
+    /// How long after the first of the sends in a row that replaced each other it
+    /// is due at the latest, in ms.
+    pub max_wait: Option<Millis>,
 }
 
 impl Choices {
@@ -55,6 +73,7 @@ impl Choices {
             ttl,
             label,
             headers,
+            rare,
         } = self;
         score.is_none()
             && lease.is_none()
@@ -63,6 +82,29 @@ impl Choices {
             && ttl.is_none()
             && label.is_none()
             && headers.is_empty()
+            && rare.is_none()
+    }
+
+    /// How long its own record is kept, in ms, if SEND said so.
+    pub fn retain(&self) -> Option<Millis> {
+        self.rare.as_ref()?.retain
+    }
+
+    /// When it dies if it has not finished, in Unix ms, if SEND said so.
+    pub fn expire_at(&self) -> Option<Millis> {
+        self.rare.as_ref()?.expire_at
+    }
+
+    /// The value of MAXWAIT, in ms, if SEND gave one.
+    pub fn max_wait(&self) -> Option<Millis> {
+        self.rare.as_ref()?.max_wait
+    }
+
+    /// Changes the options that few messages have.
+    pub fn change_rare(&mut self, change: impl FnOnce(&mut RareChoices)) {
+        let mut rare = self.rare.take().unwrap_or_default();
+        change(&mut rare);
+        self.rare = (*rare != RareChoices::default()).then_some(rare);
     }
 }
 
@@ -201,17 +243,23 @@ impl Message {
     /// Bytes that it has allocated: everything beyond its own 48 bytes, its id and
     /// its payload.
     pub fn heap_bytes(&self) -> usize {
+        const RARE: usize = allocated(size_of::<RareChoices>());
         let text = |text: &Option<Box<[u8]>>| text.as_ref().map_or(0, |t| allocated(t.len()));
         let mut bytes = self.extension_bytes();
         if let Some(choices) = self.choices() {
             bytes += allocated(size_of::<Choices>()) + text(&choices.label);
             bytes += allocated(choices.headers.len() * size_of::<Header>());
+            bytes += choices.rare.as_ref().map_or(0, |_| RARE);
             for (field, value) in choices.headers.iter() {
                 bytes += allocated(field.len()) + allocated(value.len());
             }
         }
         if let Some(texts) = self.texts() {
             bytes += allocated(size_of::<Texts>()) + text(&texts.error) + text(&texts.result);
+            let note = texts.note.as_ref();
+            bytes += note.map_or(0, |note| {
+                allocated(size_of::<Note>()) + allocated(note.text.len())
+            });
         }
         bytes
     }
@@ -225,5 +273,11 @@ mod tests {
     fn a_plain_message_takes_48_bytes() {
         assert_eq!(size_of::<Message>(), 48);
         assert_eq!(size_of::<Option<Message>>(), 48);
+    }
+
+    #[test]
+    fn options_that_few_messages_have_take_no_room_in_the_others() {
+        assert_eq!(size_of::<Choices>(), 112);
+        assert_eq!(size_of::<Texts>(), 48);
     }
 }

@@ -1,6 +1,6 @@
 //! Writes the data of the frames of a snapshot.
 
-use super::{extra, group_flags, tag, Bases};
+use super::{extra, group_flags, tag, texts, Bases};
 use crate::codec::options::{put_choices, put_clock, put_rate, put_rule, put_settings};
 use crate::codec::wire::{
     put_bytes, put_delta, put_fixed, put_number, put_optional, put_optional_bytes,
@@ -225,8 +225,16 @@ pub fn put_history(
     }
 }
 
-fn put_texts(out: &mut Vec<u8>, texts: &Texts) {
-    put_optional_bytes(out, texts.error.as_deref());
-    put_optional_bytes(out, texts.result.as_deref());
-    out.push(texts.reason.map_or(0, |reason| reason as u8));
+fn put_texts(out: &mut Vec<u8>, told: &Texts) {
+    put_optional_bytes(out, told.error.as_deref());
+    put_optional_bytes(out, told.result.as_deref());
+    let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+    out.push(
+        told.reason.map_or(0, |reason| reason as u8)
+            | flag(told.snoozed, texts::SNOOZED)
+            | flag(told.note.is_some(), texts::NOTE),
+    );
+    if let Some(note) = &told.note {
+        put_bytes(out, &note.text);
+    }
 }

@@ -31,8 +31,9 @@ use crate::{ConsumerIx, GroupIx, Millis, Queue, Receipt, Seq};
 use frames::{put_consumer, put_group, put_history, put_schedule, put_whole};
 
 /// The version of the encoding. Earlier ones can be read: version 1 did not
-/// have [`tag::NEXT`], and version 2 did not have [`tag::SALT`].
-pub const VERSION: u32 = 3;
+/// have [`tag::NEXT`], version 2 did not have [`tag::SALT`], and version 3 had
+/// neither [`texts`] nor more than seven options of a message.
+pub const VERSION: u32 = 4;
 
 /// The size of the blocks of a saved queue, in bytes. The server compresses
 /// each block by itself. Where payloads do not compress, a small block takes
@@ -96,6 +97,16 @@ pub mod extra {
     pub const DUE_AT: u64 = 1 << 12;
     pub const PURGED: u64 = 1 << 13;
     pub const ALL: u64 = (1 << 14) - 1;
+}
+
+/// What the byte of the reason holds beside the number of the reason.
+pub mod texts {
+    /// The reason is in these bits.
+    pub const REASON: u8 = 0x3f;
+    /// The message was snoozed after it failed.
+    pub const SNOOZED: u8 = 0x40;
+    /// A note follows.
+    pub const NOTE: u8 = 0x80;
 }
 
 /// The parts that a group may have, as bits.

@@ -1,6 +1,7 @@
 //! Generates random operations.
 
 use std::borrow::Cow;
+use std::num::NonZeroU64;
 
 use proptest::collection::vec;
 use proptest::option;
@@ -9,7 +10,7 @@ use proptest::sample::select;
 use smallvec::SmallVec;
 
 use crate::message::state::State;
-use crate::message::Choices;
+use crate::message::{Choices, RareChoices};
 use crate::op::*;
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
@@ -136,22 +137,43 @@ fn choices(scale: Scale) -> impl Strategy<Value = Choices> {
         option::weighted(0.3, scale.ms()),
         option::weighted(0.2, scale.name()),
         vec((text(), text()), 0..3),
+        rare_choices(scale),
     );
     let some = some.prop_map(
-        |(score, lease, retries, backoff, ttl, label, headers)| Choices {
-            score,
-            lease,
-            retries,
-            backoff,
-            ttl,
-            label: label.map(|label| label.into_owned().into()),
-            headers: headers
-                .into_iter()
-                .map(|(f, v)| (f.into_owned().into(), v.into_owned().into()))
-                .collect(),
+        |(score, lease, retries, backoff, ttl, label, headers, mut rare)| {
+            if ttl.is_some() {
+                rare.expire_at = None;
+            }
+            Choices {
+                score,
+                lease: lease.and_then(NonZeroU64::new),
+                retries,
+                backoff,
+                ttl,
+                label: label.map(|label| label.into_owned().into()),
+                headers: headers
+                    .into_iter()
+                    .map(|(f, v)| (f.into_owned().into(), v.into_owned().into()))
+                    .collect(),
+                rare: (rare != RareChoices::default()).then(|| Box::new(rare)),
+            }
         },
     );
     prop_oneof![3 => Just(Choices::default()), 1 => some]
+}
+
+fn rare_choices(scale: Scale) -> impl Strategy<Value = RareChoices> {
+    let some = (
+        option::weighted(0.5, scale.ms()),
+        option::weighted(0.3, scale.ms()),
+        option::weighted(0.3, scale.ms()),
+    );
+    let some = some.prop_map(|(retain, expire_at, max_wait)| RareChoices {
+        retain,
+        expire_at,
+        max_wait,
+    });
+    prop_oneof![1 => Just(RareChoices::default()), 1 => some]
 }
 
 fn due(scale: Scale) -> impl Strategy<Value = DueTime> {

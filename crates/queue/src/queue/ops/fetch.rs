@@ -4,6 +4,8 @@
 //! more entry. A FETCH takes a batch from the first entry, which then goes to the
 //! end, until the FETCH is full or the line is empty.
 
+use std::num::NonZeroU64;
+
 use crate::consumer::FORGET_AFTER;
 use crate::error::Error;
 use crate::groups::group::Group;
@@ -319,6 +321,7 @@ impl Queue {
             message.stored = StoredState::Running;
         }
         let own_lease = message.choices().and_then(|choices| choices.lease);
+        let own_lease = own_lease.map(NonZeroU64::get);
         let lease = round.fetch.lease.or(own_lease).unwrap_or(settings.lease);
         let bytes = message.extension_bytes();
         let history = &mut message.history;

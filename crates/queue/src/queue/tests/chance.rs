@@ -1,6 +1,8 @@
 //! Random plans. They use few names and short times, so that their operations
 //! affect the same messages.
 
+use std::num::NonZeroU64;
+
 use proptest::collection::vec;
 use proptest::option::{of, weighted};
 use proptest::prelude::*;
@@ -36,7 +38,7 @@ fn backoff() -> impl Strategy<Value = Backoff> {
 fn choices() -> impl Strategy<Value = Choices> {
     let some = (
         of((-2..3i8).prop_map(f64::from)),
-        weighted(0.2, 1..50u64),
+        weighted(0.2, (1..50u64).prop_map(|ms| NonZeroU64::new(ms).unwrap())),
         weighted(0.2, -1..3i64),
         weighted(0.2, backoff()),
         weighted(0.2, 0..50u64),

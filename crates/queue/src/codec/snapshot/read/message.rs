@@ -1,11 +1,11 @@
 //! Decodes a message of a snapshot.
 
 use crate::codec::options::choices;
-use crate::codec::snapshot::{extra, tag, Bases};
+use crate::codec::snapshot::{extra, tag, texts, Bases};
 use crate::codec::wire::Reader;
-use crate::limits::{ensure, Invalid};
+use crate::limits::{self, ensure, Invalid};
 use crate::message::body::Content;
-use crate::message::extension::{Extension, Texts};
+use crate::message::extension::{Extension, Note, Texts};
 use crate::message::history::History;
 use crate::message::state::{Reason, StoredState};
 use crate::message::Message;
@@ -46,7 +46,7 @@ pub fn message(
     let id = has(tag::ID).then(|| reader.bytes()).transpose()?;
     if let Some(id) = id {
         // A message stores the length of its id in two bytes.
-        crate::limits::name(id)?;
+        limits::name(id)?;
     }
     let (mut consumer, mut term, mut marks) = (None, None, Marks::default());
     let mut history = History::None;
@@ -141,16 +141,34 @@ fn ending(reader: &mut Reader, bits: u64, due: Millis, ext: &mut Extension) -> R
         ext.due_at = reader.delta(due)?;
     }
     if has(extra::TEXTS) {
-        ext.texts = Some(Box::new(Texts {
-            error: reader.optional_bytes()?.map(Into::into),
-            result: reader.optional_bytes()?.map(Into::into),
-            reason: match reader.byte()? {
-                0 => None,
-                n => Some(Reason::from_u8(n).ok_or(Invalid("an unknown reason"))?),
-            },
-        }));
+        ext.texts = Some(Box::new(read_texts(reader)?));
     }
     Ok(())
+}
+
+fn read_texts(reader: &mut Reader) -> Result<Texts, Invalid> {
+    let error = reader.optional_bytes()?.map(Into::into);
+    let result = reader.optional_bytes()?.map(Into::into);
+    let bits = reader.byte()?;
+    let reason = match bits & texts::REASON {
+        0 => None,
+        n => Some(Reason::from_u8(n).ok_or(Invalid("an unknown reason"))?),
+    };
+    let note = match bits & texts::NOTE {
+        0 => None,
+        _ => Some(reader.bytes()?),
+    };
+    if let Some(note) = note {
+        limits::note(note)?;
+        ensure(!note.is_empty(), "an empty note is kept")?;
+    }
+    Ok(Texts {
+        error,
+        result,
+        reason,
+        note: note.map(|text| Box::new(Note { text: text.into() })),
+        snoozed: bits & texts::SNOOZED != 0,
+    })
 }
 
 fn small(reader: &mut Reader) -> Result<u32, Invalid> {

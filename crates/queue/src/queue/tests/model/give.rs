@@ -142,7 +142,7 @@ impl Model {
                 None => receipt,
                 Some(_) => *batch.get_or_insert(receipt),
             };
-            let own = round.fetch.lease.or(m.choices.lease);
+            let own = round.fetch.lease.or(m.choices.lease.map(|ms| ms.get()));
             m.lease_until = now + own.unwrap_or(lease);
             self.last_receipt = receipt;
             self.receipts.push(receipt);
