@@ -5,7 +5,7 @@
 use crate::{loaded, saved};
 use dq_queue::args::{self, Parsed, Words};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
-use dq_queue::op::Op;
+use dq_queue::op::{AckSend, Op};
 use dq_queue::settings::{Clock, Settings};
 use dq_queue::{Millis, Moment, Queue};
 
@@ -61,6 +61,12 @@ impl Twins {
         } else {
             0
         };
+        let op = match op {
+            Op::AckSend(ack_send) if self.queue.can_ack_send(&ack_send, moment).is_err() => {
+                Op::Tick
+            }
+            op => op,
+        };
         let done = self.queue.apply(&op, moment);
         let changed = self.queue.take_effects().changed;
         self.receipt = self.receipt.max(self.queue.last_receipt() + 1);
@@ -108,6 +114,14 @@ fn operation<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Op<'a>>> {
         b"FETCH" => Op::fetch(args::fetch::fetch(words())?.fetch),
         b"MFETCH" => Op::fetch(args::fetch::multi(from_keys())?.request.fetch),
         b"ACK" => args::ack::ack(words())?,
+        b"ACKSEND" => {
+            let request = args::acksend::ack_send(words(), MAX_PAYLOAD)?;
+            Op::AckSend(AckSend {
+                receipt: Some(request.receipt),
+                result: request.result,
+                sends: request.next.into_iter().map(|next| next.send).collect(),
+            })
+        }
         b"NACK" => args::nack::nack(words(), now)?,
         b"TOUCH" => args::touch::touch(words())?,
         b"CANCEL" => args::cancel::cancel(words())?,

@@ -257,8 +257,13 @@ impl Cluster {
             0 => verbatim::moment(&self.primary, &op, moment, self.receipt - 1),
             _ => None,
         };
+        let can = match &op {
+            Op::AckSend(ack_send) => self.primary.can_ack_send(ack_send, moment).is_ok(),
+            _ => true,
+        };
+        let op = if can { op } else { Op::Tick };
         let done = self.primary.apply(&op, of_command.unwrap_or(moment)).ok();
-        if is_renewing && done.is_some() {
+        if is_renewing && can && done.is_some() {
             self.primary.noted_term = self.term;
         }
         let as_command = of_command.is_some() && done.is_some();

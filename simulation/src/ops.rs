@@ -9,7 +9,8 @@ use crate::oracle::Oracle;
 use dq_queue::message::state::State;
 use dq_queue::message::Choices;
 use dq_queue::op::{
-    DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts, Redrive, Send,
+    AckSend, DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts, Redrive,
+    Send,
 };
 use dq_queue::schedule::recurrence::Recurrence;
 use dq_queue::schedule::{Missed, Overlap};
@@ -220,6 +221,22 @@ impl Ops<'_> {
         }
     }
 
+    fn ack_send(&mut self) -> AckSend<'static> {
+        let receipt = self.rng.u8(0..8) > 0;
+        let receipt = receipt.then(|| self.oracle.receipt(self.rng));
+        let sends = (0..self.rng.usize(1..4)).map(|_| {
+            let mut send = self.send();
+            send.payloads.truncate(1);
+            send
+        });
+        let sends = sends.collect();
+        AckSend {
+            receipt,
+            result: self.maybe(3, Self::text).filter(|_| receipt.is_some()),
+            sends,
+        }
+    }
+
     /// Draws changes of some options of a queue.
     pub fn changes(&mut self) -> Changes {
         Changes {
@@ -343,7 +360,8 @@ impl Ops<'_> {
         match self.rng.u8(0..100) {
             0..24 => Op::Send(self.send()),
             24..50 => Op::fetch(self.fetch()),
-            50..59 => Op::Ack {
+            50..53 => Op::AckSend(self.ack_send()),
+            53..59 => Op::Ack {
                 receipts: self.receipts(3),
                 result: self.maybe(3, Self::text),
             },

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use dq_queue::message::id::GENERATED_LEN;
 use dq_queue::message::state::State;
-use dq_queue::op::{Deliveries, Sent};
+use dq_queue::op::{Deliveries, Send, Sent};
 use dq_queue::stats::Totals;
 use dq_queue::{Done, Millis, Op, Queue, Receipt, Seq};
 
@@ -38,6 +38,8 @@ pub struct Before {
     totals: Totals,
     /// Whether a live message has the id that a SEND wants to replace.
     replaces: bool,
+    /// Whether the same holds for each message that an ACKSEND sends.
+    replaced: Vec<bool>,
     /// Whether that message is running, so that SEND may replace it or not: its
     /// lease may be over without that being processed yet.
     is_unclear: bool,
@@ -50,22 +52,40 @@ impl Before {
             live: queue.live(),
             totals: *queue.totals(),
             replaces: false,
+            replaced: Vec::new(),
             is_unclear: false,
         }
     }
 
-    /// Records what a SEND is going to replace. It is called after time has
+    /// Records what a SEND or ACKSEND is going to replace. It is called after time has
     /// advanced for the operation, right before that is done.
     pub fn inspect(&mut self, queue: &Queue, op: &Op<'_>, now: Millis) {
-        let Op::Send(send) = op else { return };
+        match op {
+            Op::Send(send) => self.replaces = self.replaces(queue, send, now),
+            Op::AckSend(ack_send) => {
+                let mut ids = HashSet::new();
+                for send in &ack_send.sends {
+                    let replaces = self.replaces(queue, send, now);
+                    self.replaced.push(replaces);
+                    // An earlier message of the same command may be replaced.
+                    let is_second = send.id.as_ref().is_some_and(|id| !ids.insert(id));
+                    self.is_unclear |= is_second && send.replace;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a live message has the id that a send wants to replace.
+    fn replaces(&mut self, queue: &Queue, send: &Send<'_>, now: Millis) -> bool {
         let Some(id) = send.id.as_deref().filter(|_| send.replace) else {
-            return;
+            return false;
         };
         let seq = queue.find(id);
         let view = seq.and_then(|seq| queue.view(seq, now));
         let state = view.map(|view| view.state);
-        self.is_unclear = state == Some(State::Running);
-        self.replaces = state.is_some_and(is_live);
+        self.is_unclear |= state == Some(State::Running);
+        state.is_some_and(is_live)
     }
 }
 
@@ -122,14 +142,21 @@ impl Oracle {
         op: &Op<'_>,
         done: Option<&Done>,
     ) -> Result<(), String> {
-        let (Op::Send(send), Some(Done::Sent(sent))) = (op, done) else {
-            return Ok(());
+        let made: Vec<Sent> = match (op, done) {
+            (Op::Send(send), Some(Done::Sent(sent))) => {
+                sent.iter().filter(|_| send.id.is_none()).copied().collect()
+            }
+            (Op::AckSend(ack_send), Some(Done::AckSent(Some(sent)))) => {
+                let sends = ack_send.sends.iter().zip(sent);
+                let made = sends.filter(|(send, _)| send.id.is_none());
+                made.map(|(_, sent)| *sent).collect()
+            }
+            _ => return Ok(()),
         };
-        let added = sent.iter().filter(|_| send.id.is_none());
-        for one in added {
+        for one in made {
             let Sent::Added(seq) = one else { continue };
-            let id = queue.new_id(*seq);
-            if queue.find(&id) != Some(*seq) {
+            let id = queue.new_id(seq);
+            if queue.find(&id) != Some(seq) {
                 return Err(format!("{seq} is not found by its id"));
             }
             if !self.ids.insert(id) {
@@ -153,6 +180,7 @@ impl Oracle {
             Op::Ack { .. } | Op::Nack { .. } | Op::EndLeases { .. } => true,
             Op::Cancel { .. } | Op::Purge { .. } | Op::PurgeSome { .. } => true,
             Op::Fetch(fetch) => !fetch.acks.is_empty(),
+            Op::AckSend(ack_send) => ack_send.receipt.is_some(),
             _ => false,
         };
         if let Op::Touch { receipts, .. } = op {
@@ -264,11 +292,18 @@ fn check_counts(
         return Ok(());
     }
     let (old, new) = (&before.totals, queue.totals());
+    judge_ack_send(old, new, op, done)?;
     let mut went = (new.acked - old.acked) + (new.deaths - old.deaths);
     let came = (new.sent - old.sent) + (new.redriven - old.redriven);
     match done {
         Some(Done::Sent(sent)) if before.replaces => {
             went += u64::from(matches!(sent.first(), Some(Sent::Added(_))));
+        }
+        Some(Done::AckSent(Some(sent))) => {
+            let replaced = before.replaced.iter().zip(sent);
+            went += replaced
+                .filter(|(replaces, sent)| **replaces && matches!(sent, Sent::Added(_)))
+                .count() as u64;
         }
         Some(Done::States(states)) => {
             went += states
@@ -290,4 +325,28 @@ fn check_counts(
         ));
     }
     Ok(())
+}
+
+/// An ACKSEND acks one message and sends all that its ids allow, or does nothing.
+fn judge_ack_send(
+    old: &Totals,
+    new: &Totals,
+    op: &Op<'_>,
+    done: Option<&Done>,
+) -> Result<(), String> {
+    let (Op::AckSend(ack_send), Some(Done::AckSent(sent))) = (op, done) else {
+        return Ok(());
+    };
+    let acked = u64::from(sent.is_some() && ack_send.receipt.is_some());
+    let sent = sent.as_ref().map_or(0, |sent| {
+        sent.iter().filter(|sent| **sent != Sent::Taken).count() as u64
+    });
+    match (new.acked - old.acked, new.sent - old.sent) {
+        seen if seen == (acked, sent) => Ok(()),
+        // A schedule may have fired before it.
+        (seen, more) if seen == acked && more > sent => Ok(()),
+        seen => Err(format!(
+            "{seen:?} were acked and sent, not {acked} and {sent}"
+        )),
+    }
 }

@@ -4,6 +4,7 @@
 //! [`commit`](crate::server::commit).
 
 mod ack;
+mod acksend;
 mod alter;
 mod cancel;
 mod consumers;
@@ -22,6 +23,7 @@ mod mfetch;
 mod msend;
 mod nack;
 mod op;
+mod ops;
 mod options;
 mod pause;
 mod peek;
@@ -42,7 +44,7 @@ mod wait;
 use crate::redis::spec::CommandSpec;
 
 /// Every command of the module.
-pub static ALL: [CommandSpec; 32] = [
+pub static ALL: [CommandSpec; 34] = [
     create::SPEC,
     alter::SPEC,
     send::SPEC,
@@ -51,6 +53,7 @@ pub static ALL: [CommandSpec; 32] = [
     fetch::SPEC,
     mfetch::SPEC,
     ack::SPEC,
+    acksend::SPEC,
     nack::SPEC,
     touch::SPEC,
     tick::SPEC,
@@ -75,6 +78,7 @@ pub static ALL: [CommandSpec; 32] = [
     schedule::SPEC,
     unschedule::SPEC,
     op::SPEC,
+    ops::SPEC,
 ];
 
 /// The version that introduced the first commands.
@@ -116,6 +120,7 @@ mod tests {
                 "SEND",
                 "MSEND",
                 "GROUPPUSH",
+                "ACKSEND",
                 "UPDATE",
                 "PAUSE",
                 "GROUPSET",
@@ -159,6 +164,11 @@ mod tests {
             let first = spec.args.first().map(|arg| arg.kind);
             match spec.keys {
                 Keys::First => assert!(matches!(first, Some(Kind::Key)), "{}", spec.name),
+                Keys::FirstAnd(_) => {
+                    assert!(matches!(first, Some(Kind::Key)), "{}", spec.name);
+                    assert!(spec.flags.contains("getkeys-api"), "{}", spec.name);
+                }
+                Keys::Pairs => assert!(matches!(first, Some(Kind::Block(_))), "{}", spec.name),
                 Keys::Counted => assert!(matches!(first, Some(Kind::Integer)), "{}", spec.name),
                 Keys::AllOrFirst => assert!(spec.flags.contains("getkeys-api"), "{}", spec.name),
             }

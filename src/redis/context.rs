@@ -259,6 +259,20 @@ impl Context {
         self.collected.borrow().is_some()
     }
 
+    /// Collects the log entries of several queues from now on until
+    /// [`Context::replicate_collected`], and replicates them as one command: a file or a replica
+    /// has all of them or none.
+    pub fn collect_log_entries_of_several(&self) {
+        self.is_collecting.set(true);
+        self.collected.replace(Some(LogEntries::of_several()));
+    }
+
+    /// Replicates the collected log entries now, and collects no more.
+    pub fn replicate_collected(&self) {
+        self.is_collecting.set(false);
+        self.send_collected();
+    }
+
     fn send_collected(&self) {
         if let Some(mut entries) = self.collected.take() {
             // SAFETY: the context is live.
@@ -272,14 +286,14 @@ impl Context {
     #[inline]
     pub fn replicate(&self, name: Name<'_>, entry: &[u8]) {
         if self.is_collecting.get() {
-            let is_of_another = |collected: &LogEntries| !collected.are_of(name);
+            let is_of_another = |collected: &LogEntries| !collected.may_be_of(name);
             if self.collected.borrow().as_ref().is_some_and(is_of_another) {
                 self.send_collected();
             }
             let mut collected = self.collected.borrow_mut();
             collected
                 .get_or_insert_with(|| LogEntries::of(name))
-                .add(entry);
+                .add(name, entry);
             return;
         }
         // SAFETY: as above. The format gives the types of the arguments, and the server copies the

@@ -134,6 +134,22 @@ fn key_spec(spec: &CommandSpec) -> raw::RedisModuleCommandKeySpec {
             row.fk.keynum.firstkey = 1;
             row.fk.keynum.keystep = 1;
         }
+        Keys::Pairs => {
+            row.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
+            row.fk.range.lastkey = -1;
+            row.fk.range.keystep = 2;
+            row.fk.range.limit = 0;
+        }
+        Keys::FirstAnd(_) => {
+            // The server calls the command itself to find the other keys.
+            row.flags |= u64::from(
+                raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS | raw::REDISMODULE_CMD_KEY_INCOMPLETE,
+            );
+            row.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
+            row.fk.range.lastkey = 0;
+            row.fk.range.keystep = 1;
+            row.fk.range.limit = 0;
+        }
         Keys::AllOrFirst => {
             // With variable flags the server calls the command itself to find out which arguments
             // are keys.

@@ -5,10 +5,13 @@ use super::{raw, Name};
 use std::os::raw::c_char;
 use std::ptr;
 
-/// The collected log entries of one queue.
+/// The collected log entries of one call.
 pub(super) struct LogEntries {
-    name: *mut raw::RedisModuleString,
-    entries: Vec<*mut raw::RedisModuleString>,
+    /// Whether each entry comes with the name of its queue. Else all are of one queue, whose name
+    /// comes first.
+    are_of_several: bool,
+    /// The arguments of the command. The module owns them.
+    words: Vec<*mut raw::RedisModuleString>,
 }
 
 /// Makes a string of the server that the module owns.
@@ -24,38 +27,59 @@ fn string(bytes: &[u8]) -> *mut raw::RedisModuleString {
 }
 
 impl LogEntries {
+    /// Collects log entries of one queue.
     pub(super) fn of(name: Name<'_>) -> LogEntries {
         LogEntries {
-            name: string(name.bytes()),
-            entries: Vec::new(),
+            are_of_several: false,
+            words: vec![string(name.bytes())],
         }
     }
 
-    /// Whether these are log entries of the queue with this name.
-    pub(super) fn are_of(&self, name: Name<'_>) -> bool {
+    /// Collects log entries of several queues.
+    pub(super) fn of_several() -> LogEntries {
+        LogEntries {
+            are_of_several: true,
+            words: Vec::new(),
+        }
+    }
+
+    /// Whether log entries of the queue with this name can be added.
+    pub(super) fn may_be_of(&self, name: Name<'_>) -> bool {
+        let first = self.words.first();
         // SAFETY: the module owns the string.
-        unsafe { string_bytes(self.name) == name.bytes() }
+        self.are_of_several
+            || first.is_some_and(|first| unsafe { string_bytes(*first) } == name.bytes())
     }
 
-    pub(super) fn add(&mut self, entry: &[u8]) {
-        self.entries.push(string(entry));
+    pub(super) fn add(&mut self, name: Name<'_>, entry: &[u8]) {
+        if self.are_of_several {
+            self.words.push(string(name.bytes()));
+        }
+        self.words.push(string(entry));
     }
 
-    /// Replicates them as `DQ.OP name entry [entry ...]`.
+    /// Replicates them: as `DQ.OP name entry [entry ...]` those of one queue, as `DQ.OPS name entry
+    /// [name entry ...]` those of several. Does nothing if there are none.
     ///
     /// # Safety
     /// `ctx` must be the live context of the call.
     pub(super) unsafe fn send(&mut self, ctx: *mut raw::RedisModuleCtx) {
+        if self.words.is_empty() {
+            return;
+        }
+        let command = match self.are_of_several && self.words.len() > 2 {
+            true => c"DQ.OPS",
+            false => c"DQ.OP",
+        };
         // SAFETY: the caller guarantees that the context is live. The format gives the types of the
         // arguments, and the server retains the strings as long as it needs them.
         unsafe {
             api!(RedisModule_Replicate(
                 ctx,
-                c"DQ.OP".as_ptr(),
-                c"sv".as_ptr(),
-                self.name,
-                self.entries.as_mut_ptr(),
-                self.entries.len()
+                command.as_ptr(),
+                c"v".as_ptr(),
+                self.words.as_mut_ptr(),
+                self.words.len()
             ));
         }
     }
@@ -63,7 +87,7 @@ impl LogEntries {
 
 impl Drop for LogEntries {
     fn drop(&mut self) {
-        for string in self.entries.iter().chain([&self.name]) {
+        for string in &self.words {
             // SAFETY: made by us without a context, freed once.
             unsafe { api!(RedisModule_FreeString(ptr::null_mut(), *string)) }
         }

@@ -3,7 +3,7 @@
 use super::docs::{describe, key_flags};
 use super::guard::contain_command;
 use super::log::c_text;
-use super::spec::{CommandSpec, Keys};
+use super::spec::{Access, CommandSpec, Keys};
 use super::{raw, Args};
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,21 +77,22 @@ unsafe fn report_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: A
         if api!(RedisModule_IsKeysPositionRequest(ctx)) == 0 {
             return false;
         }
-        for position in keys_of(spec.keys, args) {
+        for (position, access) in keys_of(spec, args) {
             api!(RedisModule_KeyAtPosWithFlags(
                 ctx,
                 position as c_int,
-                key_flags(spec.access) as c_int
+                key_flags(access) as c_int
             ));
         }
     }
     true
 }
 
-/// The positions of the keys of a call. The server can find the keys itself only where they are a
-/// plain range of arguments; Redis 7.0 uses nothing else to route commands in a cluster.
-fn keys_of(keys: Keys, args: Args<'_>) -> std::ops::Range<usize> {
-    match keys {
+/// The positions of the keys of a call, and what it does with each. The server can find the keys
+/// itself only where they are a plain range of arguments; Redis 7.0 uses nothing else to route
+/// commands in a cluster.
+fn keys_of(spec: &CommandSpec, args: Args<'_>) -> Vec<(usize, Access)> {
+    let positions = match spec.keys {
         Keys::First => 1..2,
         Keys::Counted => {
             let count = args
@@ -101,6 +102,15 @@ fn keys_of(keys: Keys, args: Args<'_>) -> std::ops::Range<usize> {
                 .filter(|count| *count <= args.len().saturating_sub(2));
             2..2 + count.unwrap_or(0)
         }
+        Keys::Pairs => {
+            let positions = (1..args.len()).step_by(2);
+            return positions.map(|position| (position, spec.access)).collect();
+        }
+        Keys::FirstAnd(find) => {
+            let others = find(&args.after_name()).into_iter();
+            let others = others.map(|position| (position + 1, Access::Insert));
+            return [(1, spec.access)].into_iter().chain(others).collect();
+        }
         Keys::AllOrFirst => {
             let is_clock_move = args.len() == 4
                 && args.get(2).is_some_and(|word| {
@@ -108,7 +118,8 @@ fn keys_of(keys: Keys, args: Args<'_>) -> std::ops::Range<usize> {
                 });
             1..if is_clock_move { 2 } else { args.len() }
         }
-    }
+    };
+    positions.map(|position| (position, spec.access)).collect()
 }
 
 /// Registers every command. The error names the command that the server has refused.
@@ -133,8 +144,9 @@ pub(super) unsafe fn register(
         let name = c_text(&spec.name.to_ascii_lowercase());
         let flags = c_text(spec.flags);
         let (last, step) = match spec.keys {
-            Keys::First => (1, 1),
+            Keys::First | Keys::FirstAnd(_) => (1, 1),
             Keys::Counted => (0, 0),
+            Keys::Pairs => (-1, 2),
             Keys::AllOrFirst => (-1, 1),
         };
         let first = c_int::from(last != 0);

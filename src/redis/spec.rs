@@ -30,12 +30,17 @@ pub struct CommandSpec {
 }
 
 /// Where the keys of a command are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Keys {
     /// The first argument.
     First,
     /// The first argument is the number of keys, and the keys follow it.
     Counted,
+    /// Every other argument, from the first on.
+    Pairs,
+    /// The first argument, and those that the function finds: it gets the arguments after the
+    /// name, and returns the positions of keys among them. The command only adds to those queues.
+    FirstAnd(fn(&[&[u8]]) -> Vec<usize>),
     /// All arguments, of which there may be none. But only the first, if there are three and the
     /// second is ADVANCE or TO.
     AllOrFirst,

@@ -71,6 +71,13 @@ pub struct Slot<'c> {
     ended: Vec<Ending>,
 }
 
+/// What is to be published once the keys of a change are closed.
+pub struct Aftermath<'c> {
+    key: Name<'c>,
+    happened: Happened,
+    ended: Vec<Ending>,
+}
+
 /// Opens a key, runs `apply` to change the queue in it, and closes the key. Then it publishes
 /// events and answers clients that wait for the end of a message, both of which may run code of
 /// other modules.
@@ -82,19 +89,33 @@ pub fn change<R>(
     key: Name<'_>,
     apply: impl FnOnce(&mut Slot<'_>) -> R,
 ) -> Result<R, WrongType> {
-    let (result, happened, ended) = {
-        let mut slot = Slot {
-            opened: ctx.open_write(key)?,
-            key,
-            happened: Happened::default(),
-            ended: Vec::new(),
-        };
-        let result = apply(&mut slot);
-        // The key is closed at the end of this block.
-        (result, slot.happened, std::mem::take(&mut slot.ended))
-    };
-    publish(ctx, key, happened, ended);
+    let (result, aftermath) = change_silently(ctx, key, apply)?;
+    aftermath.publish(ctx);
     Ok(result)
+}
+
+/// Like [`change`], but publishes nothing yet: a change of several queues publishes when all of
+/// them have changed.
+#[inline]
+pub fn change_silently<'c, R>(
+    ctx: &mut Context,
+    key: Name<'c>,
+    apply: impl FnOnce(&mut Slot<'_>) -> R,
+) -> Result<(R, Aftermath<'c>), WrongType> {
+    let mut slot = Slot {
+        opened: ctx.open_write(key)?,
+        key,
+        happened: Happened::default(),
+        ended: Vec::new(),
+    };
+    let result = apply(&mut slot);
+    let aftermath = Aftermath {
+        key,
+        happened: slot.happened,
+        ended: std::mem::take(&mut slot.ended),
+    };
+    // The key is closed at the end of this block.
+    Ok((result, aftermath))
 }
 
 impl Slot<'_> {
@@ -331,16 +352,20 @@ fn replicated<'o, 'a>(op: &'o Op<'a>, done: Option<&Done>) -> &'o Op<'a> {
     }
 }
 
-fn publish(ctx: &mut Context, key: Name<'_>, happened: Happened, ended: Vec<Ending>) {
-    if !happened.is_empty() && ctx.wants_events() {
-        for (kind, name) in EVENTS {
-            if happened.has(kind) {
-                ctx.notify_event(name, key);
+impl Aftermath<'_> {
+    /// Publishes events and answers clients that wait for the end of a message.
+    #[inline]
+    pub fn publish(self, ctx: &mut Context) {
+        if !self.happened.is_empty() && ctx.wants_events() {
+            for (kind, name) in EVENTS {
+                if self.happened.has(kind) {
+                    ctx.notify_event(name, self.key);
+                }
             }
         }
-    }
-    for ending in ended {
-        blocked_wait::answer(ctx.db(), key.bytes(), ending);
+        for ending in self.ended {
+            blocked_wait::answer(ctx.db(), self.key.bytes(), ending);
+        }
     }
 }
 

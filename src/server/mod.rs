@@ -1,11 +1,13 @@
 //! Runs queues inside a server: changes, the timer, blocked clients, replay.
 //!
 //! - `commit.rs` is the one way in which anything changes a queue.
+//! - `acksend.rs` changes several queues at once.
 //! - `wakeups.rs` stores when the next slice of each queue must run, and `timer.rs` runs it.
 //! - `blocked_fetch/`, `blocked_wait.rs` and `bulk_ops/` hold blocked clients: those that wait for
 //!   messages, for the end of a message, and for a long command.
 //! - `replay.rs` repeats the changes that other servers have made.
 
+pub mod acksend;
 pub mod blocked_fetch;
 pub mod blocked_wait;
 mod bound_leases;

@@ -32,9 +32,34 @@ pub fn op(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let (Some(key), true) = (args.name(1), args.len() > 2) else {
         return Err("ERR DQ.OP needs a key and a record".into());
     };
+    replay_all(
+        ctx,
+        (2..args.len()).filter_map(|n| Some((key, args.get(n)?))),
+    )
+}
+
+/// `DQ.OPS key entry [key entry ...]`: applies log entries of several queues, in their order. They
+/// are one operation: all of them come, or none.
+///
+/// Errors: as for [`op`].
+pub fn ops(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    if args.len() < 3 || args.len() % 2 == 0 {
+        return Err("ERR DQ.OPS needs pairs of a key and a record".into());
+    }
+    let pairs = (1..args.len()).step_by(2);
+    replay_all(
+        ctx,
+        pairs.filter_map(|n| Some((args.name(n)?, args.get(n + 1)?))),
+    )
+}
+
+fn replay_all<'a>(
+    ctx: &mut Context,
+    entries: impl Iterator<Item = (Name<'a>, &'a [u8])>,
+) -> CommandResult {
     let must_obey = ctx.must_obey();
     let mut is_replicated = false;
-    for bytes in (2..args.len()).filter_map(|n| args.get(n)) {
+    for (key, bytes) in entries {
         match replay_bytes(ctx, key, bytes, &mut is_replicated) {
             Err(why) if must_obey => {
                 // An error reply to the primary would not undo what it has done. The log must show

@@ -33,6 +33,7 @@
 //! are worded by [`RecurrenceError`](crate::schedule::recurrence::RecurrenceError).
 
 pub mod ack;
+pub mod acksend;
 pub mod alter;
 pub mod cancel;
 pub mod create;

@@ -155,6 +155,19 @@ impl Fetch<'_> {
     }
 }
 
+/// The end of a delivery and the messages that follow from it, or the part of
+/// that which concerns one queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AckSend<'a> {
+    /// The receipt of the delivery to finish. `None` in a queue that only
+    /// receives messages.
+    pub receipt: Option<Receipt>,
+    /// The result text to keep with the finished message.
+    pub result: Option<Cow<'a, [u8]>>,
+    /// What to send, one message each.
+    pub sends: Vec<Send<'a>>,
+}
+
 /// What a nack does to the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NackKind {
@@ -237,6 +250,10 @@ pub enum Op<'a> {
         /// The result text to keep with the messages.
         result: Option<Cow<'a, [u8]>>,
     },
+    /// Finishes a delivery and sends the messages that follow from it. It is
+    /// not refused: [`crate::Queue::can_ack_send`] has to be asked before, so
+    /// that the parts of several queues are done all together or not at all.
+    AckSend(AckSend<'a>),
     /// Gives deliveries back without finishing their messages.
     Nack {
         /// The receipts of the deliveries.

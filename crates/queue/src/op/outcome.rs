@@ -115,6 +115,9 @@ pub enum Done {
     Flag(bool),
     /// The outcome for each message of a send.
     Sent(SmallVec<[Sent; 1]>),
+    /// The outcome for each message that was sent after an ack; `None` if the
+    /// receipt was stale, and nothing was done.
+    AckSent(Option<SmallVec<[Sent; 1]>>),
     /// The deliveries of a fetch.
     Fetched(Deliveries),
     /// The state of each message before the operation; `None` where there is no

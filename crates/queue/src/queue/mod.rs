@@ -265,6 +265,7 @@ impl Queue {
             Op::Duplicate => Ok(self.count_duplicate()),
             Op::Fetch(fetch) => self.fetch(fetch, now, moment.receipt),
             Op::Ack { receipts, result } => Ok(self.ack(receipts, result.as_deref(), now)),
+            Op::AckSend(ack_send) => Ok(self.ack_send(ack_send, now)),
             Op::Nack {
                 receipts,
                 kind,

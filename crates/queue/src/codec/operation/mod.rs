@@ -7,7 +7,7 @@
 mod read;
 mod write;
 
-use crate::op::{DueTime, Fetch, NackKind, Piecemeal, Redrive};
+use crate::op::{DueTime, Fetch, NackKind, Piecemeal, Redrive, Send};
 use crate::{Op, Receipt};
 
 pub use read::read;
@@ -35,6 +35,7 @@ const SCHEDULE: u8 = 19;
 const UNSCHEDULE: u8 = 20;
 const CATCH_UP: u8 = 21;
 const PURGE_SOME: u8 = 22;
+const ACK_SEND: u8 = 27;
 
 /// The number of the kind of an operation, below 31.
 pub fn kind(op: &Op) -> u8 {
@@ -45,6 +46,7 @@ pub fn kind(op: &Op) -> u8 {
         Op::Duplicate => DUPLICATE,
         Op::Fetch(_) => FETCH,
         Op::Ack { .. } => ACK,
+        Op::AckSend(_) => ACK_SEND,
         Op::Nack { .. } => NACK,
         Op::Touch { .. } => TOUCH,
         Op::EndLeases { .. } => END_LEASES,
@@ -72,14 +74,7 @@ fn bits<const N: usize>(present: [bool; N]) -> u8 {
 /// The six flag bits of an operation, which say which of its parts are written.
 pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
     match op {
-        Op::Send(send) => bits([
-            send.id.is_some(),
-            send.group.is_some(),
-            send.priority != 0,
-            send.due != DueTime::Now,
-            !send.choices.is_default(),
-            send.replace || send.payloads.len() != 1 || send.new_salt.is_some(),
-        ]),
+        Op::Send(send) => flags_of_send(send),
         Op::Fetch(fetch) => bits([
             fetch.consumer.is_some(),
             fetch.group.is_some(),
@@ -89,6 +84,7 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
             limits_of(fetch) != [Some(1), Some(1), None, None],
         ]),
         Op::Ack { result, .. } => bits([result.is_some()]),
+        Op::AckSend(ack_send) => bits([ack_send.receipt.is_some(), ack_send.result.is_some()]),
         Op::Nack {
             kind,
             error,
@@ -115,6 +111,17 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
         ]),
         _ => 0,
     }
+}
+
+fn flags_of_send(send: &Send) -> u8 {
+    bits([
+        send.id.is_some(),
+        send.group.is_some(),
+        send.priority != 0,
+        send.due != DueTime::Now,
+        !send.choices.is_default(),
+        send.replace || send.payloads.len() != 1 || send.new_salt.is_some(),
+    ])
 }
 
 /// COUNT, PERGROUP, LEASE and MAXBYTES.

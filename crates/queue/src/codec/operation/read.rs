@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use smallvec::{smallvec, SmallVec};
 
 use super::{
-    ACK, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, GROUP_SET, NACK, PAUSE,
-    PURGE, PURGE_SOME, REDRIVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TICK, TOUCH, UNSCHEDULE,
+    ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, GROUP_SET, NACK,
+    PAUSE, PURGE, PURGE_SOME, REDRIVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TICK, TOUCH, UNSCHEDULE,
     UPDATE,
 };
 use crate::codec::options::{changes, choices, rate, rule};
@@ -14,7 +14,8 @@ use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::limits::{self, ensure, Invalid};
 use crate::message::state::State;
 use crate::op::{
-    DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts, Redrive, Send,
+    AckSend, DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts, Redrive,
+    Send,
 };
 use crate::{Op, Receipt};
 
@@ -43,6 +44,7 @@ pub fn read<'a>(
             receipts: receipts(reader, time_us)?,
             result: has(0).then(|| reader.rest().into()),
         },
+        ACK_SEND => Op::AckSend(ack_send(reader, flags, time_us)?),
         NACK => Op::Nack {
             receipts: receipts(reader, time_us)?,
             kind: match flags >> 2 & 3 {
@@ -167,6 +169,36 @@ fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid> {
         "several messages are to have one id",
     )?;
     Ok(send)
+}
+
+fn ack_send<'a>(reader: &mut Reader<'a>, flags: u8, time_us: u64) -> Result<AckSend<'a>, Invalid> {
+    let receipt = match flags & 1 {
+        0 => None,
+        _ => Some(reader.delta(time_us)?),
+    };
+    limits::exact(receipt.unwrap_or(0))?;
+    let result = match flags & 2 {
+        0 => None,
+        _ => Some(reader.bytes()?.into()),
+    };
+    ensure(
+        receipt.is_some() || result.is_none(),
+        "a result without a receipt",
+    )?;
+    let mut sends = Vec::new();
+    while !reader.is_at_end() {
+        let mut body = Reader::new(reader.bytes()?);
+        let flags = body.byte()?;
+        let send = send(&mut body, flags)?;
+        body.end()?;
+        ensure(send.payloads.len() == 1, "a follow-up is one message")?;
+        sends.push(send);
+    }
+    Ok(AckSend {
+        receipt,
+        result,
+        sends,
+    })
 }
 
 fn fetch<'a>(

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::limits_of;
+use super::{flags_of_send, limits_of};
 use crate::codec::options::{put_changes, put_choices, put_rate, put_rule};
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};
 use crate::message::state::State;
-use crate::op::{DueTime, Fetch, NackKind, Piecemeal, Redrive, Send};
+use crate::op::{AckSend, DueTime, Fetch, NackKind, Piecemeal, Redrive, Send};
 use crate::{Op, Receipt};
 
 /// Appends the operation to `out`, without its kind and flags. O(size of the
@@ -21,6 +21,7 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
             put_receipts(out, receipts, time_us);
             out.extend_from_slice(result.as_deref().unwrap_or_default());
         }
+        Op::AckSend(ack_send) => put_ack_send(out, ack_send, time_us),
         Op::Nack {
             receipts,
             kind,
@@ -129,6 +130,22 @@ fn put_send(out: &mut Vec<u8>, send: &Send) {
         for payload in &send.payloads {
             put_bytes(out, payload);
         }
+    }
+}
+
+fn put_ack_send(out: &mut Vec<u8>, ack_send: &AckSend, time_us: u64) {
+    if let Some(receipt) = ack_send.receipt {
+        put_delta(out, receipt, time_us);
+    }
+    if let Some(result) = &ack_send.result {
+        put_bytes(out, result);
+    }
+    let mut body = Vec::new();
+    for send in &ack_send.sends {
+        body.clear();
+        body.push(flags_of_send(send));
+        put_send(&mut body, send);
+        put_bytes(out, &body);
     }
 }
 

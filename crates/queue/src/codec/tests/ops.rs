@@ -247,6 +247,25 @@ fn fetch(scale: Scale) -> impl Strategy<Value = Fetch<'static>> {
     )
 }
 
+fn ack_send(scale: Scale) -> impl Strategy<Value = AckSend<'static>> {
+    let sends = vec(send(scale), 0..4).prop_map(|mut sends| {
+        for send in &mut sends {
+            send.payloads.truncate(1);
+        }
+        sends
+    });
+    let parts = (
+        option::weighted(0.8, scale.receipt()),
+        option::of(text()),
+        sends,
+    );
+    parts.prop_map(|(receipt, result, sends)| AckSend {
+        receipt,
+        result: result.filter(|_| receipt.is_some()),
+        sends,
+    })
+}
+
 fn nack(scale: Scale) -> impl Strategy<Value = Op<'static>> {
     let kind = prop_oneof![
         2 => Just(NackKind::Backoff),
@@ -327,6 +346,7 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         16 => fetch(scale).prop_map(Op::fetch),
         8 => (receipts(scale), option::of(text()))
             .prop_map(|(receipts, result)| Op::Ack { receipts, result }),
+        4 => ack_send(scale).prop_map(Op::AckSend),
         8 => nack(scale),
         2 => (scale.some(), receipts(scale)).prop_map(|(ms, receipts)| Op::Touch { ms, receipts }),
         2 => receipts(scale).prop_map(|receipts| Op::EndLeases { receipts }),

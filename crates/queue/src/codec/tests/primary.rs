@@ -7,7 +7,7 @@ use super::ops::{changes, op, Scale};
 use crate::codec::log_entry::{Creation, LogEntry};
 use crate::codec::verbatim;
 use crate::message::state::State;
-use crate::op::{Fetch, NackKind, Receipts, Redrive, Send, Sent};
+use crate::op::{AckSend, Fetch, NackKind, Receipts, Redrive, Send, Sent};
 use crate::settings::{Clock, Settings};
 use crate::{Done, Moment, Op, Queue, Receipt};
 
@@ -214,6 +214,14 @@ impl Primary {
             | Op::Nack { receipts, .. }
             | Op::Touch { receipts, .. }
             | Op::EndLeases { receipts } => self.real(receipts),
+            Op::AckSend(AckSend {
+                receipt: Some(receipt),
+                ..
+            }) => {
+                let mut receipts = smallvec::smallvec![*receipt];
+                self.real(&mut receipts);
+                *receipt = receipts[0];
+            }
             // A manual clock can only go forward.
             Op::Advance { to } => *to += self.queue.last_seen(),
             _ => {}

@@ -1,6 +1,7 @@
 //! What a client can ask of a queue: one file for each verb.
 
 mod ack;
+mod acksend;
 mod alter;
 mod cancel;
 mod end_leases;

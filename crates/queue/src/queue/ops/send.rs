@@ -1,6 +1,8 @@
 //! SEND: adds messages, checks the limits of the queue, and replaces messages with
 //! REPLACE.
 
+use smallvec::SmallVec;
+
 use crate::error::Error;
 use crate::message::body::Content;
 use crate::message::state::StoredState;
@@ -11,7 +13,7 @@ use crate::queue::Queue;
 use crate::{GroupIx, Millis, Seq};
 
 /// What a given id means for a message that is to have it.
-enum IdUse {
+pub(in crate::queue) enum IdUse {
     /// No message has the id.
     Free,
     /// A record has the id. The new message takes its place.
@@ -36,7 +38,27 @@ impl Queue {
             return Ok(Done::Sent(smallvec::smallvec![Sent::Taken]));
         }
         self.check_room(send, &id_use)?;
+        Ok(Done::Sent(self.put(send, id_use, now)))
+    }
 
+    /// Sends one message without checking the limits. It is not added where its id
+    /// is taken. O(log n).
+    pub(in crate::queue) fn send_unchecked(&mut self, send: &Send, now: Millis) -> Sent {
+        let id_use = match &send.id {
+            Some(id) => self.id_use(id, send.replace, now),
+            None => IdUse::Free,
+        };
+        if matches!(id_use, IdUse::Taken) {
+            self.count_duplicate();
+            return Sent::Taken;
+        }
+        let sent = self.put(send, id_use, now);
+        sent.first().copied().unwrap_or(Sent::Taken)
+    }
+
+    /// Adds the messages of a SEND whose id is not taken.
+    #[inline(always)]
+    fn put(&mut self, send: &Send, id_use: IdUse, now: Millis) -> SmallVec<[Sent; 1]> {
         if let Some(id) = &send.id {
             self.free_purged(id);
         }
@@ -50,7 +72,7 @@ impl Queue {
             self.noted_term = 0;
         }
         let due = send.due.from(now);
-        let mut sent = smallvec::SmallVec::with_capacity(send.payloads.len());
+        let mut sent = SmallVec::with_capacity(send.payloads.len());
         for payload in &send.payloads {
             let content = Content {
                 id: send.id.as_deref(),
@@ -62,7 +84,7 @@ impl Queue {
             let seq = self.add(message, content, group, &send.choices, now);
             sent.push(Sent::Added(seq));
         }
-        Ok(Done::Sent(sent))
+        sent
     }
 
     /// The form in which a server applies a SEND that generates ids: with a new
@@ -80,6 +102,12 @@ impl Queue {
                 let new_salt = Some(random());
                 let send = send.clone();
                 Some(Op::Send(Send { new_salt, ..send }))
+            }
+            Op::AckSend(ack_send) if self.noted_term != term => {
+                let first = ack_send.sends.iter().position(|send| send.id.is_none())?;
+                let mut renewed = ack_send.clone();
+                renewed.sends.get_mut(first)?.new_salt = Some(random());
+                Some(Op::AckSend(renewed))
             }
             _ => None,
         }
@@ -152,7 +180,7 @@ impl Queue {
         given.is_some_and(|other| !self.is_purged(other))
     }
 
-    fn id_use(&self, id: &[u8], replace: bool, now: Millis) -> IdUse {
+    pub(in crate::queue) fn id_use(&self, id: &[u8], replace: bool, now: Millis) -> IdUse {
         let Some(seq) = self.find(id) else {
             let remembered = self.records.dedup.ended_at(id);
             return match remembered.is_some_and(|ended_at| self.still_taken(ended_at, now)) {

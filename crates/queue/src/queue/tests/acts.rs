@@ -9,7 +9,8 @@ use super::model::Model;
 use crate::message::state::State;
 use crate::message::Choices;
 use crate::op::{
-    DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Op, Piecemeal, Receipts, Redrive, Send,
+    AckSend, DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Op, Piecemeal, Receipts, Redrive,
+    Send,
 };
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
@@ -63,6 +64,8 @@ pub enum Act {
         no_ack: bool,
     },
     Ack(Vec<u8>),
+    /// Without a receipt, as in a queue that only receives messages.
+    AckSend(Option<u8>, Vec<Letter>),
     Nack(Vec<u8>, NackKind),
     Touch(Millis, Vec<u8>),
     EndLeases(Vec<u8>),
@@ -254,6 +257,11 @@ impl Act {
                 receipts: receipts(back, model),
                 result: None,
             },
+            Act::AckSend(back, letters) => Op::AckSend(AckSend {
+                receipt: back.map(|back| receipts(&[back], model)[0]),
+                result: None,
+                sends: letters.iter().map(|letter| send(1, letter)).collect(),
+            }),
             Act::Nack(back, kind) => Op::Nack {
                 receipts: receipts(back, model),
                 kind: *kind,

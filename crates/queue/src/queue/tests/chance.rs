@@ -197,6 +197,8 @@ fn act(purges: u32) -> impl Strategy<Value = Act> {
             .prop_map(|(n, letter)| Act::Send(n, letter)),
         30 => fetch(),
         10 => some().prop_map(Act::Ack),
+        6 => (weighted(0.8, 0..6u8), vec(letter(), 1..4))
+            .prop_map(|(back, letters)| Act::AckSend(back, letters)),
         14 => (some(), nack_kind()).prop_map(|(r, kind)| Act::Nack(r, kind)),
         3 => (1..60u64, some()).prop_map(|(ms, r)| Act::Touch(ms, r)),
         2 => some().prop_map(Act::EndLeases),

@@ -120,7 +120,7 @@ impl Pair {
     /// Applies one operation to both and compares the results.
     pub fn apply(&mut self, op: &Op) {
         let moment = Moment::at_ms(self.now);
-        let done = self.queue.apply(op, moment);
+        let done = perform(&mut self.queue, op, moment);
         self.compare_groups_of_deliveries(&done);
         let done = told(done);
         let expected = self.model.apply(op, moment);
@@ -207,6 +207,18 @@ impl Pair {
         let given: Vec<Seq> = given.iter().map(|d| d.seq).collect();
         assert_eq!(self.queue.peek(20, self.now), given, "what comes next");
     }
+}
+
+/// Applies an operation as a server does, which asks first whether an ACKSEND can be
+/// done.
+fn perform(queue: &mut Queue, op: &Op, moment: Moment) -> Result<Done, Error> {
+    if let Op::AckSend(ack_send) = op {
+        if let Err(refused) = queue.can_ack_send(ack_send, moment) {
+            queue.apply(&Op::Tick, moment)?;
+            return Err(refused);
+        }
+    }
+    queue.apply(op, moment)
 }
 
 /// The result of an operation, without the messages that FETCH hands out.
@@ -326,7 +338,7 @@ pub fn run_in_slices(plan: &Plan, most: u64) {
         advance_in_slices(&mut sliced, from, pair.now, most);
         let op = step.act.op(&pair.model);
         pair.apply(&op);
-        let _ = sliced.apply(&op, Moment::at_ms(pair.now));
+        let _ = perform(&mut sliced, &op, Moment::at_ms(pair.now));
         pair.advance(pair.now);
         advance_in_slices(&mut sliced, pair.now, pair.now, most);
         assert_same(&pair.queue, &sliced, pair.now);
@@ -367,6 +379,11 @@ pub fn run_lagging(plan: &Plan, most: u64) {
             // expires here.
             letter.choices.ttl = None;
         }
+        if let Act::AckSend(_, letters) = &mut act {
+            letters
+                .iter_mut()
+                .for_each(|letter| letter.choices.ttl = None);
+        }
         let op = act.op(&pair.model);
         let moment = Moment::at_ms(pair.now);
         let _ = lagging.apply(&Op::Tick, moment);
@@ -376,8 +393,8 @@ pub fn run_lagging(plan: &Plan, most: u64) {
             let peeked = lagging.peek(100, pair.now);
             assert_eq!(peeked, pair.queue.peek(100, pair.now), "what comes next");
         }
-        let given = told(lagging.apply(&op, moment));
-        let expected = told(pair.queue.clone().apply(&op, moment));
+        let given = told(perform(&mut lagging, &op, moment));
+        let expected = told(perform(&mut pair.queue.clone(), &op, moment));
         assert_eq!(given, expected, "what came of {op:?}");
         pair.apply(&op);
         pair.advance(pair.now);

@@ -177,7 +177,8 @@ impl Model {
                 self.finish_manually();
                 Ok(done)
             }
-            Op::Send(send) => self.send(send),
+            Op::Send(send) => self.send(send, self.live()),
+            Op::AckSend(ack_send) => self.ack_send(ack_send),
             Op::Duplicate => {
                 self.totals.duplicates += 1;
                 Ok(Done::Ok)

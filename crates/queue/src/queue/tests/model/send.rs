@@ -4,11 +4,35 @@ use super::{Model, Msg};
 use crate::message::id::generated;
 use crate::message::state::StoredState;
 use crate::message::Choices;
-use crate::op::{Done, Send, Sent};
+use crate::op::{AckSend, Done, Send, Sent};
 use crate::{Error, Millis, Seq, NEVER};
 
 impl Model {
-    pub(super) fn send(&mut self, send: &Send) -> Result<Done, Error> {
+    /// Acks and sends, or does nothing where that is refused.
+    pub(super) fn ack_send(&mut self, op: &AckSend) -> Result<Done, Error> {
+        if op.receipt.is_some_and(|r| self.running(r).is_none()) {
+            return Ok(Done::AckSent(None));
+        }
+        let mut after = self.clone();
+        let before = self.live();
+        if let Some(receipt) = op.receipt {
+            after.ack(&[receipt]);
+            after.line_up(after.ticket);
+        }
+        let mut all = smallvec::SmallVec::new();
+        for send in &op.sends {
+            if let Done::Sent(sent) = after.send(send, before)? {
+                all.extend(sent);
+            }
+            after.line_up(after.ticket);
+        }
+        *self = after;
+        Ok(Done::AckSent(Some(all)))
+    }
+
+    /// Sends. A limit refuses only what grows beyond `before`, the numbers of
+    /// messages and payload bytes before the command.
+    pub(super) fn send(&mut self, send: &Send, before: (u64, u64)) -> Result<Done, Error> {
         let mut replaced = None;
         if let Some(id) = send.id.as_deref() {
             let of_id = self.find(id);
@@ -25,12 +49,13 @@ impl Model {
         let (live, bytes) = self.live();
         let more: u64 = send.payloads.iter().map(|p| p.len() as u64).sum();
         let added = send.payloads.len() as u64;
+        let (live, bytes) = (live - gone.0 + added, bytes - gone.1 + more);
         let limit = self.settings.max_len;
-        if limit > 0 && live - gone.0 + added > limit && added > gone.0 {
+        if limit > 0 && live > limit && live > before.0 {
             return Err(Error::FullLength { limit });
         }
         let limit = self.settings.max_bytes;
-        if limit > 0 && bytes - gone.1 + more > limit && more > gone.1 {
+        if limit > 0 && bytes > limit && bytes > before.1 {
             return Err(Error::FullBytes { limit });
         }
         if let Some(replaced) = replaced {

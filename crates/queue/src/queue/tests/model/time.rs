@@ -157,7 +157,7 @@ impl Model {
         }
         let mut id = schedule.name.clone();
         id.extend_from_slice(format!("@{now}").as_bytes());
-        let sent = self.send(&Send {
+        let send = Send {
             new_salt: None,
             payloads: [&schedule.payload[..]].into_iter().collect(),
             id: Some(id.into()),
@@ -166,7 +166,8 @@ impl Model {
             group: schedule.group.map(Into::into),
             priority: schedule.priority,
             choices: schedule.choices,
-        });
+        };
+        let sent = self.send(&send, self.live());
         let Ok(Done::Sent(sent)) = sent else {
             self.totals.skipped_fires += 1;
             return;

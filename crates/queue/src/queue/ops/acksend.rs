@@ -1,0 +1,135 @@
+//! ACKSEND: finishes a delivery and sends what follows from it, all or nothing.
+
+use hashbrown::HashMap;
+
+use crate::error::Error;
+use crate::message::id::NameHasher;
+use crate::op::{AckSend, Done, Moment, Send};
+use crate::queue::ops::send::IdUse;
+use crate::queue::Queue;
+use crate::{Millis, Receipt};
+
+/// What an id will mean once the earlier parts of an ACKSEND are done.
+#[derive(Clone, Copy)]
+enum Planned {
+    /// No message has it.
+    Free,
+    /// A finished message keeps it taken.
+    Taken,
+    /// A pending message with this many payload bytes has it.
+    Pending(u64),
+}
+
+/// The room and the ids of a queue after the parts of an ACKSEND that were
+/// planned so far.
+struct Plan<'q> {
+    queue: &'q Queue,
+    now: Millis,
+    /// Pending and running messages.
+    len: u64,
+    /// Their payload bytes.
+    bytes: u64,
+    ids: HashMap<Box<[u8]>, Planned, NameHasher>,
+}
+
+impl Queue {
+    /// Whether an ACKSEND can be done in this queue; false if its receipt is stale.
+    /// Changes nothing. O(log n) a message.
+    ///
+    /// Errors: MAXLEN or MAXBYTES does not allow one of the messages, although the
+    /// finished one has left.
+    pub fn can_ack_send(&self, op: &AckSend, moment: Moment) -> Result<bool, Error> {
+        let now = self.now(moment);
+        if op.receipt.is_some_and(|r| self.current(r, now).is_none()) {
+            return Ok(false);
+        }
+        let (max_len, max_bytes) = (self.settings.max_len, self.settings.max_bytes);
+        if max_len == 0 && max_bytes == 0 {
+            return Ok(true);
+        }
+        let mut plan = Plan {
+            queue: self,
+            now,
+            len: self.live(),
+            bytes: self.bytes,
+            ids: HashMap::default(),
+        };
+        // A limit refuses only what grows, as for SEND.
+        let (len, bytes) = (plan.len, plan.bytes);
+        if let Some(receipt) = op.receipt {
+            plan.ack(receipt);
+        }
+        for send in &op.sends {
+            plan.send(send);
+            if max_len > 0 && plan.len > max_len && plan.len > len {
+                return Err(Error::FullLength { limit: max_len });
+            }
+            if max_bytes > 0 && plan.bytes > max_bytes && plan.bytes > bytes {
+                return Err(Error::FullBytes { limit: max_bytes });
+            }
+        }
+        Ok(true)
+    }
+
+    /// Acks the delivery, then sends. Does nothing if the receipt is stale. O(log n)
+    /// a message.
+    pub(in crate::queue) fn ack_send(&mut self, op: &AckSend, now: Millis) -> Done {
+        if let Some(receipt) = op.receipt {
+            if !self.ack_one(receipt, op.result.as_deref(), now) {
+                return Done::AckSent(None);
+            }
+        }
+        let sends = op.sends.iter();
+        Done::AckSent(Some(
+            sends.map(|send| self.send_unchecked(send, now)).collect(),
+        ))
+    }
+}
+
+impl Plan<'_> {
+    fn ack(&mut self, receipt: Receipt) {
+        let Some(lease) = self.queue.current(receipt, self.now) else {
+            return;
+        };
+        let Some(message) = self.queue.store.get(lease.seq) else {
+            return;
+        };
+        self.len = self.len.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(message.payload_len());
+        let id = self.queue.id_of(lease.seq, message).to_box();
+        let after = match self.queue.settings.dedup {
+            0 => Planned::Free,
+            _ => Planned::Taken,
+        };
+        self.ids.insert(id, after);
+    }
+
+    fn send(&mut self, send: &Send) {
+        let size = send.payloads.iter().map(|payload| payload.len() as u64);
+        let size = size.fold(0, u64::saturating_add);
+        // The payload bytes of the message that this one replaces.
+        let mut replaced = None;
+        if let Some(id) = &send.id {
+            match self.ids.get(&**id) {
+                Some(Planned::Free) => {}
+                Some(Planned::Pending(before)) if send.replace => replaced = Some(*before),
+                Some(Planned::Pending(_) | Planned::Taken) => return,
+                None => match self.queue.id_use(id, send.replace, self.now) {
+                    IdUse::Free | IdUse::Record(_) => {}
+                    IdUse::Waiting(seq) => {
+                        // A redriven message that is not moved yet is not counted in
+                        // `bytes`.
+                        let message = self.queue.store.get(seq);
+                        let counted = message.filter(|message| message.stored.is_pending());
+                        replaced = Some(counted.map_or(0, |message| message.payload_len()));
+                    }
+                    IdUse::Taken => return,
+                },
+            }
+            self.ids.insert((**id).into(), Planned::Pending(size));
+        }
+        self.len += u64::from(replaced.is_none());
+        let others = self.bytes.saturating_sub(replaced.unwrap_or(0));
+        self.bytes = others.saturating_add(size);
+    }
+}

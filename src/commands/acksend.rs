@@ -1,0 +1,86 @@
+//! DQ.ACKSEND: finishes a message and sends those that follow from it, to any queues of its slot. All
+//! of that is done, or nothing.
+
+use super::options::{
+    BACKOFF, DUE, GROUP, HEADERS, ID, LEASE, PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
+};
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::acksend;
+use crate::server::config::MAX_PAYLOAD;
+use dq_queue::args::{self, Words};
+
+/// The description of the command, for the server and for COMMAND DOCS.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.ACKSEND",
+    handler: run,
+    flags: "write deny-oom getkeys-api",
+    arity: -6,
+    keys: Keys::FirstAnd(dests),
+    access: Access::Delete,
+    summary: "Finishes a message and sends the messages that follow from it, all in one step.",
+    complexity: "O(M log N) with M messages to send and N in their queues",
+    since: FIRST,
+    args: &[
+        Arg::key(),
+        Arg::integer("receipt"),
+        Arg::text("result").after("RESULT").optional(),
+        NEXT,
+    ],
+};
+
+const NEXT: Arg = Arg::block(
+    "next",
+    &[
+        Arg::key(),
+        Arg::text("payload"),
+        ID,
+        REPLACE,
+        DUE.optional(),
+        GROUP,
+        SCORE,
+        PRIORITY,
+        LEASE,
+        RETRIES,
+        BACKOFF,
+        TTL,
+        TYPE,
+        HEADERS,
+    ],
+)
+.after("NEXT")
+.multiple();
+
+/// The positions of the keys to which messages are sent, among the arguments after the name. None
+/// where the arguments are not valid: then the command does nothing.
+fn dests(words: &[&[u8]]) -> Vec<usize> {
+    let after_key = words.get(1..).unwrap_or_default();
+    match args::acksend::ack_send(Words::new(after_key), u64::MAX) {
+        Ok(request) => request.next.iter().map(|next| next.key + 1).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let words = args.after_key();
+    let request = args::acksend::ack_send(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    // The words begin behind the name and the key.
+    let dest = |word: usize| args.name(word + 2);
+    let sent = acksend::run(ctx, key, request, dest)?;
+    let reply = ctx.reply();
+    match sent {
+        Some(ids) => {
+            reply.array(ids.len());
+            for id in ids {
+                match id {
+                    Some(id) => reply.bulk(&id),
+                    None => reply.null(),
+                }
+            }
+        }
+        None => reply.null_array(),
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! ACKSEND: the end of a delivery and the messages that follow from it, in several queues at once.
+//!
+//! First every queue is asked whether its part can be done. Only then is anything changed, and the
+//! log entries of all queues are replicated as one command, so that a torn log has all or nothing.
+
+use crate::redis::{Context, Failure, Name};
+use dq_queue::args::acksend::AckSendRequest;
+use dq_queue::codec::log_entry::LogEntry;
+use dq_queue::message::id::GENERATED_LEN;
+use dq_queue::op::{AckSend, Sent};
+use dq_queue::settings::{Changes, Clock};
+use dq_queue::{Done, Error, Moment, Op, Queue};
+
+use super::commit::{change_silently, creation, process_due_events, Aftermath, Replication, Slot};
+use super::{clock, errors, wakeups};
+
+/// The id of each message that was sent; `None` where the id is taken.
+pub type Ids = Vec<Option<Vec<u8>>>;
+
+/// What happens to one queue.
+struct Part<'a> {
+    key: Name<'a>,
+    op: Op<'a>,
+    /// Which of all messages it sends, in order.
+    numbers: Vec<usize>,
+    /// How many due events were processed; `None` before that was done.
+    steps: Option<u64>,
+}
+
+/// Acks and sends, if all of that can be done. `dest` finds a key by its word. Returns `None` if the
+/// receipt is stale, and then nothing was done.
+///
+/// Errors: a key holds another type, or a queue is full. Nothing was done then.
+pub fn run<'a>(
+    ctx: &mut Context,
+    key: Name<'a>,
+    request: AckSendRequest<'a>,
+    dest: impl Fn(usize) -> Option<Name<'a>>,
+) -> Result<Option<Ids>, Failure> {
+    let mut ids: Ids = vec![None; request.next.len()];
+    let mut parts = parts(key, request, dest);
+    // This also removes keys that have expired, so that nothing else runs from here on.
+    for part in &parts {
+        ctx.open_read(part.key)?;
+    }
+    let moment = clock::now();
+    let mut verdict = Ok(true);
+    for part in &mut parts {
+        let (can, _) = change_silently(ctx, part.key, |slot| part.prepare(slot, moment))?;
+        verdict = can;
+        if verdict != Ok(true) {
+            break;
+        }
+    }
+    ctx.collect_log_entries_of_several();
+    let mut published: Vec<Aftermath<'_>> = Vec::with_capacity(parts.len());
+    for part in &parts {
+        let ((), aftermath) = change_silently(ctx, part.key, |slot| match verdict {
+            Ok(true) => part.commit(slot, moment, &mut ids),
+            _ => part.refuse(slot, moment),
+        })?;
+        published.push(aftermath);
+    }
+    ctx.replicate_collected();
+    for aftermath in published {
+        aftermath.publish(ctx);
+    }
+    match verdict {
+        Ok(done) => Ok(done.then_some(ids)),
+        Err(error) => Err(errors::reply_for(&error)),
+    }
+}
+
+/// One part for each queue, that of the acked message first.
+fn parts<'a>(
+    key: Name<'a>,
+    request: AckSendRequest<'a>,
+    dest: impl Fn(usize) -> Option<Name<'a>>,
+) -> Vec<Part<'a>> {
+    let mut ops = vec![(
+        key,
+        AckSend {
+            receipt: Some(request.receipt),
+            result: request.result,
+            sends: Vec::new(),
+        },
+        Vec::new(),
+    )];
+    for (number, next) in request.next.into_iter().enumerate() {
+        let Some(dest) = dest(next.key) else {
+            continue;
+        };
+        let known = ops.iter().position(|(key, ..)| key.bytes() == dest.bytes());
+        let at = known.unwrap_or_else(|| {
+            let nothing = AckSend {
+                receipt: None,
+                result: None,
+                sends: Vec::new(),
+            };
+            ops.push((dest, nothing, Vec::new()));
+            ops.len() - 1
+        });
+        if let Some((_, op, numbers)) = ops.get_mut(at) {
+            op.sends.push(next.send);
+            numbers.push(number);
+        }
+    }
+    let part = |(key, op, numbers)| Part {
+        key,
+        op: Op::AckSend(op),
+        numbers,
+        steps: None,
+    };
+    ops.into_iter().map(part).collect()
+}
+
+impl Part<'_> {
+    /// Processes due events, and then tells whether the part can be done: false if the receipt is
+    /// stale.
+    fn prepare(&mut self, slot: &mut Slot<'_>, moment: Moment) -> Result<bool, Error> {
+        let Op::AckSend(op) = &self.op else {
+            return Ok(true);
+        };
+        match slot.split().1 {
+            Some(queue) => {
+                self.steps = Some(process_due_events(queue, moment));
+                queue.can_ack_send(op, moment)
+            }
+            // A new queue has no limits.
+            None => Ok(op.receipt.is_none()),
+        }
+    }
+
+    /// Does the part.
+    fn commit(&self, slot: &mut Slot<'_>, moment: Moment, ids: &mut Ids) {
+        let created = match slot.split().1 {
+            Some(_) => None,
+            None => Some(creation(&Changes::default(), Clock::Server)),
+        };
+        if let Some(created) = &created {
+            slot.create(created.queue());
+        }
+        let (_, Some(queue)) = slot.split() else {
+            return;
+        };
+        let renewing = match created {
+            Some(_) => None,
+            None => queue.renewing(&self.op, wakeups::term(), clock::random),
+        };
+        let op = renewing.as_ref().unwrap_or(&self.op);
+        if let Ok(Done::AckSent(Some(sent))) = queue.apply(op, moment) {
+            self.collect_ids(queue, &sent, ids);
+        }
+        if renewing.is_some() || created.is_some() {
+            queue.noted_term = wakeups::term();
+        }
+        if created.is_some() {
+            queue.made_at(moment);
+        }
+        let entry = LogEntry::of(moment, self.steps.unwrap_or(0), created, op);
+        slot.commit(moment, Replication::Entry(&entry));
+    }
+
+    /// Replicates the due events that were processed, and does nothing else.
+    fn refuse(&self, slot: &mut Slot<'_>, moment: Moment) {
+        let (Some(steps), (_, Some(queue))) = (self.steps.filter(|n| *n > 0), slot.split()) else {
+            return;
+        };
+        if queue.apply(&Op::Tick, moment).is_ok() {
+            let entry = LogEntry::of(moment, steps, None, &Op::Tick);
+            slot.commit(moment, Replication::Entry(&entry));
+        }
+    }
+
+    fn collect_ids(&self, queue: &Queue, sent: &[Sent], ids: &mut Ids) {
+        let Op::AckSend(op) = &self.op else {
+            return;
+        };
+        let sends = op.sends.iter().zip(sent);
+        for (number, (send, sent)) in self.numbers.iter().zip(sends) {
+            let (Some(id), Sent::Added(seq)) = (ids.get_mut(*number), sent) else {
+                continue;
+            };
+            let made: [u8; GENERATED_LEN];
+            let name = match &send.id {
+                Some(given) => given.as_ref(),
+                None => {
+                    made = queue.new_id(*seq);
+                    &made
+                }
+            };
+            *id = Some(name.to_vec());
+        }
+    }
+}
