@@ -22,7 +22,7 @@ def command_info(w, verb):
 def test_the_server_lists_exactly_the_documented_commands(w):
     names = {n.decode().upper() for n in w.ok("COMMAND", "LIST", "FILTERBY", "MODULE", "dq")}
     assert {f"DQ.{v}" for v in ALL} <= names
-    assert names - {f"DQ.{v}" for v in ALL} <= {"DQ.OP"}, "what is not in the contract is internal"
+    assert names - {f"DQ.{v}" for v in ALL} <= {"DQ.OP", "DQ.OPS"}, "what is not in the contract is internal"
 
 
 @pytest.mark.parametrize("verb", ALL)
@@ -38,9 +38,14 @@ def test_each_command_has_the_right_flags(w, verb):
     assert not flags & {b"admin", b"noscript", b"no_multi"}
 
 
-def test_the_internal_command_has_the_flags_write_and_admin(w):
-    flags = command_info(w, "OP")["flags"]
+@pytest.mark.parametrize("verb", ["OP", "OPS"])
+def test_the_internal_commands_have_the_flags_write_and_admin(w, verb):
+    flags = command_info(w, verb)["flags"]
     assert {b"write", b"admin"} <= flags
+
+
+def test_the_internal_command_for_several_queues_names_all_keys(w):
+    assert w.ok("COMMAND", "GETKEYS", "DQ.OPS", "a", "1", "b", "2", "a", "3") == [b"a", b"b", b"a"]
 
 
 @pytest.mark.parametrize("call, keys", KEYS, ids=lambda v: " ".join(map(str, v)))
@@ -71,7 +76,7 @@ def test_each_command_is_documented_in_command_docs(w, verb):
 
 
 ARITY = dict(
-    CREATE=-2, ALTER=-4, SEND=-3, MSEND=-4, GROUPPUSH=-6, FETCH=-2, MFETCH=-3, ACK=-3, NACK=-3, TOUCH=-4, TICK=-1, GET=3,
+    CREATE=-2, ALTER=-4, SEND=-3, MSEND=-4, GROUPPUSH=-6, FETCH=-2, MFETCH=-3, ACK=-3, ACKSEND=-6, NACK=-3, TOUCH=-4, TICK=-1, GET=3,
     LIST=-3, PEEK=-2, LEN=-2, INFO=2, GROUPS=-2, CONSUMERS=2, EXPLAIN=3, WAIT=4, CANCEL=-3, RESCHEDULE=5, UPDATE=4,
     REDRIVE=-3, PURGE=-2, PAUSE=-2, RESUME=-2, GROUPSET=-3, SCHEDULE=-7, UNSCHEDULE=3, SCHEDULES=2,
 )  # fmt: skip

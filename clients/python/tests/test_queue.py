@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 import redis
-from dqueue import Message, Queue, connect
+from dqueue import Message, Next, Queue, connect
 
 from tests.harness.lossy import LossyProxy
 from tests.harness.topology import Cluster
@@ -54,6 +54,17 @@ def test_fetch_acks_in_the_same_round_trip(q):
     assert (first.text, second.text) == ("a", "b")
     assert q.fetch(ack=[second.receipt]) == []
     assert q.info()["acked"] == 2
+
+
+def test_messages_follow_from_one_that_is_finished(q):
+    q.create(retain=60_000)
+    id = q.send("order", id="o")
+    [message] = q.fetch()
+    following = (Next("parcel", to="parcels", id="p", group="ann"), Next("mail", delay=timedelta(seconds=60)))
+    [parcel, mail] = q.ack_send(message, *following, result="paid")
+    assert (parcel, q.get(mail).state, q.get(id).result) == ("p", "delayed", "paid")
+    assert [m.text for m in Queue(q.client, "parcels").fetch()] == ["parcel"]
+    assert q.ack_send(message.receipt, Next("parcel")) is None
 
 
 def test_failures_are_retried_and_redriven(q):

@@ -24,6 +24,7 @@ milliseconds. As an argument, a `timedelta` or (for a point in time) a `datetime
 """
 
 from dqueue._needs import REDIS_PY  # noqa: F401  before all that imports redis-py
+from dqueue.calls import Next
 from dqueue.connection import connect
 from dqueue.handlers import Handlers, Reject, Retry
 from dqueue.message import Message
@@ -40,6 +41,7 @@ __all__ = [
     "Handlers",
     "Info",
     "Message",
+    "Next",
     "Queue",
     "QueueOptions",
     "Record",

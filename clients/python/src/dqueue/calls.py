@@ -6,10 +6,10 @@
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
 from dqueue.message import Message, delivered
-from dqueue.options import Instant, Millis, Word, encode, millis, words
+from dqueue.options import Instant, Millis, SendOptions, Word, encode, millis, words
 from dqueue.records import (
     Consumer,
     Explanation,
@@ -115,6 +115,35 @@ def fetch(key: str, ack: Sequence[Receipt], options: Mapping[str, Any]) -> Call[
 
 def ack(key: str, given: Sequence[Receipt], result: Payload | None) -> Call[int]:
     return Call(["DQ.ACK", encode(key), *receipts(given), *words({"result": result})], int)
+
+
+class Next:
+    """A message that follows from another one: an argument of `Queue.ack_send`.
+
+    `to` is the name of another queue; without it the message goes to the same queue.
+    """
+
+    def __init__(
+        self,
+        payload: Payload,
+        *,
+        to: str | None = None,
+        id: str | None = None,
+        replace: bool = False,
+        **options: Unpack[SendOptions],
+    ) -> None:
+        self.payload = payload
+        self.to = to
+        self.options: dict[str, Any] = {"id": id, "replace": replace, **options}
+
+
+def ack_send(
+    key: str, receipt: Receipt, following: Sequence[Next], result: Payload | None
+) -> Call[list[str | None] | None]:
+    line: list[Word] = ["DQ.ACKSEND", encode(key), *receipts([receipt]), *words({"result": result})]
+    for one in following:
+        line += ["NEXT", encode(key if one.to is None else one.to), encode(one.payload), *words(one.options)]
+    return Call(line, lambda reply: None if reply is None else [maybe_text(id) for id in reply])
 
 
 def nack(key: str, given: Sequence[Receipt], options: Mapping[str, Any]) -> Call[int]:

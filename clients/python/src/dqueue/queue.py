@@ -8,7 +8,7 @@ from typing import Literal, TypeVar, Unpack
 import redis
 
 from dqueue import calls
-from dqueue.calls import Call, Payload, Receipt
+from dqueue.calls import Call, Next, Payload, Receipt
 from dqueue.connection import Client, check_block, is_transient, pauses
 from dqueue.message import Message
 from dqueue.options import Instant, Millis, QueueOptions, SendOptions, State, millis
@@ -148,6 +148,13 @@ class Queue:
     def ack(self, *receipts: Receipt, result: Payload | None = None) -> int:
         """DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease."""
         return self._do(calls.ack(self.key, receipts, result))
+
+    def ack_send(self, receipt: Receipt, *following: Next, result: Payload | None = None) -> list[str | None] | None:
+        """DQ.ACKSEND: finishes a message and sends those that follow from it, all in one step.
+
+        Returns their ids, with None for an id that was taken; or None, and nothing was done, if the lease was lost.
+        """
+        return self._do(calls.ack_send(self.key, receipt, following, result))
 
     def nack(
         self,
