@@ -43,7 +43,7 @@ pub fn op(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 ///
 /// Errors: as for [`op`].
 pub fn ops(ctx: &mut Context, args: Args<'_>) -> CommandResult {
-    if args.len() < 3 || args.len() % 2 == 0 {
+    if args.len() < 3 || args.len().is_multiple_of(2) {
         return Err("ERR DQ.OPS needs pairs of a key and a record".into());
     }
     let pairs = (1..args.len()).step_by(2);
