@@ -263,7 +263,7 @@ impl Cluster {
         };
         let op = if can { op } else { Op::Tick };
         let done = self.primary.apply(&op, of_command.unwrap_or(moment)).ok();
-        if is_renewing && can && done.is_some() {
+        if is_renewing && can && !matches!(done, None | Some(Done::AckSent(None))) {
             self.primary.noted_term = self.term;
         }
         let as_command = of_command.is_some() && done.is_some();

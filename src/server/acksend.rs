@@ -55,10 +55,12 @@ pub fn run<'a>(
     ctx.collect_log_entries_of_several();
     let mut published: Vec<Aftermath<'_>> = Vec::with_capacity(parts.len());
     for part in &parts {
-        let ((), aftermath) = change_silently(ctx, part.key, |slot| match verdict {
+        let (done, aftermath) = change_silently(ctx, part.key, |slot| match verdict {
             Ok(true) => part.commit(slot, moment, &mut ids),
             _ => part.refuse(slot, moment),
         })?;
+        // In a burst of lease ends the first part may turn out to be stale only now.
+        verdict = verdict.map(|can| can && done);
         published.push(aftermath);
     }
     ctx.replicate_collected();
@@ -131,8 +133,8 @@ impl Part<'_> {
         }
     }
 
-    /// Does the part.
-    fn commit(&self, slot: &mut Slot<'_>, moment: Moment, ids: &mut Ids) {
+    /// Does the part. Returns whether it was done.
+    fn commit(&self, slot: &mut Slot<'_>, moment: Moment, ids: &mut Ids) -> bool {
         let created = match slot.split().1 {
             Some(_) => None,
             None => Some(creation(&Changes::default(), Clock::Server)),
@@ -141,35 +143,39 @@ impl Part<'_> {
             slot.create(created.queue());
         }
         let (_, Some(queue)) = slot.split() else {
-            return;
+            return false;
         };
         let renewing = match created {
             Some(_) => None,
             None => queue.renewing(&self.op, wakeups::term(), clock::random),
         };
         let op = renewing.as_ref().unwrap_or(&self.op);
-        if let Ok(Done::AckSent(Some(sent))) = queue.apply(op, moment) {
+        let done = queue.apply(op, moment);
+        let is_done = matches!(done, Ok(Done::AckSent(Some(_))));
+        if let Ok(Done::AckSent(Some(sent))) = done {
             self.collect_ids(queue, &sent, ids);
-        }
-        if renewing.is_some() || created.is_some() {
-            queue.noted_term = wakeups::term();
+            if renewing.is_some() || created.is_some() {
+                queue.noted_term = wakeups::term();
+            }
         }
         if created.is_some() {
             queue.made_at(moment);
         }
         let entry = LogEntry::of(moment, self.steps.unwrap_or(0), created, op);
         slot.commit(moment, Replication::Entry(&entry));
+        is_done
     }
 
     /// Replicates the due events that were processed, and does nothing else.
-    fn refuse(&self, slot: &mut Slot<'_>, moment: Moment) {
+    fn refuse(&self, slot: &mut Slot<'_>, moment: Moment) -> bool {
         let (Some(steps), (_, Some(queue))) = (self.steps.filter(|n| *n > 0), slot.split()) else {
-            return;
+            return false;
         };
         if queue.apply(&Op::Tick, moment).is_ok() {
             let entry = LogEntry::of(moment, steps, None, &Op::Tick);
             slot.commit(moment, Replication::Entry(&entry));
         }
+        false
     }
 
     fn collect_ids(&self, queue: &Queue, sent: &[Sent], ids: &mut Ids) {
