@@ -17,6 +17,8 @@ pub const MAX_NAME: usize = 1024;
 /// for the id made of it, `name@unix-ms`, which is at most [`MAX_NAME`] bytes
 /// long.
 pub const MAX_SCHEDULE_NAME: usize = 1000;
+/// The longest pattern of a search, in bytes.
+pub const MAX_GLOB: usize = 1024;
 /// The largest COUNT, and so the most messages of one batch; the smallest is 1.
 pub const MAX_COUNT: u64 = 10_000;
 /// The longest note of a message, in bytes.

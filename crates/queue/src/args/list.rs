@@ -3,7 +3,8 @@
 use super::option::{flag, once};
 use super::words::{instead, COUNT};
 use super::{Parsed, Words};
-use crate::queue::inspect::list::{Cursor, Listing};
+use crate::queue::inspect::list::Listing;
+use crate::queue::inspect::walk::Cursor;
 
 /// The COUNT of LIST and GROUPS if none is given.
 const STEP: u64 = 10;
@@ -18,17 +19,18 @@ pub struct ListRequest<'a> {
 }
 
 /// Reads the arguments of LIST: `state [CURSOR c] [COUNT n] [GROUP g] [TYPE t]
-/// [IDS]`
+/// [REV] [IDS]`
 pub fn list(mut words: Words<'_>) -> Parsed<ListRequest<'_>> {
     let state = words.state("state")?;
     let (mut cursor, mut count, mut group, mut label) = (None, None, None, None);
-    let mut ids = false;
+    let (mut reverse, mut ids) = (false, false);
     while let Some(option) = words.option() {
         match option.name() {
-            what @ "CURSOR" => once(&mut cursor, what, read_cursor(&mut words, what)?)?,
+            what @ "CURSOR" => once(&mut cursor, what, read_cursor(&mut words, what, "DQ.LIST")?)?,
             what @ "COUNT" => once(&mut count, what, words.number(what, COUNT)?)?,
             what @ "GROUP" => once(&mut group, what, words.name(what)?)?,
             what @ "TYPE" => once(&mut label, what, words.name(what)?)?,
+            what @ "REV" => flag(&mut reverse, what)?,
             what @ "IDS" => flag(&mut ids, what)?,
             _ => return Err(option.unknown()),
         }
@@ -36,6 +38,7 @@ pub fn list(mut words: Words<'_>) -> Parsed<ListRequest<'_>> {
     let listing = Listing {
         state,
         cursor: cursor.flatten(),
+        reverse,
         count: count.unwrap_or(STEP) as usize,
         group,
         label,
@@ -43,7 +46,11 @@ pub fn list(mut words: Words<'_>) -> Parsed<ListRequest<'_>> {
     Ok(ListRequest { listing, ids })
 }
 
-fn read_cursor(words: &mut Words<'_>, what: &str) -> Parsed<Option<Cursor>> {
+/// Reads a cursor that `verb` has answered; `None` is the start.
+pub(super) fn read_cursor(words: &mut Words<'_>, what: &str, verb: &str) -> Parsed<Option<Cursor>> {
     let word = words.bytes(what)?;
-    Cursor::parse(word).ok_or_else(|| instead(what, "0 or one that DQ.LIST has answered", word))
+    Cursor::parse(word).ok_or_else(|| {
+        let expected = format_args!("0 or one that {verb} has answered");
+        instead(what, expected, word)
+    })
 }

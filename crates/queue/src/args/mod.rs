@@ -38,6 +38,7 @@ pub mod alter;
 pub mod cancel;
 pub mod create;
 pub mod fetch;
+pub mod find;
 pub mod get;
 pub mod grouppush;
 pub mod groups;

@@ -16,7 +16,7 @@ use crate::message::Choices;
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
 use crate::settings::{Changes, Rate};
-use crate::{Millis, Receipt};
+use crate::{Millis, Receipt, Seq};
 
 pub use effects::{Effects, Ending, Happened};
 pub use outcome::{Delivered, Deliveries, Done, Gone, Sent, Ticked};
@@ -192,6 +192,17 @@ pub enum Redrive<'a> {
     Ids(Vec<Cow<'a, [u8]>>),
 }
 
+/// What FIND does with the messages that it has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FindAct {
+    /// Dead messages become pending again.
+    Redrive,
+    /// The messages are cancelled.
+    Cancel,
+    /// The messages are removed, and their ids are free.
+    Purge,
+}
+
 /// What a purge has to remove message by message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piecemeal<'a> {
@@ -303,6 +314,13 @@ pub enum Op<'a> {
     },
     /// Makes dead messages pending again.
     Redrive(Redrive<'a>),
+    /// Changes messages that a search has found.
+    FindDo {
+        /// What to do with them.
+        act: FindAct,
+        /// The numbers of the messages.
+        seqs: Vec<Seq>,
+    },
     /// Removes messages and the records of ended ones.
     Purge {
         /// Remove only messages in this state.

@@ -279,6 +279,7 @@ impl Queue {
             Op::Reschedule { id, due } => Ok(self.reschedule(id, *due, now)),
             Op::Update { id, payload } => self.update(id, payload, now),
             Op::Redrive(which) => Ok(self.redrive(which, now)),
+            Op::FindDo { act, seqs } => Ok(self.find_do(*act, seqs, now)),
             Op::Purge { state, group } => Ok(self.purge(*state, group.as_deref(), now)),
             Op::PurgeSome { of, most } => Ok(self.purge_some(of, *most, now)),
             Op::Pause { group, ms } => Ok(self.pause(group.as_deref(), *ms, now)),

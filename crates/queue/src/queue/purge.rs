@@ -265,7 +265,7 @@ impl Queue {
         doomed.len() as u64
     }
 
-    /// Removes a leased message or a record; the caller refreshes its group.
+    /// Removes a message or a record; the caller refreshes its group.
     fn remove(&mut self, seq: Seq) {
         let Some(message) = self.store.get(seq) else {
             return;
@@ -275,6 +275,11 @@ impl Queue {
         match stored {
             StoredState::Running => {
                 self.unlease(seq);
+                self.bytes -= size;
+                self.forget(seq);
+            }
+            stored if stored.is_pending() => {
+                self.leave_pending(seq);
                 self.bytes -= size;
                 self.forget(seq);
             }

@@ -9,8 +9,9 @@ use crate::args::testing::{error, words};
 use crate::args::wait::*;
 use crate::args::Parsed;
 use crate::message::state::State;
-use crate::queue::inspect::list::{Cursor, Listing};
+use crate::queue::inspect::list::Listing;
 use crate::queue::inspect::view::GroupState;
+use crate::queue::inspect::walk::Cursor;
 
 fn list_text(text: &str) -> Parsed<String> {
     words(text, |w| list(w).map(|request| format!("{request:?}")))
@@ -49,11 +50,12 @@ fn get_wait_len_and_peek_read_their_arguments() {
 #[test]
 fn list_reads_a_state_and_its_filters() {
     for cursor in ["0", "5-7"] {
-        let text = format!("DEAD ids TYPE t GROUP TYPE COUNT 3 CURSOR {cursor}");
+        let text = format!("DEAD ids TYPE t GROUP TYPE rev COUNT 3 CURSOR {cursor}");
         let listing = Listing {
             state: State::Dead,
             cursor: Cursor::parse(cursor.as_bytes()).unwrap(),
             count: 3,
+            reverse: true,
             group: Some(b"TYPE"),
             label: Some(b"t"),
         };

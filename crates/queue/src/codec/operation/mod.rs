@@ -7,7 +7,7 @@
 mod read;
 mod write;
 
-use crate::op::{DueTime, Fetch, NackKind, Piecemeal, Redrive, Send};
+use crate::op::{DueTime, Fetch, FindAct, NackKind, Piecemeal, Redrive, Send};
 use crate::{Op, Receipt};
 
 pub use read::read;
@@ -35,6 +35,7 @@ const SCHEDULE: u8 = 19;
 const UNSCHEDULE: u8 = 20;
 const CATCH_UP: u8 = 21;
 const PURGE_SOME: u8 = 22;
+const FIND_DO: u8 = 25;
 const ACK_SEND: u8 = 27;
 
 /// The number of the kind of an operation, below 31.
@@ -63,6 +64,7 @@ pub fn kind(op: &Op) -> u8 {
         Op::Unschedule { .. } => UNSCHEDULE,
         Op::CatchUp { .. } => CATCH_UP,
         Op::PurgeSome { .. } => PURGE_SOME,
+        Op::FindDo { .. } => FIND_DO,
     }
 }
 
@@ -99,6 +101,11 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
             };
             bits([error.is_some(), *random != 0]) | kind << 2
         }
+        Op::FindDo { act, .. } => match act {
+            FindAct::Redrive => 0,
+            FindAct::Cancel => 1,
+            FindAct::Purge => 2,
+        },
         Op::Redrive(which) => bits([matches!(which, Redrive::Ids(_))]),
         Op::Purge { state, group } => bits([state.is_some(), group.is_some()]),
         Op::PurgeSome { of, .. } => bits([matches!(of, Piecemeal::Leased(_))]),

@@ -5,19 +5,19 @@ use std::borrow::Cow;
 use smallvec::{smallvec, SmallVec};
 
 use super::{
-    ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, GROUP_SET, NACK,
-    PAUSE, PURGE, PURGE_SOME, REDRIVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TICK, TOUCH, UNSCHEDULE,
-    UPDATE,
+    ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, FIND_DO,
+    GROUP_SET, NACK, PAUSE, PURGE, PURGE_SOME, REDRIVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TICK,
+    TOUCH, UNSCHEDULE, UPDATE,
 };
 use crate::codec::options::{changes, choices, rate, rule};
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::limits::{self, ensure, Invalid};
 use crate::message::state::State;
 use crate::op::{
-    AckSend, DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts, Redrive,
-    Send,
+    AckSend, DueTime, Fetch, FindAct, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts,
+    Redrive, Send,
 };
-use crate::{Op, Receipt};
+use crate::{Op, Receipt, Seq};
 
 /// Reads an operation of this kind, and the lowest receipt that it may give
 /// out, which is 0 if it gives out none. `time_us` is the time of the log
@@ -93,6 +93,15 @@ pub fn read<'a>(
                 Some(group) => Piecemeal::Leased(group),
                 None => Piecemeal::Dead,
             },
+        },
+        FIND_DO => Op::FindDo {
+            act: match flags {
+                0 => FindAct::Redrive,
+                1 => FindAct::Cancel,
+                2 => FindAct::Purge,
+                _ => return Err(Invalid("found messages are changed in an unknown way")),
+            },
+            seqs: seqs(reader)?,
         },
         PAUSE => Op::Pause {
             ms: has(0).then(|| positive(reader)).transpose()?,
@@ -285,6 +294,19 @@ fn receipts(reader: &mut Reader, time_us: u64) -> Result<Receipts, Invalid> {
         receipts.push(base);
     }
     Ok(receipts)
+}
+
+fn seqs(reader: &mut Reader) -> Result<Vec<Seq>, Invalid> {
+    let count = reader.number()?;
+    ensure(count <= limits::MAX_COUNT, "more than a search can find")?;
+    let mut seqs = Vec::with_capacity(count.min(MOST_RESERVED as u64) as usize);
+    let mut base = 0;
+    for _ in 0..count {
+        base = reader.delta(base)?;
+        limits::exact(base)?;
+        seqs.push(base);
+    }
+    Ok(seqs)
 }
 
 fn ids<'a>(reader: &mut Reader<'a>) -> Result<Vec<Cow<'a, [u8]>>, Invalid> {

@@ -7,7 +7,7 @@ use crate::codec::options::{put_changes, put_choices, put_rate, put_rule};
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};
 use crate::message::state::State;
 use crate::op::{AckSend, DueTime, Fetch, NackKind, Piecemeal, Redrive, Send};
-use crate::{Op, Receipt};
+use crate::{Op, Receipt, Seq};
 
 /// Appends the operation to `out`, without its kind and flags. O(size of the
 /// operation).
@@ -66,6 +66,7 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
                 out.extend_from_slice(group);
             }
         }
+        Op::FindDo { seqs, .. } => put_seqs(out, seqs),
         Op::Pause { group, ms } => {
             if let Some(ms) = ms {
                 put_number(out, *ms);
@@ -180,6 +181,17 @@ fn put_receipts(out: &mut Vec<u8>, receipts: &[Receipt], time_us: u64) {
     for receipt in receipts {
         put_delta(out, *receipt, base);
         base = *receipt;
+    }
+}
+
+/// Writes the numbers of messages as differences, since those that are found
+/// together often were sent together.
+fn put_seqs(out: &mut Vec<u8>, seqs: &[Seq]) {
+    put_number(out, seqs.len() as u64);
+    let mut base = 0;
+    for seq in seqs {
+        put_delta(out, *seq, base);
+        base = *seq;
     }
 }
 

@@ -25,7 +25,17 @@ pub enum Scale {
     Small,
 }
 
+const ACTS: [FindAct; 3] = [FindAct::Redrive, FindAct::Cancel, FindAct::Purge];
+
 impl Scale {
+    /// The number of a message.
+    fn seq(self) -> BoxedStrategy<u64> {
+        match self {
+            Scale::Any => (0..=MAX_EXACT).boxed(),
+            Scale::Small => (1..60u64).boxed(),
+        }
+    }
+
     fn ms(self) -> BoxedStrategy<u64> {
         match self {
             Scale::Any => prop_oneof![0..200u64, 0..=MAX_EXACT, Just(MAX_EXACT)].boxed(),
@@ -365,6 +375,8 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
             state: Some(state),
             group: None,
         }),
+        2 => (select(ACTS.to_vec()), vec(scale.seq(), 0..5))
+            .prop_map(|(act, seqs)| Op::FindDo { act, seqs }),
         2 => (maybe(), scale.some()).prop_map(|(group, most)| Op::PurgeSome {
             of: group.map_or(Piecemeal::Dead, Piecemeal::Leased),
             most,

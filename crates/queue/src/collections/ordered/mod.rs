@@ -23,6 +23,7 @@
 //! the root, and an iterator finds the next leaf by searching for its lowest
 //! key.
 
+mod back;
 mod build;
 mod entry;
 mod front;
@@ -37,6 +38,7 @@ mod tests;
 use std::fmt;
 use std::ops::Bound;
 
+pub use back::Back;
 pub use entry::{Key, Measure, MinTime};
 use front::Front;
 use inner::Inner;
@@ -265,6 +267,12 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
     /// start, then O(1) for each entry.
     pub fn range_from(&self, low: Bound<K>) -> Iter<'_, K, V> {
         Iter::new(self.front.entries(), &self.root, low)
+    }
+
+    /// The entries with keys below `high`, from the highest key down. O(log n) to
+    /// start, then O(1) for each entry.
+    pub fn back_from(&self, high: K) -> Back<'_, K, V> {
+        Back::below(self.front.entries(), &self.root, high)
     }
 
     /// The entries without those at the front for whose keys `is_before` holds, in

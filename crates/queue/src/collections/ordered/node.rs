@@ -128,6 +128,29 @@ impl<K: Key, V: Measure> Node<K, V> {
         }
     }
 
+    /// The entries below `key` of the last leaf that may hold any, and a lower bound
+    /// of that leaf's keys; `None` if no leaf is before it.
+    pub(super) fn leaf_before(&self, key: &K) -> (&[(K, V)], Option<K>) {
+        let mut node = self;
+        let mut low = None;
+        loop {
+            let before = rank(node.items(), |other| other.goes_before(key));
+            match node {
+                Node::Leaf(entries) => return (entries.get(..before).unwrap_or_default(), low),
+                Node::Inner(inner) => {
+                    let at = before.saturating_sub(1);
+                    if before > 0 {
+                        low = inner.heads.get(at).map(|head| head.0);
+                    }
+                    match inner.children.get(at) {
+                        Some(child) => node = child,
+                        None => return (&[], None),
+                    }
+                }
+            }
+        }
+    }
+
     /// Appends an entry if its key is above all others and the last leaf has room.
     /// Returns whether it did. This is the usual case of keys that only grow, and
     /// no length but that of the leaf changes.

@@ -7,7 +7,7 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::ops::Bound;
 
 use crate::collections::merge::merged;
@@ -154,6 +154,21 @@ impl Leases {
             in_step.map(|lease| lease.end()),
             others.map(|(end, ())| end),
         )
+    }
+
+    /// Ends and receipts of the leases below a bound, from the last end back.
+    /// O(log n) to start, then O(1) each.
+    pub fn by_end_back(
+        &self,
+        high: (Millis, Receipt),
+    ) -> impl Iterator<Item = (Millis, Receipt)> + '_ {
+        let in_step = self.in_step.back_from(move |lease| lease.end() < high);
+        let others = self.others_by_end.back_from(high);
+        let back = merged(
+            in_step.map(|lease| Reverse(lease.end())),
+            others.map(|(end, ())| Reverse(end)),
+        );
+        back.map(|Reverse(end)| end)
     }
 
     /// All indexes of leases, to be freed.

@@ -124,6 +124,23 @@ impl Series {
         first.into_iter().flatten().chain(others)
     }
 
+    /// The leases at the front for which `is_before` holds, the last of them first.
+    /// It must not hold for a lease behind one for which it does not. O(log n) to
+    /// start, then O(1) each.
+    pub fn back_from(
+        &self,
+        is_before: impl Fn(&Lease) -> bool,
+    ) -> impl Iterator<Item = Lease> + '_ {
+        let begun = self.runs.partition_point(|run| is_before(&run.head));
+        let mut runs = self.runs.range(..begun).rev();
+        let last = runs.next().map(|run| {
+            let until = run.leases.partition_point(is_before);
+            run.iter_back(until)
+        });
+        let others = runs.flat_map(|run| run.iter_back(run.leases.len()));
+        last.into_iter().flatten().chain(others)
+    }
+
     /// Drops runs from the front with room for at least `most` leases. Returns for
     /// how many they had room, or 0 if nothing is left. Only for freeing in slices:
     /// the series must not be used for anything else afterwards.
@@ -324,6 +341,11 @@ impl Run {
             .retain(|_| positions.next().is_some_and(is_taken));
         self.present = (1 << self.len) - 1;
         self.leases.shrink_to(self.len + more);
+    }
+
+    /// The leases in the slots before `until`, the last one first.
+    fn iter_back(&self, until: usize) -> impl Iterator<Item = Lease> + '_ {
+        (0..until).rev().filter_map(|at| self.at(at))
     }
 
     fn iter_from(&self, from: usize) -> impl Iterator<Item = Lease> + '_ {

@@ -74,6 +74,8 @@ proptest! {
             let bound = (from, receipt / 2);
             let behind = leases.by_end(Bound::Excluded(bound));
             prop_assert!(behind.eq(ends.iter().copied().filter(|end| *end > bound)));
+            let before = leases.by_end_back(bound);
+            prop_assert!(before.eq(ends.iter().rev().copied().filter(|end| *end < bound)));
             let at = leases.by_end(Bound::Included(bound));
             prop_assert!(at.eq(ends.iter().copied().filter(|end| *end >= bound)));
         }

@@ -2,6 +2,8 @@
 
 pub(in crate::queue) mod counts;
 pub mod explain;
+pub mod find;
 pub mod list;
 pub(in crate::queue) mod peek;
 pub mod view;
+pub mod walk;

@@ -3,19 +3,25 @@
 use crate::message::state::{State, StoredState};
 use crate::op::{Done, Happened};
 use crate::queue::Queue;
-use crate::Millis;
+use crate::{Millis, Seq};
 use std::borrow::Cow;
 
 impl Queue {
     /// Cancels messages. Returns the state in which each was before, or `None`
     /// where there is no such message.
     pub(in crate::queue) fn cancel(&mut self, ids: &[Cow<[u8]>], now: Millis) -> Done {
-        let states = ids.iter().map(|id| self.cancel_one(id, now)).collect();
+        let states = ids.iter().map(|id| {
+            let seq = self.find(id)?;
+            self.cancel_one(seq, now)
+        });
+        let states = states.collect();
         Done::States(states)
     }
 
-    fn cancel_one(&mut self, id: &[u8], now: Millis) -> Option<State> {
-        let seq = self.find_current(id, now)?;
+    /// Cancels a message. Returns its state before, or `None` if there is no such
+    /// message.
+    pub(super) fn cancel_one(&mut self, seq: Seq, now: Millis) -> Option<State> {
+        self.bring_up_to_date(seq, now)?;
         let message = self.store.get(seq)?;
         let state = self.state_of(message, now);
         let (group, size) = (message.group, message.payload_len());

@@ -6,6 +6,7 @@ mod alter;
 mod cancel;
 mod end_leases;
 pub(super) mod fetch;
+mod find_do;
 mod groupset;
 mod nack;
 mod pause;

@@ -71,7 +71,7 @@ impl Queue {
         Done::Count(count)
     }
 
-    fn is_at(&self, seq: Seq, stored: StoredState) -> bool {
+    pub(super) fn is_at(&self, seq: Seq, stored: StoredState) -> bool {
         let message = self.store.get(seq);
         message.is_some_and(|message| message.stored == stored)
     }
@@ -193,7 +193,7 @@ impl Queue {
     }
 
     /// Moves a dead message as of the REDRIVE that it owes it to.
-    fn redrive_one(&mut self, seq: Seq, redriven: Join) {
+    pub(super) fn redrive_one(&mut self, seq: Seq, redriven: Join) {
         if let Some(message) = self.store.get(seq) {
             self.redriving.remove(seq, message);
         }

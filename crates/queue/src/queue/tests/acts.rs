@@ -9,8 +9,8 @@ use super::model::Model;
 use crate::message::state::State;
 use crate::message::Choices;
 use crate::op::{
-    AckSend, DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Op, Piecemeal, Receipts, Redrive,
-    Send,
+    AckSend, DueTime, Fetch, FindAct, GroupChanges, NackKind, NewSchedule, Op, Piecemeal, Receipts,
+    Redrive, Send,
 };
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
@@ -74,6 +74,9 @@ pub enum Act {
     Update(Name, u8),
     Redrive(u64),
     RedriveIds(Vec<Name>),
+    /// What a search does with the messages that it has found in a state: with this
+    /// many, without the last or, if the flag is set, the first.
+    Find(State, FindAct, u8, bool),
     Purge(Option<State>, Option<u8>),
     /// Of the leased messages of a group, or of the dead ones (`None`), at most
     /// this many.
@@ -288,6 +291,17 @@ impl Act {
             },
             Act::Redrive(n) => Op::Redrive(Redrive::Oldest(*n)),
             Act::RedriveIds(names) => Op::Redrive(Redrive::Ids(ids(names, model))),
+            Act::Find(state, act, count, reverse) => {
+                let mut found = model.list(*state);
+                if *reverse {
+                    found.reverse();
+                }
+                found.truncate(usize::from(*count));
+                Op::FindDo {
+                    act: *act,
+                    seqs: found,
+                }
+            }
             Act::Purge(state, of) => Op::Purge {
                 state: *state,
                 group: group(*of),

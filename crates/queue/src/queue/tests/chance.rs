@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::acts::{Act, Letter, Name, Plan, Step, When};
 use crate::message::state::State;
 use crate::message::Choices;
-use crate::op::{GroupChanges, NackKind};
+use crate::op::{FindAct, GroupChanges, NackKind};
 use crate::schedule::Overlap;
 use crate::settings::{Backoff, Changes, OnDead, OnRetry, Rate};
 
@@ -186,6 +186,14 @@ fn schedule() -> impl Strategy<Value = Act> {
     )
 }
 
+fn find_act() -> impl Strategy<Value = FindAct> {
+    prop_oneof![
+        2 => Just(FindAct::Redrive),
+        1 => Just(FindAct::Cancel),
+        2 => Just(FindAct::Purge),
+    ]
+}
+
 /// One operation. `purges` is the weight of PURGE.
 fn act(purges: u32) -> impl Strategy<Value = Act> {
     let some = || vec(0..6u8, 1..4);
@@ -207,6 +215,8 @@ fn act(purges: u32) -> impl Strategy<Value = Act> {
         2 => (name(), 0..4u8).prop_map(|(name, size)| Act::Update(name, size)),
         2 => prop_oneof![1..4u64, Just(u64::MAX)].prop_map(Act::Redrive),
         3 => vec(name(), 1..4).prop_map(Act::RedriveIds),
+        3 => (prop::sample::select(&State::ALL[..]), find_act(), 0..6u8, any::<bool>())
+            .prop_map(|(state, act, count, reverse)| Act::Find(state, act, count, reverse)),
         purges => (only(), any_group()).prop_map(|(state, group)| Act::Purge(state, group)),
         purges => prop::sample::select(&State::ALL[..])
             .prop_map(|state| Act::Purge(Some(state), None)),

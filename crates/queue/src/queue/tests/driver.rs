@@ -168,7 +168,14 @@ impl Pair {
             let expected = model.list(state);
             let counted = queue.count(state);
             assert_eq!(counted, expected.len() as u64, "count of {state:?}");
-            assert_eq!(listed(queue, state, now), expected, "list of {state:?}");
+            let back: Vec<Seq> = expected.iter().rev().copied().collect();
+            assert_eq!(
+                listed(queue, state, true, now),
+                back,
+                "{state:?} from the end"
+            );
+            let of_list = listed(queue, state, false, now);
+            assert_eq!(of_list, expected, "list of {state:?}");
         }
         assert_eq!((queue.live(), queue.bytes()), model.live());
         assert_eq!(*queue.totals(), model.totals);
@@ -239,10 +246,11 @@ fn ticked<E: std::fmt::Debug>(done: Result<Done, E>) -> Ticked {
 }
 
 /// All messages of a state, listed three at a time.
-fn listed(queue: &Queue, state: State, now: Millis) -> Vec<Seq> {
+fn listed(queue: &Queue, state: State, reverse: bool, now: Millis) -> Vec<Seq> {
     let mut listing = Listing {
         state,
         cursor: None,
+        reverse,
         count: 3,
         group: None,
         label: None,
@@ -367,7 +375,11 @@ pub fn run_lagging(plan: &Plan, most: u64) {
         // state takes them as they are at that moment.
         let is_of_many = matches!(
             step.act,
-            Act::Schedule { .. } | Act::Purge(..) | Act::PurgeSome(..) | Act::Alter(_)
+            Act::Schedule { .. }
+                | Act::Find(..)
+                | Act::Purge(..)
+                | Act::PurgeSome(..)
+                | Act::Alter(_)
         );
         if is_of_many {
             continue;

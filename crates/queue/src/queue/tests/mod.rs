@@ -7,6 +7,7 @@ mod batches;
 mod bench;
 mod chance;
 mod driver;
+mod find;
 mod groups;
 mod holds;
 mod model;

@@ -134,6 +134,8 @@ impl Twin {
             let expected = self.map.range((low, Bound::Unbounded)).map(entry);
             assert!(self.set.range_from(low).eq(expected));
         }
+        let below = self.map.range(..probe).rev().map(entry);
+        assert!(self.set.back_from(probe).eq(below));
         let above = (Bound::Excluded(probe), Bound::Unbounded);
         let next = self.map.range(above).next().map(entry);
         assert_eq!(self.set.next_after(&probe), next);

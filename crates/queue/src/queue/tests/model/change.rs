@@ -1,9 +1,11 @@
 //! Model of CANCEL, RESCHEDULE, UPDATE, REDRIVE, PURGE, PAUSE, RESUME, GROUPSET and
 //! ALTER.
 
+use std::borrow::Cow;
+
 use super::Model;
 use crate::message::state::{Reason, State, StoredState};
-use crate::op::{Done, DueTime, GroupChanges, Piecemeal, Redrive};
+use crate::op::{Done, DueTime, FindAct, GroupChanges, Piecemeal, Redrive};
 use crate::settings::{Changes, OnDead};
 use crate::{Error, Millis, Seq, NEVER};
 
@@ -118,6 +120,43 @@ impl Model {
             self.ended_ids.clear();
         }
         doomed.len() as u64
+    }
+
+    pub(super) fn find_do(&mut self, act: FindAct, seqs: &[Seq]) -> u64 {
+        let ids: Vec<Vec<u8>> = self
+            .msgs
+            .iter()
+            .filter(|m| seqs.contains(&m.seq))
+            .map(|m| m.id.clone())
+            .collect();
+        match act {
+            FindAct::Redrive => {
+                let ids = ids.into_iter().map(Cow::Owned);
+                self.redrive(&Redrive::Ids(ids.collect()))
+            }
+            FindAct::Cancel => {
+                let mut count = 0;
+                for seq in seqs {
+                    let id = self
+                        .msgs
+                        .iter()
+                        .find(|m| m.seq == *seq)
+                        .map(|m| m.id.clone());
+                    let before = id.and_then(|id| self.cancel(&id));
+                    let had_ended = [Some(State::Finished), Some(State::Cancelled), None];
+                    count += u64::from(!had_ended.contains(&before));
+                }
+                count
+            }
+            FindAct::Purge => {
+                ids.iter().for_each(|id| {
+                    let seq = self.find(id).map(|m| m.seq);
+                    seq.into_iter().for_each(|seq| self.unhold(seq));
+                });
+                self.msgs.retain(|m| !seqs.contains(&m.seq));
+                ids.len() as u64
+            }
+        }
     }
 
     pub(super) fn purge_some(&mut self, of: &Piecemeal, most: u64) -> u64 {

@@ -202,6 +202,7 @@ impl Model {
                 }
                 Ok(Done::Count(count))
             }
+            Op::FindDo { act, seqs } => Ok(Done::Count(self.find_do(*act, seqs))),
             Op::Purge { state, group } => Ok(Done::Count(self.purge(*state, group.as_deref()))),
             Op::PurgeSome { of, most } => Ok(Done::Count(self.purge_some(of, *most))),
             Op::Pause { group, ms } => Ok(self.pause(group.as_deref(), *ms)),

@@ -1,0 +1,205 @@
+//! Reads the arguments of FIND.
+
+use super::list::read_cursor;
+use super::option::{exclude, flag, once};
+use super::words::{COUNT, MS};
+use super::{Parsed, Words};
+use crate::glob::Glob;
+use crate::limits::MAX_GLOB;
+use crate::message::state::State;
+use crate::op::FindAct;
+use crate::queue::inspect::find::Search;
+
+/// The COUNT of FIND if none is given.
+const STEP: u64 = 1000;
+
+/// What FIND does with the messages that it finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// It answers them.
+    Messages,
+    /// It answers their ids.
+    Ids,
+    /// It changes them, and answers how many.
+    Do(FindAct),
+}
+
+/// The arguments of FIND.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FindRequest<'a> {
+    /// Which messages to find.
+    pub search: Search<'a>,
+    /// What to do with them.
+    pub found: Found,
+}
+
+/// Reads the arguments of FIND: `state [ID glob] [TYPE t] [GROUP g] [HEADER field
+/// value] [ERROR glob] [PAYLOAD glob] [SINCE unix-ms] [UNTIL unix-ms] [REV]
+/// [CURSOR c] [COUNT n] [IDS | DO REDRIVE | DO CANCEL | DO PURGE]`
+pub fn find(mut words: Words<'_>) -> Parsed<FindRequest<'_>> {
+    let state = words.state("state")?;
+    let (mut id, mut error, mut payload) = (None, None, None);
+    let (mut label, mut group, mut header) = (None, None, None);
+    let (mut since, mut until, mut cursor, mut count) = (None, None, None, None);
+    let (mut reverse, mut ids, mut act) = (false, false, None);
+    while let Some(option) = words.option() {
+        match option.name() {
+            what @ "ID" => once(&mut id, what, glob(&mut words, what)?)?,
+            what @ "TYPE" => once(&mut label, what, words.name(what)?)?,
+            what @ "GROUP" => once(&mut group, what, words.name(what)?)?,
+            what @ "HEADER" => {
+                let field_and_value = (words.bytes(what)?, words.bytes(what)?);
+                once(&mut header, what, field_and_value)?;
+            }
+            what @ "ERROR" => once(&mut error, what, glob(&mut words, what)?)?,
+            what @ "PAYLOAD" => once(&mut payload, what, glob(&mut words, what)?)?,
+            what @ "SINCE" => once(&mut since, what, words.number(what, MS)?)?,
+            what @ "UNTIL" => once(&mut until, what, words.number(what, MS)?)?,
+            what @ "REV" => flag(&mut reverse, what)?,
+            what @ "CURSOR" => once(&mut cursor, what, read_cursor(&mut words, what, "DQ.FIND")?)?,
+            what @ "COUNT" => once(&mut count, what, words.number(what, COUNT)?)?,
+            what @ "IDS" => flag(&mut ids, what)?,
+            what @ "DO" => once(&mut act, what, find_act(&mut words, what)?)?,
+            _ => return Err(option.unknown()),
+        }
+    }
+    exclude(("IDS", ids), ("DO", act.is_some()))?;
+    if act == Some(FindAct::Redrive) && state != State::Dead {
+        let state = state.name();
+        return Err(format!("ERR DO REDRIVE needs the state dead, not {state}").into());
+    }
+    let search = Search {
+        state,
+        id,
+        label,
+        group,
+        header,
+        error,
+        payload,
+        since,
+        until,
+        reverse,
+        cursor: cursor.flatten(),
+        count: count.unwrap_or(STEP) as usize,
+    };
+    let found = match act {
+        Some(act) => Found::Do(act),
+        None if ids => Found::Ids,
+        None => Found::Messages,
+    };
+    Ok(FindRequest { search, found })
+}
+
+fn find_act(words: &mut Words<'_>, what: &str) -> Parsed<FindAct> {
+    let acts = [
+        ("REDRIVE", FindAct::Redrive),
+        ("CANCEL", FindAct::Cancel),
+        ("PURGE", FindAct::Purge),
+    ];
+    words.choice(what, "REDRIVE, CANCEL or PURGE", &acts)
+}
+
+/// Reads a pattern. Its length is limited, since it is matched with many texts.
+fn glob(words: &mut Words<'_>, what: &str) -> Parsed<Glob> {
+    let pattern = words.bytes(what)?;
+    if pattern.len() > MAX_GLOB {
+        let len = pattern.len();
+        return Err(format!("ERR {what} must be at most {MAX_GLOB} bytes long, not {len}").into());
+    }
+    Ok(Glob::new(pattern))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::testing::{error, words};
+    use crate::queue::inspect::walk::Cursor;
+
+    fn find_error(text: &str) -> String {
+        error(words(text, |w| find(w).map(|_| ())))
+    }
+
+    #[test]
+    fn without_options_a_thousand_messages_are_examined() {
+        words("dead", |w| {
+            let FindRequest { search, found } = find(w).unwrap();
+            assert_eq!(found, Found::Messages);
+            assert_eq!((search.state, search.count), (State::Dead, 1000));
+            assert_eq!((search.cursor, search.reverse), (None, false));
+        });
+    }
+
+    #[test]
+    fn every_option_is_read_in_any_case_and_order() {
+        let text = "DEAD rev do redrive count 10000 Cursor 7-3 until 9 since 0 payload *x error ? \
+            header REV IDS group g type t id a*";
+        words(text, |w| {
+            let expected = FindRequest {
+                search: Search {
+                    state: State::Dead,
+                    id: Some(Glob::new(b"a*")),
+                    label: Some(b"t"),
+                    group: Some(b"g"),
+                    header: Some((b"REV", b"IDS")),
+                    error: Some(Glob::new(b"?")),
+                    payload: Some(Glob::new(b"*x")),
+                    since: Some(0),
+                    until: Some(9),
+                    reverse: true,
+                    cursor: Cursor::parse(b"7-3").unwrap(),
+                    count: 10_000,
+                },
+                found: Found::Do(FindAct::Redrive),
+            };
+            assert_eq!(find(w), Ok(expected));
+        });
+        words("ready ids", |w| {
+            assert_eq!(find(w).unwrap().found, Found::Ids)
+        });
+    }
+
+    #[test]
+    fn errors_name_the_bad_option() {
+        for text in [
+            "ID",
+            "TYPE",
+            "GROUP",
+            "HEADER",
+            "HEADER f",
+            "ERROR",
+            "PAYLOAD",
+            "SINCE x",
+            "UNTIL -1",
+            "CURSOR x",
+            "COUNT 0",
+            "COUNT 10001",
+            "REV REV",
+            "IDS IDS",
+            "DO",
+            "DO x",
+            "ID a ID b",
+            "DO PURGE DO PURGE",
+            "HEADER a b HEADER a b",
+        ] {
+            let option = text.split(' ').next().unwrap();
+            let error = find_error(&format!("dead {text}"));
+            assert!(error.starts_with(&format!("ERR {option} ")), "{error}");
+        }
+        let long = "x".repeat(1025);
+        for (text, expected) in [
+            ("", "state needs a value"),
+            ("dead NONSENSE", "unknown option 'NONSENSE'"),
+            ("dead DO PURGE IDS", "IDS and DO exclude each other"),
+            (
+                "ready DO REDRIVE",
+                "DO REDRIVE needs the state dead, not ready",
+            ),
+            (
+                &format!("dead ID {long}"),
+                "ID must be at most 1024 bytes long, not 1025",
+            ),
+        ] {
+            assert_eq!(find_error(text), format!("ERR {expected}"));
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Goes over the messages of a state in the order in which they are listed.
+
+use std::fmt;
+use std::iter::Peekable;
+use std::ops::Bound::Included;
+
+use crate::message::state::{State, StoredState};
+use crate::queue::Queue;
+use crate::{Millis, Seq, TimeIndex, NEVER};
+
+/// A position in the order of a state: a time, and the number of a message or, if
+/// the state is running, a receipt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor {
+    time: Millis,
+    number: u64,
+}
+
+impl Cursor {
+    /// Below all messages whose time is `time` or later.
+    fn start_of(time: Millis) -> Cursor {
+        Cursor { time, number: 0 }
+    }
+
+    /// The lowest position above this one.
+    fn next(self) -> Cursor {
+        match self.number.checked_add(1) {
+            Some(number) => Cursor { number, ..self },
+            None => Cursor::start_of(self.time.saturating_add(1)),
+        }
+    }
+
+    fn key(self) -> (Millis, u64) {
+        (self.time, self.number)
+    }
+
+    /// Parses a cursor sent by a client. "0" is the start of the listing,
+    /// `Some(None)`. Returns `None` if the text is no cursor.
+    pub fn parse(text: &[u8]) -> Option<Option<Cursor>> {
+        if text == b"0" {
+            return Some(None);
+        }
+        let text = std::str::from_utf8(text).ok()?;
+        let (time, number) = text.split_once('-')?;
+        Some(Some(Cursor {
+            time: time.parse().ok()?,
+            number: number.parse().ok()?,
+        }))
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}-{}", self.time, self.number)
+    }
+}
+
+/// Which part of a state to go over, and in which direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// From here on, upwards.
+    low: Cursor,
+    /// Up to here; not included.
+    high: Cursor,
+    is_reverse: bool,
+}
+
+impl Range {
+    /// The times from `since` on and before `until`, behind the cursor in the
+    /// direction of the walk: from the first to the last, or the other way if
+    /// `is_reverse` is set.
+    pub fn new(
+        since: Option<Millis>,
+        until: Option<Millis>,
+        cursor: Option<Cursor>,
+        is_reverse: bool,
+    ) -> Range {
+        let mut range = Range {
+            low: Cursor::start_of(since.unwrap_or(0)),
+            high: Cursor::start_of(until.unwrap_or(NEVER)),
+            is_reverse,
+        };
+        match cursor {
+            Some(cursor) if is_reverse => range.high = range.high.min(cursor),
+            Some(cursor) => range.low = range.low.max(cursor.next()),
+            None => {}
+        }
+        range
+    }
+
+    /// The part of it whose time is after `now`.
+    fn after(self, now: Millis) -> Range {
+        let first = Cursor::start_of(now.saturating_add(1));
+        Range {
+            low: self.low.max(first),
+            ..self
+        }
+    }
+
+    /// The part of it whose time is `now` or before.
+    fn by(self, now: Millis) -> Range {
+        let end = Cursor::start_of(now.saturating_add(1));
+        Range {
+            high: self.high.min(end),
+            ..self
+        }
+    }
+}
+
+type Keys<'a> = Peekable<Box<dyn Iterator<Item = (Millis, u64)> + 'a>>;
+
+/// A walk over the messages that may be in a state. The caller filters by the state
+/// itself, because an index may hold messages of two states.
+pub(super) struct Walk<'a> {
+    queue: &'a Queue,
+    sources: Vec<Keys<'a>>,
+    is_running: bool,
+    is_reverse: bool,
+}
+
+impl Walk<'_> {
+    /// Whether there is anything behind what was returned. O(1).
+    pub fn has_more(&mut self) -> bool {
+        self.sources.iter_mut().any(|keys| keys.peek().is_some())
+    }
+}
+
+/// The position of each message, and its number.
+impl Iterator for Walk<'_> {
+    type Item = (Cursor, Seq);
+
+    fn next(&mut self) -> Option<(Cursor, Seq)> {
+        loop {
+            let sources = self.sources.iter_mut().enumerate();
+            let heads = sources.filter_map(|(at, keys)| Some((*keys.peek()?, at)));
+            let (_, at) = match self.is_reverse {
+                true => heads.max()?,
+                false => heads.min()?,
+            };
+            let (time, number) = self.sources.get_mut(at)?.next()?;
+            let seq = match self.is_running {
+                true => self.queue.leases.find(number).map(|lease| lease.seq),
+                false => Some(number),
+            };
+            if let Some(seq) = seq {
+                return Some((Cursor { time, number }, seq));
+            }
+        }
+    }
+}
+
+impl Queue {
+    /// Goes over the messages of a state at `now`. A message whose due time has come
+    /// counts as due, even if it was not promoted yet. O(log n) to start, then O(1)
+    /// for each message.
+    pub(super) fn walk(&self, state: State, range: Range, now: Millis) -> Walk<'_> {
+        let records = |stored| {
+            let index = self.records.at(stored).into_iter();
+            index.map(|index| keys(index, range)).collect()
+        };
+        let not_yet_due = |stored| {
+            let indexes = self.waiting.indexes(stored);
+            indexes.map(|index| keys(index, range.after(now))).collect()
+        };
+        let sources = match state {
+            State::Delayed => not_yet_due(StoredState::Delayed),
+            State::Retry => not_yet_due(StoredState::Retry),
+            State::Ready | State::Blocked => self.due(state, range, now),
+            State::Running => vec![self.ends_of_leases(range)],
+            State::Finished => records(StoredState::Finished),
+            State::Dead => records(StoredState::Dead),
+            State::Cancelled => records(StoredState::Cancelled),
+        };
+        Walk {
+            queue: self,
+            sources,
+            is_running: state == State::Running,
+            is_reverse: range.is_reverse,
+        }
+    }
+
+    fn due(&self, state: State, range: Range, now: Millis) -> Vec<Keys<'_>> {
+        let mut sources = Vec::new();
+        for (stored, range) in [
+            (StoredState::Due, range),
+            (StoredState::Delayed, range.by(now)),
+            (StoredState::Retry, range.by(now)),
+        ] {
+            if state == State::Ready {
+                let plain = self.waiting.plain.indexes(stored);
+                sources.extend(plain.map(|index| keys(index, range)));
+            }
+            let grouped = self.waiting.grouped.indexes(stored);
+            sources.extend(grouped.map(|index| keys(index, range)));
+        }
+        sources
+    }
+
+    fn ends_of_leases(&self, range: Range) -> Keys<'_> {
+        let (low, high) = (range.low.key(), range.high.key());
+        if range.is_reverse {
+            let ends = self.leases.by_end_back(high);
+            boxed(ends.take_while(move |end| *end >= low))
+        } else {
+            let ends = self.leases.by_end(Included(low));
+            boxed(ends.take_while(move |end| *end < high))
+        }
+    }
+}
+
+/// The keys of an index within a range, in its direction.
+fn keys(index: &TimeIndex, range: Range) -> Keys<'_> {
+    let (low, high) = (range.low.key(), range.high.key());
+    if range.is_reverse {
+        let keys = index.back_from(high).map(|(key, ())| key);
+        boxed(keys.take_while(move |key| *key >= low))
+    } else {
+        let keys = index.range_from(Included(low)).map(|(key, ())| key);
+        boxed(keys.take_while(move |key| *key < high))
+    }
+}
+
+fn boxed<'a>(keys: impl Iterator<Item = (Millis, u64)> + 'a) -> Keys<'a> {
+    let keys: Box<dyn Iterator<Item = (Millis, u64)> + 'a> = Box::new(keys);
+    keys.peekable()
+}
