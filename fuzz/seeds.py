@@ -97,6 +97,7 @@ def main() -> None:
         line(9, "MSEND", "k", 3, "x", "y", "z", "GROUP", "g"),
         line(0, "PAUSE", "k", "GROUP", "g", "FOR", 20),
         line(90, "FETCH", "k", "COUNT", 9, "NOACK"),
+        line(9, "FIND", "k", "dead", "ERROR", "*", "REV", "DO", "REDRIVE"),
         line(9, "REDRIVE", "k", "ALL"),
         line(255, "PURGE", "k", "STATE", "dead"),
         line(0, "SCHEDULE", "k", "n", "EVERY", 7, "PAYLOAD", "p", "MISSED", "ALL", "OVERLAP", "SKIP"),

@@ -3,6 +3,7 @@
 //! must give the same queue.
 
 use crate::{loaded, saved};
+use dq_queue::args::find::{FindRequest, Found};
 use dq_queue::args::{self, Parsed, Words};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::op::{AckSend, Op};
@@ -52,7 +53,7 @@ impl Twins {
             us: self.us,
             receipt: self.receipt.max(self.us),
         };
-        let Ok(Some(op)) = operation(words, self.queue.now(moment)) else {
+        let Ok(Some(command)) = command(words, self.queue.now(moment)) else {
             return;
         };
         let now = self.queue.now(moment);
@@ -61,11 +62,20 @@ impl Twins {
         } else {
             0
         };
-        let op = match op {
-            Op::AckSend(ack_send) if self.queue.can_ack_send(&ack_send, moment).is_err() => {
+        let op = match command {
+            Command::Op(Op::AckSend(ack_send))
+                if self.queue.can_ack_send(&ack_send, moment).is_err() =>
+            {
                 Op::Tick
             }
-            op => op,
+            Command::Op(op) => op,
+            Command::Find(FindRequest { search, found }) => {
+                let (_, seqs) = self.queue.search(&search, now);
+                match found {
+                    Found::Do(act) => Op::FindDo { act, seqs },
+                    Found::Messages | Found::Ids => Op::Tick,
+                }
+            }
         };
         let done = self.queue.apply(&op, moment);
         let changed = self.queue.take_effects().changed;
@@ -97,8 +107,16 @@ impl Twins {
     }
 }
 
+/// What a command does.
+enum Command<'a> {
+    /// It applies an operation.
+    Op(Op<'a>),
+    /// It searches, and what it finds decides about the operation.
+    Find(FindRequest<'a>),
+}
+
 /// Parses a command. Returns `None` for a command that only reads.
-fn operation<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Op<'a>>> {
+fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Command<'a>>> {
     let Some((verb, _)) = args.split_first() else {
         return Ok(None);
     };
@@ -128,6 +146,7 @@ fn operation<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Op<'a>>> {
         b"RESCHEDULE" => args::reschedule::reschedule(words())?,
         b"UPDATE" => args::update::update(words(), MAX_PAYLOAD)?,
         b"REDRIVE" => args::redrive::redrive(words())?,
+        b"FIND" => return Ok(Some(Command::Find(args::find::find(words())?))),
         b"PURGE" => args::purge::purge(words())?,
         b"PAUSE" => args::pause::pause(words())?,
         b"RESUME" => args::resume::resume(words())?,
@@ -164,5 +183,5 @@ fn operation<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Op<'a>>> {
         }
         _ => return Ok(None),
     };
-    Ok(Some(op))
+    Ok(Some(Command::Op(op)))
 }

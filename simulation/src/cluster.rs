@@ -10,7 +10,10 @@ use crate::trace::{Entry, Tally};
 use crate::{difference, saved};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::codec::verbatim;
-use dq_queue::op::{Send, Sent};
+use dq_queue::glob::Glob;
+use dq_queue::message::state::State;
+use dq_queue::op::{FindAct, Send, Sent};
+use dq_queue::queue::inspect::find::Search;
 use dq_queue::queue::rebuild::validate;
 use dq_queue::settings::{Clock, Settings};
 use dq_queue::{Done, Millis, Moment, Op, Queue, Receipt};
@@ -248,6 +251,10 @@ impl Cluster {
         if self.primary.has_work(now) && !self.primary.has_missed(self.acting_since) {
             steps = self.primary.advance(now, most).steps;
         }
+        let op = match op {
+            Op::FindDo { act, .. } => self.find(act, now),
+            op => op,
+        };
         before.inspect(&self.primary, &op, now);
         let rng = &mut self.rng;
         let renewing = self.primary.renewing(&op, self.term, || rng.u64(..));
@@ -289,6 +296,31 @@ impl Cluster {
             op: Box::new(op),
         });
         checked.and(recorded)
+    }
+
+    /// Searches a state, and does something with the messages that are found.
+    fn find(&mut self, act: FindAct, now: Millis) -> Op<'static> {
+        let state = match act {
+            FindAct::Redrive => State::Dead,
+            _ => State::ALL[self.rng.usize(0..State::ALL.len())],
+        };
+        let since = self.rng.u64(0..2 * self.profile.ms);
+        let search = Search {
+            state,
+            id: None,
+            label: None,
+            group: None,
+            header: None,
+            error: None,
+            payload: (self.rng.u8(0..3) == 0).then(|| Glob::new(b"*e*")),
+            since: (self.rng.u8(0..4) == 0).then(|| now.saturating_sub(since)),
+            until: None,
+            reverse: self.rng.bool(),
+            cursor: None,
+            count: self.rng.usize(1..2 + self.profile.batch),
+        };
+        let (_, seqs) = self.primary.search(&search, now);
+        Op::FindDo { act, seqs }
     }
 
     /// Appends an entry to the log and lets the replicas apply what they are to

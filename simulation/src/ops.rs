@@ -9,8 +9,8 @@ use crate::oracle::Oracle;
 use dq_queue::message::state::State;
 use dq_queue::message::Choices;
 use dq_queue::op::{
-    AckSend, DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts, Redrive,
-    Send,
+    AckSend, DueTime, Fetch, FindAct, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts,
+    Redrive, Send,
 };
 use dq_queue::schedule::recurrence::Recurrence;
 use dq_queue::schedule::{Missed, Overlap};
@@ -383,7 +383,15 @@ impl Ops<'_> {
                 payload: self.text(),
             },
             83..85 => Op::Redrive(Redrive::Ids(self.ids())),
-            85..87 => {
+            85 => Op::FindDo {
+                act: *one_of(
+                    self.rng,
+                    &[FindAct::Redrive, FindAct::Cancel, FindAct::Purge],
+                ),
+                // The messages are searched for when the operation is performed.
+                seqs: Vec::new(),
+            },
+            86 => {
                 let many = *one_of(self.rng, &[1, 3, u64::MAX, u64::MAX]);
                 Op::Redrive(Redrive::Oldest(many))
             }

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use dq_queue::message::id::GENERATED_LEN;
-use dq_queue::message::state::State;
-use dq_queue::op::{Deliveries, Send, Sent};
+use dq_queue::message::state::{Reason, State};
+use dq_queue::op::{Deliveries, FindAct, Send, Sent};
 use dq_queue::stats::Totals;
 use dq_queue::{Done, Millis, Op, Queue, Receipt, Seq};
 
@@ -129,6 +129,7 @@ impl Oracle {
             self.check_deliveries(queue, given, now)?;
         }
         self.check_ids(queue, op, done)?;
+        check_found(queue, op, done, now, caught_up)?;
         check_counts(queue, before, op, done)
     }
 
@@ -179,6 +180,7 @@ impl Oracle {
         let may_end = match op {
             Op::Ack { .. } | Op::Nack { .. } | Op::EndLeases { .. } => true,
             Op::Cancel { .. } | Op::Purge { .. } | Op::PurgeSome { .. } => true,
+            Op::FindDo { .. } => true,
             Op::Fetch(fetch) => !fetch.acks.is_empty(),
             Op::AckSend(ack_send) => ack_send.receipt.is_some(),
             _ => false,
@@ -281,6 +283,36 @@ fn until(queue: &Queue, seq: Seq, now: Millis) -> Option<Millis> {
     queue.view(seq, now)?.lease_until()
 }
 
+/// Checks that what was to be done with found messages was done with each of them. If
+/// due events are left, one of them may have ended a message first.
+fn check_found(
+    queue: &Queue,
+    op: &Op<'_>,
+    done: Option<&Done>,
+    now: Millis,
+    caught_up: bool,
+) -> Result<(), String> {
+    let (Op::FindDo { act, seqs }, Some(Done::Count(count))) = (op, done) else {
+        return Ok(());
+    };
+    let found = seqs.len() as u64;
+    if *count > found || caught_up && *act != FindAct::Cancel && *count != found {
+        return Err(format!("{act:?} of {found} found messages counts {count}"));
+    }
+    for seq in seqs {
+        let view = queue.view(*seq, now);
+        let is_undone = view.is_some_and(|view| match act {
+            FindAct::Redrive => view.state == State::Dead && view.reason() != Some(Reason::Expired),
+            FindAct::Cancel => !matches!(view.state, State::Finished | State::Cancelled),
+            FindAct::Purge => queue.find(view.id.as_bytes()) == Some(*seq),
+        });
+        if is_undone {
+            return Err(format!("{act:?} has left {seq} as it was"));
+        }
+    }
+    Ok(())
+}
+
 /// Checks that every message that came or went did so by something that is counted.
 fn check_counts(
     queue: &Queue,
@@ -288,7 +320,11 @@ fn check_counts(
     op: &Op<'_>,
     done: Option<&Done>,
 ) -> Result<(), String> {
-    if matches!(op, Op::Purge { .. } | Op::PurgeSome { .. }) || before.is_unclear {
+    let is_uncounted = matches!(
+        op,
+        Op::Purge { .. } | Op::PurgeSome { .. } | Op::FindDo { .. }
+    );
+    if is_uncounted || before.is_unclear {
         return Ok(());
     }
     let (old, new) = (&before.totals, queue.totals());

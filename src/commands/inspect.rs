@@ -29,10 +29,15 @@ pub(super) fn write_seq(reply: Reply<'_>, queue: &Queue, seq: Seq, now: Millis, 
 /// Begins a page of a listing: writes the next cursor (`None`: 0, the end), and starts an array of
 /// `len` elements.
 pub(super) fn write_page(reply: Reply<'_>, next: Option<impl ToString>, len: usize) {
+    write_cursor(reply, next);
+    reply.array(len);
+}
+
+/// Begins a reply of two: writes the next cursor, 0 at the end. What was found follows.
+pub(super) fn write_cursor(reply: Reply<'_>, next: Option<impl ToString>) {
     reply.array(2);
     match next {
         Some(next) => reply.bulk(next.to_string().as_bytes()),
         None => reply.bulk(b"0"),
     }
-    reply.array(len);
 }

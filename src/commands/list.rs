@@ -1,7 +1,7 @@
 //! DQ.LIST: lists the messages of one state, one page at a time.
 
 use super::inspect::{inspect, write_page, write_seq};
-use super::options::{COUNT, CURSOR, GROUP, STATE, TYPE};
+use super::options::{COUNT, CURSOR, GROUP, IDS, REVERSE, STATE, TYPE};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
@@ -18,15 +18,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     summary: "Lists the messages of one state, step by step.",
     complexity: "O(log N + COUNT) for each step, with N messages in the queue",
     since: FIRST,
-    args: &[
-        Arg::key(),
-        STATE,
-        CURSOR,
-        COUNT,
-        GROUP,
-        TYPE,
-        Arg::word("ids", "IDS").optional(),
-    ],
+    args: &[Arg::key(), STATE, CURSOR, COUNT, GROUP, TYPE, REVERSE, IDS],
 };
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {

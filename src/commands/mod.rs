@@ -11,6 +11,7 @@ mod consumers;
 mod create;
 mod explain;
 mod fetch;
+mod find;
 mod get;
 mod grouppush;
 mod groups;
@@ -44,7 +45,7 @@ mod wait;
 use crate::redis::spec::CommandSpec;
 
 /// Every command of the module.
-pub static ALL: [CommandSpec; 34] = [
+pub static ALL: [CommandSpec; 35] = [
     create::SPEC,
     alter::SPEC,
     send::SPEC,
@@ -59,6 +60,7 @@ pub static ALL: [CommandSpec; 34] = [
     tick::SPEC,
     get::SPEC,
     list::SPEC,
+    find::SPEC,
     peek::SPEC,
     len::SPEC,
     info::SPEC,

@@ -82,6 +82,10 @@ pub const BIND: Arg = Arg::word("bind", "BIND").optional();
 pub const NO_ACK: Arg = Arg::word("noack", "NOACK").optional();
 /// `WITHMETA`
 pub const WITH_META: Arg = Arg::word("withmeta", "WITHMETA").optional();
+/// `IDS`
+pub const IDS: Arg = Arg::word("ids", "IDS").optional();
+/// `REV`
+pub const REVERSE: Arg = Arg::word("rev", "REV").optional();
 /// The state of a message.
 pub const STATE: Arg = Arg::one_of(
     "state",

@@ -14,7 +14,7 @@ use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::codec::verbatim;
 use dq_queue::op::{DueTime, Effects, Ending, Happened, Sent};
 use dq_queue::settings::{Changes, Clock, Settings};
-use dq_queue::{Done, Moment, Op, Queue, NEVER};
+use dq_queue::{Done, Millis, Moment, Op, Queue, NEVER};
 
 use super::blocked_fetch::wait_list;
 use super::{blocked_wait, clock, config, errors, wakeups};
@@ -269,6 +269,34 @@ fn run_on_queue(
         }
         (Ok(_), None) => Ok(()),
     }
+}
+
+/// Runs an operation that depends on what the queue holds once its due events are processed:
+/// `choose` gets the queue and its time, and returns the operation and a value for `reply`. The
+/// operation may not be refused, nor send. `reply` gets the outcome and that value, or `None` where
+/// there is no queue.
+pub fn run_chosen<T>(
+    ctx: &mut Context,
+    key: Name<'_>,
+    choose: impl FnOnce(&Queue, Millis) -> (Op<'static>, T),
+    reply: impl FnOnce(Reply<'_>, Option<(&Done, T)>),
+) -> CommandResult {
+    let moment = clock::now();
+    change(ctx, key, |slot| {
+        let (ctx, Some(queue)) = slot.split() else {
+            reply(slot.split().0.reply(), None);
+            return Ok(());
+        };
+        let steps = process_due_events(queue, moment);
+        let (op, value) = choose(queue, queue.now(moment));
+        let done = queue
+            .apply(&op, moment)
+            .map_err(|error| errors::reply_for(&error))?;
+        reply(ctx.reply(), Some((&done, value)));
+        let entry = LogEntry::of(moment, steps, None, &op);
+        slot.commit(moment, Replication::Entry(&entry));
+        Ok(())
+    })?
 }
 
 fn run_on_new_queue(

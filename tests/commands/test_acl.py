@@ -11,7 +11,7 @@ from tests.harness.wire import Error
 
 NEEDS = (
     dict.fromkeys("GET LIST PEEK INFO GROUPS CONSUMERS EXPLAIN SCHEDULES WAIT".split(), "R")
-    | dict.fromkeys("FETCH MFETCH".split(), "RW")
+    | dict.fromkeys("FETCH MFETCH FIND".split(), "RW")
     | dict.fromkeys(
         "CREATE ALTER SEND MSEND GROUPPUSH ACK ACKSEND NACK TOUCH TICK CANCEL RESCHEDULE UPDATE REDRIVE PURGE PAUSE RESUME "
         "GROUPSET SCHEDULE UNSCHEDULE".split(),

@@ -84,6 +84,21 @@ def test_failures_are_retried_and_redriven(q):
     assert q.cancel("x", "y") == ["ready", None]
 
 
+def test_messages_are_found_and_changed_by_conditions(q):
+    for i in range(5):
+        q.send(f"order {i}", id=f"m{i}", type="mail", headers={"to": f"user{i}"})
+    assert [record.id for record in q.find("ready", id="m[1-3]", rev=True, page=2)] == ["m3", "m2", "m1"]
+    assert [record.id for record in q.list("ready", rev=True)] == ["m4", "m3", "m2", "m1", "m0"]
+    assert [record.id for record in q.find("ready", header=("to", "user2"), payload="order ?")] == ["m2"]
+    assert [*q.find("ready", since=datetime.now(timezone.utc) + timedelta(hours=1))] == []
+    assert q.cancel_found("ready", id="m0") == 1
+    for message in q.fetch(2):
+        q.nack(message, error="timeout", fatal=True)
+    assert q.redrive_found(error="time*", page=1) == 2
+    assert q.purge_found("ready", type="mail", page=1) == 4
+    assert q.len() == 0
+
+
 def test_a_taken_id_is_refused_or_replaced(q):
     assert q.send("1", id="order", delay=60_000) == "order"
     assert q.send("2", id="order") is None

@@ -162,6 +162,20 @@ def listing(key: str, state: str, options: Mapping[str, Any]) -> Call[Page[Recor
     return Call(["DQ.LIST", encode(key), state, *words(options)], _page(lambda one: shaped(Record, one)))
 
 
+def find(key: str, state: str, options: Mapping[str, Any]) -> Call[Page[Record]]:
+    return Call(["DQ.FIND", encode(key), state, *words(options)], _page(lambda one: shaped(Record, one)))
+
+
+def find_do(key: str, state: str, act: str, options: Mapping[str, Any]) -> Call[tuple[str | None, int]]:
+    """One step of DQ.FIND with DO. Replies with the next cursor, None at the end, and how many were changed."""
+
+    def step(reply: Any) -> tuple[str | None, int]:
+        cursor = text(reply[0])
+        return (None if cursor == "0" else cursor), int(reply[1])
+
+    return Call(["DQ.FIND", encode(key), state, *words(options), "DO", act], step)
+
+
 def peek(key: str, count: int) -> Call[list[Record]]:
     return Call(["DQ.PEEK", encode(key), "COUNT", count], lambda reply: [shaped(Record, one) for one in reply])
 

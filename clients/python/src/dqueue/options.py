@@ -47,6 +47,29 @@ class SendOptions(TypedDict, total=False):
     """Fields that are delivered with the payload."""
 
 
+class Conditions(TypedDict, total=False):
+    """Conditions of DQ.FIND. A message is found if all that are given apply. Patterns are those of KEYS."""
+
+    id: str | None
+    """A pattern of the id."""
+    type: str | None
+    """The label."""
+    group: str | None
+    """The group."""
+    header: tuple[str, str | bytes] | None
+    """A header: its field and its value."""
+    error: str | None
+    """A pattern of the last error."""
+    payload: str | bytes | None
+    """A pattern of the payload, which is matched up to its first 64 KiB."""
+    since: Instant | None
+    """The time that orders the state is this one or later."""
+    until: Instant | None
+    """The time that orders the state is before this one."""
+    rev: bool
+    """The last message comes first."""
+
+
 class QueueOptions(TypedDict, total=False):
     """Options of DQ.CREATE and DQ.ALTER. The command reference explains them."""
 
@@ -94,6 +117,8 @@ def words(options: Mapping[str, Any]) -> list[Word]:
             result += [word, value[0], "PER", millis(value[1])]
         elif name == "backoff":
             result += [word, value[0], millis(value[1])]
+        elif name == "header":
+            result += [word, *(encode(part) for part in value)]
         elif name == "headers":
             result += [word, len(value)]
             for field, content in value.items():

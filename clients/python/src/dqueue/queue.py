@@ -11,7 +11,7 @@ from dqueue import calls
 from dqueue.calls import Call, Next, Payload, Receipt
 from dqueue.connection import Client, check_block, is_transient, pauses
 from dqueue.message import Message
-from dqueue.options import Instant, Millis, QueueOptions, SendOptions, State, millis
+from dqueue.options import Conditions, Instant, Millis, QueueOptions, SendOptions, State, millis
 from dqueue.records import Consumer, Explanation, Group, Info, Record, Schedule
 
 T = TypeVar("T")
@@ -182,16 +182,46 @@ class Queue:
         return self._do(calls.get(self.key, id))
 
     def list(
-        self, state: State, *, group: str | None = None, type: str | None = None, page: int = 100
+        self, state: State, *, group: str | None = None, type: str | None = None, rev: bool = False, page: int = 100
     ) -> Iterator[Record]:
         """DQ.LIST: yields all records in a state, in the order of that state. Fetches `page` of them at a time."""
         cursor: str | None = "0"
         while cursor is not None:
-            options = {"cursor": cursor, "count": page, "group": group, "type": type}
+            options = {"cursor": cursor, "count": page, "group": group, "type": type, "rev": rev}
             step = self._do(calls.listing(self.key, state, options))
             for record in step.items:
                 yield record
             cursor = step.cursor
+
+    def find(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Iterator[Record]:
+        """DQ.FIND: yields the records in a state to which all conditions apply. A step examines `page` messages."""
+        cursor: str | None = "0"
+        while cursor is not None:
+            step = self._do(calls.find(self.key, state, {"cursor": cursor, "count": page, **conditions}))
+            for record in step.items:
+                yield record
+            cursor = step.cursor
+
+    def redrive_found(self, *, page: int = 1000, **conditions: Unpack[Conditions]) -> int:
+        """DQ.FIND DO REDRIVE: makes the dead messages to which all conditions apply pending. Returns how many."""
+        return self._find_do("dead", "REDRIVE", page, conditions)
+
+    def cancel_found(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> int:
+        """DQ.FIND DO CANCEL: cancels the messages in a state to which all conditions apply. Returns how many."""
+        return self._find_do(state, "CANCEL", page, conditions)
+
+    def purge_found(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> int:
+        """DQ.FIND DO PURGE: removes the messages in a state to which all conditions apply. Returns how many."""
+        return self._find_do(state, "PURGE", page, conditions)
+
+    def _find_do(self, state: State, act: str, page: int, conditions: Conditions) -> int:
+        changed = 0
+        cursor: str | None = "0"
+        while cursor is not None:
+            options = {"cursor": cursor, "count": page, **conditions}
+            cursor, count = self._do(calls.find_do(self.key, state, act, options))
+            changed += count
+        return changed
 
     def peek(self, count: int = 1) -> builtins.list[Record]:
         """DQ.PEEK: returns the messages that `fetch` would take next, without taking them."""

@@ -1,0 +1,93 @@
+//! DQ.FIND: finds messages by conditions, a step at a time, and changes them if asked to.
+
+use super::inspect::{inspect, write_cursor, write_page, write_seq};
+use super::options::{COUNT, CURSOR, GROUP, REVERSE, STATE, TYPE};
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context};
+use crate::server::commit;
+use dq_queue::args::find::{FindRequest, Found};
+use dq_queue::args::{self, Words};
+use dq_queue::{Done, Op};
+
+/// How the server and its users are told of it.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.FIND",
+    handler: run,
+    flags: "write",
+    arity: -3,
+    keys: Keys::First,
+    access: Access::ReadUpdate,
+    summary:
+        "Finds messages of one state by conditions, step by step, and changes them if asked to.",
+    complexity: "O(log N + COUNT) for each step, with N messages in the queue; patterns take time \
+        linear in the text that they are matched with; DO takes O(M log N) more for M messages",
+    since: FIRST,
+    args: &[
+        Arg::key(),
+        STATE,
+        Arg::text("id").after("ID").optional(),
+        TYPE,
+        GROUP,
+        HEADER,
+        Arg::text("error").after("ERROR").optional(),
+        Arg::text("payload").after("PAYLOAD").optional(),
+        Arg::time("since").after("SINCE").optional(),
+        Arg::time("until").after("UNTIL").optional(),
+        REVERSE,
+        CURSOR,
+        COUNT,
+        Arg::one_of("reply", &[Arg::word("ids", "IDS"), DO]).optional(),
+    ],
+};
+
+const HEADER: Arg = Arg::block("header", &[Arg::text("field"), Arg::text("value")])
+    .after("HEADER")
+    .optional();
+
+const DO: Arg = Arg::one_of(
+    "action",
+    &[
+        Arg::word("redrive", "REDRIVE"),
+        Arg::word("cancel", "CANCEL"),
+        Arg::word("purge", "PURGE"),
+    ],
+)
+.after("DO");
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let words = args.after_key();
+    let FindRequest { search, found } = args::find::find(Words::new(&words))?;
+    let act = match found {
+        Found::Do(act) => act,
+        Found::Messages | Found::Ids => {
+            return inspect(ctx, key, |reply, queue| {
+                let Some((queue, now)) = queue else {
+                    return write_page(reply, None::<u64>, 0);
+                };
+                let (next, seqs) = queue.search(&search, now);
+                write_page(reply, next, seqs.len());
+                for seq in seqs {
+                    write_seq(reply, queue, seq, now, found == Found::Ids);
+                }
+            });
+        }
+    };
+    commit::run_chosen(
+        ctx,
+        key,
+        |queue, now| {
+            let (next, seqs) = queue.search(&search, now);
+            (Op::FindDo { act, seqs }, next)
+        },
+        |reply, outcome| {
+            let (next, count) = match outcome {
+                Some((Done::Count(count), next)) => (next, *count),
+                _ => (None, 0),
+            };
+            write_cursor(reply, next);
+            reply.unsigned(count);
+        },
+    )
+}
