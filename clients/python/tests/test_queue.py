@@ -92,7 +92,7 @@ def test_messages_are_found_and_changed_by_conditions(q):
     assert [record.id for record in q.find("ready", header=("to", "user2"), payload="order ?")] == ["m2"]
     assert [*q.find("ready", since=datetime.now(timezone.utc) + timedelta(hours=1))] == []
     assert q.cancel_found("ready", id="m0") == 1
-    for message in q.fetch(2):
+    for message in q.fetch(count=2):
         q.nack(message, error="timeout", fatal=True)
     assert q.redrive_found(error="time*", page=1) == 2
     assert q.purge_found("ready", type="mail", page=1) == 4
