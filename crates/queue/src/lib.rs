@@ -56,6 +56,7 @@ pub mod codec;
 pub mod collections;
 pub mod consumer;
 pub mod error;
+pub mod family;
 pub mod glob;
 pub mod groups;
 pub mod handles;

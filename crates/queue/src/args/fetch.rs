@@ -48,7 +48,7 @@ pub fn multi(mut words: Words<'_>) -> Parsed<MultiFetch<'_>> {
 
 /// Reads the options. ACK and GROUP make sense for a single queue only, so they
 /// are options only if `one_queue` is set.
-fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<FetchRequest<'_>> {
+pub(super) fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<FetchRequest<'_>> {
     let (mut count, mut per_group, mut max_bytes) = (None, None, None);
     let (mut block, mut lease) = (None, None);
     let (mut consumer, mut group, mut acks) = (None, None, None);

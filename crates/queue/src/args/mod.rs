@@ -37,6 +37,7 @@ pub mod acksend;
 pub mod alter;
 pub mod cancel;
 pub mod create;
+pub mod family;
 pub mod fetch;
 pub mod find;
 pub mod get;

@@ -1,0 +1,109 @@
+//! Reads the arguments of the commands on families: ROUTE, PARTITIONS, NFETCH and
+//! NINFO.
+
+use super::fetch::{read_options, FetchRequest};
+use super::{Parsed, Words};
+use crate::family::{is_name, Partitions, SLOTS};
+use crate::quote::quote;
+
+/// The arguments of NFETCH.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FamilyFetch<'a> {
+    /// The name of the family.
+    pub family: &'a [u8],
+    /// What to fetch from the queue whose turn it is.
+    pub request: FetchRequest<'a>,
+}
+
+/// Reads the arguments of ROUTE, `family partitions group`: family, partitions and
+/// group.
+pub fn route(mut words: Words<'_>) -> Parsed<(&[u8], Partitions, &[u8])> {
+    let (family, partitions) = (name(&mut words)?, count(&mut words)?);
+    let group = words.name("group")?;
+    words.end()?;
+    Ok((family, partitions, group))
+}
+
+/// Reads the arguments of PARTITIONS: `family partitions`
+pub fn partitions(mut words: Words<'_>) -> Parsed<(&[u8], Partitions)> {
+    let family_and_partitions = (name(&mut words)?, count(&mut words)?);
+    words.end()?;
+    Ok(family_and_partitions)
+}
+
+/// Reads the arguments of NFETCH: `family [options]`. ACK and GROUP are not among
+/// the options.
+pub fn fetch(mut words: Words<'_>) -> Parsed<FamilyFetch<'_>> {
+    let family = name(&mut words)?;
+    let request = read_options(words, false)?;
+    Ok(FamilyFetch { family, request })
+}
+
+/// Reads the arguments of NINFO: `family`
+pub fn info(mut words: Words<'_>) -> Parsed<&[u8]> {
+    let family = name(&mut words)?;
+    words.end()?;
+    Ok(family)
+}
+
+/// Reads the name of a family.
+fn name<'a>(words: &mut Words<'a>) -> Parsed<&'a [u8]> {
+    let name = words.name("family")?;
+    if !is_name(name) {
+        return Err(format!("ERR family must have no braces, not {}", quote(name)).into());
+    }
+    Ok(name)
+}
+
+/// Reads the number of partitions.
+fn count(words: &mut Words<'_>) -> Parsed<Partitions> {
+    let count = words.number("partitions", 1..=SLOTS)?;
+    Partitions::new(count)
+        .ok_or_else(|| format!("ERR partitions must be a power of two, not {count}").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::testing::{error, words};
+
+    #[test]
+    fn a_family_has_a_name_without_braces_and_a_power_of_two_of_partitions() {
+        let eight = Partitions::new(8).unwrap();
+        words("f 8 g", |w| {
+            assert_eq!(route(w), Ok((&b"f"[..], eight, &b"g"[..])));
+        });
+        words("f 8", |w| assert_eq!(partitions(w), Ok((&b"f"[..], eight))));
+        words("f COUNT 3 BLOCK 0", |w| {
+            let FamilyFetch { family, request } = fetch(w).unwrap();
+            assert_eq!((family, request.fetch.count), (&b"f"[..], 3));
+            assert_eq!(request.block, Some(0));
+        });
+        words("f", |w| assert_eq!(info(w), Ok(&b"f"[..])));
+        for (text, expected) in [
+            ("a{b 8", "family must have no braces, not 'a{b'"),
+            ("f 3", "partitions must be a power of two, not 3"),
+            (
+                "f 0",
+                "partitions must be an integer from 1 to 16384, not '0'",
+            ),
+            (
+                "f 32768",
+                "partitions must be an integer from 1 to 16384, not '32768'",
+            ),
+            ("f 8 g", "unknown option 'g'"),
+        ] {
+            let found = error(words(text, |w| partitions(w).map(|_| ())));
+            assert_eq!(found, format!("ERR {expected}"));
+        }
+        for text in ["f GROUP g", "f ACK 1 5"] {
+            let found = error(words(text, |w| fetch(w).map(|_| ())));
+            assert!(found.starts_with("ERR unknown option"), "{found}");
+        }
+        assert_eq!(
+            error(words("f x", |w| info(w).map(|_| ()))),
+            "ERR unknown option 'x'"
+        );
+        assert!(words("f 8", |w| route(w).is_err()));
+    }
+}
