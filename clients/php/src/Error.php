@@ -1,0 +1,12 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq;
+
+/** What all errors of this package have in common. */
+abstract class Error extends \RuntimeException
+{
+    /** Returns whether another try can help: after a lost connection, while a server loads, during a failover. */
+    abstract public function isTransient(): bool;
+}

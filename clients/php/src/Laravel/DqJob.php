@@ -1,0 +1,79 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq\Laravel;
+
+use Dq\Message;
+use Illuminate\Container\Container;
+use Illuminate\Contracts\Queue\Job as JobContract;
+use Illuminate\Queue\Jobs\Job;
+
+/** A job that a worker has. */
+class DqJob extends Job implements JobContract
+{
+    /** @var array<string, mixed> */
+    protected array $decoded;
+
+    public function __construct(
+        Container $container,
+        protected DqQueue $dq,
+        protected Message $message,
+        ?string $connectionName,
+        string $queue,
+    ) {
+        $this->container = $container;
+        $this->connectionName = $connectionName;
+        $this->queue = $queue;
+        $this->decoded = $this->payload() ?? [];
+    }
+
+    public function getRawBody(): string
+    {
+        return $this->message->payload;
+    }
+
+    /** Finishes the job. If its lease is over, another worker has it, and nothing happens. */
+    public function delete(): void
+    {
+        parent::delete();
+        $this->dq->drop($this->message);
+        $this->dq->on($this->queue)->ack($this->message);
+    }
+
+    /**
+     * Gives the job back for another attempt.
+     *
+     * @param \DateTimeInterface|\DateInterval|int $delay
+     */
+    public function release($delay = 0): void
+    {
+        parent::release($delay);
+        $this->dq->drop($this->message);
+        // Not SILENT: that would not count the attempt, and Laravel gives a job up by its attempts.
+        $this->dq->on($this->queue)->nack($this->message, ['delay' => max(0, $this->secondsUntil($delay)) * 1000]);
+    }
+
+    /** Counts from 1. A job that came from another driver brings the attempts that it had there. */
+    public function attempts(): int
+    {
+        return ($this->decoded['attempts'] ?? 0) + $this->message->attempt;
+    }
+
+    public function getJobId(): string
+    {
+        return $this->decoded['id'] ?? $this->message->id;
+    }
+
+    /** Makes the lease end this many seconds from now. Returns false if it was over. */
+    public function touch(int $seconds): bool
+    {
+        return $this->dq->on($this->queue)->touch($seconds * 1000, $this->message) === 1;
+    }
+
+    /** The delivery: its id and receipt (a fencing token). */
+    public function message(): Message
+    {
+        return $this->message;
+    }
+}

@@ -1,0 +1,41 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq\Laravel;
+
+use Illuminate\Queue\Events\Looping;
+use Illuminate\Queue\QueueManager;
+use Illuminate\Support\ServiceProvider;
+
+/** Registers the queue driver `dq`. */
+class DqServiceProvider extends ServiceProvider
+{
+    public function register(): void
+    {
+        $this->callAfterResolving('queue', $this->addDriver(...));
+    }
+
+    protected function addDriver(QueueManager $manager): void
+    {
+        $manager->addConnector('dq', fn (): DqConnector => new DqConnector($this->app['redis']));
+    }
+
+    public function boot(): void
+    {
+        // A manager that was bound as an object, after `register`, is never resolved.
+        if ($this->app->resolved('queue')) {
+            $this->addDriver($this->app['queue']);
+        }
+        // A worker asks its queues (--queue=high,low) one by one. Before each round it tells which ones they are, so that
+        // the first question can wait on all of them at once.
+        if ($this->app->bound('events')) {
+            $this->app['events']->listen(Looping::class, function (Looping $event): void {
+                $queue = $this->app['queue']->connection($event->connectionName);
+                if ($queue instanceof DqQueue) {
+                    $queue->aboutToPop((string) $event->queue);
+                }
+            });
+        }
+    }
+}

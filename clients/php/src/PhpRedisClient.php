@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq;
+
+/** The extension phpredis. Raw commands take neither its key prefix nor its serializer. */
+final class PhpRedisClient implements Client
+{
+    /** @param ?\Closure(list<string|int>): mixed $run runs raw words in another way than `rawCommand` of the client */
+    public function __construct(private \Redis|\RedisCluster $redis, private ?\Closure $run = null)
+    {
+    }
+
+    public function call(string $key, array $words, bool $waits = false): mixed
+    {
+        if ($this->redis instanceof \RedisCluster) {
+            array_unshift($words, $key);
+        }
+        // By itself phpredis makes a lost connection anew while it reads, and waits on the new one for the reply that
+        // went down with the old one.
+        $retries = $waits && $this->redis instanceof \Redis ? $this->redis->getOption(\Redis::OPT_MAX_RETRIES) : null;
+        if ($retries !== null) {
+            $this->redis->setOption(\Redis::OPT_MAX_RETRIES, 0);
+        }
+        try {
+            $this->redis->clearLastError();
+            $reply = $this->run === null ? $this->redis->rawCommand(...$words) : ($this->run)($words);
+            // Only some errors of the server are thrown.
+            $error = $reply === false ? $this->redis->getLastError() : null;
+        } catch (\RedisException | \RedisClusterException $thrown) {
+            $text = $thrown->getMessage();
+            if (ServerError::isReply($text)) {
+                throw new ServerError($text, 0, $thrown);
+            }
+            throw new ConnectionError($text, 0, $thrown);
+        } finally {
+            if ($retries !== null) {
+                $this->redis->setOption(\Redis::OPT_MAX_RETRIES, $retries);
+            }
+        }
+        if ($error !== null) {
+            $this->redis->clearLastError();
+            throw new ServerError($error);
+        }
+        return self::withNulls($reply);
+    }
+
+    public function readTimeout(): float
+    {
+        $set = $this->redis instanceof \Redis
+            ? $this->redis->getReadTimeout()
+            : $this->redis->getOption(\RedisCluster::OPT_READ_TIMEOUT);
+        $seconds = (float) ($set ?: ini_get('default_socket_timeout'));
+        return max(0.0, $seconds);
+    }
+
+    /** phpredis gives nil as false. No reply of dq has a boolean under RESP2. */
+    private static function withNulls(mixed $reply): mixed
+    {
+        if (is_array($reply)) {
+            return array_map(self::withNulls(...), $reply);
+        }
+        return $reply === false ? null : $reply;
+    }
+}

@@ -1,0 +1,43 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq;
+
+use Predis\ClientInterface;
+use Predis\Command\RawCommand;
+use Predis\CommunicationException;
+use Predis\Response\ErrorInterface;
+use Predis\Response\ServerException;
+
+/** The library Predis, with a single server or with a Sentinel. Its own cluster of connections knows only Redis' commands. */
+final class PredisClient implements Client
+{
+    /** @param ?\Closure(RawCommand): mixed $run runs a command in another way than `executeCommand` of the client */
+    public function __construct(private ClientInterface $redis, private ?\Closure $run = null)
+    {
+    }
+
+    public function call(string $key, array $words, bool $waits = false): mixed
+    {
+        $command = RawCommand::create(...array_map('strval', $words));
+        try {
+            $reply = $this->run === null ? $this->redis->executeCommand($command) : ($this->run)($command);
+        } catch (ServerException $thrown) {
+            throw new ServerError($thrown->getMessage(), 0, $thrown);
+        } catch (CommunicationException $thrown) {
+            throw new ConnectionError($thrown->getMessage(), 0, $thrown);
+        }
+        if ($reply instanceof ErrorInterface) {
+            throw new ServerError($reply->getMessage());
+        }
+        return $reply instanceof \Predis\Response\Status ? (string) $reply : $reply;
+    }
+
+    public function readTimeout(): float
+    {
+        $connection = $this->redis->getConnection();
+        $parameters = method_exists($connection, 'getParameters') ? $connection->getParameters() : null;
+        return max(0.0, (float) ($parameters->read_write_timeout ?? ini_get('default_socket_timeout')));
+    }
+}

@@ -1,0 +1,381 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq;
+
+/**
+ * A queue on the server, with a method for each command.
+ *
+ * Making a Queue does not touch the server. Every method is one command and one round trip (`list`, `groups`, `find`:
+ * one a page). Times are milliseconds or a DateInterval, points in time are Unix ms or a DateTimeInterface. `Words` says
+ * how options are given. Every method may throw a ServerError or a ConnectionError.
+ */
+final class Queue
+{
+    /** @param int $patience for how long (ms) `send` repeats itself while the connection is down */
+    public function __construct(
+        public readonly Client $client,
+        public readonly string $key,
+        private int $patience = 10_000,
+    ) {
+    }
+
+    /** Returns a queue of the server of a URL: redis://user:password@host:6379/0. */
+    public static function connect(string $url, string $key): self
+    {
+        return new self(new UrlClient($url), $key);
+    }
+
+    // ---- creating ---------------------------------------------------------------------------------------------------
+
+    /** DQ.CREATE: creates the queue with these options. Fails if it exists. Sending creates one with defaults. */
+    public function create(array $options = []): void
+    {
+        $this->do('CREATE', ...Words::of($options));
+    }
+
+    /** DQ.ALTER: changes options of the queue, also for the messages in it. */
+    public function alter(array $options): void
+    {
+        $this->do('ALTER', ...Words::of($options));
+    }
+
+    /** Creates the queue, or gives it these options if it exists. To be called when a program starts. */
+    public function ensure(array $options = []): void
+    {
+        try {
+            $this->create($options);
+        } catch (ServerError $error) {
+            if (!str_contains($error->getMessage(), 'queue already exists')) {
+                throw $error;
+            }
+            if ($options !== []) {
+                $this->alter($options);
+            }
+        }
+    }
+
+    // ---- producing --------------------------------------------------------------------------------------------------
+
+    /**
+     * DQ.SEND: adds a message and returns its id, or null if the id was taken and nothing was added.
+     *
+     * Options: id, replace, delay or at, group, score, priority, lease, retries, backoff, ttl, type, headers, ...
+     *
+     * While the connection is down it repeats itself, for `patience` ms, then throws. A message is not added twice by
+     * that: it always has an id, a new UUID if none is given. Of an id of yours, null may also mean that an earlier try
+     * got through. Set DEDUP on the queue to a minute or so: without it an id is free again as soon as its message is
+     * finished, and a try repeated later than that would add it anew.
+     */
+    public function send(string $payload, array $options = []): ?string
+    {
+        $words = ['DQ.SEND', $this->key, $payload, ...Words::of($options + ['id' => self::uuid()])];
+        return Retrying::call($this->client, $this->key, $words, $this->patience);
+    }
+
+    /** DQ.SEND ... DELAY: adds a message that is due this long (ms) from now. */
+    public function later(int|\DateInterval $delay, string $payload, array $options = []): ?string
+    {
+        return $this->send($payload, ['delay' => $delay] + $options);
+    }
+
+    /**
+     * DQ.MSEND: adds all of the messages or none. Returns their ids, which the server makes.
+     *
+     * It is not repeated by itself, because a repetition would add the messages again.
+     *
+     * @param list<string> $payloads
+     * @return list<string>
+     */
+    public function sendMany(array $payloads, array $options = []): array
+    {
+        return $payloads === [] ? [] : $this->do('MSEND', count($payloads), ...array_values($payloads), ...Words::of($options));
+    }
+
+    /**
+     * DQ.GROUPPUSH: adds a JSON object, and reads its group, id, score and due time from it.
+     *
+     * Options: id_path, score_path, at_path and those of `send`. Returns [group, id], or null if the id was taken.
+     *
+     * @param list<string> $groupBy
+     * @return ?array{string, string}
+     */
+    public function groupPush(string $json, array $groupBy, array $options = []): ?array
+    {
+        // phpredis gives a null array as an empty one.
+        return $this->do('GROUPPUSH', $json, 'GROUPBY', count($groupBy), ...$groupBy, ...Words::of($options)) ?: null;
+    }
+
+    // ---- consuming --------------------------------------------------------------------------------------------------
+
+    /**
+     * DQ.FETCH ... WITHMETA: acks the given messages, then takes up to `count` others. May return none.
+     *
+     * Options: count, block, lease, ack, consumer, group, per_group, max_bytes, bind, no_ack, ... `block` (ms) must be
+     * shorter than the client's read timeout: a reply that nobody reads is a delivery lost until its lease is over.
+     *
+     * @return list<Message>
+     */
+    public function fetch(array $options = []): array
+    {
+        if (($options['ack'] ?? []) === []) {
+            unset($options['ack']);
+        }
+        $waits = $this->checkedBlock($options['block'] ?? null);
+        $reply = $this->client->call(
+            $this->key,
+            ['DQ.FETCH', $this->key, ...Words::of($options + ['with_meta' => true])],
+            $waits,
+        );
+        return array_map(fn (array $element): Message => Message::read($this->key, $element), $reply);
+    }
+
+    /** DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease. */
+    public function ack(Message|int ...$receipts): int
+    {
+        return $this->settle('ACK', $receipts);
+    }
+
+    /** DQ.ACK ... RESULT: finishes a message and keeps a text with its record. Returns false if the lease was lost. */
+    public function ackWithResult(Message|int $receipt, string $result): bool
+    {
+        return $this->settle('ACK', [$receipt], ['result' => $result]) === 1;
+    }
+
+    /**
+     * DQ.NACK: fails messages. Returns how many failed. The others had lost their lease.
+     *
+     * Options: delay, error, silent (given back, as if it had not been delivered), fatal (dead at once), ...
+     *
+     * @param Message|int|list<Message|int> $receipts
+     */
+    public function nack(Message|int|array $receipts, array $options = []): int
+    {
+        return $this->settle('NACK', is_array($receipts) ? $receipts : [$receipts], $options);
+    }
+
+    /** DQ.TOUCH: makes leases end this long (at least 1 ms) from now. Returns how many do. The others were over. */
+    public function touch(int|\DateInterval $lease, Message|int ...$receipts): int
+    {
+        return $receipts === [] ? 0 : $this->do('TOUCH', Words::word($lease), ...array_map(Words::word(...), $receipts));
+    }
+
+    // ---- reading ----------------------------------------------------------------------------------------------------
+
+    /** DQ.GET: returns everything about one message, under the names of the command reference, or null. */
+    public function get(string $id): ?array
+    {
+        return Reply::record($this->do('GET', $id) ?: []) ?: null;
+    }
+
+    /**
+     * DQ.LIST: yields all messages in a state, in the order of that state. Options: group, type, and count (a page).
+     *
+     * @return \Generator<array<string, mixed>>
+     */
+    public function list(string $state, array $options = []): \Generator
+    {
+        return $this->pages(['LIST', $state], $options, Reply::record(...));
+    }
+
+    /**
+     * DQ.PEEK: returns the messages that `fetch` would take next, without taking them.
+     *
+     * @return list<array<string, mixed>>
+     */
+    public function peek(int $count = 1): array
+    {
+        return array_map(Reply::record(...), $this->do('PEEK', 'COUNT', $count));
+    }
+
+    /** DQ.LEN: returns the number of pending and running messages, or of those in one state. */
+    public function len(?string $state = null): int
+    {
+        return $this->do('LEN', ...($state === null ? [] : [$state]));
+    }
+
+    /**
+     * DQ.INFO: returns states, options and counters, under the names of the command reference.
+     *
+     * @return array<string, mixed>
+     */
+    public function info(): array
+    {
+        return Reply::map($this->do('INFO'));
+    }
+
+    /**
+     * DQ.GROUPS: yields the groups that have messages, settings or a hold. Options: state, and count (a page).
+     *
+     * @return \Generator<array<string, mixed>>
+     */
+    public function groups(array $options = []): \Generator
+    {
+        return $this->pages(['GROUPS'], $options, Reply::map(...));
+    }
+
+    /**
+     * DQ.CONSUMERS: returns the consumers that fetched under a name, and what they hold.
+     *
+     * @return list<array<string, mixed>>
+     */
+    public function consumers(): array
+    {
+        return array_map(Reply::map(...), $this->do('CONSUMERS'));
+    }
+
+    /** DQ.EXPLAIN: returns why a message is in its state (code, why, until, by), or null for an unknown id. */
+    public function explain(string $id): ?array
+    {
+        return Reply::map($this->do('EXPLAIN', $id) ?: []) ?: null;
+    }
+
+    /**
+     * DQ.WAIT: waits until the message has ended. Returns [state, result or error], or null at the timeout or if the id
+     * is unknown. The timeout (ms) must be shorter than the client's read timeout.
+     *
+     * @return ?array{string, ?string}
+     */
+    public function wait(string $id, int $timeout): ?array
+    {
+        $waits = $this->checkedBlock($timeout);
+        return $this->client->call($this->key, ['DQ.WAIT', $this->key, $id, $timeout], $waits) ?: null;
+    }
+
+    // ---- changing ---------------------------------------------------------------------------------------------------
+
+    /**
+     * DQ.CANCEL: cancels messages. Returns the state that each of them had, or null for an unknown one.
+     *
+     * @return list<?string>
+     */
+    public function cancel(string ...$ids): array
+    {
+        return $this->do('CANCEL', ...$ids);
+    }
+
+    /** DQ.RESCHEDULE: changes the due time (delay or at). Returns false if the message was not pending. */
+    public function reschedule(string $id, array $due): bool
+    {
+        return $this->do('RESCHEDULE', $id, ...Words::of($due)) === 1;
+    }
+
+    /** DQ.UPDATE: replaces the payload. Returns false if the message was not pending. */
+    public function update(string $id, string $payload): bool
+    {
+        return $this->do('UPDATE', $id, $payload) === 1;
+    }
+
+    /** DQ.REDRIVE: makes dead messages pending again: the given ones, or all. Returns how many. */
+    public function redrive(string ...$ids): int
+    {
+        return $this->do('REDRIVE', ...($ids === [] ? ['ALL'] : ['IDS', count($ids), ...$ids]));
+    }
+
+    /** DQ.PURGE: removes messages for good. Options: state, group. Returns how many. */
+    public function purge(array $options = []): int
+    {
+        return $this->do('PURGE', ...Words::of($options));
+    }
+
+    /** DQ.PAUSE: stops deliveries of the queue or of a group. Options: group, for (how long; else until `resume`). */
+    public function pause(array $options = []): void
+    {
+        $this->do('PAUSE', ...Words::of($options));
+    }
+
+    /** DQ.RESUME: ends a pause, or the hold of a group. Options: group. */
+    public function resume(array $options = []): void
+    {
+        $this->do('RESUME', ...Words::of($options));
+    }
+
+    /** DQ.GROUPSET: changes settings of a group: weight, concurrency, rate. */
+    public function setGroup(string $group, array $options): void
+    {
+        $this->do('GROUPSET', $group, ...Words::of($options));
+    }
+
+    // ---- schedules --------------------------------------------------------------------------------------------------
+
+    /**
+     * DQ.SCHEDULE: makes the server send the payload at times. Returns the first of them, in Unix ms.
+     *
+     * Options: cron and tz, or every and start; missed, overlap, and those of `send`.
+     */
+    public function schedule(string $name, string $payload, array $options): int
+    {
+        return $this->do('SCHEDULE', $name, ...Words::of($options), ...['PAYLOAD', $payload]);
+    }
+
+    /** DQ.UNSCHEDULE: removes a schedule. Returns whether it existed. */
+    public function unschedule(string $name): bool
+    {
+        return $this->do('UNSCHEDULE', $name) === 1;
+    }
+
+    /**
+     * DQ.SCHEDULES: returns all schedules.
+     *
+     * @return list<array<string, mixed>>
+     */
+    public function schedules(): array
+    {
+        return array_map(Reply::map(...), $this->do('SCHEDULES'));
+    }
+
+    /** Any other command of this queue: `$queue->do('TICK', 'ADVANCE', 500)` is DQ.TICK key ADVANCE 500. */
+    public function do(string $verb, string|int ...$words): mixed
+    {
+        return $this->client->call($this->key, ["DQ.$verb", $this->key, ...$words]);
+    }
+
+    /** @param array<Message|int> $receipts */
+    private function settle(string $verb, array $receipts, array $options = []): int
+    {
+        if ($receipts === []) {
+            return 0;
+        }
+        return $this->do($verb, ...array_map(Words::word(...), array_values($receipts)), ...Words::of($options));
+    }
+
+    /**
+     * @param list<string> $command
+     * @param \Closure(array): array<string, mixed> $read
+     * @return \Generator<array<string, mixed>>
+     */
+    private function pages(array $command, array $options, \Closure $read): \Generator
+    {
+        $cursor = '0';
+        do {
+            [$cursor, $page] = $this->do(...$command, ...Words::of(['cursor' => $cursor] + $options + ['count' => 100]));
+            foreach ($page as $element) {
+                yield $read($element);
+            }
+        } while ($cursor !== '0');
+    }
+
+    /** Returns whether the command waits. Refuses a wait that is longer than the client's. */
+    private function checkedBlock(int|\DateInterval|null $block): bool
+    {
+        if ($block === null) {
+            return false;
+        }
+        $milliseconds = Words::word($block);
+        $limit = $this->client->readTimeout();
+        if ($limit > 0.0 && ($milliseconds === 0 || $milliseconds >= $limit * 1000)) {
+            throw new \InvalidArgumentException("a wait of $milliseconds ms does not fit into the read timeout of $limit s");
+        }
+        return true;
+    }
+
+    /** Returns a new UUIDv7: Unix ms, then 74 random bits. */
+    private static function uuid(): string
+    {
+        $hex = sprintf('%012x', (int) (microtime(true) * 1000)) . bin2hex(random_bytes(10));
+        $hex[12] = '7';
+        $hex[16] = dechex(8 | (hexdec($hex[16]) & 3));
+        return implode('-', sscanf($hex, '%8s%4s%4s%4s%12s'));
+    }
+}

@@ -1,0 +1,45 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq;
+
+/** Replies under RESP2, where a map is a flat list of names and values. */
+final class Reply
+{
+    /**
+     * Returns a map, under the names of the command reference ("due-at").
+     *
+     * @return array<string, mixed>
+     */
+    public static function map(array $flat): array
+    {
+        if (!array_is_list($flat)) {
+            return $flat;
+        }
+        $map = [];
+        for ($n = 0; $n + 1 < count($flat); $n += 2) {
+            $map[$flat[$n]] = $flat[$n + 1];
+        }
+        return $map;
+    }
+
+    /**
+     * Returns the map of a message (DQ.GET, WITHMETA): the headers are a map too, the score is a number.
+     *
+     * @return array<string, mixed>
+     */
+    public static function record(array $flat): array
+    {
+        $record = self::map($flat);
+        foreach (['headers', 'after'] as $field) {
+            if (is_array($record[$field] ?? null)) {
+                $record[$field] = self::map($record[$field]);
+            }
+        }
+        if (isset($record['score'])) {
+            $record['score'] = (float) $record['score'];
+        }
+        return $record;
+    }
+}

@@ -1,0 +1,120 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq;
+
+/**
+ * A client that connects when it is first used, and again after a lost connection. It repeats no command by itself.
+ *
+ *     redis://user:password@host:6379/0    rediss:// for TLS, unix:///run/redis.sock for a socket
+ */
+final class UrlClient implements Client
+{
+    /** Seconds for which a new connection may take. */
+    private const CONNECTING = 5.0;
+
+    private ?Client $client = null;
+    /** @var array{scheme: string, host: string, port: int, user: ?string, pass: ?string, database: int} */
+    private array $parts;
+
+    /** @param float $timeout seconds for which it waits for a reply, more than the longest BLOCK */
+    public function __construct(string $url, private float $timeout = 10.0)
+    {
+        $this->parts = self::parse($url);
+    }
+
+    public function call(string $key, array $words, bool $waits = false): mixed
+    {
+        try {
+            return $this->open()->call($key, $words, $waits);
+        } catch (ConnectionError $lost) {
+            $this->client = null;
+            throw $lost;
+        }
+    }
+
+    public function readTimeout(): float
+    {
+        return $this->timeout;
+    }
+
+    /** Connects, if it is not connected. Returns the client of this connection. */
+    public function open(): Client
+    {
+        return $this->client ??= extension_loaded('redis') ? $this->phpRedis() : $this->predis();
+    }
+
+    /** Returns another client for the same server, which is not connected. */
+    public function fresh(): self
+    {
+        $other = clone $this;
+        $other->client = null;
+        return $other;
+    }
+
+    private function phpRedis(): Client
+    {
+        $redis = new \Redis();
+        ['scheme' => $scheme, 'host' => $host, 'port' => $port, 'user' => $user, 'pass' => $pass] = $this->parts;
+        try {
+            $address = $scheme === 'rediss' ? "tls://$host" : $host;
+            $redis->connect($address, $scheme === 'unix' ? 0 : $port, self::CONNECTING, null, 0, $this->timeout);
+            $redis->setOption(\Redis::OPT_MAX_RETRIES, 0);
+            if ($pass !== null) {
+                $redis->auth($user === null ? $pass : [$user, $pass]);
+            }
+            if ($this->parts['database'] !== 0 && !$redis->select($this->parts['database'])) {
+                throw new ServerError((string) $redis->getLastError());
+            }
+        } catch (\RedisException $thrown) {
+            $text = $thrown->getMessage();
+            throw ServerError::isReply($text) ? new ServerError($text, 0, $thrown) : new ConnectionError($text, 0, $thrown);
+        }
+        return new PhpRedisClient($redis);
+    }
+
+    private function predis(): Client
+    {
+        ['scheme' => $scheme, 'host' => $host, 'port' => $port, 'user' => $user, 'pass' => $pass] = $this->parts;
+        $where = $scheme === 'unix'
+            ? ['scheme' => 'unix', 'path' => $host]
+            : ['scheme' => $scheme === 'rediss' ? 'tls' : 'tcp', 'host' => $host, 'port' => $port];
+        $redis = new \Predis\Client($where + [
+            'username' => $user,
+            'password' => $pass,
+            'database' => $this->parts['database'] ?: null,
+            'timeout' => self::CONNECTING,
+            'read_write_timeout' => $this->timeout,
+        ]);
+        try {
+            $redis->connect();
+        } catch (\Predis\CommunicationException $thrown) {
+            throw new ConnectionError($thrown->getMessage(), 0, $thrown);
+        } catch (\Predis\Response\ServerException $thrown) {
+            throw new ServerError($thrown->getMessage(), 0, $thrown);
+        }
+        return new PredisClient($redis);
+    }
+
+    /** @return array{scheme: string, host: string, port: int, user: ?string, pass: ?string, database: int} */
+    private static function parse(string $url): array
+    {
+        $socket = str_starts_with($url, 'unix://');
+        // parse_url takes no host that is empty, except in file URLs.
+        $found = parse_url($socket ? 'file' . substr($url, 4) : $url);
+        if ($found === false || !in_array($found['scheme'] ?? '', ['redis', 'rediss', 'file'], true)) {
+            throw new \InvalidArgumentException("not a redis://, rediss:// or unix:// URL: $url");
+        }
+        parse_str($found['query'] ?? '', $query);
+        $text = static fn (string $name): ?string => isset($found[$name]) && $found[$name] !== '' ? rawurldecode($found[$name]) : null;
+        return [
+            'scheme' => $socket ? 'unix' : $found['scheme'],
+            'host' => $socket ? $found['path'] : ($found['host'] ?? '127.0.0.1'),
+            'port' => $found['port'] ?? 6379,
+            'user' => $text('user'),
+            'pass' => $text('pass'),
+            'database' => (int) ($query['db'] ?? ($socket ? 0 : trim($found['path'] ?? '', '/'))),
+        ];
+    }
+}

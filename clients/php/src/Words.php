@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq;
+
+/**
+ * Options of a command as its words.
+ *
+ * The names are those of the command reference in any case, and `_` is left out: `['max_bytes' => 5]` is MAXBYTES 5.
+ * So an option that a newer server knows can be given at once, and the server refuses one that it does not know.
+ *
+ * | value | words |
+ * |---|---|
+ * | true | the name alone |
+ * | false, null | none |
+ * | a text or number | the name and the value |
+ * | a DateTimeInterface | the name and Unix ms |
+ * | a DateInterval | the name and ms |
+ * | a list | the name and each of them: `'backoff' => ['EXP', 1000]`, `'rate' => [5, 'PER', 1000]` |
+ * | `headers`: field => value | HEADERS, how many, and each field and value |
+ * | `ack`, `results`, `ids`: a list | the name, how many, and each of them |
+ */
+final class Words
+{
+    private const COUNTED = ['ack', 'results', 'ids'];
+
+    /**
+     * @param array<string, mixed> $options
+     * @return list<string|int>
+     */
+    public static function of(array $options): array
+    {
+        $words = [];
+        foreach ($options as $name => $value) {
+            if ($value === null || $value === false) {
+                continue;
+            }
+            $values = match (true) {
+                $value === true => [],
+                $name === 'headers' => self::headers($value),
+                in_array($name, self::COUNTED, true) => [count($value), ...array_values($value)],
+                is_array($value) => array_values($value),
+                default => [$value],
+            };
+            array_push($words, strtoupper(str_replace('_', '', $name)), ...array_map(self::word(...), $values));
+        }
+        return $words;
+    }
+
+    public static function word(mixed $value): string|int
+    {
+        return match (true) {
+            is_int($value), is_string($value) => $value,
+            // A cast to text would keep 14 digits only.
+            is_float($value) => json_encode($value, JSON_THROW_ON_ERROR),
+            $value instanceof \DateTimeInterface => self::instant($value),
+            $value instanceof \DateInterval => self::span($value),
+            $value instanceof Message => $value->receipt,
+            $value instanceof \Stringable => (string) $value,
+            default => throw new \InvalidArgumentException('not a text, number or time: ' . get_debug_type($value)),
+        };
+    }
+
+    /** Returns a point in time in Unix ms. */
+    public static function instant(\DateTimeInterface $time): int
+    {
+        return $time->getTimestamp() * 1000 + (int) $time->format('v');
+    }
+
+    /** Returns the length (ms) of an interval that begins now. */
+    public static function span(\DateInterval $interval): int
+    {
+        $now = new \DateTimeImmutable();
+        return self::instant($now->add($interval)) - self::instant($now);
+    }
+
+    /** @return list<string|int> */
+    private static function headers(array $headers): array
+    {
+        $words = [count($headers)];
+        foreach ($headers as $field => $value) {
+            array_push($words, (string) $field, (string) $value);
+        }
+        return $words;
+    }
+}
