@@ -1,0 +1,25 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq\Symfony;
+
+use Symfony\Component\Messenger\Stamp\NonSendableStampInterface;
+
+/** A delivery: by it the envelope is acked, rejected and kept alive. */
+final class DqReceivedStamp implements NonSendableStampInterface
+{
+    /**
+     * @param string $queue the key of the queue
+     * @param ?int $receipt null if the message was only looked at (`all`, `find`). It grows with every delivery of the
+     *     queue, so it serves as a fencing token
+     * @param int $attempt the deliveries so far
+     */
+    public function __construct(
+        public readonly string $queue,
+        public readonly string $id,
+        public readonly ?int $receipt,
+        public readonly int $attempt,
+    ) {
+    }
+}

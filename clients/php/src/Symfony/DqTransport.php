@@ -1,0 +1,243 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq\Symfony;
+
+use Dq\Client;
+use Dq\Error;
+use Dq\Message;
+use Dq\Queue;
+use Dq\ServerError;
+use Dq\Words;
+use Symfony\Component\Messenger\Envelope;
+use Symfony\Component\Messenger\Exception\LogicException;
+use Symfony\Component\Messenger\Exception\MessageDecodingFailedException;
+use Symfony\Component\Messenger\Exception\TransportException;
+use Symfony\Component\Messenger\Stamp\DelayStamp;
+use Symfony\Component\Messenger\Stamp\RedeliveryStamp;
+use Symfony\Component\Messenger\Stamp\TransportMessageIdStamp;
+use Symfony\Component\Messenger\Transport\Receiver\ListableReceiverInterface;
+use Symfony\Component\Messenger\Transport\Receiver\MessageCountAwareInterface;
+use Symfony\Component\Messenger\Transport\Receiver\QueueReceiverInterface;
+use Symfony\Component\Messenger\Transport\Serialization\PhpSerializer;
+use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
+use Symfony\Component\Messenger\Transport\SetupableTransportInterface;
+use Symfony\Component\Messenger\Transport\TransportInterface;
+
+/**
+ * A transport over a queue. The body of an envelope is the message's payload, its headers are the message's headers.
+ *
+ * Every method is one command, but `all`, which lists page by page.
+ */
+final class DqTransport implements
+    TransportInterface,
+    QueueReceiverInterface,
+    ListableReceiverInterface,
+    MessageCountAwareInterface,
+    SetupableTransportInterface,
+    Keepalive
+{
+    /** Symfony counts retries by itself, and sends a message anew for each of them. */
+    private const RETRIES = ['retries' => -1];
+    /** Options of a stamp that do not hold for a retry. */
+    private const FIRST_TIME = ['id' => 1, 'replace' => 1, 'delay' => 1, 'at' => 1];
+    /** The states of messages that wait, the next ones first. */
+    private const WAITING = ['ready', 'blocked', 'retry', 'delayed'];
+    private const TYPE_LENGTH = 1024;
+
+    private SerializerInterface $serializer;
+
+    public function __construct(private Client $client, private Settings $settings, ?SerializerInterface $serializer = null)
+    {
+        $this->serializer = $serializer ?? new PhpSerializer();
+    }
+
+    // ---- sending ----------------------------------------------------------------------------------------------------
+
+    public function send(Envelope $envelope): Envelope
+    {
+        $encoded = $this->serializer->encode($envelope);
+        $delay = $envelope->last(DelayStamp::class)?->getDelay() ?? 0;
+        $type = $envelope->getMessage()::class;
+        $stamped = $envelope->last(DqStamp::class)?->options ?? [];
+        if ($envelope->last(RedeliveryStamp::class) !== null) {
+            // Sent anew after a failure, while the id still is that of the message that failed.
+            $stamped = array_diff_key($stamped, self::FIRST_TIME);
+        }
+        $options = $stamped + self::RETRIES + [
+            'delay' => $delay > 0 ? $delay : null,
+            'type' => strlen($type) <= self::TYPE_LENGTH ? $type : null,
+            'headers' => ($encoded['headers'] ?? []) ?: null,
+        ];
+        $id = $this->run(fn () => $this->queue()->send($encoded['body'], $options));
+        // Null: the stamp gave an id that is taken, so this message is there already.
+        return self::stamped($envelope, new TransportMessageIdStamp($id ?? $options['id']));
+    }
+
+    // ---- receiving --------------------------------------------------------------------------------------------------
+
+    public function get(): iterable
+    {
+        return $this->getFromQueues([$this->settings->queue]);
+    }
+
+    /** Takes a message from the first of these queues that has one; waits on all of them at once. */
+    public function getFromQueues(array $queueNames): iterable
+    {
+        $queues = array_values($queueNames);
+        $words = count($queues) === 1
+            ? ['DQ.FETCH', $queues[0], 'WITHMETA']
+            : ['DQ.MFETCH', count($queues), ...$queues, 'WITHMETA'];
+        $waits = $this->settings->block > 0;
+        array_push($words, ...Words::of([
+            'lease' => $this->settings->lease,
+            'consumer' => $this->settings->consumer,
+            'block' => $waits ? $this->settings->block : null,
+        ]));
+        $reply = $this->run(fn () => $this->client->call($queues[0], $words, $waits)) ?: [];
+        [$queue, $messages] = count($queues) === 1 || $reply === [] ? [$queues[0], $reply] : $reply;
+        return array_map(fn (array $element): Envelope => $this->received(Message::read($queue, $element)), $messages);
+    }
+
+    public function ack(Envelope $envelope): void
+    {
+        $this->finish($envelope);
+    }
+
+    /** Symfony has sent the message anew by then, to be retried or to a failure transport, if it is to be kept. */
+    public function reject(Envelope $envelope): void
+    {
+        $this->finish($envelope);
+    }
+
+    /** Makes the lease end this many seconds from now; null: the redeliver_timeout. */
+    public function keepalive(Envelope $envelope, ?int $seconds = null): void
+    {
+        $stamp = self::stampOf($envelope);
+        if ($stamp->receipt !== null) {
+            $lease = $seconds === null ? $this->settings->lease : max(1, $seconds * 1000);
+            $this->run(fn () => $this->queue($stamp->queue)->touch($lease, $stamp->receipt));
+        }
+    }
+
+    /**
+     * Finishes a message. If its lease is over, another consumer has it, and nothing happens. One that was only looked
+     * at is cancelled.
+     */
+    private function finish(Envelope $envelope): void
+    {
+        $stamp = self::stampOf($envelope);
+        $queue = $this->queue($stamp->queue);
+        $this->run(fn () => $stamp->receipt === null ? $queue->cancel($stamp->id) : $queue->ack($stamp->receipt));
+    }
+
+    // ---- looking ----------------------------------------------------------------------------------------------------
+
+    /** Returns the messages that wait, the next ones first and the delayed ones last. */
+    public function all(?int $limit = null): iterable
+    {
+        try {
+            foreach (self::WAITING as $state) {
+                foreach ($this->queue()->list($state, ['count' => max(1, min($limit ?? 100, 100))]) as $record) {
+                    if ($limit !== null && --$limit < 0) {
+                        return;
+                    }
+                    yield $this->listed($record);
+                }
+            }
+        } catch (Error $error) {
+            throw new TransportException($error->getMessage(), 0, $error);
+        }
+    }
+
+    public function find($id): ?Envelope
+    {
+        $record = $this->run(fn () => $this->queue()->get((string) $id));
+        return $record === null || !in_array($record['status'], ['pending', 'running'], true) ? null : $this->listed($record);
+    }
+
+    /** Returns the number of messages that wait, delayed ones too, without those that consumers have. */
+    public function getMessageCount(): int
+    {
+        $info = $this->run(function (): array {
+            try {
+                return $this->queue()->info();
+            } catch (ServerError $error) {
+                if (str_contains($error->getMessage(), 'no such queue')) {
+                    return [];
+                }
+                throw $error;
+            }
+        });
+        return array_sum(array_map(static fn (string $state): int => (int) ($info[$state] ?? 0), self::WAITING));
+    }
+
+    /** Makes the queue, if it is not there. Sending does it too. */
+    public function setup(): void
+    {
+        $this->run(function (): void {
+            try {
+                $this->queue()->create(self::RETRIES);
+            } catch (ServerError $error) {
+                if (!str_contains($error->getMessage(), 'queue already exists')) {
+                    throw $error;
+                }
+            }
+        });
+    }
+
+    // ---- what it is made of -----------------------------------------------------------------------------------------
+
+    /** Returns the queue, for commands that Symfony does not know: pause, groups, schedules. */
+    public function queue(?string $key = null): Queue
+    {
+        return new Queue($this->client, $key ?? $this->settings->queue);
+    }
+
+    private function received(Message $message): Envelope
+    {
+        try {
+            $envelope = $this->decode($message->payload, $message->headers());
+        } catch (MessageDecodingFailedException $exception) {
+            // It stays in the queue as a dead message, and can be looked at and redriven.
+            $error = ['fatal' => true, 'error' => substr('not decoded: ' . $exception->getMessage(), 0, 1000)];
+            $this->run(fn () => $this->queue($message->key)->nack($message, $error));
+            throw $exception;
+        }
+        $stamp = new DqReceivedStamp($message->key, $message->id, $message->receipt, $message->attempt);
+        return self::stamped($envelope, $stamp, new TransportMessageIdStamp($message->id));
+    }
+
+    private function listed(array $record): Envelope
+    {
+        $stamp = new DqReceivedStamp($this->settings->queue, $record['id'], null, (int) $record['attempt']);
+        $envelope = $this->decode($record['payload'], $record['headers'] ?? []);
+        return self::stamped($envelope, $stamp, new TransportMessageIdStamp($record['id']));
+    }
+
+    private function decode(string $body, array $headers): Envelope
+    {
+        return $this->serializer->decode(['body' => $body, 'headers' => $headers]);
+    }
+
+    private static function stamped(Envelope $envelope, object ...$stamps): Envelope
+    {
+        // A message that is sent again still has the id that it had before.
+        return $envelope->withoutAll(TransportMessageIdStamp::class)->with(...$stamps);
+    }
+
+    private static function stampOf(Envelope $envelope): DqReceivedStamp
+    {
+        return $envelope->last(DqReceivedStamp::class) ?? throw new LogicException('No DqReceivedStamp found on the Envelope.');
+    }
+
+    private function run(\Closure $command): mixed
+    {
+        try {
+            return $command();
+        } catch (Error $error) {
+            throw new TransportException($error->getMessage(), 0, $error);
+        }
+    }
+}
