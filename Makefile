@@ -21,7 +21,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-core
+.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-core
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ test-fresh: ## what a newcomer does, on bare Debian 12 and 13: FRESH_FLAGS=--hel
 
 test-engines: ## the server tests on this and on other Redis and Valkey servers (ENGINES), got from Debian's archive
 	@scripts/engines.sh test $(ENGINES)
+
+test-php: ## clients/php with its drivers for Laravel and Symfony, and their own tests of such drivers
+	@scripts/setup.sh build server tests optional && scripts/build.sh
+	@.venv/bin/python -m pytest -q $(PYTEST_FLAGS) tests/tools/test_php_client.py
 
 test-asan: ## the server tests with module and server under AddressSanitizer; needs nightly Rust
 	@scripts/asan.sh

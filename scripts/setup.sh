@@ -8,8 +8,8 @@
 #   server     redis-server and redis-cli
 #   tests      the Python environment .venv with tests/requirements.txt
 #   optional   programs that only some tests need, which are skipped without them: git, openssl, tmux, PHP, Node and Go
-#              for the example clients, Prometheus and its exporter for Redis. A program that is not available is left
-#              out, and a line says so
+#              for the example clients, Laravel's queues and Symfony Messenger with PHPUnit for clients/php, Prometheus
+#              and its exporter for Redis. A program that is not available is left out, and a line says so
 #   lint       rustfmt, clippy, and .venv for ruff
 #   pgo        llvm-profdata, of the LLVM version of rustc
 #   cxx        a C++ compiler, for libFuzzer
@@ -152,11 +152,40 @@ setup_optional() {
     optional openssl 'have openssl' openssl
     optional tmux 'have tmux' tmux
     optional PHP "php -r 'exit(extension_loaded(\"redis\") ? 0 : 1);'" php-cli php-redis
+    optional "PHPUnit with Laravel's and Symfony's queues" 'have phpunit && [ -d /usr/share/php/Illuminate/Queue ] && [ -d /usr/share/php/Mockery ] && [ -d /usr/share/php/Symfony/Component/EventDispatcher ]' \
+        phpunit php-predis php-mockery php-illuminate-{queue,redis,events,bus} php-symfony-{messenger,event-dispatcher}
+    setup_php_suites
     # A Node that is not Debian's has its own npm, which would conflict with Debian's.
     optional Node 'have node' nodejs npm
     optional Go 'have go' golang-go
     optional "Go's client" '[ -d /usr/share/gocode/src/gopkg.in/redis.v5 ]' golang-gopkg-redis.v5-dev
     setup_prometheus
+}
+
+# Laravel's and Symfony's own tests of their drivers for Redis are only in Debian's source packages. The sources of this
+# system's packages are listed in a place of their own, so that the system's list stays as it is.
+setup_php_suites() {
+    local suites=$TARGET/php-suites apt file
+    have phpunit && [ ! -d "$suites/symfony" ] || return 0
+    say "fetching the tests of Laravel and Symfony into $suites"
+    apt=$(mktemp -d)
+    mkdir -p "$apt/parts" "$apt/lists/partial" "$apt/archives/partial" "$suites/laravel" "$suites/symfony"
+    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
+        [ ! -f "$file" ] || sed -E 's/^Types: deb$/Types: deb-src/; s/^deb /deb-src /' "$file" >"$apt/parts/${file##*/}"
+    done
+    local options=(-qq -o Acquire::Retries=3 -o APT::Sandbox::User=root -o Dir::Etc::sourcelist=/dev/null
+        -o "Dir::Etc::sourceparts=$apt/parts" -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt")
+    (
+        cd "$apt"
+        apt-get "${options[@]}" update && apt-get "${options[@]}" source --download-only php-laravel-framework symfony &&
+            tar -xf php-laravel-framework_*.orig.tar.xz -C "$suites/laravel" --strip-components 1 --wildcards \
+                '*/tests/Queue/RedisQueueIntegrationTest.php' '*/InteractsWithRedis.php' &&
+            tar -xf symfony_*.orig.tar.xz -C "$suites/symfony" --strip-components 1 --wildcards '*/Bridge/Redis/Tests/*'
+    ) >/dev/null 2>&1 || {
+        rm -rf "$suites"
+        say "the tests of Laravel and Symfony are not to be had from apt-get: they will be skipped"
+    }
+    rm -rf "$apt"
 }
 
 # The programs are only unpacked, because installing their packages would start services.

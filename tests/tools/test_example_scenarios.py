@@ -97,6 +97,36 @@ def test_the_example_order_events_in_php_proves_its_promises(server):
     assert figure(output, "workers killed at work") == 1
 
 
+def has_php_framework(*packages) -> bool:
+    return has_php_redis() and all(os.path.isdir(f"/usr/share/php/{package}") for package in packages)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not has_php_framework("Illuminate/Queue", "Illuminate/Redis", "Illuminate/Events", "Illuminate/Bus"),
+    reason=lacking("Laravel's queues"),
+)
+def test_the_example_laravel_proves_its_promises(server):
+    output = run("php", EXAMPLES / "laravel/jobs.php", f"--port={server.port}")
+    assert figure(output, "orders closed") == 60
+    assert figure(output, "jobs that threw") == 12
+    assert figure(output, "workers killed") == 1
+    assert figure(output, "jobs run again") >= 13
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not has_php_framework("Symfony/Component/Messenger", "Symfony/Component/EventDispatcher"),
+    reason=lacking("Symfony Messenger"),
+)
+def test_the_example_symfony_proves_its_promises(server):
+    output = run("php", EXAMPLES / "symfony/messages.php", f"--port={server.port}")
+    assert figure(output, "orders closed") == 57
+    assert figure(output, "in failure transport") == 3
+    assert figure(output, "consumers killed") == 1
+    assert figure(output, "handled again") >= 16
+
+
 @pytest.mark.slow
 def test_the_example_scale_out_on_one_server_proves_its_promises(server):
     output = python("scale_out/one_server.py", "--url", url(server), "--seconds", 5, "--users", 40, "--rate", 300)

@@ -1,0 +1,80 @@
+"""clients/php: its own tests with PHPUnit, and the tests that Laravel and Symfony have for their drivers for Redis."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.harness.optional import need
+from tests.harness.server import ROOT
+
+CLIENT = ROOT / "clients/php"
+# Where scripts/setup.sh puts them.
+SUITES = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "php-suites"
+DEBIAN = "/usr/share/php"
+# What the packages of a test need of /usr/share/php.
+PACKAGES = {
+    "Client": ["Predis"],
+    "Laravel": ["Predis", "Mockery", "Illuminate/Queue", "Illuminate/Redis", "Illuminate/Events", "Illuminate/Bus"],
+    "Symfony": ["Symfony/Component/Messenger", "Symfony/Component/EventDispatcher"],
+}
+
+pytestmark = pytest.mark.slow
+
+
+def need_php(*parts):
+    php = shutil.which("php")
+    modules = subprocess.run([php, "-m"], capture_output=True, text=True).stdout.split() if php else []
+    need({"redis", "pcntl", "posix"} <= set(modules) and shutil.which("phpunit"), "PHPUnit with phpredis")
+    for part in parts:
+        for package in PACKAGES[part]:
+            need(os.path.isdir(f"{DEBIAN}/{package}"), f"the PHP package {package}")
+
+
+def phpunit(server, *words) -> int:
+    """Runs PHPUnit to its end. Returns the number of its tests, none of which failed or was skipped."""
+    env = {
+        **os.environ,
+        "DQ_TEST_URL": f"redis://127.0.0.1:{server.port}",
+        "REDIS_HOST": "127.0.0.1",
+        "REDIS_PORT": str(server.port),
+        "MESSENGER_DQ": f"dq://127.0.0.1:{server.port}",
+        "MESSENGER_DQ_DSN": f"dq://127.0.0.1:{server.port}/messages",
+    }
+    done = subprocess.run(["phpunit", *map(str, words)], cwd=CLIENT, env=env, capture_output=True, text=True, timeout=170)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    found = re.search(r"^OK \((\d+) tests|^Tests: (\d+), Assertions: \d+(, Risky: \d+)?\.$", done.stdout, re.MULTILINE)
+    assert found, done.stdout
+    return int(found[1] or found[2])
+
+
+@pytest.mark.parametrize("part, tests", [("Client", 38), ("Laravel", 50), ("Symfony", 20)])
+def test_the_package(server, part, tests):
+    need_php(part)
+    assert phpunit(server, f"tests/{part}") >= tests
+
+
+@pytest.mark.parametrize("part, test, tests", [("Laravel", "RedisQueueIntegrationTest", 18), ("Symfony", "RedisExtIntegrationTest", 9)])
+def test_the_tests_of_the_framework(server, tmp_path, part, test, tests):
+    need_php(part)
+    sources = SUITES / part.lower()
+    need(sources.is_dir(), f"the source of {part}'s tests")
+    # Some tests of the frameworks assert nothing but that nothing is thrown.
+    config = (CLIENT / "phpunit.xml.dist").read_text()
+    config = config.replace('failOnRisky="true"', "").replace("tests/bootstrap.php", f"{CLIENT}/tests/bootstrap.php")
+    (tmp_path / "phpunit.xml").write_text(config)
+    write = f"require 'tests/bootstrap.php'; Dq\\Tests\\{part}\\Suite::write($argv[1], $argv[2]);"
+    subprocess.run(["php", "-r", write, str(sources), str(tmp_path)], cwd=CLIENT, check=True)
+    assert phpunit(server, "--configuration", tmp_path / "phpunit.xml", tmp_path / f"{test}.php") == tests
+
+
+def test_every_class_loads_without_its_framework():
+    """Each file of the client is right by itself, and names nothing of a framework outside of its folder."""
+    need_php()
+    for path in sorted((CLIENT / "src").rglob("*.php")):
+        done = subprocess.run(["php", "-l", str(path)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+        if path.parent.name == "src":
+            assert not re.search(r"^use (Illuminate|Symfony)", path.read_text(), re.MULTILINE), path
