@@ -11,7 +11,7 @@ import pytest
 
 from tests.harness.server import ROOT, wait_for
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # A Chinese page and the English one that it follows.
 TRANSLATED = [("README.md", "README.zh-CN.md"), ("docs/quickstart.md", "docs/quickstart.zh-CN.md")]
 # What a reader of the first hour pastes into redis-cli and into files.

@@ -33,10 +33,11 @@ def need_php(*parts):
             need(os.path.isdir(f"{DEBIAN}/{package}"), f"the PHP package {package}")
 
 
-def phpunit(server, *words) -> int:
+def phpunit(server, *words, **env) -> int:
     """Runs PHPUnit to its end. Returns the number of its tests, none of which failed or was skipped."""
     env = {
         **os.environ,
+        **env,
         "DQ_TEST_URL": f"redis://127.0.0.1:{server.port}",
         "REDIS_HOST": "127.0.0.1",
         "REDIS_PORT": str(server.port),
@@ -45,7 +46,7 @@ def phpunit(server, *words) -> int:
     }
     done = subprocess.run(["phpunit", *map(str, words)], cwd=CLIENT, env=env, capture_output=True, text=True, timeout=170)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    found = re.search(r"^OK \((\d+) tests|^Tests: (\d+), Assertions: \d+(, Risky: \d+)?\.$", done.stdout, re.MULTILINE)
+    found = re.search(r"^OK \((\d+) tests?|^Tests: (\d+), Assertions: \d+(, Risky: \d+)?\.$", done.stdout, re.MULTILINE)
     assert found, done.stdout
     return int(found[1] or found[2])
 
@@ -53,7 +54,13 @@ def phpunit(server, *words) -> int:
 @pytest.mark.parametrize("part, tests", [("Client", 38), ("Laravel", 50), ("Symfony", 20)])
 def test_the_package(server, part, tests):
     need_php(part)
-    assert phpunit(server, f"tests/{part}") >= tests
+    assert phpunit(server, "--testsuite", part.lower()) >= tests
+
+
+def test_a_cluster(cluster):
+    need_php()
+    nodes = ",".join(f"127.0.0.1:{node.port}" for node in cluster.nodes)
+    assert phpunit(cluster.nodes[0], "tests/Client/ClusterTest.php", DQ_TEST_CLUSTER=nodes) == 1
 
 
 @pytest.mark.parametrize("part, test, tests", [("Laravel", "RedisQueueIntegrationTest", 18), ("Symfony", "RedisExtIntegrationTest", 9)])
@@ -68,6 +75,31 @@ def test_the_tests_of_the_framework(server, tmp_path, part, test, tests):
     write = f"require 'tests/bootstrap.php'; Dq\\Tests\\{part}\\Suite::write($argv[1], $argv[2]);"
     subprocess.run(["php", "-r", write, str(sources), str(tmp_path)], cwd=CLIENT, check=True)
     assert phpunit(server, "--configuration", tmp_path / "phpunit.xml", tmp_path / f"{test}.php") == tests
+
+
+def test_the_php_of_the_documentation(server, tmp_path):
+    """Every example is PHP, names classes that there are, and the one without end or framework runs."""
+    need_php("Client")
+    blocks = [
+        block
+        for page in sorted((ROOT / "docs/drivers").glob("*.md"))
+        for block in re.findall(r"^```php\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    ]
+    assert len(blocks) >= 9
+    for block in blocks:
+        file = tmp_path / "example.php"
+        file.write_text(f"<?php\n{block}")
+        done = subprocess.run(["php", "-l", str(file)], capture_output=True, text=True)
+        assert done.returncode == 0, block + done.stdout
+        for name in re.findall(r"^use (Dq.*);$", block, re.MULTILINE):
+            assert (CLIENT / "src" / (name.removeprefix("Dq\\").replace("\\", "/") + ".php")).exists(), name
+    run = [block for block in blocks if "MANUAL" in block or "->ensure(" in block or "->redrive()" in block]
+    assert len(run) == 3
+    for block in run:
+        block = block.replace("redis://localhost", f"redis://127.0.0.1:{server.port}")
+        file.write_text(f"<?php\nini_set('assert.exception', '1');\nrequire '{CLIENT}/autoload.php';\n{block}")
+        done = subprocess.run(["php", "-d", "zend.assertions=1", str(file)], capture_output=True, text=True, timeout=30)
+        assert (done.returncode, done.stderr) == (0, ""), block + done.stdout
 
 
 def test_every_class_loads_without_its_framework():

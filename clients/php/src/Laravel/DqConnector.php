@@ -16,14 +16,16 @@ class DqConnector implements ConnectorInterface
     /** @param array<string, mixed> $config a connection of config/queue.php; docs/drivers/laravel.md says what it knows */
     public function connect(array $config): DqQueue
     {
+        // A value of the environment is a text.
+        $seconds = static fn ($value): ?int => $value === null ? null : (int) $value;
         return new DqQueue(
             $this->redis,
             $config['queue'] ?? 'default',
             $config['connection'] ?? null,
-            array_key_exists('retry_after', $config) ? $config['retry_after'] : 60,
-            $config['block_for'] ?? null,
+            $seconds(array_key_exists('retry_after', $config) ? $config['retry_after'] : 60),
+            $seconds($config['block_for'] ?? null),
             $config['after_commit'] ?? null,
-            $config['heartbeat'] ?? false,
+            (bool) ($config['heartbeat'] ?? false),
         );
     }
 }
