@@ -152,7 +152,8 @@ setup_optional() {
     optional openssl 'have openssl' openssl
     optional tmux 'have tmux' tmux
     optional PHP "php -r 'exit(extension_loaded(\"redis\") ? 0 : 1);'" php-cli php-redis
-    optional "PHPUnit with Laravel's and Symfony's queues" 'have phpunit && [ -d /usr/share/php/Illuminate/Queue ] && [ -d /usr/share/php/Mockery ] && [ -d /usr/share/php/Symfony/Component/EventDispatcher ]' \
+    optional "PHPUnit with Laravel's and Symfony's queues" \
+        'have phpunit && (cd /usr/share/php && ls Predis Mockery Illuminate/{Queue,Redis,Events,Bus} Symfony/Component/{Messenger,EventDispatcher})' \
         phpunit php-predis php-mockery php-illuminate-{queue,redis,events,bus} php-symfony-{messenger,event-dispatcher}
     setup_php_suites
     # A Node that is not Debian's has its own npm, which would conflict with Debian's.

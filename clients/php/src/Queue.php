@@ -119,9 +119,6 @@ final class Queue
      */
     public function fetch(array $options = []): array
     {
-        if (($options['ack'] ?? []) === []) {
-            unset($options['ack']);
-        }
         $waits = $this->checkedBlock($options['block'] ?? null);
         $reply = $this->client->call(
             $this->key,

@@ -13,7 +13,7 @@ namespace Dq;
  * | value | words |
  * |---|---|
  * | true | the name alone |
- * | false, null | none |
+ * | false, null, an empty list | none |
  * | a text or number | the name and the value |
  * | a DateTimeInterface | the name and Unix ms |
  * | a DateInterval | the name and ms |
@@ -33,7 +33,7 @@ final class Words
     {
         $words = [];
         foreach ($options as $name => $value) {
-            if ($value === null || $value === false) {
+            if ($value === null || $value === false || $value === []) {
                 continue;
             }
             $values = match (true) {
@@ -52,6 +52,7 @@ final class Words
     {
         return match (true) {
             is_int($value), is_string($value) => $value,
+            is_float($value) && abs($value) < 2 ** 53 && $value === floor($value) => (int) $value,
             // A cast to text would keep 14 digits only.
             is_float($value) => json_encode($value, JSON_THROW_ON_ERROR),
             $value instanceof \DateTimeInterface => self::instant($value),

@@ -68,7 +68,7 @@ final class DqTransport implements
         $options = $stamped + self::RETRIES + [
             'delay' => $delay > 0 ? $delay : null,
             'type' => strlen($type) <= self::TYPE_LENGTH ? $type : null,
-            'headers' => ($encoded['headers'] ?? []) ?: null,
+            'headers' => $encoded['headers'] ?? [],
         ];
         $id = $this->run(fn () => $this->queue()->send($encoded['body'], $options));
         // Null: the stamp gave an id that is taken, so this message is there already.
