@@ -9,7 +9,8 @@
 #   tests      the Python environment .venv with tests/requirements.txt
 #   optional   programs that only some tests need, which are skipped without them: git, openssl, tmux, PHP, Node and Go
 #              for the example clients, Laravel's queues and Symfony Messenger with PHPUnit for clients/php, Prometheus
-#              and its exporter for Redis. A program that is not available is left out, and a line says so
+#              and its exporter for Redis, and in .venv the frameworks that the Python package has drivers for. A
+#              program that is not available is left out, and a line says so
 #   lint       rustfmt, clippy, and .venv for ruff
 #   pgo        llvm-profdata, of the LLVM version of rustc
 #   cxx        a C++ compiler, for libFuzzer
@@ -161,6 +162,17 @@ setup_optional() {
     optional Go 'have go' golang-go
     optional "Go's client" '[ -d /usr/share/gocode/src/gopkg.in/redis.v5 ]' golang-gopkg-redis.v5-dev
     setup_prometheus
+    setup_drivers
+}
+
+setup_drivers() {
+    cmp -s tests/drivers/requirements.txt "$VENV/drivers.txt" && return
+    say "installing the frameworks of tests/drivers/requirements.txt into $VENV"
+    if "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --requirement tests/drivers/requirements.txt; then
+        cp tests/drivers/requirements.txt "$VENV/drivers.txt"
+    else
+        say "the frameworks are not to be had: the tests of the drivers will be skipped"
+    fi
 }
 
 # Laravel's and Symfony's own tests of their drivers for Redis are only in Debian's source packages. The sources of this

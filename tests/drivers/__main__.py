@@ -1,0 +1,109 @@
+"""Runs the integration tests of kombu and Celery, once with redis:// and once with dq://, and compares.
+
+The tests come from the source archives of the installed versions. Ends with 1 if a test fails with dq:// that does not
+fail with redis:// and is not listed here as a difference.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import xml.etree.ElementTree as ElementTree
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.harness.server import ROOT, Server
+
+WORK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "drivers"
+KOMBU = ["test_redis.py", "test_redis_brpop_qos.py"]
+# They need other services and libraries, and have nothing to do with the broker.
+OTHER = ["backend", "database_backend", "security", "serialization", "logfile_format", "mem_leak_in_exception_handling"]
+
+DIFFERENCES = {
+    # They look into the keys of the Redis transport.
+    "test_restore_visible_requeues_expired_unacked",
+    "test_failed_requeue_keeps_message_unacked",
+    "test_failed_restore_visible_keeps_message_unacked",
+    "test_unacked_message_requeued_on_connection_close",
+    # A task with an eta waits in the server, so no worker has it scheduled.
+    "test_scheduled",
+}
+
+
+def sources(name: str) -> Path:
+    """Returns the directory with the sources of the installed version, which are downloaded once."""
+    release = f"{name}-{version(name)}"
+    if not (WORK / release).exists():
+        WORK.mkdir(parents=True, exist_ok=True)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
+        subprocess.run([*pip, "--no-binary", ":all:", "--dest", WORK, f"{name}=={version(name)}"], check=True)
+        with tarfile.open(WORK / f"{release}.tar.gz") as archive:
+            archive.extractall(WORK, filter="data")
+    return WORK / release
+
+
+def suite(name: str, scheme: str) -> Path:
+    """Returns a copy of the suite for one broker."""
+    copy = WORK / f"{name}-{scheme}"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(sources(name) / "t", copy / "t")
+    (copy / "pytest.ini").write_text(
+        "[pytest]\npython_classes = test_*\ntimeout = 120\nfilterwarnings = ignore\naddopts = -p no:cacheprovider\n"
+    )
+    if name == "kombu":
+        for file in KOMBU:
+            path = copy / "t/integration" / file
+            path.write_text(path.read_text().replace("redis://", f"{scheme}://"))
+    return copy
+
+
+def failures(name: str, scheme: str, server: Server, only: list[str]) -> set[str]:
+    """Runs a suite. Returns the names of the tests that failed."""
+    server.client().flushall()
+    copy = suite(name, scheme)
+    if name == "kombu":
+        tests = [f"t/integration/{file}" for file in KOMBU]
+    else:
+        tests = ["-p", "celery.contrib.pytest", "t/integration"]
+        tests += [f"--ignore=t/integration/test_{file}.py" for file in OTHER]
+    address = f"127.0.0.1:{server.port}"
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "clients/python/src"),
+        "REDIS_HOST": "127.0.0.1",
+        "REDIS_PORT": str(server.port),
+        "REDIS_6379_TCP": str(server.port),
+        "TEST_BROKER": f"{scheme}://{address}/1",
+        "TEST_BACKEND": f"redis://{address}/0",
+    }
+    report = copy / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "dqueue.kombu", f"--junitxml={report}", *tests, *only]
+    subprocess.run(command, cwd=copy, env=env)
+    cases = ElementTree.parse(report).iter("testcase")
+    bad = {case.get("name", "") for case in cases if case.find("failure") is not None or case.find("error") is not None}
+    return {name.partition("[")[0] for name in bad}
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(prog="tests.drivers", description=__doc__)
+    options.add_argument("--suite", choices=["kombu", "celery"], action="append", help="default: both")
+    options.add_argument("pytest", nargs="*", help="further flags for pytest, after --")
+    given = options.parse_args()
+    worse: set[str] = set()
+    server = Server().start()
+    try:
+        for name in given.suite or ["kombu", "celery"]:
+            failed = {scheme: failures(name, scheme, server, given.pytest) for scheme in ("redis", "dq")}
+            for scheme, tests in failed.items():
+                print(f"{name} with {scheme}://: {len(tests)} tests failed", *sorted(tests), sep="\n    ")
+            worse |= failed["dq"] - failed["redis"] - DIFFERENCES
+    finally:
+        server.close()
+    print("fails with dq:// only, and should not:", *(sorted(worse) or ["nothing"]))
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
