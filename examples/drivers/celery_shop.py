@@ -1,6 +1,6 @@
 """A shop with Celery on dq: delayed and failing tasks, and a worker that is killed in the middle of one.
 
-    pip install './clients/python[celery]'
+    pip install './clients/python[celery]'      (Python 3.11 or newer)
     DQ_URL=redis://127.0.0.1:6379 python examples/drivers/celery_shop.py
 
 The program starts two workers of itself, kills one of them, and checks that every task has run. It ends with the exit

@@ -15,6 +15,7 @@ SOCKET_TIMEOUT = 10.0
 """Seconds after which `connect` gives up on a reply."""
 
 _CONNECTING = 5.0
+_SCHEMES = {"dq": "redis", "dqs": "rediss"}
 
 
 class Client(Protocol):
@@ -37,6 +38,12 @@ def connect(url: str, **options: Any) -> redis.Redis:
     repeats itself, safely. `options` are those of `redis.Redis.from_url`.
     """
     return redis.Redis.from_url(url, **_suited(options, redis.retry.Retry(redis.backoff.NoBackoff(), 0)))
+
+
+def redis_url(url: str) -> str:
+    """Returns the URL for redis-py. `dq://` stands for `redis://`, and `dqs://` for `rediss://`."""
+    scheme, _, rest = url.partition("://")
+    return f"{_SCHEMES.get(scheme, scheme)}://{rest}"
 
 
 def connect_asyncio(url: str, **options: Any) -> redis.asyncio.Redis:

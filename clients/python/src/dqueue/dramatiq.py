@@ -1,0 +1,277 @@
+"""A broker for Dramatiq.
+
+    import dramatiq
+    from dqueue.dramatiq import DqBroker
+
+    dramatiq.set_broker(DqBroker(url="redis://localhost:6379/0"))
+
+Its options are those of Dramatiq's RedisBroker. Delayed messages wait in the server, not in a worker's memory, for as
+long as need be. Waiting workers do not poll, and no command does maintenance.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+from uuid import uuid4
+
+import redis
+from dramatiq.broker import Broker, Consumer, MessageProxy
+from dramatiq.errors import ConnectionClosed, DecodeError, QueueJoinTimeout
+from dramatiq.logging import get_logger
+from dramatiq.message import Message
+
+from dqueue import message as dq
+from dqueue.connection import connect, is_transient, redis_url, socket_timeout
+from dqueue.leases import consumer_name
+from dqueue.queue import Queue
+
+HEARTBEAT_TIMEOUT = 60_000
+"""Milliseconds without a heartbeat after which the messages of a worker go to another one."""
+
+DEAD_MESSAGE_TTL = 7 * 24 * 3_600_000
+"""Milliseconds for which dead messages are kept."""
+
+
+class DqBroker(Broker):
+    """A broker whose queues are those of dq.
+
+    Parameters:
+      url: of the server: `redis://`, `rediss://`, or the same as `dq://`, `dqs://`.
+      middleware: as in every broker.
+      namespace: the prefix of the keys. The key of a queue is `namespace:name`.
+      heartbeat_timeout: how long (ms) a message belongs to a worker that does not renew it.
+      dead_message_ttl: how long (ms) dead messages are kept. It holds for queues that the broker creates.
+      client: a client of redis-py to use. `parameters` are those of `redis.Redis`.
+      maintenance_chance: accepted for the sake of RedisBroker. There is no maintenance.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str | None = None,
+        middleware: list[Any] | None = None,
+        namespace: str = "dramatiq",
+        maintenance_chance: int = 0,
+        heartbeat_timeout: int = HEARTBEAT_TIMEOUT,
+        dead_message_ttl: int = DEAD_MESSAGE_TTL,
+        client: redis.Redis | None = None,
+        **parameters: Any,
+    ) -> None:
+        super().__init__(middleware=middleware)
+        self.namespace = namespace
+        self.heartbeat_timeout = heartbeat_timeout
+        self.dead_message_ttl = dead_message_ttl
+        self.queues: set[str] = set()
+        if client is None:
+            client = connect(redis_url(url)) if url else redis.Redis(**parameters)
+        self.client = client
+        self._leases: dict[str, Leases] = {}
+
+    def close(self) -> None:
+        self.client.close()
+
+    def queue(self, queue_name: str) -> Queue:
+        """Returns the queue on the server."""
+        return Queue(self.client, f"{self.namespace}:{queue_name}")
+
+    def leases(self, queue_name: str) -> "Leases":
+        """Returns what this process holds of a queue. It outlives a consumer, which a lost connection replaces."""
+        return self._leases.setdefault(queue_name, Leases(self.queue(queue_name), self.heartbeat_timeout))
+
+    def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> "DqConsumer":
+        """Returns a consumer that holds at most `prefetch` messages and waits up to `timeout` ms for one."""
+        return DqConsumer(self, queue_name, prefetch, timeout)
+
+    def declare_queue(self, queue_name: str) -> None:
+        """Declares the queue. It has no queue for delayed messages beside it."""
+        if queue_name not in self.queues:
+            self.emit_before("declare_queue", queue_name)
+            self.queues.add(queue_name)
+            self.emit_after("declare_queue", queue_name)
+
+    def get_declared_queues(self) -> set[str]:
+        return self.queues.copy()
+
+    def enqueue(self, message: Any, *, delay: int | None = None) -> Any:
+        """Sends the message. `delay` is in milliseconds, without a limit."""
+        # A retry has the message id of the first try, so each sending has an id of its own.
+        message = message.copy(options={"redis_message_id": str(uuid4())})
+        self.logger.debug("Enqueueing message %r on queue %r.", message.message_id, message.queue_name)
+        self.emit_before("enqueue", message, delay)
+        self.leases(message.queue_name).create(self.dead_message_ttl)
+        self.queue(message.queue_name).send(
+            message.encode(),
+            id=message.options["redis_message_id"],
+            delay=None if delay is None else max(0, int(delay)),
+            priority=self._priority(message.actor_name),
+            type=message.actor_name if len(message.actor_name.encode()) <= 1024 else None,
+            # The middleware Retries counts the attempts.
+            retries=-1,
+        )
+        self.emit_after("enqueue", message, delay)
+        return message
+
+    def _priority(self, actor_name: str) -> int | None:
+        """Returns the priority of an actor that is known here. Lower numbers go first, here and in Dramatiq."""
+        actor = self.actors.get(actor_name)
+        return max(-128, min(127, actor.priority)) if actor is not None and actor.priority else None
+
+    def flush(self, queue_name: str) -> None:
+        """Removes all messages of a queue, also those that a worker has."""
+        self.queue(queue_name).purge()
+
+    def flush_all(self) -> None:
+        for queue_name in self.queues:
+            self.flush(queue_name)
+
+    def join(self, queue_name: str, *, interval: int = 100, timeout: int | None = None) -> None:
+        """Waits until the queue is empty, for tests. Raises QueueJoinTimeout after `timeout` ms."""
+        deadline = time.monotonic() + timeout / 1000 if timeout else None
+        while self.queue(queue_name).len():
+            if deadline is not None and time.monotonic() >= deadline:
+                raise QueueJoinTimeout(queue_name)
+            time.sleep(interval / 1000)
+
+
+class Leases:
+    """The messages of one queue that this process holds. Safe to use from several threads."""
+
+    def __init__(self, queue: Queue, lease: int) -> None:
+        self.queue = queue
+        self.lease = lease
+        self._receipts: set[int] = set()
+        self._changed = threading.Condition()
+        self._touched_at = time.monotonic()
+        self._created = False
+
+    def __len__(self) -> int:
+        with self._changed:
+            return len(self._receipts)
+
+    def create(self, dead_message_ttl: int) -> None:
+        """Creates the queue if it is not there."""
+        if self._created:
+            return
+        try:
+            self.queue.create(dead_retain=dead_message_ttl)
+        except redis.ResponseError as error:
+            if "already exists" not in str(error):
+                raise
+        self._created = True
+
+    def add(self, messages: Iterable[dq.Message]) -> None:
+        with self._changed:
+            self._receipts.update(message.receipt for message in messages)
+
+    def drop(self, receipt: int) -> None:
+        with self._changed:
+            self._receipts.discard(receipt)
+            self._changed.notify_all()
+
+    def wait_for_less_than(self, count: int, timeout: float) -> bool:
+        """Waits until fewer messages are held, up to `timeout` seconds. Returns whether they are."""
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self._receipts) < count, timeout)
+
+    def keep(self) -> None:
+        """Renews the leases, three times a lease."""
+        now = time.monotonic()
+        with self._changed:
+            receipts = [*self._receipts]
+            if (now - self._touched_at) * 3000 < self.lease:
+                return
+            self._touched_at = now
+        if receipts:
+            self.queue.touch(self.lease, *receipts)
+
+
+class DqMessage(MessageProxy):
+    """A delivered message, with the receipt that settles it."""
+
+    def __init__(self, message: Any, receipt: int) -> None:
+        super().__init__(message)
+        self.receipt = receipt
+
+
+class DqConsumer(Consumer):
+    """Takes messages of one queue."""
+
+    def __init__(self, broker: DqBroker, queue_name: str, prefetch: int, timeout: int) -> None:
+        self.logger = get_logger(__name__, type(self))
+        self.broker = broker
+        self.queue = broker.queue(queue_name)
+        self.leases = broker.leases(queue_name)
+        self.prefetch = prefetch
+        limit = socket_timeout(broker.client)
+        # A reply that comes after the client's own timeout would be lost, and a heartbeat must not wait for a fetch.
+        waits = [timeout, self.leases.lease // 3] + ([] if limit is None else [int(limit * 800)])
+        self.timeout = max(1, min(waits))
+        self._fetched: deque[dq.Message] = deque()
+
+    @property
+    def outstanding_message_count(self) -> int:
+        return len(self.leases)
+
+    def ack(self, message: Any) -> None:
+        self._settle(message, "ack")
+
+    def nack(self, message: Any) -> None:
+        """Makes the message dead with the reason `rejected`. DQ.REDRIVE brings it back."""
+        self._settle(message, "nack", fatal=True)
+
+    def _settle(self, message: Any, verb: str, **options: Any) -> None:
+        receipt = getattr(message, "receipt", None)
+        if receipt is None:
+            return
+        self._calling(getattr(self.queue, verb), receipt, **options)
+        self.leases.drop(receipt)
+
+    def requeue(self, messages: Iterable[Any]) -> None:
+        """Gives messages back at their old positions."""
+        self._give_back([message.receipt for message in messages])
+
+    def close(self) -> None:
+        receipts = [message.receipt for message in self._fetched]
+        self._fetched.clear()
+        self._give_back(receipts)
+
+    def _give_back(self, receipts: list[int]) -> None:
+        if receipts:
+            self._calling(self.queue.nack, *receipts, silent=True)
+        for receipt in receipts:
+            self.leases.drop(receipt)
+
+    def __next__(self) -> DqMessage | None:
+        while True:
+            self._calling(self.leases.keep)
+            if not self._fetched and not self._fetch():
+                return None
+            message = self._fetched.popleft()
+            try:
+                return DqMessage(Message.decode(message.payload), message.receipt)
+            except DecodeError as error:
+                self.logger.error("Message %r is none of Dramatiq.", message.id, exc_info=True)
+                self._calling(self.queue.nack, message.receipt, fatal=True, error=str(error))
+                self.leases.drop(message.receipt)
+
+    def _fetch(self) -> bool:
+        if not self.leases.wait_for_less_than(self.prefetch, self.timeout / 1000):
+            return False
+        room = min(self.prefetch - len(self.leases), 1000)
+        messages = self._calling(
+            self.queue.fetch, count=room, block=self.timeout, lease=self.leases.lease, consumer=consumer_name()
+        )
+        self.leases.add(messages)
+        self._fetched.extend(messages)
+        return bool(messages)
+
+    def _calling(self, call: Any, *args: Any, **options: Any) -> Any:
+        """Calls the server. A lost connection becomes the error after which Dramatiq tries again."""
+        try:
+            return call(*args, **options)
+        except (redis.RedisError, OSError) as error:
+            if not is_transient(error):
+                raise
+            raise ConnectionClosed(error) from None

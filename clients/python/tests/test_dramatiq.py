@@ -1,0 +1,176 @@
+"""The broker for Dramatiq against a real server."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import redis
+from dqueue.testing import ManualQueue
+
+dramatiq = pytest.importorskip("dramatiq", reason="needs dramatiq: pip install 'dq-queue[dramatiq]'")
+
+from dqueue.dramatiq import DqBroker  # noqa: E402
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples/drivers/dramatiq_shop.py"
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def broker(dq_url):
+    broker = DqBroker(url=dq_url.replace("redis://", "dq://"), middleware=[dramatiq.middleware.Retries()])
+    dramatiq.set_broker(broker)
+    yield broker
+    broker.close()
+
+
+@pytest.fixture
+def q(dq_client):
+    """The queue `default` as any client sees it. Its clock moves only where a test says so."""
+    return ManualQueue(dq_client, "dramatiq:default")
+
+
+@pytest.fixture
+def worker(broker):
+    worker = dramatiq.Worker(broker, worker_timeout=100, worker_threads=2)
+    worker.start()
+    yield worker
+    worker.stop()
+
+
+def test_actors_run_and_their_messages_are_acked(broker, worker):
+    done = []
+
+    @dramatiq.actor
+    def add(n):
+        done.append(n)
+
+    for n in range(50):
+        add.send(n)
+    broker.join("default", timeout=10_000)
+    assert sorted(done) == [*range(50)]
+    assert broker.queue("default").info()["acked"] == 50
+
+
+def test_a_delayed_message_waits_in_the_server(broker, q):
+    @dramatiq.actor
+    def add(n):
+        pass
+
+    add.send_with_options(args=(1,), delay=HOUR)
+    add.send_with_options(args=(2,), delay=-5)
+    consumer = broker.consume("default", prefetch=9, timeout=10)
+    message = next(consumer)
+    assert message.args == (2,) and "eta" not in message.options
+    consumer.ack(message)
+    assert next(consumer) is None
+    [record] = q.list("delayed")
+    assert (record.due_at, record.type, record.retries_left) == (HOUR, "add", -1)
+    q.advance(HOUR)
+    message = next(consumer)
+    assert message.args == (1,)
+    consumer.requeue([message])
+    assert q.len("ready") == 1
+    consumer.close()
+
+
+def test_an_actor_that_fails_is_tried_again_and_then_dead(broker, worker):
+    attempts = []
+
+    @dramatiq.actor(max_retries=2, min_backoff=10, max_backoff=20)
+    def fail():
+        attempts.append(1)
+        raise LookupError("no such thing")
+
+    fail.send()
+    broker.join("default", timeout=10_000)
+    [record] = broker.queue("default").list("dead")
+    assert (len(attempts), record.reason, record.type) == (3, "rejected", "fail")
+
+
+def test_priorities_of_actors_hold_in_the_server(broker, q):
+    @dramatiq.actor(priority=10)
+    def late():
+        pass
+
+    @dramatiq.actor(priority=1000)
+    def last():
+        pass
+
+    @dramatiq.actor
+    def soon():
+        pass
+
+    for actor in (last, late, soon):
+        actor.send()
+    assert [record.type for record in q.peek(3)] == ["soon", "late", "last"]
+
+
+def test_leases_are_kept_and_end_with_their_worker(dq_url, q):
+    lost = DqBroker(url=dq_url, middleware=[], heartbeat_timeout=900)
+    other = DqBroker(url=dq_url, middleware=[])
+    lost.enqueue(dramatiq.Message("default", "add", (), {}, {}))
+    consumer = lost.consume("default", timeout=1)
+    message = next(consumer)
+    q.advance(600)
+    consumer.leases._touched_at -= 1
+    assert next(consumer) is None
+    q.advance(899)
+    assert other.queue("default").len("ready") == 0
+    q.advance(1)
+    again = next(other.consume("default"))
+    assert again.message_id == message.message_id
+    consumer.ack(message)
+    assert q.len("running") == 1
+
+
+def test_a_consumer_waits_for_room_and_for_messages(broker, q):
+    consumer = broker.consume("default", prefetch=1, timeout=5000)
+    threading.Timer(0.05, broker.enqueue, [dramatiq.Message("default", "a", (), {}, {})]).start()
+    first = next(consumer)
+    broker.enqueue(dramatiq.Message("default", "b", (), {}, {}))
+    threading.Timer(0.05, consumer.ack, [first]).start()
+    assert next(consumer).actor_name == "b"
+
+
+def test_what_is_no_message_of_dramatiq_is_dead(broker, q):
+    q.send("no message")
+    broker.enqueue(dramatiq.Message("default", "a", (), {}, {}))
+    assert next(broker.consume("default", prefetch=5)).actor_name == "a"
+    assert q.len("dead") == 1
+
+
+def test_flush_empties_the_queue(broker, q):
+    broker.declare_queue("default")
+    broker.enqueue(dramatiq.Message("default", "a", (), {}, {}), delay=HOUR)
+    broker.flush_all()
+    assert q.len() == 0
+    broker.join("default", timeout=1)
+    broker.enqueue(dramatiq.Message("default", "a", (), {}, {}))
+    with pytest.raises(dramatiq.QueueJoinTimeout):
+        broker.join("default", interval=1, timeout=1)
+
+
+def test_a_lost_connection_is_an_error_of_dramatiq(broker, q, monkeypatch):
+    broker.enqueue(dramatiq.Message("default", "a", (), {}, {}))
+    consumer = broker.consume("default")
+    message = next(consumer)
+    with monkeypatch.context() as patch:
+        patch.setattr(broker.client, "execute_command", lost)
+        with pytest.raises(dramatiq.errors.ConnectionClosed):
+            consumer.ack(message)
+    consumer.ack(message)
+    assert q.len() == 0
+
+
+def lost(*_args, **_options):
+    raise redis.ConnectionError("gone")
+
+
+@pytest.mark.slow
+def test_the_example_survives_the_kill_of_its_worker(dq_url, tmp_path):
+    env = {**os.environ, "DQ_URL": dq_url, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run([sys.executable, EXAMPLE], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
