@@ -1,0 +1,188 @@
+"""The broker and the schedules for taskiq against a real server."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from dqueue.testing import ManualQueue
+
+taskiq = pytest.importorskip("taskiq", reason="needs taskiq: pip install 'dq-queue[taskiq]'")
+
+from dqueue.taskiq import DqBroker, DqScheduleSource  # noqa: E402
+from taskiq.exceptions import ScheduledTaskCancelledError  # noqa: E402
+from taskiq.receiver import Receiver  # noqa: E402
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples/drivers/taskiq_shop.py"
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def q(dq_client):
+    """The queue `taskiq` as any client sees it. Its clock moves only where a test says so."""
+    return ManualQueue(dq_client, "taskiq")
+
+
+@pytest.fixture
+def run(dq_url):
+    """Runs a coroutine function with a broker, in a loop of its own."""
+
+    def run(test, **options):
+        async def main():
+            broker = DqBroker(dq_url.replace("redis://", "dq://"), **{"block": 50, **options})
+            await broker.startup()
+            try:
+                await asyncio.wait_for(test(broker), 30)
+            finally:
+                await broker.shutdown()
+
+        asyncio.run(main())
+
+    return run
+
+
+def task_of(broker, done=None):
+    @broker.task("shop:add")
+    async def add(n):
+        if done is not None:
+            done.append(n)
+        return n
+
+    return add
+
+
+async def work(broker, until):
+    """Runs a worker until the condition holds."""
+    finish = asyncio.Event()
+    receiver = asyncio.create_task(Receiver(broker, max_async_tasks=4, run_startup=False).listen(finish))
+    while not until():
+        await asyncio.sleep(0.01)
+    finish.set()
+    await receiver
+
+
+def test_tasks_run_and_are_acked(run, dq_client):
+    done = []
+
+    async def test(broker):
+        add = task_of(broker, done)
+        for n in range(20):
+            await add.kiq(n)
+        await work(broker, lambda: len(done) == 20)
+
+    run(test)
+    assert sorted(done) == [*range(20)]
+    assert dq_client.execute_command("DQ.LEN", "taskiq") == 0
+
+
+def test_labels_are_options_of_the_message(run, q):
+    async def test(broker):
+        add = task_of(broker)
+        for labels in ({"delay": 3600}, {"delay": "-1", "priority": 5}, {"priority": 999, "group": "ann"}):
+            await add.kicker().with_labels(**labels).kiq(1)
+
+    run(test)
+    [delayed] = q.list("delayed")
+    assert (delayed.due_at, delayed.type, delayed.retries_left) == (HOUR, "shop:add", -1)
+    assert [(record.priority, record.group) for record in q.peek(9)] == [(-128, "ann"), (-5, None)]
+
+
+def test_a_retry_of_a_task_that_is_not_acked_yet_is_sent(run, q):
+    async def test(broker):
+        add = task_of(broker)
+        for _ in range(2):
+            await add.kicker().with_task_id("same").kiq(1)
+
+    run(test)
+    assert q.len() == 2
+
+
+def test_queues_can_be_chosen(run):
+    done = []
+
+    async def test(broker):
+        add = task_of(broker, done)
+        await add.kicker().with_labels(queue_name="other").kiq(2)
+        await work(broker, lambda: done == [2])
+
+    run(test, additional_queues=["other"])
+
+
+def test_leases_are_renewed_and_end_with_their_worker(run, q):
+    async def test(broker):
+        await task_of(broker).kiq(1)
+        listening = broker.listen()
+        await anext(listening)
+        q.advance(200)
+        before = next(q.list("running")).lease_until
+        while next(q.list("running")).lease_until == before:
+            await asyncio.sleep(0.01)
+
+    run(test, lease=300)
+    q.advance(300)
+    assert q.len("ready") == 1
+
+
+def test_a_listener_that_is_closed_gives_back_what_it_was_getting(run, q):
+    async def test(broker):
+        listening = broker.listen()
+        waiting = asyncio.create_task(anext(listening))
+        while not q.info()["blocked-clients"]:
+            await asyncio.sleep(0.01)
+        waiting.cancel()
+        await task_of(broker).kiq(1)
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert [(record.state, record.attempt) for record in q.peek()] == [("ready", 0)]
+
+    run(test, block=5000)
+
+
+def test_the_server_fires_schedules(run, q):
+    async def test(broker):
+        add, source = task_of(broker), DqScheduleSource(broker)
+        daily = await add.schedule_by_cron(source, "0 3 * * *", 1)
+        await add.kicker().with_schedule_id("often").schedule_by_interval(source, timedelta(hours=8), 2)
+        once = await add.schedule_by_time(source, datetime.now(timezone.utc) + timedelta(days=400), 3)
+        assert len(await source.get_schedules()) == 3
+        assert q.get(once.schedule_id).state == "delayed"
+        with pytest.raises(ScheduledTaskCancelledError):
+            source.pre_send(daily.task)
+        q.advance(24 * HOUR)
+        assert q.len("ready") == 4
+        await once.unschedule()
+        await daily.unschedule()
+        assert [one.schedule_id for one in await source.get_schedules()] == ["often"]
+        assert [schedule.name for schedule in q.schedules()] == ["often"]
+        assert q.len("delayed") == 0
+        listening = broker.listen()
+        messages = [broker.formatter.loads((await anext(listening)).data) for _ in range(4)]
+        assert sorted(message.args[0] for message in messages) == [1, 2, 2, 2]
+        assert len({message.task_id for message in messages}) == 4
+
+    run(test)
+
+
+@pytest.mark.parametrize("offset, zone", [(None, "UTC"), ("Europe/Berlin", "Europe/Berlin"), (timedelta(hours=5), "Etc/GMT-5")])
+def test_cron_rules_have_a_time_zone(run, q, offset, zone):
+    async def test(broker):
+        source = DqScheduleSource(broker, missed="SKIP", overlap="SKIP")
+        await source.add_schedule(
+            taskiq.ScheduledTask(
+                task_name="shop:add", labels={"delay": 5}, args=[1], kwargs={}, cron="0 3 * * *", cron_offset=offset
+            )
+        )
+
+    run(test)
+    [schedule] = q.schedules()
+    assert zone == "UTC" or zone in schedule.definition
+
+
+@pytest.mark.slow
+def test_the_example_survives_the_kill_of_its_worker(dq_url, tmp_path):
+    env = {**os.environ, "DQ_URL": dq_url, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run([sys.executable, EXAMPLE], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
