@@ -166,7 +166,9 @@ def test_the_server_fires_schedules(run, q):
     run(test)
 
 
-@pytest.mark.parametrize("offset, zone", [(None, "UTC"), ("Europe/Berlin", "Europe/Berlin"), (timedelta(hours=5), "Etc/GMT-5")])
+@pytest.mark.parametrize(
+    "offset, zone", [(None, "UTC"), ("Europe/Berlin", "Europe/Berlin"), (timedelta(hours=5), "Etc/GMT-5")]
+)
 def test_cron_rules_have_a_time_zone(run, q, offset, zone):
     async def test(broker):
         source = DqScheduleSource(broker, missed="SKIP", overlap="SKIP")

@@ -60,8 +60,9 @@ def failure(key: str, message: Message, error: BaseException) -> Call[int]:
     """Returns the command for a message whose handler raised `error`."""
     if isinstance(error, Retry):
         return calls.nack(key, [message], {"delay": error.delay, "error": str(error) or None})
-    text = str(error) if isinstance(error, Reject) else f"{type(error).__name__}: {error}"
-    return calls.nack(key, [message], {"error": text[:_ERROR_LENGTH] or None, "fatal": isinstance(error, Reject)})
+    if isinstance(error, Reject):
+        return calls.nack(key, [message], {"error": str(error) or None, "fatal": True})
+    return calls.nack(key, [message], {"error": f"{type(error).__name__}: {error}"[:_ERROR_LENGTH]})
 
 
 def given_back(key: str, messages: list[Message]) -> Call[int]:

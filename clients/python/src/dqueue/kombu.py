@@ -310,7 +310,9 @@ class Channel(kombu_redis.Channel):
             payload = _redelivered(message, tag)
             if payload is not None:
                 commands.append(("DQ.UPDATE", self._key(tag.queue), tag.id, payload))
-        nacks: list[tuple[Word, ...]] = [("DQ.NACK", self._key(queue), *given, "SILENT") for queue, given in receipts.items()]
+        nacks: list[tuple[Word, ...]] = [
+            ("DQ.NACK", self._key(queue), *given, "SILENT") for queue, given in receipts.items()
+        ]
         if not nacks:
             return
         try:

@@ -1,0 +1,166 @@
+"""The task backend: enqueues tasks, and reads their results from the records of the queue."""
+
+import json
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import redis
+from django.conf import settings
+from django.tasks import DEFAULT_TASK_QUEUE_NAME
+from django.tasks.backends.base import BaseTaskBackend
+from django.tasks.base import TaskError, TaskResult, TaskResultStatus
+from django.tasks.exceptions import TaskResultDoesNotExist
+from django.tasks.signals import task_enqueued
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from dqueue.connection import connect, redis_url
+from dqueue.options import Millis
+from dqueue.queue import Queue
+from dqueue.records import Record
+
+DAY = 24 * 3_600_000
+
+STATUS = {
+    "running": TaskResultStatus.RUNNING,
+    "finished": TaskResultStatus.SUCCESSFUL,
+    "dead": TaskResultStatus.FAILED,
+    "cancelled": TaskResultStatus.FAILED,
+}
+"""The status of a task by the state of its message. All other states are READY."""
+
+
+class DqBackend(BaseTaskBackend):
+    """Keeps tasks in queues of dq.
+
+    OPTIONS:
+      url: of the server: `redis://`, `rediss://`, or the same as `dq://`, `dqs://`. Default redis://127.0.0.1:6379/0.
+      prefix: of the keys (`django:`). The key of a queue is the prefix and the name.
+      retries: how often a task that raised an exception is run again (0).
+      lease: ms without a heartbeat after which a task of a lost worker goes to another one (30000).
+      retain: how long results are kept, in ms or as a timedelta (a day).
+      dead_retain: the same for tasks that failed (a week).
+    """
+
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def __init__(self, alias: str, params: dict[str, Any]) -> None:
+        super().__init__(alias, params)
+        options = self.options
+        self.client = connect(redis_url(options.get("url", "redis://127.0.0.1:6379/0")))
+        self.prefix: str = options.get("prefix", "django:")
+        self.retries: int = options.get("retries", 0)
+        self.lease: Millis = options.get("lease", 30_000)
+        self._records: dict[str, Millis] = {
+            "retain": options.get("retain", DAY),
+            "dead_retain": options.get("dead_retain", 7 * DAY),
+        }
+        self._created: set[str] = set()
+
+    def queue(self, name: str) -> Queue:
+        """Returns the queue, which is created if it is not there."""
+        queue = Queue(self.client, f"{self.prefix}{name}")
+        if name not in self._created:
+            try:
+                queue.create(retain=self._records["retain"], dead_retain=self._records["dead_retain"])
+            except redis.ResponseError as error:
+                if "already exists" not in str(error):
+                    raise
+            self._created.add(name)
+        return queue
+
+    def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
+        self.validate_task(task)
+        id = uuid.uuid4().hex
+        if task.queue_name != DEFAULT_TASK_QUEUE_NAME:
+            # get_result knows only the id, so it tells the queue.
+            id = f"{id}:{task.queue_name}"
+        result = TaskResult(
+            task=task,
+            id=id,
+            status=TaskResultStatus.READY,
+            enqueued_at=timezone.now(),
+            started_at=None,
+            finished_at=None,
+            last_attempted_at=None,
+            args=args,
+            kwargs=kwargs,
+            backend=self.alias,
+            errors=[],
+            worker_ids=[],
+        )
+        path = task.module_path
+        payload = json.dumps({"task": path, "args": result.args, "kwargs": result.kwargs})
+        self.queue(task.queue_name).send(
+            payload,
+            id=id,
+            type=path if len(path.encode()) <= 1024 else None,
+            # In Django the higher number goes first, here the lower.
+            priority=-task.priority or None,
+            at=task.run_after,
+            # The worker counts the exceptions. Lost workers are forgiven.
+            retries=-1,
+        )
+        task_enqueued.send(type(self), task_result=result)
+        return result
+
+    def get_result(self, result_id: str) -> Any:
+        _, _, name = result_id.partition(":")
+        name = name or DEFAULT_TASK_QUEUE_NAME
+        record = Queue(self.client, f"{self.prefix}{name}").get(result_id) if result_id else None
+        if record is None:
+            raise TaskResultDoesNotExist(result_id)
+        return self._result(record, name)
+
+    def _result(self, record: Record, name: str) -> Any:
+        status = STATUS.get(record.state, TaskResultStatus.READY)
+        result = self.result(
+            record.payload,
+            name,
+            id=record.id,
+            status=status,
+            priority=-record.priority,
+            enqueued_at=moment(record.sent_at),
+            started_at=moment(record.first_started_at),
+            finished_at=moment(record.finished_at) if status in FINISHED else None,
+            last_attempted_at=moment(record.started_at),
+            errors=errors(record),
+            worker_ids=[record.consumer or ""] * record.attempt,
+        )
+        if status == TaskResultStatus.SUCCESSFUL and record.result is not None:
+            object.__setattr__(result, "_return_value", json.loads(record.result))
+        return result
+
+    def result(self, payload: bytes, queue_name: str, *, priority: int, **fields: Any) -> Any:
+        """Returns the TaskResult of a message. Raises ImportError if the function of the task is not there."""
+        content = json.loads(payload)
+        task = import_string(content["task"]).using(priority=priority, queue_name=queue_name, backend=self.alias)
+        return TaskResult(task=task, args=content["args"], kwargs=content["kwargs"], backend=self.alias, **fields)
+
+
+FINISHED = {TaskResultStatus.SUCCESSFUL, TaskResultStatus.FAILED}
+
+
+def errors(record: Record) -> list[Any]:
+    """Returns the last error of a task, as the worker has written it."""
+    if record.state == "finished":
+        return []
+    try:
+        return [TaskError(**json.loads(record.error or ""))]
+    except (TypeError, ValueError):
+        if record.state not in ("dead", "cancelled"):
+            return []
+        # It was cancelled, or rejected by something else than our worker.
+        return [TaskError(exception_class_path="builtins.RuntimeError", traceback=record.error or record.state)]
+
+
+def moment(ms: int | None) -> datetime | None:
+    """Returns a time of the server as Django wants it: naive local time unless USE_TZ is set."""
+    if ms is None:
+        return None
+    aware = datetime.fromtimestamp(ms / 1000, UTC)
+    return aware if settings.USE_TZ else timezone.make_naive(aware)

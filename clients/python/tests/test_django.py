@@ -1,0 +1,251 @@
+"""The backend for the tasks of Django, and its worker, against a real server."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from dqueue import Queue
+from dqueue.testing import ManualQueue
+
+django = pytest.importorskip("django", minversion="6.0", reason="needs Django 6: pip install 'dq-queue[django]'")
+
+from django.conf import settings  # noqa: E402
+
+BACKEND = {"BACKEND": "dqueue.django.DqBackend", "QUEUES": ["default", "mails"]}
+
+if not settings.configured:
+    settings.configure(INSTALLED_APPS=["dqueue.django"], TASKS={"default": BACKEND}, USE_TZ=True, DATABASES={})
+    django.setup()
+
+from django.core.management import CommandError, call_command  # noqa: E402
+from django.tasks import TaskResultStatus, task, task_backends  # noqa: E402
+from django.tasks.exceptions import (  # noqa: E402
+    InvalidTask,
+    TaskResultDoesNotExist,
+    TaskResultMismatch,
+)
+from django.tasks.signals import task_enqueued, task_finished, task_started  # noqa: E402
+from django.test import override_settings  # noqa: E402
+from dqueue.django.worker import TaskWorker  # noqa: E402
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples/drivers/django_shop.py"
+HOUR = 3_600_000
+FAILURES = []
+
+
+@task
+def add(a, b=1):
+    return a + b
+
+
+@task
+async def add_later(a, b):
+    return {"sum": a + b}
+
+
+@task(takes_context=True)
+def attempt(context):
+    return [context.attempt, context.task_result.id]
+
+
+@task
+def fail(message):
+    raise LookupError(message)
+
+
+@task
+def fail_once():
+    if not FAILURES:
+        FAILURES.append(1)
+        raise LookupError("once")
+    return "done"
+
+
+@pytest.fixture
+def backend(dq_url):
+    """Makes a backend with options, which is the default one."""
+    overridden = []
+
+    def make(**options):
+        url = dq_url.replace("redis://", "dq://")
+        override = override_settings(TASKS={"default": {**BACKEND, "OPTIONS": {"url": url, **options}}})
+        override.enable()
+        overridden.append(override)
+        return task_backends["default"]
+
+    yield make
+    for override in reversed(overridden):
+        override.disable()
+
+
+@pytest.fixture
+def q(dq_client):
+    """The default queue as any client sees it. Its clock moves only where a test says so."""
+    return ManualQueue(dq_client, "django:default", retain=HOUR)
+
+
+def work(q, backend):
+    """Runs what can be run now, as the worker does."""
+    worker = TaskWorker(backend, "default", concurrency=1, grace=1000).worker
+    return q.work(worker)
+
+
+def test_a_task_runs_and_its_result_is_kept(backend, q):
+    backend = backend()
+    result = add.enqueue(1, b=2)
+    assert (result.status, result.attempts, result.is_finished) == (TaskResultStatus.READY, 0, False)
+    assert result.enqueued_at.tzinfo is not None
+    work(q, backend)
+    result.refresh()
+    assert (result.status, result.return_value, result.attempts, result.errors) == ("SUCCESSFUL", 3, 1, [])
+    assert result.finished_at >= result.started_at and result.last_attempted_at is not None
+    again = add.get_result(result.id)
+    assert (again.return_value, again.args, again.kwargs) == (3, [1], {"b": 2})
+    with pytest.raises(TaskResultMismatch):
+        fail.get_result(result.id)
+    for unknown in ("", "x", "x:mails"):
+        with pytest.raises(TaskResultDoesNotExist):
+            add.get_result(unknown)
+
+
+def test_coroutines_and_tasks_with_a_context_run(backend, q):
+    backend = backend()
+    first, second = add_later.enqueue(1, b=2), attempt.enqueue()
+    work(q, backend)
+    first.refresh()
+    second.refresh()
+    assert first.return_value == {"sum": 3}
+    assert second.return_value == [1, second.id]
+
+
+def test_a_task_that_raises_has_failed(backend, q):
+    backend = backend()
+    result = fail.enqueue("x" * 5000)
+    work(q, backend)
+    result.refresh()
+    assert (result.status, result.attempts) == (TaskResultStatus.FAILED, 1)
+    [error] = result.errors
+    assert error.exception_class is LookupError
+    assert "x" * 5000 in error.traceback and "in fail" in error.traceback
+    with pytest.raises(ValueError):
+        result.return_value  # noqa: B018
+
+
+def test_a_task_is_run_again_where_the_options_say_so(backend, q):
+    backend = backend(retries=1)
+    FAILURES.clear()
+    result = fail_once.enqueue()
+    work(q, backend)
+    result.refresh()
+    assert (result.status, result.attempts, result.return_value) == ("SUCCESSFUL", 2, "done")
+    worse = fail.enqueue("no")
+    work(q, backend)
+    worse.refresh()
+    assert (worse.status, worse.attempts) == ("FAILED", 2)
+
+
+def test_run_after_waits_in_the_server(backend, q):
+    backend = backend()
+    result = add.using(run_after=datetime.fromtimestamp(3600, timezone.utc)).enqueue(1)
+    assert work(q, backend) == []
+    assert q.get(result.id).due_at == HOUR
+    q.advance(HOUR)
+    assert len(work(q, backend)) == 1
+    with pytest.raises(InvalidTask):
+        add.using(run_after=datetime(2030, 1, 1))
+
+
+def test_higher_priorities_go_first(backend, q):
+    backend()
+    for priority in (-100, 0, 100):
+        add.using(priority=priority).enqueue(priority)
+    assert [record.priority for record in q.peek(3)] == [-100, 0, 100]
+    assert add.get_result(q.peek()[0].id).task.priority == 100
+
+
+def test_a_running_task_and_one_of_a_lost_worker(backend, q):
+    backend()
+    result = add.enqueue(1)
+    q.fetch(consumer="lost", lease=5)
+    result.refresh()
+    assert (result.status, result.worker_ids) == (TaskResultStatus.RUNNING, ["lost"])
+    q.advance(5)
+    result.refresh()
+    assert result.status == TaskResultStatus.READY
+
+
+def test_a_task_whose_function_is_gone_has_failed(backend, q):
+    backend = backend()
+    q.send('{"task": "nowhere.add", "args": [], "kwargs": {}}', id="gone")
+    work(q, backend)
+    [record] = q.list("dead")
+    assert "ModuleNotFoundError" in record.error
+
+
+def test_signals_are_sent(backend, q):
+    backend = backend()
+    seen = []
+
+    def receiver(signal, task_result, **_):
+        seen.append((signal, task_result.status))
+
+    for sent in (task_enqueued, task_started, task_finished):
+        sent.connect(receiver)
+    try:
+        add.enqueue(1)
+        fail.enqueue("x")
+        work(q, backend)
+    finally:
+        for sent in (task_enqueued, task_started, task_finished):
+            sent.disconnect(receiver)
+    assert [status for _, status in seen] == ["READY", "READY", "RUNNING", "SUCCESSFUL", "RUNNING", "FAILED"]
+
+
+def test_the_command_works_on_all_queues_until_it_is_stopped(backend):
+    backend = backend()
+    done = threading.Event()
+    left = {"default", "mails"}
+
+    def finished(task_result, **_):
+        left.discard(task_result.task.queue_name)
+        if not left and not done.is_set():
+            done.set()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    task_finished.connect(finished)
+    try:
+        results = [add.enqueue(1), add.using(queue_name="mails").enqueue(2)]
+        call_command("dq_worker", concurrency=2)
+    finally:
+        task_finished.disconnect(finished)
+    for result in results:
+        result.refresh()
+    assert [result.return_value for result in results] == [2, 3]
+
+
+def test_the_command_refuses_what_it_cannot_do(backend):
+    backend()
+    with pytest.raises(CommandError):
+        call_command("dq_worker", concurrency=0)
+    with override_settings(TASKS={"default": {"BACKEND": "django.tasks.backends.immediate.ImmediateBackend"}}):
+        with pytest.raises(CommandError):
+            call_command("dq_worker")
+
+
+def test_records_are_kept_for_as_long_as_the_options_say(backend, dq_client):
+    backend(retain=timedelta(minutes=1), prefix="shop:")
+    add.enqueue(1)
+    info = Queue(dq_client, "shop:default").info()
+    assert (info["retain"], info["deadretain"]) == (60_000, 7 * 24 * HOUR)
+
+
+@pytest.mark.slow
+def test_the_example_survives_the_kill_of_its_worker(dq_url, tmp_path):
+    env = {**os.environ, "DQ_URL": dq_url, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run([sys.executable, EXAMPLE], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
