@@ -52,6 +52,8 @@ def suite(name: str, scheme: str) -> Path:
     (copy / "pytest.ini").write_text(
         "[pytest]\npython_classes = test_*\ntimeout = 120\nfilterwarnings = ignore\naddopts = -p no:cacheprovider\n"
     )
+    # Some tests start programs, which have to know dq:// too.
+    (copy / "sitecustomize.py").write_text("import dqueue.kombu\n")
     if name == "kombu":
         for file in KOMBU:
             path = copy / "t/integration" / file
@@ -71,7 +73,8 @@ def failures(name: str, scheme: str, server: Server, only: list[str]) -> set[str
     address = f"127.0.0.1:{server.port}"
     env = {
         **os.environ,
-        "PYTHONPATH": str(ROOT / "clients/python/src"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": f"{copy}{os.pathsep}{ROOT / 'clients/python/src'}",
         "REDIS_HOST": "127.0.0.1",
         "REDIS_PORT": str(server.port),
         "REDIS_6379_TCP": str(server.port),
