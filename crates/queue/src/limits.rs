@@ -7,7 +7,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 
 use crate::message::Choices;
-use crate::settings::{Backoff, Changes, Rate};
+use crate::settings::{Backoff, Breaker, Changes, Rate};
 use crate::{Millis, MAX_EXACT};
 
 /// The longest id, group name, type or consumer name, in bytes; the shortest is
@@ -25,6 +25,9 @@ pub const MAX_COUNT: u64 = 10_000;
 pub const MAX_NOTE: usize = 64 * 1024;
 /// The largest JITTER, in percent.
 pub const MAX_JITTER: u8 = 100;
+
+/// The largest number of failures that open a breaker; the smallest is 1.
+pub const MAX_FAILURES: u64 = 1000;
 
 /// What is wrong with a value of a client, a log entry or a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +106,22 @@ pub fn rate(rate: Rate) -> Result<(), Invalid> {
     positive(rate.count).and_then(|()| positive(rate.per))
 }
 
+/// Checks a BREAKER: 1 to 1,000 failures, times of 1 to 2^53-1 ms, and MAX is not
+/// below OPEN.
+pub fn breaker(breaker: Breaker) -> Result<(), Invalid> {
+    ensure(
+        (1..=MAX_FAILURES).contains(&breaker.failures),
+        "the failures of a BREAKER are not in 1 to 1000",
+    )?;
+    [breaker.per, breaker.open, breaker.max]
+        .into_iter()
+        .try_for_each(positive)?;
+    ensure(
+        breaker.open <= breaker.max,
+        "MAX of a BREAKER is below its OPEN",
+    )
+}
+
 /// Checks those options of a queue that are given.
 pub fn changes(changes: &Changes) -> Result<(), Invalid> {
     let some = |n: Option<Millis>| n.map_or(Ok(()), positive);
@@ -124,6 +143,7 @@ pub fn changes(changes: &Changes) -> Result<(), Invalid> {
     changes.retries.map_or(Ok(()), retries)?;
     changes.backoff.map_or(Ok(()), backoff)?;
     changes.rate.flatten().map_or(Ok(()), rate)?;
+    changes.breaker.flatten().map_or(Ok(()), breaker)?;
     ensure(
         changes.jitter.is_none_or(|percent| percent <= MAX_JITTER),
         "JITTER is beyond 100",

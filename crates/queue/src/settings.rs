@@ -23,6 +23,21 @@ pub struct Rate {
     pub per: Millis,
 }
 
+/// A breaker: `failures` failed deliveries within any window of `per` ms stop the
+/// deliveries of a group for `open` ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Breaker {
+    /// The failures that open it, 1 to 1,000.
+    pub failures: u64,
+    /// Length of the window, at least 1 ms.
+    pub per: Millis,
+    /// How long it is open the first time, at least 1 ms.
+    pub open: Millis,
+    /// The longest time that it is open, in ms; at least `open`. It is open for twice
+    /// as long as the last time when the one message let out after that fails.
+    pub max: Millis,
+}
+
 /// Whether a group waits while one of its messages waits for its next attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnRetry {
@@ -92,6 +107,8 @@ pub struct Settings {
     pub on_retry: OnRetry,
     /// Whether a group waits behind a dead message.
     pub on_dead: OnDead,
+    /// The breaker of each group and of the ungrouped messages, if any.
+    pub breaker: Option<Breaker>,
 }
 
 impl Default for Settings {
@@ -115,6 +132,7 @@ impl Default for Settings {
             group_concurrency: 1,
             on_retry: OnRetry::Block,
             on_dead: OnDead::Continue,
+            breaker: None,
         }
     }
 }
@@ -158,6 +176,8 @@ pub struct Changes {
     pub on_retry: Option<OnRetry>,
     /// See [`Settings::on_dead`].
     pub on_dead: Option<OnDead>,
+    /// See [`Settings::breaker`]; `Some(None)` removes it.
+    pub breaker: Option<Option<Breaker>>,
 }
 
 impl Settings {
@@ -182,6 +202,7 @@ impl Settings {
             group_concurrency: changes.group_concurrency.unwrap_or(self.group_concurrency),
             on_retry: changes.on_retry.unwrap_or(self.on_retry),
             on_dead: changes.on_dead.unwrap_or(self.on_dead),
+            breaker: changes.breaker.unwrap_or(self.breaker),
         }
     }
 }

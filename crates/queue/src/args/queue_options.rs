@@ -3,8 +3,8 @@
 use super::option::{once, OptionWord};
 use super::words::{ANY, MS, SOME, SOME_MS};
 use super::{Parsed, Words};
-use crate::limits::MAX_JITTER;
-use crate::settings::{Backoff, Changes, OnDead, OnRetry, Rate};
+use crate::limits::{MAX_FAILURES, MAX_JITTER};
+use crate::settings::{Backoff, Breaker, Changes, OnDead, OnRetry, Rate};
 use crate::{Millis, MAX_EXACT};
 
 /// Makes one kind of [`Backoff`] from its length in ms.
@@ -50,6 +50,7 @@ pub fn read_setting(
             let choice = words.choice(what, "CONTINUE or BLOCK", &choices)?;
             once(&mut changes.on_dead, what, choice)
         }
+        "BREAKER" => once(&mut changes.breaker, what, breaker(words, what)?),
         _ => Err(option.unknown()),
     }
 }
@@ -83,4 +84,36 @@ pub fn rate(words: &mut Words<'_>, what: &str) -> Parsed<Option<Rate>> {
     }
     let per = words.number("PER", SOME_MS)?;
     Ok((count > 0).then_some(Rate { count, per }))
+}
+
+/// Reads the value of BREAKER: `n PER ms OPEN ms [MAX ms]`, or `0` with or without the
+/// rest. Returns `None` for 0, which means no breaker. Without MAX it is OPEN.
+///
+/// Errors: a part is missing or out of range, or MAX is below OPEN.
+pub fn breaker(words: &mut Words<'_>, what: &str) -> Parsed<Option<Breaker>> {
+    let failures = words.number(what, 0..=MAX_FAILURES)?;
+    if !words.took("PER") {
+        return match failures {
+            0 => Ok(None),
+            _ => Err(format!("ERR {what} needs PER").into()),
+        };
+    }
+    let per = words.number("PER", SOME_MS)?;
+    if !words.took("OPEN") {
+        return Err(format!("ERR {what} needs OPEN").into());
+    }
+    let open = words.number("OPEN", SOME_MS)?;
+    let max = match words.took("MAX") {
+        true => words.number("MAX", SOME_MS)?,
+        false => open,
+    };
+    if max < open {
+        return Err("ERR MAX of BREAKER is below OPEN".into());
+    }
+    Ok((failures > 0).then_some(Breaker {
+        failures,
+        per,
+        open,
+        max,
+    }))
 }

@@ -11,16 +11,17 @@ use crate::limits::{self, Invalid};
 use crate::message::{Choices, Header, RareChoices};
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
-use crate::settings::{Backoff, Changes, Clock, OnDead, OnRetry, Rate, Settings};
+use crate::settings::{Backoff, Breaker, Changes, Clock, OnDead, OnRetry, Rate, Settings};
 
 /// The number of options in [`Changes`].
-const OPTIONS: u32 = 18;
+const OPTIONS: u32 = 19;
 const RETRIES: u32 = 12;
 const BACKOFF: u32 = 13;
 const JITTER: u32 = 14;
 const RATE: u32 = 15;
 const ON_RETRY: u32 = 16;
 const ON_DEAD: u32 = 17;
+const BREAKER: u32 = 18;
 
 /// The number of options in [`Choices`].
 const MESSAGE_OPTIONS: u32 = 10;
@@ -71,6 +72,8 @@ fn all_of(settings: &Settings) -> Changes {
         group_concurrency: Some(settings.group_concurrency),
         on_retry: Some(settings.on_retry),
         on_dead: Some(settings.on_dead),
+        // A queue without it is written as by versions that did not have it.
+        breaker: settings.breaker.map(Some),
     }
 }
 
@@ -97,6 +100,7 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
         c.rate.is_some(),
         c.on_retry.is_some(),
         c.on_dead.is_some(),
+        c.breaker.is_some(),
     ];
     let present = mask(numbers.map(|n| n.is_some())) | mask(others) << RETRIES;
     put_number(out, present);
@@ -120,6 +124,9 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
     }
     if let Some(on_dead) = c.on_dead {
         put_flag(out, on_dead == OnDead::Block);
+    }
+    if let Some(breaker) = c.breaker {
+        put_breaker(out, breaker);
     }
 }
 
@@ -174,6 +181,9 @@ pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
             false => OnDead::Continue,
         });
     }
+    if has(BREAKER) {
+        changes.breaker = Some(breaker(reader)?);
+    }
     limits::changes(&changes)?;
     Ok(changes)
 }
@@ -217,6 +227,29 @@ pub fn rate(reader: &mut Reader) -> Result<Option<Rate>, Invalid> {
     };
     limits::rate(rate)?;
     Ok(Some(rate))
+}
+
+fn put_breaker(out: &mut Vec<u8>, breaker: Option<Breaker>) {
+    put_number(out, breaker.map_or(0, |breaker| breaker.failures));
+    if let Some(Breaker { per, open, max, .. }) = breaker {
+        for ms in [per, open, max] {
+            put_number(out, ms);
+        }
+    }
+}
+
+/// Reads a breaker; `None` for 0.
+fn breaker(reader: &mut Reader) -> Result<Option<Breaker>, Invalid> {
+    let failures = reader.number()?;
+    if failures == 0 {
+        return Ok(None);
+    }
+    Ok(Some(Breaker {
+        failures,
+        per: reader.number()?,
+        open: reader.number()?,
+        max: reader.number()?,
+    }))
 }
 
 fn put_backoff(out: &mut Vec<u8>, backoff: Backoff) {

@@ -10,6 +10,7 @@ mod extension;
 use smallvec::SmallVec;
 
 use super::backlog::{Backlog, Pending};
+use super::breaker::{Circuit, Lets};
 use super::holds::Holds;
 use super::reasons::Reasons;
 use crate::collections::ordered::OrderedSet;
@@ -271,6 +272,17 @@ impl Group {
         self.ext().paused_until.is_some_and(|until| until > now)
     }
 
+    /// Its breaker, unless that is closed and remembers no failure.
+    pub fn breaker(&self) -> Option<&Circuit> {
+        self.ext().breaker.as_deref()
+    }
+
+    /// How many messages its breaker lets out at `now`.
+    pub fn lets(&self, now: Millis) -> Lets {
+        self.breaker()
+            .map_or(Lets::Any, |circuit| circuit.lets(now))
+    }
+
     /// The last of its expected positions whose time has come by `now`: it has this
     /// position, though the ready line does not contain it yet.
     pub fn given_position(&self, ix: GroupIx, now: Millis) -> Option<Position> {
@@ -278,13 +290,15 @@ impl Group {
         given.find(|key| key.join.time <= now)
     }
 
-    /// When its pause and its own limit allow a delivery, as far as that is known.
-    /// 0 or a past time if they allow one now, NEVER if the pause has no end.
+    /// When its pause, its breaker and its own limit allow a delivery, as far as that
+    /// is known. 0 or a past time if they allow one now, NEVER if the pause has no end.
     pub fn opens_at(&self) -> Millis {
         let limit = self
             .rate()
             .map_or(0, |(rate, window)| window.next_free(rate, 0));
-        self.ext().paused_until.unwrap_or(0).max(limit)
+        let breaker = self.breaker().and_then(|circuit| circuit.open_until(0));
+        let paused = self.ext().paused_until;
+        limit.max(paused.unwrap_or(0)).max(breaker.unwrap_or(0))
     }
 
     /// The reasons for which GROUPS lists the group.
@@ -294,7 +308,8 @@ impl Group {
         let other = pending.count_at(StoredState::Retry) > 0
             || self.running > 0
             || ext.settings.is_some()
-            || ext.paused_until.is_some();
+            || ext.paused_until.is_some()
+            || self.breaker().is_some_and(|circuit| !circuit.is_closed());
         let due = pending.count_at(StoredState::Due) > 0;
         let in_line = self.is_in_line() && !self.lost(purges).line;
         Reasons::default()

@@ -5,6 +5,8 @@
 //! these counts up to date and drops the group if nothing needs it any longer.
 
 pub mod backlog;
+pub mod breaker;
+mod breakers;
 pub mod group;
 pub mod holds;
 pub mod reasons;
@@ -19,8 +21,11 @@ use crate::index::order_key::OrderKey;
 use crate::message::id::{hash_name, NameHasher};
 use crate::message::state::StoredState;
 use crate::purges::{Purged, Purges};
+use crate::settings::Breaker;
 use crate::{GroupIx, Millis, NEVER};
 use backlog::Pending;
+use breaker::Circuit;
+use breakers::BreakerTimes;
 use group::{Group, GroupExtension, GroupSettings};
 use reasons::Reasons;
 
@@ -52,10 +57,13 @@ pub struct Groups {
     recorded: usize,
     /// The numbers of the groups that dead messages hold.
     held: OrderedSet<u64>,
-    /// The groups with settings or a pause. They exist even without messages.
+    /// The groups with settings, a pause or a breaker that is not idle. They exist even
+    /// without messages.
     configured: BTreeSet<GroupIx>,
     /// When which group is to be checked again: time in ms and number of the group.
     wakes: OrderedSet<(Millis, u64)>,
+    /// When breakers of groups change by themselves.
+    breaker_times: BreakerTimes,
 }
 
 impl Groups {
@@ -258,7 +266,8 @@ impl Groups {
         group.reasons = group.reasons(&self.purges);
         let listed = group.reasons != Reasons::default();
         let ext = group.ext();
-        if ext.settings.is_some() || ext.paused_until.is_some() {
+        let has_breaker = ext.breaker.is_some();
+        if ext.settings.is_some() || ext.paused_until.is_some() || has_breaker {
             self.configured.insert(ix);
         } else if !self.configured.is_empty() {
             self.configured.remove(&ix);
@@ -283,7 +292,8 @@ impl Groups {
         }
         // A group in the ready line is kept: its owner takes it out of the line
         // first.
-        if listed || group.members > 0 || group.is_in_line() || group.is_expected() {
+        let in_use = listed || group.members > 0 || has_breaker;
+        if in_use || group.is_in_line() || group.is_expected() {
             return;
         }
         self.wake_at(ix, None);
@@ -315,14 +325,14 @@ impl Groups {
         self.held.len()
     }
 
-    /// The number of groups with settings or a pause. O(1).
+    /// The number of groups with settings, a pause or a breaker that is not idle. O(1).
     pub fn configured_count(&self) -> usize {
         self.configured.len()
     }
 
-    /// A new table with the groups that have settings or a pause, without messages.
-    /// O(n) of those groups.
-    pub fn without_messages(&self) -> Groups {
+    /// A new table with the groups that have settings, a pause or a breaker that is not
+    /// idle, without messages. `rule` is the BREAKER of the queue. O(n) of those groups.
+    pub fn without_messages(&self, rule: Option<&Breaker>) -> Groups {
         let mut kept = Groups {
             hasher: self.hasher.clone(),
             ..Groups::default()
@@ -334,6 +344,11 @@ impl Groups {
                 copy.ext_mut().paused_until = group.ext().paused_until;
             }
             kept.wake_at(ix, group.ext().paused_until);
+            if let (Some(circuit), Some(rule)) = (&group.ext().breaker, rule) {
+                let mut circuit = Circuit::clone(circuit);
+                circuit.withdraw_any();
+                kept.set_breaker(ix, circuit, rule);
+            }
             kept.settle(ix);
         }
         kept
@@ -345,7 +360,10 @@ impl Groups {
     pub fn drop_some(&mut self, most: usize) -> bool {
         for _ in (0..most).step_by(NEIGHBOURS) {
             let Some(mut groups) = self.slots.last_page() else {
-                return self.wakes.drain_some(AT_A_TIME) + self.held.drain_some(AT_A_TIME) > 0;
+                return self.wakes.drain_some(AT_A_TIME)
+                    + self.held.drain_some(AT_A_TIME)
+                    + self.breaker_times.drain_some(AT_A_TIME)
+                    > 0;
             };
             if groups.any(|group| group.drain_many(AT_A_TIME)) {
                 return true;
@@ -379,6 +397,7 @@ impl Groups {
             + holds
             + self.held.memory_bytes()
             + self.wakes.memory_bytes()
+            + self.breaker_times.memory_bytes()
     }
 }
 

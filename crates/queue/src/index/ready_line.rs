@@ -7,6 +7,7 @@
 
 use smallvec::SmallVec;
 
+use crate::collections::merge::merged;
 use crate::collections::ordered::{Key, OrderedSet};
 use crate::{GroupIx, Millis, Seq};
 
@@ -59,6 +60,79 @@ impl Position {
             seq,
             group: GroupIx::NONE,
         })
+    }
+}
+
+/// The ready line: the positions of the groups that can give a message now, in the
+/// order in which they will.
+///
+/// Those whose breaker is half-open are kept apart, because a FETCH with NOACK passes
+/// over them, however many there are.
+#[derive(Debug, Clone, Default)]
+pub struct ReadyLine {
+    steady: OrderedSet<Position>,
+    half_open: OrderedSet<Position>,
+}
+
+impl ReadyLine {
+    /// Builds a line from positions in any order: those of groups whose breaker is not
+    /// half-open, and those of the others.
+    pub fn from_positions(lines: [Vec<Position>; 2]) -> ReadyLine {
+        let [steady, half_open] = lines.map(|mut line| {
+            line.sort_unstable();
+            OrderedSet::from_sorted(line.into_iter().map(|key| (key, ())))
+        });
+        ReadyLine { steady, half_open }
+    }
+
+    /// The sets of positions, to be freed.
+    pub fn into_sets(self) -> [OrderedSet<Position>; 2] {
+        [self.steady, self.half_open]
+    }
+
+    /// The first position; with `no_ack` the first one of a group whose breaker is not
+    /// half-open.
+    #[inline]
+    pub fn first(&self, no_ack: bool) -> Option<Position> {
+        let steady = self.steady.first().map(|(key, ())| key);
+        if self.half_open.is_empty() || no_ack {
+            return steady;
+        }
+        let half_open = self.half_open.first().map(|(key, ())| key);
+        steady.into_iter().chain(half_open).min()
+    }
+
+    /// All positions in order.
+    pub fn iter(&self) -> impl Iterator<Item = Position> + '_ {
+        let steady = self.steady.iter().map(|(key, ())| key);
+        merged(steady, self.half_open.iter().map(|(key, ())| key))
+    }
+
+    /// Adds a position of a group whose breaker is half-open, or is not. O(log n).
+    pub fn insert(&mut self, key: Position, half_open: bool) {
+        match half_open {
+            true => self.half_open.insert(key, ()),
+            false => self.steady.insert(key, ()),
+        };
+    }
+
+    /// Removes a position, if it is there. O(log n).
+    pub fn remove(&mut self, key: &Position) {
+        if self.steady.remove(key).is_none() {
+            self.half_open.remove(key);
+        }
+    }
+
+    /// Notes that the breaker of the group with this position is closed now. O(log n).
+    pub fn close_breaker(&mut self, key: Position) {
+        if self.half_open.remove(&key).is_some() {
+            self.steady.insert(key, ());
+        }
+    }
+
+    /// Bytes allocated. O(1).
+    pub fn memory_bytes(&self) -> usize {
+        self.steady.memory_bytes() + self.half_open.memory_bytes()
     }
 }
 

@@ -24,6 +24,8 @@ impl Happened {
     pub const DEAD: Happened = Happened(1 << 6);
     /// A message was cancelled.
     pub const CANCELLED: Happened = Happened(1 << 7);
+    /// A breaker opened, became half-open or closed.
+    pub const BREAKER: Happened = Happened(1 << 9);
 
     /// Adds the kinds of another set.
     pub fn add(&mut self, kind: Happened) {

@@ -158,8 +158,9 @@ impl Queue {
         self.bytes = self.bytes.saturating_sub(gone.bytes);
         if purged == Purged::Ready {
             (self.grouped_ready, self.grouped_ready_bytes) = (0, 0);
-            let line = std::mem::take(&mut self.ready_line);
-            self.discarded.push(Discarded::Line(line));
+            for line in std::mem::take(&mut self.ready_line).into_sets() {
+                self.discarded.push(Discarded::Line(line));
+            }
         }
         self.groups.purge(purged);
         self.discarded.push(Discarded::OfGroups(0));

@@ -20,6 +20,16 @@ pub(super) enum Return {
     Dies(Reason),
 }
 
+impl Return {
+    /// Whether a breaker counts it.
+    fn is_failure(&self) -> bool {
+        match self {
+            Return::Waits(_) | Return::TimedOut | Return::Dies(Reason::Retries) => true,
+            Return::Uncounted | Return::Dies(Reason::Rejected | Reason::Expired) => false,
+        }
+    }
+}
+
 /// The receipts in order, each once.
 pub(super) fn distinct(receipts: &[Receipt]) -> smallvec::SmallVec<[Receipt; 4]> {
     let mut distinct = smallvec::SmallVec::from_slice(receipts);
@@ -102,7 +112,12 @@ impl Queue {
     /// Ends a delivery with this outcome. Returns the reason if the message died.
     /// The caller refreshes the group.
     pub(super) fn give_back(&mut self, seq: Seq, outcome: Return, now: Millis) -> Option<Reason> {
-        self.unlease(seq);
+        let ended = self.unlease(seq);
+        if let (Some(_), Some(ended)) = (self.settings.breaker, ended) {
+            if outcome.is_failure() {
+                self.count_failure(seq, ended.group, ended.was_probe, now);
+            }
+        }
         self.store.with(seq, |message| match outcome {
             Return::Uncounted => {
                 let ext = message.extension_mut();

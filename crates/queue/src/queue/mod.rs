@@ -16,6 +16,7 @@ mod ready_line;
 pub mod rebuild;
 
 pub mod approach;
+mod breakers;
 mod cut;
 mod discard;
 mod give_back;
@@ -31,15 +32,15 @@ mod time;
 
 use hashbrown::HashSet;
 
-use crate::collections::ordered::OrderedSet;
 use crate::collections::rate_window::RateWindow;
 use crate::consumer::Consumers;
 use crate::error::Error;
 use crate::groups::backlog::Pending;
+use crate::groups::breaker::Circuit;
 use crate::groups::group::Group;
 use crate::groups::Groups;
 use crate::index::leases::Leases;
-use crate::index::ready_line::{Expected, Join, Position};
+use crate::index::ready_line::{Expected, Join, Position, ReadyLine};
 use crate::index::records::Records;
 use crate::index::waiting::Waiting;
 use crate::message::body::Content;
@@ -84,6 +85,9 @@ pub struct Queue {
     window: RateWindow,
     paused_until: Option<Millis>,
     groups: Groups,
+    /// The breaker of the ungrouped messages, unless it is closed and remembers no
+    /// failure.
+    plain_breaker: Option<Box<Circuit>>,
     redriving: Redriving,
     remains: Remains,
 
@@ -93,7 +97,7 @@ pub struct Queue {
     expiring: TimeIndex,
     /// Ready line: the groups that can give a message now, in the order in which
     /// they will.
-    ready_line: OrderedSet<Position>,
+    ready_line: ReadyLine,
     /// Groups that will be able to give once a certain time has come, by that time.
     expected: Expected,
     /// Position of the ungrouped messages in the ready line, if any of them is due.
@@ -155,7 +159,8 @@ impl Queue {
             store: Store::default(),
             waiting: Waiting::default(),
             groups: Groups::default(),
-            ready_line: OrderedSet::new(),
+            plain_breaker: None,
+            ready_line: ReadyLine::default(),
             expected: Expected::default(),
             plain_position: None,
             grouped_ready: 0,

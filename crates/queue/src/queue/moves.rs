@@ -21,6 +21,8 @@ pub(super) struct Ended {
     pub size: u64,
     /// Consumer that had the lease.
     pub consumer: ConsumerIx,
+    /// Whether it was the probe of a breaker.
+    pub was_probe: bool,
 }
 
 /// A pending message with all its index keys.
@@ -186,11 +188,10 @@ impl Queue {
 
     /// Ends the lease of a message, if it has one. The caller then sets its stored
     /// state.
-    pub(super) fn unlease(&mut self, seq: Seq) {
+    pub(super) fn unlease(&mut self, seq: Seq) -> Option<Ended> {
         let receipt = self.store.get(seq).map_or(0, Message::receipt);
-        if let Some(lease) = self.leases.take(receipt) {
-            self.end_lease(lease);
-        }
+        let lease = self.leases.take(receipt)?;
+        self.end_lease(lease)
     }
 
     /// Ends a lease that was already taken out of the index of leases. The caller
@@ -213,10 +214,12 @@ impl Queue {
                 }
             }
         }
+        let was_probe = self.settings.breaker.is_some() && self.withdraw(lease.seq, group);
         Some(Ended {
             group,
             size,
             consumer,
+            was_probe,
         })
     }
 

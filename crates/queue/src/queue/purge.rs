@@ -84,7 +84,7 @@ impl Queue {
         for seq in watched {
             self.publish_removed(*seq);
         }
-        let groups = self.groups.without_messages();
+        let groups = self.groups.without_messages(self.settings.breaker.as_ref());
         let groups = std::mem::replace(&mut self.groups, groups);
         let store = std::mem::take(&mut self.store);
         let mut indexes = std::mem::take(&mut self.waiting).into_indexes();
@@ -92,8 +92,9 @@ impl Queue {
         let dedup = std::mem::take(&mut self.records.dedup);
         let records = std::mem::take(&mut self.records);
         self.records.dedup = dedup;
-        let line = std::mem::take(&mut self.ready_line);
-        self.discarded.push(Discarded::Line(line));
+        for line in std::mem::take(&mut self.ready_line).into_sets() {
+            self.discarded.push(Discarded::Line(line));
+        }
         let expected = std::mem::take(&mut self.expected);
         for lane in expected.into_lanes() {
             self.discarded.push(Discarded::Lane(lane));
@@ -112,6 +113,7 @@ impl Queue {
         }
         self.ids = Ids::new(self.ids.salt());
         self.plain_position = None;
+        self.withdraw_plain();
         self.grouped_ready = 0;
         self.grouped_ready_bytes = 0;
         self.grouped_running = 0;

@@ -4,17 +4,24 @@
 use super::Queue;
 use crate::op::Fetch;
 use crate::settings::Clock;
-use crate::{Millis, NEVER};
+use crate::{GroupIx, Millis, NEVER};
 
 impl Queue {
     /// Whether any message is ready, leaving aside a pause and the limits of the
     /// whole queue.
     pub fn has_ready(&self, now: Millis) -> bool {
-        !self.ready_line.is_empty()
-            || self.waiting.plain.head(now).is_some()
+        self.has_ready_for(now, false)
+    }
+
+    /// Whether any message is ready for a FETCH with or without NOACK, leaving aside a
+    /// pause and the limits of the whole queue.
+    fn has_ready_for(&self, now: Millis, no_ack: bool) -> bool {
+        self.ready_line.first(no_ack).is_some()
+            || (self.waiting.plain.head(now).is_some() && self.lets_out(GroupIx::NONE, no_ack, now))
             || self.expected.by(now).any(|key| {
                 let group = self.groups.get(key.group);
-                group.is_some_and(|group| self.given_position(key.group, group, now).is_some())
+                let gives = |group| self.given_position(key.group, group, now).is_some();
+                group.is_some_and(gives) && self.lets_out(key.group, no_ack, now)
             })
     }
 
@@ -69,10 +76,12 @@ impl Queue {
             return false;
         }
         match &fetch.group {
-            None => self.has_ready(now),
+            None => self.has_ready_for(now, fetch.no_ack),
             Some(name) => {
                 let group = self.groups.find(name);
-                group.is_some_and(|ix| self.can_group_give(ix, now))
+                group.is_some_and(|ix| {
+                    self.can_group_give(ix, now) && self.lets_out(ix, fetch.no_ack, now)
+                })
             }
         }
     }

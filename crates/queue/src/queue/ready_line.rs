@@ -8,6 +8,7 @@
 
 use super::Queue;
 use crate::groups::backlog::Pending;
+use crate::groups::breaker::Lets;
 use crate::groups::group::Group;
 use crate::index::order_key::OrderKey;
 use crate::index::ready_line::{Join, Position, Positions};
@@ -66,7 +67,8 @@ impl Queue {
                 self.ready_line.remove(&key);
             }
             if let Some(key) = has {
-                self.ready_line.insert(key, ());
+                let half_open = self.lets(ix, now) == Lets::Probe;
+                self.ready_line.insert(key, half_open);
             }
         }
         self.groups.wake_at(ix, wake);
@@ -126,7 +128,11 @@ impl Queue {
     /// When a group that cannot give now will be able to (Unix ms), if only the
     /// passing of time is needed.
     fn opening(&self, group: &Group) -> Option<Millis> {
-        if self.is_held_by_dead(group) || group.batch_count() >= self.concurrency(group) {
+        let waits_for_probe = group.breaker().is_some_and(|c| c.probe().is_some());
+        if waits_for_probe
+            || self.is_held_by_dead(group)
+            || group.batch_count() >= self.concurrency(group)
+        {
             return None;
         }
         let Pending { fresh, failed } = self.pending(group);
@@ -246,6 +252,7 @@ impl Queue {
     /// The message that a group would give at `now`, if it can give any.
     pub(super) fn group_head(&self, group: &Group, now: Millis) -> Option<OrderKey> {
         if group.is_paused(now)
+            || group.lets(now) == Lets::None
             || self.is_held_by_dead(group)
             || group.batch_count() >= self.concurrency(group)
             || group.allowance(now) == 0
@@ -305,14 +312,12 @@ impl Queue {
     }
 
     /// Before events are all processed, a group may be able to give without having
-    /// joined the ready line. This puts in those that would be first in it.
-    pub(super) fn admit_first(&mut self, now: Millis) {
+    /// joined the ready line. This puts in those that would be first in it, for a
+    /// FETCH with or without NOACK.
+    pub(super) fn admit_first(&mut self, now: Millis, no_ack: bool) {
         while let Some(key) = self.expected.first(now) {
-            if self
-                .ready_line
-                .first()
-                .is_some_and(|(first, ())| first < key)
-            {
+            let first = self.ready_line.first(no_ack);
+            if first.is_some_and(|first| first < key) {
                 return;
             }
             self.admit(key.group, now);

@@ -119,6 +119,7 @@ impl Queue {
         let bytes = std::mem::take(&mut self.running_bytes);
         self.bytes = self.bytes.saturating_sub(bytes);
         self.consumers.release_all();
+        self.withdraw_plain();
         if std::mem::take(&mut self.grouped_running) == 0 {
             self.discarded.push(Discarded::Leases(Box::new(leases)));
         } else {
@@ -193,6 +194,7 @@ impl Queue {
         if message.stored == StoredState::Running {
             let lease = self.remains.leases.take(message.receipt())?;
             if ix.is_some() {
+                self.withdraw(seq, ix);
                 self.heed_purges(ix);
                 let over = self.remains.leases.leave_batch(lease.receipt);
                 if let Some(group) = self.groups.get_mut(ix) {

@@ -3,11 +3,11 @@
 use crate::args::alter::*;
 use crate::args::create::*;
 use crate::args::testing::{error, words};
-use crate::settings::{Backoff, Changes, Clock, OnDead, OnRetry, Rate};
+use crate::settings::{Backoff, Breaker, Changes, Clock, OnDead, OnRetry, Rate};
 
 #[test]
 fn every_option_is_read_in_any_case_and_order() {
-    let text = "onDead block CLOCK manual 5 ONRETRY Skip groupconcurrency 9 RATE 3 per 1000 \
+    let text = "onDead block breaker 3 PER 60 open 7 max 28 CLOCK manual 5 ONRETRY Skip groupconcurrency 9 RATE 3 per 1000 \
         maxrunning 8 MAXBYTES 7 MAXLEN 6 DEDUP 5 DEADCOUNT 4 DEADRETAIN 3 RETAINCOUNT 2 \
         RETAIN 1 TTL 0 JITTER 100 MAXBACKOFF 11 BACKOFF exp 12 RETRIES -1 LEASE 1";
     let expected = Changes {
@@ -32,6 +32,12 @@ fn every_option_is_read_in_any_case_and_order() {
         group_concurrency: Some(9),
         on_retry: Some(OnRetry::Skip),
         on_dead: Some(OnDead::Block),
+        breaker: Some(Some(Breaker {
+            failures: 3,
+            per: 60,
+            open: 7,
+            max: 28,
+        })),
     };
     let new = NewQueue {
         changes: expected.clone(),
@@ -86,6 +92,53 @@ fn a_rate_needs_a_period_unless_it_is_zero() {
         ("PER 5", "unknown option 'PER'"),
     ] {
         assert_eq!(error(rate(text)), format!("ERR {expected}"));
+    }
+}
+
+#[test]
+fn a_breaker_needs_a_window_and_an_open_time_unless_it_is_zero() {
+    let breaker = |text| words(text, alter).map(|changes| changes.breaker);
+    for text in ["BREAKER 0", "BREAKER 0 PER 5 OPEN 5"] {
+        assert_eq!(breaker(text), Ok(Some(None)));
+    }
+    for (text, failures, max) in [
+        ("BREAKER 1 PER 2 OPEN 3", 1, 3),
+        ("breaker 1000 per 2 open 3 max 3", 1000, 3),
+        ("BREAKER 1 PER 2 OPEN 3 MAX 4", 1, 4),
+    ] {
+        let expected = Breaker {
+            failures,
+            per: 2,
+            open: 3,
+            max,
+        };
+        assert_eq!(breaker(text), Ok(Some(Some(expected))));
+    }
+    for (text, expected) in [
+        ("BREAKER", "BREAKER needs a value"),
+        (
+            "BREAKER 1001 PER 1 OPEN 1",
+            "BREAKER must be an integer from 0 to 1000, not '1001'",
+        ),
+        ("BREAKER 5", "BREAKER needs PER"),
+        ("BREAKER 5 PER 5", "BREAKER needs OPEN"),
+        ("BREAKER 5 PER 5 MAX 5 OPEN 5", "BREAKER needs OPEN"),
+        (
+            "BREAKER 5 PER 0 OPEN 5",
+            "PER must be an integer from 1 to 9007199254740991, not '0'",
+        ),
+        (
+            "BREAKER 5 PER 5 OPEN 0",
+            "OPEN must be an integer from 1 to 9007199254740991, not '0'",
+        ),
+        (
+            "BREAKER 5 PER 5 OPEN 5 MAX 4",
+            "MAX of BREAKER is below OPEN",
+        ),
+        ("BREAKER 0 BREAKER 0", "BREAKER is given twice"),
+        ("OPEN 5", "unknown option 'OPEN'"),
+    ] {
+        assert_eq!(error(breaker(text)), format!("ERR {expected}"));
     }
 }
 

@@ -1,11 +1,12 @@
 //! Writes the data of the frames of a snapshot.
 
-use super::{extra, group_flags, tag, texts, Bases};
+use super::{extra, group_flags, phase, tag, texts, Bases};
 use crate::codec::options::{put_choices, put_clock, put_rate, put_rule, put_settings};
 use crate::codec::wire::{
     put_bytes, put_delta, put_fixed, put_number, put_optional, put_optional_bytes,
 };
 use crate::collections::rate_window::RateWindow;
+use crate::groups::breaker::{Circuit, Phase};
 use crate::message::extension::Texts;
 use crate::queue::rebuild::{GroupSeen, Known, Numbered, SavedPosition, Whole};
 use crate::schedule::Schedule;
@@ -90,6 +91,7 @@ pub fn put_group(out: &mut Vec<u8>, seen: &GroupSeen) {
         turn,
         wake,
         displaced,
+        breaker: _,
     } = seen;
     let flag = |is: bool, bit: u8| if is { bit } else { 0 };
     let ext = group.ext();
@@ -126,6 +128,35 @@ pub fn put_group(out: &mut Vec<u8>, seen: &GroupSeen) {
     }
     if let Some(wake) = wake {
         put_number(out, *wake);
+    }
+}
+
+/// Writes the breaker of the group with this number, or of the ungrouped messages
+/// (`None`).
+pub fn put_breaker(out: &mut Vec<u8>, group: Option<u64>, circuit: &Circuit) {
+    out.push(tag::BREAKER);
+    put_number(out, group.map_or(0, |number| number + 1));
+    put_number(out, circuit.cause());
+    match circuit.phase() {
+        Phase::Closed(failures) => {
+            out.push(phase::CLOSED);
+            put_number(out, failures.len() as u64);
+            let mut base = 0;
+            for at in failures {
+                put_delta(out, *at, base);
+                base = *at;
+            }
+        }
+        Phase::Open { until, length } => {
+            out.push(phase::OPEN);
+            put_number(out, *until);
+            put_number(out, *length);
+        }
+        Phase::HalfOpen { length, probe } => {
+            out.push(phase::HALF_OPEN);
+            put_number(out, *length);
+            put_optional(out, *probe);
+        }
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! - the data that a queue has once;
 //! - its schedules, batches and remembered ids;
-//! - its messages in the order of sending, each group and consumer just before
+//! - its messages in the order of sending, each group (with its breaker just
+//!   behind it) and consumer just before
 //!   the first message that names it, and each salt of ids just before the
 //!   first message whose id was generated with it, unless it is that of the
 //!   queue;
@@ -28,7 +29,7 @@ use crate::message::history::History;
 use crate::message::id::NameHasher;
 use crate::queue::rebuild::{Known, Numbered, Parts};
 use crate::{ConsumerIx, GroupIx, Millis, Queue, Receipt, Seq};
-use frames::{put_consumer, put_group, put_history, put_schedule, put_whole};
+use frames::{put_breaker, put_consumer, put_group, put_history, put_schedule, put_whole};
 
 /// The version of the encoding. Earlier ones can be read: version 1 did not
 /// have [`tag::NEXT`], version 2 did not have [`tag::SALT`], and version 3 had
@@ -65,6 +66,8 @@ pub mod tag {
     /// The salt of the ids of the messages that follow. Before the first such
     /// frame it is the salt of the queue.
     pub const SALT: u8 = 8;
+    /// The breaker of a group that came before, or of the ungrouped messages.
+    pub const BREAKER: u8 = 9;
     pub const MESSAGE: u8 = 0x80;
     /// How far the stored state is shifted in the tag of a message.
     pub const STATE: u32 = 4;
@@ -119,6 +122,13 @@ pub mod group_flags {
     pub const WAKE: u8 = 32;
     pub const DISPLACED: u8 = 64;
     pub const ALL: u8 = 127;
+}
+
+/// What a breaker does.
+pub mod phase {
+    pub const CLOSED: u8 = 0;
+    pub const OPEN: u8 = 1;
+    pub const HALF_OPEN: u8 = 2;
 }
 
 /// The numbers from which the next ones are written as differences.
@@ -178,6 +188,10 @@ impl<'a> Writer<'a, '_> {
             frame.push(tag::PURGED);
             put_number(frame, time);
             put_number(frame, rank);
+            self.blocks.end(&[]);
+        }
+        if let Some(circuit) = self.parts.plain_breaker() {
+            put_breaker(self.blocks.begin(), None, circuit);
             self.blocks.end(&[]);
         }
         for (name, schedule) in self.parts.schedules() {
@@ -301,6 +315,10 @@ impl<'a> Writer<'a, '_> {
             frame.push(tag::GROUP);
             put_group(frame, &seen);
             self.blocks.end(&seen.group.name);
+            if let Some(circuit) = seen.breaker {
+                put_breaker(self.blocks.begin(), Some(number), circuit);
+                self.blocks.end(&[]);
+            }
         }
         Some(number)
     }

@@ -4,10 +4,11 @@ mod message;
 
 use std::collections::VecDeque;
 
-use super::{group_flags, tag, Bases};
+use super::{group_flags, phase, tag, Bases};
 use crate::codec::options::{choices, clock, rate, rule, settings};
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::collections::rate_window::RateWindow;
+use crate::groups::breaker::{Circuit, Phase};
 use crate::groups::group::GroupSettings;
 use crate::limits::{ensure, exact, Invalid};
 use crate::queue::rebuild::{Builder, GroupPart, SavedPosition, Whole};
@@ -99,6 +100,12 @@ impl Decoder {
             tag::GROUP => {
                 let part = group(&mut reader)?;
                 builder.group(reader.rest(), part)
+            }
+            tag::BREAKER => {
+                let group = reader.number()?.checked_sub(1);
+                let circuit = breaker(&mut reader)?;
+                reader.end()?;
+                builder.breaker(group, circuit)
             }
             tag::CONSUMER => {
                 let name = reader.bytes()?;
@@ -285,6 +292,32 @@ fn group(reader: &mut Reader) -> Result<GroupPart, Invalid> {
     }
     part.displaced = has(group_flags::DISPLACED);
     Ok(part)
+}
+
+fn breaker(reader: &mut Reader) -> Result<Circuit, Invalid> {
+    let cause = reader.number()?;
+    let phase = match reader.byte()? {
+        phase::CLOSED => {
+            let len = reader.number()?;
+            let mut failures = VecDeque::with_capacity(len.min(MOST_RESERVED as u64) as usize);
+            let mut base = 0;
+            for _ in 0..len {
+                base = reader.delta(base)?;
+                failures.push_back(base);
+            }
+            Phase::Closed(failures)
+        }
+        phase::OPEN => Phase::Open {
+            until: reader.number()?,
+            length: reader.number()?,
+        },
+        phase::HALF_OPEN => Phase::HalfOpen {
+            length: reader.number()?,
+            probe: reader.optional()?,
+        },
+        _ => return Err(Invalid("an unknown state of a breaker")),
+    };
+    Ok(Circuit::restored(phase, cause))
 }
 
 fn schedule(reader: &mut Reader) -> Result<Schedule, Invalid> {

@@ -86,6 +86,17 @@ fn rate(scale: Scale) -> impl Strategy<Value = Option<Rate>> {
     option::weighted(0.6, rate)
 }
 
+fn breaker(scale: Scale) -> impl Strategy<Value = Option<Breaker>> {
+    let breaker = (1..=1000u64, scale.some(), scale.some(), scale.some());
+    let breaker = breaker.prop_map(|(failures, per, one, other)| Breaker {
+        failures: failures.div_ceil(100),
+        per,
+        open: one.min(other),
+        max: one.max(other),
+    });
+    option::weighted(0.8, breaker)
+}
+
 pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
     let maybe = move || option::weighted(0.25, scale.ms());
     let some = move || option::weighted(0.25, scale.some());
@@ -99,6 +110,7 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             option::weighted(0.2, rate(scale)),
             option::weighted(0.3, any::<bool>()),
             option::weighted(0.3, any::<bool>()),
+            option::weighted(0.3, breaker(scale)),
         ),
     );
     lists
@@ -122,6 +134,7 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             on_retry: c
                 .4
                 .map(|skip| if skip { OnRetry::Skip } else { OnRetry::Block }),
+            breaker: c.6,
             on_dead: c.5.map(|block| {
                 if block {
                     OnDead::Block

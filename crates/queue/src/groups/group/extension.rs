@@ -1,8 +1,9 @@
 //! The part of a group that only some groups have: records, holds, settings, a
-//! pause.
+//! pause, a breaker.
 
 use crate::collections::ordered::OrderedSet;
 use crate::collections::rate_window::RateWindow;
+use crate::groups::breaker::Circuit;
 use crate::groups::holds::Holds;
 use crate::index::ready_line::Position;
 use crate::index::records::GroupRecords;
@@ -34,6 +35,8 @@ pub struct GroupExtension {
     pub paused_until: Option<Millis>,
     /// The settings that GROUPSET gave.
     pub settings: Option<Box<GroupSettings>>,
+    /// Its breaker, unless that is closed and remembers no failure.
+    pub breaker: Option<Box<Circuit>>,
     /// Messages delivered in the current turn.
     pub turn: u64,
     /// When the group is to be checked again even if no command touches it.
@@ -53,6 +56,7 @@ impl GroupExtension {
             holds: Holds::new(),
             paused_until: None,
             settings: None,
+            breaker: None,
             turn: 0,
             wake: None,
             further: Vec::new(),
@@ -65,6 +69,7 @@ impl GroupExtension {
             && self.holds.is_empty()
             && self.paused_until.is_none()
             && self.settings.is_none()
+            && self.breaker.is_none()
             && self.turn == 0
             && self.wake.is_none()
             && self.further.is_empty()

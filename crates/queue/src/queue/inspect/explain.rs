@@ -1,5 +1,6 @@
 //! DQ.EXPLAIN: why a message is in its state, and what would change that.
 
+use crate::groups::breaker::Circuit;
 use crate::groups::group::Group;
 use crate::index::order_key::OrderKey;
 use crate::message::id::Id;
@@ -23,6 +24,10 @@ pub enum Code {
     GroupBusy,
     /// Its group is paused.
     GroupPaused,
+    /// The breaker of its group, or of the ungrouped messages, is open.
+    BreakerOpen,
+    /// That breaker is half-open, and its probe runs.
+    BreakerProbing,
     /// The queue is paused.
     QueuePaused,
     /// A RATE of the queue or the group is used up.
@@ -50,6 +55,8 @@ impl Code {
             Code::BehindHead => "behind-head",
             Code::GroupBusy => "group-busy",
             Code::GroupPaused => "group-paused",
+            Code::BreakerOpen => "breaker-open",
+            Code::BreakerProbing => "breaker-probing",
             Code::QueuePaused => "queue-paused",
             Code::RateLimited => "rate-limited",
             Code::MaxRunning => "max-running",
@@ -147,10 +154,10 @@ impl Queue {
             return Explanation::new(Code::QueuePaused, "Deliveries of the queue are paused.")
                 .until(self.paused_until);
         }
-        let of_group = self
-            .groups
-            .get(message.group)
-            .and_then(|group| self.explain_group(order_key(seq, message), group, now));
+        let of_group = match self.groups.get(message.group) {
+            Some(group) => self.explain_group(order_key(seq, message), group, now),
+            None => self.explain_breaker(self.plain_breaker.as_deref(), None, now),
+        };
         if let Some(explanation) = of_group {
             return explanation;
         }
@@ -176,11 +183,44 @@ impl Queue {
         )
     }
 
+    /// How a breaker keeps a due message from being delivered, if it does.
+    fn explain_breaker(
+        &self,
+        circuit: Option<&Circuit>,
+        group: Option<&[u8]>,
+        now: Millis,
+    ) -> Option<Explanation> {
+        let circuit = circuit?;
+        if let Some(until) = circuit.open_until(now) {
+            let text = format!(
+                "Too many deliveries failed; its breaker is open for {} ms.",
+                until - now
+            );
+            let open = Explanation::new(Code::BreakerOpen, text);
+            return Some(open.until(Some(until)).by(group));
+        }
+        let probe = circuit.probe()?;
+        let text = "Its breaker is half-open, and the one message that it lets out is running.";
+        let id = self
+            .store
+            .get(probe)
+            .map(|message| self.id_of(probe, message));
+        let lease = self.store.get(probe).map(Message::receipt);
+        let lease = lease.and_then(|receipt| self.leases.find(receipt));
+        let probing = Explanation::new(Code::BreakerProbing, text);
+        let until = lease.map(|lease| lease.until);
+        Some(probing.until(until).by(id.as_ref().map(Id::as_bytes)))
+    }
+
     /// What in its group keeps a due message from being delivered, if anything.
     fn explain_group(&self, key: OrderKey, group: &Group, now: Millis) -> Option<Explanation> {
         if group.is_paused(now) {
             let paused = Explanation::new(Code::GroupPaused, "Deliveries of its group are paused.");
             return Some(paused.until(group.ext().paused_until).by(Some(&group.name)));
+        }
+        let broken = self.explain_breaker(group.breaker(), Some(&group.name), now);
+        if broken.is_some() {
+            return broken;
         }
         if self.is_held_by_dead(group) {
             let holder = group.holds(self.groups.purges()).first()?;

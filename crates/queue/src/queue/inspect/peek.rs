@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::groups::backlog::Side;
+use crate::groups::breaker::Lets;
 use crate::groups::group::Group;
 use crate::index::lane::Lane;
 use crate::index::order_key::OrderKey;
@@ -45,11 +46,16 @@ impl Queue {
     pub fn peek(&self, count: usize, now: Millis) -> Vec<Seq> {
         let allowed = self.allowance(now, false);
         let count = count.min(usize::try_from(allowed).unwrap_or(usize::MAX));
+        let plain_count = match self.lets(GroupIx::NONE, now) {
+            Lets::Any => count,
+            Lets::Probe => count.min(1),
+            Lets::None => 0,
+        };
         let mut rehearsal = Rehearsal {
             queue: self,
             now,
-            plain: self.plain_heads(count, now).into_iter(),
-            plain_key: self.plain_key(now),
+            plain: self.plain_heads(plain_count, now).into_iter(),
+            plain_key: self.plain_key(now).filter(|_| plain_count > 0),
             rejoined: BTreeSet::new(),
             given: HashMap::new(),
             ticket: self.ticket,
@@ -78,7 +84,7 @@ impl Queue {
     /// whose time has come but that have not joined it yet.
     fn line_at(&self, now: Millis) -> impl Iterator<Item = Position> + '_ {
         let given_position = move |ix| self.given_position(ix, self.groups.get(ix)?, now);
-        let line = self.ready_line.iter().map(|(key, ())| key);
+        let line = self.ready_line.iter();
         let mut stand = line
             .filter(move |key| given_position(key.group).is_none())
             .peekable();
@@ -220,6 +226,9 @@ impl Rehearsal<'_> {
             if queue.settings.on_dead == OnDead::Block {
                 return None;
             }
+        }
+        if !given.is_empty() && group.lets(self.now) != Lets::Any {
+            return None;
         }
         let batches = given.len() as u64;
         if group.batch_count() + batches >= queue.concurrency(group)

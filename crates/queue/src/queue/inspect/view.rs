@@ -210,7 +210,7 @@ impl Queue {
         found.map(|((at, _), ())| at).min().or_else(|| {
             let heads = self.ready_line.iter().take(MAX_SKIPPED);
             heads
-                .filter_map(|(key, ())| Some(self.store.get(key.seq)?.due))
+                .filter_map(|key| Some(self.store.get(key.seq)?.due))
                 .min()
         })
     }
@@ -260,6 +260,10 @@ pub struct GroupView<'a> {
     pub waiting: u64,
     /// Maximum number of its batches that may be leased at once.
     pub concurrency: u64,
+    /// What its breaker does.
+    pub breaker: &'static str,
+    /// When its breaker becomes half-open (Unix ms), if it is open.
+    pub open_until: Option<Millis>,
 }
 
 impl Queue {
@@ -323,6 +327,11 @@ impl Queue {
             lease_until: self.first_lease_of(group).map(|(until, _)| until),
             waiting: pending.len(),
             concurrency: self.concurrency(group),
+            breaker: match group.breaker() {
+                None => "closed",
+                Some(circuit) => circuit.state(now),
+            },
+            open_until: group.breaker().and_then(|circuit| circuit.open_until(now)),
         }
     }
 

@@ -46,6 +46,9 @@ impl Queue {
         self.effects.visible = true;
         self.effects.happened.add(Happened::ACKED);
         self.end(seq, StoredState::Finished, now);
+        if ended.was_probe {
+            self.close_breaker(group);
+        }
         if group.is_some() {
             self.refresh(group, now, self.join(now));
         }

@@ -9,7 +9,7 @@ use crate::{GroupIx, Millis, Seq};
 
 impl Queue {
     /// Changes options, also for messages already in the queue. O(1), except for
-    /// TTL, ONRETRY, ONDEAD and GROUPCONCURRENCY, which cost O(log n) for each
+    /// TTL, ONRETRY, ONDEAD, GROUPCONCURRENCY and BREAKER, which cost O(log n) for each
     /// message or group concerned.
     pub(in crate::queue) fn alter(&mut self, changes: &Changes, now: Millis) -> Done {
         let settings = self.settings.with(changes);
@@ -36,6 +36,7 @@ impl Queue {
                 self.end_holds(ix);
             }
         }
+        self.alter_breakers(before.breaker, now);
         if before.on_dead != self.settings.on_dead
             || before.on_retry != self.settings.on_retry
             || before.group_concurrency != self.settings.group_concurrency

@@ -8,6 +8,7 @@ use std::num::NonZeroU64;
 
 use crate::consumer::FORGET_AFTER;
 use crate::error::Error;
+use crate::groups::breaker::Lets;
 use crate::groups::group::Group;
 use crate::index::leases::{Batch, Lease};
 use crate::index::ready_line::{Join, Position};
@@ -117,7 +118,10 @@ impl Queue {
                 if let Some(ix) = self.groups.find(name) {
                     self.admit(ix, now);
                     self.redrive_first_of(ix, now);
-                    while round.goes_on() && round.given.is_empty() && self.can_group_give(ix, now)
+                    while round.goes_on()
+                        && round.given.is_empty()
+                        && self.can_group_give(ix, now)
+                        && self.lets_out(ix, fetch.no_ack, now)
                     {
                         self.give_of_group(ix, fetch.count, &mut round);
                     }
@@ -155,13 +159,15 @@ impl Queue {
     fn go_round(&mut self, round: &mut Round) {
         while round.goes_on() {
             self.redrive_first(round.now, &mut round.in_vain);
-            self.admit_first(round.now);
+            let no_ack = round.fetch.no_ack;
+            self.admit_first(round.now, no_ack);
             let head = self.waiting.plain.head(round.now);
+            let head = head.filter(|_| self.lets_out(GroupIx::NONE, no_ack, round.now));
             let plain = head.map(|head| {
                 let join = Join::by_time(head.1);
                 (Position::of_plain(head, self.plain_position, join), head.2)
             });
-            let group = self.ready_line.first().map(|(key, ())| key);
+            let group = self.ready_line.first(no_ack);
             match (plain, group) {
                 (Some((plain, _)), Some(group)) if group < plain => {
                     self.give_of_group(group.group, round.fetch.per_group, round);
@@ -184,7 +190,7 @@ impl Queue {
         // must learn of it.
         self.effects.changed |= self.plain_position != Some(stored);
         self.plain_position = Some(stored);
-        let most = round.fetch.per_group;
+        let most = self.most_let_out(GroupIx::NONE, round.fetch.per_group, round.now);
         let mut next = Some(first);
         while (round.given.len() - before) as u64 != most && round.goes_on() {
             let seq = match next.take() {
@@ -227,6 +233,7 @@ impl Queue {
         let first = round.next_receipt;
         let before = round.given.len();
         self.heed_purges(ix);
+        let most = self.most_let_out(ix, most, round.now);
         while (round.given.len() - before) as u64 != most && round.goes_on() {
             self.redrive_first_of(ix, round.now);
             let Some(group) = self.groups.get(ix) else {
@@ -293,6 +300,14 @@ impl Queue {
         self.refresh(ix, round.now, join);
     }
 
+    /// The most messages of a batch: one if the breaker is half-open.
+    fn most_let_out(&self, ix: GroupIx, most: u64, now: Millis) -> u64 {
+        match self.lets(ix, now) {
+            Lets::Any => most,
+            Lets::Probe | Lets::None => most.min(1),
+        }
+    }
+
     /// A position behind all others, for an entry that has just given.
     fn next_join(&mut self, now: Millis) -> Join {
         self.ticket += 1;
@@ -338,6 +353,9 @@ impl Queue {
         self.totals.delivered += 1;
         self.totals.redelivered += u64::from(attempt > 1);
         self.lateness.count(late);
+        if leased && self.settings.breaker.is_some() {
+            self.let_out(seq, group, now);
+        }
         let gone = if leased {
             let until = now.saturating_add(lease).min(MAX_EXACT);
             self.leases.insert(Lease {

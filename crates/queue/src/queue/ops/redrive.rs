@@ -148,7 +148,7 @@ impl Queue {
                 seq,
                 group: GroupIx::NONE,
             };
-            let stands = self.ready_line.first().map(|(key, ())| key);
+            let stands = self.ready_line.first(false);
             let first = stands.into_iter().chain(self.expected.first(now)).min();
             if *most == 0 || first.is_some_and(|first| first < stored) {
                 return;

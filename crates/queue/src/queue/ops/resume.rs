@@ -3,14 +3,16 @@
 use crate::groups::group::Group;
 use crate::op::Done;
 use crate::queue::Queue;
-use crate::Millis;
+use crate::{GroupIx, Millis};
 
 impl Queue {
-    /// Ends a pause. For a group, also ends the holds of dead messages.
+    /// Ends a pause, and closes the breaker of the group or of the ungrouped messages.
+    /// For a group, also ends the holds of dead messages.
     pub(in crate::queue) fn resume(&mut self, group: Option<&[u8]>, now: Millis) -> Done {
         match group {
             None => {
-                if self.paused_until.take().is_some() {
+                let closed = self.close_breaker(GroupIx::NONE);
+                if self.paused_until.take().is_some() || closed {
                     self.changed();
                 }
             }
@@ -20,7 +22,8 @@ impl Queue {
                     let group = self.groups.get_mut(ix);
                     let ext = group.and_then(Group::ext_if_any);
                     let paused = ext.is_some_and(|ext| ext.paused_until.take().is_some());
-                    if self.end_holds(ix) || paused {
+                    let closed = self.close_breaker(ix);
+                    if self.end_holds(ix) || paused || closed {
                         self.refresh(ix, now, self.join(now));
                         self.changed();
                     }

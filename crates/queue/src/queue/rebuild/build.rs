@@ -5,12 +5,12 @@
 use super::check;
 use super::lists::{dead_order, index, lanes, Lists};
 use super::{Checked, Known, Marks, Names, SavedPosition, Term, Whole};
-use crate::collections::ordered::OrderedSet;
 use crate::consumer::Consumers;
 use crate::groups::backlog::{Backlog, Member};
+use crate::groups::breaker::{Circuit, Lets};
 use crate::groups::group::GroupSettings;
 use crate::index::leases::{Batch, Leases};
-use crate::index::ready_line::{Join, Position};
+use crate::index::ready_line::{Join, Position, ReadyLine};
 use crate::index::records::Records;
 use crate::index::waiting::Waiting;
 use crate::limits::{ensure, exact, name, schedule_name, Invalid};
@@ -73,6 +73,8 @@ pub struct GroupPart {
     /// Whether a purge removed the group's position in the ready line, and nothing
     /// has been done to the group since.
     pub displaced: bool,
+    /// Its breaker, unless that is closed and remembers no failure.
+    pub breaker: Option<Circuit>,
 }
 
 #[derive(Debug)]
@@ -140,6 +142,26 @@ impl Builder {
             pending: Vec::new(),
         });
         Ok(())
+    }
+
+    /// Adds the breaker of a group, or of the ungrouped messages (`None`). It comes
+    /// after its group.
+    ///
+    /// Errors: the breaker is out of range, or there is one already.
+    pub fn breaker(&mut self, group: Option<u64>, circuit: Circuit) -> Checked {
+        check::breaker(&circuit, &self.queue)?;
+        let is_new = match group {
+            None => {
+                let breaker = &mut self.queue.plain_breaker;
+                breaker.replace(Box::new(circuit)).is_none()
+            }
+            Some(number) => {
+                let group =
+                    at_mut(&mut self.groups, number).ok_or(Invalid("there is no such group"))?;
+                group.part.breaker.replace(circuit).is_none()
+            }
+        };
+        ensure(is_new, "two breakers are of one group")
     }
 
     /// Adds a consumer, known or only named by messages. Messages refer to it by
@@ -351,7 +373,9 @@ impl Builder {
     /// ready line.
     fn enter_groups(&mut self) -> Checked {
         let queue = &mut self.queue;
-        let mut line: Vec<Position> = Vec::new();
+        let mut lines: [Vec<Position>; 2] = Default::default();
+        check::probe(queue, queue.plain_breaker.as_deref(), GroupIx::NONE)?;
+        let rule = queue.settings.breaker;
         for new in self.groups.drain(..) {
             let pending = new.pending;
             queue.groups.with(new.ix, |group| {
@@ -373,13 +397,25 @@ impl Builder {
                 }
             }
             ext.turn = new.part.turn;
+            if let (Some(circuit), Some(rule)) = (new.part.breaker, &rule) {
+                check::probe(queue, Some(&circuit), new.ix)?;
+                queue.groups.set_breaker(new.ix, circuit, rule);
+            }
+            let last = queue.last;
+            let Some(group) = queue.groups.get_mut(new.ix) else {
+                continue;
+            };
             if let Some(position) = new.part.line {
                 let key = position.key(new.ix);
                 group.set_positions(Some(key), &[]);
                 group.counted = true;
                 queue.grouped_ready += group.backlog.all().count_at(StoredState::Due);
                 queue.grouped_ready_bytes += group.backlog.bytes_at(StoredState::Due);
-                line.push(key);
+                let [steady, half_open] = &mut lines;
+                match group.lets(last) {
+                    Lets::Probe => half_open.push(key),
+                    Lets::Any | Lets::None => steady.push(key),
+                }
             }
             let Some(group) = queue.groups.get(new.ix) else {
                 continue;
@@ -390,7 +426,8 @@ impl Builder {
                 && !blocked
                 && !queue.is_held_by_dead(group)
                 && group.batch_count() < queue.concurrency(group)
-                && !group.is_paused(queue.last);
+                && !group.is_paused(queue.last)
+                && group.lets(queue.last) != Lets::None;
             ensure(
                 can_give || !group.is_in_line(),
                 "a group stands in line that can give nothing",
@@ -405,12 +442,11 @@ impl Builder {
             queue.expect_next(new.ix);
             queue.groups.settle(new.ix);
         }
-        let keys = line.iter().chain(&queue.plain_position);
+        let keys = lines.iter().flatten().chain(&queue.plain_position);
         let others = [queue.redriving.join, queue.remains.join];
         let joins = keys.map(|key| key.join).chain(others);
         queue.ticket = joins.map(|join| join.ticket).max().unwrap_or(0);
-        line.sort_unstable();
-        queue.ready_line = OrderedSet::from_sorted(line.into_iter().map(|key| (key, ())));
+        queue.ready_line = ReadyLine::from_positions(lines);
         Ok(())
     }
 }

@@ -4,15 +4,16 @@
 use super::build::GroupPart;
 use super::{Checked, Marks, SavedPosition, Term, Whole};
 use crate::collections::rate_window::RateWindow;
+use crate::groups::breaker::{Circuit, Phase};
 use crate::index::leases::{Batch, Lease};
-use crate::limits::{self, ensure, exact, name, Invalid, MAX_COUNT};
+use crate::limits::{self, ensure, exact, name, Invalid, MAX_COUNT, MAX_FAILURES};
 use crate::message::body::Content;
 use crate::message::history::History;
 use crate::message::state::StoredState;
 use crate::message::Message;
 use crate::schedule::Schedule;
 use crate::settings::{Clock, Rate};
-use crate::{Millis, Receipt, Seq, MAX_EXACT, NEVER};
+use crate::{GroupIx, Millis, Queue, Receipt, Seq, MAX_EXACT, NEVER};
 
 /// Checks the part that exists once.
 pub fn whole(whole: &Whole) -> Checked {
@@ -61,6 +62,46 @@ pub fn group(part: &GroupPart, next_seq: Seq, last: Millis) -> Checked {
         "a group stands in line and has lost its place there",
     )?;
     part.line.map_or(Ok(()), |at| position(at, next_seq))
+}
+
+/// Checks the breaker of a group or of the ungrouped messages.
+pub fn breaker(circuit: &Circuit, queue: &Queue) -> Checked {
+    ensure(
+        queue.settings.breaker.is_some(),
+        "there is a breaker in a queue that has none",
+    )?;
+    ensure(
+        circuit.cause() < queue.next_seq,
+        "a breaker was opened by no message",
+    )?;
+    match circuit.phase() {
+        Phase::Closed(failures) => {
+            ensure(
+                (1..MAX_FAILURES as usize).contains(&failures.len()),
+                "a closed breaker remembers no failure, or too many",
+            )?;
+            let in_order = failures.iter().zip(failures.iter().skip(1));
+            ensure(
+                in_order.into_iter().all(|(a, b)| a <= b)
+                    && failures.back().is_none_or(|at| *at <= queue.last),
+                "the failures of a breaker are out of order",
+            )
+        }
+        Phase::Open { until, length } => exact(*until).and_then(|()| limits::positive(*length)),
+        Phase::HalfOpen { length, .. } => limits::positive(*length),
+    }
+}
+
+/// Checks that the probe of a breaker, if there is one, runs and is of this group.
+pub fn probe(queue: &Queue, circuit: Option<&Circuit>, group: GroupIx) -> Checked {
+    let Some(seq) = circuit.and_then(Circuit::probe) else {
+        return Ok(());
+    };
+    let runs = |m: &Message| m.stored == StoredState::Running && m.group == group;
+    ensure(
+        queue.store.get(seq).is_some_and(runs),
+        "the probe of a breaker does not run",
+    )
 }
 
 /// Checks a schedule.

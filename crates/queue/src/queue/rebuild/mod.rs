@@ -14,6 +14,7 @@ mod valid;
 
 use super::Queue;
 use crate::collections::rate_window::RateWindow;
+use crate::groups::breaker::Circuit;
 use crate::groups::group::Group;
 use crate::index::leases::{Batch, Leases};
 use crate::index::ready_line::{Join, Position};
@@ -136,6 +137,8 @@ pub struct GroupSeen<'a> {
     /// Whether a purge removed the group's position in the ready line, and nothing
     /// has been done to the group since.
     pub displaced: bool,
+    /// Its breaker, unless that is closed and remembers no failure.
+    pub breaker: Option<&'a Circuit>,
 }
 
 /// A read-only view of a queue as its parts.
@@ -152,11 +155,7 @@ pub struct Parts<'a> {
 impl Queue {
     /// The parts of the queue. O(g log g) for the g groups in the ready line.
     pub fn parts(&self) -> Parts<'_> {
-        let line = self
-            .ready_line
-            .iter()
-            .map(|(key, ())| key)
-            .chain(self.plain_position);
+        let line = self.ready_line.iter().chain(self.plain_position);
         let redriving = &self.redriving;
         let redriven = (!redriving.left.is_empty()).then_some(redriving.join);
         let purged = (!self.remains.is_empty()).then_some(self.remains.join);
@@ -221,6 +220,12 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// The breaker of the ungrouped messages, unless it is closed and remembers no
+    /// failure.
+    pub fn plain_breaker(&self) -> Option<&'a Circuit> {
+        self.queue.plain_breaker.as_deref()
+    }
+
     /// Salt of the ids that are generated now.
     pub fn salt(&self) -> u64 {
         self.queue.ids.salt()
@@ -274,11 +279,12 @@ impl<'a> Parts<'a> {
             },
             wake: self.queue.wake_of(group),
             displaced: group.is_displaced(self.queue.groups.purges()),
+            breaker: group.breaker(),
         })
     }
 
     /// Groups that must be kept even if no message names them: those with settings,
-    /// a pause or a hold. Sorted by name.
+    /// a pause, a hold or a breaker that is not idle. Sorted by name.
     pub fn lasting_groups(&self) -> Vec<(GroupIx, &'a Group)> {
         let groups = self.queue.groups.starting_at(0);
         let mut lasting: Vec<(GroupIx, &Group)> = groups
@@ -287,6 +293,7 @@ impl<'a> Parts<'a> {
                 let ext = group.ext();
                 ext.settings.is_some()
                     || ext.paused_until.is_some()
+                    || ext.breaker.is_some()
                     || !group.holds(self.queue.groups.purges()).is_empty()
             })
             .collect();

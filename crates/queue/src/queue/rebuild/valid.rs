@@ -16,6 +16,9 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
     if let Some((time, rank)) = parts.purged() {
         builder.purged(time, rank)?;
     }
+    if let Some(circuit) = parts.plain_breaker() {
+        builder.breaker(None, circuit.clone())?;
+    }
     let mut groups = HashMap::new();
     for (ix, _) in queue.groups.starting_at(0) {
         let Some(seen) = parts.group(ix) else {
@@ -35,8 +38,12 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
             turn: seen.turn,
             wake: seen.wake,
             displaced: seen.displaced,
+            breaker: None,
         };
         builder.group(&group.name, part)?;
+        if let Some(circuit) = seen.breaker {
+            builder.breaker(groups.get(&ix).copied(), circuit.clone())?;
+        }
     }
     let mut consumers: HashMap<&[u8], u64> = HashMap::new();
     for (name, known) in parts.consumers() {
@@ -126,7 +133,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
                     group.ext().turn,
                     group.ext().wake,
                 ),
-                (group.counted, group.reasons),
+                (group.counted, group.reasons, group.breaker()),
                 group
                     .expected(GroupIx::NONE)
                     .map(|key| (key.priority, key.join, key.seq))
@@ -143,7 +150,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         let line: Vec<_> = queue
             .ready_line
             .iter()
-            .map(|(key, ())| (key.priority, key.seq))
+            .map(|key| (key.priority, key.seq))
             .collect();
         let records = &queue.records;
         let live = |index: &TimeIndex| -> Vec<_> {
@@ -160,7 +167,13 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
             [&queue.leases, &remains.leases]
                 .map(|leases| leases.by_end(Bound::Unbounded).collect::<Vec<_>>()),
             [&queue.leases, &remains.leases].map(|leases| leases.iter().collect::<Vec<_>>()),
-            (queue.groups.listed(), remains.failed, purged),
+            (
+                queue.groups.listed(),
+                remains.failed,
+                purged,
+                queue.plain_breaker.clone(),
+                queue.breaker_change_times(),
+            ),
         )
     };
     let consumers = |queue: &Queue| {

@@ -12,7 +12,7 @@ use crate::message::state::State;
 use crate::message::Choices;
 use crate::op::{FindAct, GroupChanges, NackKind};
 use crate::schedule::Overlap;
-use crate::settings::{Backoff, Changes, OnDead, OnRetry, Rate};
+use crate::settings::{Backoff, Breaker, Changes, OnDead, OnRetry, Rate};
 
 fn name() -> impl Strategy<Value = Name> {
     prop_oneof![(0..4u8).prop_map(Name::Given), (0..12u8).prop_map(Name::At)]
@@ -117,6 +117,15 @@ fn rate() -> impl Strategy<Value = Rate> {
     (1..4u64).prop_map(|count| Rate { count, per: 20 })
 }
 
+fn breaker() -> impl Strategy<Value = Breaker> {
+    (1..4u64, 1..60u64, 1..30u64, 0..60u64).prop_map(|(failures, per, open, more)| Breaker {
+        failures,
+        per,
+        open,
+        max: open + more,
+    })
+}
+
 /// Options of a queue; each is set with a low probability.
 fn changes() -> impl Strategy<Value = Changes> {
     let p = 0.25;
@@ -140,6 +149,10 @@ fn changes() -> impl Strategy<Value = Changes> {
         weighted(p, 1..4u64),
         weighted(p, prop_oneof![Just(OnRetry::Skip), Just(OnRetry::Block)]),
         weighted(p, prop_oneof![Just(OnDead::Block), Just(OnDead::Continue)]),
+        weighted(
+            p,
+            prop_oneof![1 => Just(None), 4 => breaker().prop_map(Some)],
+        ),
     );
     (first, second).prop_map(|(a, b)| Changes {
         lease: a.0,
@@ -160,6 +173,7 @@ fn changes() -> impl Strategy<Value = Changes> {
         group_concurrency: b.5,
         on_retry: b.6,
         on_dead: b.7,
+        breaker: b.8,
     })
 }
 
@@ -238,6 +252,15 @@ pub fn plan(most: usize) -> impl Strategy<Value = Plan> {
 /// A plan of which many steps are a PURGE.
 pub fn purging_plan(most: usize) -> impl Strategy<Value = Plan> {
     plan_with(most, 12)
+}
+
+/// A plan of a queue with a breaker, in which no failure kills.
+pub fn breaking_plan(most: usize) -> impl Strategy<Value = Plan> {
+    (plan(most), breaker()).prop_map(|(mut plan, breaker)| {
+        plan.options.breaker = Some(Some(breaker));
+        plan.options.retries = Some(-1);
+        plan
+    })
 }
 
 fn plan_with(most: usize, purges: u32) -> impl Strategy<Value = Plan> {

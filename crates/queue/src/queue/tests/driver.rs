@@ -10,7 +10,7 @@ use crate::op::{Done, Fetch, Moment, Op, Ticked};
 use crate::queue::inspect::list::Listing;
 use crate::queue::Queue;
 use crate::settings::{Changes, Clock, Settings};
-use crate::{Millis, Receipt, Seq, NEVER};
+use crate::{GroupIx, Millis, Receipt, Seq, NEVER};
 
 const SALT: u64 = 7;
 
@@ -179,15 +179,47 @@ impl Pair {
         }
         assert_eq!((queue.live(), queue.bytes()), model.live());
         assert_eq!(*queue.totals(), model.totals);
-        let gives = model.allowance(false) > 0 && model.first_in_line().is_some();
-        assert_eq!(queue.can_serve(&Fetch::one(), now), gives, "can serve");
+        for no_ack in [false, true] {
+            let fetch = Fetch {
+                no_ack,
+                ..Fetch::one()
+            };
+            let gives = model.allowance(no_ack) > 0 && model.first_in_line(no_ack).is_some();
+            assert_eq!(queue.can_serve(&fetch, now), gives, "can serve");
+        }
         let waits =
             |m: &&super::model::Msg| matches!(m.stored, StoredState::Delayed | StoredState::Retry);
         let next_due = model.msgs.iter().filter(waits).map(|m| m.due).min();
         assert_eq!(queue.next_due_at(now), next_due, "next due");
         self.compare_groups();
+        self.compare_breakers();
         self.compare_wake();
         self.compare_peek();
+    }
+
+    /// The breakers of the groups and of the ungrouped messages.
+    fn compare_breakers(&self) {
+        let (queue, model, now) = (&self.queue, &self.model, self.now);
+        assert_eq!(queue.breakers_open(now), model.breakers_open());
+        let groups = (0..model.groups.len()).map(Some);
+        for who in groups.chain([None]) {
+            let expected = model.breaker(who);
+            let ix = match who {
+                None => Some(GroupIx::NONE),
+                Some(number) => queue.groups.find(&model.groups[number].name),
+            };
+            let circuit = ix.and_then(|ix| queue.breaker(ix));
+            let state = match (expected.until, expected.half_open) {
+                (Some(_), _) => "open",
+                (None, true) => "half-open",
+                (None, false) => "closed",
+            };
+            assert_eq!(circuit.map_or("closed", |c| c.state(now)), state);
+            let until = circuit.and_then(|c| c.open_until(now));
+            assert_eq!(until, expected.until, "open until");
+            let probe = circuit.and_then(|c| c.probe());
+            assert_eq!(probe, expected.probe, "probe");
+        }
     }
 
     /// The queue may wake too early and find nothing to do, but never too late.

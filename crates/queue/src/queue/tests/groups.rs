@@ -30,6 +30,7 @@ impl Pair {
             let gives = model.state_of(m) == State::Ready
                 && model.paused_until.is_none()
                 && model.allowance(false) > 0
+                && model.lets_out(m.group, false)
                 && m.group.is_none_or(|number| {
                     model
                         .next_of_group(number)

@@ -5,6 +5,7 @@ mod acts;
 mod approach;
 mod batches;
 mod bench;
+mod breakers;
 mod chance;
 mod driver;
 mod find;

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use super::chance::{burst, plan, purging_plan};
+use super::chance::{breaking_plan, burst, plan, purging_plan};
 use super::driver::{run, run_burst, run_in_slices, run_lagging};
 
 /// A failing plan is printed in full, and is then added as a test of its own. No
@@ -28,6 +28,19 @@ proptest! {
     #[test]
     fn a_manual_queue_behaves_like_the_model(plan in plan(40)) {
         run(&plan, true);
+    }
+
+    #[test]
+    fn a_queue_with_a_breaker_behaves_like_the_model(plan in breaking_plan(60)) {
+        run(&plan, false);
+    }
+
+    #[test]
+    fn events_of_breakers_in_slices_have_the_same_result(
+        plan in breaking_plan(60),
+        most in 1..4u64,
+    ) {
+        run_in_slices(&plan, most);
     }
 
     #[test]
@@ -66,6 +79,14 @@ proptest! {
     #[test]
     fn deliveries_do_not_depend_on_how_many_due_events_were_processed(
         plan in plan(40),
+        most in 0..4u64,
+    ) {
+        run_lagging(&plan, most);
+    }
+
+    #[test]
+    fn what_a_breaker_lets_out_does_not_depend_on_how_many_due_events_were_processed(
+        plan in breaking_plan(40),
         most in 0..4u64,
     ) {
         run_lagging(&plan, most);

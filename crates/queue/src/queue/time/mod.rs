@@ -24,6 +24,7 @@ enum Event {
     Due,
     PauseEnd,
     GroupWake,
+    Breaker,
     Join,
     SettledAge,
     DeadAge,
@@ -92,6 +93,7 @@ impl Queue {
             self.expiring.first().map(|((at, _), ())| at),
             self.waiting.next_promotion().map(|(at, _)| at),
             self.groups.next_wake().map(|(at, _)| at),
+            self.next_breaker_change().map(|(at, _)| at),
             self.expected.next().map(|key| key.join.time),
         ];
         events.into_iter().flatten().all(|at| at > now)
@@ -236,6 +238,7 @@ impl Queue {
             (self.waiting.next_promotion().map(|(at, _)| at), Event::Due),
             (self.paused_until.filter(|at| *at != NEVER), Event::PauseEnd),
             (self.groups.next_wake().map(|(at, _)| at), Event::GroupWake),
+            (self.next_breaker_change().map(|(at, _)| at), Event::Breaker),
             (self.expected.next().map(|key| key.join.time), Event::Join),
             (self.retention_age(), Event::SettledAge),
             (
@@ -315,6 +318,11 @@ impl Queue {
                     // The position that the group gets by this is already in
                     // `expected`.
                     self.refresh(ix, self.last, join);
+                }
+            }
+            Event::Breaker => {
+                if let Some((_, ix)) = self.next_breaker_change() {
+                    self.pass_time_of_breaker(ix, at);
                 }
             }
             Event::Join => self.admit_all(at, most, progress),

@@ -108,6 +108,7 @@ impl Model {
             self.unhold(*seq);
         }
         self.msgs.retain(|m| !doomed.contains(&m.seq));
+        self.withdraw_purged();
         if state.is_none() {
             // This also ends the holds of dead messages that were pruned.
             for (at, group) in self.groups.iter_mut().enumerate() {
@@ -182,6 +183,7 @@ impl Model {
             self.unhold(*seq);
             self.msgs.retain(|m| m.seq != *seq);
         }
+        self.withdraw_purged();
         doomed.len() as u64
     }
 
@@ -199,9 +201,13 @@ impl Model {
 
     pub(super) fn resume(&mut self, group: Option<&[u8]>) -> Done {
         match group {
-            None => self.paused_until = None,
+            None => {
+                self.paused_until = None;
+                self.close_breaker(None);
+            }
             Some(name) => {
                 let number = self.group_number(name);
+                self.close_breaker(Some(number));
                 self.groups[number].paused_until = None;
                 self.groups[number].held_by.clear();
             }
@@ -227,6 +233,9 @@ impl Model {
         self.settings = self.settings.with(changes);
         if self.settings.rate.is_none() {
             self.given.clear();
+        }
+        if self.settings.breaker.is_none() {
+            self.breakers.clear();
         }
         if self.settings.on_dead == OnDead::Continue {
             self.groups.iter_mut().for_each(|g| g.held_by.clear());

@@ -36,13 +36,15 @@ impl Model {
         by_rate.min(by_running)
     }
 
-    /// The index in `line` of the entry that gives next.
-    pub fn first_in_line(&self) -> Option<usize> {
+    /// The index in `line` of the entry that gives next to a FETCH with or without
+    /// NOACK.
+    pub fn first_in_line(&self, no_ack: bool) -> Option<usize> {
         let stored = |n: &usize| {
             let s = &self.line[*n];
             (s.priority, s.time, s.ticket, s.head)
         };
-        (0..self.line.len()).min_by_key(stored)
+        let lets_out = |n: &usize| self.lets_out(self.line[*n].who, no_ack);
+        (0..self.line.len()).filter(lets_out).min_by_key(stored)
     }
 
     pub(super) fn fetch(&mut self, fetch: &Fetch, floor: Receipt) -> Vec<Delivered> {
@@ -57,14 +59,16 @@ impl Model {
         };
         if let Some(name) = fetch.group.as_deref() {
             let of_name = |s: &Position| s.who.is_some_and(|n| self.groups[n].name == name);
-            if let Some(at) = self.line.iter().position(of_name) {
+            let at = self.line.iter().position(of_name);
+            let lets_out = |at: &usize| self.lets_out(self.line[*at].who, fetch.no_ack);
+            if let Some(at) = at.filter(lets_out) {
                 self.take_turn(at, fetch.count, &mut round);
             }
             return round.given;
         }
         while !round.over {
             let wanted = fetch.count - round.given.len() as u64;
-            let first = self.first_in_line();
+            let first = self.first_in_line(fetch.no_ack);
             let n = first.map_or(0, |at| {
                 self.take_turn(at, wanted.min(fetch.per_group), &mut round)
             });
@@ -95,6 +99,10 @@ impl Model {
     fn give_batch(&mut self, who: Option<usize>, most: u64, round: &mut Round) -> u64 {
         let by_group = who.map_or(u64::MAX, |n| self.group_allowance(&self.groups[n]));
         let most = most.min(by_group).min(self.allowance(round.fetch.no_ack));
+        let most = match self.breaker(who).half_open {
+            true => most.min(1),
+            false => most,
+        };
         let mut batch = None;
         let mut n = 0;
         while n < most {
@@ -146,6 +154,7 @@ impl Model {
             m.lease_until = now + own.unwrap_or(lease);
             self.last_receipt = receipt;
             self.receipts.push(receipt);
+            self.let_out(seq);
         }
         if attempt > 1 {
             self.totals.redelivered += 1;

@@ -21,6 +21,7 @@ impl Model {
             own => own,
         };
         if group.paused_until.is_some()
+            || !self.lets_out(who, false)
             || self.is_held(group)
             || self.group_allowance(group) == 0
             || self.batches(number) >= concurrency

@@ -5,6 +5,7 @@
 //! It shares only the types of operations and results with the real queue, so an
 //! error in one is not repeated in the other.
 
+mod breaker;
 mod change;
 mod give;
 mod line;
@@ -133,6 +134,8 @@ pub struct Model {
     /// Times of the deliveries that RATE still counts.
     pub given: Vec<Millis>,
     pub paused_until: Option<Millis>,
+    /// The breakers that were ever needed.
+    pub breakers: Vec<breaker::Breaker>,
     /// Ids of finished and cancelled messages whose records are gone, and when the
     /// messages ended.
     pub ended_ids: Vec<(Vec<u8>, Millis)>,
@@ -159,6 +162,7 @@ impl Model {
             line: Vec::new(),
             given: Vec::new(),
             paused_until: None,
+            breakers: Vec::new(),
             ended_ids: Vec::new(),
             schedules: Vec::new(),
             totals: Totals::default(),
@@ -291,6 +295,7 @@ impl Model {
             let is_listed = waiting + running > 0
                 || is_set
                 || group.paused_until.is_some()
+                || !self.breaker(Some(number)).is_closed()
                 || !group.held_by.is_empty();
             let state = if group.paused_until.is_some() {
                 GroupState::Paused

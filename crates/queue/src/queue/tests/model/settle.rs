@@ -24,6 +24,10 @@ impl Model {
         for receipt in receipts {
             if let Some(seq) = self.running(*receipt).map(|m| m.seq) {
                 self.totals.acked += 1;
+                let who = self.msg(seq).group;
+                if self.withdraw(seq) {
+                    self.close_breaker(who);
+                }
                 self.end(seq, StoredState::Finished);
                 n += 1;
             }
@@ -136,6 +140,10 @@ impl Model {
 
     pub(super) fn come_back(&mut self, seq: Seq, back: Back) {
         let now = self.now;
+        let was_probe = self.withdraw(seq);
+        if matches!(back, Back::Failed(_)) {
+            self.count_failure(seq, was_probe);
+        }
         let forgiven = self.msg(seq).choices.retries;
         let forgiven = forgiven.unwrap_or(self.settings.retries);
         let expired = self.expiry(seq).is_some_and(|at| at <= now);
@@ -188,6 +196,7 @@ impl Model {
 
     pub(super) fn end(&mut self, seq: Seq, stored: StoredState) {
         let now = self.now;
+        self.withdraw(seq);
         let m = self.msg_mut(seq);
         m.stored = stored;
         m.receipt = 0;

@@ -18,6 +18,8 @@ enum Event {
     PauseEnd,
     GroupPauseEnd(usize),
     GroupRefill(usize),
+    HalfOpen(Option<usize>),
+    FailuresForgotten(Option<usize>),
     Prune(Millis, u64),
     Fire(usize),
 }
@@ -112,6 +114,12 @@ impl Model {
                 events.push((first + rate.per, Event::GroupRefill(number)));
             }
         }
+        for breaker in &self.breakers {
+            events.extend(breaker.until.map(|at| (at, Event::HalfOpen(breaker.who))));
+            if let (Some(rule), Some(last)) = (self.settings.breaker, breaker.failures.last()) {
+                events.push((last + rule.per, Event::FailuresForgotten(breaker.who)));
+            }
+        }
         for (number, schedule) in self.schedules.iter().enumerate() {
             events.push((schedule.next_at, Event::Fire(number)));
         }
@@ -137,6 +145,8 @@ impl Model {
             Event::GroupRefill(number) => {
                 self.groups[number].given.remove(0);
             }
+            Event::HalfOpen(who) => self.end_open_time(who),
+            Event::FailuresForgotten(who) => self.forget_failures(who),
             Event::Prune(_, seq) => {
                 self.ticked.pruned += 1;
                 self.drop_record(seq);

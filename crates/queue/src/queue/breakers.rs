@@ -1,0 +1,199 @@
+//! Breakers: they stop the deliveries of a group, or of the ungrouped messages, after
+//! too many failures.
+//!
+//! What a breaker does is in `groups/breaker.rs`. A group whose breaker is open, or
+//! half-open with its probe out, is not in the ready line. Ungrouped messages keep
+//! their state and position, as under a limit of the whole queue.
+//!
+//! The end of an open time counts from its own millisecond on, whether the event was
+//! processed or not.
+
+use super::Queue;
+use crate::groups::breaker::{Circuit, Lets};
+use crate::index::ready_line::Join;
+use crate::op::Happened;
+use crate::settings::Breaker;
+use crate::{GroupIx, Millis, Seq};
+
+impl Queue {
+    /// The breaker of a group or of the ungrouped messages, unless it is closed and
+    /// remembers no failure.
+    pub(super) fn breaker(&self, ix: GroupIx) -> Option<&Circuit> {
+        match ix.is_some() {
+            true => self.groups.get(ix)?.breaker(),
+            false => self.plain_breaker.as_deref(),
+        }
+    }
+
+    /// How many messages the breaker of a group, or of the ungrouped messages, lets out
+    /// at `now`. O(1).
+    #[inline]
+    pub(super) fn lets(&self, ix: GroupIx, now: Millis) -> Lets {
+        match self.settings.breaker {
+            None => Lets::Any,
+            Some(_) => self.breaker(ix).map_or(Lets::Any, |c| c.lets(now)),
+        }
+    }
+
+    /// Whether the breaker lets out a message for a FETCH with or without NOACK.
+    pub(super) fn lets_out(&self, ix: GroupIx, no_ack: bool, now: Millis) -> bool {
+        match self.lets(ix, now) {
+            Lets::Any => true,
+            Lets::Probe => !no_ack,
+            Lets::None => false,
+        }
+    }
+
+    /// The number of breakers that are open at `now`. O(1), except for those whose time
+    /// has ended and that are not half-open yet.
+    pub fn breakers_open(&self, now: Millis) -> u64 {
+        let plain = self.plain_breaker.as_deref();
+        let plain = plain.is_some_and(|circuit| circuit.open_until(now).is_some());
+        self.groups.breakers_open(now) as u64 + u64::from(plain)
+    }
+
+    /// What the breaker of a group, or of the ungrouped messages, does at `now`:
+    /// `closed`, `open` or `half-open`. O(1).
+    pub fn breaker_state(&self, group: Option<&[u8]>, now: Millis) -> &'static str {
+        let ix = match group {
+            Some(name) => self.groups.find(name),
+            None => Some(GroupIx::NONE),
+        };
+        let circuit = ix.and_then(|ix| self.breaker(ix));
+        circuit.map_or("closed", |circuit| circuit.state(now))
+    }
+
+    /// When the next breaker changes with time (Unix ms), and of which group it is;
+    /// [`GroupIx::NONE`] for the ungrouped messages.
+    pub(super) fn next_breaker_change(&self) -> Option<(Millis, GroupIx)> {
+        let rule = self.settings.breaker.as_ref()?;
+        let plain = self.plain_breaker.as_deref().and_then(|circuit| {
+            let at = circuit.next_change(rule)?;
+            Some((at, circuit.cause(), GroupIx::NONE))
+        });
+        let of_groups = self.groups.next_breaker_change();
+        let next = plain.into_iter().chain(of_groups).min();
+        next.map(|(at, _, ix)| (at, ix))
+    }
+
+    /// Applies a change to a breaker, after what time has done to it by `now`.
+    fn change_breaker<R>(
+        &mut self,
+        ix: GroupIx,
+        now: Millis,
+        change: impl FnOnce(&mut Circuit, &Breaker) -> R,
+    ) -> Option<R> {
+        let rule = self.settings.breaker?;
+        let mut circuit = match ix.is_some() {
+            true => self.groups.take_breaker(ix, &rule),
+            false => self.plain_breaker.take().map(|circuit| *circuit),
+        }
+        .unwrap_or_default();
+        if circuit.pass_time(&rule, now) {
+            self.effects.happened.add(Happened::BREAKER);
+        }
+        let result = change(&mut circuit, &rule);
+        if let Some(at) = circuit.next_change(&rule) {
+            self.wake_by(at);
+        }
+        match ix.is_some() {
+            true => self.groups.set_breaker(ix, circuit, &rule),
+            false => self.plain_breaker = (!circuit.is_idle()).then(|| Box::new(circuit)),
+        }
+        Some(result)
+    }
+
+    /// Counts the failure of a message that no longer runs. The caller refreshes the
+    /// group.
+    pub(super) fn count_failure(&mut self, seq: Seq, ix: GroupIx, was_probe: bool, now: Millis) {
+        let opens = self.change_breaker(ix, now, |c, rule| c.fail(rule, seq, was_probe, now));
+        if opens == Some(true) {
+            self.effects.happened.add(Happened::BREAKER);
+        }
+    }
+
+    /// Closes a breaker and forgets its failures. Returns whether it was open or
+    /// half-open. The caller refreshes the group.
+    pub(super) fn close_breaker(&mut self, ix: GroupIx) -> bool {
+        let is_closed = self.breaker(ix).is_none_or(Circuit::is_closed);
+        let Some(rule) = self.settings.breaker.filter(|_| !is_closed) else {
+            return false;
+        };
+        if ix.is_some() {
+            self.groups.take_breaker(ix, &rule);
+            let position = self.groups.get(ix).and_then(|group| group.position(ix));
+            if let Some(key) = position {
+                self.ready_line.close_breaker(key);
+            }
+        } else {
+            self.plain_breaker = None;
+        }
+        self.effects.happened.add(Happened::BREAKER);
+        true
+    }
+
+    /// Makes the message that was just delivered the probe of its breaker, if that is
+    /// half-open.
+    pub(super) fn let_out(&mut self, seq: Seq, ix: GroupIx, now: Millis) {
+        if self.breaker(ix).is_some_and(|circuit| !circuit.is_closed()) {
+            self.change_breaker(ix, now, |circuit, _| circuit.let_out(seq));
+        }
+    }
+
+    /// Notes that a message no longer runs. Returns whether it was the probe of its
+    /// breaker.
+    pub(super) fn withdraw(&mut self, seq: Seq, ix: GroupIx) -> bool {
+        // No event changes a breaker while its probe is out.
+        let circuit = match ix.is_some() {
+            true => self
+                .groups
+                .get_mut(ix)
+                .and_then(|group| group.ext_if_any()?.breaker.as_deref_mut()),
+            false => self.plain_breaker.as_deref_mut(),
+        };
+        circuit.is_some_and(|circuit| circuit.withdraw(seq))
+    }
+
+    /// Notes that no ungrouped message runs any longer.
+    pub(super) fn withdraw_plain(&mut self) {
+        if let Some(circuit) = self.plain_breaker.as_deref_mut() {
+            circuit.withdraw_any();
+        }
+    }
+
+    /// Does to a breaker what time brings at `at`.
+    pub(super) fn pass_time_of_breaker(&mut self, ix: GroupIx, at: Millis) {
+        self.heed_purges(ix);
+        self.change_breaker(ix, at, |_, _| ());
+        // The position that the group gets by this is already in `expected`.
+        self.refresh(ix, self.last, Join::by_time(at));
+    }
+
+    /// Adapts the breakers to another BREAKER of the queue. O(log n) for each group
+    /// whose breaker is not closed or remembers failures.
+    pub(super) fn alter_breakers(&mut self, before: Option<Breaker>, now: Millis) {
+        let Some(before) = before.filter(|before| Some(*before) != self.settings.breaker) else {
+            return;
+        };
+        if let Some(rule) = self.settings.breaker {
+            return self.groups.alter_breakers(&rule);
+        }
+        self.settings.breaker = Some(before);
+        let groups = self.groups.with_breaker();
+        for ix in groups.iter().copied().chain([GroupIx::NONE]) {
+            self.close_breaker(ix);
+        }
+        self.settings.breaker = None;
+        self.plain_breaker = None;
+        for ix in groups {
+            self.groups.take_breaker(ix, &before);
+            self.refresh(ix, now, self.join(now));
+        }
+    }
+
+    /// All times at which the breakers of groups change, for tests.
+    #[cfg(any(test, feature = "validate"))]
+    pub(super) fn breaker_change_times(&self) -> Vec<(Millis, Seq)> {
+        self.groups.breaker_change_times()
+    }
+}
