@@ -87,6 +87,7 @@ def main() -> None:
         put("arguments", 2 + n // 5, b"s" + b"".join(calls[n : n + 5]))
     life = [
         line(0, "ALTER", "k", "RETRIES", 1, "LEASE", 5, "BACKOFF", "EXP", 3, "ONDEAD", "BLOCK", "DEDUP", 9, "RETAIN", 9),
+        line(0, "ALTER", "k", "BREAKER", 1, "PER", 9, "OPEN", 3, "MAX", 9),
         line(0, "SEND", "k", "p", "ID", "a", "GROUP", "g", "SCORE", 1, "DELAY", 2, "TTL", 500, "HEADERS", 1, "f", "v"),
         line(0, "SEND", "k", "p", "ID", "b", "GROUP", "g", "PRIORITY", -3, "TYPE", "t", "RETRIES", -1),
         line(40, "FETCH", "k", "COUNT", 5, "PERGROUP", 2, "CONSUMER", "c"),

@@ -11,6 +11,7 @@ pub mod corruptor;
 pub mod disk;
 pub mod ops;
 pub mod oracle;
+pub mod probes;
 pub mod trace;
 
 use dq_queue::Queue;

@@ -14,7 +14,7 @@ use dq_queue::op::{
 };
 use dq_queue::schedule::recurrence::Recurrence;
 use dq_queue::schedule::{Missed, Overlap};
-use dq_queue::settings::{Backoff, Changes, OnDead, OnRetry, Rate};
+use dq_queue::settings::{Backoff, Breaker, Changes, OnDead, OnRetry, Rate};
 use dq_queue::{Millis, Op};
 
 const PAYLOADS: [&[u8]; 5] = [
@@ -237,6 +237,16 @@ impl Ops<'_> {
         }
     }
 
+    fn breaker(&mut self) -> Breaker {
+        let open = self.some_ms();
+        Breaker {
+            failures: self.rng.u64(1..4),
+            per: self.some_ms() * *one_of(self.rng, &[1, 10]),
+            open,
+            max: open * self.rng.u64(1..5),
+        }
+    }
+
     /// Draws changes of some options of a queue.
     pub fn changes(&mut self) -> Changes {
         Changes {
@@ -258,6 +268,7 @@ impl Ops<'_> {
             group_concurrency: self.maybe(4, |a| a.rng.u64(1..4)),
             on_retry: self.maybe(4, |a| *one_of(a.rng, &[OnRetry::Skip, OnRetry::Block])),
             on_dead: self.maybe(4, |a| *one_of(a.rng, &[OnDead::Block, OnDead::Continue])),
+            breaker: self.maybe(3, |a| a.maybe(2, Self::breaker)),
         }
     }
 

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::probes::{Breakers, Probes};
 use dq_queue::message::id::GENERATED_LEN;
 use dq_queue::message::state::{Reason, State};
 use dq_queue::op::{Deliveries, FindAct, Send, Sent};
@@ -30,6 +31,7 @@ pub struct Oracle {
     fetches: u64,
     /// All ids that the queue and its copies have made, before and after crashes.
     ids: HashSet<[u8; GENERATED_LEN]>,
+    probes: Probes,
 }
 
 /// A queue before an operation.
@@ -43,6 +45,7 @@ pub struct Before {
     /// Whether that message is running, so that SEND may replace it or not: its
     /// lease may be over without that being processed yet.
     is_unclear: bool,
+    breakers: Breakers,
 }
 
 impl Before {
@@ -54,12 +57,14 @@ impl Before {
             replaces: false,
             replaced: Vec::new(),
             is_unclear: false,
+            breakers: Breakers::default(),
         }
     }
 
-    /// Records what a SEND or ACKSEND is going to replace. It is called after time has
-    /// advanced for the operation, right before that is done.
+    /// Records what a SEND or ACKSEND is going to replace, and what breakers do. It is
+    /// called after time has advanced for the operation, right before that is done.
     pub fn inspect(&mut self, queue: &Queue, op: &Op<'_>, now: Millis) {
+        self.breakers = Breakers::before(queue, op, now);
         match op {
             Op::Send(send) => self.replaces = self.replaces(queue, send, now),
             Op::AckSend(ack_send) => {
@@ -108,6 +113,7 @@ impl Oracle {
     /// them have ended.
     pub fn forget(&mut self) {
         self.leases.clear();
+        self.probes.forget();
     }
 
     /// Checks what an operation at `now` did. `caught_up` says that everything
@@ -127,7 +133,9 @@ impl Oracle {
         self.check_ends(queue, op, now, caught_up)?;
         if let Some(Done::Fetched(given)) = done {
             self.check_deliveries(queue, given, now)?;
+            self.probes.check(queue, &before.breakers, given, now)?;
         }
+        self.probes.update(queue, now);
         self.check_ids(queue, op, done)?;
         check_found(queue, op, done, now, caught_up)?;
         check_counts(queue, before, op, done)
