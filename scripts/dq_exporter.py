@@ -111,6 +111,7 @@ def queue_metrics(page: Page, info: dict, held: int, **at) -> None:
     page.gauge("dq_queue_consumers", "Consumers known by name", info["consumers"], **at)
     page.gauge("dq_queue_blocked_clients", "Clients that wait for messages", info["blocked-clients"], **at)
     page.gauge("dq_queue_paused", "1 while the queue is paused", int(info["paused"]), **at)
+    page.gauge("dq_queue_breakers_open", "Groups whose breaker is open", info.get("breakers-open", 0), **at)
     if info["maxlen"]:
         page.gauge("dq_queue_max_messages", "MAXLEN, where it is set", info["maxlen"], **at)
     for name, help in TOTALS.items():

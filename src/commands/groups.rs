@@ -56,7 +56,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 }
 
 fn write_group(reply: Reply<'_>, queue: &Queue, view: &GroupView<'_>) {
-    reply.map(9);
+    reply.map(11);
     field(reply, "group");
     reply.bulk(&view.group.name);
     field(reply, "state");
@@ -78,4 +78,8 @@ fn write_group(reply: Reply<'_>, queue: &Queue, view: &GroupView<'_>) {
     reply.unsigned(view.group.weight());
     field(reply, "concurrency");
     reply.unsigned(view.concurrency);
+    field(reply, "breaker");
+    reply.bulk(view.breaker.as_bytes());
+    field(reply, "open-until");
+    time(reply, view.open_until);
 }

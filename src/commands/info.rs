@@ -7,7 +7,7 @@ use crate::server::blocked_fetch::wait_list;
 use crate::server::message_reply::{field, time};
 use crate::server::{clock, errors};
 use dq_queue::message::state::State;
-use dq_queue::settings::{Backoff, OnDead, OnRetry, Rate};
+use dq_queue::settings::{Backoff, Breaker, OnDead, OnRetry, Rate};
 use dq_queue::{Millis, Queue};
 
 /// The description of the command, for the server and for COMMAND DOCS.
@@ -33,13 +33,14 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         return Err(errors::NO_SUCH_QUEUE.into());
     };
     let reply = opened.context().reply();
-    reply.map(State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES);
+    reply.map(State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES + BREAKERS);
     state_counts(reply, queue);
     let now = queue.now(moment);
     content(reply, queue, blocked_clients, now);
     options(reply, queue);
     totals(reply, queue);
     times(reply, queue, now);
+    breakers(reply, queue, now);
     Ok(())
 }
 
@@ -140,6 +141,25 @@ fn times(reply: Reply<'_>, queue: &Queue, now: Millis) {
     time(reply, lateness.percentile(99));
     field(reply, "lateness-max");
     time(reply, lateness.max());
+}
+
+/// The number of fields that [`breakers`] writes.
+const BREAKERS: usize = 2;
+
+fn breakers(reply: Reply<'_>, queue: &Queue, now: Millis) {
+    field(reply, "breaker");
+    match queue.settings().breaker {
+        Some(Breaker {
+            failures,
+            per,
+            open,
+            max,
+        }) => {
+            reply.bulk(format!("{failures} PER {per} OPEN {open} MAX {max}").as_bytes());
+        }
+        None => reply.null(),
+    }
+    count(reply, "breakers-open", queue.breakers_open(now));
 }
 
 fn count(reply: Reply<'_>, name: &str, value: u64) {

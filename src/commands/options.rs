@@ -27,6 +27,19 @@ pub const RATE: Arg = Arg::block(
 .after("RATE")
 .optional();
 
+/// `BREAKER n PER ms OPEN ms [MAX ms]`
+pub const BREAKER: Arg = Arg::block(
+    "breaker",
+    &[
+        Arg::integer("failures"),
+        Arg::integer("window").after("PER").optional(),
+        Arg::integer("open").after("OPEN").optional(),
+        Arg::integer("max").after("MAX").optional(),
+    ],
+)
+.after("BREAKER")
+.optional();
+
 /// `DELAY ms | AT unix-ms`
 pub const DUE: Arg = Arg::one_of("due", DUE_FORMS);
 

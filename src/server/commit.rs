@@ -398,13 +398,14 @@ impl Aftermath<'_> {
 }
 
 /// The events in the order in which they are published: a cause comes before its effects.
-const EVENTS: [(Happened, &CStr); 8] = [
+const EVENTS: [(Happened, &CStr); 9] = [
     (Happened::SENT, c"dq.sent"),
     (Happened::ACKED, c"dq.acked"),
     (Happened::NACKED, c"dq.nacked"),
     (Happened::TIMEOUT, c"dq.timeout"),
     (Happened::DEAD, c"dq.dead"),
     (Happened::CANCELLED, c"dq.cancelled"),
+    (Happened::BREAKER, c"dq.breaker"),
     (Happened::READY, c"dq.ready"),
     (Happened::DELIVERED, c"dq.delivered"),
 ];

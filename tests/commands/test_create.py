@@ -37,6 +37,9 @@ OPTIONS = [
     (("onretry", "block"), "onretry", b"BLOCK"),
     (("ONDEAD", "BLOCK"), "ondead", b"BLOCK"),
     (("ONDEAD", "continue"), "ondead", b"CONTINUE"),
+    (("BREAKER", 3, "PER", 1000, "OPEN", 50), "breaker", b"3 PER 1000 OPEN 50 MAX 50"),
+    (("breaker", 3, "per", 1000, "open", 50, "max", 200), "breaker", b"3 PER 1000 OPEN 50 MAX 200"),
+    (("BREAKER", 0), "breaker", None),
 ]
 
 DEFAULTS = {
@@ -59,6 +62,7 @@ DEFAULTS = {
     "onretry": b"BLOCK",
     "ondead": b"CONTINUE",
     "clock": b"SERVER",
+    "breaker": None,
 }
 
 

@@ -63,6 +63,26 @@ def test_each_operation_publishes_its_event(queue_and_events):
     assert events() == ["dq.cancelled"]
 
 
+def test_each_change_of_a_breaker_is_an_event(queue_and_events):
+    q, events = queue_and_events
+    q.do("ALTER", "BREAKER", 1, "PER", 10, "OPEN", 50, "RETRIES", -1)
+    q.send("a", "GROUP", "g")
+    m = q.one()
+    events()
+    q.nack(m.receipt)
+    assert events() == ["dq.nacked", "dq.breaker"]
+    q.advance(49)
+    assert events() == []
+    q.advance(1)
+    assert set(events()) == {"dq.breaker", "dq.ready"}
+    m = q.one()
+    assert events() == ["dq.delivered"]
+    q.ack(m.receipt)
+    assert events() == ["dq.acked", "dq.breaker"]
+    q.do("RESUME", "GROUP", "g")
+    assert events() == []
+
+
 def test_a_timeout_with_retries_left_publishes_no_death(queue_and_events):
     q, events = queue_and_events
     q.send("a")

@@ -11,11 +11,11 @@ RECORD = (
 STATES = "delayed ready blocked retry running finished dead cancelled".split()
 TOTALS = "sent duplicates delivered redelivered acked nacked timeouts deaths expired cancellations redriven".split()
 OTHER = (
-    "bytes groups consumers blocked-clients paused now next-due-at oldest-ready-age lateness-p50 lateness-p99 lateness-max"
+    "bytes groups consumers blocked-clients paused now next-due-at oldest-ready-age lateness-p50 lateness-p99 lateness-max breakers-open"
 ).split()
 OPTIONS = (
     "lease retries backoff maxbackoff jitter ttl retain retaincount deadretain deadcount dedup maxlen maxbytes "
-    "maxrunning rate groupconcurrency onretry ondead clock"
+    "maxrunning rate groupconcurrency onretry ondead clock breaker"
 ).split()
 
 

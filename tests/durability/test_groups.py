@@ -8,12 +8,13 @@ from tests.harness.server import wait_for
 
 
 def busy_queue(client, key):
-    """Groups in every condition: settings, batches, failures, deaths, pauses, leases."""
-    q = Scene(client, key, "LEASE", 10_000, "GROUPCONCURRENCY", 2, "ONDEAD", "BLOCK", "RETAIN", 60_000)
+    """Groups in every condition: settings, batches, failures, deaths, pauses, leases, breakers."""
+    options = ("GROUPCONCURRENCY", 2, "ONDEAD", "BLOCK", "RETAIN", 60_000)
+    q = Scene(client, key, "LEASE", 10_000, *options, "BREAKER", 3, "PER", 5000, "OPEN", 400, "MAX", 900)
     q.do("GROUPSET", "w", "WEIGHT", 3, "CONCURRENCY", 4)
     q.do("GROUPSET", "rated", "RATE", 2, "PER", 5000)
     for i in range(6):
-        for g in ("w", "rated", "plain", "failed", "dead", "paused", "batch"):
+        for g in ("w", "rated", "plain", "failed", "dead", "paused", "batch", "trying", "broken"):
             q.add(f"{g}{i}", "GROUP", g, "SCORE", 100 - i if g == "plain" else i, "TYPE", "t")
         q.add(f"u{i}", "PRIORITY", i % 3 - 1)
         q.add(f"late{i}", "GROUP", "plain", "DELAY", 1000 * (i + 1))
@@ -24,8 +25,18 @@ def busy_queue(client, key):
     batch = q.receipts("GROUP", "batch", "COUNT", 4)
     q.ack(batch[0])
     q.take("COUNT", 3, "CONSUMER", "worker", "PERGROUP", 2)
+    fail_three_times(q, "trying")
     q.advance(500)
+    q.one("GROUP", "trying")
+    fail_three_times(q, "broken")
+    assert [q.groups()[g]["breaker"] for g in ("trying", "broken", "failed")] == ["half-open", "open", "closed"]
     return q
+
+
+def fail_three_times(q, group):
+    """Opens the breaker of a group."""
+    for _ in range(3):
+        q.nack(q.one("GROUP", group).receipt)
 
 
 def return_all_leases(q):

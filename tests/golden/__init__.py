@@ -11,6 +11,8 @@ from tests.harness.replies import Queue, as_map, as_maps
 FOLDER = Path(__file__).parent
 # One queue with every kind of state and option on a clock of its own, one on the server's, one of random traffic.
 KEYS = ("manual", "server", "traffic")
+# The values of new fields where they do not apply.
+EMPTY = (None, 0, "closed")
 STATES = "delayed ready blocked retry running finished dead cancelled".split()
 # What tells of the moment of asking and not of the queue.
 MOMENTARY = ("now", "oldest-ready-age", "blocked-clients")
@@ -60,6 +62,15 @@ def plain(value):
     if isinstance(value, list):
         return [plain(one) for one in value]
     return value
+
+
+def without_new(seen, held):
+    """What is seen, without those fields of maps that the version of `held` did not have and that hold nothing."""
+    if isinstance(seen, dict) and isinstance(held, dict):
+        return {k: without_new(v, held.get(k)) for k, v in seen.items() if k in held or v not in EMPTY}
+    if isinstance(seen, list) and isinstance(held, list) and len(seen) == len(held):
+        return [without_new(one, other) for one, other in zip(seen, held, strict=True)]
+    return seen
 
 
 def description(version: str) -> dict:

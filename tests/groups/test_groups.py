@@ -15,6 +15,8 @@ FIELDS = {
     "lease-until",
     "weight",
     "concurrency",
+    "breaker",
+    "open-until",
 }
 
 

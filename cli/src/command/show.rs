@@ -171,5 +171,5 @@ fn fields(record: &Record, now: Option<Millis>, out: &mut Output) -> Result<(), 
 }
 
 fn is_time(field: &str) -> bool {
-    field.ends_with("-at") || matches!(field, "lease-until" | "now")
+    field.ends_with("-at") || matches!(field, "lease-until" | "open-until" | "now")
 }

@@ -136,6 +136,25 @@ def test_groups_are_ordered_and_listed(q):
     assert q.purge(group="7") == 1
 
 
+def test_a_breaker_stops_a_group_that_fails(q):
+    minute = timedelta(minutes=1)
+    q.create(retries=-1, breaker=(2, minute, 5000, minute))
+    assert q.info()["breaker"] == "2 PER 60000 OPEN 5000 MAX 60000"
+    q.alter(breaker=(1, minute, minute))
+    assert q.info()["breaker"] == "1 PER 60000 OPEN 60000 MAX 60000"
+    q.send("a", id="a", group="g")
+    [message] = q.fetch()
+    q.nack(message)
+    assert q.fetch() == [] and q.info()["breakers-open"] == 1
+    [group] = q.groups()
+    assert (group.breaker, group.open_until) == ("open", q.explain("a").until)
+    assert (q.explain("a").code, q.explain("a").by) == ("breaker-open", "g")
+    q.resume(group="g")
+    assert [message.id for message in q.fetch()] == ["a"]
+    q.alter(breaker=0)
+    assert q.info()["breaker"] is None
+
+
 def test_list_goes_through_all_pages(q):
     ids = q.send_many([str(n) for n in range(25)], delay=60_000, type="t")
     assert [record.id for record in q.list("delayed", page=10)] == ids

@@ -92,6 +92,8 @@ class QueueOptions(TypedDict, total=False):
     group_concurrency: int
     on_retry: Literal["BLOCK", "SKIP"]
     on_dead: Literal["CONTINUE", "BLOCK"]
+    breaker: tuple[int, Millis, Millis] | tuple[int, Millis, Millis, Millis] | Literal[0]
+    """Failures, window, open time and, if it is longer than that, the longest open time. 0 removes the breaker."""
 
 
 def encode(text: str | bytes) -> bytes:
@@ -115,6 +117,11 @@ def words(options: Mapping[str, Any]) -> list[Word]:
             result.append(word)
         elif name == "rate" and value != 0:
             result += [word, value[0], "PER", millis(value[1])]
+        elif name == "breaker" and value != 0:
+            failures, *spans = value
+            result += [word, failures]
+            for part, span in zip(("PER", "OPEN", "MAX"), spans, strict=False):
+                result += [part, millis(span)]
         elif name == "backoff":
             result += [word, value[0], millis(value[1])]
         elif name == "header":

@@ -66,6 +66,8 @@ class Group:
     lease_until: int | None
     weight: int
     concurrency: int
+    breaker: str
+    open_until: int | None
 
 
 @dataclass(frozen=True, slots=True)
