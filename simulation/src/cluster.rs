@@ -14,6 +14,7 @@ use dq_queue::glob::Glob;
 use dq_queue::message::state::State;
 use dq_queue::op::{FindAct, Send, Sent};
 use dq_queue::queue::inspect::find::Search;
+use dq_queue::queue::plan::{Plan, Step};
 use dq_queue::queue::rebuild::validate;
 use dq_queue::settings::{Clock, Settings};
 use dq_queue::{Done, Millis, Moment, Op, Queue, Receipt};
@@ -52,6 +53,8 @@ pub struct Cluster {
     lag: usize,
     disk: Disk,
     oracle: Oracle,
+    /// The bulk operation that the primary does in slices.
+    bulk: Option<Plan>,
     /// Number of steps until primary and replica are compared.
     compare_in: u64,
     /// Whether every index is checked after each step.
@@ -99,6 +102,7 @@ impl Cluster {
             lag: 0,
             disk: Disk::new(&creation.queue(), false),
             oracle,
+            bulk: None,
             compare_in: 0,
             closely,
             trace: VecDeque::new(),
@@ -152,7 +156,7 @@ impl Cluster {
             self.catch_up()?;
         }
         if self.rng.u8(0..4) == 0 {
-            self.primary.sweep(self.rng.usize(0..4));
+            self.primary.free_garbage(self.rng.usize(0..4));
         }
         if self.disk.records() > MOST_RECORDS {
             self.rewrite_log();
@@ -214,19 +218,42 @@ impl Cluster {
         let most = *[0, 1, 3, 16, 16, 512, 512, 512]
             .get(self.rng.usize(0..8))
             .unwrap_or(&512);
+        // A client that may not wait has all done at once.
+        let bulk = self.primary.plan(&op, now).filter(|_| self.rng.bool());
+        if bulk.is_some() {
+            self.bulk = bulk;
+            return self.perform(moment, Op::Tick, most);
+        }
         self.perform(moment, op, most)
     }
 
-    /// Does what the timer does: one slice of time, or the decision about
-    /// schedules that missed a time while no server ran.
+    /// Does what the timer does: one slice of time, one slice of a bulk operation, or
+    /// the decision about schedules that missed a time while no server ran.
     fn slice(&mut self) -> Result<(), String> {
         let moment = self.moment();
         let since = self.acting_since;
-        match self.primary.has_missed(since) {
-            true => self.perform(moment, Op::CatchUp { since }, 0),
-            false => {
-                let most = 64 * self.rng.u64(0..6);
-                self.perform(moment, Op::Tick, most)
+        if self.primary.has_missed(since) {
+            return self.perform(moment, Op::CatchUp { since }, 0);
+        }
+        let most = 64 * self.rng.u64(0..6);
+        self.perform(moment, Op::Tick, most)?;
+        self.bulk_slice()
+    }
+
+    /// The next slice of the bulk operation, if there is one.
+    fn bulk_slice(&mut self) -> Result<(), String> {
+        let moment = self.moment();
+        let now = self.primary.now(moment);
+        let most = self.rng.u64(1..8);
+        let Some(plan) = &mut self.bulk else {
+            return Ok(());
+        };
+        match plan.next(&self.primary, most, now) {
+            Step::Do(op) => self.perform(moment, op, 0),
+            Step::Look => Ok(()),
+            Step::Done => {
+                self.bulk = None;
+                Ok(())
             }
         }
     }
@@ -419,6 +446,7 @@ impl Cluster {
         self.acting_since = self.us / 1000;
         self.receipt = self.primary.last_receipt() + 1;
         self.oracle.forget();
+        self.bulk = None;
         self.primary.take_effects();
         self.disk = Disk::new(&self.primary, self.rng.bool());
         // The log was written just now, so it can be read.

@@ -327,8 +327,8 @@ impl Ops<'_> {
             };
         }
         if !self.one_in(4) {
-            // Retries and leases hold groups back. Purging them takes a path of its own, so
-            // they are purged most often.
+            // Messages that failed or are leased hold up their groups, so they are purged
+            // most often.
             return Op::Purge {
                 state: Some(*one_of(self.rng, &[State::Retry, State::Running])),
                 group: None,

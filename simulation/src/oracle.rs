@@ -187,7 +187,7 @@ impl Oracle {
     ) -> Result<(), String> {
         let may_end = match op {
             Op::Ack { .. } | Op::Nack { .. } | Op::EndLeases { .. } => true,
-            Op::Cancel { .. } | Op::Purge { .. } | Op::PurgeSome { .. } => true,
+            Op::Cancel { .. } | Op::Purge { .. } | Op::PurgeSome { .. } | Op::Remove(_) => true,
             Op::FindDo { .. } => true,
             Op::Fetch(fetch) => !fetch.acks.is_empty(),
             Op::AckSend(ack_send) => ack_send.receipt.is_some(),
@@ -330,7 +330,7 @@ fn check_counts(
 ) -> Result<(), String> {
     let is_uncounted = matches!(
         op,
-        Op::Purge { .. } | Op::PurgeSome { .. } | Op::FindDo { .. }
+        Op::Purge { .. } | Op::PurgeSome { .. } | Op::Remove(_) | Op::FindDo { .. }
     );
     if is_uncounted || before.is_unclear {
         return Ok(());

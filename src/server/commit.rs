@@ -162,8 +162,8 @@ impl Slot<'_> {
         if visible || matches!(replication, Replication::Restored) {
             ctx.signal_modified(key);
         }
-        if queue.has_discarded() {
-            queue.sweep(FREED_BY_A_COMMAND);
+        if queue.has_garbage() {
+            queue.free_garbage(FREED_BY_A_COMMAND);
         }
         schedule(ctx, key, queue, moment);
         self.happened.add(happened);

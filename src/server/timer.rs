@@ -3,6 +3,7 @@
 use crate::redis::{clock as server_clock, Context, Name, OwnedName};
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::op::Receipts;
+use dq_queue::queue::plan::Step;
 use dq_queue::settings::Clock;
 use dq_queue::{Done, Moment, Op, Queue};
 
@@ -81,9 +82,8 @@ fn run_due_slices(ctx: &mut Context) {
 struct Ran {
     /// Whether there was anything to replicate.
     changed: bool,
-    /// The part of a bulk operation that ran in it, its outcome, how long it took, and how long it
-    /// should take at most, both in microseconds.
-    bulk: Option<(bulk_ops::Slice, Done, u64, u64)>,
+    /// The step of a bulk operation in it, if there was one.
+    bulk: Option<bulk_ops::Taken>,
 }
 
 /// Runs one slice of a queue, until `deadline` on the monotonic clock: due events, then a part of a
@@ -95,8 +95,8 @@ fn run_slice(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Due)
         wakeups::with_index(|index| index.forget(db, key.bytes()));
         return false;
     };
-    if let Some((slice, done, took, aim)) = ran.bulk {
-        bulk_ops::slice_done(db, key.bytes(), &slice, &done, took, aim);
+    if let Some(taken) = ran.bulk {
+        bulk_ops::step_taken(db, key.bytes(), taken);
     }
     if bulk_ops::any(db, key.bytes()) {
         // This schedules the next slice also for a queue with CLOCK MANUAL, which does not wake the
@@ -125,35 +125,41 @@ fn run_slice_in(
         queue.noted_arrival = moment.ms();
     }
     let since = wakeups::firing_since(queue, moment.ms());
-    let (mut steps, mut bulk) = (0, None);
+    let (mut steps, mut step) = (0, None);
     // A bulk operation that can continue gets half of the time.
     let half = deadline.saturating_sub(server_clock::monotonic_us()) / 2;
     let missed = queue.has_missed(since);
+    let has_bulk = !missed && bulk_ops::any(db, key.bytes());
     if !missed {
-        let next_slice = |queue: &mut Queue| {
-            let now = queue.now(moment);
-            bulk_ops::next_slice(db, key.bytes(), queue, now)
-        };
-        let until = match next_slice(queue) {
-            Some(_) => deadline - half,
-            None => deadline,
-        };
+        let until = if has_bulk { deadline - half } else { deadline };
         steps = advance(queue, moment, until);
-        bulk = next_slice(queue);
     }
-    let op = match &bulk {
-        Some(slice) => slice.op.clone(),
-        None if missed => Op::CatchUp { since },
-        None => Op::Tick,
-    };
     let advanced = server_clock::monotonic_us();
-    // Even a Tick is applied, exactly as replicas will apply it.
+    if has_bulk {
+        let now = queue.now(moment);
+        step = bulk_ops::next_step(db, key.bytes(), queue, now);
+    }
+    let is_last = step == Some(Step::Done);
+    let op = match step {
+        Some(Step::Do(op)) => op,
+        _ if missed => Op::CatchUp { since },
+        _ => Op::Tick,
+    };
+    // A Tick, too, is applied exactly as replicas will apply it.
     let Ok(done) = queue.apply(&op, moment) else {
         return Some(Ran::default());
     };
-    let took = server_clock::monotonic_us() - advanced;
-    while queue.has_discarded() && server_clock::monotonic_us() < deadline {
-        queue.sweep(FREED);
+    let taken = bulk_ops::Taken {
+        count: match done {
+            Done::Count(count) => count,
+            _ => 0,
+        },
+        is_last,
+        took_us: server_clock::monotonic_us() - advanced,
+        aim_us: half,
+    };
+    while queue.has_garbage() && server_clock::monotonic_us() < deadline {
+        queue.free_garbage(FREED);
     }
     // The scheduled time has come, so `commit` must schedule the next one.
     queue.noted_wake = None;
@@ -161,7 +167,7 @@ fn run_slice_in(
     slot.commit(moment, Replication::Entry(&entry));
     Some(Ran {
         changed: steps > 0 || op != Op::Tick,
-        bulk: bulk.map(|slice| (slice, done, took, half)),
+        bulk: has_bulk.then_some(taken),
     })
 }
 

@@ -100,6 +100,7 @@ impl Consumers {
     /// Records that one of its leases has ended.
     pub fn release(&mut self, ix: ConsumerIx) {
         self.change(ix, |consumer| {
+            debug_assert!(consumer.running > 0, "a consumer has no lease to end");
             consumer.running = consumer.running.saturating_sub(1);
         });
     }
@@ -121,16 +122,10 @@ impl Consumers {
             return;
         }
         self.change(ix, |consumer| {
+            debug_assert!(consumer.mentions > 0, "no message names a consumer");
             consumer.mentions = consumer.mentions.saturating_sub(1);
         });
         self.drop_unused(ix);
-    }
-
-    /// Records that all leases have ended. O(consumers).
-    pub fn release_all(&mut self) {
-        for ix in 0..self.slots.len() as u32 {
-            self.change(ConsumerIx(ix), |consumer| consumer.running = 0);
-        }
     }
 
     /// Records that all messages that named consumers were removed. O(consumers).

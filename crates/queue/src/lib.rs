@@ -65,7 +65,6 @@ pub mod json;
 pub mod limits;
 pub mod message;
 pub mod op;
-pub mod purges;
 pub mod queue;
 pub mod quote;
 pub mod schedule;

@@ -7,14 +7,13 @@
 mod pending;
 mod slice_size;
 
-pub use pending::{answer_flushed, answer_gone, any, next_slice, slice_done, Slice};
+pub use pending::{answer_flushed, answer_gone, any, next_step, step_taken, Taken};
 
 use std::rc::Rc;
 
 use crate::redis::blocking::{self, Wait};
 use crate::redis::{CommandResult, Context, Failure, Name, Reply};
-use dq_queue::op::Redrive;
-use dq_queue::queue::approach::Approach;
+use dq_queue::queue::plan::Plan;
 use dq_queue::{Done, Op, Queue};
 
 use super::commit::{self, Missing};
@@ -23,45 +22,35 @@ use super::{clock, wakeups};
 /// Runs a bulk operation, and replies with the number of messages that it removed or revived.
 /// Inside MULTI and scripts it always runs at once. Error: the key holds another type.
 pub fn run(ctx: &mut Context, key: Name<'_>, op: Op<'_>) -> CommandResult {
-    if !ctx.deny_blocking() && !is_short(ctx, key, &op)? {
+    if !ctx.deny_blocking() && plan(ctx, key, &op)?.is_some() {
         // It may only be long because due events must be processed first.
         commit::run(ctx, key, &Op::Tick, Missing::Nothing, |_, _| ())?;
-        if !is_short(ctx, key, &op)? {
-            return block(ctx, key, op);
+        if let Some(plan) = plan(ctx, key, &op)? {
+            if block(ctx, key, plan) {
+                return Ok(());
+            }
         }
     }
     commit::run(ctx, key, &op, Missing::Nothing, write_count)
 }
 
-/// Whether the queue can run the operation at once.
-fn is_short(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) -> Result<bool, Failure> {
+/// How to run the operation in slices; `None` if the queue can run it at once.
+fn plan(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) -> Result<Option<Plan>, Failure> {
     let moment = clock::now();
-    let mut opened = ctx.open_write(key)?;
-    let (_, queue) = opened.split();
-    Ok(queue.is_none_or(|queue| {
-        let now = queue.now(moment);
-        queue.approach(op, now) == Approach::AtOnce
-    }))
+    let opened = ctx.open_read(key)?;
+    let queue = opened.get();
+    Ok(queue.and_then(|queue| queue.plan(op, queue.now(moment))))
 }
 
-/// Blocks the client until the timer has done the operation in slices.
-fn block(ctx: &mut Context, key: Name<'_>, op: Op<'_>) -> CommandResult {
-    let op = match op {
-        Op::Purge { state, group } => Op::Purge {
-            state,
-            group: group.map(|name| name.into_owned().into()),
-        },
-        Op::Redrive(Redrive::Oldest(most)) => Op::Redrive(Redrive::Oldest(most)),
-        short => return commit::run(ctx, key, &short, Missing::Nothing, write_count),
+/// Blocks the client until the timer has done the operation in slices. Returns false where the
+/// client cannot be blocked.
+fn block(ctx: &mut Context, key: Name<'_>, plan: Plan) -> bool {
+    let Some(client) = blocking::block(ctx, &[key], 0, Rc::new(BlockedClient)) else {
+        return false;
     };
-    match blocking::block(ctx, &[key], 0, Rc::new(BlockedClient)) {
-        Some(client) => {
-            pending::add(ctx.db(), key.bytes(), op, client);
-            wakeups::schedule(ctx, ctx.db(), key.bytes(), clock::now().ms());
-            Ok(())
-        }
-        None => commit::run(ctx, key, &op, Missing::Nothing, write_count),
-    }
+    pending::add(ctx.db(), key.bytes(), plan, client);
+    wakeups::schedule(ctx, ctx.db(), key.bytes(), clock::now().ms());
+    true
 }
 
 fn write_count(reply: Reply<'_>, outcome: Option<(&Queue, &Done)>) {

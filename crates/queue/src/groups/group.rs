@@ -12,13 +12,11 @@ use smallvec::SmallVec;
 use super::backlog::{Backlog, Pending};
 use super::breaker::{Circuit, Lets};
 use super::holds::Holds;
-use super::reasons::Reasons;
 use crate::collections::ordered::OrderedSet;
 use crate::collections::rate_window::RateWindow;
 use crate::index::order_key::OrderKey;
 use crate::index::ready_line::{Position, Spot};
 use crate::message::state::StoredState;
-use crate::purges::{Known, Lost, Purged, Purges};
 use crate::settings::Rate;
 use crate::{GroupIx, Millis, Receipt};
 pub use extension::{GroupExtension, GroupSettings};
@@ -34,11 +32,8 @@ static NO_EXTENSION: GroupExtension = GroupExtension::new();
 pub struct Group {
     /// The name given with SEND.
     pub name: GroupName,
-    /// Its pending messages, stale entries included: messages that a purge took
-    /// from all groups and that are not removed here yet.
+    /// Its pending messages, without stale entries.
     pub(crate) backlog: Backlog,
-    /// The purges of all groups that have been applied to this group.
-    pub(crate) known: Known,
     /// Messages that are leased.
     pub running: u32,
     /// The first receipt of its oldest leased batch, or 0 if none is leased. A
@@ -48,36 +43,33 @@ pub struct Group {
     pub members: u32,
     /// What only some groups have, allocated if the group has any of it.
     ext: Option<Box<GroupExtension>>,
-    /// Its position in the ready line; or, if it cannot deliver, the first position
-    /// it will have at a time that is already known.
+    /// Its place in the line, if it can give, or else the first that time will give
+    /// it, as far as that is known already.
     spot: Spot,
     /// Whether its due messages count as ready in the counts of the queue.
     pub(crate) counted: bool,
-    /// Whether a purge of all groups took its position in the ready line and
-    /// nothing has been done to the group since. It has no expected positions then;
-    /// the next of its messages that falls due gives it one.
-    pub(crate) displaced: bool,
-    /// The reasons under which the table of groups counts it as listed.
-    pub(crate) reasons: Reasons,
+    /// Whether the table of groups counts it as listed.
+    pub(crate) listed: bool,
+    /// Whether the table has it among those that dead messages hold.
+    pub(crate) held: bool,
     /// Whether the table counts it as a group with an extension.
     pub(crate) extended: bool,
 }
 
 impl Group {
     /// An empty group. `known` are the purges so far, which cannot affect it.
-    pub(crate) fn new(name: &[u8], known: Known) -> Group {
+    pub(crate) fn new(name: &[u8]) -> Group {
         Group {
             name: GroupName::from_slice(name),
             backlog: Backlog::default(),
-            known,
             running: 0,
             batch: 0,
             members: 0,
             ext: None,
             spot: Spot::Nowhere,
             counted: false,
-            displaced: false,
-            reasons: Reasons::default(),
+            listed: false,
+            held: false,
             extended: false,
         }
     }
@@ -146,11 +138,8 @@ impl Group {
     }
 
     /// The dead messages that hold the group.
-    pub fn holds(&self, purges: &Purges) -> &Holds {
-        match self.ext.as_deref() {
-            Some(ext) if !purges.took(Purged::Holds, self.known) => &ext.holds,
-            _ => Holds::none(),
-        }
+    pub fn holds(&self) -> &Holds {
+        &self.ext().holds
     }
 
     /// Releases the group from all dead messages that hold it, and returns those.
@@ -177,25 +166,18 @@ impl Group {
         self.ext().records.at(stored)
     }
 
-    /// What later purges have taken from the group that is not removed here yet.
-    pub fn lost(&self, purges: &Purges) -> Lost {
-        purges.lost_since(self.known, self.is_in_line())
-    }
-
     /// Its pending messages, without stale entries.
-    pub fn pending(&self, purges: &Purges) -> Pending<'_> {
-        self.backlog.left(self.lost(purges))
+    pub fn pending(&self) -> Pending<'_> {
+        self.backlog.all()
     }
 
-    /// Whether it has a position in the ready line, which may be a stale entry: see
-    /// [`Group::stands`].
+    /// Whether it stands in the line.
     #[inline]
     pub fn is_in_line(&self) -> bool {
         matches!(self.spot, Spot::Line { .. })
     }
 
-    /// Its position in the ready line, which may be a stale entry: see
-    /// [`Group::stands`]. `ix` is the group's own number.
+    /// Its place in the line; `ix` is its own number.
     pub fn position(&self, ix: GroupIx) -> Option<Position> {
         self.spot.key(ix).filter(|_| self.is_in_line())
     }
@@ -235,17 +217,6 @@ impl Group {
             self.spot = Spot::Nowhere;
         }
         before
-    }
-
-    /// Its position in the ready line, if no purge took it.
-    pub fn stands(&self, ix: GroupIx, purges: &Purges) -> Option<Position> {
-        self.position(ix).filter(|_| !self.lost(purges).line)
-    }
-
-    /// Whether a purge took its position in the ready line, and nothing has been
-    /// done to the group since.
-    pub fn is_displaced(&self, purges: &Purges) -> bool {
-        self.displaced || self.lost(purges).line
     }
 
     /// How many messages the group delivers in one turn; at least 1.
@@ -301,23 +272,17 @@ impl Group {
         limit.max(paused.unwrap_or(0)).max(breaker.unwrap_or(0))
     }
 
-    /// The reasons for which GROUPS lists the group.
-    pub fn reasons(&self, purges: &Purges) -> Reasons {
-        let pending = self.pending(purges);
+    /// What of it GROUPS shows.
+    /// Whether GROUPS lists it: it has messages pending or running, settings, a pause
+    /// or a hold.
+    pub fn is_listed(&self) -> bool {
         let ext = self.ext();
-        let other = pending.count_at(StoredState::Retry) > 0
+        !self.pending().is_empty()
             || self.running > 0
             || ext.settings.is_some()
             || ext.paused_until.is_some()
-            || self.breaker().is_some_and(|circuit| !circuit.is_closed());
-        let due = pending.count_at(StoredState::Due) > 0;
-        let in_line = self.is_in_line() && !self.lost(purges).line;
-        Reasons::default()
-            .with(Reasons::DELAYED, pending.count_at(StoredState::Delayed) > 0)
-            .with(Reasons::READY, due && in_line)
-            .with(Reasons::BLOCKED, due && !in_line)
-            .with(Reasons::HELD, !self.holds(purges).is_empty())
-            .with(Reasons::OTHER, other)
+            || !ext.holds.is_empty()
+            || self.breaker().is_some_and(|circuit| !circuit.is_closed())
     }
 }
 
@@ -326,9 +291,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_group_takes_128_bytes_and_keeps_16_bytes_of_name_inline() {
-        assert_eq!(size_of::<Option<Group>>(), 128);
-        let group = Group::new(b"user-1234567890!", Known::default());
+    fn a_plain_group_takes_120_bytes() {
+        assert_eq!(size_of::<Option<Group>>(), 120);
+        let group = Group::new(b"user-1234567890!");
         assert!(!group.name.spilled());
     }
 }

@@ -4,9 +4,6 @@
 use crate::collections::ordered::OrderedSet;
 use crate::Seq;
 
-/// An empty set, for groups that have none.
-static NONE: Holds = Holds::new();
-
 /// The dead messages that hold a group, in send order.
 ///
 /// There may be very many. Those whose records were pruned since cannot be dealt
@@ -45,11 +42,6 @@ impl Holds {
             dead: OrderedSet::new(),
             pruned: None,
         }
-    }
-
-    /// A shared empty set.
-    pub fn none() -> &'static Holds {
-        &NONE
     }
 
     /// Whether nothing holds the group.

@@ -9,9 +9,9 @@ pub mod breaker;
 mod breakers;
 pub mod group;
 pub mod holds;
-pub mod reasons;
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use crate::collections::footprint::allocated;
 use crate::collections::ordered::OrderedSet;
@@ -20,14 +20,11 @@ use crate::collections::table::Table;
 use crate::index::order_key::OrderKey;
 use crate::message::id::{hash_name, NameHasher};
 use crate::message::state::StoredState;
-use crate::purges::{Purged, Purges};
 use crate::settings::Breaker;
 use crate::{GroupIx, Millis, NEVER};
-use backlog::Pending;
 use breaker::Circuit;
 use breakers::BreakerTimes;
 use group::{Group, GroupExtension, GroupSettings};
-use reasons::Reasons;
 
 /// Groups that share one allocation.
 const NEIGHBOURS: usize = 16;
@@ -47,10 +44,8 @@ pub struct Groups {
     slots: Slots<Group, NEIGHBOURS>,
     /// Bytes allocated for the pending messages of all groups.
     backlog_bytes: usize,
-    /// The number of groups for each combination of reasons to be listed.
-    listed: [usize; Reasons::ALL],
-    /// The purges of all groups.
-    purges: Purges,
+    /// The number of groups that GROUPS lists. O(1).
+    listed: usize,
     /// The number of groups with an extension.
     extended: usize,
     /// The number of groups with records.
@@ -74,55 +69,7 @@ impl Groups {
 
     /// The number of groups that GROUPS lists. O(1).
     pub fn listed(&self) -> usize {
-        self.listed.iter().skip(1).sum()
-    }
-
-    /// The purges of all groups.
-    pub fn purges(&self) -> &Purges {
-        &self.purges
-    }
-
-    /// The pending messages of a group, without stale entries.
-    pub fn pending<'a>(&self, group: &'a Group) -> Pending<'a> {
-        group.pending(&self.purges)
-    }
-
-    /// Whether GROUPS lists the group.
-    pub fn shows(&self, group: &Group) -> bool {
-        group.reasons(&self.purges) != Reasons::default()
-    }
-
-    /// Releases all groups from the dead messages that hold them. O(1). Returns the
-    /// numbers of the groups that were held, which are garbage: the caller frees
-    /// them in slices.
-    pub fn purge_holds(&mut self) -> OrderedSet<u64> {
-        self.purge(Purged::Holds);
-        std::mem::take(&mut self.held)
-    }
-
-    /// Purges what all groups have in one state. O(1): it is only counted, and each
-    /// group drops its stale entries later.
-    pub fn purge(&mut self, purged: Purged) {
-        self.purges.count(purged);
-        for number in 0..Reasons::ALL {
-            let left = Reasons::numbered(number).without(purged).number();
-            if left != number {
-                let moved = self.listed.get_mut(number).map_or(0, std::mem::take);
-                if let Some(count) = self.listed.get_mut(left) {
-                    *count += moved;
-                }
-            }
-        }
-    }
-
-    /// Marks all purges so far as applied to this group. The caller removes its
-    /// stale entries.
-    pub fn heed(&mut self, ix: GroupIx) {
-        let purges = &self.purges;
-        if let Some(group) = self.slots.get_mut(ix.slot()) {
-            group.reasons = group.reasons.since(group.known, purges);
-            group.known = purges.all();
-        }
+        self.listed
     }
 
     /// The group with this name. O(1).
@@ -142,7 +89,7 @@ impl Groups {
         if let Some(ix) = self.find_hashed(hash, name) {
             return ix;
         }
-        let group = Group::new(name, self.purges.all());
+        let group = Group::new(name);
         let ix = GroupIx::in_slot(self.slots.add(group));
         let hash_of = hash_of_names(&self.hasher, &self.slots);
         self.by_name.insert_unique(hash, ix, hash_of);
@@ -194,29 +141,11 @@ impl Groups {
         };
         let of_place = ext.records.at_mut(stored);
         let was_there = of_place.is_some_and(|records| records.remove(key).is_some());
+        debug_assert!(was_there, "a group does not have its record");
         if was_there && ext.records.is_empty() {
+            debug_assert!(self.recorded > 0, "groups with records are miscounted");
             self.recorded = self.recorded.saturating_sub(1);
         }
-    }
-
-    /// Removes all records of a group in one stored state, if there are more than
-    /// `few`. Returns them, or `None` if they are left in place. O(1).
-    pub fn take_records(
-        &mut self,
-        ix: GroupIx,
-        stored: StoredState,
-        few: usize,
-    ) -> Option<OrderedSet<OrderKey>> {
-        let ext = self.get_mut(ix)?.ext_if_any()?;
-        let records = ext.records.at_mut(stored)?;
-        if records.len() <= few {
-            return None;
-        }
-        let records = std::mem::take(records);
-        if ext.records.is_empty() {
-            self.recorded = self.recorded.saturating_sub(1);
-        }
-        Some(records)
     }
 
     /// The name of a group.
@@ -257,14 +186,12 @@ impl Groups {
         let extended = group.tidy();
         if extended != group.extended {
             group.extended = extended;
-            self.extended = match extended {
-                true => self.extended + 1,
-                false => self.extended.saturating_sub(1),
-            };
+            count(&mut self.extended, extended);
         }
-        let before = group.reasons.since(group.known, &self.purges);
-        group.reasons = group.reasons(&self.purges);
-        let listed = group.reasons != Reasons::default();
+        let listed = group.is_listed();
+        if std::mem::replace(&mut group.listed, listed) != listed {
+            count(&mut self.listed, listed);
+        }
         let ext = group.ext();
         let has_breaker = ext.breaker.is_some();
         if ext.settings.is_some() || ext.paused_until.is_some() || has_breaker {
@@ -272,18 +199,8 @@ impl Groups {
         } else if !self.configured.is_empty() {
             self.configured.remove(&ix);
         }
-        if before != group.reasons {
-            for (reasons, comes) in [(before, false), (group.reasons, true)] {
-                if let Some(count) = self.listed.get_mut(reasons.number()) {
-                    *count = match comes {
-                        true => *count + 1,
-                        false => count.saturating_sub(1),
-                    };
-                }
-            }
-        }
-        let held = group.reasons.has(Reasons::HELD);
-        if held != before.has(Reasons::HELD) {
+        let held = !ext.holds.is_empty();
+        if std::mem::replace(&mut group.held, held) != held {
             if held {
                 self.held.insert(ix.number(), ());
             } else {
@@ -314,9 +231,9 @@ impl Groups {
         (start..self.slots.end()).map(|ix| (GroupIx::in_slot(ix), self.slots.get(ix)))
     }
 
-    /// The groups that dead messages hold.
-    pub fn held(&self) -> impl Iterator<Item = GroupIx> + '_ {
-        let numbers = self.held.iter();
+    /// The groups from this number on that dead messages hold, by number.
+    pub fn held_from(&self, number: u64) -> impl Iterator<Item = GroupIx> + '_ {
+        let numbers = self.held.range_from(Bound::Included(number));
         numbers.map(|(number, ())| GroupIx::in_slot(number as usize))
     }
 
@@ -386,7 +303,7 @@ impl Groups {
     pub fn memory_bytes(&self) -> usize {
         const EXTENSION: usize = allocated(size_of::<GroupExtension>());
         const FIRST_RECORDS: usize = 2 * size_of::<OrderKey>();
-        let held = self.held().filter_map(|ix| self.get(ix));
+        let held = self.held_from(0).filter_map(|ix| self.get(ix));
         let holds: usize = held.map(|group| group.ext().holds.memory_bytes()).sum();
         self.by_name.allocation_size()
             + self.slots.memory_bytes()
@@ -398,6 +315,16 @@ impl Groups {
             + self.held.memory_bytes()
             + self.wakes.memory_bytes()
             + self.breaker_times.memory_bytes()
+    }
+}
+
+/// Counts one more, or one less.
+fn count(counter: &mut usize, comes: bool) {
+    if comes {
+        *counter += 1;
+    } else {
+        debug_assert!(*counter > 0, "a group leaves that was not counted");
+        *counter = counter.saturating_sub(1);
     }
 }
 

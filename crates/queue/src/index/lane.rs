@@ -16,26 +16,9 @@ pub struct Lane {
     pub retry: TimeIndex,
     /// Messages that are due.
     pub due: TimeIndex,
-    /// Payload bytes of each pending state, by the number of the state.
-    bytes: [u64; 3],
 }
 
 impl Lane {
-    /// A lane from a snapshot, with the payload bytes of each pending state.
-    pub fn from_indexes(
-        delayed: TimeIndex,
-        due: TimeIndex,
-        retry: TimeIndex,
-        bytes: [u64; 3],
-    ) -> Lane {
-        Lane {
-            delayed,
-            retry,
-            due,
-            bytes,
-        }
-    }
-
     /// The index for a state; `None` unless it is a pending one.
     pub fn at(&self, stored: StoredState) -> Option<&TimeIndex> {
         match stored {
@@ -55,14 +38,14 @@ impl Lane {
         }
     }
 
-    fn count(&mut self, stored: StoredState, size: u64, comes: bool) {
-        // The three pending states have the numbers 0 to 2.
-        if let Some(bytes) = self.bytes.get_mut(stored as usize) {
-            *bytes = match comes {
-                true => *bytes + size,
-                false => bytes.saturating_sub(size),
-            };
-        }
+    fn remove(&mut self, stored: StoredState, pending_key: &PendingKey) {
+        let index = self.at_mut(stored);
+        let known = index.and_then(|index| index.remove(&(pending_key.due, pending_key.seq)));
+        debug_assert!(
+            known.is_some(),
+            "no lane has the message {}",
+            pending_key.seq
+        );
     }
 
     /// The message that is promoted next: its due time and number.
@@ -131,25 +114,18 @@ impl Lanes {
         };
         if let Some(index) = lane.at_mut(stored) {
             index.insert((pending_key.due, pending_key.seq), ());
-            lane.count(stored, pending_key.size, true);
         }
     }
 
-    /// Removes a message. Returns whether it was there. O(log n).
-    pub fn remove(&mut self, stored: StoredState, pending_key: PendingKey) -> bool {
+    /// Takes out a message.
+    pub fn remove(&mut self, stored: StoredState, pending_key: PendingKey) {
         let Some(lane) = self.lane_mut(pending_key.priority) else {
-            return false;
+            return;
         };
-        let index = lane.at_mut(stored);
-        let was_there =
-            index.is_some_and(|i| i.remove(&(pending_key.due, pending_key.seq)).is_some());
-        if was_there {
-            lane.count(stored, pending_key.size, false);
-        }
+        lane.remove(stored, &pending_key);
         if lane.is_empty() && self.0.len() > 1 {
             self.0.retain(|(_, lane)| !lane.is_empty());
         }
-        was_there
     }
 
     /// Moves a message from the index of the state `from` to that of due messages.
@@ -158,12 +134,8 @@ impl Lanes {
         let Some(lane) = self.lane_mut(pending_key.priority) else {
             return;
         };
-        if let Some(index) = lane.at_mut(from) {
-            index.remove(&(pending_key.due, pending_key.seq));
-        }
+        lane.remove(from, &pending_key);
         lane.due.insert((pending_key.due, pending_key.seq), ());
-        lane.count(from, pending_key.size, false);
-        lane.count(StoredState::Due, pending_key.size, true);
     }
 
     /// The messages that are promoted next, at most `most`: as many as follow one
@@ -197,8 +169,8 @@ impl Lanes {
         })
     }
 
-    /// Promotes all messages of a run, whose payloads have `bytes` bytes together.
-    pub fn promote_run(&mut self, run: &Run, bytes: u64) {
+    /// The time of all messages of a run has come.
+    pub fn promote_run(&mut self, run: &Run) {
         let Some(lane) = self.lane_mut(run.priority) else {
             return;
         };
@@ -208,52 +180,6 @@ impl Lanes {
         for key in &run.keys {
             lane.due.insert(*key, ());
         }
-        lane.count(run.from, bytes, false);
-        lane.count(StoredState::Due, bytes, true);
-    }
-
-    /// Records that the payload of a message has changed its size from `before` to
-    /// `after` bytes.
-    pub fn resize(
-        &mut self,
-        stored: StoredState,
-        pending_key: PendingKey,
-        before: u64,
-        after: u64,
-    ) {
-        if let Some(lane) = self.lane_mut(pending_key.priority) {
-            lane.count(stored, before, false);
-            lane.count(stored, after, true);
-        }
-    }
-
-    /// Whether a message is in this state's index. O(log n).
-    pub fn contains(&self, stored: StoredState, pending_key: &PendingKey) -> bool {
-        self.lane(pending_key.priority)
-            .and_then(|lane| lane.at(stored))
-            .is_some_and(|index| index.contains(&(pending_key.due, pending_key.seq)))
-    }
-
-    /// Detaches all messages in this state. Returns their indexes and the number of
-    /// their payload bytes. O(lanes).
-    pub fn detach(&mut self, stored: StoredState) -> (Vec<TimeIndex>, u64) {
-        let mut indexes = Vec::new();
-        let mut bytes = 0;
-        for (_, lane) in &mut self.0 {
-            if let Some(index) = lane.at_mut(stored) {
-                indexes.push(std::mem::take(index));
-            }
-            if let Some(count) = lane.bytes.get_mut(stored as usize) {
-                bytes += std::mem::take(count);
-            }
-        }
-        (indexes, bytes)
-    }
-
-    /// Payload bytes of all messages in this state. O(lanes).
-    pub fn bytes(&self, stored: StoredState) -> u64 {
-        let of = |lane: &Lane| lane.bytes.get(stored as usize).copied();
-        self.iter().filter_map(|(_, lane)| of(lane)).sum()
     }
 
     fn lane(&self, priority: i8) -> Option<&Lane> {
@@ -329,7 +255,6 @@ mod tests {
             due,
             priority,
             grouped: false,
-            size: 10,
         };
         lanes.insert(stored, pending_key);
     }
@@ -352,16 +277,13 @@ mod tests {
         }
         let mut runs = Vec::new();
         while let Some(run) = lanes.next_run((9, 0), 10) {
-            lanes.promote_run(&run, 10 * run.keys.len() as u64);
+            lanes.promote_run(&run);
             runs.push(run.keys.iter().map(|(_, seq)| *seq).collect::<Vec<_>>());
         }
         let expected: [&[Seq]; 5] = [&[1, 2], &[3], &[4], &[5, 6, 7], &[8]];
         assert_eq!(runs, expected);
-        assert_eq!(
-            (lanes.count(StoredState::Due), lanes.bytes(StoredState::Due)),
-            (8, 80)
-        );
-        assert_eq!(lanes.bytes(StoredState::Delayed), 10);
+        let counts = [StoredState::Due, StoredState::Delayed].map(|stored| lanes.count(stored));
+        assert_eq!(counts, [8, 1]);
         assert!(lanes.next_run((10, 0), 0).is_none());
     }
 }

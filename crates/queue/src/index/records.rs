@@ -11,9 +11,6 @@ use crate::message::id::{hash_name, NameHasher};
 use crate::message::state::StoredState;
 use crate::{Millis, Seq, TimeIndex};
 
-/// Messages by priority, then in send order.
-pub type SendOrder = OrderedSet<(i8, Seq)>;
-
 /// The properties of a record that its indexes need.
 #[derive(Debug, Clone, Copy)]
 pub struct Record {
@@ -21,8 +18,6 @@ pub struct Record {
     pub seq: Seq,
     /// When it ended.
     pub ended_at: Millis,
-    /// Its priority, in case it is redriven. Lower numbers are delivered first.
-    pub priority: i8,
     /// Whether it has a group.
     pub grouped: bool,
 }
@@ -36,55 +31,10 @@ pub struct Records {
     pub cancelled: TimeIndex,
     /// Dead messages.
     pub dead: TimeIndex,
-    /// The dead messages in the order in which a redrive of all would deliver them.
-    pub dead_order: DeadOrder,
     /// Ids that are still taken though their records are gone.
     pub dedup: DedupMemory,
-    /// How many records have a group. Purged ones that are not freed yet are
-    /// included.
+    /// How many of all have a group.
     pub grouped: usize,
-}
-
-/// Dead messages in the order in which a redrive would deliver them.
-#[derive(Debug, Clone, Default)]
-pub struct DeadOrder {
-    /// Messages without a group.
-    pub plain: SendOrder,
-    /// Messages with a group.
-    pub grouped: SendOrder,
-}
-
-impl DeadOrder {
-    /// The set that this record belongs to.
-    pub fn of(&self, record: &Record) -> &SendOrder {
-        match record.grouped {
-            true => &self.grouped,
-            false => &self.plain,
-        }
-    }
-
-    /// The set that this record belongs to, for changes.
-    pub fn of_mut(&mut self, record: &Record) -> &mut SendOrder {
-        match record.grouped {
-            true => &mut self.grouped,
-            false => &mut self.plain,
-        }
-    }
-
-    /// The number of dead messages. O(1).
-    pub fn len(&self) -> usize {
-        self.plain.len() + self.grouped.len()
-    }
-
-    /// Whether there are none. O(1).
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Bytes allocated. O(1).
-    pub fn memory_bytes(&self) -> usize {
-        self.plain.memory_bytes() + self.grouped.memory_bytes()
-    }
 }
 
 impl Records {
@@ -94,21 +44,16 @@ impl Records {
             index.insert((record.ended_at, record.seq), ());
         }
         self.grouped += usize::from(record.grouped);
-        if stored == StoredState::Dead {
-            let order = self.dead_order.of_mut(&record);
-            order.insert((record.priority, record.seq), ());
-        }
     }
 
-    /// Removes a record. Returns whether it was there. O(log n).
-    pub fn remove(&mut self, stored: StoredState, record: Record) -> bool {
-        if stored == StoredState::Dead {
-            let order = self.dead_order.of_mut(&record);
-            order.remove(&(record.priority, record.seq));
-        }
-        self.grouped = self.grouped.saturating_sub(usize::from(record.grouped));
+    /// Takes out a record.
+    pub fn remove(&mut self, stored: StoredState, record: Record) {
+        let grouped = usize::from(record.grouped);
+        debug_assert!(self.grouped >= grouped, "records of groups are miscounted");
+        self.grouped = self.grouped.saturating_sub(grouped);
         let index = self.at_mut(stored);
-        index.is_some_and(|index| index.remove(&(record.ended_at, record.seq)).is_some())
+        let known = index.and_then(|index| index.remove(&(record.ended_at, record.seq)));
+        debug_assert!(known.is_some(), "no index has the record {}", record.seq);
     }
 
     /// The index for a stored state; `None` unless it is one of ended messages.
@@ -146,12 +91,16 @@ impl Records {
         self.dead.first().map(|(key, ())| key)
     }
 
+    /// The indexes, for freeing.
+    pub fn into_indexes(self) -> [TimeIndex; 3] {
+        [self.finished, self.cancelled, self.dead]
+    }
+
     /// Bytes allocated. O(1).
     pub fn memory_bytes(&self) -> usize {
         self.finished.memory_bytes()
             + self.cancelled.memory_bytes()
             + self.dead.memory_bytes()
-            + self.dead_order.memory_bytes()
             + self.dedup.memory_bytes()
     }
 }

@@ -5,8 +5,6 @@
 //! messages have lanes of their own, which only serve to find them by time: each
 //! group has an order of its own (`groups/group.rs`).
 
-use std::ops::Bound;
-
 use super::lane::{Lanes, Run};
 use crate::message::state::StoredState;
 use crate::{Millis, Seq, TimeIndex};
@@ -22,8 +20,6 @@ pub struct PendingKey {
     pub priority: i8,
     /// Whether it has a group.
     pub grouped: bool,
-    /// Bytes of its payload.
-    pub size: u64,
 }
 
 /// All pending messages of a queue.
@@ -41,29 +37,14 @@ impl Waiting {
         self.lanes_mut(&pending_key).insert(stored, pending_key);
     }
 
-    /// Removes a message. Returns whether it was there. O(log n).
-    pub fn remove(&mut self, stored: StoredState, pending_key: PendingKey) -> bool {
-        self.lanes_mut(&pending_key).remove(stored, pending_key)
+    /// Takes out a message.
+    pub fn remove(&mut self, stored: StoredState, pending_key: PendingKey) {
+        self.lanes_mut(&pending_key).remove(stored, pending_key);
     }
 
     /// Moves a message from the state `from` to those that are due. O(log n).
     pub fn promote(&mut self, from: StoredState, pending_key: PendingKey) {
         self.lanes_mut(&pending_key).promote(from, pending_key);
-    }
-
-    /// Records that the payload of a message in this state now has `size` bytes.
-    pub fn resize(&mut self, stored: StoredState, pending_key: PendingKey, size: u64) {
-        let before = pending_key.size;
-        self.lanes_mut(&pending_key)
-            .resize(stored, pending_key, before, size);
-    }
-
-    /// Whether a message is in this state. O(log n).
-    pub fn contains(&self, stored: StoredState, pending_key: &PendingKey) -> bool {
-        match pending_key.grouped {
-            true => self.grouped.contains(stored, pending_key),
-            false => self.plain.contains(stored, pending_key),
-        }
     }
 
     fn lanes_mut(&mut self, pending_key: &PendingKey) -> &mut Lanes {
@@ -89,15 +70,13 @@ impl Waiting {
             .next_run(grouped.map_or(bound, |head| head.min(bound)), most)
     }
 
-    /// Whether in one index at least `most` messages for which `counts` holds are
-    /// due at `now` and not promoted yet. O(most), plus the messages for which it
-    /// does not hold.
-    pub fn is_burst(&self, now: Millis, most: usize, counts: impl Fn(Seq) -> bool) -> bool {
+    /// Whether so many messages of one kind are due at `now` and not promoted yet.
+    /// O(most).
+    pub fn is_burst(&self, now: Millis, most: usize) -> bool {
         let unpromoted = [StoredState::Delayed, StoredState::Retry].into_iter();
         let mut indexes = unpromoted.flat_map(|stored| self.indexes(stored));
         indexes.any(|index| {
             let due = index.iter().take_while(|((due, _), ())| *due <= now);
-            let due = due.filter(|((_, seq), ())| counts(*seq));
             due.take(most).count() == most
         })
     }
@@ -115,13 +94,11 @@ impl Waiting {
             .chain(self.grouped.indexes(stored))
     }
 
-    /// The earliest due time after `now` of the messages that are not promoted yet
-    /// and for which `counts` holds.
-    pub fn next_due(&self, now: Millis, counts: impl Fn(Seq) -> bool) -> Option<Millis> {
+    /// The earliest due time of all that is not due yet at `now`.
+    pub fn next_due(&self, now: Millis) -> Option<Millis> {
         let after = |index: &TimeIndex| {
-            let later = index.range_from(Bound::Excluded((now, Seq::MAX)));
-            let mut later = later.map(|(key, ())| key);
-            later.find(|(_, seq)| counts(*seq)).map(|(due, _)| due)
+            let later = index.next_after(&(now, Seq::MAX));
+            later.map(|((due, _), ())| due)
         };
         let unpromoted = [StoredState::Delayed, StoredState::Retry].into_iter();
         let indexes = unpromoted.flat_map(|stored| self.indexes(stored));

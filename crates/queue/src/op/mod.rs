@@ -203,7 +203,18 @@ pub enum FindAct {
     Purge,
 }
 
-/// What a purge has to remove message by message.
+/// A slice of what a purge removes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Removal<'a> {
+    /// These messages and records, as far as they are there: their numbers, in order.
+    Messages(Vec<Seq>),
+    /// What holds these groups.
+    Holds(Vec<Cow<'a, [u8]>>),
+    /// The memory of ids that are taken though their messages are gone.
+    TakenIds,
+}
+
+/// What [`Op::PurgeSome`] removes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piecemeal<'a> {
     /// The leased messages of this group, in the order of their receipts.
@@ -328,8 +339,10 @@ pub enum Op<'a> {
         /// Remove only messages of this group.
         group: Option<Cow<'a, [u8]>>,
     },
-    /// Removes a part of what a purge has to remove message by message. The
-    /// purge itself follows as an operation of its own.
+    /// Removes a part of what a purge removes.
+    Remove(Removal<'a>),
+    /// Removes the first of some messages. No command says so any longer, but logs of
+    /// earlier versions do.
     PurgeSome {
         /// What to remove.
         of: Piecemeal<'a>,

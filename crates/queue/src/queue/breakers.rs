@@ -163,7 +163,6 @@ impl Queue {
 
     /// Does to a breaker what time brings at `at`.
     pub(super) fn pass_time_of_breaker(&mut self, ix: GroupIx, at: Millis) {
-        self.heed_purges(ix);
         self.change_breaker(ix, at, |_, _| ());
         // The position that the group gets by this is already in `expected`.
         self.refresh(ix, self.last, Join::by_time(at));

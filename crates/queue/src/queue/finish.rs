@@ -10,11 +10,10 @@ use crate::settings::OnDead;
 use crate::{Millis, Seq};
 
 /// A record as the indexes know it.
-pub(super) fn record(seq: Seq, message: &Message) -> Record {
+fn record(seq: Seq, message: &Message) -> Record {
     Record {
         seq,
         ended_at: message.ended_at(),
-        priority: message.priority,
         grouped: message.group.is_some(),
     }
 }
@@ -67,7 +66,6 @@ impl Queue {
 
     /// Removes the oldest record like this one.
     pub(super) fn prune_oldest(&mut self, stored: StoredState) {
-        self.drop_purged_records();
         let oldest = match stored {
             StoredState::Dead => self.records.oldest_dead(),
             _ => self.records.oldest_settled(),
@@ -81,7 +79,7 @@ impl Queue {
     /// a burst that is still being worked off it may be there yet.
     pub(super) fn prune_if_over(&mut self, seq: Seq, now: Millis) -> bool {
         let message = self.store.get(seq);
-        let is_over = message.is_some_and(|message| self.is_over_age(seq, message, now));
+        let is_over = message.is_some_and(|message| self.is_over_age(message, now));
         if is_over {
             self.prune(seq);
             self.effects.changed = true;
@@ -91,13 +89,13 @@ impl Queue {
     }
 
     /// Whether a record was kept long enough by `now`.
-    pub(super) fn is_over_age(&self, seq: Seq, message: &Message, now: Millis) -> bool {
+    pub(super) fn is_over_age(&self, message: &Message, now: Millis) -> bool {
         let kept = match message.stored {
             StoredState::Finished | StoredState::Cancelled => self.settings.retain,
             StoredState::Dead if self.settings.dead_retain > 0 => self.settings.dead_retain,
             _ => return false,
         };
-        message.ended_at().saturating_add(kept) <= now && !self.redriving.has(seq, message)
+        message.ended_at().saturating_add(kept) <= now
     }
 
     /// Removes a record; its id may stay taken.
@@ -135,17 +133,17 @@ impl Queue {
         }
     }
 
-    /// Takes a record out of the indexes; whether it was among all of its kind.
-    pub(super) fn leave_record(&mut self, seq: Seq) -> bool {
+    /// Takes a record out of the indexes.
+    pub(super) fn leave_record(&mut self, seq: Seq) {
         let Some(message) = self.store.get(seq) else {
-            return false;
+            return;
         };
         let stored = message.stored;
         if message.group.is_some() {
             let key = order_key(seq, message);
             self.groups.leave_record(message.group, stored, &key);
         }
-        self.records.remove(stored, record(seq, message))
+        self.records.remove(stored, record(seq, message));
     }
 
     /// Removes a message that stands in no index any longer.

@@ -15,12 +15,11 @@ use crate::{GroupIx, Seq};
 impl Queue {
     /// Whether a dead message holds a group.
     pub(super) fn is_held_by_dead(&self, group: &Group) -> bool {
-        self.settings.on_dead == OnDead::Block && !group.holds(self.groups.purges()).is_empty()
+        self.settings.on_dead == OnDead::Block && !group.holds().is_empty()
     }
 
     /// Makes a dead message hold its group. The caller refreshes the group.
     pub(super) fn hold(&mut self, seq: Seq, ix: GroupIx) {
-        self.heed_purges(ix);
         if let Some(group) = self.groups.get_mut(ix) {
             group.ext_mut().holds.add(seq);
         }
@@ -29,7 +28,6 @@ impl Queue {
     /// Ends the hold of one dead message, if it has one. The caller refreshes the
     /// group.
     pub(super) fn unhold(&mut self, seq: Seq, ix: GroupIx) {
-        self.heed_purges(ix);
         if let Some(ext) = self.groups.get_mut(ix).and_then(Group::ext_if_any) {
             ext.holds.remove(seq);
         }
@@ -45,7 +43,6 @@ impl Queue {
         if message.stored != StoredState::Dead || !group.is_some() {
             return;
         }
-        self.heed_purges(group);
         let Some(message) = self.store.get(seq) else {
             return;
         };
@@ -60,33 +57,11 @@ impl Queue {
     /// Ends all holds of a group. Returns whether there were any. The caller
     /// refreshes the group.
     pub(super) fn end_holds(&mut self, ix: GroupIx) -> bool {
-        self.heed_purges(ix);
         let group = self.groups.get_mut(ix);
         let mut holds = group.map(Group::take_holds).unwrap_or_default();
         let held = !holds.is_empty();
-        self.discard_numbers(holds.take_dead());
+        self.discard_index(holds.take_dead());
         held
-    }
-
-    /// Ends the holds of a group whose dead messages are still stored, except those
-    /// that were redriven and are not moved yet. The caller refreshes the group.
-    /// O(1); O(log n) for each hold while redriven messages of groups are not all
-    /// moved.
-    pub(super) fn end_holds_of_dead(&mut self, ix: GroupIx) {
-        self.heed_purges(ix);
-        let ext = self.groups.get_mut(ix).and_then(Group::ext_if_any);
-        let Some(dead) = ext.map(|ext| ext.holds.take_dead()) else {
-            return;
-        };
-        if self.redriving.left.grouped.is_empty() {
-            return self.discard_numbers(dead);
-        }
-        for (seq, ()) in &dead {
-            let message = self.store.get(seq);
-            if message.is_some_and(|message| self.redriving.has(seq, message)) {
-                self.hold(seq, ix);
-            }
-        }
     }
 
     /// The id of a message that holds a group.

@@ -40,8 +40,6 @@ impl Queue {
         if self.prune_if_over(seq, now) {
             return None;
         }
-        // A redriven message may have expired since, so redrive first.
-        self.redrive_if_due(seq);
         // Read the group first: if few records are kept, the message may be gone
         // after it expires.
         let group = self.store.get(seq)?.group;

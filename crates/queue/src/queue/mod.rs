@@ -1,12 +1,13 @@
-//! The queue: its fields, the dispatch of operations, and what its parts share.
+//! The queue: what is in it and what its parts have in common.
 //!
 //! `ops/` has one file for each thing that a client can ask for. `time/` does what
 //! is due by itself: due times, lease ends, expiries, schedules. `moves.rs` moves a
 //! message between stored states and keeps every index in step, `ready_line.rs`
 //! does so for positions in the ready line, `give_back.rs` brings a running message
-//! back, and `finish.rs` ends one. `inspect/`, `lookup.rs` and `readiness.rs` only
-//! read. `rebuild/` takes a queue apart for a snapshot and builds it from one,
-//! checked. The other files remove many messages at once.
+//! back, and `finish.rs` ends one. `plan.rs` divides a bulk operation into slices,
+//! and `removal/` removes messages. `inspect/`, `sources.rs`, `lookup.rs` and
+//! `readiness.rs` only read. `rebuild/` takes a queue apart for a snapshot and
+//! builds it from one, checked.
 
 mod finish;
 pub mod inspect;
@@ -15,17 +16,14 @@ mod ops;
 mod ready_line;
 pub mod rebuild;
 
-pub mod approach;
 mod breakers;
-mod cut;
-mod discard;
 mod give_back;
 mod holds;
 mod lookup;
-mod purge;
+pub mod plan;
 mod readiness;
-mod remains;
-mod sweep;
+mod removal;
+mod sources;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -35,9 +33,7 @@ use hashbrown::HashSet;
 use crate::collections::rate_window::RateWindow;
 use crate::consumer::Consumers;
 use crate::error::Error;
-use crate::groups::backlog::Pending;
 use crate::groups::breaker::Circuit;
-use crate::groups::group::Group;
 use crate::groups::Groups;
 use crate::index::leases::Leases;
 use crate::index::ready_line::{Expected, Join, Position, ReadyLine};
@@ -52,8 +48,7 @@ use crate::schedule::Schedules;
 use crate::settings::{Clock, Settings};
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Receipt, Seq, TimeIndex, NEVER};
-use ops::redrive::Redriving;
-use remains::Remains;
+use removal::garbage::Garbage;
 
 /// A delay queue.
 ///
@@ -88,8 +83,6 @@ pub struct Queue {
     /// The breaker of the ungrouped messages, unless it is closed and remembers no
     /// failure.
     plain_breaker: Option<Box<Circuit>>,
-    redriving: Redriving,
-    remains: Remains,
 
     // Indexes: they follow from the state, and are built anew when a queue is loaded.
     waiting: Waiting,
@@ -104,8 +97,6 @@ pub struct Queue {
     plain_position: Option<Position>,
     /// Number of due messages in groups that can give.
     grouped_ready: u64,
-    /// Payload bytes of the due messages in groups that can give.
-    grouped_ready_bytes: u64,
     /// Number of leased messages that belong to a group.
     grouped_running: u64,
     /// Payload bytes of all pending and running messages.
@@ -115,12 +106,6 @@ pub struct Queue {
     /// No event is due before this time (Unix ms). It may be too early, never too
     /// late.
     wake: Millis,
-    /// Purged messages whose memory is not freed yet.
-    discarded: discard::Discards,
-    /// Stale entries, by stored state: how many purged messages the indexes over
-    /// all messages still hold. Only grouped messages are removed without taking
-    /// them out of these indexes.
-    ghosts: [discard::Ghosts; 7],
 
     // Notes of this server: neither replicated nor saved.
     effects: Effects,
@@ -139,6 +124,8 @@ pub struct Queue {
     /// Empty list with the capacity of the last deliveries, kept so that the next
     /// FETCH need not allocate.
     given: Deliveries,
+    /// What no longer belongs to the queue and is still to be freed.
+    garbage: Garbage,
 }
 
 impl Queue {
@@ -164,7 +151,6 @@ impl Queue {
             expected: Expected::default(),
             plain_position: None,
             grouped_ready: 0,
-            grouped_ready_bytes: 0,
             grouped_running: 0,
             leases: Leases::default(),
             expiring: TimeIndex::new(),
@@ -183,11 +169,8 @@ impl Queue {
             noted_wake: None,
             noted_arrival: 0,
             noted_term: 0,
-            redriving: Redriving::default(),
-            remains: Remains::default(),
             given: Deliveries::new(),
-            discarded: discard::Discards::default(),
-            ghosts: Default::default(),
+            garbage: Garbage::default(),
         }
     }
 
@@ -287,6 +270,7 @@ impl Queue {
             Op::FindDo { act, seqs } => Ok(self.find_do(*act, seqs, now)),
             Op::Purge { state, group } => Ok(self.purge(*state, group.as_deref(), now)),
             Op::PurgeSome { of, most } => Ok(self.purge_some(of, *most, now)),
+            Op::Remove(removal) => Ok(self.remove_some(removal, now)),
             Op::Pause { group, ms } => Ok(self.pause(group.as_deref(), *ms, now)),
             Op::Resume { group } => Ok(self.resume(group.as_deref(), now)),
             Op::GroupSet { group, changes } => Ok(self.set_group(group, changes, now)),
@@ -329,13 +313,7 @@ impl Queue {
 
     /// The number of the message with this id, unless it was purged.
     pub fn find(&self, id: &[u8]) -> Option<Seq> {
-        let seq = self.ids.find(&self.store, id)?;
-        (!self.is_purged(seq)).then_some(seq)
-    }
-
-    /// The pending messages of a group.
-    fn pending<'a>(&self, group: &'a Group) -> Pending<'a> {
-        self.groups.pending(group)
+        self.ids.find(&self.store, id)
     }
 
     /// Makes sure that [`Queue::take_effects`] reports the end of the message with
@@ -363,10 +341,8 @@ impl Queue {
         copy.noted_wake = None;
         copy.noted_arrival = 0;
         copy.noted_term = 0;
-        copy.sweep(usize::MAX);
         let now = copy.last;
         copy.ticket += 1;
-        copy.drop_all_remains();
         copy.release_all(now);
         copy.effects = Effects::default();
         copy

@@ -69,7 +69,6 @@ pub(super) fn pending_key(seq: Seq, message: &Message) -> PendingKey {
         due: message.due,
         priority: message.priority,
         grouped: message.group.is_some(),
-        size: message.payload_len(),
     }
 }
 
@@ -79,7 +78,6 @@ pub(super) fn member(seq: Seq, message: &Message) -> Member {
         key: order_key(seq, message),
         due: message.due,
         failed: message.failures() > 0,
-        size: message.payload_len(),
     }
 }
 
@@ -127,7 +125,6 @@ impl Queue {
             self.wake_by(at);
         }
         if let Some(member) = keys.member {
-            self.heed_purges(keys.group);
             let entered = self.groups.with(keys.group, |group| {
                 let is_behind = group.backlog.insert(keys.stored, member);
                 // A group that is not in the ready line yet must join it now,
@@ -138,7 +135,6 @@ impl Queue {
             is_behind = changes_nothing;
             if counted && keys.stored == StoredState::Due {
                 self.grouped_ready += 1;
-                self.grouped_ready_bytes += member.size;
                 self.effects.happened.add(Happened::READY);
             }
         }
@@ -164,26 +160,25 @@ impl Queue {
     /// group. O(log n).
     pub(super) fn leave(&mut self, keys: IndexKeys) {
         if let Some(at) = keys.expires {
-            self.expiring.remove(&(at, keys.pending_key.seq));
+            let known = self.expiring.remove(&(at, keys.pending_key.seq));
+            debug_assert!(known.is_some(), "no index has the expiry of a message");
         }
         self.waiting.remove(keys.stored, keys.pending_key);
         if let Some(member) = keys.member {
-            self.heed_purges(keys.group);
             let counted = self.groups.with(keys.group, |group| {
                 group.backlog.remove(keys.stored, member);
                 group.counted
             });
             if counted == Some(true) && keys.stored == StoredState::Due {
-                self.uncount_ready(1, member.size);
+                self.uncount_ready(1);
             }
         }
     }
 
-    /// Subtracts messages, and their payload bytes, from those of groups that count
-    /// as ready.
-    pub(super) fn uncount_ready(&mut self, count: u64, bytes: u64) {
+    /// So many messages of groups that counted as ready do so no longer.
+    pub(super) fn uncount_ready(&mut self, count: u64) {
+        debug_assert!(self.grouped_ready >= count, "ready messages are miscounted");
         self.grouped_ready = self.grouped_ready.saturating_sub(count);
-        self.grouped_ready_bytes = self.grouped_ready_bytes.saturating_sub(bytes);
     }
 
     /// Ends the lease of a message, if it has one. The caller then sets its stored
@@ -201,10 +196,10 @@ impl Queue {
         let (group, size) = (message.group, message.payload_len());
         message.history.stop();
         let consumer = message.history.consumer();
+        debug_assert!(self.running_bytes >= size, "running bytes are miscounted");
         self.running_bytes = self.running_bytes.saturating_sub(size);
         self.consumers.release(consumer);
         if group.is_some() {
-            self.heed_purges(group);
             let over = self.leases.leave_batch(lease.receipt);
             if let Some(group) = self.groups.get_mut(group) {
                 group.running -= 1;

@@ -2,6 +2,7 @@
 //! asked before it serves a client or sets its timer.
 
 use super::Queue;
+use crate::groups::group::Group;
 use crate::op::Fetch;
 use crate::settings::Clock;
 use crate::{GroupIx, Millis, NEVER};
@@ -20,7 +21,7 @@ impl Queue {
             || (self.waiting.plain.head(now).is_some() && self.lets_out(GroupIx::NONE, no_ack, now))
             || self.expected.by(now).any(|key| {
                 let group = self.groups.get(key.group);
-                let gives = |group| self.given_position(key.group, group, now).is_some();
+                let gives = |group: &Group| group.given_position(key.group, now).is_some();
                 group.is_some_and(gives) && self.lets_out(key.group, no_ack, now)
             })
     }
@@ -63,7 +64,7 @@ impl Queue {
             .map(|rate| self.window.next_free(rate, now))
             .filter(|at| *at > now);
         let mut wake = refill.map_or(self.wake, |at| at.min(self.wake));
-        if !self.discarded.is_empty() {
+        if self.has_garbage() {
             wake = wake.min(now);
         }
         (wake != NEVER).then_some(wake)

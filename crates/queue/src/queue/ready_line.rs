@@ -28,7 +28,6 @@ impl Queue {
         if !ix.is_some() {
             return self.refresh_plain(now, join);
         }
-        self.heed_purges(ix);
         let Some(group) = self.groups.get(ix) else {
             return;
         };
@@ -60,7 +59,6 @@ impl Queue {
             if given.is_some() || line.map(|key| key.priority) != has.map(|key| key.priority) {
                 group.set_turn(0);
             }
-            group.displaced = false;
         }
         if line != has {
             if let Some(key) = line {
@@ -110,7 +108,7 @@ impl Queue {
     /// The first time (Unix ms) at which a group in the line will have a message of
     /// a more urgent priority, which moves it to the line of that priority.
     fn overtaking(&self, group: &Group, current: Position) -> Option<Millis> {
-        let Pending { fresh, failed } = self.pending(group);
+        let Pending { fresh, failed } = group.pending();
         let firsts = fresh.first().into_iter().chain(failed.first());
         if firsts.map(OrderKey::priority).min()? >= current.priority {
             return None;
@@ -135,7 +133,7 @@ impl Queue {
         {
             return None;
         }
-        let Pending { fresh, failed } = self.pending(group);
+        let Pending { fresh, failed } = group.pending();
         let fresh = fresh.earliest();
         let due = match self.settings.on_retry {
             _ if failed.is_empty() => fresh?,
@@ -151,10 +149,7 @@ impl Queue {
     /// Computes the future positions of a group that was built from a snapshot.
     pub(super) fn expect_next(&mut self, ix: GroupIx) {
         if let Some(group) = self.groups.get(ix) {
-            let positions = match group.displaced {
-                true => Positions::new(),
-                false => self.expected_of(ix, group, group.position(ix)),
-            };
+            let positions = self.expected_of(ix, group, group.position(ix));
             self.expect(ix, positions);
         }
     }
@@ -194,12 +189,10 @@ impl Queue {
         }
         group.counted = counted;
         let count = group.backlog.all().count_at(StoredState::Due);
-        let bytes = group.backlog.bytes_at(StoredState::Due);
         if !counted {
-            self.uncount_ready(count, bytes);
+            self.uncount_ready(count);
         } else if count > 0 {
             self.grouped_ready += count;
-            self.grouped_ready_bytes += bytes;
             self.effects.happened.add(Happened::READY);
         }
     }
@@ -207,7 +200,6 @@ impl Queue {
     /// Puts a group in the ready line at the position whose time has come by `now`,
     /// if there is one.
     pub(super) fn admit(&mut self, ix: GroupIx, now: Millis) {
-        self.heed_purges(ix);
         if let Some(key) = self
             .groups
             .get(ix)
@@ -265,7 +257,7 @@ impl Queue {
     /// The message that comes next in the order of a group at `now`, leaving aside
     /// pauses, holds and limits.
     pub(super) fn next_in_group(&self, group: &Group, now: Millis) -> Option<OrderKey> {
-        let Pending { fresh, failed } = self.pending(group);
+        let Pending { fresh, failed } = group.pending();
         let fresh = || fresh.first_due(now);
         if failed.is_empty() {
             return fresh();
@@ -282,7 +274,7 @@ impl Queue {
 
     /// Whether any failed message of the group still waits for its backoff.
     pub(super) fn waits_for_retry(&self, group: &Group, now: Millis) -> bool {
-        let failed = self.pending(group).failed;
+        let failed = group.pending().failed;
         !failed.ahead.is_empty() && failed.times().any(|due| due > now)
     }
 
@@ -301,7 +293,7 @@ impl Queue {
         }
         let (rate, window) = group.rate()?;
         let next = window.next_free(rate, now);
-        (next > now && !self.pending(group).is_empty()).then_some(next)
+        (next > now && !group.pending().is_empty()).then_some(next)
     }
 
     /// Whether a group can give a message at `now`.

@@ -7,7 +7,7 @@
 mod read;
 mod write;
 
-use crate::op::{DueTime, Fetch, FindAct, NackKind, Piecemeal, Redrive, Send};
+use crate::op::{DueTime, Fetch, FindAct, NackKind, Piecemeal, Redrive, Removal, Send};
 use crate::{Op, Receipt};
 
 pub use read::read;
@@ -35,6 +35,7 @@ const SCHEDULE: u8 = 19;
 const UNSCHEDULE: u8 = 20;
 const CATCH_UP: u8 = 21;
 const PURGE_SOME: u8 = 22;
+const REMOVE: u8 = 23;
 const FIND_DO: u8 = 25;
 const ACK_SEND: u8 = 27;
 
@@ -65,8 +66,14 @@ pub fn kind(op: &Op) -> u8 {
         Op::CatchUp { .. } => CATCH_UP,
         Op::PurgeSome { .. } => PURGE_SOME,
         Op::FindDo { .. } => FIND_DO,
+        Op::Remove(_) => REMOVE,
     }
 }
+
+/// What a REMOVE removes.
+const MESSAGES: u8 = 0;
+const HOLDS: u8 = 1;
+const TAKEN_IDS: u8 = 2;
 
 fn bits<const N: usize>(present: [bool; N]) -> u8 {
     let bits = present.into_iter().enumerate();
@@ -109,6 +116,11 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
         Op::Redrive(which) => bits([matches!(which, Redrive::Ids(_))]),
         Op::Purge { state, group } => bits([state.is_some(), group.is_some()]),
         Op::PurgeSome { of, .. } => bits([matches!(of, Piecemeal::Leased(_))]),
+        Op::Remove(removal) => match removal {
+            Removal::Messages(_) => MESSAGES,
+            Removal::Holds(_) => HOLDS,
+            Removal::TakenIds => TAKEN_IDS,
+        },
         Op::Pause { group, ms } => bits([ms.is_some(), group.is_some()]),
         Op::Resume { group } => bits([group.is_some()]),
         Op::GroupSet { changes, .. } => bits([

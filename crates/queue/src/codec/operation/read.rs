@@ -6,8 +6,8 @@ use smallvec::{smallvec, SmallVec};
 
 use super::{
     ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, FIND_DO,
-    GROUP_SET, NACK, PAUSE, PURGE, PURGE_SOME, REDRIVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TICK,
-    TOUCH, UNSCHEDULE, UPDATE,
+    GROUP_SET, HOLDS, MESSAGES, NACK, PAUSE, PURGE, PURGE_SOME, REDRIVE, REMOVE, RESCHEDULE,
+    RESUME, SCHEDULE, SEND, TAKEN_IDS, TICK, TOUCH, UNSCHEDULE, UPDATE,
 };
 use crate::codec::options::{changes, choices, rate, rule};
 use crate::codec::wire::{Reader, MOST_RESERVED};
@@ -15,7 +15,7 @@ use crate::limits::{self, ensure, Invalid};
 use crate::message::state::State;
 use crate::op::{
     AckSend, DueTime, Fetch, FindAct, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts,
-    Redrive, Send,
+    Redrive, Removal, Send,
 };
 use crate::{Op, Receipt, Seq};
 
@@ -103,6 +103,12 @@ pub fn read<'a>(
             },
             seqs: seqs(reader)?,
         },
+        REMOVE => Op::Remove(match flags {
+            MESSAGES => Removal::Messages(runs(reader)?),
+            HOLDS => Removal::Holds(ids(reader)?),
+            TAKEN_IDS => Removal::TakenIds,
+            _ => return Err(Invalid("an unknown part of a purge")),
+        }),
         PAUSE => Op::Pause {
             ms: has(0).then(|| positive(reader)).transpose()?,
             group: name_at_end(reader, has(1))?,
@@ -305,6 +311,27 @@ fn seqs(reader: &mut Reader) -> Result<Vec<Seq>, Invalid> {
         base = reader.delta(base)?;
         limits::exact(base)?;
         seqs.push(base);
+    }
+    Ok(seqs)
+}
+
+fn runs(reader: &mut Reader) -> Result<Vec<Seq>, Invalid> {
+    let mut seqs = Vec::new();
+    let mut end: Seq = 0;
+    for _ in 0..reader.number()? {
+        let (distance, more) = (reader.number()?, reader.number()?);
+        ensure(
+            distance > 0 && more < limits::MAX_COUNT,
+            "messages are out of order",
+        )?;
+        let first = end.saturating_add(distance);
+        limits::exact(first)?;
+        end = first + more;
+        seqs.extend(first..=end);
+        ensure(
+            seqs.len() as u64 <= limits::MAX_COUNT,
+            "too many messages are removed at once",
+        )?;
     }
     Ok(seqs)
 }

@@ -6,7 +6,7 @@ use super::{flags_of_send, limits_of};
 use crate::codec::options::{put_changes, put_choices, put_rate, put_rule};
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};
 use crate::message::state::State;
-use crate::op::{AckSend, DueTime, Fetch, NackKind, Piecemeal, Redrive, Send};
+use crate::op::{AckSend, DueTime, Fetch, NackKind, Piecemeal, Redrive, Removal, Send};
 use crate::{Op, Receipt, Seq};
 
 /// Appends the operation to `out`, without its kind and flags. O(size of the
@@ -67,6 +67,11 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
             }
         }
         Op::FindDo { seqs, .. } => put_seqs(out, seqs),
+        Op::Remove(removal) => match removal {
+            Removal::Messages(seqs) => put_runs(out, seqs),
+            Removal::Holds(groups) => put_ids(out, groups),
+            Removal::TakenIds => {}
+        },
         Op::Pause { group, ms } => {
             if let Some(ms) = ms {
                 put_number(out, *ms);
@@ -192,6 +197,22 @@ fn put_seqs(out: &mut Vec<u8>, seqs: &[Seq]) {
     for seq in seqs {
         put_delta(out, *seq, base);
         base = *seq;
+    }
+}
+
+/// Numbers in order: for each run of consecutive ones the distance from the run before
+/// it, and how many follow its first.
+fn put_runs(out: &mut Vec<u8>, seqs: &[Seq]) {
+    let runs = || seqs.chunk_by(|one, next| *next == one + 1);
+    put_number(out, runs().count() as u64);
+    let mut end = 0;
+    for run in runs() {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else {
+            continue;
+        };
+        put_number(out, first.wrapping_sub(end));
+        put_number(out, last.wrapping_sub(*first));
+        end = *last;
     }
 }
 

@@ -13,7 +13,6 @@ use crate::schedule::Schedule;
 use crate::stats::Totals;
 use crate::NEVER;
 
-/// Writes the data that a queue has once.
 pub fn put_whole(out: &mut Vec<u8>, whole: &Whole) {
     out.push(tag::WHOLE);
     put_settings(out, &whole.settings);
@@ -90,7 +89,6 @@ pub fn put_group(out: &mut Vec<u8>, seen: &GroupSeen) {
         line,
         turn,
         wake,
-        displaced,
         breaker: _,
     } = seen;
     let flag = |is: bool, bit: u8| if is { bit } else { 0 };
@@ -101,8 +99,7 @@ pub fn put_group(out: &mut Vec<u8>, seen: &GroupSeen) {
             | flag(!held_by.is_empty(), group_flags::HELD)
             | flag(line.is_some(), group_flags::LINE)
             | flag(*turn != 0, group_flags::TURN)
-            | flag(wake.is_some(), group_flags::WAKE)
-            | flag(*displaced, group_flags::DISPLACED),
+            | flag(wake.is_some(), group_flags::WAKE),
     );
     if let Some(settings) = &ext.settings {
         put_number(out, settings.weight);
@@ -186,8 +183,6 @@ pub fn put_schedule(out: &mut Vec<u8>, name: &[u8], schedule: &Schedule) {
     put_choices(out, &template.choices);
 }
 
-/// Writes what has happened to a message: its options, deliveries, failures and
-/// end.
 pub fn put_history(
     out: &mut Vec<u8>,
     numbered: Numbered,
@@ -214,9 +209,7 @@ pub fn put_history(
             | flag(score_base != due, extra::SCORE_BASE)
             | flag(ttl_base != due, extra::TTL_BASE)
             | flag(texts.is_some(), extra::TEXTS)
-            | flag(numbered.marks.redriving, extra::REDRIVING)
-            | flag(due_at != due, extra::DUE_AT)
-            | flag(numbered.marks.purged, extra::PURGED),
+            | flag(due_at != due, extra::DUE_AT),
     );
     if let Some(choices) = choices {
         put_choices(out, choices);

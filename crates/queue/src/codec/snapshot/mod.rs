@@ -62,6 +62,7 @@ pub mod tag {
     pub const SCHEDULE: u8 = 4;
     pub const DEDUP: u8 = 5;
     pub const BATCH: u8 = 6;
+    /// When messages with [`super::extra::PURGED`] were purged. Only earlier versions wrote it.
     pub const PURGED: u8 = 7;
     /// The salt of the ids of the messages that follow. Before the first such
     /// frame it is the salt of the queue.
@@ -96,8 +97,10 @@ pub mod extra {
     pub const SCORE_BASE: u64 = 1 << 8;
     pub const TTL_BASE: u64 = 1 << 9;
     pub const TEXTS: u64 = 1 << 10;
+    /// Only earlier versions wrote it: dead, and to be made pending.
     pub const REDRIVING: u64 = 1 << 11;
     pub const DUE_AT: u64 = 1 << 12;
+    /// Only earlier versions wrote it: to be dropped.
     pub const PURGED: u64 = 1 << 13;
     pub const ALL: u64 = (1 << 14) - 1;
 }
@@ -120,7 +123,7 @@ pub mod group_flags {
     pub const LINE: u8 = 8;
     pub const TURN: u8 = 16;
     pub const WAKE: u8 = 32;
-    pub const DISPLACED: u8 = 64;
+    /// All of these, and 64, which earlier versions wrote and which says nothing any longer.
     pub const ALL: u8 = 127;
 }
 
@@ -183,13 +186,6 @@ impl<'a> Writer<'a, '_> {
         let whole = self.parts.whole();
         put_whole(self.blocks.begin(), &whole);
         self.blocks.end(&[]);
-        if let Some((time, rank)) = self.parts.purged() {
-            let frame = self.blocks.begin();
-            frame.push(tag::PURGED);
-            put_number(frame, time);
-            put_number(frame, rank);
-            self.blocks.end(&[]);
-        }
         if let Some(circuit) = self.parts.plain_breaker() {
             put_breaker(self.blocks.begin(), None, circuit);
             self.blocks.end(&[]);

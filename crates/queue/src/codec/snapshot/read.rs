@@ -290,7 +290,6 @@ fn group(reader: &mut Reader) -> Result<GroupPart, Invalid> {
     if has(group_flags::WAKE) {
         part.wake = Some(reader.number()?);
     }
-    part.displaced = has(group_flags::DISPLACED);
     Ok(part)
 }
 

@@ -56,14 +56,14 @@ const RECORDS: [&str; 5] = [
     "236f4bd71cb06006200190bf056c61746572",
 ];
 
-fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").unwrap();
         text
     })
 }
 
-fn bytes(hex: &str) -> Vec<u8> {
+pub fn bytes(hex: &str) -> Vec<u8> {
     let digits = hex.as_bytes().chunks(2);
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16);
     digits.map(|pair| byte(pair).unwrap()).collect()
@@ -189,7 +189,7 @@ fn messages_keep_ids_of_two_salts_in_log_entries_and_snapshots() {
     }
 }
 
-fn saved(queue: &Queue) -> Vec<u8> {
+pub fn saved(queue: &Queue) -> Vec<u8> {
     let mut blocks = Vec::new();
     queue.save(&mut |block| blocks.extend_from_slice(block));
     blocks

@@ -359,6 +359,29 @@ fn group_set(scale: Scale) -> impl Strategy<Value = Op<'static>> {
     })
 }
 
+fn removal(scale: Scale) -> impl Strategy<Value = Removal<'static>> {
+    let seq = match scale {
+        Scale::Any => (1..MAX_EXACT).boxed(),
+        Scale::Small => (1..30u64).boxed(),
+    };
+    let some = prop_oneof![
+        vec(seq.clone(), 1..12).boxed(),
+        (seq, 1..50u64)
+            .prop_map(|(first, count)| (first..(first + count).min(MAX_EXACT)).collect())
+            .boxed()
+    ];
+    let messages = some.prop_map(|mut seqs: Vec<_>| {
+        seqs.sort_unstable();
+        seqs.dedup();
+        Removal::Messages(seqs)
+    });
+    prop_oneof![
+        4 => messages,
+        1 => vec(scale.name(), 1..4).prop_map(Removal::Holds),
+        1 => Just(Removal::TakenIds),
+    ]
+}
+
 /// An operation of any kind.
 pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
     let name = move || scale.name();
@@ -394,6 +417,7 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
             of: group.map_or(Piecemeal::Dead, Piecemeal::Leased),
             most,
         }),
+        4 => removal(scale).prop_map(Op::Remove),
         2 => (maybe(), option::of(scale.some())).prop_map(|(group, ms)| Op::Pause { group, ms }),
         2 => maybe().prop_map(|group| Op::Resume { group }),
         2 => group_set(scale),

@@ -246,7 +246,7 @@ impl Primary {
                 (_, Some(_)) => self.tell(LogEntry::of(moment, steps, None, &op)),
             }
         }
-        self.queue.sweep(act.swept);
+        self.queue.free_garbage(act.swept);
         done
     }
 }

@@ -4,7 +4,6 @@ use std::iter::FusedIterator;
 use std::slice;
 
 use super::node::Node;
-use super::search::rank;
 use super::{Key, Measure};
 
 /// The entries of a set below a key, from the highest key down.
@@ -12,20 +11,16 @@ use super::{Key, Measure};
 /// Like [`Iter`](super::Iter) it keeps no stack of nodes: at the front of a leaf it
 /// searches from the root for the leaf before it.
 pub struct Back<'a, K, V> {
-    /// The entries of the front that are still to come, after all others.
-    front: &'a [(K, V)],
     root: &'a Node<K, V>,
     entries: slice::Iter<'a, (K, V)>,
-    /// The next leaf is the last one that may hold keys below this one. `None`
-    /// where only the front is left.
+    /// The next leaf is the last one that may hold keys below this one. `None` where
+    /// no leaf is left.
     below: Option<K>,
 }
 
 impl<'a, K: Key, V: Measure> Back<'a, K, V> {
-    pub(super) fn below(front: &'a [(K, V)], root: &'a Node<K, V>, high: K) -> Self {
-        let len = rank(front, |key| key.goes_before(&high));
+    pub(super) fn below(root: &'a Node<K, V>, high: K) -> Self {
         Self {
-            front: front.get(..len).unwrap_or_default(),
             root,
             entries: [].iter(),
             below: Some(high),
@@ -41,15 +36,10 @@ impl<K: Key, V: Measure> Iterator for Back<'_, K, V> {
             if let Some(entry) = self.entries.next_back() {
                 return Some(*entry);
             }
-            match self.below.take() {
-                Some(key) => {
-                    let (entries, low) = self.root.leaf_before(&key);
-                    self.entries = entries.iter();
-                    self.below = low;
-                }
-                None if self.front.is_empty() => return None,
-                None => self.entries = std::mem::take(&mut self.front).iter(),
-            }
+            let key = self.below.take()?;
+            let (entries, low) = self.root.leaf_before(&key);
+            self.entries = entries.iter();
+            self.below = low;
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Building a set from entries that are already sorted.
 
-use super::front::Front;
 use super::node::{Node, FULL};
 use super::{Key, Measure, OrderedSet};
 
@@ -34,10 +33,6 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
     /// Appends a leaf. Its keys must be above all others.
     fn append_leaf(&mut self, leaf: Vec<(K, V)>) {
         self.len += leaf.len();
-        if self.front.is_empty() {
-            self.front = Front::of(leaf);
-            return;
-        }
         let leaf = Node::Leaf(leaf);
         let Some(head) = leaf.head() else { return };
         if self.root.is_empty() {

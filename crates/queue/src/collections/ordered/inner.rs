@@ -115,20 +115,13 @@ impl<K: Key, V: Measure> Inner<K, V> {
             head.1 = child.measure().unwrap_or(value);
         }
         if is_to_be_tidied(child.len()) {
-            child.trim_leaf(ledger);
+            // The first leaf is nearly always on its way out: trimmed as it goes, its
+            // entries would move several times for nothing.
+            if at > 0 {
+                child.trim_leaf(ledger);
+            }
             self.join_if_small(at, ledger);
         }
-    }
-
-    /// Removes and returns the first leaf. The node may be left empty.
-    pub(super) fn take_first_leaf(&mut self, ledger: &mut Ledger) -> Vec<(K, V)> {
-        let (Some(head), Some(first)) = (self.heads.first(), self.children.first_mut()) else {
-            return Vec::new();
-        };
-        let least = head.1;
-        let leaf = first.take_first_leaf(ledger);
-        self.removed_from(0, least, ledger);
-        leaf
     }
 
     /// Drops up to `limit` entries from the front and returns how many. The node

@@ -20,39 +20,26 @@ pub struct Iter<'a, K, V> {
 }
 
 impl<'a, K: Key, V: Measure> Iter<'a, K, V> {
-    pub(super) fn new(front: &'a [(K, V)], root: &'a Node<K, V>, low: Bound<K>) -> Self {
+    pub(super) fn new(root: &'a Node<K, V>, low: Bound<K>) -> Self {
         match low {
-            Bound::Unbounded => Self::from(front, root),
-            Bound::Included(key) => Self::behind(front, root, |other| *other < key),
-            Bound::Excluded(key) => Self::behind(front, root, |other| *other <= key),
+            Bound::Unbounded => Self {
+                root,
+                entries: [].iter(),
+                next_leaf: root.items().first().map(|item| item.0),
+            },
+            Bound::Included(key) => Self::behind(root, |other| *other < key),
+            Bound::Excluded(key) => Self::behind(root, |other| *other <= key),
         }
     }
 
     /// The entries behind those at the front of whose keys `is_before` holds.
-    pub(super) fn behind(
-        front: &'a [(K, V)],
-        root: &'a Node<K, V>,
-        is_before: impl Fn(&K) -> bool,
-    ) -> Self {
-        let skip = rank(front, &is_before);
-        if skip < front.len() {
-            return Self::from(front.get(skip..).unwrap_or_default(), root);
-        }
+    pub(super) fn behind(root: &'a Node<K, V>, is_before: impl Fn(&K) -> bool) -> Self {
         let (leaf, next_leaf) = root.last_leaf(&is_before);
         let skip = rank(leaf, is_before);
         Self {
             root,
             entries: leaf.get(skip..).unwrap_or_default().iter(),
             next_leaf,
-        }
-    }
-
-    /// These entries of the front, and all behind it.
-    fn from(of_front: &'a [(K, V)], root: &'a Node<K, V>) -> Self {
-        Self {
-            root,
-            entries: of_front.iter(),
-            next_leaf: root.items().first().map(|item| item.0),
         }
     }
 }

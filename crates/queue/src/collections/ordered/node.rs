@@ -58,6 +58,14 @@ impl<K: Key, V: Measure> Node<K, V> {
         Some((self.items().first()?.0, self.measure()?))
     }
 
+    pub(super) fn first(&self) -> Option<(K, V)> {
+        let mut node = self;
+        while let Node::Inner(inner) = node {
+            node = inner.children.first()?;
+        }
+        node.items().first().copied()
+    }
+
     pub(super) fn last(&self) -> Option<(K, V)> {
         let mut node = self;
         while let Node::Inner(inner) = node {
@@ -256,11 +264,16 @@ impl<K: Key, V: Measure> Node<K, V> {
         }
     }
 
-    /// Removes and returns the first leaf. The node may be left empty.
-    pub(super) fn take_first_leaf(&mut self, ledger: &mut Ledger) -> Vec<(K, V)> {
+    /// Removes and returns the entry with this key. The node may be left empty; the
+    /// caller trims a leaf.
+    pub(super) fn pop_first(&mut self, ledger: &mut Ledger) -> Option<(K, V)> {
         match self {
-            Node::Leaf(entries) => std::mem::take(entries),
-            Node::Inner(inner) => inner.take_first_leaf(ledger),
+            Node::Leaf(entries) => (!entries.is_empty()).then(|| entries.remove(0)),
+            Node::Inner(inner) => {
+                let entry = inner.children.first_mut()?.pop_first(ledger)?;
+                inner.removed_from(0, entry.1, ledger);
+                Some(entry)
+            }
         }
     }
 

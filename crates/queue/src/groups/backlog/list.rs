@@ -5,11 +5,9 @@
 
 use prefetch_index::prefetch_index;
 
-use super::orders::GroupOrder;
 use super::pending::Order;
 use super::Member;
 use crate::collections::footprint::allocated;
-use crate::collections::ordered::MinTime;
 use crate::index::order_key::OrderKey;
 use crate::message::state::StoredState;
 use crate::{Millis, Seq, IS_SMALL};
@@ -79,10 +77,6 @@ impl Entry {
 #[derive(Debug, Clone, Default)]
 pub struct List {
     entries: Vec<Entry>,
-    /// Payload bytes of the messages that are not due yet.
-    ahead_bytes: u32,
-    /// Payload bytes of the messages that are due.
-    due_bytes: u32,
     /// How many messages at the front are due, as of the last processing of due
     /// events.
     due: u8,
@@ -125,15 +119,6 @@ impl List {
         usize::from(self.due)
     }
 
-    /// Payload bytes of the messages in this state. O(1).
-    pub fn bytes_at(&self, stored: StoredState) -> u64 {
-        match stored {
-            StoredState::Delayed => self.ahead_bytes.into(),
-            StoredState::Due => self.due_bytes.into(),
-            _ => 0,
-        }
-    }
-
     /// Prefetches the memory behind the last entry, where the next message usually
     /// goes. O(1). Changes nothing.
     #[inline]
@@ -162,7 +147,6 @@ impl List {
         if !fits || member.failed || self.entries.len() >= MOST {
             return Err(Unfit);
         }
-        self.count(stored, 0, member.size)?;
         let len = self.entries.len();
         if len == self.entries.capacity() {
             self.entries.reserve_exact(roomy(len + 1) - len);
@@ -173,34 +157,15 @@ impl List {
         Ok(at)
     }
 
-    /// Removes a message, if it is in the list.
-    pub fn remove(&mut self, stored: StoredState, member: Member) {
+    /// Takes out a message.
+    pub fn remove(&mut self, member: Member) {
         let Some(at) = self.find(&member) else {
+            debug_assert!(false, "no list has the message {}", member.key.seq());
             return;
         };
         self.entries.remove(at);
         self.due -= u8::from(at < self.due());
-        self.uncount(stored, member.size);
         self.trim();
-    }
-
-    /// Removes all messages in this state. Returns them and their payload bytes.
-    pub fn take(&mut self, stored: StoredState) -> ([GroupOrder; 2], u64) {
-        let due = self.due();
-        let (range, bytes) = match stored {
-            StoredState::Due => (0..due, &mut self.due_bytes),
-            StoredState::Delayed => (due..self.entries.len(), &mut self.ahead_bytes),
-            _ => return Default::default(),
-        };
-        let bytes = std::mem::take(bytes);
-        let taken = self.entries.drain(range);
-        let taken = taken.map(|entry| (entry.key(self.priority), MinTime(entry.due())));
-        let order = GroupOrder::from_sorted(taken);
-        if stored == StoredState::Due {
-            self.due = 0;
-        }
-        self.trim();
-        ([order, GroupOrder::new()], bytes.into())
     }
 
     /// Marks a message as due. Fails unless it is the first one that is not due
@@ -209,33 +174,8 @@ impl List {
         if self.find(&member) != Some(self.due()) {
             return Err(Unfit);
         }
-        self.count(StoredState::Due, 0, member.size)?;
-        self.uncount(StoredState::Delayed, member.size);
         self.due += 1;
         Ok(())
-    }
-
-    /// Updates the payload bytes of a state: `before` is subtracted, `after` is
-    /// added.
-    pub fn count(&mut self, stored: StoredState, before: u64, after: u64) -> Result<(), Unfit> {
-        let bytes = self.bytes_mut(stored).ok_or(Unfit)?;
-        let counted = (u64::from(*bytes) + after).saturating_sub(before);
-        *bytes = u32::try_from(counted).map_err(|_| Unfit)?;
-        Ok(())
-    }
-
-    fn uncount(&mut self, stored: StoredState, size: u64) {
-        if let Some(bytes) = self.bytes_mut(stored) {
-            *bytes = u64::from(*bytes).saturating_sub(size) as u32;
-        }
-    }
-
-    fn bytes_mut(&mut self, stored: StoredState) -> Option<&mut u32> {
-        match stored {
-            StoredState::Delayed => Some(&mut self.ahead_bytes),
-            StoredState::Due => Some(&mut self.due_bytes),
-            _ => None,
-        }
     }
 
     /// Bytes allocated. O(1).

@@ -1,9 +1,6 @@
-//! The backlog of a group: its pending messages, by stored state.
+//! What a group has pending, by where it stands.
 //!
-//! Due and not yet due messages are kept apart, so that all messages of a group in
-//! one state can be removed at once. A small plain backlog is one list (`list.rs`),
-//! any other one consists of four ordered sets (`orders.rs`). Readers see either
-//! through `pending.rs`.
+//! What is due and what is not are apart, so that it is known how many there are of each.
 
 mod list;
 mod orders;
@@ -20,7 +17,6 @@ pub use pending::{Order, Pending, Side};
 
 use crate::index::order_key::OrderKey;
 use crate::message::state::StoredState;
-use crate::purges::Lost;
 use crate::Millis;
 
 /// The pending messages of a group: a list as long as there are few and plain ones,
@@ -42,8 +38,6 @@ pub struct Member {
     pub due: Millis,
     /// Whether a delivery of it has failed.
     pub failed: bool,
-    /// Bytes of its payload.
-    pub size: u64,
 }
 
 impl Default for Backlog {
@@ -92,7 +86,7 @@ impl Backlog {
     /// Removes a message. O(log n).
     pub fn remove(&mut self, stored: StoredState, member: Member) {
         match self {
-            Backlog::Few(list) => list.remove(stored, member),
+            Backlog::Few(list) => list.remove(member),
             Backlog::Any(orders) => {
                 orders.remove(stored, member);
                 self.tidy();
@@ -113,30 +107,6 @@ impl Backlog {
         });
     }
 
-    /// Records that the payload of a message in this state has changed its size
-    /// from `before` to `after` bytes.
-    pub fn resize(&mut self, stored: StoredState, before: u64, after: u64) {
-        if let Backlog::Few(list) = self {
-            if list.count(stored, before, after).is_ok() {
-                return;
-            }
-        }
-        self.change(|orders| orders.count(stored, before, after));
-    }
-
-    /// Removes all messages in this state. Returns those that have not failed,
-    /// those that have, and the payload bytes of both.
-    pub fn take(&mut self, stored: StoredState) -> ([GroupOrder; 2], u64) {
-        match self {
-            Backlog::Few(list) => list.take(stored),
-            Backlog::Any(orders) => {
-                let taken = orders.take(stored);
-                self.tidy();
-                taken
-            }
-        }
-    }
-
     /// If one of the orders has more than `most` messages, drops about `most` of
     /// them from the first such order. Returns whether it did. For freeing in
     /// slices.
@@ -145,18 +115,6 @@ impl Backlog {
             Backlog::Few(_) => false,
             Backlog::Any(orders) => orders.drain_many(most),
         }
-    }
-
-    /// The messages that remain after a purge took those in `lost`.
-    pub fn left(&self, lost: Lost) -> Pending<'_> {
-        let mut pending = self.all();
-        if lost.delayed {
-            pending.fresh.ahead = Order::NONE;
-        }
-        if lost.due {
-            (pending.fresh.due, pending.failed.due) = (Order::NONE, Order::NONE);
-        }
-        pending
     }
 
     /// All messages.
@@ -179,14 +137,6 @@ impl Backlog {
                 });
                 Pending { fresh, failed }
             }
-        }
-    }
-
-    /// Payload bytes of the messages in this state. O(1).
-    pub fn bytes_at(&self, stored: StoredState) -> u64 {
-        match self {
-            Backlog::Few(list) => list.bytes_at(stored),
-            Backlog::Any(orders) => orders.bytes_at(stored),
         }
     }
 
@@ -223,11 +173,8 @@ impl fmt::Debug for Backlog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Pending { fresh, failed } = self.all();
         let orders = [fresh.ahead, fresh.due, failed.ahead, failed.due];
-        let bytes = [StoredState::Delayed, StoredState::Due, StoredState::Retry]
-            .map(|stored| self.bytes_at(stored));
         f.debug_tuple("Backlog")
             .field(&orders.map(|order| order.iter().collect::<Vec<_>>()))
-            .field(&bytes)
             .finish()
     }
 }

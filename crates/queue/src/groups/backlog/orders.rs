@@ -28,8 +28,6 @@ pub struct Orders {
     pub fresh: SideOrders,
     /// Messages that have failed.
     pub failed: SideOrders,
-    /// Payload bytes of each pending state, by the number of the state.
-    bytes: [u64; 3],
 }
 
 impl Orders {
@@ -37,29 +35,13 @@ impl Orders {
     pub fn insert(&mut self, stored: StoredState, member: Member) {
         self.order_mut(stored, member.failed)
             .insert(member.key, MinTime(member.due));
-        self.count(stored, 0, member.size);
     }
 
-    /// Removes a message, if it is there. O(log n).
+    /// Takes out a message.
     pub fn remove(&mut self, stored: StoredState, member: Member) {
-        let order = self.order_mut(stored, member.failed);
-        if order.remove(&member.key).is_some() {
-            self.count(stored, member.size, 0);
-        }
-    }
-
-    /// Removes all messages in this state. Returns those that have not failed,
-    /// those that have, and the payload bytes of both. O(1).
-    pub fn take(&mut self, stored: StoredState) -> ([GroupOrder; 2], u64) {
-        let Orders { fresh, failed, .. } = self;
-        let orders = match stored {
-            StoredState::Due => [&mut fresh.due, &mut failed.due].map(std::mem::take),
-            StoredState::Delayed => [std::mem::take(&mut fresh.ahead), GroupOrder::new()],
-            StoredState::Retry => [GroupOrder::new(), std::mem::take(&mut failed.ahead)],
-            _ => Default::default(),
-        };
-        let bytes = self.bytes.get_mut(stored as usize);
-        (orders, bytes.map_or(0, std::mem::take))
+        let known = self.order_mut(stored, member.failed).remove(&member.key);
+        let seq = member.key.seq();
+        debug_assert!(known.is_some(), "no order has the message {seq}");
     }
 
     /// If one of the sets has more than `most` messages, drops about `most` of them
@@ -68,19 +50,6 @@ impl Orders {
         let sides = [&mut self.fresh, &mut self.failed];
         let mut sides = sides.into_iter();
         sides.any(|side| side.ahead.drain_many(most) || side.due.drain_many(most))
-    }
-
-    /// Payload bytes of the messages in this state. O(1).
-    pub fn bytes_at(&self, stored: StoredState) -> u64 {
-        self.bytes.get(stored as usize).copied().unwrap_or(0)
-    }
-
-    /// Updates the payload bytes of a state: `before` is subtracted, `after` is
-    /// added.
-    pub fn count(&mut self, stored: StoredState, before: u64, after: u64) {
-        if let Some(bytes) = self.bytes.get_mut(stored as usize) {
-            *bytes = (*bytes + after).saturating_sub(before);
-        }
     }
 
     /// Bytes allocated, including this struct, which is boxed. O(1).
@@ -112,16 +81,12 @@ impl From<&List> for Orders {
         let of = |order: Order<'_>| {
             GroupOrder::from_sorted(order.iter().map(|(key, due)| (key, MinTime(due))))
         };
-        let mut orders = Orders {
+        Orders {
             fresh: SideOrders {
                 ahead: of(list.ahead()),
                 due: of(list.due_ones()),
             },
-            ..Orders::default()
-        };
-        for stored in [StoredState::Delayed, StoredState::Due] {
-            orders.count(stored, 0, list.bytes_at(stored));
+            failed: SideOrders::default(),
         }
-        orders
     }
 }

@@ -1,5 +1,7 @@
 //! A read-only view of a backlog that hides in which form it is stored.
 
+use std::ops::Bound;
+
 use super::list::Entry;
 use super::orders::GroupOrder;
 use crate::collections::merge::merged;
@@ -59,16 +61,6 @@ impl<'a> Order<'a> {
         self.len() == 0
     }
 
-    /// Whether this message is one of them. O(log n).
-    pub fn contains(self, key: &OrderKey) -> bool {
-        match self {
-            Order::Few { entries, priority } => entries
-                .binary_search_by_key(key, |entry| entry.key(priority))
-                .is_ok(),
-            Order::Many(order) => order.contains(key),
-        }
-    }
-
     /// The first message. O(1).
     pub fn first(self) -> Option<OrderKey> {
         match self {
@@ -105,6 +97,27 @@ impl<'a> Order<'a> {
             }
             Order::Many(order) => order.least_before(bound).map(|due| due.0),
         }
+    }
+
+    /// Those from a bound on. O(log n) to start, then O(1) each.
+    pub fn keys(self, from: Bound<OrderKey>) -> impl Iterator<Item = OrderKey> + 'a {
+        let (few, many) = match self {
+            Order::Few { entries, priority } => (Some((entries, priority)), None),
+            Order::Many(order) => (None, Some(order)),
+        };
+        let few = few.into_iter().flat_map(move |(entries, priority)| {
+            let begin = entries.partition_point(|entry| match from {
+                Bound::Included(bound) => entry.key(priority) < bound,
+                Bound::Excluded(bound) => entry.key(priority) <= bound,
+                Bound::Unbounded => false,
+            });
+            let entries = entries.get(begin..).unwrap_or_default().iter();
+            entries.map(move |entry| entry.key(priority))
+        });
+        let many = many
+            .into_iter()
+            .flat_map(move |order| order.range_from(from));
+        few.chain(many.map(|(key, _)| key))
     }
 
     /// All messages in order, each with its due time.
@@ -154,11 +167,6 @@ impl<'a> Side<'a> {
     /// Whether there are no messages. O(1).
     pub fn is_empty(self) -> bool {
         self.len() == 0
-    }
-
-    /// Whether this message is one of them. O(log n).
-    pub fn contains(self, key: &OrderKey) -> bool {
-        self.due.contains(key) || self.ahead.contains(key)
     }
 
     /// The first message in order. O(1).

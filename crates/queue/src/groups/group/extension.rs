@@ -28,7 +28,7 @@ pub struct GroupSettings {
 pub struct GroupExtension {
     /// Its records.
     pub records: GroupRecords,
-    /// Dead messages that hold the group, stale entries included.
+    /// Dead messages that hold it.
     pub(crate) holds: Holds,
     /// The end of its pause, NEVER for a pause without end. `None` if it is not
     /// paused.

@@ -176,35 +176,11 @@ impl Leases {
         (self.in_step, self.others, self.others_by_end)
     }
 
-    /// Removes any lease and returns the number of its message. Only for freeing in
-    /// slices: the leases must not be used for anything else afterwards.
-    pub fn pop(&mut self) -> Option<Seq> {
-        let popped = self.in_step.pop_first().or_else(|| {
-            self.others_by_end.pop_first();
-            self.others.pop_first().map(|(lease, ())| lease)
-        });
-        popped.map(|lease| lease.seq)
-    }
-
     /// Adds a lease with a new receipt. O(1) if it ends last, else O(log n).
     pub fn insert(&mut self, lease: Lease) {
         if !self.in_step.push(lease) {
             self.others.insert(lease, ());
             self.others_by_end.insert(lease.end(), ());
-        }
-    }
-
-    /// Adds all of `others`, which must not share receipts or batches with these.
-    /// O(m log n), where m is the number in the smaller one.
-    pub fn append(&mut self, mut others: Leases) {
-        if others.len() > self.len() {
-            std::mem::swap(self, &mut others);
-        }
-        for lease in others.iter() {
-            self.insert(lease);
-        }
-        for batch in others.batches() {
-            self.open_batch(batch);
         }
     }
 

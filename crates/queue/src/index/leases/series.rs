@@ -102,11 +102,6 @@ impl Series {
         Some(lease)
     }
 
-    /// Removes and returns the first lease.
-    pub fn pop_first(&mut self) -> Option<Lease> {
-        self.take(self.first()?.receipt)
-    }
-
     /// The leases in order, without those at the front for which `is_before` holds.
     /// It must not hold for a lease behind one for which it does not. O(log n) to
     /// start, then O(1) each.

@@ -9,27 +9,17 @@ impl Queue {
         (self.count_stored(StoredState::Delayed)
             + self.count_stored(StoredState::Retry)
             + self.count_stored(StoredState::Due)
-            + self.leases.len()
-            + self.redriving.left.len()) as u64
+            + self.leases.len()) as u64
     }
 
     pub(in crate::queue) fn count_stored(&self, stored: StoredState) -> usize {
-        let indexed = match stored {
+        match stored {
             StoredState::Running => self.leases.len(),
             _ => match self.records.at(stored) {
                 Some(index) => index.len(),
                 None => self.waiting.count(stored),
             },
-        };
-        indexed.saturating_sub(self.ghosts_at(stored))
-    }
-
-    /// Stale entries: how many purged messages the indexes of this stored state
-    /// still hold.
-    pub(in crate::queue) fn ghosts_at(&self, stored: StoredState) -> usize {
-        self.ghosts
-            .get(stored as usize)
-            .map_or(0, |g| g.count as usize)
+        }
     }
 
     /// Number of messages in a state. O(1).
@@ -38,14 +28,11 @@ impl Queue {
         match state {
             State::Delayed => count(StoredState::Delayed),
             State::Retry => count(StoredState::Retry),
-            State::Ready => {
-                (self.waiting.plain.count(StoredState::Due) + self.redriving.left.len()) as u64
-                    + self.grouped_ready
-            }
+            State::Ready => self.waiting.plain.count(StoredState::Due) as u64 + self.grouped_ready,
             State::Blocked => {
-                let due = self.waiting.grouped.count(StoredState::Due);
-                let due = due.saturating_sub(self.ghosts_at(StoredState::Due));
-                (due as u64).saturating_sub(self.grouped_ready)
+                let due = self.waiting.grouped.count(StoredState::Due) as u64;
+                debug_assert!(due >= self.grouped_ready, "more are ready than are due");
+                due.saturating_sub(self.grouped_ready)
             }
             State::Running => count(StoredState::Running),
             State::Finished => count(StoredState::Finished),
@@ -67,7 +54,6 @@ impl Queue {
             + self.ready_line.memory_bytes()
             + self.expected.memory_bytes()
             + self.leases.memory_bytes()
-            + self.remains.memory_bytes()
             + self.expiring.memory_bytes()
             + self.records.memory_bytes()
             + self.consumers.memory_bytes()

@@ -223,7 +223,7 @@ impl Queue {
             return broken;
         }
         if self.is_held_by_dead(group) {
-            let holder = group.holds(self.groups.purges()).first()?;
+            let holder = group.holds().first()?;
             let held = Explanation::new(
                 Code::BehindHead,
                 "A dead message holds its group until it is redriven, cancelled or purged, \
@@ -232,11 +232,6 @@ impl Queue {
             return Some(held.by(self.holder_id(holder).as_ref().map(Id::as_bytes)));
         }
         if let Some((seq, retrying)) = self.goes_before(key, group, now) {
-            if self.counts_purged(seq) {
-                let text = "A message of its group that failed was purged; \
-                            the group goes on in a moment.";
-                return Some(Explanation::new(Code::BehindHead, text));
-            }
             let first = self.store.get(seq)?;
             let id = self.id_of(seq, first);
             let text = match retrying {
@@ -252,11 +247,6 @@ impl Queue {
         }
         if group.batch_count() >= self.concurrency(group) {
             let lease = self.first_lease_of(group);
-            if lease.is_none() {
-                let text = "What was delivered of its group was purged; \
-                            the group goes on in a moment.";
-                return Some(Explanation::new(Code::GroupBusy, text));
-            }
             let holder = lease.and_then(|(_, seq)| {
                 let message = self.store.get(seq)?;
                 match self.consumers.name(message.history.consumer()) {
@@ -288,7 +278,7 @@ impl Queue {
     /// whether that message still waits for its backoff.
     fn goes_before(&self, key: OrderKey, group: &Group, now: Millis) -> Option<(Seq, bool)> {
         if self.settings.on_retry == OnRetry::Block {
-            let failed = self.pending(group).failed;
+            let failed = group.pending().failed;
             let waiting = failed
                 .ahead
                 .iter()

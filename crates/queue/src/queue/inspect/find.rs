@@ -90,7 +90,6 @@ impl Queue {
             headers.any(|(f, v)| **f == *field && **v == *value)
         };
         if self.state_of(message, now) != wanted.state
-            || self.is_purged(seq)
             || group.is_some_and(|ix| message.group != ix)
             || wanted.label.is_some_and(|wanted| label() != Some(wanted))
             || wanted.header.is_some_and(|header| !has_header(header))

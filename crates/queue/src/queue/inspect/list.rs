@@ -30,18 +30,17 @@ impl Queue {
     /// It may therefore return fewer than `count`, or none, where a filter lets few
     /// through.
     pub fn list(&self, wanted: Listing, now: Millis) -> (Option<Cursor>, Vec<Seq>) {
-        let mut found = Vec::new();
         let group = match wanted.group {
             Some(name) => match self.groups.find(name) {
                 Some(ix) => Some(ix),
-                None => return (None, found),
+                None => return (None, Vec::new()),
             },
             None => None,
         };
         let most = wanted.count.saturating_mul(10).max(1000);
         let range = Range::new(None, None, wanted.cursor, wanted.reverse);
         let mut walk = self.walk(wanted.state, range, now);
-        let mut last = None;
+        let (mut last, mut found) = (None, Vec::new());
         for (cursor, seq) in walk.by_ref().take(most) {
             last = Some(cursor);
             if self.is_wanted(seq, &wanted, group, now) {
@@ -64,7 +63,6 @@ impl Queue {
                 .and_then(|choices| choices.label.as_deref())
         };
         self.state_of(message, now) == wanted.state
-            && !self.is_purged(seq)
             && group.is_none_or(|ix| message.group == ix)
             && wanted.label.is_none_or(|wanted| label() == Some(wanted))
     }

@@ -83,25 +83,14 @@ impl Queue {
     /// The groups that are in the ready line at `now`, in order. Includes groups
     /// whose time has come but that have not joined it yet.
     fn line_at(&self, now: Millis) -> impl Iterator<Item = Position> + '_ {
-        let given_position = move |ix| self.given_position(ix, self.groups.get(ix)?, now);
+        let given_position = move |ix| self.groups.get(ix)?.given_position(ix, now);
         let line = self.ready_line.iter();
         let mut stand = line
             .filter(move |key| given_position(key.group).is_none())
             .peekable();
-        let given: Box<dyn Iterator<Item = Position>> = match self.discarded.has_of_groups() {
-            false => Box::new(self.expected.by(now)),
-            // The positions of groups with pending purges are not in `expected`, so
-            // compute them for all groups.
-            true => {
-                let groups = self.groups.starting_at(0);
-                let positions =
-                    groups.filter_map(|(ix, group)| self.given_position(ix, group?, now));
-                let mut positions: Vec<Position> = positions.collect();
-                positions.sort_unstable();
-                Box::new(positions.into_iter())
-            }
-        };
-        let mut join = given
+        let mut join = self
+            .expected
+            .by(now)
             .filter(move |key| given_position(key.group) == Some(*key))
             .peekable();
         std::iter::from_fn(move || match (stand.peek(), join.peek()) {
@@ -137,13 +126,10 @@ impl Queue {
         heads.into_iter().map(|(_, seq)| seq)
     }
 
-    /// Whether a pending message can no longer be given: it has expired, moved to
-    /// dead or not, or it was purged and only counts in its group.
+    /// Whether a waiting message has expired.
     fn is_over(&self, seq: Seq, now: Millis) -> bool {
         let message = self.store.get(seq);
-        message.is_some_and(|message| {
-            self.expired_at(message, now).is_some() || self.is_remains(seq, message)
-        })
+        message.is_some_and(|message| self.expired_at(message, now).is_some())
     }
 }
 
@@ -237,7 +223,7 @@ impl Rehearsal<'_> {
             return None;
         }
         let left = |key: &OrderKey| !given.contains(key) && !queue.is_over(key.seq(), self.now);
-        let pending = queue.pending(group);
+        let pending = group.pending();
         let due = |side: Side| side.all_due(self.now).find(left);
         let failed = due(pending.failed);
         let fresh = || due(pending.fresh);

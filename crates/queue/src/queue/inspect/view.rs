@@ -120,13 +120,9 @@ impl Queue {
             -1 => -1,
             retries => (retries - i64::from(message.failures())).max(0),
         };
-        let state = match self.redriving.has(seq, message) {
-            true => State::Ready,
-            false => self.state_of(message, now),
-        };
         View {
             id: self.ids.of(seq, message, content),
-            state,
+            state: self.state_of(message, now),
             message,
             payload: content.payload,
             group: self.groups.name(message.group),
@@ -167,7 +163,7 @@ impl Queue {
     /// The earliest due time (Unix ms) of all delayed and retry messages that lies
     /// after `now`.
     pub fn next_due_at(&self, now: Millis) -> Option<Millis> {
-        self.waiting.next_due(now, |seq| !self.is_purged(seq))
+        self.waiting.next_due(now)
     }
 
     /// How long, in ms, the ready message that has waited longest has been due.
@@ -182,10 +178,6 @@ impl Queue {
             .indexes(StoredState::Due)
             .filter_map(|index| Some(index.first()?.0 .0))
             .min();
-        let plain = match self.redriving.left.is_empty() {
-            true => plain,
-            false => Some(plain.unwrap_or(NEVER).min(self.redriving.join.time)),
-        };
         let grouped = self.oldest_grouped_ready();
         let oldest = match (plain, grouped) {
             (Some(a), Some(b)) => a.min(b),
@@ -199,13 +191,14 @@ impl Queue {
             return None;
         }
         let gives = |seq: Seq| {
-            let message = self.store.get(seq).filter(|_| !self.is_purged(seq))?;
-            self.stands(message.group, self.groups.get(message.group)?)
+            let message = self.store.get(seq);
+            let group = message.and_then(|message| self.groups.get(message.group));
+            group.is_some_and(Group::is_in_line)
         };
         let lanes = self.waiting.grouped.indexes(StoredState::Due);
         let found = lanes.filter_map(|due| {
             let mut due = due.iter().take(MAX_SKIPPED);
-            due.find(|((_, seq), ())| gives(*seq).is_some())
+            due.find(|((_, seq), ())| gives(*seq))
         });
         found.map(|((at, _), ())| at).min().or_else(|| {
             let heads = self.ready_line.iter().take(MAX_SKIPPED);
@@ -285,7 +278,7 @@ impl Queue {
             if views.len() == count || looked == most {
                 return (ix.number(), views);
             }
-            let Some(group) = group.filter(|group| self.groups.shows(group)) else {
+            let Some(group) = group.filter(|group| group.is_listed()) else {
                 continue;
             };
             let view = self.group_view(group, now);
@@ -298,7 +291,7 @@ impl Queue {
 
     /// The view of a group.
     fn group_view<'a>(&'a self, group: &'a Group, now: Millis) -> GroupView<'a> {
-        let pending = self.pending(group);
+        let pending = group.pending();
         let next = self.next_in_group(group, now);
         // Under ONRETRY SKIP a failed message does not hold its group.
         let held_by_failed = self.settings.on_retry == OnRetry::Block

@@ -111,7 +111,7 @@ type Keys<'a> = Peekable<Box<dyn Iterator<Item = (Millis, u64)> + 'a>>;
 
 /// A walk over the messages that may be in a state. The caller filters by the state
 /// itself, because an index may hold messages of two states.
-pub(super) struct Walk<'a> {
+pub(in crate::queue) struct Walk<'a> {
     queue: &'a Queue,
     sources: Vec<Keys<'a>>,
     is_running: bool,
@@ -153,7 +153,7 @@ impl Queue {
     /// Goes over the messages of a state at `now`. A message whose due time has come
     /// counts as due, even if it was not promoted yet. O(log n) to start, then O(1)
     /// for each message.
-    pub(super) fn walk(&self, state: State, range: Range, now: Millis) -> Walk<'_> {
+    pub(in crate::queue) fn walk(&self, state: State, range: Range, now: Millis) -> Walk<'_> {
         let records = |stored| {
             let index = self.records.at(stored).into_iter();
             index.map(|index| keys(index, range)).collect()

@@ -17,7 +17,6 @@ impl Queue {
         // that expire only because of the shorter TTL die now, since they were
         // alive until now.
         self.expire_until(now, None);
-        self.heed_all();
         let before = std::mem::replace(&mut self.settings, settings);
         if before.ttl != self.settings.ttl {
             self.index_expiries();
@@ -31,7 +30,7 @@ impl Queue {
             self.window.clear();
         }
         if before.on_dead == OnDead::Block && self.settings.on_dead == OnDead::Continue {
-            let held: Vec<GroupIx> = self.groups.held().collect();
+            let held: Vec<GroupIx> = self.groups.held_from(0).collect();
             for ix in held {
                 self.end_holds(ix);
             }
@@ -56,7 +55,6 @@ impl Queue {
     /// their own expiry if `at` is `None`.
     fn expire_until(&mut self, now: Millis, at: Option<Millis>) {
         loop {
-            self.drop_purged_heads(now);
             let Some(((expiry, _), ())) = self.expiring.first() else {
                 return;
             };
@@ -77,8 +75,6 @@ impl Queue {
     /// Rebuilds the index of expiries, for example after TTL was changed. O(n log
     /// n).
     pub(in crate::queue) fn index_expiries(&mut self) {
-        // Free purged messages first, so that they do not get back into an index.
-        self.sweep(usize::MAX);
         let mut expiries: Vec<(Millis, Seq)> = Vec::new();
         for stored in [StoredState::Delayed, StoredState::Due, StoredState::Retry] {
             for index in self.waiting.indexes(stored) {

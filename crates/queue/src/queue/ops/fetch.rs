@@ -30,19 +30,13 @@ struct Round<'a> {
     bytes_left: u64,
     next_receipt: Receipt,
     given: Deliveries,
-    /// How many expired or purged messages it has met.
+    /// Messages met on the way that had expired.
     expired: u64,
-    /// How many more redriven messages it may move although their groups cannot
-    /// give.
-    in_vain: u64,
 }
 
 /// Maximum number of expired messages that one FETCH moves to dead, so that it does
 /// not hold the server. The timer processes the others.
 const MOST_EXPIRED: u64 = 1024;
-/// Maximum number of redriven messages that one FETCH moves although their groups
-/// cannot give.
-const MOST_IN_VAIN: u64 = 512;
 /// Maximum number of deliveries for which room is allocated in advance.
 const MOST_RESERVED: u64 = 127;
 /// Maximum capacity of a list of deliveries that is kept for the next operation.
@@ -111,13 +105,11 @@ impl Queue {
             next_receipt: receipt.max(self.last_receipt + 1),
             given: std::mem::take(&mut self.given),
             expired: 0,
-            in_vain: MOST_IN_VAIN,
         };
         match &fetch.group {
             Some(name) => {
                 if let Some(ix) = self.groups.find(name) {
                     self.admit(ix, now);
-                    self.redrive_first_of(ix, now);
                     while round.goes_on()
                         && round.given.is_empty()
                         && self.can_group_give(ix, now)
@@ -158,7 +150,6 @@ impl Queue {
     /// the FETCH is full or the line is empty.
     fn go_round(&mut self, round: &mut Round) {
         while round.goes_on() {
-            self.redrive_first(round.now, &mut round.in_vain);
             let no_ack = round.fetch.no_ack;
             self.admit_first(round.now, no_ack);
             let head = self.waiting.plain.head(round.now);
@@ -195,13 +186,10 @@ impl Queue {
         while (round.given.len() - before) as u64 != most && round.goes_on() {
             let seq = match next.take() {
                 Some(first) => first,
-                None => {
-                    self.redrive_first(round.now, &mut round.in_vain);
-                    match self.waiting.plain.head(round.now) {
-                        Some((_, _, seq)) => seq,
-                        None => break,
-                    }
-                }
+                None => match self.waiting.plain.head(round.now) {
+                    Some((_, _, seq)) => seq,
+                    None => break,
+                },
             };
             if let Some(at) = self.expire_if_over(seq, round.now) {
                 round.expired += 1;
@@ -232,10 +220,8 @@ impl Queue {
     fn give_of_group(&mut self, ix: GroupIx, most: u64, round: &mut Round) {
         let first = round.next_receipt;
         let before = round.given.len();
-        self.heed_purges(ix);
         let most = self.most_let_out(ix, most, round.now);
         while (round.given.len() - before) as u64 != most && round.goes_on() {
-            self.redrive_first_of(ix, round.now);
             let Some(group) = self.groups.get(ix) else {
                 break;
             };
@@ -246,14 +232,6 @@ impl Queue {
                 break;
             };
             let seq = key.seq();
-            if self.counts_purged(seq) {
-                round.expired += 1;
-                self.drop_remains(seq);
-                if round.given.len() == before {
-                    return;
-                }
-                continue;
-            }
             if let Some(at) = self.expire_if_over(seq, round.now) {
                 round.expired += 1;
                 if round.given.len() == before {

@@ -9,17 +9,15 @@ impl Queue {
     /// Redrives, cancels or removes messages. Returns how many. Numbers of messages
     /// that are not there, or that this does not apply to, are passed over.
     pub(in crate::queue) fn find_do(&mut self, act: FindAct, seqs: &[Seq], now: Millis) -> Done {
-        let there = seqs.iter().filter(|seq| !self.is_purged(**seq));
-        let there: Vec<Seq> = there.copied().collect();
         let count = match act {
-            FindAct::Redrive => self.redrive_each(&there, now),
+            FindAct::Redrive => self.redrive_each(seqs, now),
             FindAct::Cancel => {
-                let states = there.iter().map(|seq| self.cancel_one(*seq, now));
+                let states = seqs.iter().map(|seq| self.cancel_one(*seq, now));
                 let had_ended = |state: &State| matches!(state, State::Finished | State::Cancelled);
                 states.flatten().filter(|state| !had_ended(state)).count() as u64
             }
             FindAct::Purge => {
-                let current = there
+                let current = seqs
                     .iter()
                     .filter_map(|seq| self.bring_up_to_date(*seq, now));
                 let doomed: Vec<Seq> = current.collect();

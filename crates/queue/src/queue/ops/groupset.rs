@@ -12,7 +12,7 @@ impl Queue {
         changes: &GroupChanges,
         now: Millis,
     ) -> Done {
-        let ix = self.group_to_set(name);
+        let ix = self.groups.find_or_add(name);
         if let Some(group) = self.groups.get_mut(ix) {
             let ext = group.ext_mut();
             let mut settings = ext.settings.take().unwrap_or_default();

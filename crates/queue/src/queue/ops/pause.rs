@@ -2,7 +2,7 @@
 
 use crate::op::Done;
 use crate::queue::Queue;
-use crate::{GroupIx, Millis, MAX_EXACT, NEVER};
+use crate::{Millis, MAX_EXACT, NEVER};
 
 impl Queue {
     /// Pauses deliveries of the queue or of a group, for `ms` or without end.
@@ -16,7 +16,7 @@ impl Queue {
         match group {
             None => self.paused_until = Some(until),
             Some(name) => {
-                let ix = self.group_to_set(name);
+                let ix = self.groups.find_or_add(name);
                 if let Some(group) = self.groups.get_mut(ix) {
                     group.ext_mut().paused_until = Some(until);
                 }
@@ -26,14 +26,5 @@ impl Queue {
         self.wake_by(until);
         self.changed();
         Done::Ok
-    }
-
-    /// The group with this name, created if it does not exist. A group that a purge
-    /// has emptied is removed first and created anew.
-    pub(in crate::queue) fn group_to_set(&mut self, name: &[u8]) -> GroupIx {
-        if let Some(ix) = self.groups.find(name) {
-            self.heed_purges(ix);
-        }
-        self.groups.find_or_add(name)
     }
 }

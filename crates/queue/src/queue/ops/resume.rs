@@ -18,7 +18,6 @@ impl Queue {
             }
             Some(name) => {
                 if let Some(ix) = self.groups.find(name) {
-                    self.heed_purges(ix);
                     let group = self.groups.get_mut(ix);
                     let ext = group.and_then(Group::ext_if_any);
                     let paused = ext.is_some_and(|ext| ext.paused_until.take().is_some());

@@ -59,9 +59,6 @@ impl Queue {
     /// Adds the messages of a SEND whose id is not taken.
     #[inline(always)]
     fn put(&mut self, send: &Send, id_use: IdUse, now: Millis) -> SmallVec<[Sent; 1]> {
-        if let Some(id) = &send.id {
-            self.free_purged(id);
-        }
         match id_use {
             IdUse::Record(seq) => self.drop_record(seq),
             IdUse::Waiting(seq) => self.replace(seq, now),
@@ -149,11 +146,6 @@ impl Queue {
             }
         }
         let group = message.group;
-        if group.is_some() {
-            // Redriven messages of the group were there before this one, so they
-            // must join the ready line first.
-            self.redrive_first_of(group, now);
-        }
         let keys = IndexKeys::begin(seq, &mut message, self.settings.ttl, now);
 
         self.bytes += message.payload_len();
@@ -176,8 +168,7 @@ impl Queue {
     /// Whether a message already has the id that would be generated for this
     /// number.
     fn is_given(&self, seq: Seq, now: Millis) -> bool {
-        let given = self.ids.find_given(&self.store, seq, now);
-        given.is_some_and(|other| !self.is_purged(other))
+        self.ids.find_given(&self.store, seq, now).is_some()
     }
 
     pub(in crate::queue) fn id_use(&self, id: &[u8], replace: bool, now: Millis) -> IdUse {
@@ -195,9 +186,7 @@ impl Queue {
             // Expired, even if it was not moved to dead yet.
             _ if self.expired_at(message, now).is_some() => IdUse::Taken,
             stored if stored.is_pending() && replace => IdUse::Waiting(seq),
-            // Redriven: it counts as pending, even if it was not moved yet.
-            StoredState::Dead if self.redriving.has(seq, message) && replace => IdUse::Waiting(seq),
-            StoredState::Dead if self.is_over_age(seq, message, now) => IdUse::Record(seq),
+            StoredState::Dead if self.is_over_age(message, now) => IdUse::Record(seq),
             StoredState::Finished | StoredState::Cancelled
                 if !self.still_taken(message.ended_at(), now) =>
             {
@@ -241,9 +230,7 @@ impl Queue {
     ) -> Result<(), Error> {
         let limit = self.settings.max_bytes;
         let before = replaced.map_or(0, Message::payload_len);
-        // A redriven message that is not moved yet is not counted in `bytes`.
-        let counted = replaced.filter(|message| message.stored.is_pending());
-        let others = self.bytes - counted.map_or(0, Message::payload_len);
+        let others = self.bytes - before;
         let is_full = limit > 0 && others.saturating_add(after) > limit;
         match is_full && after > before {
             true => Err(Error::FullBytes { limit }),
@@ -254,7 +241,6 @@ impl Queue {
     /// Removes a pending message that is replaced. Clients that wait for the end of
     /// its id keep waiting.
     fn replace(&mut self, seq: Seq, now: Millis) {
-        self.redrive_if_due(seq);
         self.leave_pending(seq);
         let group = match self.store.get(seq) {
             Some(message) => {

@@ -1,7 +1,6 @@
 //! UPDATE: another payload for a pending message.
 
 use crate::error::Error;
-use crate::message::state::StoredState;
 use crate::message::Message;
 use crate::op::Done;
 use crate::queue::Queue;
@@ -20,27 +19,12 @@ impl Queue {
     ) -> Result<Done, Error> {
         let after = payload.len() as u64;
         self.check_update(id, after)?;
-        let Some((seq, group)) = self.find_pending(id, now) else {
+        let Some((seq, _)) = self.find_pending(id, now) else {
             return Ok(Done::Flag(false));
         };
         let before = self.store.get(seq).map_or(0, Message::payload_len);
-        let bytes = self.bytes.saturating_sub(before).saturating_add(after);
-        if let Some(message) = self.store.get(seq) {
-            let stored = message.stored;
-            let pending_key = crate::queue::moves::pending_key(seq, message);
-            self.heed_purges(group);
-            self.waiting.resize(stored, pending_key, after);
-            let counted = self.groups.with(group, |group| {
-                group.backlog.resize(stored, before, after);
-                group.counted
-            });
-            if counted == Some(true) && stored == StoredState::Due {
-                let ready = self.grouped_ready_bytes + after;
-                self.grouped_ready_bytes = ready.saturating_sub(before);
-            }
-        }
         self.store.set_payload(seq, payload);
-        self.bytes = bytes;
+        self.bytes = self.bytes.saturating_sub(before).saturating_add(after);
         self.changed();
         Ok(Done::Flag(true))
     }
@@ -49,13 +33,9 @@ impl Queue {
     /// payload of `after` bytes. Changes nothing.
     fn check_update(&self, id: &[u8], after: u64) -> Result<(), Error> {
         let found = self.find(id);
-        let found = found.and_then(|seq| Some((seq, self.store.get(seq)?)));
+        let found = found.and_then(|seq| self.store.get(seq));
         match found {
-            Some((seq, message))
-                if message.stored.is_pending() || self.redriving.has(seq, message) =>
-            {
-                self.check_bytes(Some(message), after)
-            }
+            Some(message) if message.stored.is_pending() => self.check_bytes(Some(message), after),
             _ => Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 //! A snapshot may be damaged or forged, so every part is checked before it is used.
 
 use super::check;
-use super::lists::{dead_order, index, lanes, Lists};
+use super::lists::{index, lanes, Lists};
 use super::{Checked, Known, Marks, Names, SavedPosition, Term, Whole};
 use crate::consumer::Consumers;
 use crate::groups::backlog::{Backlog, Member};
@@ -17,6 +17,7 @@ use crate::limits::{ensure, exact, name, schedule_name, Invalid};
 use crate::message::body::Content;
 use crate::message::state::StoredState;
 use crate::message::Message;
+use crate::op::Effects;
 use crate::queue::moves::{member, order_key};
 use crate::schedule::{Schedule, Schedules};
 use crate::settings::OnRetry;
@@ -37,13 +38,8 @@ pub struct Builder {
     expiring: Vec<(Millis, Seq)>,
     /// Finished, dead and cancelled records, in the order of [`StoredState`].
     ended: [Vec<(Millis, Seq)>; 3],
-    /// Dead messages, and those that were redriven and not moved yet; each
-    /// ungrouped and grouped.
-    dead: [Vec<(i8, Seq)>; 2],
-    redriving: [Vec<(i8, Seq)>; 2],
-    /// Failed messages that were purged and still count in their groups.
-    purged: Vec<(Millis, Seq)>,
     grouped_records: usize,
+    earlier: Earlier,
     running: Vec<check::Running>,
     batches: Vec<Batch>,
     /// Messages with ids given by clients, by the hash of the id.
@@ -52,6 +48,21 @@ pub struct Builder {
     /// holds.
     salts: Vec<(Seq, u64)>,
     last_seq: Seq,
+}
+
+/// What earlier versions had begun and not completed. It is completed when all else is
+/// built.
+#[derive(Debug, Default)]
+struct Earlier {
+    /// When and by which command messages were redriven.
+    redriven: Join,
+    /// Those of them that are still among the dead: whether each is grouped, its priority
+    /// and its number, the order in which they were to be made pending.
+    redriving: Vec<(bool, i8, Seq)>,
+    /// When and by which command messages were purged of which their groups had not heard.
+    purged: Join,
+    /// Those groups.
+    purged_of: Vec<GroupIx>,
 }
 
 /// A group as it is read from a snapshot.
@@ -70,9 +81,6 @@ pub struct GroupPart {
     /// When the group must be checked again although nothing happens to it, in Unix
     /// ms.
     pub wake: Option<Millis>,
-    /// Whether a purge removed the group's position in the ready line, and nothing
-    /// has been done to the group since.
-    pub displaced: bool,
     /// Its breaker, unless that is closed and remembers no failure.
     pub breaker: Option<Circuit>,
 }
@@ -99,7 +107,6 @@ impl Builder {
         queue.window = whole.window;
         queue.paused_until = whole.paused_until;
         let (time, ticket) = whole.redriven;
-        queue.redriving.join = Join { time, ticket };
         queue.plain_position = whole.plain_position.map(|at| at.key(GroupIx::NONE));
         Ok(Builder {
             queue,
@@ -108,10 +115,11 @@ impl Builder {
             lanes: [vec![Lists::default(); 256], vec![Lists::default(); 256]],
             expiring: Vec::new(),
             ended: Default::default(),
-            dead: Default::default(),
-            redriving: Default::default(),
-            purged: Vec::new(),
             grouped_records: 0,
+            earlier: Earlier {
+                redriven: Join { time, ticket },
+                ..Earlier::default()
+            },
             running: Vec::new(),
             batches: Vec::new(),
             given: Vec::new(),
@@ -188,12 +196,11 @@ impl Builder {
         Ok(())
     }
 
-    /// Sets the time and rank of the last purge whose messages still count in their
-    /// groups.
+    /// Says when messages with [`Marks::purged`] were purged, and the rank of that command.
     pub fn purged(&mut self, time: Millis, rank: u64) -> Checked {
         exact(time)?;
         exact(rank)?;
-        self.queue.remains.join = Join { time, ticket: rank };
+        self.earlier.purged = Join { time, ticket: rank };
         Ok(())
     }
 
@@ -239,31 +246,37 @@ impl Builder {
             let group =
                 at_mut(&mut self.groups, number).ok_or(Invalid("there is no such group"))?;
             message.group = group.ix;
+        }
+        check::content(content)?;
+        check::message(&message, term, marks, self.queue.last_receipt)?;
+        if message.stored == StoredState::Running {
+            let running = check::Running::of(seq, &message, group, term, marks.purged);
+            self.running.extend(running);
+        }
+        if marks.purged {
+            self.earlier.purged_of.push(message.group);
+            return Ok(());
+        }
+        if let Some(group) = group.and_then(|number| at_mut(&mut self.groups, number)) {
             let known = self.queue.groups.get_mut(group.ix);
             let known = known.ok_or(Invalid("there is no such group"))?;
             known.members += 1;
             if message.stored == StoredState::Running {
                 known.running += 1;
-                self.queue.grouped_running += u64::from(!marks.purged);
+                self.queue.grouped_running += 1;
             }
             if message.stored.is_pending() {
                 group.pending.push((message.stored, member(seq, &message)));
             }
         }
-        check::content(content)?;
-        check::message(&message, term, marks, self.queue.last_receipt)?;
         let size = message.payload_len();
         let (stored, due) = (message.stored, message.due);
         match stored {
-            StoredState::Retry if marks.purged => {
-                self.queue.remains.failed += 1;
-                self.purged.push((due, seq));
-            }
             StoredState::Delayed | StoredState::Due | StoredState::Retry => {
                 let [plain, grouped] = &mut self.lanes;
                 let lanes = if group.is_some() { grouped } else { plain };
                 if let Some(lists) = lanes.get_mut(usize::from(message.priority as u8 ^ 0x80)) {
-                    lists.push(stored, due, seq, size);
+                    lists.push(stored, due, seq);
                 }
                 if let Some(at) = self.queue.expiry(&message) {
                     self.expiring.push((at, seq));
@@ -271,12 +284,8 @@ impl Builder {
                 self.queue.bytes = self.queue.bytes.saturating_add(size);
             }
             StoredState::Running => {
-                self.running
-                    .extend(check::Running::of(seq, &message, group, term, marks.purged));
-                if !marks.purged {
-                    self.queue.running_bytes = self.queue.running_bytes.saturating_add(size);
-                    self.queue.bytes = self.queue.bytes.saturating_add(size);
-                }
+                self.queue.running_bytes = self.queue.running_bytes.saturating_add(size);
+                self.queue.bytes = self.queue.bytes.saturating_add(size);
             }
             StoredState::Finished | StoredState::Dead | StoredState::Cancelled => {
                 if message.group.is_some() {
@@ -284,20 +293,14 @@ impl Builder {
                     self.queue.groups.enter_record(message.group, stored, key);
                     self.grouped_records += 1;
                 }
-                let orders = if marks.redriving {
-                    &mut self.redriving
-                } else {
-                    &mut self.dead
-                };
-                let [plain, grouped] = orders;
-                let order = if group.is_some() { grouped } else { plain };
-                if stored == StoredState::Dead {
-                    order.push((message.priority, seq));
+                if marks.redriving {
+                    let order = (group.is_some(), message.priority, seq);
+                    self.earlier.redriving.push(order);
                 }
                 let list = self
                     .ended
                     .get_mut(stored as usize - StoredState::Finished as usize);
-                if let Some(list) = list.filter(|_| !marks.redriving) {
+                if let Some(list) = list {
                     list.push((message.ended_at(), seq));
                 }
             }
@@ -308,7 +311,7 @@ impl Builder {
                 let consumer = at_mut(&mut self.consumers, number);
                 let consumer = consumer.ok_or(Invalid("there is no such consumer"))?;
                 let consumers: &mut Consumers = &mut self.queue.consumers;
-                consumers.mention(consumer, stored == StoredState::Running && !marks.purged)
+                consumers.mention(consumer, stored == StoredState::Running)
             }
         });
         if let Some(id) = content.id {
@@ -330,16 +333,12 @@ impl Builder {
                 group.open_batch(first);
             }
         }
-        let leases = |purged: bool| {
-            let leases = self.running.iter().filter(|r| r.purged == purged);
-            let batches = running.batches.iter().filter(|(_, p)| *p == purged);
-            Leases::from_parts(
-                leases.map(|r| r.lease).collect(),
-                batches.map(|(batch, _)| *batch).collect(),
-            )
-        };
-        self.queue.leases = leases(false);
-        self.queue.remains.leases = leases(true);
+        let leases = self.running.iter().filter(|running| !running.purged);
+        let batches = running.batches.iter().filter(|(_, purged)| !purged);
+        self.queue.leases = Leases::from_parts(
+            leases.map(|running| running.lease).collect(),
+            batches.map(|(batch, _)| *batch).collect(),
+        );
         self.enter_groups()?;
         let ids = &mut self.queue.ids;
         ids.restore_salts(self.salts, self.queue.next_seq);
@@ -351,14 +350,11 @@ impl Builder {
         let [plain, grouped] = self.lanes.map(lanes);
         self.queue.waiting = Waiting { plain, grouped };
         self.queue.expiring = index(self.expiring);
-        self.queue.remains.retry = index(self.purged);
-        self.queue.redriving.left = dead_order(self.redriving);
         let [finished, dead, cancelled] = self.ended;
         self.queue.records = Records {
             finished: index(finished),
             dead: index(dead),
             cancelled: index(cancelled),
-            dead_order: dead_order(self.dead),
             dedup: std::mem::take(&mut self.queue.records.dedup),
             grouped: self.grouped_records,
         };
@@ -366,12 +362,14 @@ impl Builder {
         // Operations rely on this position being right, and a forged snapshot may
         // give a wrong one.
         self.queue.plain_position = self.queue.plain_key(self.queue.last);
+        self.earlier.complete(&mut self.queue);
         Ok(self.queue)
     }
 
     /// Gives the groups their messages, settings and positions, and builds the
     /// ready line.
     fn enter_groups(&mut self) -> Checked {
+        self.earlier.purged_of.sort_unstable();
         let queue = &mut self.queue;
         let mut lines: [Vec<Position>; 2] = Default::default();
         check::probe(queue, queue.plain_breaker.as_deref(), GroupIx::NONE)?;
@@ -384,7 +382,6 @@ impl Builder {
             let Some(group) = queue.groups.get_mut(new.ix) else {
                 continue;
             };
-            group.displaced = new.part.displaced;
             let ext = group.ext_mut();
             ext.settings = new.part.settings;
             ext.paused_until = new.part.paused_until;
@@ -410,7 +407,6 @@ impl Builder {
                 group.set_positions(Some(key), &[]);
                 group.counted = true;
                 queue.grouped_ready += group.backlog.all().count_at(StoredState::Due);
-                queue.grouped_ready_bytes += group.backlog.bytes_at(StoredState::Due);
                 let [steady, half_open] = &mut lines;
                 match group.lets(last) {
                     Lets::Probe => half_open.push(key),
@@ -439,15 +435,33 @@ impl Builder {
                 .wake
                 .filter(|_| !group.backlog.all().is_empty() || group.ext().paused_until.is_some());
             queue.groups.wake_at(new.ix, wake);
-            queue.expect_next(new.ix);
+            // What a purge has let go joins the line as of the purge.
+            if self.earlier.purged_of.binary_search(&new.ix).is_err() {
+                queue.expect_next(new.ix);
+            }
             queue.groups.settle(new.ix);
         }
         let keys = lines.iter().flatten().chain(&queue.plain_position);
-        let others = [queue.redriving.join, queue.remains.join];
+        let others = [self.earlier.redriven, self.earlier.purged];
         let joins = keys.map(|key| key.join).chain(others);
         queue.ticket = joins.map(|join| join.ticket).max().unwrap_or(0);
         queue.ready_line = ReadyLine::from_positions(lines);
         Ok(())
+    }
+}
+
+impl Earlier {
+    /// Completes what was redriven and purged, as of when that was.
+    fn complete(mut self, queue: &mut Queue) {
+        self.redriving.sort_unstable();
+        for (_, _, seq) in self.redriving {
+            queue.redrive_one(seq, self.redriven);
+        }
+        self.purged_of.dedup();
+        for ix in self.purged_of.into_iter().filter(|ix| ix.is_some()) {
+            queue.refresh(ix, queue.last, self.purged);
+        }
+        queue.effects = Effects::default();
     }
 }
 

@@ -57,10 +57,6 @@ pub fn group(part: &GroupPart, next_seq: Seq, last: Millis) -> Checked {
     }
     exact(part.turn)?;
     part.wake.map_or(Ok(()), exact)?;
-    ensure(
-        part.line.is_none() || !part.displaced,
-        "a group stands in line and has lost its place there",
-    )?;
     part.line.map_or(Ok(()), |at| position(at, next_seq))
 }
 
@@ -211,7 +207,7 @@ pub struct Running {
     pub lease: Lease,
     pub batch: Receipt,
     pub group: Option<u64>,
-    /// Whether the message was purged and only counts in its group.
+    /// Whether it was purged.
     pub purged: bool,
 }
 
@@ -244,7 +240,8 @@ impl Running {
 pub struct Batches {
     /// Batches of more than one message, each with whether it was purged.
     pub batches: Vec<(Batch, bool)>,
-    /// First receipts of all batches of groups, each with the number of its group.
+    /// The first receipts of all batches of groups that were not purged, each with the
+    /// number of its group.
     pub of_groups: Vec<(u64, Receipt)>,
 }
 
@@ -277,7 +274,7 @@ pub fn batches(running: &mut [Running], declared: &[Batch]) -> Result<Batches, I
         ensure(r.group.is_some() || !of_many, "a batch is of no group")?;
         let begins = before.is_none_or(|before| before.batch != r.batch);
         if begins {
-            if let Some(group) = r.group {
+            if let Some(group) = r.group.filter(|_| !r.purged) {
                 found.of_groups.push((group, r.batch));
             }
             if of_many {

@@ -2,7 +2,6 @@
 //! pass.
 
 use crate::index::lane::{Lane, Lanes};
-use crate::index::records::{DeadOrder, SendOrder};
 use crate::message::state::StoredState;
 use crate::{Millis, Seq, TimeIndex};
 
@@ -11,24 +10,24 @@ use crate::{Millis, Seq, TimeIndex};
 pub(super) struct Lists {
     /// Delayed, due and retry messages, in the order of [`StoredState`].
     at: [Vec<(Millis, Seq)>; 3],
-    bytes: [u64; 3],
 }
 
 impl Lists {
     /// Adds a pending message.
-    pub fn push(&mut self, stored: StoredState, due: Millis, seq: Seq, size: u64) {
+    pub fn push(&mut self, stored: StoredState, due: Millis, seq: Seq) {
         // The three pending states have the numbers 0 to 2.
         if let Some(list) = self.at.get_mut(stored as usize) {
             list.push((due, seq));
-        }
-        if let Some(bytes) = self.bytes.get_mut(stored as usize) {
-            *bytes = bytes.saturating_add(size);
         }
     }
 
     fn into_lane(self) -> Lane {
         let [delayed, due, retry] = self.at;
-        Lane::from_indexes(index(delayed), index(due), index(retry), self.bytes)
+        Lane {
+            delayed: index(delayed),
+            retry: index(retry),
+            due: index(due),
+        }
     }
 }
 
@@ -46,14 +45,4 @@ pub(super) fn lanes(lists: Vec<Lists>) -> Lanes {
 pub(super) fn index(mut entries: Vec<(Millis, Seq)>) -> TimeIndex {
     entries.sort_unstable();
     TimeIndex::from_sorted(entries.into_iter().map(|key| (key, ())))
-}
-
-/// Builds the redrive order from ungrouped and grouped dead messages, each in any
-/// order.
-pub(super) fn dead_order(orders: [Vec<(i8, Seq)>; 2]) -> DeadOrder {
-    let [plain, grouped] = orders.map(|mut order| {
-        order.sort_unstable();
-        SendOrder::from_sorted(order.into_iter().map(|key| (key, ())))
-    });
-    DeadOrder { plain, grouped }
 }

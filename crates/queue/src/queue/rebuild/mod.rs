@@ -16,7 +16,7 @@ use super::Queue;
 use crate::collections::rate_window::RateWindow;
 use crate::groups::breaker::Circuit;
 use crate::groups::group::Group;
-use crate::index::leases::{Batch, Leases};
+use crate::index::leases::Batch;
 use crate::index::ready_line::{Join, Position};
 use crate::limits::Invalid;
 use crate::message::body::Content;
@@ -67,19 +67,19 @@ pub struct Whole {
     pub window: RateWindow,
     /// End of the pause in Unix ms; NEVER for a pause without end.
     pub paused_until: Option<Millis>,
-    /// Time and rank of the REDRIVE whose dead messages are not all moved yet;
-    /// zeros if there are none.
+    /// When messages with [`Marks::redriving`] were redriven, and the rank of that
+    /// command. Zeros where there are none: this version writes none.
     pub redriven: (Millis, u64),
     /// Position of the ungrouped messages in the ready line.
     pub plain_position: Option<SavedPosition>,
 }
 
-/// Marks that a message has in addition to its stored state.
+/// What only earlier versions wrote of a message. It is resolved when it is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// The message was redriven and is not moved yet.
+    /// It is dead, and was redriven: it is to be made pending.
     pub redriving: bool,
-    /// The message was purged and only counts in its group still.
+    /// It was purged, and counted in its group until that was told: it is to be dropped.
     pub purged: bool,
 }
 
@@ -107,8 +107,6 @@ pub struct Numbered<'a> {
     pub content: Content<'a>,
     /// Its lease, if it is running.
     pub term: Option<Term>,
-    /// Its marks in addition to the stored state.
-    pub marks: Marks,
 }
 
 /// The group and consumer of a message, by their numbers within the snapshot.
@@ -134,9 +132,6 @@ pub struct GroupSeen<'a> {
     /// When the group must be checked again although nothing happens to it, in Unix
     /// ms.
     pub wake: Option<Millis>,
-    /// Whether a purge removed the group's position in the ready line, and nothing
-    /// has been done to the group since.
-    pub displaced: bool,
     /// Its breaker, unless that is closed and remembers no failure.
     pub breaker: Option<&'a Circuit>,
 }
@@ -148,22 +143,14 @@ pub struct Parts<'a> {
     /// Tickets of the commands that put something in the ready line, sorted. A rank
     /// is an index into this list.
     tickets: Vec<u64>,
-    /// Whether the store still holds purged messages.
-    has_purged: bool,
 }
 
 impl Queue {
     /// The parts of the queue. O(g log g) for the g groups in the ready line.
     pub fn parts(&self) -> Parts<'_> {
         let line = self.ready_line.iter().chain(self.plain_position);
-        let redriving = &self.redriving;
-        let redriven = (!redriving.left.is_empty()).then_some(redriving.join);
-        let purged = (!self.remains.is_empty()).then_some(self.remains.join);
         let mut tickets: Vec<u64> = line
-            .map(|key| key.join)
-            .chain(redriven)
-            .chain(purged)
-            .map(|join| join.ticket)
+            .map(|key| key.join.ticket)
             .filter(|ticket| *ticket > 0)
             .collect();
         tickets.sort_unstable();
@@ -171,26 +158,21 @@ impl Queue {
         Parts {
             queue: self,
             tickets,
-            has_purged: self.has_purged(),
         }
     }
 }
 
 impl Queue {
-    /// The lease of a message that is running, or that was purged while running and
-    /// still counts in its group.
+    /// The lease of a message, if it runs.
     fn term_of(&self, message: &Message) -> Option<Term> {
         let receipt = message.receipt();
         if receipt == 0 {
             return None;
         }
-        let of = |leases: &Leases| {
-            Some(Term {
-                until: leases.find(receipt)?.until,
-                batch: leases.batch_of(receipt).first,
-            })
-        };
-        of(&self.leases).or_else(|| of(&self.remains.leases))
+        Some(Term {
+            until: self.leases.find(receipt)?.until,
+            batch: self.leases.batch_of(receipt).first,
+        })
     }
 }
 
@@ -209,13 +191,7 @@ impl<'a> Parts<'a> {
             lateness: queue.lateness.clone(),
             window: queue.window.clone(),
             paused_until: queue.paused_until,
-            redriven: match queue.redriving.left.is_empty() {
-                true => (0, 0),
-                false => {
-                    let join = queue.redriving.join;
-                    (join.time, self.rank(join))
-                }
-            },
+            redriven: (0, 0),
             plain_position: queue.plain_position.map(|key| self.position(key)),
         }
     }
@@ -240,45 +216,28 @@ impl<'a> Parts<'a> {
     /// All messages and records, by number. Purged messages are left out unless
     /// they still count in their group.
     pub fn messages(&self) -> impl Iterator<Item = Numbered<'a>> + 'a {
-        let (queue, has_purged) = (self.queue, self.has_purged);
-        let none_redriving = queue.redriving.left.is_empty();
-        queue
-            .store
-            .iter()
-            .map(move |(seq, message)| Numbered {
-                seq,
-                message,
-                content: queue.store.content(message),
-                term: queue.term_of(message),
-                marks: Marks {
-                    redriving: !none_redriving && queue.redriving.has(seq, message),
-                    purged: has_purged && queue.is_remains(seq, message),
-                },
-            })
-            .filter(move |numbered| {
-                !has_purged || numbered.marks.purged || !queue.is_purged(numbered.seq)
-            })
+        let queue = self.queue;
+        queue.store.iter().map(move |(seq, message)| Numbered {
+            seq,
+            message,
+            content: queue.store.content(message),
+            term: queue.term_of(message),
+        })
     }
 
     /// The group with this number.
     pub fn group(&self, ix: GroupIx) -> Option<GroupSeen<'a>> {
         let group = self.queue.groups.get(ix)?;
-        let line = self.queue.stands(ix, group);
-        let holds = group.holds(self.queue.groups.purges());
-        let held_by = holds.iter().filter_map(|holder| {
+        let held_by = group.holds().iter().filter_map(|holder| {
             let id = self.queue.holder_id(holder)?;
             Some((holder.seq(), id))
         });
         Some(GroupSeen {
             group,
             held_by: held_by.collect(),
-            line: line.map(|key| self.position(key)),
-            turn: match line == group.position(ix) {
-                true => group.ext().turn,
-                false => 0,
-            },
-            wake: self.queue.wake_of(group),
-            displaced: group.is_displaced(self.queue.groups.purges()),
+            line: group.position(ix).map(|key| self.position(key)),
+            turn: group.ext().turn,
+            wake: group.ext().wake,
             breaker: group.breaker(),
         })
     }
@@ -294,7 +253,7 @@ impl<'a> Parts<'a> {
                 ext.settings.is_some()
                     || ext.paused_until.is_some()
                     || ext.breaker.is_some()
-                    || !group.holds(self.queue.groups.purges()).is_empty()
+                    || !group.holds().is_empty()
             })
             .collect();
         lasting.sort_unstable_by(|a, b| a.1.name.cmp(&b.1.name));
@@ -328,20 +287,9 @@ impl<'a> Parts<'a> {
         self.queue.records.dedup.entries()
     }
 
-    /// Time and rank of the last purge whose messages still count in their groups;
-    /// `None` if there are no such messages.
-    pub fn purged(&self) -> Option<(Millis, u64)> {
-        let remains = &self.queue.remains;
-        (!remains.is_empty()).then(|| (remains.join.time, self.rank(remains.join)))
-    }
-
-    /// Batches of more than one message of which some still run or count in their
-    /// group, in order of receipts.
-    pub fn batches(&self) -> Vec<Batch> {
-        let purged = self.queue.remains.leases.batches();
-        let mut batches: Vec<Batch> = self.queue.leases.batches().chain(purged).collect();
-        batches.sort_unstable();
-        batches
+    /// The batches of more than one message of which some still run, in order.
+    pub fn batches(&self) -> impl Iterator<Item = Batch> + 'a {
+        self.queue.leases.batches()
     }
 
     /// Converts a position in the ready line to its form with a rank.
@@ -386,9 +334,5 @@ type Checked = Result<(), Invalid>;
 #[cfg(any(test, feature = "validate"))]
 pub fn validate(queue: &Queue) -> Result<(), String> {
     let rebuilt = valid::rebuild(queue)?;
-    let mut queue = queue.clone();
-    for ix in queue.groups.all() {
-        queue.heed_purges(ix);
-    }
-    valid::compare(&queue, &rebuilt)
+    valid::compare(queue, &rebuilt)
 }

@@ -5,17 +5,14 @@ use std::collections::HashMap;
 use std::ops::Bound;
 
 use crate::message::state::{State, StoredState};
-use crate::queue::rebuild::{Builder, GroupPart, Names};
+use crate::queue::rebuild::{Builder, GroupPart, Marks, Names};
 use crate::queue::Queue;
-use crate::{GroupIx, Seq, TimeIndex};
+use crate::{GroupIx, Seq};
 
 /// Builds a queue from the parts of another one.
 pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
     let parts = queue.parts();
     let mut builder = Builder::new(parts.whole())?;
-    if let Some((time, rank)) = parts.purged() {
-        builder.purged(time, rank)?;
-    }
     if let Some(circuit) = parts.plain_breaker() {
         builder.breaker(None, circuit.clone())?;
     }
@@ -37,7 +34,6 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
             line: seen.line,
             turn: seen.turn,
             wake: seen.wake,
-            displaced: seen.displaced,
             breaker: None,
         };
         builder.group(&group.name, part)?;
@@ -82,16 +78,13 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
                 consumer,
             },
             numbered.term,
-            numbered.marks,
+            Marks::default(),
         )?;
     }
     Ok(builder.finish()?)
 }
 
-/// Compares the indexes and counts of two queues. Pending purges must have been
-/// applied to all groups of both.
-///
-/// Errors: names the first difference.
+/// Compares indexes and counts.
 pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
     let same = |what: &str, a: String, b: String| match a == b {
         true => Ok(()),
@@ -101,12 +94,8 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         let mut all = Vec::new();
         for stored in [StoredState::Delayed, StoredState::Due, StoredState::Retry] {
             for index in queue.waiting.indexes(stored) {
-                let live: Vec<_> = index
-                    .iter()
-                    .filter(|((_, seq), ())| !queue.is_purged(*seq))
-                    .collect();
-                if !live.is_empty() {
-                    all.push(live);
+                if !index.is_empty() {
+                    all.push(index.iter().collect());
                 }
             }
         }
@@ -115,16 +104,13 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
     let counts = |queue: &Queue| {
         let states: Vec<u64> = State::ALL.iter().map(|s| queue.count(*s)).collect();
         let bytes = (queue.bytes, queue.running_bytes);
-        let ready = (queue.grouped_ready, queue.grouped_ready_bytes);
-        (states, bytes, queue.live(), ready, queue.grouped_running)
+        let grouped = (queue.grouped_ready, queue.grouped_running);
+        (states, bytes, queue.live(), grouped)
     };
     let groups = |queue: &Queue| {
         let mut groups: Vec<_> = queue.groups.starting_at(0).filter_map(|g| g.1).collect();
         groups.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        // A group that is named only by records, or only by purged messages, is
-        // visible to nobody.
-        let seen = groups.into_iter().filter(|group| queue.groups.shows(group));
-        let told = seen.map(|group| {
+        let told = groups.into_iter().map(|group| {
             (
                 group.name.clone(),
                 (
@@ -133,7 +119,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
                     group.ext().turn,
                     group.ext().wake,
                 ),
-                (group.counted, group.reasons, group.breaker()),
+                (group.counted, group.listed, group.held, group.breaker()),
                 group
                     .expected(GroupIx::NONE)
                     .map(|key| (key.priority, key.join, key.seq))
@@ -144,33 +130,24 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         format!("{:?}", told.collect::<Vec<_>>())
     };
     let others = |queue: &Queue| {
-        let remains = &queue.remains;
         let batches: Vec<_> = queue.leases.batches().collect();
-        let purged: Vec<_> = remains.leases.batches().collect();
         let line: Vec<_> = queue
             .ready_line
             .iter()
             .map(|key| (key.priority, key.seq))
             .collect();
         let records = &queue.records;
-        let live = |index: &TimeIndex| -> Vec<_> {
-            let all = index.iter().map(|(key, ())| key);
-            all.filter(|(_, seq)| !queue.is_purged(*seq)).collect()
-        };
-        let expiring = live(&queue.expiring);
         (
-            format!("{:?}", (expiring, &queue.redriving.left, line, batches)),
+            format!("{:?}", (&queue.expiring, line, batches)),
             format!(
                 "{:?}",
-                [&records.finished, &records.dead, &records.cancelled].map(live),
+                [&records.finished, &records.dead, &records.cancelled]
             ),
-            [&queue.leases, &remains.leases]
-                .map(|leases| leases.by_end(Bound::Unbounded).collect::<Vec<_>>()),
-            [&queue.leases, &remains.leases].map(|leases| leases.iter().collect::<Vec<_>>()),
+            queue.leases.by_end(Bound::Unbounded).collect::<Vec<_>>(),
+            queue.leases.iter().collect::<Vec<_>>(),
             (
                 queue.groups.listed(),
-                remains.failed,
-                purged,
+                queue.groups.held_count(),
                 queue.plain_breaker.clone(),
                 queue.breaker_change_times(),
             ),

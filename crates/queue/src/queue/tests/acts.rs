@@ -10,12 +10,12 @@ use crate::message::state::State;
 use crate::message::Choices;
 use crate::op::{
     AckSend, DueTime, Fetch, FindAct, GroupChanges, NackKind, NewSchedule, Op, Piecemeal, Receipts,
-    Redrive, Send,
+    Redrive, Removal, Send,
 };
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
 use crate::settings::Changes;
-use crate::{Millis, Receipt};
+use crate::{Millis, Receipt, Seq};
 
 /// Names a message.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +81,10 @@ pub enum Act {
     /// Of the leased messages of a group, or of the dead ones (`None`), at most
     /// this many.
     PurgeSome(Option<u8>, u64),
+    /// A slice of a purge: these messages.
+    Remove(Vec<u8>),
+    /// A slice of a purge: what holds this group, or the ids that are taken.
+    Free(Option<u8>),
     Pause(Option<u8>, Option<Millis>),
     Resume(Option<u8>),
     GroupSet(u8, GroupChanges),
@@ -202,6 +206,16 @@ fn ids(names: &[Name], model: &Model) -> Vec<Cow<'static, [u8]>> {
     names.iter().map(|name| id(*name, model)).collect()
 }
 
+/// The numbers of the messages at these places in the queue, and one that nobody has.
+fn seqs(at: &[u8], model: &Model) -> Vec<Seq> {
+    let there = |at: &u8| Some(model.msgs.get(usize::from(*at))?.seq);
+    let mut seqs: Vec<Seq> = at.iter().filter_map(there).collect();
+    seqs.push(model.last_seq + 1);
+    seqs.sort_unstable();
+    seqs.dedup();
+    seqs
+}
+
 fn receipts(back: &[u8], model: &Model) -> Receipts {
     let receipt = |back: &u8| {
         let at = model.receipts.len().checked_sub(usize::from(*back) + 1);
@@ -310,6 +324,11 @@ impl Act {
                 of: group(*of).map_or(Piecemeal::Dead, Piecemeal::Leased),
                 most: *most,
             },
+            Act::Remove(at) => Op::Remove(Removal::Messages(seqs(at, model))),
+            Act::Free(of) => Op::Remove(match group(*of) {
+                Some(group) => Removal::Holds(vec![group]),
+                None => Removal::TakenIds,
+            }),
             Act::Pause(of, ms) => Op::Pause {
                 group: group(*of),
                 ms: *ms,

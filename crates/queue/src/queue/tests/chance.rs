@@ -235,6 +235,8 @@ fn act(purges: u32) -> impl Strategy<Value = Act> {
         purges => prop::sample::select(&State::ALL[..])
             .prop_map(|state| Act::Purge(Some(state), None)),
         1 => (any_group(), 1..4u64).prop_map(|(group, most)| Act::PurgeSome(group, most)),
+        purges => vec(0..12u8, 1..5).prop_map(Act::Remove),
+        1 => any_group().prop_map(Act::Free),
         2 => (any_group(), of(1..40u64)).prop_map(|(group, ms)| Act::Pause(group, ms)),
         4 => any_group().prop_map(Act::Resume),
         3 => (0..3u8, group_changes()).prop_map(|(g, changes)| Act::GroupSet(g, changes)),

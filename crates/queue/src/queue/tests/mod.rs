@@ -2,10 +2,10 @@
 //! command contract, and single promises of the contract have tests of their own.
 
 mod acts;
-mod approach;
 mod batches;
 mod bench;
 mod breakers;
+mod bulk;
 mod chance;
 mod driver;
 mod find;
@@ -13,7 +13,7 @@ mod groups;
 mod holds;
 mod model;
 mod order;
+mod plan;
 mod properties;
 mod purge;
-mod remains;
 mod retention;

@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
+use super::bulk::{run_beside, run_between_others};
 use super::chance::{breaking_plan, burst, plan, purging_plan};
 use super::driver::{run, run_burst, run_in_slices, run_lagging};
 
@@ -44,8 +45,24 @@ proptest! {
     }
 
     #[test]
-    fn purged_messages_are_invisible_at_once_whenever_they_are_freed(plan in purging_plan(40)) {
+    fn purges_do_what_the_model_does(plan in purging_plan(40)) {
         run(&plan, false);
+    }
+
+    #[test]
+    fn a_bulk_operation_leaves_the_same_in_slices_as_at_once(
+        plan in purging_plan(60),
+        most in 1..4u64,
+    ) {
+        run_beside(&plan, most);
+    }
+
+    #[test]
+    fn a_bulk_operation_between_others_removes_what_is_there_all_the_time(
+        plan in purging_plan(60),
+        most in 1..4u64,
+    ) {
+        run_between_others(&plan, most);
     }
 
     #[test]

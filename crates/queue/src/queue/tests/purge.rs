@@ -1,12 +1,14 @@
-//! What is purged is gone, though it is freed later.
+//! What is purged is gone, though the content of a whole queue is freed later.
 
 use super::bench::{kill, later, letter, with_ttl, Bench};
+use super::plan::purge;
 use crate::message::state::State;
-use crate::op::{Done, DueTime, Fetch, GroupChanges, NewSchedule, Op, Redrive, Send};
+use crate::op::{Done, DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Op, Send};
 use crate::queue::rebuild::validate;
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
-use crate::settings::Settings;
+use crate::settings::{OnDead, Settings};
+use crate::Moment;
 
 #[test]
 fn a_purged_message_does_not_keep_its_schedule_from_firing() {
@@ -23,11 +25,7 @@ fn a_purged_message_does_not_keep_its_schedule_from_firing() {
     }));
     assert_eq!(b.wait(10).fired, 1);
     assert_eq!(b.wait(10).fired, 0);
-    let ready = Op::Purge {
-        state: Some(State::Ready),
-        group: None,
-    };
-    assert_eq!(b.apply(&ready), Done::Count(1));
+    assert_eq!(b.apply(&purge(Some(State::Ready), None)), Done::Count(1));
     assert_eq!(b.wait(10).fired, 1);
 }
 
@@ -42,27 +40,39 @@ fn a_purge_that_removes_nothing_changes_nothing() {
             ..GroupChanges::default()
         },
     });
-    let other = b.plain();
-    b.to("g");
-    let given = b.fetch(Fetch::one());
-    assert_eq!(given[0].0, other);
-    let purge = |state| Op::Purge {
-        state: Some(state),
-        group: None,
-    };
-    assert_eq!(b.apply(&purge(State::Ready)), Done::Count(1));
-    let displaced = |b: &Bench| {
-        let groups = b.queue.parts().lasting_groups();
-        let parts = b.queue.parts();
-        groups
-            .iter()
-            .all(|(ix, _)| parts.group(*ix).unwrap().displaced)
-    };
-    b.ack(&[given[0].1]);
-    assert!(displaced(&b));
-    for state in State::ALL {
-        assert_eq!(b.apply(&purge(state)), Done::Count(0));
-        assert!(displaced(&b), "{state:?}");
+    b.send(later(Some("g"), 50));
+    b.queue.take_effects();
+    for state in State::ALL.into_iter().filter(|s| *s != State::Delayed) {
+        for group in [None, Some("g"), Some("nobody")] {
+            assert_eq!(b.apply(&purge(Some(state), group)), Done::Count(0));
+        }
+    }
+    assert_eq!(b.apply(&purge(None, Some("nobody"))), Done::Count(0));
+    assert!(!b.queue.take_effects().changed);
+    assert_eq!(b.apply(&purge(None, None)), Done::Count(1));
+    assert!(b.queue.take_effects().changed);
+    assert_eq!(b.apply(&purge(None, None)), Done::Count(0));
+    assert!(!b.queue.take_effects().changed);
+}
+
+#[test]
+fn a_purge_of_all_ends_what_pruned_messages_hold() {
+    for group in [None, Some("g")] {
+        let mut b = Bench::new(Settings {
+            on_dead: OnDead::Block,
+            dead_count: 1,
+            ..Settings::default()
+        });
+        kill(&mut b, letter(Some("g")));
+        kill(&mut b, letter(None));
+        b.apply(&purge(Some(State::Dead), None));
+        assert_eq!(b.queue.groups.held_count(), 1);
+        b.queue.take_effects();
+        assert_eq!(b.apply(&purge(None, group)), Done::Count(0));
+        assert!(b.queue.take_effects().changed);
+        let sent = b.to("g");
+        assert_eq!(b.take(9), [sent]);
+        assert_eq!(validate(&b.queue), Ok(()));
     }
 }
 
@@ -73,11 +83,7 @@ fn a_group_of_which_all_was_purged_can_be_set_and_paused() {
         let first = b.plain();
         b.to("g");
         assert_eq!(b.take(1), [first]);
-        let ready = Op::Purge {
-            state: Some(State::Ready),
-            group: None,
-        };
-        b.apply(&ready);
+        b.apply(&purge(Some(State::Ready), None));
         let group = || b"g".as_slice().into();
         let op = match has_set {
             true => Op::GroupSet {
@@ -98,66 +104,56 @@ fn a_group_of_which_all_was_purged_can_be_set_and_paused() {
 }
 
 #[test]
-fn purged_messages_that_fall_due_are_no_burst() {
-    let mut b = Bench::new(Settings::default());
-    b.send(with_ttl(letter(None), 8));
-    b.send(later(None, 5));
-    for _ in 0..9 {
-        b.send(later(Some("g"), 2));
-    }
-    let group = Op::Purge {
-        state: None,
-        group: Some(b"g".as_slice().into()),
-    };
-    b.apply(&group);
-    let mut swept = b.queue.clone();
-    swept.sweep(usize::MAX);
-    let now = b.now + 10;
-    for queue in [&mut b.queue, &mut swept] {
-        // In a burst the expiry would come first.
-        let ticked = queue.advance(now, 1).ticked;
-        assert_eq!((ticked.due, ticked.expired), (1, 0));
+fn groups_that_a_purge_lets_go_stand_by_the_purge_and_by_their_heads() {
+    for kind in [Some(NackKind::Delay(50)), None] {
+        let mut b = Bench::new(Settings::default());
+        let groups = ["a", "b", "c", "d"];
+        let [_, seconds] = [(); 2].map(|()| groups.map(|group| b.to(group)));
+        let got = b.fetch(Fetch {
+            count: 4,
+            ..Fetch::one()
+        });
+        let receipts: Vec<_> = got.iter().map(|(_, receipt)| *receipt).collect();
+        let state = match kind {
+            Some(kind) => {
+                b.nack(&receipts, kind);
+                State::Retry
+            }
+            None => State::Running,
+        };
+        assert_eq!(b.apply(&purge(Some(state), None)), Done::Count(4));
+        // One that comes after the purge stands behind all that it lets go.
+        let plain = b.plain();
+        assert_eq!(b.take(4), seconds);
+        assert_eq!(b.take(4), [plain]);
     }
 }
 
 #[test]
-fn how_much_of_a_purge_is_freed_changes_no_step_of_time() {
+fn what_time_does_is_the_same_however_much_is_freed() {
     let mut b = Bench::new(Settings::default());
-    b.send(later(Some("h"), 10));
-    for _ in 0..10 {
-        b.send(later(Some("g"), 10));
+    for group in [None, Some("g"), Some("h")] {
+        for _ in 0..200 {
+            b.send(with_ttl(later(group, 10), 5));
+        }
     }
+    b.queue
+        .apply(&purge(None, None), Moment::at_ms(b.now))
+        .unwrap();
+    b.send(later(Some("g"), 10));
     b.send(with_ttl(later(None, 10), 5));
-    let group = Some(b"g".into());
-    let purge = Op::Purge { state: None, group };
-    assert_eq!(b.apply(&purge), Done::Count(10));
-    let mut swept = b.queue.clone();
-    swept.sweep(usize::MAX);
+    assert!(b.queue.has_garbage());
+    let mut freed = b.queue.clone();
+    assert!(!freed.has_garbage(), "a copy has none of it");
     let now = b.now + 100;
     for _ in 0..5 {
-        assert_eq!(b.queue.advance(now, 2), swept.advance(now, 2));
+        assert_eq!(b.queue.advance(now, 2), freed.advance(now, 2));
     }
+    let mut slices = 0;
+    while b.queue.free_garbage(1) {
+        slices += 1;
+    }
+    assert!(slices > 10, "{slices}");
     assert_eq!(b.queue.count(State::Dead), 1);
-}
-
-#[test]
-fn purged_records_are_not_redriven_whatever_else_is_still_to_be_freed() {
-    let mut b = Bench::new(Settings::default());
-    let dead: Vec<_> = ["g", "g", "g", "h"]
-        .map(|group| kill(&mut b, letter(Some(group))))
-        .into();
-    for _ in 0..9 {
-        b.send(later(None, 5));
-    }
-    let purge = |state, group: Option<&'static str>| Op::Purge {
-        state: Some(state),
-        group: group.map(|name| name.as_bytes().into()),
-    };
-    assert_eq!(b.apply(&purge(State::Dead, Some("g"))), Done::Count(3));
-    assert_eq!(b.apply(&purge(State::Delayed, None)), Done::Count(9));
-    let redrive = Op::Redrive(Redrive::Oldest(u64::MAX));
-    assert_eq!(b.apply(&redrive), Done::Count(1));
-    assert!(b.queue.has_discarded());
-    assert_eq!(b.take(9), dead[3..]);
     assert_eq!(validate(&b.queue), Ok(()));
 }

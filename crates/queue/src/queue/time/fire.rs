@@ -24,7 +24,6 @@ impl Queue {
         let next = schedule.rule.next_after(at);
         let last_runs = schedule
             .last_seq
-            .filter(|seq| !self.is_purged(*seq))
             .and_then(|seq| self.store.get(seq))
             .is_some_and(|message| !message.stored.is_ended());
         let sent = if last_runs && schedule.overlap == Overlap::Skip {

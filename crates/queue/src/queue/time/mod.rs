@@ -31,8 +31,6 @@ enum Event {
     DedupAge,
     ConsumerAge,
     Fire,
-    Redrive,
-    Remains,
     SettledCount,
     DeadCount,
 }
@@ -82,23 +80,6 @@ impl Queue {
         self.wake <= now
     }
 
-    /// Whether every group that can give by `now` has joined the ready line.
-    pub(super) fn is_worked_off(&mut self, now: Millis) -> bool {
-        if self.wake > now {
-            return true;
-        }
-        self.drop_purged_heads(now);
-        let events = [
-            self.leases.first_end().map(|(at, _)| at),
-            self.expiring.first().map(|((at, _), ())| at),
-            self.waiting.next_promotion().map(|(at, _)| at),
-            self.groups.next_wake().map(|(at, _)| at),
-            self.next_breaker_change().map(|(at, _)| at),
-            self.expected.next().map(|key| key.join.time),
-        ];
-        events.into_iter().flatten().all(|at| at > now)
-    }
-
     /// Processes everything that is due in a MANUAL queue at its own time. No timer
     /// does that for it.
     pub(super) fn finish_manually(&mut self) {
@@ -132,7 +113,6 @@ impl Queue {
             return progress;
         }
         while self.wake <= now {
-            self.drop_purged_heads(now);
             let Some((at, event)) = self.next_event() else {
                 self.wake = NEVER;
                 break;
@@ -148,9 +128,7 @@ impl Queue {
             // A limit of counts, and work that is left over, has no time of its
             // own.
             let at = match event {
-                Event::SettledCount | Event::DeadCount | Event::Redrive | Event::Remains => {
-                    self.last
-                }
+                Event::SettledCount | Event::DeadCount => self.last,
                 _ => at,
             };
             self.last = self.last.max(at);
@@ -168,15 +146,9 @@ impl Queue {
         progress
     }
 
-    /// Whether a large burst is due at `now`. Purged messages must not count: each
-    /// server frees them at its own speed, and the answer must be the same on all.
-    fn is_burst(&mut self, now: Millis) -> bool {
-        if self.wake > now {
-            return false;
-        }
-        self.drop_purged_heads(now);
-        self.waiting
-            .is_burst(now, BURST, |seq| !self.is_purged(seq))
+    /// Whether a large burst is due at `now`.
+    fn is_burst(&self, now: Millis) -> bool {
+        self.wake <= now && self.waiting.is_burst(now, BURST)
     }
 
     /// In a large burst, processes ended leases, expiries and schedules before
@@ -184,7 +156,6 @@ impl Queue {
     /// call may go on with other events.
     fn run_ahead(&mut self, now: Millis, most: u64, progress: &mut Progress) -> bool {
         while progress.steps < most {
-            self.drop_purged_heads(now);
             let lease = self.leases.first_end().map(|(at, _)| (at, Event::LeaseEnd));
             let expiry = self.expiring.first();
             let expiry = expiry.map(|((at, _), ())| (at, Event::Expiry));
@@ -209,7 +180,6 @@ impl Queue {
     /// on how much of the burst was processed.
     pub(super) fn catch_up_with(&mut self, now: Millis) {
         let mut progress = Progress::default();
-        self.heed_heads(now);
         while let Some((at, _)) = self.leases.first_end().filter(|(at, _)| *at <= now) {
             if progress.steps == MOST_ENDED {
                 break;
@@ -218,9 +188,6 @@ impl Queue {
             self.admit_plain(at);
             self.step(at, Event::LeaseEnd, MOST_ENDED, &mut progress);
         }
-        // Move only the redriven message that the ungrouped ones would give first,
-        // and none of a group.
-        self.redrive_first(now, &mut 0);
         self.admit_plain(now);
     }
 
@@ -254,11 +221,6 @@ impl Queue {
             ),
             (self.consumers.next_forget(), Event::ConsumerAge),
             (self.schedules.next_fire().map(|(at, _)| at), Event::Fire),
-            (
-                (!self.redriving.left.is_empty()).then_some(0),
-                Event::Redrive,
-            ),
-            ((!self.remains.is_empty()).then_some(0), Event::Remains),
             (over(StoredState::Finished), Event::SettledCount),
             (over(StoredState::Dead), Event::DeadCount),
         ];
@@ -305,10 +267,6 @@ impl Queue {
             // depend on where groups are in memory.
             Event::GroupWake => {
                 while let Some((_, ix)) = self.groups.next_wake().filter(|(due, _)| *due <= at) {
-                    if !self.knows_purges(ix) {
-                        self.heed_purges(ix);
-                        continue;
-                    }
                     if let Some(group) = self.groups.get_mut(ix) {
                         if group.ext().paused_until.is_some_and(|until| until <= at) {
                             group.ext_mut().paused_until = None;
@@ -343,8 +301,6 @@ impl Queue {
                 ticked.fired += u64::from(self.fire_next(at));
                 self.ticket = ticket;
             }
-            Event::Redrive => self.redrive_next(),
-            Event::Remains => self.drop_next_remains(),
             Event::SettledCount => self.prune_oldest(StoredState::Finished),
             Event::DeadCount => self.prune_oldest(StoredState::Dead),
         }
@@ -365,10 +321,6 @@ impl Queue {
     fn admit_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
         let mut first = true;
         while let Some(key) = self.expected.next().filter(|key| key.join.time <= at) {
-            if !self.knows_purges(key.group) {
-                self.heed_purges(key.group);
-                continue;
-            }
             if !first && progress.steps >= most {
                 return;
             }

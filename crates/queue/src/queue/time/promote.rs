@@ -39,21 +39,16 @@ impl Queue {
     /// in memory, and waiting for each read by itself is the main cost of a
     /// promotion; reads that do not depend on each other overlap.
     fn promote_run(&mut self, at: Millis, most: u64) -> u64 {
-        if self.has_purged() {
-            return 0;
-        }
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let Some(run) = self.waiting.next_run(at, most) else {
             return 0;
         };
-        let mut bytes = 0;
         for (_, seq) in &run.keys {
             if let Some(message) = self.store.get_mut(*seq) {
                 message.stored = StoredState::Due;
-                bytes += message.payload_len();
             }
         }
-        self.waiting.plain.promote_run(&run, bytes);
+        self.waiting.plain.promote_run(&run);
         self.effects.happened.add(Happened::READY);
         self.refresh(GroupIx::NONE, at, Join::by_time(at));
         run.keys.len() as u64
@@ -62,13 +57,9 @@ impl Queue {
     /// Promotes the next message, if it is due at `at` and `most` is not 0. Returns
     /// how many were promoted, 0 or 1.
     fn promote_next(&mut self, at: Millis, most: u64) -> u64 {
-        let seq = loop {
-            let next = self.waiting.next_promotion();
-            match next.filter(|(due, _)| *due <= at && most > 0) {
-                None => return 0,
-                Some((_, seq)) if !self.is_purged(seq) => break seq,
-                Some(_) => self.drop_purged_heads(at),
-            }
+        let next = self.waiting.next_promotion();
+        let Some((_, seq)) = next.filter(|(due, _)| *due <= at && most > 0) else {
+            return 0;
         };
         let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
         self.promote_one(seq);
@@ -76,14 +67,12 @@ impl Queue {
             self.refresh(group, at, Join::by_time(at));
             return 1;
         }
-        // A group joins the ready line in a step of its own. It must be refreshed
-        // here only if that step is not planned: a purge has removed its position,
-        // or it had so many failed messages that the time was not computed.
+        // A group joins the line by a step of its own, unless it was not known when
+        // the last of very many failed messages would be due.
         let known = self.groups.get(group).is_some_and(|group| {
-            let is_expected = group.is_expected()
+            group.is_expected()
                 || group.is_in_line()
-                || group.backlog.all().count_at(StoredState::Retry) > 0;
-            is_expected && !group.displaced
+                || group.backlog.all().count_at(StoredState::Retry) > 0
         });
         if !known {
             self.refresh(group, self.last, Join::by_time(at));
@@ -100,7 +89,6 @@ impl Queue {
         let (group, pending_key) = (message.group, pending_key(seq, message));
         let member = group.is_some().then(|| member(seq, message));
         self.waiting.promote(from, pending_key);
-        self.heed_purges(group);
         let is_ready = member.is_none_or(|member| self.promote_member(group, from, member));
         if is_ready {
             self.effects.happened.add(Happened::READY);
@@ -110,21 +98,13 @@ impl Queue {
     /// Promotes a message within its group. Returns whether the message is ready
     /// then.
     fn promote_member(&mut self, ix: GroupIx, from: StoredState, member: Member) -> bool {
-        let promoted = self.groups.with(ix, |group| {
+        let counted = self.groups.with(ix, |group| {
             group.backlog.promote(from, member);
-            let pending = group.backlog.all();
-            // The state under which the group is listed changes only with its first
-            // due message, or with the last one in the state it left.
-            let is_end = pending.count_at(StoredState::Due) == 1 || pending.count_at(from) == 0;
-            (group.counted, is_end)
+            group.counted
         });
-        let (is_ready, is_end) = promoted.unwrap_or((true, false));
+        let is_ready = counted.unwrap_or(true);
         if is_ready {
             self.grouped_ready += 1;
-            self.grouped_ready_bytes += member.size;
-        }
-        if is_end {
-            self.groups.settle(ix);
         }
         is_ready
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::Model;
 use crate::message::state::{Reason, State, StoredState};
-use crate::op::{Done, DueTime, FindAct, GroupChanges, Piecemeal, Redrive};
+use crate::op::{Done, DueTime, FindAct, GroupChanges, Piecemeal, Redrive, Removal};
 use crate::settings::{Changes, OnDead};
 use crate::{Error, Millis, Seq, NEVER};
 
@@ -185,6 +185,23 @@ impl Model {
         }
         self.withdraw_purged();
         doomed.len() as u64
+    }
+
+    pub(super) fn remove(&mut self, removal: &Removal) -> u64 {
+        let before = self.msgs.len();
+        match removal {
+            Removal::Messages(seqs) => {
+                self.msgs.retain(|m| !seqs.contains(&m.seq));
+                seqs.iter().for_each(|seq| self.unhold(*seq));
+            }
+            Removal::Holds(names) => {
+                let named = self.groups.iter_mut();
+                let named = named.filter(|g| names.iter().any(|name| **name == *g.name));
+                named.for_each(|g| g.held_by.clear());
+            }
+            Removal::TakenIds => self.ended_ids.clear(),
+        }
+        (before - self.msgs.len()) as u64
     }
 
     pub(super) fn pause(&mut self, group: Option<&[u8]>, ms: Option<Millis>) -> Done {

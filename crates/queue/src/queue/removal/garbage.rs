@@ -1,0 +1,140 @@
+//! Content that a queue has given up as a whole and that is still to be freed.
+//!
+//! It is freed in slices. No client can see how much of it is left, so it is not
+//! replicated: each server frees it at its own pace.
+
+use std::fmt;
+
+use crate::collections::ordered::{Key, Measure, OrderedSet};
+use crate::groups::Groups;
+use crate::index::leases::Series;
+use crate::index::records::DedupMemory;
+use crate::message::store::Store;
+use crate::queue::Queue;
+
+/// Entries of an index that are freed at a time. They lie in some 16 allocations.
+const ENTRIES: usize = 1024;
+/// Groups that are freed at a time.
+const GROUPS: usize = 32;
+/// Remembered ids that are freed at a time. Each is an allocation of its own.
+const IDS: usize = 64;
+
+/// Something that can be freed bit by bit.
+trait Free {
+    /// Frees a small part. Returns its cost, in messages freed; 0 if nothing is left.
+    fn free_some(&mut self) -> usize;
+}
+
+impl Free for Store {
+    fn free_some(&mut self) -> usize {
+        if self.drop_page() {
+            128
+        } else {
+            0
+        }
+    }
+}
+
+impl Free for Groups {
+    fn free_some(&mut self) -> usize {
+        if self.drop_some(GROUPS) {
+            GROUPS
+        } else {
+            0
+        }
+    }
+}
+
+impl<K: Key, V: Measure> Free for OrderedSet<K, V> {
+    fn free_some(&mut self) -> usize {
+        self.drain_some(ENTRIES).min(64)
+    }
+}
+
+impl Free for Series {
+    fn free_some(&mut self) -> usize {
+        self.drain_some(ENTRIES).min(64)
+    }
+}
+
+impl Free for DedupMemory {
+    fn free_some(&mut self) -> usize {
+        self.drain_some(IDS)
+    }
+}
+
+/// All that is to be freed. The last is freed first.
+#[derive(Default)]
+pub struct Garbage(Vec<Box<dyn Free + Send + Sync>>);
+
+impl Garbage {
+    fn push(&mut self, content: impl Free + Send + Sync + 'static) {
+        self.0.push(Box::new(content));
+    }
+}
+
+impl Clone for Garbage {
+    /// A copy of a queue has none of its garbage.
+    fn clone(&self) -> Garbage {
+        Garbage::default()
+    }
+}
+
+impl fmt::Debug for Garbage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Garbage").field(&self.0.len()).finish()
+    }
+}
+
+impl Queue {
+    /// Messages with all that names them are to be freed.
+    pub(super) fn discard_content(&mut self, store: Store, groups: Groups) {
+        self.garbage.push(groups);
+        self.garbage.push(store);
+    }
+
+    /// An index is to be freed.
+    pub(in crate::queue) fn discard_index<K, V>(&mut self, index: OrderedSet<K, V>)
+    where
+        K: Key + Send + Sync + 'static,
+        V: Measure + Send + Sync + 'static,
+    {
+        if !index.is_empty() {
+            self.garbage.push(index);
+        }
+    }
+
+    /// Leases in the order of their receipts are to be freed.
+    pub(super) fn discard_series(&mut self, leases: Series) {
+        if leases.len() > 0 {
+            self.garbage.push(leases);
+        }
+    }
+
+    /// Remembered ids are to be freed.
+    pub(super) fn discard_ids(&mut self, ids: DedupMemory) {
+        if ids.oldest().is_some() {
+            self.garbage.push(ids);
+        }
+    }
+
+    /// Frees garbage of about `most` messages. Returns whether more is left.
+    pub fn free_garbage(&mut self, most: usize) -> bool {
+        let mut left = most;
+        while left > 0 {
+            let Some(last) = self.garbage.0.last_mut() else {
+                return false;
+            };
+            match last.free_some() {
+                0 => drop(self.garbage.0.pop()),
+                cost => left = left.saturating_sub(cost),
+            }
+        }
+        self.has_garbage()
+    }
+
+    /// Whether there is anything for [`Queue::free_garbage`] to do.
+    pub fn has_garbage(&self) -> bool {
+        !self.garbage.0.is_empty()
+    }
+}

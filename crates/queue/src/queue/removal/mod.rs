@@ -1,0 +1,4 @@
+//! Removing messages: PURGE, and the freeing of what it removes as a whole.
+
+pub(super) mod garbage;
+mod purge;

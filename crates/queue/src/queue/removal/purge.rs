@@ -1,0 +1,170 @@
+//! Removing messages and records: all of a queue, those of a state, of a group, or
+//! some that are named.
+
+use crate::message::id::Ids;
+use crate::message::state::{State, StoredState};
+use crate::op::{Done, Piecemeal, Removal};
+use crate::queue::sources::Source;
+use crate::queue::Queue;
+use crate::{Millis, Seq};
+
+impl Queue {
+    /// Removes messages and records, all at once. Returns how many. Their ids are free.
+    ///
+    /// O(groups with settings or a pause) for the whole queue, else O(log n) for each
+    /// message. `plan.rs` divides a long purge into slices.
+    pub(in crate::queue) fn purge(
+        &mut self,
+        state: Option<State>,
+        group: Option<&[u8]>,
+        now: Millis,
+    ) -> Done {
+        if state.is_none() && group.is_none() {
+            return Done::Count(self.purge_all());
+        }
+        let mut doomed: Vec<Seq> = Vec::new();
+        for source in Source::of_purge(state, group.is_some()) {
+            let all = self.walk_source(source, group, None, now);
+            let wanted = all.filter(|(_, seq)| self.is_in_state(*seq, state, now));
+            doomed.extend(wanted.map(|(_, seq)| seq));
+        }
+        let removed = self.remove_each(&doomed, now);
+        if let (None, Some(name)) = (state, group) {
+            self.free_from_holds(name, now);
+        }
+        Done::Count(removed)
+    }
+
+    /// Removes some of what a purge removes.
+    pub(in crate::queue) fn remove_some(&mut self, removal: &Removal, now: Millis) -> Done {
+        let removed = match removal {
+            Removal::Messages(seqs) => self.remove_each(seqs, now),
+            Removal::Holds(groups) => {
+                for name in groups {
+                    self.free_from_holds(name, now);
+                }
+                0
+            }
+            Removal::TakenIds => {
+                self.forget_taken_ids();
+                0
+            }
+        };
+        Done::Count(removed)
+    }
+
+    /// Removes the first of some messages, in the order of their receipts or deaths.
+    pub(in crate::queue) fn purge_some(&mut self, of: &Piecemeal, most: u64, now: Millis) -> Done {
+        let (source, group) = match of {
+            Piecemeal::Leased(name) => (Source::Leased, Some(&**name)),
+            Piecemeal::Dead => (Source::State(State::Dead), None),
+        };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let first = self.walk_source(source, group, None, now).take(most);
+        let doomed: Vec<Seq> = first.map(|(_, seq)| seq).collect();
+        Done::Count(self.remove_each(&doomed, now))
+    }
+
+    /// Removes all messages and records, the memory of taken ids and what holds groups.
+    /// Returns how many messages and records it removed. O(groups with settings or a
+    /// pause).
+    fn purge_all(&mut self) -> u64 {
+        self.forget_taken_ids();
+        let removed = State::ALL.iter().map(|state| self.count(*state)).sum();
+        if removed > 0 || self.groups.held_count() > 0 {
+            self.changed();
+        }
+        let watched = self.watched.iter();
+        let watched: Vec<Seq> = watched.filter_map(|id| self.find(id)).collect();
+        for seq in watched {
+            self.publish_removed(seq);
+        }
+        let groups = self.groups.without_messages(self.settings.breaker.as_ref());
+        let groups = std::mem::replace(&mut self.groups, groups);
+        let store = std::mem::take(&mut self.store);
+        self.discard_content(store, groups);
+        for index in std::mem::take(&mut self.waiting).into_indexes() {
+            self.discard_index(index);
+        }
+        let expiring = std::mem::take(&mut self.expiring);
+        self.discard_index(expiring);
+        for index in std::mem::take(&mut self.records).into_indexes() {
+            self.discard_index(index);
+        }
+        for line in std::mem::take(&mut self.ready_line).into_sets() {
+            self.discard_index(line);
+        }
+        for lane in std::mem::take(&mut self.expected).into_lanes() {
+            self.discard_index(lane);
+        }
+        let (in_step, others, ends) = std::mem::take(&mut self.leases).into_indexes();
+        self.discard_series(in_step);
+        self.discard_index(others);
+        self.discard_index(ends);
+        self.ids = Ids::new(self.ids.salt());
+        self.plain_position = None;
+        self.withdraw_plain();
+        self.grouped_ready = 0;
+        self.grouped_running = 0;
+        self.bytes = 0;
+        self.running_bytes = 0;
+        self.consumers.unmention_all();
+        removed
+    }
+
+    /// Ids of messages that have ended and left no record are free.
+    fn forget_taken_ids(&mut self) {
+        let ids = std::mem::take(&mut self.records.dedup);
+        self.effects.changed |= ids.oldest().is_some();
+        self.discard_ids(ids);
+    }
+
+    /// No dead message holds this group any longer, those that were pruned included.
+    fn free_from_holds(&mut self, name: &[u8], now: Millis) {
+        let Some(ix) = self.groups.find(name) else {
+            return;
+        };
+        if self.end_holds(ix) {
+            self.effects.changed = true;
+            self.refresh(ix, now, self.join(now));
+        }
+    }
+
+    /// Removes these messages, as far as they are there. Returns how many were.
+    /// O(log n) for each.
+    pub(in crate::queue) fn remove_each(&mut self, doomed: &[Seq], now: Millis) -> u64 {
+        let groups = self.groups_of(doomed.iter());
+        let there = doomed.iter().filter(|seq| self.remove(**seq)).count();
+        if there > 0 {
+            self.changed();
+        }
+        self.refresh_each(&groups, now, self.join(now));
+        there as u64
+    }
+
+    /// Removes a message, wherever it stands. Returns whether it was there. The caller
+    /// refreshes its group.
+    fn remove(&mut self, seq: Seq) -> bool {
+        let Some(message) = self.store.get(seq) else {
+            return false;
+        };
+        let (stored, group, size) = (message.stored, message.group, message.payload_len());
+        self.publish_removed(seq);
+        match stored {
+            StoredState::Delayed | StoredState::Due | StoredState::Retry => {
+                self.leave_pending(seq);
+                self.bytes -= size;
+            }
+            StoredState::Running => {
+                self.unlease(seq);
+                self.bytes -= size;
+            }
+            StoredState::Finished | StoredState::Dead | StoredState::Cancelled => {
+                self.unhold(seq, group);
+                self.leave_record(seq);
+            }
+        }
+        self.forget(seq);
+        true
+    }
+}

@@ -1,0 +1,130 @@
+//! Random plans in which long purges and redrives are done in slices.
+
+use super::acts::Plan as Acts;
+use super::driver::{all_seen, Pair};
+use crate::message::state::State;
+use crate::op::{Done, Op};
+use crate::queue::plan::{Plan, Step};
+use crate::queue::Queue;
+use crate::{Millis, Moment, Seq};
+
+/// More slices than any of these operations has.
+const MOST_SLICES: usize = 1000;
+
+/// A purge or redrive that is under way.
+struct Bulk {
+    plan: Plan,
+    /// The messages that have been what is purged since it began.
+    always: Vec<Seq>,
+}
+
+/// The messages that a purge is to remove now.
+fn doomed(queue: &Queue, op: &Op, now: Millis) -> Vec<Seq> {
+    let Op::Purge { state, group } = op else {
+        return Vec::new();
+    };
+    let group = group.as_deref().map(|name| queue.groups.find(name));
+    let is_doomed = |seq: &Seq| {
+        let message = queue.message(*seq);
+        message.is_some_and(|message| {
+            group.is_none_or(|ix| ix == Some(message.group))
+                && state.is_none_or(|state| queue.state_of(message, now) == state)
+        })
+    };
+    queue.store.seqs().into_iter().filter(is_doomed).collect()
+}
+
+/// Does the next slice. Returns false when nothing is left to do.
+fn slice(pair: &mut Pair, bulk: &mut Bulk, most: u64) -> bool {
+    match bulk.plan.next(&pair.queue, most, pair.now) {
+        Step::Do(op) => {
+            pair.apply(&op);
+            pair.compare();
+            true
+        }
+        Step::Look => true,
+        Step::Done => {
+            for seq in &bulk.always {
+                assert!(pair.queue.message(*seq).is_none(), "{seq} was left");
+            }
+            false
+        }
+    }
+}
+
+/// Does all steps, and of a bulk operation a slice between two of them, to the queue and
+/// to the model. What was there all the time is gone in the end.
+pub fn run_between_others(acts: &Acts, most: u64) {
+    let mut pair = Pair::new(&acts.options, false);
+    let mut bulk: Option<(Op<'static>, Bulk)> = None;
+    for step in &acts.steps {
+        if let Some((op, under_way)) = &mut bulk {
+            let there = doomed(&pair.queue, op, pair.now);
+            under_way.always.retain(|seq| there.contains(seq));
+            if !slice(&mut pair, under_way, most) {
+                bulk = None;
+            }
+        }
+        pair.advance(pair.now + step.wait);
+        let op = step.act.op(&pair.model);
+        match pair.queue.plan(&op, pair.now).filter(|_| bulk.is_none()) {
+            Some(plan) => {
+                let always = doomed(&pair.queue, &op, pair.now);
+                bulk = Some((op, Bulk { plan, always }));
+            }
+            None => pair.apply(&op),
+        }
+        pair.advance(pair.now);
+        pair.compare();
+    }
+    if let Some((op, mut under_way)) = bulk {
+        let there = doomed(&pair.queue, &op, pair.now);
+        under_way.always.retain(|seq| there.contains(seq));
+        let slices = (0..MOST_SLICES).take_while(|_| slice(&mut pair, &mut under_way, most));
+        assert!(slices.count() < MOST_SLICES, "{op:?} is never done");
+    }
+}
+
+/// Does all steps, and beside each bulk operation the same in slices: the messages that
+/// are left are the same, though groups may stand in another order in the line.
+pub fn run_beside(acts: &Acts, most: u64) {
+    let mut pair = Pair::new(&acts.options, false);
+    for step in &acts.steps {
+        pair.advance(pair.now + step.wait);
+        let op = step.act.op(&pair.model);
+        let plan = pair.queue.plan(&op, pair.now);
+        let mut sliced = pair.queue.clone();
+        pair.apply(&op);
+        if let Some(mut plan) = plan {
+            let moment = Moment::at_ms(pair.now);
+            let mut slices = 0;
+            while let Some(op) = next_op(&mut plan, &sliced, most, pair.now) {
+                let done = sliced.apply(&op, moment);
+                assert!(matches!(done, Ok(Done::Count(_))), "{done:?}");
+                slices += 1;
+                assert!(slices < MOST_SLICES, "{op:?} is never done");
+            }
+            assert_eq!(all_seen(&sliced, pair.now), all_seen(&pair.queue, pair.now));
+            assert_eq!(sliced.totals(), pair.queue.totals());
+            assert_eq!(sliced.bytes(), pair.queue.bytes());
+            assert_eq!(sliced.groups_listed(), pair.queue.groups_listed());
+            for state in State::ALL {
+                assert_eq!(sliced.count(state), pair.queue.count(state), "{state:?}");
+            }
+            let dedup = |queue: &Queue| queue.records.dedup.entries().len();
+            assert_eq!(dedup(&sliced), dedup(&pair.queue));
+        }
+        pair.advance(pair.now);
+    }
+}
+
+/// The next slice that changes anything.
+fn next_op(plan: &mut Plan, queue: &Queue, most: u64, now: Millis) -> Option<Op<'static>> {
+    loop {
+        match plan.next(queue, most, now) {
+            Step::Do(op) => return Some(op),
+            Step::Look => {}
+            Step::Done => return None,
+        }
+    }
+}
