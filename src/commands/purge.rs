@@ -16,7 +16,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     keys: Keys::First,
     access: Access::Delete,
     summary: "Removes messages, of one state or group or all.",
-    complexity: "O(M log N) with M messages removed of N, spread over time where M is large",
+    complexity: "O(M log N) with M messages removed of N, in slices where M is large; O(1) for a whole queue",
     since: FIRST,
     args: &[
         Arg::key(),

@@ -16,7 +16,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     keys: Keys::First,
     access: Access::Update,
     summary: "Makes dead messages pending again.",
-    complexity: "O(M log N) with M messages revived and N in the queue",
+    complexity: "O(M log N) with M messages revived and N in the queue, in slices where M is large",
     since: FIRST,
     args: &[
         Arg::key(),

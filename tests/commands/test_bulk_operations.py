@@ -1,4 +1,4 @@
-"""PURGE and REDRIVE of very many messages: they are done in slices while their client waits."""
+"""PURGE and REDRIVE of more than 256 messages: they are done in slices while their client waits."""
 
 import time
 
@@ -8,7 +8,6 @@ from tests.harness.replies import Queue
 from tests.harness.scene import Scene, assert_same_digest, twin
 from tests.harness.server import wait_for
 
-# Beyond 256 leases, groups or records a purge goes in slices.
 MANY = 2000
 
 
@@ -84,6 +83,43 @@ def test_groups_blocked_by_pruned_messages_stay_blocked_after_a_purge(r, key):
     assert q.do("PURGE", "STATE", "dead") == 1
     assert q.do("PURGE", "STATE", "dead") == 0
     assert q.counts() == {"ready": 1, "blocked": MANY - 1}
+
+
+def test_other_clients_see_the_count_go_down_while_a_purge_is_done_in_slices(server, r, key):
+    q = Scene(r, key)
+    for _ in range(10):
+        q.do("MSEND", 5000, *[b"x"] * 5000, "DELAY", 10**6)
+    q.add("other")
+    r.config_set("dq.tick-budget-us", 100)
+    (purge,) = at_once(server, ["DQ.PURGE", key, "STATE", "delayed"])
+    seen = [50_000]
+    while seen[-1]:
+        seen.append(q.len("delayed"))
+    assert purge.read_response() == 50_000
+    assert seen == sorted(seen, reverse=True) and len(set(seen)) > 2
+    assert q.counts() == {"ready": 1}
+
+
+@pytest.mark.parametrize("options", [["STATE", "delayed"], ["GROUP", "g"]], ids=["state", "group"])
+def test_messages_sent_after_a_purge_began_stay(server, r, key, options):
+    q = Scene(r, key)
+    q.do("MSEND", MANY, *[b"x"] * MANY, "DELAY", 10**6, "GROUP", "g")
+    send = ["DQ.MSEND", key, 3, "a", "b", "c", "DELAY", 1000, "PRIORITY", -1, "GROUP", "g"]
+    purge, send = at_once(server, ["DQ.PURGE", key, *options], send)
+    assert len(send.read_response()) == 3
+    assert purge.read_response() == MANY
+    assert q.counts() == {"delayed": 3}
+
+
+def test_clients_that_wait_for_a_purged_message_are_answered(server, r, key):
+    q = Scene(r, key)
+    q.do("MSEND", MANY, *[b"x"] * MANY)
+    q.add("last")
+    wire = server.wire()
+    wire.send("DQ.WAIT", key, "last")
+    server.wait_blocked(1)
+    assert q.do("PURGE", "STATE", "ready") == MANY + 1
+    assert wire.recv(2) is None
 
 
 def test_a_purge_in_a_transaction_is_done_at_once(r, key):
@@ -206,6 +242,38 @@ def test_replicas_have_the_same_queue_after_a_large_purge(replica_pair, key):
     replica_pair.assert_same(key + b":held")
 
 
+@pytest.mark.parametrize("state", ["delayed", "ready", "retry", "dead"])
+def test_replicas_have_the_same_queue_after_a_large_purge_of_a_state(replica_pair, key, state):
+    q = Scene(replica_pair.primary.client(), key, "ONDEAD", "BLOCK", "LEASE", 10**9)
+    for first in range(0, MANY, 500):
+        for n in range(first, first + 500):
+            q.do("SEND", "x", "GROUP", f"g{n % 700}", "DELAY", n * 1000 * (state == "delayed"), "PRIORITY", n % 3)
+        if state in ("retry", "dead"):
+            receipts = [m.receipt for m in q.fetch("COUNT", 500)]
+            q.nack(*receipts, *(["DELAY", 10**6] if state == "retry" else ["FATAL"]))
+    count = q.len(state)
+    assert count > 256
+    assert q.do("PURGE", "STATE", state) == count
+    assert q.len(state) == 0
+    replica_pair.assert_same(key)
+
+
+def test_an_unblocked_redrive_leaves_the_rest_dead(server, r, key):
+    q = Scene(r, key, "LEASE", 10**9)
+    q.do("MSEND", MANY, *[b"x"] * MANY)
+    receipts = [m.receipt for m in q.fetch("COUNT", MANY)]
+    assert q.nack(*receipts, "FATAL") == MANY
+    redrive, unblock = at_once(
+        server, ["DQ.REDRIVE", key, "ALL"], ["CLIENT", "UNBLOCK", lambda ids: ids[0], "TIMEOUT"]
+    )
+    assert unblock.read_response() == 1
+    with pytest.raises(Exception, match="unblocked before completion"):
+        redrive.read_response()
+    dead = q.len("dead")
+    assert q.counts() == {s: n for s, n in (("ready", MANY - dead), ("dead", dead)) if n}
+    assert q.do("REDRIVE", "ALL") == dead
+
+
 def test_a_large_purge_survives_a_crash(make_server, key):
     server = make_server(appendonly="yes", appendfsync="always")
     q, _ = running(server.client(), key)
@@ -216,7 +284,7 @@ def test_a_large_purge_survives_a_crash(make_server, key):
 
 
 def test_purge_of_ready_messages_includes_all_that_are_due(r3, key):
-    """A purge waits until what has fallen due is ready, so that it takes all of it."""
+    """What has fallen due counts as ready for a purge, even if the timer has not processed it yet."""
     q = Queue(r3, key)
     r3.execute_command("DQ.CREATE", key)
     at = int(time.time() * 1000) + 1500

@@ -30,26 +30,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.load", description=__doc__.splitlines()[0])
     parser.add_argument("--due", type=int, default=2_000_000, help="messages due at once (default %(default)s)")
     parser.add_argument("--big", type=int, default=5_000_000, help="messages of the queue that goes (%(default)s)")
+    parser.add_argument("--bulk", type=int, default=1_000_000, help="messages removed in slices (%(default)s)")
     parser.add_argument("--crowd", type=int, default=10_000, help="consumers that wait at once (%(default)s)")
     parser.add_argument("--idle", type=float, default=3, help="seconds watched before each (%(default)s)")
     parser.add_argument("--waited", type=int, default=200, help="messages whose lateness is looked at (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is done (%(default)s)")
+    parser.add_argument("--slices", action="store_true", help="only what is done in slices while its client waits")
     parser.add_argument("--limit", type=float, default=5, help="ms beyond idle that are too many (%(default)s)")
     args = parser.parse_args()
     found = {}
-    with Stalls(args.due, args.big, args.idle, args.crowd) as stalls:
+    with Stalls(args.due, args.big, args.idle, args.crowd, args.bulk) as stalls:
         info = stalls.client.info("server")
         print(f"server {info.get('valkey_version') or info['redis_version']}; waits in ms\n{HEAD}", flush=True)
         for _ in range(args.rounds):
-            for row in stalls.rows():
+            for row in stalls.rows_in_slices() if args.slices else stalls.rows():
                 found.setdefault(row.name, []).append(row.beyond)
                 show(row)
-    with Punctual() as punctual:
-        print(f"\nhow late, in ms\n{PUNCTUAL_HEAD}", flush=True)
-        for _ in range(args.rounds):
-            for row in punctual.rows(args.waited):
-                found.setdefault(row.name, []).append(row.beyond)
-                print(f"{row.name:<36}{row.messages:>10,}{row.p50:>9}{row.longest:>9}{row.noise:>9.2f}", flush=True)
+    if not args.slices:
+        with Punctual() as punctual:
+            print(f"\nhow late, in ms\n{PUNCTUAL_HEAD}", flush=True)
+            for _ in range(args.rounds):
+                for row in punctual.rows(args.waited):
+                    found.setdefault(row.name, []).append(row.beyond)
+                    print(f"{row.name:<36}{row.messages:>10,}{row.p50:>9}{row.longest:>9}{row.noise:>9.2f}", flush=True)
     late = {name: median_low(beyond) for name, beyond in found.items() if median_low(beyond) > args.limit}
     for name, beyond in late.items():
         print(f"{name}: {beyond:.1f} ms beyond idle at the median, the limit is {args.limit:g}")

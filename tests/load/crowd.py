@@ -23,6 +23,18 @@ def fill(server, key, messages: int, *options, batch: int = BATCH) -> None:
             left -= n
 
 
+def fill_groups(server, key, groups: int, each: int) -> None:
+    """Sends so many messages of 100 bytes to each of so many groups."""
+    with server.wire(protocol=2, timeout=600) as wire:
+        for first in range(0, groups, BATCH):
+            some = range(first, min(first + BATCH, groups))
+            commands = [encode(["DQ.MSEND", key, each, *[PAYLOAD] * each, "GROUP", f"g{n}"]) for n in some]
+            wire.sock.sendall(b"".join(commands))
+            for _ in some:
+                reply = wire.recv()
+                assert not isinstance(reply, Error) and len(reply) == each, reply
+
+
 def until(condition, timeout: float = 300) -> None:
     """Looks every 50 ms, so that the looking itself is no load."""
     deadline = time.monotonic() + timeout

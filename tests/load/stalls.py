@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tests.harness.absence import Absences
 from tests.harness.server import Server, now_ms
-from tests.load.crowd import FAR, fill, freed, raise_limit, until, waiting
+from tests.load.crowd import FAR, fill, fill_groups, freed, raise_limit, until, waiting
 from tests.load.probe import Probe, Waits
 
 # What redis.conf of this repository sets; 7.0 would otherwise free an expired key in the main thread.
@@ -36,8 +36,8 @@ class Row:
 class Stalls:
     """A server, and what is done to its queue `q` while a probe watches; `idle` seconds are watched before each at least."""
 
-    def __init__(self, due: int, big: int, idle: float, crowd: int):
-        self.due, self.big, self.idle, self.crowd = due, big, idle, crowd
+    def __init__(self, due: int, big: int, idle: float, crowd: int, bulk: int):
+        self.due, self.big, self.idle, self.crowd, self.bulk = due, big, idle, crowd, bulk
         raise_limit(crowd + SPARE)
         self.server = Server(maxclients=crowd + SPARE, **LAZY)
 
@@ -68,6 +68,13 @@ class Stalls:
         yield self.expiring()
         yield self.row("DQ.PURGE STATE dead", self.big, self.purge_dead, lambda: self.count("dead") == 0)
         self.clear()
+        yield from self.rows_in_slices()
+
+    def rows_in_slices(self):
+        """The rows of what is done in slices while its client waits."""
+        yield self.purging_a_state()
+        yield self.purging_many_groups()
+        yield self.redriving()
 
     def due_at_once(self, name, consumers: int = 0) -> Row:
         """All due in one millisecond. It is over when none of them is counted as delayed any more."""
@@ -130,6 +137,35 @@ class Stalls:
 
     def purge_dead(self) -> None:
         self.client.execute_command("DQ.PURGE", "q", "STATE", "dead")
+
+    def purging_a_state(self) -> Row:
+        """All delayed messages beside as many that stay: it goes in slices."""
+        fill(self.server, "q", self.bulk, "DELAY", FAR)
+        fill(self.server, "q", self.bulk)
+        return self.counted("DQ.PURGE STATE delayed", self.bulk, ["DQ.PURGE", "q", "STATE", "delayed"])
+
+    def purging_many_groups(self) -> Row:
+        """What all of very many groups have ready, ten messages each."""
+        fill_groups(self.server, "q", self.bulk // 10, 10)
+        name = f"DQ.PURGE STATE ready, {self.bulk // 10:,} groups"
+        return self.counted(name, self.bulk, ["DQ.PURGE", "q", "STATE", "ready"])
+
+    def redriving(self) -> Row:
+        """All dead messages."""
+        self.client.execute_command("DQ.CREATE", "q", "RETRIES", 0, "LEASE", 1)
+        fill(self.server, "q", self.bulk)
+        while self.client.execute_command("DQ.FETCH", "q", "COUNT", 1000):
+            pass
+        until(lambda: self.count("dead") == self.bulk)
+        return self.counted("DQ.REDRIVE ALL", self.bulk, ["DQ.REDRIVE", "q", "ALL"])
+
+    def counted(self, name, messages, command) -> Row:
+        """A command that is over when it answers that it has done so many; `seconds` are until its reply."""
+        answers = []
+        row = self.row(name, messages, lambda: answers.append(self.client.execute_command(*command)), lambda: True)
+        assert answers == [messages], answers
+        self.clear()
+        return row
 
     def on_big(self, name, act, over) -> Row:
         fill(self.server, "q", self.big, "DELAY", FAR)

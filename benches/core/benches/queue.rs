@@ -138,7 +138,7 @@ fn bursts(c: &mut Criterion) {
             BatchSize::LargeInput,
         )
     });
-    of.bench_function("is purged, to the reply", |b| {
+    of.bench_function("is purged, one by one", |b| {
         b.iter_batched_ref(
             || with_delayed(BURST),
             |driver| {

@@ -133,7 +133,8 @@ impl Group {
             let next = self.ext_if_any().and_then(|ext| ext.batches.pop_first());
             self.batch = next.map_or(0, |(next, ())| next);
         } else if let Some(ext) = self.ext_if_any() {
-            ext.batches.remove(&first);
+            let known = ext.batches.remove(&first);
+            debug_assert!(known.is_some(), "a group does not have its batch");
         }
     }
 

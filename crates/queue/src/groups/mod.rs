@@ -117,6 +117,7 @@ impl Groups {
         let before = group.backlog.memory_bytes();
         let result = change(group);
         let after = group.backlog.memory_bytes();
+        debug_assert!(self.backlog_bytes >= before, "the backlogs are miscounted");
         self.backlog_bytes = (self.backlog_bytes + after).saturating_sub(before);
         Some(result)
     }
@@ -163,7 +164,8 @@ impl Groups {
             return;
         }
         if let Some(at) = std::mem::replace(&mut group.ext_mut().wake, wake) {
-            self.wakes.remove(&(at, ix.number()));
+            let known = self.wakes.remove(&(at, ix.number()));
+            debug_assert!(known.is_some(), "no index has the wake of a group");
         }
         if let Some(at) = wake {
             self.wakes.insert((at, ix.number()), ());
@@ -204,7 +206,8 @@ impl Groups {
             if held {
                 self.held.insert(ix.number(), ());
             } else {
-                self.held.remove(&ix.number());
+                let known = self.held.remove(&ix.number());
+                debug_assert!(known.is_some(), "no index has a held group");
             }
         }
         // A group in the ready line is kept: its owner takes it out of the line

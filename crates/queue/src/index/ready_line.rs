@@ -252,16 +252,20 @@ impl Expected {
 
     /// Removes a position, if it is there. O(log n).
     pub fn remove(&mut self, key: &Position) {
-        if let Ok(at) = self
+        let found = self
             .lanes
-            .binary_search_by_key(&key.priority, |lane| lane.0)
-        {
-            if let Some((_, lane)) = self.lanes.get_mut(at) {
-                lane.remove(&(key.join.time, key.seq, key.group));
-                if lane.is_empty() {
-                    self.lanes.remove(at);
-                }
-            }
+            .binary_search_by_key(&key.priority, |lane| lane.0);
+        let lane = found
+            .ok()
+            .and_then(|at| Some((at, &mut self.lanes.get_mut(at)?.1)));
+        let Some((at, lane)) = lane else {
+            debug_assert!(false, "no lane has the place of a group");
+            return;
+        };
+        let known = lane.remove(&(key.join.time, key.seq, key.group));
+        debug_assert!(known.is_some(), "a lane does not have the place of a group");
+        if lane.is_empty() {
+            self.lanes.remove(at);
         }
     }
 

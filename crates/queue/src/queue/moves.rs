@@ -149,7 +149,9 @@ impl Queue {
     /// Takes a pending message out of the indexes. The caller gives it another
     /// stored state and refreshes its group. O(log n).
     pub(super) fn leave_pending(&mut self, seq: Seq) {
-        if let Some(message) = self.store.get(seq) {
+        let message = self.store.get(seq);
+        debug_assert!(message.is_some(), "the message {seq} is not there");
+        if let Some(message) = message {
             let keys = IndexKeys::of(seq, message, self.settings.ttl);
             self.leave(keys);
         }

@@ -62,7 +62,8 @@ impl Queue {
         }
         if line != has {
             if let Some(key) = line {
-                self.ready_line.remove(&key);
+                let known = self.ready_line.remove(&key);
+                debug_assert!(known.is_some(), "the line does not have a group");
             }
             if let Some(key) = has {
                 let half_open = self.lets(ix, now) == Lets::Probe;

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use smallvec::smallvec;
 
 use crate::codec::log_entry::{Creation, LogEntry};
-use crate::op::{DueTime, Fetch, NackKind, Send};
+use crate::op::{DueTime, Fetch, NackKind, Removal, Send};
 use crate::settings::{Clock, Rate, Settings};
 use crate::{Moment, Op, Queue};
 
@@ -150,6 +150,53 @@ fn snapshots_of_all_versions_load_as_the_same_queue() {
     }
     assert_eq!(Queue::VERSION as usize, SNAPSHOTS.len());
     assert!(Queue::load(Queue::VERSION + 1, &mut || None).is_err());
+}
+
+/// The slices of a purge, as log entries.
+const SLICES: [&str; 3] = [
+    "376b4bd71cb060060003010204000500",
+    "376c4bd71cb06006040201610162",
+    "376d4bd71cb0600608",
+];
+
+#[test]
+fn slices_of_a_purge() {
+    let removals = [
+        Removal::Messages(vec![1, 2, 3, 7, 12]),
+        Removal::Holds(vec![b"a"[..].into(), b"b"[..].into()]),
+        Removal::TakenIds,
+    ];
+    for (n, (removal, slice)) in removals.into_iter().zip(SLICES).enumerate() {
+        let read = bytes(slice);
+        let op = Op::Remove(removal);
+        let moment = Moment::at_us(1_795_159_374_646_123 + n as u64);
+        let mut out = Vec::new();
+        LogEntry::of(moment, 0, None, &op).encode_into(&mut out);
+        assert_eq!(hex(&out), slice);
+        assert_eq!(*LogEntry::decode(&read).unwrap().op, op);
+    }
+}
+
+/// Whatever the bytes say, not many messages are named.
+#[test]
+fn a_slice_that_names_too_many_messages_or_one_twice_is_refused() {
+    // A number of runs; of each the distance from the one before, and how many follow.
+    let kept = ["01 01 00", "01 01 8f4e", "02 01 8e4e 01 00"];
+    let refused = [
+        "01 00 00",
+        "01 01 904e",
+        "02 01 8f4e 01 00",
+        "02 01 00 00 00",
+    ];
+    for (runs, is_kept) in kept
+        .map(|r| (r, true))
+        .into_iter()
+        .chain(refused.map(|r| (r, false)))
+    {
+        let entry = bytes(&format!("376b4bd71cb0600600{}", runs.replace(' ', "")));
+        let decoded = LogEntry::decode(&entry);
+        assert_eq!(decoded.is_ok(), is_kept, "{runs}: {decoded:?}");
+    }
 }
 
 #[test]

@@ -37,5 +37,3 @@ impl Key for (u64, u64) {
 }
 
 impl Key for u64 {}
-
-impl Key for (i8, u64) {}

@@ -193,7 +193,8 @@ impl Leases {
             return None;
         }
         let (lease, ()) = self.others.take(&Lease::with(receipt))?;
-        self.others_by_end.remove(&lease.end());
+        let known = self.others_by_end.remove(&lease.end());
+        debug_assert!(known.is_some(), "no index has the end of a lease");
         Some(lease)
     }
 
@@ -285,7 +286,8 @@ impl Leases {
         let next = self.starting_at(batch.first).next();
         let is_over = next.is_none_or(|lease| lease.receipt > batch.last);
         if is_over {
-            self.batches.remove(&batch);
+            let known = self.batches.remove(&batch);
+            debug_assert!(known.is_some(), "no index has a batch");
         }
         is_over.then_some(batch)
     }

@@ -24,7 +24,7 @@ impl Queue {
         };
         let before = self.store.get(seq).map_or(0, Message::payload_len);
         self.store.set_payload(seq, payload);
-        self.bytes = self.bytes.saturating_sub(before).saturating_add(after);
+        self.bytes = self.bytes - before + after;
         self.changed();
         Ok(Done::Flag(true))
     }

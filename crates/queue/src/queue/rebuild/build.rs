@@ -249,6 +249,10 @@ impl Builder {
         }
         check::content(content)?;
         check::message(&message, term, marks, self.queue.last_receipt)?;
+        ensure(
+            message.stored != StoredState::Due || message.due <= self.queue.last,
+            "a message is due before its time",
+        )?;
         if message.stored == StoredState::Running {
             let running = check::Running::of(seq, &message, group, term, marks.purged);
             self.running.extend(running);
