@@ -141,6 +141,24 @@ final class Queue
     }
 
     /**
+     * DQ.ACKSEND: finishes a message and sends its successors, in one step: all of it or nothing. Returns their ids, null
+     * for an id that was taken, or null if the lease was lost and nothing was done.
+     *
+     *     $queue->ackSend($message, [['parcels', 'order 7', ['id' => 'o7']], ['mails', 'paid']]);
+     *
+     * @param list<array{0: string, 1: string, 2?: array}> $next the key of a queue, a payload and options of `send`
+     * @return ?list<?string>
+     */
+    public function ackSend(Message|int $receipt, array $next, ?string $result = null): ?array
+    {
+        $words = [Words::word($receipt), ...Words::of(['result' => $result])];
+        foreach ($next as $one) {
+            array_push($words, 'NEXT', $one[0], $one[1], ...Words::of($one[2] ?? []));
+        }
+        return $this->do('ACKSEND', ...$words) ?: null;
+    }
+
+    /**
      * DQ.NACK: fails messages. Returns how many failed. The others had lost their lease.
      *
      * Options: delay, error, silent (given back, as if it had not been delivered), fatal (dead at once), ...
@@ -174,6 +192,34 @@ final class Queue
     public function list(string $state, array $options = []): \Generator
     {
         return $this->pages(['LIST', $state], $options, Reply::record(...));
+    }
+
+    /**
+     * DQ.FIND: yields the messages in a state to which all conditions apply: id, type, group, header => [field, value],
+     * error, payload, since, until. Options: rev, and count (how many are looked at in one round trip).
+     *
+     * @return \Generator<array<string, mixed>>
+     */
+    public function find(string $state, array $conditions = []): \Generator
+    {
+        return $this->pages(['FIND', $state], $conditions + ['count' => 1000], Reply::record(...));
+    }
+
+    /**
+     * DQ.FIND ... DO: redrives, cancels or purges such messages. Returns how many.
+     *
+     * @param string $what REDRIVE (the state must be dead), CANCEL or PURGE
+     */
+    public function findAndDo(string $what, string $state, array $conditions = []): int
+    {
+        $total = 0;
+        $cursor = '0';
+        do {
+            $words = Words::of(['cursor' => $cursor] + $conditions + ['do' => $what]);
+            [$cursor, $done] = $this->do('FIND', $state, ...$words);
+            $total += $done;
+        } while ($cursor !== '0');
+        return $total;
     }
 
     /**

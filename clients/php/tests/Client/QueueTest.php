@@ -139,6 +139,34 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    public function testAMessageIsFinishedTogetherWithItsSuccessors(string $client): void
+    {
+        $queue = $this->manual($client, ['retain' => 60_000]);
+        $queue->send('order 7', ['id' => 'o7']);
+        [$message] = $queue->fetch();
+        $next = [['parcels', 'parcel 7', ['id' => 'p7', 'headers' => ['a' => 'b']]], ['mails', 'paid', ['id' => 'm7']]];
+        $this->assertSame(['p7', 'm7'], $queue->ackSend($message, $next, 'paid'));
+        $this->assertSame(['finished', 'paid'], [$queue->get('o7')['state'], $queue->get('o7')['result']]);
+        $this->assertSame(['a' => 'b'], (new Queue($queue->client, 'parcels'))->get('p7')['headers']);
+        $this->assertNull($queue->ackSend($message, $next));
+    }
+
+    /** @dataProvider clients */
+    public function testFinding(string $client): void
+    {
+        $queue = $this->manual($client);
+        foreach (['ann', 'bob', 'cid', 'dan'] as $name) {
+            $queue->send("mail for $name", ['id' => $name, 'headers' => ['first' => $name[0]]]);
+        }
+        $found = fn (array $conditions) => array_column(iterator_to_array($queue->find('ready', $conditions), false), 'id');
+        $this->assertSame(['bob'], $found(['payload' => '*bob']));
+        $this->assertSame(['cid'], $found(['header' => ['first', 'c'], 'count' => 1]));
+        $this->assertSame(['dan', 'cid', 'bob', 'ann'], $found(['rev' => true, 'count' => 2]));
+        $this->assertSame(3, $queue->findAndDo('CANCEL', 'ready', ['id' => '[abc]*', 'count' => 1]));
+        $this->assertSame(['dan'], $found([]));
+    }
+
+    /** @dataProvider clients */
     public function testSchedulesAndJson(string $client): void
     {
         $queue = $this->manual($client);
