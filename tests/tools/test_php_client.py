@@ -19,6 +19,8 @@ PACKAGES = {
     "Client": ["Predis"],
     "Laravel": ["Predis", "Mockery", "Illuminate/Queue", "Illuminate/Redis", "Illuminate/Events", "Illuminate/Bus"],
     "Symfony": ["Symfony/Component/Messenger", "Symfony/Component/EventDispatcher"],
+    "Think": [],
+    "Hyperf": [],
 }
 
 pytestmark = pytest.mark.slow
@@ -51,7 +53,7 @@ def phpunit(server, *words, **env) -> int:
     return int(found[1] or found[2])
 
 
-@pytest.mark.parametrize("part, tests", [("Client", 38), ("Laravel", 50), ("Symfony", 20)])
+@pytest.mark.parametrize("part, tests", [("Client", 38), ("Laravel", 50), ("Symfony", 20), ("Think", 4), ("Hyperf", 7)])
 def test_the_package(server, part, tests):
     need_php(part)
     assert phpunit(server, "--testsuite", part.lower()) >= tests
@@ -109,4 +111,4 @@ def test_every_class_loads_without_its_framework():
         done = subprocess.run(["php", "-l", str(path)], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
         if path.parent.name == "src":
-            assert not re.search(r"^use (Illuminate|Symfony)", path.read_text(), re.MULTILINE), path
+            assert not re.search(r"^use (Illuminate|Symfony|Hyperf|think)", path.read_text(), re.MULTILINE), path

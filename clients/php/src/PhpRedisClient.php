@@ -55,8 +55,8 @@ final class PhpRedisClient implements Client
         return max(0.0, $seconds);
     }
 
-    /** phpredis gives nil as false. No reply of dq has a boolean under RESP2. */
-    private static function withNulls(mixed $reply): mixed
+    /** Gives nil as null: phpredis gives it as false. No reply of dq has a boolean under RESP2. */
+    public static function withNulls(mixed $reply): mixed
     {
         if (is_array($reply)) {
             return array_map(self::withNulls(...), $reply);
