@@ -126,9 +126,9 @@ final class WorkerTest extends TestCase
     {
         $program = function (\Redis $redis, Queue $queue): void {
             $handler = function () use ($redis): void {
-                $redis->blPop('never', 2); // no PHP code runs meanwhile
+                $redis->blPop('never', 3); // no PHP code runs meanwhile
             };
-            (new Worker($queue, $handler, count: 2, lease: 400, maxMessages: 2))->run();
+            (new Worker($queue, $handler, count: 2, lease: 1500, maxMessages: 2))->run();
         };
         $this->send('a', 'b');
         pcntl_waitpid($this->child($program), $status);
