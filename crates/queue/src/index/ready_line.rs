@@ -116,11 +116,13 @@ impl ReadyLine {
         };
     }
 
-    /// Removes a position, if it is there. O(log n).
+    /// Removes a position, which must be there. O(log n).
     pub fn remove(&mut self, key: &Position) {
-        if self.steady.remove(key).is_none() {
-            self.half_open.remove(key);
-        }
+        let known = self.steady.remove(key).is_some() || self.half_open.remove(key).is_some();
+        debug_assert!(
+            known,
+            "the ready line does not have the position of a group"
+        );
     }
 
     /// Notes that the breaker of the group with this position is closed now. O(log n).
@@ -259,11 +261,14 @@ impl Expected {
             .ok()
             .and_then(|at| Some((at, &mut self.lanes.get_mut(at)?.1)));
         let Some((at, lane)) = lane else {
-            debug_assert!(false, "no lane has the place of a group");
+            debug_assert!(false, "no lane has the position of a group");
             return;
         };
         let known = lane.remove(&(key.join.time, key.seq, key.group));
-        debug_assert!(known.is_some(), "a lane does not have the place of a group");
+        debug_assert!(
+            known.is_some(),
+            "a lane does not have the position of a group"
+        );
         if lane.is_empty() {
             self.lanes.remove(at);
         }
