@@ -23,9 +23,12 @@ mod list;
 mod mfetch;
 mod msend;
 mod nack;
+mod nfetch;
+mod ninfo;
 mod op;
 mod ops;
 mod options;
+mod partitions;
 mod pause;
 mod peek;
 mod purge;
@@ -33,6 +36,7 @@ mod redrive;
 mod replies;
 mod reschedule;
 mod resume;
+mod route;
 mod schedule;
 mod schedules;
 mod send;
@@ -45,7 +49,7 @@ mod wait;
 use crate::redis::spec::CommandSpec;
 
 /// Every command of the module.
-pub static ALL: [CommandSpec; 35] = [
+pub static ALL: [CommandSpec; 39] = [
     create::SPEC,
     alter::SPEC,
     send::SPEC,
@@ -53,6 +57,10 @@ pub static ALL: [CommandSpec; 35] = [
     grouppush::SPEC,
     fetch::SPEC,
     mfetch::SPEC,
+    nfetch::SPEC,
+    ninfo::SPEC,
+    route::SPEC,
+    partitions::SPEC,
     ack::SPEC,
     acksend::SPEC,
     nack::SPEC,
@@ -165,6 +173,7 @@ mod tests {
         for spec in &ALL {
             let first = spec.args.first().map(|arg| arg.kind);
             match spec.keys {
+                Keys::None => assert!(!matches!(first, Some(Kind::Key)), "{}", spec.name),
                 Keys::First => assert!(matches!(first, Some(Kind::Key)), "{}", spec.name),
                 Keys::FirstAnd(_) => {
                     assert!(matches!(first, Some(Kind::Key)), "{}", spec.name);

@@ -8,7 +8,8 @@
 use super::deadlines::{self, Deadline};
 use super::guard::contain;
 use super::{raw, Context, Name, Reply};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::os::raw::{c_int, c_longlong, c_void};
 use std::ptr;
 use std::rc::Rc;
@@ -65,6 +66,7 @@ impl Handle {
         if blocked.is_null() {
             return;
         }
+        drop(take_without_keys(blocked));
         let mut write = Some(write);
         let mut once = |reply: Reply<'_>| {
             if let Some(write) = write.take() {
@@ -158,6 +160,94 @@ pub fn block(
         handle.client.deadline.set(Some(deadline));
     }
     Some(handle)
+}
+
+thread_local! {
+    /// The clients that wait without keys. The server keeps no private data for them that outlives
+    /// their unblocking on all versions, so they are found by the server's own record of each.
+    static WITHOUT_KEYS: RefCell<HashMap<usize, Private>> = RefCell::default();
+}
+
+/// Like [`block`], but the client waits for no key. The server sends it away when this server
+/// becomes a replica, but not when a slot leaves the node.
+pub fn block_without_keys(
+    ctx: &mut Context,
+    timeout_ms: u64,
+    wait: Rc<dyn Wait>,
+) -> Option<Handle> {
+    // SAFETY: the context is live.
+    let blocked = unsafe {
+        api!(RedisModule_BlockClient(
+            ctx.as_ptr(),
+            None,
+            Some(timed_out_without_keys),
+            None,
+            NO_TIMEOUT
+        ))
+    };
+    if blocked.is_null() {
+        return None;
+    }
+    // SAFETY: the blocked client is live.
+    unsafe {
+        api!(RedisModule_SetDisconnectCallback(
+            blocked,
+            Some(gone_without_keys)
+        ))
+    };
+    let client = Rc::new(Client {
+        blocked: Cell::new(blocked),
+        answer: Cell::new(ptr::null_mut()),
+        deadline: Cell::new(None),
+    });
+    let handle = Handle {
+        client: Rc::clone(&client),
+    };
+    if timeout_ms > 0 {
+        let deadline = deadlines::add(timeout_ms, handle.clone(), Rc::clone(&wait));
+        handle.client.deadline.set(Some(deadline));
+    }
+    let private = Private { wait, client };
+    WITHOUT_KEYS.with_borrow_mut(|clients| clients.insert(blocked as usize, private));
+    Some(handle)
+}
+
+/// Takes the wait of a client that waits without keys. `None` if it is over.
+fn take_without_keys(blocked: *mut raw::RedisModuleBlockedClient) -> Option<Private> {
+    WITHOUT_KEYS.with_borrow_mut(|clients| clients.remove(&(blocked as usize)))
+}
+
+/// CLIENT UNBLOCK has ended the wait of a client without keys.
+unsafe extern "C" fn timed_out_without_keys(
+    ctx: *mut raw::RedisModuleCtx,
+    _: *mut *mut raw::RedisModuleString,
+    _: c_int,
+) -> c_int {
+    // SAFETY: the context is the server's, for this call, of a blocked client.
+    let (reply, blocked) = unsafe {
+        let blocked = api!(RedisModule_GetBlockedClientHandle(ctx));
+        (Reply::new(ctx), blocked)
+    };
+    contain((), || {
+        if let Some(Private { wait, client }) = take_without_keys(blocked) {
+            client.end();
+            wait.timed_out(reply);
+        }
+    });
+    raw::REDISMODULE_OK as c_int
+}
+
+/// Like [`gone`], for a client without keys.
+unsafe extern "C" fn gone_without_keys(
+    _: *mut raw::RedisModuleCtx,
+    blocked: *mut raw::RedisModuleBlockedClient,
+) {
+    contain((), || {
+        if let Some(Private { wait, client }) = take_without_keys(blocked) {
+            client.end();
+            wait.gone();
+        }
+    });
 }
 
 /// The private data of the blocked client whose call this is.

@@ -198,6 +198,11 @@ impl Context {
         self.flags() & CTX_ASYNC_LOADING != 0
     }
 
+    /// Whether a script or function is running.
+    pub fn is_in_script(&self) -> bool {
+        self.flags() & raw::REDISMODULE_CTX_FLAGS_LUA as c_int != 0
+    }
+
     /// Whether this server is a primary.
     pub fn is_primary(&self) -> bool {
         self.flags() & CTX_PRIMARY != 0

@@ -122,6 +122,7 @@ fn key_spec(spec: &CommandSpec) -> raw::RedisModuleCommandKeySpec {
     row.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
     row.bs.index.pos = 1;
     match spec.keys {
+        Keys::None => {}
         Keys::First => {
             row.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
             row.fk.range.lastkey = 0;
@@ -179,7 +180,10 @@ pub(super) unsafe fn describe(command: *mut raw::RedisModuleCommand, spec: &Comm
         history: ptr::null_mut(),
         tips: ptr::null(),
         arity: spec.arity,
-        key_specs: keys.as_mut_ptr(),
+        key_specs: match spec.keys {
+            Keys::None => ptr::null_mut(),
+            _ => keys.as_mut_ptr(),
+        },
         args: store.table(spec.args),
     };
     // SAFETY: the server copies everything before `store` and `keys` are dropped.

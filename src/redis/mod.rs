@@ -29,6 +29,7 @@ macro_rules! api {
     };
 }
 
+pub mod acl;
 // Unit tests run without a server, on the system's allocator.
 #[cfg(not(test))]
 mod alloc;
@@ -49,6 +50,7 @@ mod key;
 mod log;
 mod log_entries;
 mod name;
+mod own_slots;
 mod queue_clock;
 mod registration;
 mod reply;
@@ -64,6 +66,7 @@ pub use entry::{on_load, Module};
 pub use key::{KeyWrite, WrongType};
 pub use log::warn;
 pub use name::{Name, OwnedName};
+pub use own_slots::OwnSlots;
 pub use registration::calls;
 pub use reply::{CommandResult, Failure, Reply};
 pub use setting::Setting;

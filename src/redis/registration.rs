@@ -93,6 +93,7 @@ unsafe fn report_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: A
 /// commands in a cluster.
 fn keys_of(spec: &CommandSpec, args: Args<'_>) -> Vec<(usize, Access)> {
     let positions = match spec.keys {
+        Keys::None => 0..0,
         Keys::First => 1..2,
         Keys::Counted => {
             let count = args
@@ -145,7 +146,7 @@ pub(super) unsafe fn register(
         let flags = c_text(spec.flags);
         let (last, step) = match spec.keys {
             Keys::First | Keys::FirstAnd(_) => (1, 1),
-            Keys::Counted => (0, 0),
+            Keys::None | Keys::Counted => (0, 0),
             Keys::Pairs => (-1, 2),
             Keys::AllOrFirst => (-1, 1),
         };

@@ -32,6 +32,8 @@ pub struct CommandSpec {
 /// Where the keys of a command are.
 #[derive(Debug, Clone, Copy)]
 pub enum Keys {
+    /// There are none.
+    None,
     /// The first argument.
     First,
     /// The first argument is the number of keys, and the keys follow it.

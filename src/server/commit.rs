@@ -12,11 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::redis::{CommandResult, Context, KeyWrite, Name, Reply, WrongType};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::codec::verbatim;
-use dq_queue::op::{DueTime, Effects, Ending, Happened, Sent};
+use dq_queue::family;
+use dq_queue::op::{DueTime, Effects, Ending, Fetch, Happened, Sent};
 use dq_queue::settings::{Changes, Clock, Settings};
 use dq_queue::{Done, Millis, Moment, Op, Queue, NEVER};
 
 use super::blocked_fetch::wait_list;
+use super::families;
 use super::{blocked_wait, clock, config, errors, wakeups};
 
 /// The maximum number of steps that a command spends on due events before its own operation. The
@@ -173,9 +175,21 @@ impl Slot<'_> {
 
 /// Schedules the timer for the queue's next event, and the queue's wait list if messages are ready.
 fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Queue, moment: Moment) {
-    let is_awaited = wait_list::total() > 0 && wait_list::count(ctx.db(), key.bytes()) > 0;
+    let is_awaited = wait_list::total() > 0 && wait_list::is_awaited(ctx.db(), key.bytes());
     let now = queue.now(moment);
-    let wake = match queue.next_wake(now, is_awaited) {
+    let is_of_family = families::is_active() && family::of_key(key.bytes()).is_some();
+    if is_of_family {
+        let may_give = |no_ack| {
+            let fetch = Fetch {
+                no_ack,
+                ..Fetch::one()
+            };
+            queue.can_serve(&fetch, now)
+        };
+        families::update(ctx.db(), key.bytes(), [may_give(false), may_give(true)]);
+    }
+    // A queue of a family enters the order of turns again when its RATE allows a delivery.
+    let wake = match queue.next_wake(now, is_awaited || is_of_family) {
         Some(wake) => wake.max(now),
         None => NEVER,
     };

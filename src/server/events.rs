@@ -5,7 +5,7 @@ use crate::redis::events::{Events, Loading};
 use crate::redis::{Context, Name};
 
 use super::due_index::Due;
-use super::{blocked_wait, bound_leases, bulk_ops, wakeups};
+use super::{blocked_fetch, blocked_wait, bound_leases, bulk_ops, families, wakeups};
 
 /// The handler of each event.
 pub const EVENTS: Events = Events {
@@ -39,12 +39,14 @@ fn loading(ctx: &mut Context, step: Loading) {
 
 fn flushed(_: &mut Context, db: Option<i32>) {
     wakeups::with_index(|index| index.forget_db(db));
+    families::forget_db(db);
     blocked_wait::check_all_later(db);
     bulk_ops::answer_flushed(db);
 }
 
 fn swapped(ctx: &mut Context, first: i32, second: i32) {
     wakeups::with_index(|index| index.swap(first, second));
+    families::swap(first, second);
     if !ctx.is_replay() {
         bound_leases::databases_swapped(first, second);
     }
@@ -64,6 +66,7 @@ fn client_closed(ctx: &mut Context, client: u64) {
 fn cron(ctx: &mut Context) {
     wakeups::end_waits(ctx);
     wakeups::run_overdue(ctx);
+    blocked_fetch::check_families(ctx);
 }
 
 fn key(ctx: &mut Context, event: &[u8], name: Name<'_>) {
@@ -77,13 +80,16 @@ fn key(ctx: &mut Context, event: &[u8], name: Name<'_>) {
     }
     if event == b"loaded" {
         wakeups::schedule(ctx, ctx.db(), name.bytes(), Due::Loaded);
+        families::arrived(ctx.db(), name.bytes());
     } else if ARRIVALS.contains(&event) && ctx.holds_queue(name) {
         wakeups::schedule(ctx, ctx.db(), name.bytes(), Due::Arrived);
+        families::arrived(ctx.db(), name.bytes());
     }
 }
 
 fn unlinked(db: i32, key: &[u8]) {
     wakeups::with_index(|index| index.forget(db, key));
+    families::forget(db, key);
     blocked_wait::check_later(db, key);
     bulk_ops::answer_gone(db, key);
 }

@@ -6,6 +6,9 @@
 //! - `blocked_fetch/`, `blocked_wait.rs` and `bulk_ops/` hold blocked clients: those that wait for
 //!   messages, for the end of a message, and for a long command.
 //! - `replay.rs` repeats the changes that other servers have made.
+//!
+//! `families/` knows which queues belong to one logical queue, and whose turn it is to give;
+//! `own_slots.rs` knows which of them this node serves in a cluster.
 
 pub mod acksend;
 pub mod blocked_fetch;
@@ -19,9 +22,11 @@ pub mod delivery_reply;
 mod due_index;
 pub mod errors;
 mod events;
+pub mod families;
 mod info;
 pub mod message_reply;
 pub mod metrics;
+pub mod own_slots;
 pub mod replay;
 mod timer;
 pub mod wakeups;

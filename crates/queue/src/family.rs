@@ -28,7 +28,7 @@ impl Partitions {
 
     /// The partition of a group, from 0 on.
     pub fn of_group(self, group: &[u8]) -> u32 {
-        (u64::from(crc32(group)) * u64::from(self.0) >> 32) as u32
+        ((u64::from(crc32(group)) * u64::from(self.0)) >> 32) as u32
     }
 
     /// The tag of a partition: the smallest integer whose slot lies in the part of
@@ -87,6 +87,13 @@ pub fn of_key(key: &[u8]) -> Option<&[u8]> {
     let family = family.strip_suffix(b":")?;
     let has_tag = tag.len() > 1 && !tag.contains(&b'}');
     (has_tag && is_name(family)).then_some(family)
+}
+
+/// The hash slot of a queue of a family.
+pub fn slot_of_queue(key: &[u8]) -> u32 {
+    let family = of_key(key).map_or(0, <[u8]>::len);
+    let tag = key.get(family + 2..key.len().saturating_sub(1));
+    slot_of(tag.unwrap_or_default())
 }
 
 /// The hash slot of a tag: CRC-16 (XMODEM) modulo [`SLOTS`].
@@ -198,6 +205,8 @@ mod tests {
         ] {
             assert_eq!(of_key(name.as_bytes()), family.map(str::as_bytes), "{name}");
         }
+        assert_eq!(slot_of_queue(b"f:{foo}"), slot_of(b"foo"));
+        assert_eq!(slot_of_queue(b""), 0);
         assert!(is_name(b"f") && !is_name(b"") && !is_name(b"a{") && !is_name(b"}"));
     }
 }

@@ -90,6 +90,14 @@ impl Lateness {
         }
     }
 
+    /// Adds the deliveries of another distribution. O(values).
+    pub fn add_all(&mut self, other: &Lateness) {
+        for (late, n) in other.counts() {
+            self.add(late, n);
+        }
+        self.max = self.max.max(other.max);
+    }
+
     fn begin_run(&mut self, late: Millis, n: u64) {
         if let Some((of, more @ 1..)) = self.run.replace((late, 0)) {
             *self.counts.entry(of).or_insert(0) += more;

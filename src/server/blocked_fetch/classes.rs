@@ -15,6 +15,8 @@ pub struct Class {
     pub group: Option<Rc<[u8]>>,
     /// Whether it takes messages without a lease (NOACK). MAXRUNNING does not limit those.
     pub no_ack: bool,
+    /// The user, if the client waits for a family: users may take from different queues of it.
+    pub user: Option<Rc<[u8]>>,
 }
 
 /// The clients that wait for messages of one queue, in the order in which they came.
@@ -71,6 +73,17 @@ impl<T> Classes<T> {
         Some((*ticket, member))
     }
 
+    /// All clients, by class.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.members.values()
+    }
+
+    /// The first client of each class, in the order in which they came.
+    pub fn firsts(&self) -> impl Iterator<Item = &T> {
+        let firsts = self.firsts.iter();
+        firsts.filter_map(|(ticket, class)| self.members.get(&(class.clone(), *ticket)))
+    }
+
     fn first_of(&self, class: &Class) -> Option<Ticket> {
         let first = (class.clone(), 0);
         let ((of, ticket), _) = self.members.range(first..).next()?;
@@ -84,7 +97,11 @@ mod tests {
 
     fn class(group: Option<&[u8]>, no_ack: bool) -> Class {
         let group = group.map(Rc::from);
-        Class { group, no_ack }
+        Class {
+            group,
+            no_ack,
+            user: None,
+        }
     }
 
     #[test]

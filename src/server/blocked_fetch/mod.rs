@@ -18,9 +18,10 @@ use dq_queue::{Done, Op};
 
 use super::commit::{change, Replication};
 use super::delivery_reply::DeliveryReply;
-use super::{clock, wakeups};
+use super::{clock, families, own_slots, wakeups};
 use classes::Class;
 use wait_list::BlockedFetch;
+pub use wait_list::OfFamily;
 
 /// The request of a blocked client, and the form of its reply.
 pub struct Request {
@@ -35,6 +36,7 @@ impl Request {
         Class {
             group: self.fetch.group.as_deref().map(Rc::from),
             no_ack: self.fetch.no_ack,
+            user: None,
         }
     }
 }
@@ -75,6 +77,57 @@ pub fn block(
     }
 }
 
+/// Blocks the client of this call until a queue of a family has messages for it that its user may
+/// take, for at most `ms` milliseconds (0: no timeout). If the client cannot be blocked, replies
+/// that there are none.
+pub fn block_on_family(
+    ctx: &mut Context,
+    family: OfFamily,
+    ms: u64,
+    fetch: Fetch<'_>,
+    delivery: DeliveryReply,
+) {
+    let request = Request {
+        fetch: without_acks(fetch),
+        delivery,
+    };
+    let blocked = BlockedFetch::of_family(request, ctx.db(), family);
+    match blocking::block_without_keys(ctx, ms, Rc::clone(&blocked) as Rc<dyn Wait>) {
+        Some(handle) => {
+            blocked.join(handle);
+            wakeups::ensure_deadlines(ctx);
+        }
+        None => delivery.write_nothing(ctx.reply()),
+    }
+}
+
+/// Replies to all clients that wait for families that there is nothing.
+pub fn answer_families() {
+    for client in wait_list::all_of_families() {
+        client.leave();
+        if let Some(handle) = client.handle() {
+            handle.answer(|reply| client.request.delivery.write_nothing(reply));
+        }
+    }
+}
+
+/// Checks whether what the clients that wait for families may take has changed: the slots of this
+/// node, and the rights of their users. Called by the server's cron.
+pub fn check_families(ctx: &Context) {
+    if !wait_list::any_of_families() {
+        return;
+    }
+    own_slots::check(ctx);
+    for client in wait_list::first_of_families() {
+        if let Some(family) = &client.family {
+            let again = families::check_rights(ctx, client.db, &family.name, &family.user);
+            again
+                .iter()
+                .for_each(|key| wait_list::schedule(client.db, key));
+        }
+    }
+}
+
 /// Makes a copy that owns its memory. It has no acks, because they are already done.
 fn without_acks(fetch: Fetch<'_>) -> Fetch<'static> {
     let own = |name: Cow<'_, [u8]>| Cow::Owned(name.into_owned());
@@ -88,6 +141,13 @@ fn without_acks(fetch: Fetch<'_>) -> Fetch<'static> {
         max_bytes: fetch.max_bytes,
         no_ack: fetch.no_ack,
     }
+}
+
+/// A queue of a family was tried and cannot give now: to clients with a lease, nor, if `no_ack` is
+/// set, to those with NOACK.
+pub fn passed_over(ctx: &mut Context, key: Name<'_>, no_ack: bool) {
+    families::cannot_give(ctx.db(), key.bytes(), no_ack);
+    schedule_refill(ctx, key);
 }
 
 /// Schedules the timer for when the RATE of a queue allows the next delivery, now that a client

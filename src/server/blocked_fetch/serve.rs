@@ -5,13 +5,15 @@
 //! added are delivered together and replicated together. Clients that are left wait for the next
 //! turn. So the cost of a command does not depend on the number of blocked clients.
 
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::redis::{clock, event_loop, Context, Name, OwnedName};
 
-use super::{try_serve, wait_list, Served};
+use super::wait_list::BlockedFetch;
+use super::{passed_over, try_serve, wait_list, Served};
 use crate::server::timer::NOT_OWNED_RETRY_MS;
-use crate::server::{config, metrics, wakeups};
+use crate::server::{config, families, metrics, wakeups};
 
 /// How much of this turn's slice commands have used, in microseconds.
 static USED_US: AtomicU64 = AtomicU64::new(0);
@@ -77,18 +79,73 @@ pub fn before_command(ctx: &mut Context, key: Name<'_>) -> bool {
 fn serve_list(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
     if !ctx.owns(key) {
         wakeups::schedule(ctx, db, key.bytes(), clock::now_ms() + NOT_OWNED_RETRY_MS);
+        families::not_ours(db, key.bytes());
         return;
     }
+    let mut ahead = None;
     let mut tried = wait_list::begin(db, key.bytes());
     while let Some((ticket, client)) = wait_list::next_client(db, key.bytes(), tried) {
+        match turn_of(ctx, db, key, &client) {
+            Turn::This => {}
+            Turn::Other(first) => {
+                ahead = Some(first);
+                tried = ticket;
+                continue;
+            }
+            Turn::Never => {
+                tried = ticket;
+                continue;
+            }
+        }
+        let is_of_family = client.family.is_some() && client.handle().is_some();
         match try_serve(ctx, key, &client) {
+            Served::Over if is_of_family => families::gave(db, key.bytes()),
             Served::Over => {}
-            Served::NothingForClass => tried = ticket,
-            Served::NothingForAny => break,
+            Served::NothingForClass => {
+                tried = ticket;
+                if client.family.is_some() {
+                    passed_over(ctx, key, client.request.fetch.no_ack);
+                }
+            }
+            Served::NothingForAny => {
+                families::cannot_give(db, key.bytes(), true);
+                break;
+            }
         }
         if clock::monotonic_us() >= deadline {
             return wait_list::end(db, key.bytes(), Some(tried));
         }
     }
     wait_list::end(db, key.bytes(), None);
+    if let Some(first) = ahead {
+        wait_list::schedule(db, &first);
+        wait_list::schedule(db, key.bytes());
+    }
+}
+
+/// Whose turn it is to give to a client.
+enum Turn {
+    /// That of this queue, or the client waits for this queue.
+    This,
+    /// That of another queue of the family, which has not given for longer.
+    Other(Rc<[u8]>),
+    /// This queue cannot give to the client, or its user may not take from the queue.
+    Never,
+}
+
+fn turn_of(ctx: &Context, db: i32, key: Name<'_>, client: &BlockedFetch) -> Turn {
+    let Some(family) = &client.family else {
+        return Turn::This;
+    };
+    let query = families::Query {
+        db,
+        family: &family.name,
+        user: &family.user,
+        no_ack: client.request.fetch.no_ack,
+    };
+    match families::next(query, None) {
+        Some((_, first)) if *first != *key.bytes() => Turn::Other(first),
+        Some(_) if families::may_take(ctx, query, key) => Turn::This,
+        _ => Turn::Never,
+    }
 }

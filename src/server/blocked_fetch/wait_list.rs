@@ -9,18 +9,30 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::redis::blocking::Handle;
 use crate::redis::event_loop;
+use dq_queue::family;
 
 use super::classes::{Class, Classes, Ticket};
 use super::Request;
 use crate::server::QueueAddress;
 
-/// A client that is blocked in a FETCH or MFETCH.
+/// The family that a client waits for.
+#[derive(Debug, Clone)]
+pub struct OfFamily {
+    /// Its name.
+    pub name: Rc<[u8]>,
+    /// The user whose rights count.
+    pub user: Rc<[u8]>,
+}
+
+/// A client that is blocked in a FETCH, MFETCH or NFETCH.
 pub struct BlockedFetch {
     /// What the client asked for.
     pub(super) request: Request,
     class: Class,
-    db: i32,
+    pub(super) db: i32,
     keys: Vec<Rc<[u8]>>,
+    /// If it waits for a family, it waits for no keys.
+    pub(super) family: Option<OfFamily>,
     /// Its position. 0 while it is not in the wait lists.
     ticket: Cell<Ticket>,
     handle: OnceCell<Handle>,
@@ -38,6 +50,23 @@ impl BlockedFetch {
             request,
             db,
             keys: keys.collect(),
+            family: None,
+            ticket: Cell::new(0),
+            handle: OnceCell::new(),
+        })
+    }
+
+    /// Makes the state of a client that is about to be blocked on a family.
+    pub(super) fn of_family(request: Request, db: i32, family: OfFamily) -> Rc<BlockedFetch> {
+        Rc::new(BlockedFetch {
+            class: Class {
+                user: Some(Rc::clone(&family.user)),
+                ..request.class()
+            },
+            request,
+            db,
+            keys: Vec::new(),
+            family: Some(family),
             ticket: Cell::new(0),
             handle: OnceCell::new(),
         })
@@ -58,6 +87,12 @@ impl BlockedFetch {
                 let member = Rc::clone(self);
                 list.clients.join(self.class.clone(), lists.last, member);
             }
+            if let Some(family) = &self.family {
+                let of_db = lists.families.entry(self.db).or_default();
+                let clients = of_db.entry(Rc::clone(&family.name)).or_default();
+                clients.join(self.class.clone(), lists.last, Rc::clone(self));
+                OF_FAMILIES.fetch_add(1, Relaxed);
+            }
         });
         WAITING.fetch_add(1, Relaxed);
     }
@@ -69,17 +104,14 @@ impl BlockedFetch {
             return;
         }
         WAIT_LISTS.with_borrow_mut(|lists| {
-            let Some(of_db) = lists.by_db.get_mut(&self.db) else {
-                return;
-            };
             for key in &self.keys {
-                let Some(list) = of_db.get_mut(&**key) else {
-                    continue;
-                };
-                list.clients.leave(&self.class, ticket);
-                if list.clients.is_empty() {
-                    of_db.remove(&**key);
+                if let Some(list) = lists.get_mut(self.db, key) {
+                    list.clients.leave(&self.class, ticket);
+                    lists.tidy(self.db, key);
                 }
+            }
+            if let Some(family) = &self.family {
+                lists.leave_family(self.db, &family.name, &self.class, ticket);
             }
         });
         WAITING.fetch_sub(1, Relaxed);
@@ -94,7 +126,7 @@ impl BlockedFetch {
 /// The wait list of one queue, and how far it has been served.
 #[derive(Default)]
 struct WaitList {
-    clients: Classes<Rc<BlockedFetch>>,
+    clients: Clients,
     /// Whether it must be served, and so is in [`WaitLists::scheduled`].
     is_scheduled: bool,
     /// Whether it must be served again from its beginning, because the queue has changed since it
@@ -104,9 +136,13 @@ struct WaitList {
     tried: Ticket,
 }
 
+type Clients = Classes<Rc<BlockedFetch>>;
+
 #[derive(Default)]
 struct WaitLists {
     by_db: HashMap<i32, HashMap<Rc<[u8]>, WaitList>>,
+    /// The clients that wait for a family.
+    families: HashMap<i32, HashMap<Rc<[u8]>, Clients>>,
     /// The last ticket that was given out.
     last: Ticket,
     /// The lists that must be served. Some of them may have been served since.
@@ -120,6 +156,38 @@ impl WaitLists {
 
     fn get_mut(&mut self, db: i32, key: &[u8]) -> Option<&mut WaitList> {
         self.by_db.get_mut(&db)?.get_mut(key)
+    }
+
+    /// The clients that wait for the family of a queue, if it has one.
+    fn of_family(&self, db: i32, key: &[u8]) -> Option<&Clients> {
+        if OF_FAMILIES.load(Relaxed) == 0 {
+            return None;
+        }
+        self.families.get(&db)?.get(family::of_key(key)?)
+    }
+
+    fn leave_family(&mut self, db: i32, name: &[u8], class: &Class, ticket: Ticket) {
+        OF_FAMILIES.fetch_sub(1, Relaxed);
+        let Some(of_db) = self.families.get_mut(&db) else {
+            return;
+        };
+        if let Some(clients) = of_db.get_mut(name) {
+            clients.leave(class, ticket);
+            if clients.is_empty() {
+                of_db.remove(name);
+            }
+        }
+    }
+
+    /// Drops a list that has no clients and need not be served.
+    fn tidy(&mut self, db: i32, key: &[u8]) {
+        let Some(of_db) = self.by_db.get_mut(&db) else {
+            return;
+        };
+        let is_over = |list: &WaitList| list.clients.is_empty() && !list.is_scheduled;
+        if of_db.get(key).is_some_and(is_over) {
+            of_db.remove(key);
+        }
     }
 
     /// Schedules a list to be served. Returns whether it exists and was not scheduled before.
@@ -140,6 +208,8 @@ thread_local! {
     static WAIT_LISTS: RefCell<WaitLists> = RefCell::default();
 }
 
+/// The number of clients that wait for a family.
+static OF_FAMILIES: AtomicUsize = AtomicUsize::new(0);
 /// The number of clients in the wait lists, so that nothing is looked up while there are none.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 /// The number of scheduled lists, so that checking for one costs nothing.
@@ -156,11 +226,52 @@ pub fn count(db: i32, key: &[u8]) -> usize {
     WAIT_LISTS.with_borrow(|lists| lists.get(db, key).map_or(0, |list| list.clients.len()))
 }
 
+/// Whether any client waits for messages of a queue, or of its family.
+pub fn is_awaited(db: i32, key: &[u8]) -> bool {
+    WAIT_LISTS.with_borrow(|lists| {
+        let list = lists.get(db, key);
+        list.is_some_and(|list| !list.clients.is_empty()) || lists.of_family(db, key).is_some()
+    })
+}
+
+/// The number of clients that wait for messages of a family.
+pub fn count_of_family(db: i32, family: &[u8]) -> usize {
+    WAIT_LISTS.with_borrow(|lists| {
+        let clients = lists.families.get(&db).and_then(|of_db| of_db.get(family));
+        clients.map_or(0, Classes::len)
+    })
+}
+
+/// Whether any client waits for a family.
+pub fn any_of_families() -> bool {
+    OF_FAMILIES.load(Relaxed) > 0
+}
+
+/// All clients that wait for families. O(n).
+pub fn all_of_families() -> Vec<Rc<BlockedFetch>> {
+    WAIT_LISTS.with_borrow(|lists| {
+        let families = lists.families.values().flat_map(HashMap::values);
+        families.flat_map(Classes::iter).map(Rc::clone).collect()
+    })
+}
+
+/// The first client of each class that waits for a family. O(classes).
+pub fn first_of_families() -> Vec<Rc<BlockedFetch>> {
+    WAIT_LISTS.with_borrow(|lists| {
+        let families = lists.families.values().flat_map(HashMap::values);
+        families.flat_map(Classes::firsts).map(Rc::clone).collect()
+    })
+}
+
 /// Schedules a queue's wait list, because there may be messages for its clients. It is served
 /// before the server sleeps next. O(1) for any number of clients.
 pub fn schedule(db: i32, key: &[u8]) {
     if WAITING.load(Relaxed) > 0 {
         let is_new = WAIT_LISTS.with_borrow_mut(|lists| {
+            if lists.of_family(db, key).is_some() && lists.get(db, key).is_none() {
+                let of_db = lists.by_db.entry(db).or_default();
+                of_db.insert(key.into(), WaitList::default());
+            }
             let list = lists.get_mut(db, key);
             let is_there = list.map(|list| list.must_restart = true);
             is_there.is_some() && lists.schedule(db, key)
@@ -205,6 +316,7 @@ pub fn unschedule_all() {
                 list.tried = 0;
                 list.must_restart = false;
             }
+            lists.tidy(db, &key);
         });
     }
 }
@@ -227,7 +339,12 @@ pub fn begin(db: i32, key: &[u8]) -> Ticket {
 /// [`Classes::next`]).
 pub fn next_client(db: i32, key: &[u8], tried: Ticket) -> Option<(Ticket, Rc<BlockedFetch>)> {
     WAIT_LISTS.with_borrow(|lists| {
-        let (ticket, client) = lists.get(db, key)?.clients.next(tried)?;
+        let of_list = lists.get(db, key)?.clients.next(tried);
+        let of_family = lists.of_family(db, key);
+        let of_family = of_family.and_then(|clients| clients.next(tried));
+        // The one that came first.
+        let both = of_list.into_iter().chain(of_family);
+        let (ticket, client) = both.min_by_key(|(ticket, _)| *ticket)?;
         Some((ticket, Rc::clone(client)))
     })
 }
@@ -241,7 +358,9 @@ pub fn end(db: i32, key: &[u8], tried: Option<Ticket>) {
             return false;
         };
         list.tried = tried.unwrap_or(0);
-        (tried.is_some() || list.must_restart) && lists.schedule(db, key)
+        let is_new = (tried.is_some() || list.must_restart) && lists.schedule(db, key);
+        lists.tidy(db, key);
+        is_new
     });
     if is_new {
         event_loop::turn_again();

@@ -1,0 +1,103 @@
+//! DQ.NFETCH: takes messages of any queue of a family that lies on this node.
+
+use std::rc::Rc;
+
+use super::fetch::{is_next, take};
+use super::options::{
+    BIND, BLOCK, CONSUMER, COUNT, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, WITH_META,
+};
+use super::FIRST;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context, Name, OwnedName};
+use crate::server::blocked_fetch::{self, OfFamily};
+use crate::server::commit::Form;
+use crate::server::delivery_reply::DeliveryReply;
+use crate::server::families::{self, Query};
+use crate::server::{clock, own_slots};
+use dq_queue::args::family::FamilyFetch;
+use dq_queue::args::{self, Words};
+use dq_queue::op::Fetch;
+
+/// The description of the command, for the server and for COMMAND DOCS.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.NFETCH",
+    handler: run,
+    flags: "write blocking no-mandatory-keys",
+    arity: -2,
+    keys: Keys::None,
+    access: Access::ReadUpdate,
+    summary: "Takes messages of any queue of a family on this node, in turn.",
+    complexity: "O(M log N) with M messages taken and N in their queue",
+    since: FIRST,
+    args: &[
+        Arg::text("family"),
+        COUNT,
+        BLOCK,
+        LEASE,
+        CONSUMER,
+        PER_GROUP,
+        MAX_BYTES,
+        BIND,
+        NO_ACK,
+        WITH_META,
+    ],
+};
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_name();
+    let FamilyFetch { family, request } = args::family::fetch(Words::new(&words))?;
+    if ctx.is_in_cluster() && ctx.is_in_script() {
+        return Err("ERR DQ.NFETCH has no keys, so no script can call it in a cluster".into());
+    }
+    families::activate();
+    own_slots::check(ctx);
+    let user = ctx.user_name();
+    let query = Query {
+        db: ctx.db(),
+        family,
+        user: &user,
+        no_ack: request.fetch.no_ack,
+    };
+    families::check_rights(ctx, query.db, family, &user);
+    let delivery = DeliveryReply::to(ctx, true, request.with_meta, request.bind);
+    let mut after = None;
+    while let Some(candidate) = families::next(query, after.as_ref()) {
+        let name = OwnedName::new(&candidate.1);
+        let key = name.name();
+        if !families::may_take(ctx, query, key) {
+            continue;
+        }
+        if !is_next(ctx, key) && request.block.is_some() {
+            after = Some(candidate);
+            continue;
+        }
+        match can_give(ctx, key, &request.fetch) {
+            Some(true) if take(ctx, key, &request.fetch, Form::Entry, delivery)? => {
+                families::gave(query.db, key.bytes());
+                return Ok(());
+            }
+            Some(_) => blocked_fetch::passed_over(ctx, key, query.no_ack),
+            None => families::forget(query.db, key.bytes()),
+        }
+    }
+    match request.block {
+        Some(ms) if !ctx.deny_blocking() => {
+            let family = OfFamily {
+                name: Rc::from(family),
+                user,
+            };
+            blocked_fetch::block_on_family(ctx, family, ms, request.fetch, delivery);
+        }
+        _ => delivery.write_nothing(ctx.reply()),
+    }
+    Ok(())
+}
+
+/// Whether a queue has messages for a fetch; `None` if there is no queue of this name. This does not
+/// change the queue, so the command changes at most one queue.
+fn can_give(ctx: &mut Context, key: Name<'_>, fetch: &Fetch<'_>) -> Option<bool> {
+    let moment = clock::now();
+    let opened = ctx.open_read(key).ok()?;
+    let queue = opened.get()?;
+    Some(queue.can_serve(fetch, queue.now(moment)))
+}

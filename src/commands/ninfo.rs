@@ -1,0 +1,100 @@
+//! DQ.NINFO: the counts of all queues of a family on this node.
+
+use super::FIRST;
+use crate::redis::acl::may_access;
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::{Args, CommandResult, Context, OwnedName, Reply};
+use crate::server::blocked_fetch::wait_list;
+use crate::server::{clock, families, own_slots};
+use dq_queue::args::{self, Words};
+use dq_queue::message::state::State;
+use dq_queue::stats::Lateness;
+use dq_queue::{Millis, Moment, Queue};
+
+/// The description of the command, for the server and for COMMAND DOCS.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "DQ.NINFO",
+    handler: run,
+    flags: "readonly no-mandatory-keys",
+    arity: 2,
+    keys: Keys::None,
+    access: Access::Read,
+    summary: "Shows the counts of all queues of a family on this node.",
+    complexity: "O(N) with N queues of the family on this node",
+    since: FIRST,
+    args: &[Arg::text("family")],
+};
+
+/// The sum of some queues.
+#[derive(Default)]
+struct Sum {
+    queues: u64,
+    states: [u64; State::ALL.len()],
+    oldest_ready_age: Option<Millis>,
+    lateness: Lateness,
+}
+
+impl Sum {
+    fn add(&mut self, queue: &Queue, moment: Moment) {
+        self.queues += 1;
+        for (sum, state) in self.states.iter_mut().zip(State::ALL) {
+            *sum += queue.count(state);
+        }
+        let age = queue.oldest_ready_age(queue.now(moment));
+        self.oldest_ready_age = self.oldest_ready_age.max(age);
+        self.lateness.add_all(queue.lateness());
+    }
+}
+
+fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
+    let words = args.after_name();
+    let family = args::family::info(Words::new(&words))?;
+    families::activate();
+    own_slots::check(ctx);
+    let (db, user, moment) = (ctx.db(), ctx.user_name(), clock::now());
+    let mut sum = Sum::default();
+    for key in families::members(db, family) {
+        let name = OwnedName::new(&key);
+        let key = name.name();
+        // A replica has the slots of its primary.
+        let is_ours = !ctx.is_primary() || own_slots::is_ours(ctx, key);
+        if !is_ours || !may_access(&user, key, Access::Read) {
+            continue;
+        }
+        if let Ok(opened) = ctx.open_read(key) {
+            opened
+                .get()
+                .into_iter()
+                .for_each(|queue| sum.add(queue, moment));
+        }
+    }
+    write(ctx.reply(), &sum, wait_list::count_of_family(db, family));
+    Ok(())
+}
+
+/// The number of fields besides those of the states.
+const OTHERS: usize = 6;
+
+fn write(reply: Reply<'_>, sum: &Sum, blocked_clients: usize) {
+    let count = |name: &str, count: u64| {
+        reply.bulk(name.as_bytes());
+        reply.unsigned(count);
+    };
+    let time = |name: &str, ms: Option<Millis>| {
+        reply.bulk(name.as_bytes());
+        match ms {
+            Some(ms) => reply.unsigned(ms),
+            None => reply.null(),
+        }
+    };
+    reply.map(State::ALL.len() + OTHERS);
+    count("queues", sum.queues);
+    for (state, of_state) in State::ALL.into_iter().zip(sum.states) {
+        count(state.name(), of_state);
+    }
+    time("oldest-ready-age", sum.oldest_ready_age);
+    time("lateness-p50", sum.lateness.percentile(50));
+    time("lateness-p99", sum.lateness.percentile(99));
+    time("lateness-max", sum.lateness.max());
+    count("blocked-clients", blocked_clients as u64);
+}

@@ -1,0 +1,81 @@
+//! The rights of users, for commands that find their keys themselves.
+
+use super::name::string_bytes;
+use super::spec::Access;
+use super::{docs, raw, Context, Name, OwnedName};
+use std::hash::{DefaultHasher, Hasher};
+use std::os::raw::c_int;
+use std::rc::Rc;
+
+/// The access flags without those that say whether a key is read or written: rights are checked
+/// against what a command does with the value.
+const RIGHTS: u32 = raw::REDISMODULE_CMD_KEY_ACCESS
+    | raw::REDISMODULE_CMD_KEY_INSERT
+    | raw::REDISMODULE_CMD_KEY_DELETE
+    | raw::REDISMODULE_CMD_KEY_UPDATE;
+
+impl Context {
+    /// The name of the user whose call this is.
+    pub fn user_name(&self) -> Rc<[u8]> {
+        // SAFETY: the context is live, and the string is freed once.
+        unsafe {
+            let name = api!(RedisModule_GetCurrentUserName(self.as_ptr()));
+            if name.is_null() {
+                return Rc::from(&b"default"[..]);
+            }
+            let bytes = Rc::from(string_bytes(name));
+            api!(RedisModule_FreeString(self.as_ptr(), name));
+            bytes
+        }
+    }
+
+    /// A number that changes when the rights of a user change. O(rules of the user).
+    pub fn rights_of(&self, user: &[u8]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        // SAFETY: the context is live, the format describes the arguments, and the reply is freed
+        // once.
+        unsafe {
+            let Some(call) = raw::RedisModule_Call else {
+                return 0;
+            };
+            let reply = call(
+                self.as_ptr(),
+                c"ACL".as_ptr(),
+                c"cb".as_ptr(),
+                c"GETUSER".as_ptr(),
+                user.as_ptr(),
+                user.len(),
+            );
+            if reply.is_null() {
+                return 0;
+            }
+            let mut len = 0;
+            let text = api!(RedisModule_CallReplyProto(reply, &mut len));
+            if !text.is_null() {
+                hasher.write(std::slice::from_raw_parts(text.cast::<u8>(), len));
+            }
+            api!(RedisModule_FreeCallReply(reply));
+        }
+        hasher.finish()
+    }
+}
+
+/// Whether a user may access a key in this way. Nobody may if there is no user of this name.
+pub fn may_access(user: &[u8], key: Name<'_>, access: Access) -> bool {
+    let name = OwnedName::new(user);
+    let flags = (docs::key_flags(access) & RIGHTS) as c_int;
+    // SAFETY: both names are live, and the user is freed once.
+    unsafe {
+        let user = api!(RedisModule_GetModuleUserFromUserName(name.name().as_ptr()));
+        if user.is_null() {
+            return false;
+        }
+        let checked = api!(RedisModule_ACLCheckKeyPermissions(
+            user,
+            key.as_ptr(),
+            flags
+        ));
+        api!(RedisModule_FreeModuleUser(user));
+        checked == raw::REDISMODULE_OK as c_int
+    }
+}

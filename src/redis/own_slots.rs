@@ -1,0 +1,77 @@
+//! The hash slots that this node serves, as the cluster knows them.
+
+use super::{raw, Context};
+
+/// The slots of this node: the first and the last of each range.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnSlots(Vec<(u32, u32)>);
+
+impl OwnSlots {
+    /// Whether a slot is one of them.
+    pub fn contains(&self, slot: u32) -> bool {
+        let mut ranges = self.0.iter();
+        ranges.any(|(first, last)| (*first..=*last).contains(&slot))
+    }
+
+    /// Reads them from the reply of CLUSTER NODES. A slot that is on its way to this node is not
+    /// one of them yet.
+    fn of_nodes(nodes: &[u8]) -> OwnSlots {
+        let text = String::from_utf8_lossy(nodes);
+        let is_own = |line: &&str| {
+            let flags = line.split(' ').nth(2);
+            flags.is_some_and(|flags| flags.split(',').any(|flag| flag == "myself"))
+        };
+        let own = text.lines().find(is_own).unwrap_or_default();
+        let ranges = own.split(' ').skip(8).filter_map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            Some((first.parse().ok()?, last.parse().ok()?))
+        });
+        OwnSlots(ranges.collect())
+    }
+}
+
+impl Context {
+    /// The slots of this node; `None` if it is not part of a cluster. O(nodes).
+    pub fn own_slots(&self) -> Option<OwnSlots> {
+        if !self.is_in_cluster() {
+            return None;
+        }
+        // SAFETY: the context is live, the format describes the arguments, and the reply is freed
+        // once.
+        unsafe {
+            let call = raw::RedisModule_Call?;
+            let reply = call(
+                self.as_ptr(),
+                c"CLUSTER".as_ptr(),
+                c"c".as_ptr(),
+                c"NODES".as_ptr(),
+            );
+            if reply.is_null() {
+                return None;
+            }
+            let mut len = 0;
+            let text = api!(RedisModule_CallReplyStringPtr(reply, &mut len));
+            let slots = (!text.is_null())
+                .then(|| OwnSlots::of_nodes(std::slice::from_raw_parts(text.cast::<u8>(), len)));
+            api!(RedisModule_FreeCallReply(reply));
+            slots
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slots_of_this_node_are_those_of_its_own_line() {
+        let nodes = b"07c3 127.0.0.1:30004@31004,host slave e7d1 0 1426238317239 4 connected\n\
+            67ed 127.0.0.1:30002@31002,host master - 0 1426238316232 2 connected 5461-10922\n\
+            e7d1 127.0.0.1:30001@31001,host myself,master - 0 0 1 connected 0-5460 7000 \
+            [93-<-292f] [95->-292f]\n";
+        let slots = OwnSlots::of_nodes(nodes);
+        assert_eq!(slots, OwnSlots(vec![(0, 5460), (7000, 7000)]));
+        assert!(slots.contains(5460) && slots.contains(7000) && !slots.contains(5461));
+        assert_eq!(OwnSlots::of_nodes(b""), OwnSlots::default());
+    }
+}

@@ -1,0 +1,290 @@
+//! The families of queues on this server: which queues each has, and whose turn it is.
+//!
+//! NFETCH takes from the queue of a family that has not given for the longest time. So the queues
+//! that may be able to give are kept in the order of their last turns, for each user, without those
+//! that the user may not take from. A queue enters and leaves this order when it changes, so the
+//! cost of an NFETCH does not grow with the number of queues.
+//!
+//! All of this is a hint, as the [due index](super::due_index) is: whoever takes from a queue opens
+//! its key by name. Nothing is kept before the first command asks for a family.
+
+mod turns;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::redis::acl::may_access;
+use crate::redis::spec::Access;
+use crate::redis::{clock, Context, Name};
+use dq_queue::family;
+
+use super::{own_slots, wakeups};
+pub use turns::{Candidate, Gives, Query};
+use turns::{Families, Member};
+
+/// The rights of a user that was refused are read again after this time, in ms.
+const RIGHTS_MS: u64 = 100;
+
+thread_local! {
+    static FAMILIES: RefCell<Families> = RefCell::default();
+}
+
+/// Whether any command has asked for a family.
+static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// Whether families are kept.
+#[inline]
+pub fn is_active() -> bool {
+    IS_ACTIVE.load(Relaxed)
+}
+
+/// Keeps families from now on. The first call goes over all known queues.
+pub fn activate() {
+    if IS_ACTIVE.swap(true, Relaxed) {
+        return;
+    }
+    let mut addresses = wakeups::with_index(|index| index.addresses());
+    // The index has them in no order. They get their first turns by their names.
+    addresses.sort_unstable();
+    for (db, key) in addresses {
+        arrived(db, &key);
+    }
+}
+
+/// A queue has changed: `gives` says what it may be able to give. Does nothing for a queue without
+/// a family. O(users of the family * log n).
+pub fn update(db: i32, key: &[u8], gives: Gives) {
+    FAMILIES.with_borrow_mut(|families| families.update(db, key, gives));
+}
+
+/// There may be a queue of this name now.
+pub fn arrived(db: i32, key: &[u8]) {
+    if is_active() {
+        update(db, key, [true; 2]);
+    }
+}
+
+/// A queue was tried and has nothing to give: to clients with a lease, nor, if `no_ack` is set, to
+/// those with NOACK.
+pub fn cannot_give(db: i32, key: &[u8], no_ack: bool) {
+    change(db, key, |member| {
+        let [_, without_lease] = member.gives;
+        member.gives = [false, without_lease && !no_ack];
+    });
+}
+
+/// The slot of a queue is not this node's: the queue is passed over until the slots change.
+pub fn not_ours(db: i32, key: &[u8]) {
+    change(db, key, |member| member.is_foreign = true);
+}
+
+fn change(db: i32, key: &[u8], change: impl FnOnce(&mut Member)) {
+    if let Some(name) = family::of_key(key) {
+        FAMILIES.with_borrow_mut(|families| {
+            if let Some(family) = families.get(db, name) {
+                family.change(key, change);
+            }
+        });
+    }
+}
+
+/// A queue has given to an NFETCH: all others come before it.
+pub fn gave(db: i32, key: &[u8]) {
+    let turn = FAMILIES.with_borrow_mut(|families| {
+        families.last_turn += 1;
+        families.last_turn
+    });
+    change(db, key, |member| member.turn = turn);
+}
+
+/// There is no queue of this name any more.
+pub fn forget(db: i32, key: &[u8]) {
+    FAMILIES.with_borrow_mut(|families| families.forget(db, key));
+}
+
+/// Forgets all queues of a database, or of all databases.
+pub fn forget_db(db: Option<i32>) {
+    FAMILIES.with_borrow_mut(|families| match db {
+        Some(db) => _ = families.by_db.remove(&db),
+        None => families.by_db.clear(),
+    });
+}
+
+/// Two databases were swapped.
+pub fn swap(first: i32, second: i32) {
+    FAMILIES.with_borrow_mut(|families| {
+        let one = families.by_db.remove(&first);
+        let other = families.by_db.remove(&second);
+        families.by_db.extend(one.map(|of_db| (second, of_db)));
+        families.by_db.extend(other.map(|of_db| (first, of_db)));
+    });
+}
+
+/// The slots of this node have changed: queues that were not this node's may be now.
+pub fn slots_changed() {
+    FAMILIES.with_borrow_mut(|families| {
+        let all = families.by_db.values_mut().flat_map(HashMap::values_mut);
+        for family in all {
+            let foreign = family.members.values().filter(|member| member.is_foreign);
+            let keys: Vec<Rc<[u8]>> = foreign.map(|member| Rc::clone(&member.key)).collect();
+            for key in keys {
+                family.change(&key, |member| member.is_foreign = false);
+            }
+        }
+    });
+}
+
+/// The queue that is next to be tried, behind `after`. O(log n), but O(n) the first time that a
+/// user asks for the family.
+pub fn next(query: Query<'_>, after: Option<&Candidate>) -> Option<Candidate> {
+    FAMILIES.with_borrow_mut(|families| families.next(query, after))
+}
+
+/// The names of all queues of a family. O(n).
+pub fn members(db: i32, family: &[u8]) -> Vec<Rc<[u8]>> {
+    FAMILIES.with_borrow_mut(|families| {
+        let family = families.get(db, family);
+        family.map_or(Vec::new(), |family| {
+            family.members.keys().cloned().collect()
+        })
+    })
+}
+
+/// Whether this node serves the queue and the user may take from it. If not, the queue is passed
+/// over until the slots of this node or the rights of the user have changed.
+pub fn may_take(ctx: &Context, query: Query<'_>, key: Name<'_>) -> bool {
+    let is_ours = own_slots::is_ours(ctx, key);
+    if is_ours && may_access(query.user, key, Access::ReadUpdate) {
+        return true;
+    }
+    if !is_ours {
+        not_ours(query.db, key.bytes());
+        return false;
+    }
+    FAMILIES.with_borrow_mut(|families| {
+        let Some(family) = families.get(query.db, query.family) else {
+            return;
+        };
+        let Some(member) = family.members.get(key.bytes()) else {
+            return;
+        };
+        if let Some(view) = family.views.get_mut(query.user) {
+            if view.refused.is_empty() {
+                view.rights = None;
+            }
+            view.refused.insert(Rc::clone(&member.key));
+            view.remove(member);
+        }
+    });
+    false
+}
+
+/// If queues were refused to a user, checks now and then whether the user's rights have changed
+/// since. Returns the queues that must be tried again because of it.
+pub fn check_rights(ctx: &Context, db: i32, family: &[u8], user: &[u8]) -> Vec<Rc<[u8]>> {
+    let now = clock::monotonic_us() / 1000;
+    let is_due = FAMILIES.with_borrow_mut(|families| {
+        let family = families.get(db, family);
+        let view = family.and_then(|family| family.views.get_mut(user));
+        view.is_some_and(|view| {
+            let is_due = !view.refused.is_empty() && view.read_at + RIGHTS_MS <= now;
+            if is_due {
+                view.read_at = now;
+            }
+            is_due
+        })
+    });
+    if !is_due {
+        return Vec::new();
+    }
+    let rights = ctx.rights_of(user);
+    FAMILIES.with_borrow_mut(|families| {
+        let Some(family) = families.get(db, family) else {
+            return Vec::new();
+        };
+        let Some(view) = family.views.get_mut(user) else {
+            return Vec::new();
+        };
+        if view.rights.replace(rights) == Some(rights) {
+            return Vec::new();
+        }
+        let again: Vec<Rc<[u8]>> = std::mem::take(&mut view.refused).into_iter().collect();
+        for key in &again {
+            if let Some(member) = family.members.get(key) {
+                view.update(member);
+            }
+        }
+        again
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: Gives = [true; 2];
+
+    fn query(family: &[u8]) -> Query<'_> {
+        Query {
+            db: 0,
+            family,
+            user: b"u",
+            no_ack: false,
+        }
+    }
+
+    /// The queue whose turn it is.
+    fn first(family: &[u8]) -> Option<Vec<u8>> {
+        next(query(family), None).map(|(_, key)| key.to_vec())
+    }
+
+    #[test]
+    fn a_queue_that_has_given_comes_after_all_others() {
+        for key in [b"f:{1}", b"f:{2}", b"f:{3}"] {
+            update(0, key, BOTH);
+        }
+        let order: Vec<_> = (0..6)
+            .map(|_| {
+                let key = first(b"f").unwrap();
+                gave(0, &key);
+                key
+            })
+            .collect();
+        let expected = [b"f:{1}", b"f:{2}", b"f:{3}", b"f:{1}", b"f:{2}", b"f:{3}"];
+        assert_eq!(order, expected);
+        // One that could not give for a while has not lost its turn.
+        cannot_give(0, b"f:{1}", false);
+        assert_eq!(first(b"f").unwrap(), b"f:{2}");
+        update(0, b"f:{1}", BOTH);
+        assert_eq!(first(b"f").unwrap(), b"f:{1}");
+        // One that comes stands at the end.
+        update(0, b"f:{0}", BOTH);
+        forget(0, b"f:{1}");
+        let (second, third) = (next(query(b"f"), None), b"f:{3}");
+        assert_eq!(next(query(b"f"), second.as_ref()).unwrap().1[..], third[..]);
+    }
+
+    #[test]
+    fn databases_families_and_other_keys_are_kept_apart() {
+        update(0, b"f:{1}", BOTH);
+        update(1, b"f:{2}", BOTH);
+        update(0, b"g:{1}", [false, true]);
+        update(0, b"f", BOTH);
+        assert_eq!(first(b"f").unwrap(), b"f:{1}");
+        assert_eq!(first(b"g"), None);
+        let no_ack = Query {
+            no_ack: true,
+            ..query(b"g")
+        };
+        assert_eq!(next(no_ack, None).unwrap().1[..], b"g:{1}"[..]);
+        swap(0, 1);
+        assert_eq!(first(b"f").unwrap(), b"f:{2}");
+        forget_db(Some(0));
+        assert_eq!(first(b"f"), None);
+        assert_eq!(members(1, b"f").len(), 1);
+        forget_db(None);
+        assert_eq!(members(1, b"f").len(), 0);
+    }
+}

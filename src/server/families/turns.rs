@@ -1,0 +1,170 @@
+//! The order of turns: for each family and user, the queues that may be able to give.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Bound::{Excluded, Unbounded};
+use std::rc::Rc;
+
+use dq_queue::family;
+
+/// A queue in the order of turns: the turn in which it has last given, and its name.
+pub type Candidate = (u64, Rc<[u8]>);
+
+/// What a queue may be able to give: to clients with a lease, and to those with NOACK.
+pub type Gives = [bool; 2];
+
+/// One queue of a family.
+pub(super) struct Member {
+    pub key: Rc<[u8]>,
+    /// The turn in which it has last given, or in which it came.
+    pub turn: u64,
+    pub gives: Gives,
+    /// Whether its slot is not this node's.
+    pub is_foreign: bool,
+}
+
+/// The queues of a family that a user may take from, as far as that is known.
+#[derive(Default)]
+pub(super) struct View {
+    /// Those that may be able to give, in the order of their turns; for each of [`Gives`].
+    ready: [BTreeSet<Candidate>; 2],
+    /// Those that the user may not take from.
+    pub refused: HashSet<Rc<[u8]>>,
+    /// The rights of the user when they were last read; `None` since a queue was refused first.
+    pub rights: Option<u64>,
+    /// When they were last read, in ms of the monotonic clock.
+    pub read_at: u64,
+}
+
+impl View {
+    /// Enters a member where it belongs, and takes it out elsewhere.
+    pub fn update(&mut self, member: &Member) {
+        let is_open = !member.is_foreign && !self.refused.contains(&member.key);
+        for (ready, gives) in self.ready.iter_mut().zip(member.gives) {
+            let candidate = (member.turn, Rc::clone(&member.key));
+            match gives && is_open {
+                true => ready.insert(candidate),
+                false => ready.remove(&candidate),
+            };
+        }
+    }
+
+    pub fn remove(&mut self, member: &Member) {
+        let candidate = (member.turn, Rc::clone(&member.key));
+        self.ready.iter_mut().for_each(|ready| {
+            ready.remove(&candidate);
+        });
+    }
+}
+
+/// One family on this server, in one database.
+#[derive(Default)]
+pub(super) struct Family {
+    pub members: HashMap<Rc<[u8]>, Member>,
+    /// By the name of the user.
+    pub views: HashMap<Rc<[u8]>, View>,
+}
+
+impl Family {
+    fn view(&mut self, user: &[u8]) -> Option<&mut View> {
+        if !self.views.contains_key(user) {
+            let mut view = View::default();
+            self.members.values().for_each(|member| view.update(member));
+            self.views.insert(user.into(), view);
+        }
+        self.views.get_mut(user)
+    }
+
+    /// Changes a member, and its place in all views.
+    pub fn change(&mut self, key: &[u8], change: impl FnOnce(&mut Member)) {
+        let Some(member) = self.members.get_mut(key) else {
+            return;
+        };
+        self.views.values_mut().for_each(|view| view.remove(member));
+        change(member);
+        self.views.values_mut().for_each(|view| view.update(member));
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Families {
+    pub by_db: HashMap<i32, HashMap<Rc<[u8]>, Family>>,
+    pub last_turn: u64,
+}
+
+impl Families {
+    pub fn get(&mut self, db: i32, family: &[u8]) -> Option<&mut Family> {
+        self.by_db.get_mut(&db)?.get_mut(family)
+    }
+
+    pub fn update(&mut self, db: i32, key: &[u8], gives: Gives) {
+        let Some(name) = family::of_key(key) else {
+            return;
+        };
+        let of_db = self.by_db.entry(db).or_default();
+        if !of_db.contains_key(name) {
+            of_db.insert(name.into(), Family::default());
+        }
+        let Some(family) = of_db.get_mut(name) else {
+            return;
+        };
+        match family.members.get(key) {
+            Some(member) if member.gives == gives => {}
+            Some(_) => family.change(key, |member| member.gives = gives),
+            None => {
+                self.last_turn += 1;
+                let key: Rc<[u8]> = key.into();
+                let member = Member {
+                    key: Rc::clone(&key),
+                    turn: self.last_turn,
+                    gives,
+                    is_foreign: false,
+                };
+                family
+                    .views
+                    .values_mut()
+                    .for_each(|view| view.update(&member));
+                family.members.insert(key, member);
+            }
+        }
+    }
+
+    pub fn forget(&mut self, db: i32, key: &[u8]) {
+        let (Some(name), Some(of_db)) = (family::of_key(key), self.by_db.get_mut(&db)) else {
+            return;
+        };
+        let Some(family) = of_db.get_mut(name) else {
+            return;
+        };
+        if let Some(member) = family.members.remove(key) {
+            for view in family.views.values_mut() {
+                view.remove(&member);
+                view.refused.remove(key);
+            }
+        }
+        if family.members.is_empty() {
+            of_db.remove(name);
+        }
+    }
+
+    pub fn next(&mut self, query: Query<'_>, after: Option<&Candidate>) -> Option<Candidate> {
+        let view = self.get(query.db, query.family)?.view(query.user)?;
+        let ready = view.ready.get(usize::from(query.no_ack))?;
+        match after {
+            Some(after) => ready.range((Excluded(after), Unbounded)).next().cloned(),
+            None => ready.first().cloned(),
+        }
+    }
+}
+
+/// Who asks for the messages of which family.
+#[derive(Clone, Copy)]
+pub struct Query<'a> {
+    /// The database.
+    pub db: i32,
+    /// The name of the family.
+    pub family: &'a [u8],
+    /// The name of the user.
+    pub user: &'a [u8],
+    /// Whether the messages are taken without leases.
+    pub no_ack: bool,
+}
