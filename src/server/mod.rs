@@ -6,9 +6,8 @@
 //! - `blocked_fetch/`, `blocked_wait.rs` and `bulk_ops/` hold blocked clients: those that wait for
 //!   messages, for the end of a message, and for a long command.
 //! - `replay.rs` repeats the changes that other servers have made.
-//!
-//! `families/` knows which queues belong to one logical queue, and whose turn it is to give;
-//! `own_slots.rs` knows which of them this node serves in a cluster.
+//! - `families/` knows which queues belong to one logical queue, and whose turn it is to give, and
+//!   `own_slots.rs` which slots this node serves in a cluster.
 
 pub mod acksend;
 pub mod blocked_fetch;
