@@ -1,0 +1,21 @@
+"""A transport for kombu and Celery: `broker_url = "dq://host:port/db"`, or `dqs://` for TLS.
+
+Importing this module makes the two URL schemes known. Exchanges, bindings, fan-out (events, remote control, mingle,
+gossip) and the connections are those of kombu's Redis transport. The queues are dq's: priorities, due times, leases,
+redelivery and expiry are the server's work, and no worker polls or sweeps.
+
+    import dqueue.kombu  # noqa: F401
+    app = Celery("shop", broker="dq://localhost:6379/0", backend="redis://localhost:6379/1")
+"""
+
+from kombu.transport import TRANSPORT_ALIASES
+
+from dqueue.kombu.channel import Channel
+from dqueue.kombu.messages import Tag
+from dqueue.kombu.qos import QoS
+from dqueue.kombu.transport import SecureTransport, Transport
+
+__all__ = ["Channel", "QoS", "SecureTransport", "Tag", "Transport"]
+
+TRANSPORT_ALIASES["dq"] = "dqueue.kombu:Transport"
+TRANSPORT_ALIASES["dqs"] = "dqueue.kombu:SecureTransport"

@@ -1,0 +1,127 @@
+"""Messages of kombu as messages of dq: options of DQ.SEND, and what is changed when one is delivered."""
+
+from datetime import UTC, datetime
+from math import ceil
+from time import time
+from typing import Any
+
+from kombu.log import get_logger
+from kombu.utils.json import dumps, loads
+
+from dqueue.options import Word
+
+logger = get_logger(__name__)
+
+MAX_TYPE = 1024
+"""The most bytes of a message's type. A longer name of a task is left out."""
+
+
+class Tag(str):
+    """The delivery tag of one delivery. It knows what the server needs to settle the message."""
+
+    queue: str
+    receipt: int
+    id: str
+
+    @classmethod
+    def of(cls, queue: str, receipt: int, id: str) -> "Tag":
+        # The receipt makes it unique even where one process has two deliveries of a message.
+        tag = cls(f"{id}:{receipt}")
+        tag.queue, tag.receipt, tag.id = queue, receipt, id
+        return tag
+
+
+class DueHeaders(dict[str, Any]):
+    """The headers of a task whose eta the server has waited for.
+
+    A Celery worker that reads the eta would put the task on a timer and raise its prefetch count meanwhile, so `get`
+    hides it. It stays in the dictionary, so the task can still read `request.eta`.
+    """
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return default if key == "eta" else super().get(key, default)
+
+    def copy(self) -> "DueHeaders":
+        return DueHeaders(self)
+
+
+def sending(key: str, message: dict[str, Any], priority: int) -> list[Word]:
+    """Returns DQ.SEND with its arguments."""
+    properties = message["properties"]
+    # The tag is new for each publication. A task's id is not, because a retry has it again.
+    words: list[Word] = ["DQ.SEND", key, dumps(message), "ID", properties["delivery_tag"]]
+    # Frameworks count attempts themselves.
+    words += ["RETRIES", -1]
+    if priority:
+        words += ["PRIORITY", priority]
+    headers = message.get("headers") or {}
+    at = _eta(headers)
+    if at is not None:
+        words += ["AT", at]
+    ttl = _ttl(properties, at)
+    if ttl is not None:
+        words += ["TTL", ttl]
+    name = headers.get("task")
+    if isinstance(name, str) and 0 < len(name.encode()) <= MAX_TYPE:
+        words += ["TYPE", name]
+    return words
+
+
+def delivered(body: bytes | str, tag: Tag, attempt: int) -> dict[str, Any]:
+    """Returns the message of a delivery. Raises an error of UNREADABLE where kombu has not written it."""
+    payload: dict[str, Any] = loads(body.decode() if isinstance(body, bytes) else body)
+    payload["properties"]["delivery_tag"] = tag
+    if attempt > 1:
+        _mark_redelivered(payload)
+    if _eta(payload.get("headers") or {}) is not None:
+        payload["headers"] = DueHeaders(payload["headers"])
+    return payload
+
+
+UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
+
+
+def _eta(headers: dict[str, Any]) -> int | None:
+    """Returns the time (Unix ms) of Celery's header eta. Like Celery it takes one without a zone for UTC."""
+    eta = dict.get(headers, "eta")
+    if not isinstance(eta, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(eta)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return max(0, ceil(aware.timestamp() * 1000))
+    except (OverflowError, ValueError):
+        # The worker reports it, when it gets the task.
+        return None
+
+
+def _ttl(properties: dict[str, Any], at: int | None) -> int | None:
+    """Returns the TTL (ms, from the due time) of a message with an expiration, which counts from the send."""
+    try:
+        expiration = int(properties["expiration"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    ahead = 0 if at is None else max(0, at - int(time() * 1000))
+    return max(1, expiration - ahead)
+
+
+def _mark_redelivered(payload: dict[str, Any]) -> None:
+    for marked in (payload.get("headers"), payload["properties"].get("delivery_info")):
+        if isinstance(marked, dict):
+            marked["redelivered"] = True
+
+
+def redelivered(message: Any, tag: Tag) -> str | None:
+    """Returns the payload with the mark, or None where there is nothing to mark."""
+    raw = getattr(message, "_raw", None)
+    if raw is None:
+        return None
+    try:
+        _mark_redelivered(raw)
+        raw["properties"]["delivery_tag"] = tag.id
+        payload: str = dumps(raw)
+    except Exception:
+        # Whatever a callback has done to it: it goes back as it was.
+        logger.warning("%s of queue %s cannot be marked as redelivered", tag.id, tag.queue, exc_info=True)
+        return None
+    return payload

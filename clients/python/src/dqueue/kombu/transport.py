@@ -1,0 +1,56 @@
+"""The transport, and how it waits for messages."""
+
+import ssl
+from typing import Any
+
+from kombu.log import get_logger
+from kombu.transport import redis as kombu_redis
+
+from dqueue.kombu.channel import Channel
+
+logger = get_logger(__name__)
+
+
+class Poller(kombu_redis.MultiChannelPoller):
+    """Waits for the connections of all channels, and sends their heartbeats."""
+
+    def get(self, callback: Any, timeout: float | None = None) -> Any:
+        self.keep_leases()
+        return super().get(callback, timeout)
+
+    def keep_leases(self) -> None:
+        for channel in [*self._channels]:
+            try:
+                channel.keep_leases()
+            except channel.connection_errors:
+                logger.debug("no connection for a heartbeat, the next one tries again", exc_info=True)
+
+
+class Transport(kombu_redis.Transport):
+    """`dq://host:port/db`"""
+
+    Channel = Channel
+    driver_name = "dq"
+    # Mingle, gossip, fan-out of events and worker_disable_prefetch look for the driver_type "redis", which is inherited.
+
+    in_event_loop = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.cycle = Poller()
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        super().register_with_event_loop(connection, loop)
+        self.in_event_loop = True
+        # The timer of the Redis transport would look for messages to restore. This one sends the heartbeats.
+        self.cycle._restore_messages_tref.cancel()
+        lease = connection.client.transport_options.get("visibility_timeout", Channel.visibility_timeout)
+        self.cycle._restore_messages_tref = loop.call_repeatedly(max(lease / 3, 0.01), self.cycle.keep_leases)
+
+
+class SecureTransport(Transport):
+    """`dqs://host:port/db`: over TLS. The server's certificate is checked unless the URL or broker_use_ssl say other."""
+
+    def __init__(self, client: Any, **kwargs: Any) -> None:
+        client.ssl = client.ssl if isinstance(client.ssl, dict) else {"ssl_cert_reqs": ssl.CERT_REQUIRED}
+        super().__init__(client, **kwargs)
