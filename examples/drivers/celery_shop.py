@@ -22,7 +22,8 @@ URL = os.environ.get("DQ_URL", "redis://127.0.0.1:6379")
 app = Celery("celery_shop", broker=URL.replace("redis", "dq", 1), backend=URL)
 app.conf.update(
     task_default_queue="celery_shop",
-    broker_transport_options={"visibility_timeout": 3},  # a killed worker's task comes back after three seconds
+    # A killed worker's tasks come back after two seconds, those of a lost machine after three.
+    broker_transport_options={"bind_grace": 2, "visibility_timeout": 3},
     task_acks_late=True,
     task_reject_on_worker_lost=True,
     worker_prefetch_multiplier=1,

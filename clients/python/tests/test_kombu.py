@@ -177,6 +177,64 @@ def test_the_event_loop_takes_what_there_is_room_for(connection, q):
         hub.close()
 
 
+@pytest.fixture
+def looping(connection, q):
+    """A consumer in an event loop that holds one message, and the hub."""
+    publish(connection)
+    received, hub = [], Hub()
+    with Consumer(connection, [Queue("jobs")], callbacks=[lambda body, message: received.append(message)]):
+        connection.register_with_event_loop(hub)
+        wait_for(lambda: hub.run_once() or received)
+        yield connection.default_channel, hub, received
+    hub.close()
+
+
+def needs(channel, option):
+    if not channel.knows(option):
+        pytest.skip(f"the module has no {option}")
+
+
+def lease_end(q):
+    return next(q.list("running")).lease_until
+
+
+def test_a_lost_connection_ends_the_leases_soon(looping, q):
+    channel, hub, received = looping
+    needs(channel, "GRACE")
+    assert lease_end(q) == HOUR
+    channel.client.connection.disconnect()
+    wait_for(lambda: lease_end(q) == 15_000)
+    q.advance(15_000)
+    assert q.len("ready") == 1
+
+
+def test_a_worker_that_lives_on_keeps_its_leases_over_a_lost_connection(looping, q):
+    channel, hub, received = looping
+    needs(channel, "GRACE")
+    channel.client.connection.disconnect()
+    wait_for(lambda: lease_end(q) == 15_000)
+    channel._touched_at -= 6
+    channel.connection.cycle.keep_leases()
+    assert lease_end(q) == HOUR
+    received[0].ack()
+    assert q.len() == 0
+
+
+def test_a_reply_that_was_lost_is_given_again(looping, connection, q):
+    channel, hub, received = looping
+    needs(channel, "TOKEN")
+    for tick in hub.on_tick:
+        tick()
+    wait_for(lambda: q.info()["blocked-clients"])
+    publish(connection, "y")
+    wait_for(lambda: q.len("running") == 2)
+    channel.client.connection.disconnect()
+    wait_for(lambda: hub.run_once() or len(received) == 2)
+    assert received[1].payload == "y" and "redelivered" not in received[1].headers
+    received[1].ack()
+    assert q.len("running") == 1
+
+
 def test_an_expiration_counts_from_the_send(connection, q):
     # Times of day are the client's, so the clock of the queue is set to them.
     q.advance_to(int(time.time() * 1000) + 60_000)

@@ -1,10 +1,11 @@
 """A channel: sends to the queues, fetches from them, and settles what was fetched."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from queue import Empty
 from time import monotonic
 from typing import Any
+from uuid import uuid4
 
 from kombu.log import get_logger
 from kombu.transport import redis as kombu_redis
@@ -33,7 +34,11 @@ class Channel(kombu_redis.Channel):
 
     QoS = QoS
 
-    from_transport_options = (*kombu_redis.Channel.from_transport_options, "queue_options")
+    from_transport_options = (*kombu_redis.Channel.from_transport_options, "queue_options", "bind_grace")
+
+    bind_grace: float = 15
+    """Seconds after the loss of its connection for which a worker with an event loop keeps its messages. Heartbeats
+    over another connection prolong it. 0: the messages come back when their leases end."""
 
     queue_options = QUEUE_OPTIONS
     """Options of DQ.CREATE for the queues that this channel creates."""
@@ -41,6 +46,8 @@ class Channel(kombu_redis.Channel):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._created: set[str] = set()
         self._no_ack: dict[str, str] = {}
+        # The token of a blocking fetch whose reply has not been read.
+        self._token: str | None = None
         self._touched_at = self._expiry_refreshed_at = monotonic()
         super().__init__(*args, **kwargs)
 
@@ -48,6 +55,29 @@ class Channel(kombu_redis.Channel):
     def lease(self) -> int:
         """Milliseconds that a consumer may hold a message for without a heartbeat."""
         return max(1, int(self.visibility_timeout * 1000))
+
+    @property
+    def grace(self) -> int:
+        """Milliseconds that leases go on after the loss of the connection. 0: until they end."""
+        if not self.connection.in_event_loop or not self.knows("GRACE"):
+            return 0
+        return int(self.bind_grace * 1000)
+
+    @property
+    def beat(self) -> float:
+        """Seconds between heartbeats, so short that one may get lost."""
+        return min(self.lease, self.grace or self.lease) / 3000
+
+    def knows(self, option: str) -> bool:
+        """Returns whether the module, which may be older than this package, has an option of FETCH or SEND."""
+        if self.connection.known_options is None:
+            try:
+                docs = self.call("COMMAND DOCS", "dq.fetch", "dq.send")
+            except ResponseError:
+                # The user has no right to ask.
+                docs = ()
+            self.connection.known_options = frozenset(_texts(docs))
+        return option in self.connection.known_options
 
     def key(self, queue: str) -> str:
         return f"{self.global_keyprefix}{queue}"
@@ -67,7 +97,7 @@ class Channel(kombu_redis.Channel):
 
     def _put(self, queue: str, message: dict[str, Any], **kwargs: Any) -> None:
         self._ensure(queue)
-        commands = [tuple(sending(self.key(queue), message, self._get_message_priority(message)))]
+        commands = [tuple(self._sending(queue, message))]
         if queue in self._expires:
             # The client adds the prefix to the key of this command.
             commands.append(("PEXPIRE", queue, self._expires[queue]))
@@ -79,6 +109,9 @@ class Channel(kombu_redis.Channel):
             self.call(*commands[0])
         else:
             self.call_all(commands)
+
+    def _sending(self, queue: str, message: dict[str, Any]) -> list[Word]:
+        return sending(self.key(queue), message, self._get_message_priority(message), self.knows("EXPIREAT"))
 
     # ---- receiving
 
@@ -92,7 +125,9 @@ class Channel(kombu_redis.Channel):
         return super()._basic_cancel(consumer_tag)
 
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
-        for delivery in self.call("DQ.FETCH", self.key(queue), *self._fetch_options(1, no_ack)) or ():
+        # redis-py repeats a command after a lost reply. The token makes the server repeat its reply.
+        options = self._fetch_options(1, no_ack, uuid4().hex)
+        for delivery in self.call("DQ.FETCH", self.key(queue), *options) or ():
             payload = self._payload(queue, delivery)
             if payload is not None:
                 message = self.Message(payload, channel=self)
@@ -101,10 +136,13 @@ class Channel(kombu_redis.Channel):
                 return message
         return None
 
-    def _fetch_options(self, count: int, no_ack: bool) -> list[Word]:
-        options: list[Word] = ["COUNT", count, "CONSUMER", consumer_name()]
+    def _fetch_options(self, count: int, no_ack: bool, token: str) -> list[Word]:
+        options: list[Word] = ["COUNT", count, "CONSUMER", f"{consumer_name()}:{self.channel_id}"]
         # Without ack_emulation kombu acks nothing.
-        return [*options, "NOACK"] if no_ack or not self.ack_emulation else [*options, "LEASE", self.lease]
+        if no_ack or not self.ack_emulation:
+            return [*options, "NOACK"]
+        options += ["LEASE", self.lease]
+        return [*options, "TOKEN", token] if self.knows("TOKEN") else options
 
     def _brpop_start(self, timeout: float | None = None) -> None:
         """Sends the blocking fetch. The name is that of the Redis transport, whose event loop calls it."""
@@ -118,7 +156,11 @@ class Channel(kombu_redis.Channel):
         # drain_events delivers one message a call, an event loop all that there is room for.
         count = self._room() // len(queues) if in_loop else 1
         no_ack = set(self._no_ack.values()).issuperset(queues)
-        options = [*self._fetch_options(max(count, 1), no_ack), "BLOCK", block]
+        # Where the last reply was lost, the same token gets the same messages.
+        self._token = self._token or uuid4().hex
+        options = [*self._fetch_options(max(count, 1), no_ack, self._token), "BLOCK", block]
+        if self.grace and "LEASE" in options:
+            options += ["BIND", "GRACE", self.grace]
         connection = self.client.connection
         self._in_poll = connection
         self._brpop_sent_at = monotonic()
@@ -149,6 +191,7 @@ class Channel(kombu_redis.Channel):
         finally:
             self._in_poll = None
             self._flush_brpop_reauth()
+        self._token = None
         if not reply:
             raise Empty
         queue = bytes_to_str(reply[0])[len(self.global_keyprefix) :]
@@ -219,9 +262,9 @@ class Channel(kombu_redis.Channel):
             virtual.Channel._restore(self, message)
 
     def keep_leases(self) -> None:
-        """Extends the leases of what is held, at most three times a lease."""
+        """Extends the leases of what is held, when it is time to."""
         now = monotonic()
-        if self._qos is None or (now - self._touched_at) * 3000 < self.lease:
+        if self._qos is None or now - self._touched_at < self.beat:
             return
         self._touched_at = now
         if isinstance(self._qos, QoS):
@@ -278,3 +321,14 @@ class Channel(kombu_redis.Channel):
 
     def _has_queue(self, queue: str, **kwargs: Any) -> bool:
         return bool(self.call("EXISTS", self.key(queue)))
+
+
+def _texts(reply: Any) -> Iterator[str]:
+    """Yields all strings of a reply."""
+    if isinstance(reply, dict):
+        reply = [*reply.keys(), *reply.values()]
+    if isinstance(reply, bytes | str):
+        yield bytes_to_str(reply)
+    elif isinstance(reply, Iterable):
+        for part in reply:
+            yield from _texts(part)

@@ -45,7 +45,7 @@ class DueHeaders(dict[str, Any]):
         return DueHeaders(self)
 
 
-def sending(key: str, message: dict[str, Any], priority: int) -> list[Word]:
+def sending(key: str, message: dict[str, Any], priority: int, knows_expireat: bool) -> list[Word]:
     """Returns DQ.SEND with its arguments."""
     properties = message["properties"]
     # The tag is new for each publication. A task's id is not, because a retry has it again.
@@ -58,9 +58,7 @@ def sending(key: str, message: dict[str, Any], priority: int) -> list[Word]:
     at = _eta(headers)
     if at is not None:
         words += ["AT", at]
-    ttl = _ttl(properties, at)
-    if ttl is not None:
-        words += ["TTL", ttl]
+    words += _expiry(properties, at, knows_expireat)
     name = headers.get("task")
     if isinstance(name, str) and 0 < len(name.encode()) <= MAX_TYPE:
         words += ["TYPE", name]
@@ -95,14 +93,17 @@ def _eta(headers: dict[str, Any]) -> int | None:
         return None
 
 
-def _ttl(properties: dict[str, Any], at: int | None) -> int | None:
-    """Returns the TTL (ms, from the due time) of a message with an expiration, which counts from the send."""
+def _expiry(properties: dict[str, Any], at: int | None, knows_expireat: bool) -> list[Word]:
+    """Returns the option for a message with an expiration (ms), which counts from the send."""
     try:
-        expiration = int(properties["expiration"])
+        expiration = max(1, int(properties["expiration"]))
     except (KeyError, TypeError, ValueError):
-        return None
-    ahead = 0 if at is None else max(0, at - int(time() * 1000))
-    return max(1, expiration - ahead)
+        return []
+    # A TTL counts from the due time. For a message that is due now it needs no clock but the server's.
+    if at is None:
+        return ["TTL", expiration]
+    now = int(time() * 1000)
+    return ["EXPIREAT", now + expiration] if knows_expireat else ["TTL", max(1, now + expiration - max(at, now))]
 
 
 def _mark_redelivered(payload: dict[str, Any]) -> None:

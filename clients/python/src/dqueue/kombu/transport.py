@@ -34,6 +34,7 @@ class Transport(kombu_redis.Transport):
     # Mingle, gossip, fan-out of events and worker_disable_prefetch look for the driver_type "redis", which is inherited.
 
     in_event_loop = False
+    known_options: frozenset[str] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -44,8 +45,11 @@ class Transport(kombu_redis.Transport):
         self.in_event_loop = True
         # The timer of the Redis transport would look for messages to restore. This one sends the heartbeats.
         self.cycle._restore_messages_tref.cancel()
-        lease = connection.client.transport_options.get("visibility_timeout", Channel.visibility_timeout)
-        self.cycle._restore_messages_tref = loop.call_repeatedly(max(lease / 3, 0.01), self.cycle.keep_leases)
+        options = connection.client.transport_options
+        lease = options.get("visibility_timeout", Channel.visibility_timeout)
+        grace = options.get("bind_grace", Channel.bind_grace) or lease
+        beat = max(min(lease, grace) / 3, 0.01)
+        self.cycle._restore_messages_tref = loop.call_repeatedly(beat, self.cycle.keep_leases)
 
 
 class SecureTransport(Transport):
