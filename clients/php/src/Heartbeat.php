@@ -54,6 +54,8 @@ final class Heartbeat
         if ($this->socket !== null) {
             fclose($this->socket);
             $this->socket = null;
+            // It may be waiting for a server that does not answer.
+            posix_kill($this->child, SIGKILL);
             pcntl_waitpid($this->child, $status);
         }
     }

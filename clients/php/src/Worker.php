@@ -65,8 +65,7 @@ final class Worker
         $restore = $this->listen();
         $done = [];
         try {
-            while (!$this->stopping) {
-                $batch = $this->fetch($done);
+            while (($batch = $this->fetch($done)) !== null) {
                 // Until now, because the others of their batch may have taken long.
                 $this->drop($done);
                 $done = $this->handle($batch);
@@ -85,10 +84,10 @@ final class Worker
     }
 
     /**
-     * @param list<Message> $done
-     * @return list<Message>
+     * @param list<Message> $done those to be acked
+     * @return ?list<Message> null if the worker was stopped before: nothing was acked
      */
-    private function fetch(array $done): array
+    private function fetch(array $done): ?array
     {
         for ($tries = 0; !$this->stopping; $tries++) {
             try {
@@ -107,7 +106,7 @@ final class Worker
                 usleep((int) (Retrying::pause($tries) * 1e6));
             }
         }
-        return [];
+        return null;
     }
 
     /**
@@ -181,7 +180,10 @@ final class Worker
         $words = ["DQ.$verb", $this->queue->key, ...$receipts, ...Words::of($options)];
         try {
             Retrying::call($this->queue->client, $this->queue->key, $words, $this->stopping ? 2_000 : $this->lease);
-        } catch (ConnectionError) {
+        } catch (Error $error) {
+            if (!$error->isTransient()) {
+                throw $error;
+            }
             // The lease runs out, and the message is delivered again.
         }
     }

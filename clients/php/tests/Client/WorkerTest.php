@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Dq\Tests\Client;
 
+use Dq\Client;
+use Dq\ConnectionError;
 use Dq\Message;
 use Dq\Queue;
 use Dq\Reject;
@@ -178,6 +180,37 @@ final class WorkerTest extends TestCase
         };
         (new Worker($this->queue, $handler, maxMessages: 2))->run();
         $this->assertSame([['a', 'b'], 2], [$seen, $this->queue->info()['finished']]);
+    }
+
+    public function testAStopWhileThereIsNoServerStillAcksWhatIsDone(): void
+    {
+        $this->send('a');
+        $real = $this->queue->client;
+        $client = new class ($real) implements Client {
+            public ?Worker $worker = null;
+            private int $fetches = 0;
+
+            public function __construct(private Client $real)
+            {
+            }
+
+            public function call(string $key, array $words, bool $waits = false): mixed
+            {
+                if ($words[0] === 'DQ.FETCH' && ++$this->fetches === 2) {
+                    $this->worker->stop();
+                    throw new ConnectionError('lost');
+                }
+                return $this->real->call($key, $words, $waits);
+            }
+
+            public function readTimeout(): float
+            {
+                return 10.0;
+            }
+        };
+        $client->worker = new Worker(new Queue($client, 'q'), fn () => null);
+        $client->worker->run();
+        $this->assertSame('finished', $this->queue->get('a')['state']);
     }
 
     public function testAnErrorThatWillNotPassEndsRun(): void
