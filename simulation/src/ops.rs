@@ -203,13 +203,17 @@ impl Ops<'_> {
 
     fn fetch(&mut self) -> Fetch<'static> {
         let group = self.maybe(5, Self::group);
+        let consumer = self.maybe(3, |a| a.name('c', 4));
+        let no_ack = self.one_in(8);
+        let has_token = consumer.is_some() && !no_ack;
         Fetch {
             count: match self.one_in(3) {
                 true => self.rng.u64(1..=self.profile.batch as u64),
                 false => 1,
             },
             lease: self.maybe(4, Self::some_ms),
-            consumer: self.maybe(3, |a| a.name('c', 4)),
+            token: self.maybe(2, |a| a.name('t', 2)).filter(|_| has_token),
+            consumer,
             per_group: match group.is_none() && self.one_in(3) {
                 true => self.rng.u64(1..5),
                 false => 1,
@@ -217,7 +221,7 @@ impl Ops<'_> {
             group,
             max_bytes: self.maybe(8, |a| a.rng.u64(1..100)),
             acks: self.receipts(2),
-            no_ack: self.one_in(8),
+            no_ack,
         }
     }
 
@@ -381,7 +385,11 @@ impl Ops<'_> {
                 ms: self.some_ms(),
                 receipts: self.receipts(3),
             },
-            73..75 => Op::EndLeases {
+            73 => Op::Grace {
+                ms: self.some_ms(),
+                receipts: self.receipts(3),
+            },
+            74 => Op::EndLeases {
                 receipts: self.receipts(2),
             },
             75..78 => Op::Cancel { ids: self.ids() },

@@ -2,12 +2,12 @@
 //! delivered early or leased twice at once, no receipt is given out twice, no id
 //! is made twice, and no message comes or goes without being counted.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::probes::{Breakers, Probes};
 use dq_queue::message::id::GENERATED_LEN;
 use dq_queue::message::state::{Reason, State};
-use dq_queue::op::{Deliveries, FindAct, Send, Sent};
+use dq_queue::op::{Deliveries, Fetch, FindAct, Send, Sent};
 use dq_queue::stats::Totals;
 use dq_queue::{Done, Millis, Op, Queue, Receipt, Seq};
 
@@ -29,6 +29,8 @@ pub struct Oracle {
     recent: Vec<Receipt>,
     highest: Receipt,
     fetches: u64,
+    /// The last deliveries of consumers: the token, and the number of the FETCH.
+    tokens: HashMap<Vec<u8>, (Option<Vec<u8>>, u64)>,
     /// All ids that the queue and its copies have made, before and after crashes.
     ids: HashSet<[u8; GENERATED_LEN]>,
     probes: Probes,
@@ -114,6 +116,7 @@ impl Oracle {
     pub fn forget(&mut self) {
         self.leases.clear();
         self.probes.forget();
+        self.tokens.clear();
     }
 
     /// Checks what an operation at `now` did. `caught_up` says that everything
@@ -131,9 +134,12 @@ impl Oracle {
         caught_up: bool,
     ) -> Result<(), String> {
         self.check_ends(queue, op, now, caught_up)?;
-        if let Some(Done::Fetched(given)) = done {
-            self.check_deliveries(queue, given, now)?;
-            self.probes.check(queue, &before.breakers, given, now)?;
+        if let (Op::Fetch(fetch), Some(Done::Fetched(given))) = (op, done) {
+            if !self.check_repetition(before, queue, fetch, given, now)? {
+                self.check_deliveries(queue, given, now)?;
+                self.probes.check(queue, &before.breakers, given, now)?;
+                self.note_token(fetch, given);
+            }
         }
         self.probes.update(queue, now);
         self.check_ids(queue, op, done)?;
@@ -200,6 +206,17 @@ impl Oracle {
                 }
             }
         }
+        if let Op::Grace { receipts, .. } = op {
+            for receipt in receipts {
+                if let Some(lease) = self.leases.get_mut(receipt) {
+                    let until = until(queue, lease.seq, now).unwrap_or(lease.until);
+                    if until > lease.until && queue.is_running(*receipt) {
+                        return Err(format!("the grace of {receipt} has extended it"));
+                    }
+                    lease.until = until.min(lease.until);
+                }
+            }
+        }
         let ended: Vec<Receipt> = self
             .leases
             .keys()
@@ -232,6 +249,71 @@ impl Oracle {
             }
         }
         Ok(())
+    }
+
+    /// Checks that a FETCH repeats the last delivery of its consumer exactly where it
+    /// has the same token and something of it still runs. Returns whether it does.
+    fn check_repetition(
+        &mut self,
+        before: &Before,
+        queue: &Queue,
+        fetch: &Fetch<'_>,
+        given: &Deliveries,
+        now: Millis,
+    ) -> Result<bool, String> {
+        let (Some(consumer), Some(token)) = (&fetch.consumer, &fetch.token) else {
+            return Ok(false);
+        };
+        let delivered = queue.totals().delivered - before.totals.delivered;
+        let is_repeated = delivered == 0 && !given.is_empty();
+        let Some((last, number)) = self.tokens.get(&**consumer) else {
+            // What was delivered before a crash may be repeated.
+            return Ok(is_repeated);
+        };
+        let is_last = last.as_deref() == Some(&**token);
+        let running = self
+            .leases
+            .iter()
+            .filter(|(_, lease)| lease.fetch == *number);
+        let running: Vec<(Receipt, Seq)> = running
+            .filter(|_| is_last)
+            .map(|(receipt, lease)| (*receipt, lease.seq))
+            .collect();
+        let given: Vec<(Receipt, Seq)> = given.iter().map(|one| (one.receipt, one.seq)).collect();
+        match is_repeated || !running.is_empty() {
+            true if given != running => Err(format!("{given:?} were repeated, not {running:?}")),
+            true => self.see_ends_again(queue, &given, now).map(|()| true),
+            false => Ok(false),
+        }
+    }
+
+    /// The leases that were repeated end when they did before, or when they did before
+    /// their connection closed.
+    fn see_ends_again(
+        &mut self,
+        queue: &Queue,
+        given: &[(Receipt, Seq)],
+        now: Millis,
+    ) -> Result<(), String> {
+        for (receipt, seq) in given {
+            let Some(lease) = self.leases.get_mut(receipt) else {
+                continue;
+            };
+            let until = until(queue, *seq, now).ok_or("a lease has no end")?;
+            if until < lease.until {
+                return Err(format!("the repetition of {receipt} has shortened it"));
+            }
+            lease.until = until;
+        }
+        Ok(())
+    }
+
+    fn note_token(&mut self, fetch: &Fetch<'_>, given: &Deliveries) {
+        let consumer = fetch.consumer.as_ref().filter(|_| !given.is_empty());
+        if let Some(consumer) = consumer {
+            let token = fetch.token.as_ref().map(|token| token.to_vec());
+            self.tokens.insert(consumer.to_vec(), (token, self.fetches));
+        }
     }
 
     fn check_deliveries(

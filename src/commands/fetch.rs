@@ -1,12 +1,14 @@
 //! DQ.FETCH: takes messages of one queue. With BLOCK it waits until there are some.
 
 use super::options::{
-    BIND, BLOCK, CONSUMER, COUNT, GROUP, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, WITH_META,
+    BIND, BLOCK, CONSUMER, COUNT, GRACE, GROUP, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, TOKEN,
+    WITH_META,
 };
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name};
 use crate::server::blocked_fetch::{self, serve, wait_list};
+use crate::server::clock;
 use crate::server::commit::{self, Form, Missing};
 use crate::server::delivery_reply::DeliveryReply;
 use crate::server::replay;
@@ -33,11 +35,13 @@ pub const SPEC: CommandSpec = CommandSpec {
         BLOCK,
         LEASE,
         CONSUMER,
+        TOKEN,
         GROUP,
         PER_GROUP,
         MAX_BYTES,
         ACKED,
         BIND,
+        GRACE,
         NO_ACK,
         WITH_META,
     ],
@@ -60,8 +64,10 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     if ctx.is_replay() {
         return replay::command(ctx, key, &Op::Fetch(Cow::Borrowed(&request.fetch)));
     }
-    let delivery = DeliveryReply::to(ctx, false, request.with_meta, request.bind);
-    if let (Some(ms), false) = (request.block, is_next(ctx, key)) {
+    let delivery = DeliveryReply::to(ctx, false, &request);
+    // A repeated delivery takes nothing from the clients that have come earlier.
+    let is_next = repeats(ctx, key, &request.fetch)? || is_next(ctx, key);
+    if let (Some(ms), false) = (request.block, is_next) {
         ctx.open_read(key)?;
         let receipts = std::mem::take(&mut request.fetch.acks);
         if !receipts.is_empty() {
@@ -76,7 +82,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     }
     // A command with BLOCK or BIND cannot be repeated verbatim: a replay can neither block a client
     // nor bind a lease to its connection.
-    let form = match request.block.is_some() || request.bind {
+    let form = match request.block.is_some() || request.bind.is_some() {
         true => Form::Entry,
         false => Form::Verbatim,
     };
@@ -84,6 +90,21 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         block_or_answer(ctx, &[key], request, delivery);
     }
     Ok(())
+}
+
+/// Whether a fetch repeats the last delivery of its consumer, by its token.
+pub(super) fn repeats(
+    ctx: &mut Context,
+    key: Name<'_>,
+    fetch: &Fetch<'_>,
+) -> Result<bool, Failure> {
+    if fetch.token.is_none() {
+        return Ok(false);
+    }
+    let moment = clock::now();
+    let opened = ctx.open_read(key)?;
+    let queue = opened.get();
+    Ok(queue.is_some_and(|queue| queue.can_repeat(fetch, queue.now(moment))))
 }
 
 /// Handles a fetch for which there were no messages: blocks the client if it has asked for that and

@@ -1,8 +1,8 @@
 //! DQ.MFETCH: takes messages of the first of several queues that has any.
 
-use super::fetch::{block_or_answer, is_next, take};
+use super::fetch::{block_or_answer, is_next, repeats, take};
 use super::options::{
-    BIND, BLOCK, CONSUMER, COUNT, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, WITH_META,
+    BIND, BLOCK, CONSUMER, COUNT, GRACE, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, TOKEN, WITH_META,
 };
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -32,9 +32,11 @@ pub const SPEC: CommandSpec = CommandSpec {
         BLOCK,
         LEASE,
         CONSUMER,
+        TOKEN,
         PER_GROUP,
         MAX_BYTES,
         BIND,
+        GRACE,
         NO_ACK,
         WITH_META,
     ],
@@ -47,8 +49,13 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     for key in &keys {
         ctx.open_read(*key)?;
     }
-    let delivery = DeliveryReply::to(ctx, true, request.with_meta, request.bind);
+    let delivery = DeliveryReply::to(ctx, true, &request);
     let fetch = &request.fetch;
+    for key in &keys {
+        if repeats(ctx, *key, fetch)? && take(ctx, *key, fetch, Form::Entry, delivery)? {
+            return Ok(());
+        }
+    }
     for key in &keys {
         if !is_next(ctx, *key) && request.block.is_some() {
             continue;

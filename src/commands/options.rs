@@ -91,6 +91,10 @@ pub const PER_GROUP: Arg = Arg::integer("pergroup").after("PERGROUP").optional()
 pub const MAX_BYTES: Arg = Arg::integer("maxbytes").after("MAXBYTES").optional();
 /// `BIND`
 pub const BIND: Arg = Arg::word("bind", "BIND").optional();
+/// `GRACE ms`
+pub const GRACE: Arg = Arg::integer("grace").after("GRACE").optional();
+/// `TOKEN t`
+pub const TOKEN: Arg = Arg::text("token").after("TOKEN").optional();
 /// `NOACK`
 pub const NO_ACK: Arg = Arg::word("noack", "NOACK").optional();
 /// `WITHMETA`

@@ -1,4 +1,4 @@
-//! Leases that are bound to a connection (BIND) and end with it. The binding follows the queue when
+//! Leases that are bound to a connection (BIND) and end with it, or some time later (GRACE). The binding follows the queue when
 //! its key is renamed or moved.
 
 use std::cell::RefCell;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use dq_queue::op::Receipts;
-use dq_queue::Receipt;
+use dq_queue::{Millis, Receipt};
 
 use super::QueueAddress;
 
@@ -43,6 +43,18 @@ impl SharedAddress {
     }
 }
 
+/// What a lease is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Binding {
+    /// The id of the client whose connection it is.
+    pub client: u64,
+    /// How long after the connection has closed the lease ends, in ms.
+    pub grace: Millis,
+}
+
+/// Leases of a queue that a closed connection has released, and their grace in ms.
+type Released<Q> = (Q, Receipts, Millis);
+
 /// The leases of one queue that are bound to one connection.
 struct BoundReceipts {
     queue: SharedAddress,
@@ -53,12 +65,15 @@ struct BoundReceipts {
 
 #[derive(Default)]
 struct Bound {
-    /// The bound leases, by connection and by the number of the queue.
-    by_client: HashMap<u64, HashMap<usize, BoundReceipts>>,
+    /// The bound leases, by connection, by the number of the queue and by grace.
+    by_client: HashMap<u64, HashMap<(usize, Millis), BoundReceipts>>,
+    /// The last bindings of leases that may have had another one, by the number of the queue and
+    /// the receipt. It is the last binding that counts.
+    rebound: HashMap<(usize, Receipt), Binding>,
     /// The queues that have bound leases, by their current address.
     queues: HashMap<QueueAddress, SharedAddress>,
     /// The leases of closed connections, which must be ended.
-    released: Vec<(SharedAddress, Receipts)>,
+    released: Vec<Released<SharedAddress>>,
     /// The old address of the queue that is about to arrive at a new one.
     leaving: Option<QueueAddress>,
 }
@@ -69,6 +84,15 @@ impl Bound {
         queue
             .or_insert_with_key(|address| SharedAddress::at(address.clone()))
             .clone()
+    }
+
+    /// Whether the end of this binding concerns a lease that had it: not if the lease was bound anew.
+    fn released_by(&mut self, binding: Binding, queue: usize, receipt: Receipt) -> bool {
+        match self.rebound.get(&(queue, receipt)) {
+            Some(last) if *last != binding => false,
+            Some(_) => self.rebound.remove(&(queue, receipt)).is_some(),
+            None => true,
+        }
     }
 
     /// Drops a binding to a queue. Returns the queue's address, unless the queue was replaced.
@@ -88,7 +112,7 @@ thread_local! {
 /// Binds leases to the connection of a client. `is_running` returns whether a lease is still
 /// running. It is used to remove bindings whose lease has ended. O(1) amortised for each receipt.
 pub fn bind(
-    client: u64,
+    binding: Binding,
     db: i32,
     key: &[u8],
     receipts: impl Iterator<Item = Receipt>,
@@ -96,9 +120,10 @@ pub fn bind(
 ) {
     BOUND.with_borrow_mut(|bound| {
         let queue = bound.queue_at((db, key.into()));
-        let of_client = bound.by_client.entry(client).or_default();
+        let number = queue.number();
+        let of_client = bound.by_client.entry(binding.client).or_default();
         let of_queue = of_client
-            .entry(queue.number())
+            .entry((number, binding.grace))
             .or_insert_with(|| BoundReceipts {
                 queue,
                 receipts: Vec::new(),
@@ -106,9 +131,27 @@ pub fn bind(
             });
         of_queue.receipts.extend(receipts);
         if of_queue.receipts.len() >= of_queue.cleanup_at.max(MIN_CLEANUP) {
-            of_queue.receipts.retain(|receipt| is_running(*receipt));
+            of_queue.receipts.sort_unstable();
+            of_queue.receipts.dedup();
+            of_queue.receipts.retain(|receipt| {
+                let keeps = is_running(*receipt);
+                if !keeps && !bound.rebound.is_empty() {
+                    bound.rebound.remove(&(number, *receipt));
+                }
+                keeps
+            });
             of_queue.cleanup_at = of_queue.receipts.len() * 2;
         }
+    });
+}
+
+/// Makes this binding of leases, which follows (see [`bind`]), the one that counts.
+pub fn rebind(binding: Binding, db: i32, key: &[u8], receipts: impl Iterator<Item = Receipt>) {
+    BOUND.with_borrow_mut(|bound| {
+        let number = bound.queue_at((db, key.into())).number();
+        bound
+            .rebound
+            .extend(receipts.map(|receipt| ((number, receipt), binding)));
     });
 }
 
@@ -165,24 +208,43 @@ pub fn connection_closed(client: u64) -> bool {
         let Some(of_client) = bound.by_client.remove(&client) else {
             return false;
         };
-        for of_queue in of_client.into_values() {
-            bound
-                .released
-                .push((of_queue.queue, of_queue.receipts.into()));
+        for ((number, grace), of_queue) in of_client {
+            let binding = Binding { client, grace };
+            let mut receipts: Receipts = of_queue.receipts.into();
+            if !bound.rebound.is_empty() {
+                receipts.retain(|receipt| bound.released_by(binding, number, *receipt));
+            }
+            match receipts.is_empty() {
+                true => drop(bound.unbind(of_queue.queue)),
+                false => bound.released.push((of_queue.queue, receipts, grace)),
+            }
         }
         !bound.released.is_empty()
     })
 }
 
-/// Takes released leases of one queue, which must be ended. Returns the queue's address and the
-/// receipts.
-pub fn next_released() -> Option<(QueueAddress, Receipts)> {
+/// Takes released leases of one queue, which must be ended. Returns the queue's address, the
+/// receipts, and how much later the leases end, in ms.
+pub fn next_released() -> Option<Released<QueueAddress>> {
     BOUND.with_borrow_mut(|bound| loop {
-        let (queue, receipts) = bound.released.pop()?;
+        let (queue, receipts, grace) = bound.released.pop()?;
         if let Some(address) = bound.unbind(queue) {
-            return Some((address, receipts));
+            return Some((address, receipts, grace));
         }
     })
+}
+
+/// These leases of a queue were given once more, so they are not ended because of a connection that
+/// was closed before.
+pub fn keep(db: i32, key: &[u8], receipts: impl Iterator<Item = Receipt> + Clone) {
+    BOUND.with_borrow_mut(|bound| {
+        let address: QueueAddress = (db, key.into());
+        for (queue, released, _) in &mut bound.released {
+            if queue.address().as_ref() == Some(&address) {
+                released.retain(|receipt| !receipts.clone().any(|kept| kept == *receipt));
+            }
+        }
+    });
 }
 
 /// Whether there are leases to end.
@@ -195,7 +257,14 @@ mod tests {
     use super::*;
 
     fn bind_one(client: u64, db: i32, key: &[u8], receipt: Receipt) {
-        bind(client, db, key, [receipt].into_iter(), |_| true);
+        let binding = Binding { client, grace: 0 };
+        bind(binding, db, key, [receipt].into_iter(), |_| true);
+    }
+
+    fn bind_again(client: u64, grace: Millis, key: &[u8], receipt: Receipt) {
+        let binding = Binding { client, grace };
+        rebind(binding, 0, key, [receipt].into_iter());
+        bind(binding, 0, key, [receipt].into_iter(), |_| true);
     }
 
     fn rename(from: (i32, &[u8]), to: (i32, &[u8])) {
@@ -209,14 +278,16 @@ mod tests {
             connection_closed(*client);
         });
         let mut ended: Vec<_> = std::iter::from_fn(next_released)
-            .map(|((db, key), receipts)| (db, key.to_vec(), receipts.to_vec()))
+            .map(|((db, key), receipts, _)| (db, key.to_vec(), receipts.to_vec()))
             .collect();
         ended.sort();
         ended
     }
 
     fn nothing_is_bound() -> bool {
-        BOUND.with_borrow(|bound| bound.queues.is_empty() && bound.by_client.is_empty())
+        BOUND.with_borrow(|bound| {
+            bound.queues.is_empty() && bound.by_client.is_empty() && bound.rebound.is_empty()
+        })
     }
 
     #[test]
@@ -269,6 +340,32 @@ mod tests {
             (2, b"a".to_vec(), vec![30]),
         ];
         assert_eq!(ended(&[1]), expected);
+        assert!(nothing_is_bound());
+    }
+
+    #[test]
+    fn a_lease_that_was_bound_anew_ends_with_its_last_connection() {
+        bind_one(1, 0, b"a", 10);
+        bind_one(1, 0, b"a", 11);
+        bind_again(2, 5, b"a", 10);
+        bind_again(2, 5, b"a", 10);
+        rename((0, b"a"), (0, b"b"));
+        assert_eq!(ended(&[1]), [(0, b"b".to_vec(), vec![11])]);
+        bind_again(3, 7, b"b", 10);
+        assert_eq!(ended(&[2]), []);
+        connection_closed(3);
+        let released = next_released().map(|(_, receipts, grace)| (receipts.to_vec(), grace));
+        assert_eq!(released, Some((vec![10], 7)));
+        assert!(nothing_is_bound());
+    }
+
+    #[test]
+    fn a_lease_that_was_given_once_more_is_not_ended_by_an_earlier_close() {
+        bind_one(1, 0, b"a", 10);
+        bind_one(1, 0, b"a", 11);
+        assert!(connection_closed(1));
+        keep(0, b"a", [10].into_iter());
+        assert_eq!(ended(&[]), [(0, b"a".to_vec(), vec![11])]);
         assert!(nothing_is_bound());
     }
 }

@@ -1,10 +1,12 @@
 //! Delivery replies: what is written, and which connection the leases are bound to.
 
 use crate::redis::{Context, Name, Reply};
+use dq_queue::args::fetch::FetchRequest;
 use dq_queue::op::Delivered;
 use dq_queue::Queue;
 
-use super::{bound_leases, message_reply};
+use super::bound_leases::{self, Binding};
+use super::message_reply;
 
 /// The form of the reply to one FETCH or MFETCH.
 #[derive(Debug, Clone, Copy)]
@@ -12,16 +14,23 @@ pub struct DeliveryReply {
     with_meta: bool,
     with_key: bool,
     /// The connection that the leases are bound to, and the database.
-    binding: Option<(u64, i32)>,
+    binding: Option<(Binding, i32)>,
+    /// The database, if the deliveries may be those of an earlier reply.
+    repeats_in: Option<i32>,
 }
 
 impl DeliveryReply {
-    /// A reply to the client of this call. `bind` binds the leases to its connection.
-    pub fn to(ctx: &Context, with_key: bool, with_meta: bool, bind: bool) -> DeliveryReply {
+    /// A reply to the client of this call, which asks for it with `request`.
+    pub fn to(ctx: &Context, with_key: bool, request: &FetchRequest<'_>) -> DeliveryReply {
+        let binding = request.bind.map(|grace| Binding {
+            client: ctx.client_id(),
+            grace,
+        });
         DeliveryReply {
-            with_meta,
+            with_meta: request.with_meta,
             with_key,
-            binding: bind.then(|| (ctx.client_id(), ctx.db())),
+            binding: binding.map(|binding| (binding, ctx.db())),
+            repeats_in: request.fetch.token.as_ref().map(|_| ctx.db()),
         }
     }
 
@@ -35,11 +44,16 @@ impl DeliveryReply {
         for one in delivered {
             message_reply::delivery(reply, queue, one, self.with_meta);
         }
-        if let Some((client, db)) = self.binding {
-            let receipts = delivered.iter().map(|one| one.receipt);
-            bound_leases::bind(client, db, key.bytes(), receipts, |receipt| {
-                queue.is_running(receipt)
-            });
+        let receipts = delivered.iter().map(|one| one.receipt);
+        if let Some(db) = self.repeats_in.filter(|_| bound_leases::any_released()) {
+            bound_leases::keep(db, key.bytes(), receipts.clone());
+        }
+        if let Some((binding, db)) = self.binding {
+            let is_running = |receipt| queue.is_running(receipt);
+            if self.repeats_in.is_some() {
+                bound_leases::rebind(binding, db, key.bytes(), receipts.clone());
+            }
+            bound_leases::bind(binding, db, key.bytes(), receipts, is_running);
         }
     }
 

@@ -2,7 +2,6 @@
 
 use crate::redis::{clock as server_clock, Context, Name, OwnedName};
 use dq_queue::codec::log_entry::LogEntry;
-use dq_queue::op::Receipts;
 use dq_queue::queue::plan::Step;
 use dq_queue::settings::Clock;
 use dq_queue::{Done, Moment, Op, Queue};
@@ -30,9 +29,13 @@ pub fn fire(ctx: &mut Context) {
         return;
     }
     let replicated = match bound_leases::next_released() {
-        Some(((db, key), receipts)) => {
+        Some(((db, key), receipts, grace)) => {
             let name = OwnedName::new(&key);
-            ctx.select_db(db) && end_leases(ctx, name.name(), receipts)
+            let op = match grace {
+                0 => Op::EndLeases { receipts },
+                ms => Op::Grace { ms, receipts },
+            };
+            ctx.select_db(db) && end_leases(ctx, name.name(), op)
         }
         None => false,
     };
@@ -186,13 +189,13 @@ fn advance(queue: &mut Queue, moment: Moment, deadline: u64) -> u64 {
     }
 }
 
-/// Ends leases whose connection is closed. Returns whether there was anything to replicate.
-fn end_leases(ctx: &mut Context, key: Name<'_>, receipts: Receipts) -> bool {
+/// Ends leases whose connection is closed, at once or after a grace. Returns whether there was
+/// anything to replicate.
+fn end_leases(ctx: &mut Context, key: Name<'_>, op: Op<'_>) -> bool {
     let ended = change(ctx, key, |slot| {
         let queue = slot.split().1?;
         let moment = clock::now();
         let steps = commit::process_due_events(queue, moment);
-        let op = Op::EndLeases { receipts };
         queue.apply(&op, moment).ok()?;
         let entry = LogEntry::of(moment, steps, None, &op);
         slot.commit(moment, Replication::Entry(&entry));

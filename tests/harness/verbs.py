@@ -22,6 +22,7 @@ KEYS = [
     (("GROUPPUSH", "k", "{}", "GROUPBY", 1, "a"), ["k"]),
     (("FETCH", "k"), ["k"]),
     (("FETCH", "k", "ACK", 2, 1, 2, "BLOCK", 0), ["k"]),
+    (("FETCH", "k", "CONSUMER", "c", "TOKEN", "ACK", "BIND", "GRACE", 5), ["k"]),
     (("MFETCH", 1, "k"), ["k"]),
     (("MFETCH", 3, "a", "COUNT", "c", "COUNT", 5, "BLOCK", 0), ["a", "COUNT", "c"]),
     (("ACK", "k", 1, 2, "RESULT", "r"), ["k"]),

@@ -56,6 +56,15 @@ def test_fetch_acks_in_the_same_round_trip(q):
     assert q.info()["acked"] == 2
 
 
+def test_a_token_repeats_a_delivery(q):
+    q.send_many(["a", "b"])
+    [first] = q.fetch(consumer="w", token="1", bind=True, grace=timedelta(seconds=5))
+    [again] = q.fetch(consumer="w", token=b"1", bind=True, grace=5000)
+    assert (again.receipt, again.attempt, again.text) == (first.receipt, 1, "a")
+    [second] = q.fetch(consumer="w", token="2", ack=[first])
+    assert second.text == "b"
+
+
 def test_messages_follow_from_one_that_is_finished(q):
     q.create(retain=60_000)
     id = q.send("order", id="o")

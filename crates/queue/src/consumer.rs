@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use crate::message::id::NameHasher;
-use crate::{ConsumerIx, Millis, TimeIndex};
+use crate::{ConsumerIx, Millis, Receipt, TimeIndex};
 
 /// How long after its last fetch a consumer without leases is forgotten, in ms.
 pub const FORGET_AFTER: Millis = 3_600_000;
@@ -30,6 +30,27 @@ pub struct Consumer {
     known: bool,
 }
 
+/// A delivery that was asked for with a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenDelivery {
+    /// The token.
+    pub token: Box<[u8]>,
+    /// The first of its receipts, which are consecutive.
+    pub first: Receipt,
+    /// How many receipts it has; at least 1.
+    pub count: u64,
+}
+
+impl TokenDelivery {
+    /// Its receipts.
+    pub fn receipts(&self) -> std::ops::Range<Receipt> {
+        self.first..self.first.saturating_add(self.count)
+    }
+}
+
+/// The last deliveries of consumers, by consumer.
+type TokenDeliveries = HashMap<ConsumerIx, TokenDelivery, NameHasher>;
+
 /// The consumers of a queue.
 #[derive(Debug, Clone, Default)]
 pub struct Consumers {
@@ -38,6 +59,9 @@ pub struct Consumers {
     free: Vec<u32>,
     /// Listed consumers without leases, by the time of their last fetch.
     idle: TimeIndex,
+    /// The last delivery of each listed consumer that asked for it with a token;
+    /// `None` if there is no such consumer.
+    tokens: Option<Box<TokenDeliveries>>,
 }
 
 impl Consumers {
@@ -85,6 +109,68 @@ impl Consumers {
     /// The name of a consumer; `None` for [`ConsumerIx::NONE`].
     pub fn name(&self, ix: ConsumerIx) -> Option<&[u8]> {
         self.get(ix).map(|consumer| &*consumer.name)
+    }
+
+    /// Whether the last delivery of any consumer was asked for with a token.
+    pub fn has_tokens(&self) -> bool {
+        self.tokens.is_some()
+    }
+
+    /// The last delivery of a consumer, if it was asked for with a token.
+    pub fn token_delivery(&self, ix: ConsumerIx) -> Option<&TokenDelivery> {
+        self.tokens.as_ref()?.get(&ix)
+    }
+
+    /// The last delivery of the consumer with this name, if it was asked for with a
+    /// token.
+    pub fn token_delivery_of(&self, name: &[u8]) -> Option<&TokenDelivery> {
+        self.token_delivery(*self.by_name.get(name)?)
+    }
+
+    /// Records the last delivery of a consumer; `None` if it was asked for without a
+    /// token.
+    pub fn set_token_delivery(&mut self, ix: ConsumerIx, delivery: Option<TokenDelivery>) {
+        match (delivery, &mut self.tokens) {
+            (Some(delivery), tokens) => {
+                tokens.get_or_insert_default().insert(ix, delivery);
+            }
+            (None, Some(tokens)) => {
+                tokens.remove(&ix);
+                if tokens.is_empty() {
+                    self.tokens = None;
+                }
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Records the last delivery of a listed consumer from a snapshot. Returns
+    /// whether there is such a consumer, and no delivery of it was recorded before.
+    pub fn restore_token(&mut self, name: &[u8], delivery: TokenDelivery) -> bool {
+        let Some(ix) = self.by_name.get(name).copied() else {
+            return false;
+        };
+        let is_known = self.get(ix).is_some_and(|consumer| consumer.known);
+        let is_new = self.token_delivery(ix).is_none();
+        if is_known {
+            self.set_token_delivery(ix, Some(delivery));
+        }
+        is_known && is_new
+    }
+
+    /// The last deliveries that were asked for with a token, by the names of their
+    /// consumers. O(n log n).
+    pub fn token_deliveries(&self) -> Vec<(&[u8], &TokenDelivery)> {
+        let all = self.tokens.iter().flat_map(|tokens| tokens.iter());
+        let named = all.filter_map(|(ix, delivery)| Some((self.name(*ix)?, delivery)));
+        let mut sorted: Vec<_> = named.collect();
+        sorted.sort_unstable_by_key(|(name, _)| *name);
+        sorted
+    }
+
+    /// Forgets all deliveries that were asked for with a token.
+    pub fn forget_tokens(&mut self) {
+        self.tokens = None;
     }
 
     /// Counts a delivery to this consumer, which the message names from now on.
@@ -194,6 +280,7 @@ impl Consumers {
             }
             let ix = ConsumerIx(ix as u32);
             self.change(ix, |consumer| consumer.known = false);
+            self.set_token_delivery(ix, None);
             self.drop_unused(ix);
         }
     }
@@ -215,6 +302,10 @@ impl Consumers {
         self.slots.capacity() * size_of::<Option<Consumer>>()
             + self.by_name.capacity() * 40
             + self.idle.memory_bytes()
+            + self.tokens.as_ref().map_or(0, |tokens| {
+                let each = size_of::<(ConsumerIx, TokenDelivery)>() + crate::limits::MAX_TOKEN;
+                tokens.capacity() * each
+            })
     }
 
     fn add(&mut self, consumer: Consumer) -> ConsumerIx {

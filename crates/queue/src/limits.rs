@@ -23,6 +23,10 @@ pub const MAX_GLOB: usize = 1024;
 pub const MAX_COUNT: u64 = 10_000;
 /// The longest note of a message, in bytes.
 pub const MAX_NOTE: usize = 64 * 1024;
+/// The longest TOKEN, in bytes; the shortest is 1.
+pub const MAX_TOKEN: usize = 64;
+/// The largest COUNT of a FETCH with a TOKEN.
+pub const MAX_TOKEN_COUNT: u64 = 1_000;
 /// The largest JITTER, in percent.
 pub const MAX_JITTER: u8 = 100;
 
@@ -64,6 +68,14 @@ pub fn name(name: &[u8]) -> Result<(), Invalid> {
 /// Checks the length of a note.
 pub fn note(note: &[u8]) -> Result<(), Invalid> {
     ensure(note.len() <= MAX_NOTE, "a note is beyond 65536 bytes")
+}
+
+/// Checks the length of a TOKEN.
+pub fn token(token: &[u8]) -> Result<(), Invalid> {
+    ensure(
+        (1..=MAX_TOKEN).contains(&token.len()),
+        "a token has 1 to 64 bytes",
+    )
 }
 
 /// Checks the length of the name of a schedule.

@@ -5,6 +5,7 @@
 
 mod classes;
 pub mod serve;
+mod twins;
 pub mod wait_list;
 
 use std::borrow::Cow;
@@ -140,6 +141,7 @@ fn without_acks(fetch: Fetch<'_>) -> Fetch<'static> {
         per_group: fetch.per_group,
         max_bytes: fetch.max_bytes,
         no_ack: fetch.no_ack,
+        token: fetch.token.map(own),
     }
 }
 

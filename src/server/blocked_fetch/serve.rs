@@ -99,8 +99,12 @@ fn serve_list(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
         }
         let is_of_family = client.family.is_some() && client.handle().is_some();
         match try_serve(ctx, key, &client) {
-            Served::Over if is_of_family => families::gave(db, key.bytes()),
-            Served::Over => {}
+            Served::Over => {
+                if is_of_family {
+                    families::gave(db, key.bytes());
+                }
+                serve_twins(ctx, key, &client);
+            }
             Served::NothingForClass => {
                 tried = ticket;
                 if client.family.is_some() {
@@ -147,5 +151,14 @@ fn turn_of(ctx: &Context, db: i32, key: Name<'_>, client: &BlockedFetch) -> Turn
         Some((_, first)) if *first != *key.bytes() => Turn::Other(first),
         Some(_) if families::may_take(ctx, query, key) => Turn::This,
         _ => Turn::Never,
+    }
+}
+
+/// Serves the clients that get what this one got.
+fn serve_twins(ctx: &mut Context, key: Name<'_>, client: &BlockedFetch) {
+    let mut twin = client.twin.take();
+    while let Some(client) = twin {
+        try_serve(ctx, key, &client);
+        twin = client.twin.take();
     }
 }

@@ -12,7 +12,7 @@ use crate::redis::event_loop;
 use dq_queue::family;
 
 use super::classes::{Class, Classes, Ticket};
-use super::Request;
+use super::{twins, Request};
 use crate::server::QueueAddress;
 
 /// The family that a client waits for.
@@ -36,6 +36,8 @@ pub struct BlockedFetch {
     /// Its position. 0 while it is not in the wait lists.
     ticket: Cell<Ticket>,
     handle: OnceCell<Handle>,
+    /// A client that was blocked later and gets what this one gets (see [`twins`]).
+    pub(super) twin: RefCell<Option<Rc<BlockedFetch>>>,
 }
 
 impl BlockedFetch {
@@ -69,6 +71,7 @@ impl BlockedFetch {
             family: Some(family),
             ticket: Cell::new(0),
             handle: OnceCell::new(),
+            twin: RefCell::default(),
         })
     }
 
@@ -95,6 +98,7 @@ impl BlockedFetch {
             }
         });
         WAITING.fetch_add(1, Relaxed);
+        twins::joined(self, self.db, &self.keys);
     }
 
     /// Removes the client from all wait lists. O(keys * log n).
@@ -115,6 +119,7 @@ impl BlockedFetch {
             }
         });
         WAITING.fetch_sub(1, Relaxed);
+        twins::left(self, self.db, &self.keys);
     }
 
     /// The handle to answer the client, as long as it waits.

@@ -132,12 +132,17 @@ class Queue:
         per_group: int | None = None,
         max_bytes: int | None = None,
         bind: bool = False,
+        grace: Millis | None = None,
+        token: str | bytes | None = None,
         no_ack: bool = False,
     ) -> list[Message]:
         """DQ.FETCH ... WITHMETA: acks the given messages, then takes up to `count` others. May return none.
 
         `block` waits that long (ms) for one. It must be shorter than the client's socket timeout (ValueError), as a
         reply that nobody reads is a delivery lost until its lease is over.
+
+        `token`, with `consumer`: if the reply was lost, the same call gives the same messages once more. With `bind` the
+        leases end when the connection does, `grace` ms later.
         """
         check_block(self.client, None if block is None else millis(block))
         options = {
@@ -149,6 +154,8 @@ class Queue:
             "per_group": per_group,
             "max_bytes": max_bytes,
             "bind": bind,
+            "grace": grace,
+            "token": token,
             "no_ack": no_ack,
         }
         return self._do(calls.fetch(self.key, ack, options))

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::option::{exclude, flag, once};
-use super::words::{COUNT, MS, SOME, SOME_MS};
+use super::words::{check_name, COUNT, MS, SOME, SOME_MS};
 use super::{Parsed, Words};
+use crate::limits::{MAX_TOKEN, MAX_TOKEN_COUNT};
 use crate::op::{Fetch, Receipts};
 use crate::Millis;
 
@@ -16,8 +17,9 @@ pub struct FetchRequest<'a> {
     /// How long to wait for a message, in ms. 0 waits without a limit, and
     /// `None` does not wait.
     pub block: Option<Millis>,
-    /// Whether the leases end when the connection closes.
-    pub bind: bool,
+    /// How long after the connection has closed the leases end, in ms; `None` if
+    /// they are not bound to it.
+    pub bind: Option<Millis>,
     /// Whether the reply holds more fields of each message.
     pub with_meta: bool,
 }
@@ -52,6 +54,7 @@ pub(super) fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<Fetc
     let (mut count, mut per_group, mut max_bytes) = (None, None, None);
     let (mut block, mut lease) = (None, None);
     let (mut consumer, mut group, mut acks) = (None, None, None);
+    let (mut token, mut grace) = (None, None);
     let (mut bind, mut no_ack, mut with_meta) = (false, false, false);
     while let Some(option) = words.option() {
         match option.name() {
@@ -61,7 +64,9 @@ pub(super) fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<Fetc
             what @ "CONSUMER" => once(&mut consumer, what, words.name(what)?.into())?,
             what @ "PERGROUP" => once(&mut per_group, what, words.number(what, SOME)?)?,
             what @ "MAXBYTES" => once(&mut max_bytes, what, words.number(what, SOME)?)?,
+            what @ "TOKEN" => once(&mut token, what, read_token(&mut words, what)?.into())?,
             what @ "BIND" => flag(&mut bind, what)?,
+            what @ "GRACE" => once(&mut grace, what, words.number(what, MS)?)?,
             what @ "NOACK" => flag(&mut no_ack, what)?,
             what @ "WITHMETA" => flag(&mut with_meta, what)?,
             what @ "GROUP" if one_queue => once(&mut group, what, words.name(what)?.into())?,
@@ -71,13 +76,24 @@ pub(super) fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<Fetc
     }
     exclude(("NOACK", no_ack), ("BIND", bind))?;
     exclude(("NOACK", no_ack), ("LEASE", lease.is_some()))?;
+    exclude(("NOACK", no_ack), ("TOKEN", token.is_some()))?;
+    if token.is_some() && consumer.is_none() {
+        return Err("ERR TOKEN needs CONSUMER".into());
+    }
+    if grace.is_some() && !bind {
+        return Err("ERR GRACE needs BIND".into());
+    }
+    let count = count.unwrap_or(1);
+    if token.is_some() && count > MAX_TOKEN_COUNT {
+        return Err(format!("ERR COUNT is at most {MAX_TOKEN_COUNT} with TOKEN").into());
+    }
     exclude(
         ("GROUP", group.is_some()),
         ("PERGROUP", per_group.is_some()),
     )?;
     Ok(FetchRequest {
         fetch: Fetch {
-            count: count.unwrap_or(1),
+            count,
             lease,
             consumer,
             group,
@@ -85,11 +101,18 @@ pub(super) fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<Fetc
             max_bytes,
             acks: acks.unwrap_or_default(),
             no_ack,
+            token,
         },
         block,
-        bind,
+        bind: bind.then_some(grace.unwrap_or(0)),
         with_meta,
     })
+}
+
+fn read_token<'a>(words: &mut Words<'a>, what: &str) -> Parsed<&'a [u8]> {
+    let token = words.bytes(what)?;
+    check_name(what, token, MAX_TOKEN)?;
+    Ok(token)
 }
 
 /// Reads `n receipt ...`
@@ -111,7 +134,7 @@ mod tests {
         FetchRequest {
             fetch: Fetch::one(),
             block: None,
-            bind: false,
+            bind: None,
             with_meta: false,
         }
     }
@@ -145,12 +168,18 @@ mod tests {
                 max_bytes: Some(4),
                 acks: Receipts::from_slice(&[7, 0]),
                 no_ack: false,
+                token: None,
             },
             block: Some(0),
-            bind: true,
+            bind: Some(0),
             with_meta: true,
         };
         words(text, |w| assert_eq!(fetch(w), Ok(expected)));
+        words("GRACE 7 TOKEN TOKEN BIND CONSUMER c", |w| {
+            let request = fetch(w).unwrap();
+            assert_eq!(request.bind, Some(7));
+            assert_eq!(request.fetch.token.as_deref(), Some(&b"TOKEN"[..]));
+        });
         words("NOACK PERGROUP 3", |w| {
             let request = fetch(w).unwrap();
             assert!(request.fetch.no_ack);
@@ -200,6 +229,14 @@ mod tests {
             "COUNT 1 COUNT 1",
             "BIND BIND",
             "WITHMETA withmeta",
+            "TOKEN",
+            "TOKEN t",
+            "GRACE",
+            "GRACE 5",
+            "GRACE -1 BIND",
+            "NOACK TOKEN t CONSUMER c",
+            "COUNT 1001 TOKEN t CONSUMER c",
+            "TOKEN t TOKEN t CONSUMER c",
             "NOACK BIND",
             "NOACK LEASE 5",
             "GROUP g PERGROUP 2",
@@ -222,6 +259,12 @@ mod tests {
                 "GROUP and PERGROUP exclude each other",
             ),
             ("ACK 1 1.5", "receipt must be an integer, not '1.5'"),
+            ("TOKEN t", "TOKEN needs CONSUMER"),
+            ("GRACE 5", "GRACE needs BIND"),
+            (
+                "COUNT 1001 TOKEN t CONSUMER c",
+                "COUNT is at most 1000 with TOKEN",
+            ),
             ("NONSENSE", "unknown option 'NONSENSE'"),
         ] {
             assert_eq!(fetch_error(text), format!("ERR {expected}"));

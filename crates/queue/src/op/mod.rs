@@ -137,6 +137,9 @@ pub struct Fetch<'a> {
     pub acks: Receipts,
     /// Whether delivered messages count as finished at once, without an ack.
     pub no_ack: bool,
+    /// Names this delivery of the consumer, which is given then: if the last one
+    /// had the same token and any of it still runs, it is repeated.
+    pub token: Option<Cow<'a, [u8]>>,
 }
 
 impl Fetch<'_> {
@@ -151,6 +154,7 @@ impl Fetch<'_> {
             max_bytes: None,
             acks: Receipts::new(),
             no_ack: false,
+            token: None,
         }
     }
 }
@@ -296,6 +300,15 @@ pub enum Op<'a> {
     },
     /// Ends leases at once, as if their time had run out.
     EndLeases {
+        /// The receipts of the deliveries.
+        receipts: Receipts,
+    },
+    /// Ends leases some time from now, because their connection has closed. A FETCH
+    /// with their token gives them their old ends back.
+    Grace {
+        /// How long from now the leases end, in ms; at least 1. No lease ends later
+        /// than it would have.
+        ms: Millis,
         /// The receipts of the deliveries.
         receipts: Receipts,
     },

@@ -23,10 +23,13 @@ mod lookup;
 pub mod plan;
 mod readiness;
 mod removal;
+mod repeat;
 mod sources;
 #[cfg(test)]
 mod tests;
 mod time;
+
+use std::collections::BTreeMap;
 
 use hashbrown::HashSet;
 
@@ -73,6 +76,9 @@ pub struct Queue {
     leases: Leases,
     records: Records,
     consumers: Consumers,
+    /// Ends that leases had before their connection closed and GRACE shortened them,
+    /// by receipt. Some of the leases may have ended. `None` if there are none.
+    old_ends: Option<Box<BTreeMap<Receipt, Millis>>>,
     schedules: Schedules,
     totals: Totals,
     lateness: Lateness,
@@ -156,6 +162,7 @@ impl Queue {
             expiring: TimeIndex::new(),
             records: Records::default(),
             consumers: Consumers::default(),
+            old_ends: None,
             schedules: Schedules::default(),
             totals: Totals::default(),
             lateness: Lateness::default(),
@@ -262,6 +269,7 @@ impl Queue {
             } => Ok(self.nack(receipts, *kind, error.as_deref(), *random, now)),
             Op::Touch { ms, receipts } => Ok(self.touch(*ms, receipts, now)),
             Op::EndLeases { receipts } => Ok(self.end_leases(receipts, now)),
+            Op::Grace { ms, receipts } => Ok(self.grace(*ms, receipts, now)),
             Op::Advance { to } => self.advance_manually(*to),
             Op::Cancel { ids } => Ok(self.cancel(ids, now)),
             Op::Reschedule { id, due } => Ok(self.reschedule(id, *due, now)),
@@ -344,6 +352,8 @@ impl Queue {
         let now = copy.last;
         copy.ticket += 1;
         copy.release_all(now);
+        copy.consumers.forget_tokens();
+        copy.old_ends = None;
         copy.effects = Effects::default();
         copy
     }

@@ -71,8 +71,11 @@ impl Queue {
     }
 
     /// Whether this FETCH would get a message at `now`, leaving aside what its acks
-    /// would free.
+    /// would free. A message that it would get once more counts.
     pub fn can_serve(&self, fetch: &Fetch, now: Millis) -> bool {
+        if fetch.token.is_some() && self.can_repeat(fetch, now) {
+            return true;
+        }
         if self.allowance(now, fetch.no_ack) == 0 {
             return false;
         }

@@ -36,8 +36,18 @@ const UNSCHEDULE: u8 = 20;
 const CATCH_UP: u8 = 21;
 const PURGE_SOME: u8 = 22;
 const REMOVE: u8 = 23;
+/// A FETCH with parts that have no flag of their own: a byte of [`more`] follows.
+const FETCH_MORE: u8 = 24;
 const FIND_DO: u8 = 25;
+const GRACE: u8 = 26;
 const ACK_SEND: u8 = 27;
+
+/// The parts of a FETCH that are told by a byte of their own, as bits.
+mod more {
+    /// Bit 0 is that of RESULTS.
+    pub const TOKEN: u8 = 1 << 1;
+    pub const ALL: u8 = TOKEN;
+}
 
 /// The number of the kind of an operation, below 31.
 pub fn kind(op: &Op) -> u8 {
@@ -46,12 +56,14 @@ pub fn kind(op: &Op) -> u8 {
         Op::Alter(_) => ALTER,
         Op::Send(_) => SEND,
         Op::Duplicate => DUPLICATE,
+        Op::Fetch(fetch) if fetch.token.is_some() => FETCH_MORE,
         Op::Fetch(_) => FETCH,
         Op::Ack { .. } => ACK,
         Op::AckSend(_) => ACK_SEND,
         Op::Nack { .. } => NACK,
         Op::Touch { .. } => TOUCH,
         Op::EndLeases { .. } => END_LEASES,
+        Op::Grace { .. } => GRACE,
         Op::Advance { .. } => ADVANCE,
         Op::Cancel { .. } => CANCEL,
         Op::Reschedule { .. } => RESCHEDULE,

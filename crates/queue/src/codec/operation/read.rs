@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use smallvec::{smallvec, SmallVec};
 
 use super::{
-    ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, FIND_DO,
-    GROUP_SET, HOLDS, MESSAGES, NACK, PAUSE, PURGE, PURGE_SOME, REDRIVE, REMOVE, RESCHEDULE,
-    RESUME, SCHEDULE, SEND, TAKEN_IDS, TICK, TOUCH, UNSCHEDULE, UPDATE,
+    more, ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH,
+    FETCH_MORE, FIND_DO, GRACE, GROUP_SET, HOLDS, MESSAGES, NACK, PAUSE, PURGE, PURGE_SOME,
+    REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TAKEN_IDS, TICK, TOUCH, UNSCHEDULE,
+    UPDATE,
 };
 use crate::codec::options::{changes, choices, rate, rule};
 use crate::codec::wire::{Reader, MOST_RESERVED};
@@ -40,6 +41,10 @@ pub fn read<'a>(
             let (fetch, receipt) = fetch(reader, flags, time_us)?;
             return Ok((Op::fetch(fetch), receipt));
         }
+        FETCH_MORE => {
+            let (fetch, receipt) = fetch_with_more(reader, flags, time_us)?;
+            return Ok((Op::fetch(fetch), receipt));
+        }
         ACK => Op::Ack {
             receipts: receipts(reader, time_us)?,
             result: has(0).then(|| reader.rest().into()),
@@ -64,6 +69,10 @@ pub fn read<'a>(
             receipts: receipts(reader, time_us)?,
         },
         END_LEASES => Op::EndLeases {
+            receipts: receipts(reader, time_us)?,
+        },
+        GRACE => Op::Grace {
+            ms: positive(reader)?,
             receipts: receipts(reader, time_us)?,
         },
         ADVANCE => Op::Advance { to: exact(reader)? },
@@ -214,6 +223,27 @@ fn ack_send<'a>(reader: &mut Reader<'a>, flags: u8, time_us: u64) -> Result<AckS
         result,
         sends,
     })
+}
+
+fn fetch_with_more<'a>(
+    reader: &mut Reader<'a>,
+    flags: u8,
+    time_us: u64,
+) -> Result<(Fetch<'a>, Receipt), Invalid> {
+    let parts = reader.byte()?;
+    ensure(
+        parts != 0 && parts & !more::ALL == 0,
+        "an unknown part of a fetch",
+    )?;
+    let token = reader.bytes()?;
+    limits::token(token)?;
+    let (mut fetch, receipt) = fetch(reader, flags, time_us)?;
+    fetch.token = Some(token.into());
+    ensure(
+        fetch.consumer.is_some() && !fetch.no_ack && fetch.count <= limits::MAX_TOKEN_COUNT,
+        "a token that is not possible",
+    )?;
+    Ok((fetch, receipt))
 }
 
 fn fetch<'a>(

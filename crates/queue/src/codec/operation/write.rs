@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{flags_of_send, limits_of};
+use super::{flags_of_send, limits_of, more};
 use crate::codec::options::{put_changes, put_choices, put_rate, put_rule};
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};
 use crate::message::state::State;
@@ -37,7 +37,7 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
             }
             out.extend_from_slice(error.as_deref().unwrap_or_default());
         }
-        Op::Touch { ms, receipts } => {
+        Op::Touch { ms, receipts } | Op::Grace { ms, receipts } => {
             put_number(out, *ms);
             put_receipts(out, receipts, time_us);
         }
@@ -156,6 +156,10 @@ fn put_ack_send(out: &mut Vec<u8>, ack_send: &AckSend, time_us: u64) {
 }
 
 fn put_fetch(out: &mut Vec<u8>, fetch: &Fetch, receipt: Receipt, time_us: u64) {
+    if let Some(token) = &fetch.token {
+        out.push(more::TOKEN);
+        put_bytes(out, token);
+    }
     if let Some(consumer) = &fetch.consumer {
         put_bytes(out, consumer);
     }

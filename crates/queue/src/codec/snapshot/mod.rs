@@ -12,6 +12,8 @@
 //!   first message whose id was generated with it, unless it is that of the
 //!   queue;
 //! - the groups and consumers that no message names;
+//! - the deliveries that can be repeated by their token, and the ends that leases
+//!   had before their connections closed;
 //! - the number of messages.
 //!
 //! Numbers are written as differences from their neighbours, so a plain message
@@ -69,6 +71,10 @@ pub mod tag {
     pub const SALT: u8 = 8;
     /// The breaker of a group that came before, or of the ungrouped messages.
     pub const BREAKER: u8 = 9;
+    /// The last delivery of a consumer that asked for it with a token.
+    pub const TOKEN: u8 = 11;
+    /// The end that a lease had before its connection closed.
+    pub const OLD_END: u8 = 12;
     pub const MESSAGE: u8 = 0x80;
     /// How far the stored state is shifted in the tag of a message.
     pub const STATE: u32 = 4;
@@ -213,6 +219,21 @@ impl<'a> Writer<'a, '_> {
         }
         let messages = self.write_messages();
         self.write_others();
+        for (name, delivery) in self.parts.token_deliveries() {
+            let frame = self.blocks.begin();
+            frame.push(tag::TOKEN);
+            put_bytes(frame, name);
+            put_number(frame, delivery.first);
+            put_number(frame, delivery.count);
+            self.blocks.end(&delivery.token);
+        }
+        for (receipt, end) in self.parts.old_ends() {
+            let frame = self.blocks.begin();
+            frame.push(tag::OLD_END);
+            put_number(frame, receipt);
+            put_number(frame, end);
+            self.blocks.end(&[]);
+        }
         let frame = self.blocks.begin();
         frame.push(tag::END);
         put_number(frame, messages);

@@ -8,6 +8,7 @@ use super::{group_flags, phase, tag, Bases};
 use crate::codec::options::{choices, clock, rate, rule, settings};
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::collections::rate_window::RateWindow;
+use crate::consumer::TokenDelivery;
 use crate::groups::breaker::{Circuit, Phase};
 use crate::groups::group::GroupSettings;
 use crate::limits::{ensure, exact, Invalid};
@@ -122,6 +123,23 @@ impl Decoder {
                 };
                 reader.end()?;
                 builder.consumer(name, known)
+            }
+            tag::TOKEN => {
+                let consumer = reader.bytes()?;
+                let (first, count) = (reader.number()?, reader.number()?);
+                let token = reader.rest().into();
+                builder.token(
+                    consumer,
+                    TokenDelivery {
+                        token,
+                        first,
+                        count,
+                    },
+                )
+            }
+            tag::OLD_END => {
+                builder.old_end(reader.number()?, reader.number()?)?;
+                reader.end()
             }
             tag::SCHEDULE => {
                 let name = reader.bytes()?;

@@ -255,11 +255,15 @@ fn fetch(scale: Scale) -> impl Strategy<Value = Fetch<'static>> {
         option::weighted(0.2, scale.some()),
         receipts(scale),
         prop::bool::weighted(0.15),
+        option::weighted(0.4, select(vec!["t", "u"])),
     );
     parts.prop_map(
-        |(count, lease, consumer, group, per_group, max_bytes, acks, no_ack)| Fetch {
+        |(count, lease, consumer, group, per_group, max_bytes, acks, no_ack, token)| Fetch {
             count,
             lease,
+            token: token
+                .filter(|_| consumer.is_some() && !no_ack)
+                .map(|token| token.as_bytes().into()),
             consumer,
             group,
             per_group,
@@ -395,6 +399,7 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         4 => ack_send(scale).prop_map(Op::AckSend),
         8 => nack(scale),
         2 => (scale.some(), receipts(scale)).prop_map(|(ms, receipts)| Op::Touch { ms, receipts }),
+        2 => (scale.some(), receipts(scale)).prop_map(|(ms, receipts)| Op::Grace { ms, receipts }),
         2 => receipts(scale).prop_map(|receipts| Op::EndLeases { receipts }),
         1 => Just(Op::Tick),
         1 => Just(Op::Duplicate),

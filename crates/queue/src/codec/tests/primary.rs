@@ -213,6 +213,7 @@ impl Primary {
             Op::Ack { receipts, .. }
             | Op::Nack { receipts, .. }
             | Op::Touch { receipts, .. }
+            | Op::Grace { receipts, .. }
             | Op::EndLeases { receipts } => self.real(receipts),
             Op::AckSend(AckSend {
                 receipt: Some(receipt),

@@ -96,6 +96,13 @@ impl Queue {
             }
             None => ConsumerIx::NONE,
         };
+        if let Some(token) = &fetch.token {
+            let given = self.repeat(consumer, token, now);
+            if !given.is_empty() {
+                self.restore_ends(&given, now);
+                return Ok(Done::Fetched(given));
+            }
+        }
         let mut round = Round {
             fetch,
             consumer,
@@ -131,6 +138,9 @@ impl Queue {
             self.effects.changed = true;
             self.effects.visible = true;
             self.effects.happened.add(Happened::DELIVERED);
+            if fetch.token.is_some() || self.consumers.has_tokens() {
+                self.record_token(consumer, fetch, &round.given);
+            }
         }
         Ok(Done::Fetched(round.given))
     }

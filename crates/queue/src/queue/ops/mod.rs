@@ -7,6 +7,7 @@ mod cancel;
 mod end_leases;
 pub(super) mod fetch;
 mod find_do;
+mod grace;
 mod groupset;
 mod nack;
 mod pause;

@@ -21,6 +21,7 @@ impl Queue {
                 continue;
             };
             self.leases.move_end(lease, until);
+            self.take_old_end(receipt);
             self.wake_by(until);
             self.effects.changed = true;
             self.effects.visible = true;

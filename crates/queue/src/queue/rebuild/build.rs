@@ -5,7 +5,7 @@
 use super::check;
 use super::lists::{index, lanes, Lists};
 use super::{Checked, Known, Marks, Names, SavedPosition, Term, Whole};
-use crate::consumer::Consumers;
+use crate::consumer::{Consumers, TokenDelivery};
 use crate::groups::backlog::{Backlog, Member};
 use crate::groups::breaker::{Circuit, Lets};
 use crate::groups::group::GroupSettings;
@@ -13,7 +13,7 @@ use crate::index::leases::{Batch, Leases};
 use crate::index::ready_line::{Join, Position, ReadyLine};
 use crate::index::records::Records;
 use crate::index::waiting::Waiting;
-use crate::limits::{ensure, exact, name, schedule_name, Invalid};
+use crate::limits::{ensure, exact, name, schedule_name, token, Invalid, MAX_TOKEN_COUNT};
 use crate::message::body::Content;
 use crate::message::state::StoredState;
 use crate::message::Message;
@@ -182,6 +182,38 @@ impl Builder {
             self.queue.consumers.restore(consumer, last_seen, counts);
         }
         self.consumers.push(consumer.into());
+        Ok(())
+    }
+
+    /// Adds the last delivery of a known consumer, which asked for it with a token.
+    pub fn token(&mut self, consumer: &[u8], delivery: TokenDelivery) -> Checked {
+        token(&delivery.token)?;
+        let end = delivery.first.saturating_add(delivery.count);
+        ensure(
+            delivery.first > 0 && (1..=MAX_TOKEN_COUNT).contains(&delivery.count),
+            "a delivery with a token is impossible",
+        )?;
+        ensure(
+            end <= self.queue.last_receipt + 1,
+            "a delivery with a token lies in the future",
+        )?;
+        ensure(
+            self.queue.consumers.restore_token(consumer, delivery),
+            "a token of no consumer",
+        )
+    }
+
+    /// Adds the end that a lease had before its connection closed. Leases come in the
+    /// order of their receipts.
+    pub fn old_end(&mut self, receipt: Receipt, end: Millis) -> Checked {
+        exact(end)?;
+        let ends = self.queue.old_ends.get_or_insert_default();
+        ensure(
+            ends.last_key_value()
+                .is_none_or(|(last, _)| *last < receipt),
+            "ends of leases are out of order",
+        )?;
+        ends.insert(receipt, end);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ mod valid;
 
 use super::Queue;
 use crate::collections::rate_window::RateWindow;
+use crate::consumer::TokenDelivery;
 use crate::groups::breaker::Circuit;
 use crate::groups::group::Group;
 use crate::index::leases::Batch;
@@ -272,6 +273,17 @@ impl<'a> Parts<'a> {
             let counts = [consumer.delivered, consumer.acked, consumer.nacked];
             (&*consumer.name, (consumer.last_seen, counts))
         })
+    }
+
+    /// Last deliveries that were asked for with a token, by the names of their
+    /// consumers.
+    pub fn token_deliveries(&self) -> Vec<(&'a [u8], &'a TokenDelivery)> {
+        self.queue.consumers.token_deliveries()
+    }
+
+    /// Ends that running leases had before their connections closed, by receipt.
+    pub fn old_ends(&self) -> Vec<(Receipt, Millis)> {
+        self.queue.old_ends().collect()
     }
 
     /// Schedules, in the order of their creation.

@@ -46,6 +46,12 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
         consumers.insert(name, consumers.len() as u64);
         builder.consumer(name, Some(known))?;
     }
+    for (name, delivery) in parts.token_deliveries() {
+        builder.token(name, delivery.clone())?;
+    }
+    for (receipt, end) in parts.old_ends() {
+        builder.old_end(receipt, end)?;
+    }
     for (name, schedule) in parts.schedules() {
         builder.schedule(name, schedule.clone())?;
     }
@@ -155,13 +161,10 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
     };
     let consumers = |queue: &Queue| {
         let known = queue.consumers.known();
-        format!(
-            "{:?}",
-            known
-                .iter()
-                .map(|c| (&c.name, c.running))
-                .collect::<Vec<_>>()
-        )
+        let known: Vec<_> = known.iter().map(|c| (&c.name, c.running)).collect();
+        let old_ends: Vec<_> = queue.old_ends().collect();
+        let tokens = queue.consumers.token_deliveries();
+        format!("{:?}", (known, tokens, old_ends))
     };
     same("groups", groups(queue), groups(rebuilt))?;
     same(

@@ -62,6 +62,8 @@ pub enum Act {
         max_bytes: Option<u64>,
         acks: Vec<u8>,
         no_ack: bool,
+        /// The name of the consumer, and the token if it has one.
+        consumer: Option<(u8, Option<u8>)>,
     },
     Ack(Vec<u8>),
     /// Without a receipt, as in a queue that only receives messages.
@@ -69,6 +71,7 @@ pub enum Act {
     Nack(Vec<u8>, NackKind),
     Touch(Millis, Vec<u8>),
     EndLeases(Vec<u8>),
+    Grace(Millis, Vec<u8>),
     Cancel(Vec<Name>),
     Reschedule(Name, When),
     Update(Name, u8),
@@ -260,15 +263,20 @@ impl Act {
                 max_bytes,
                 acks,
                 no_ack,
+                consumer,
             } => Op::fetch(Fetch {
                 count: *count,
                 lease: lease.filter(|_| !no_ack),
-                consumer: None,
+                consumer: consumer.map(|(name, _)| IDS[usize::from(name)].into()),
                 group: group(*only),
                 per_group: if only.is_some() { 1 } else { *per_group },
                 max_bytes: *max_bytes,
                 acks: receipts(acks, model),
                 no_ack: *no_ack,
+                token: consumer
+                    .and_then(|(_, token)| token)
+                    .filter(|_| !no_ack)
+                    .map(|token| IDS[usize::from(token)].into()),
             }),
             Act::Ack(back) => Op::Ack {
                 receipts: receipts(back, model),
@@ -286,6 +294,10 @@ impl Act {
                 random: 0,
             },
             Act::Touch(ms, back) => Op::Touch {
+                ms: *ms,
+                receipts: receipts(back, model),
+            },
+            Act::Grace(ms, back) => Op::Grace {
                 ms: *ms,
                 receipts: receipts(back, model),
             },

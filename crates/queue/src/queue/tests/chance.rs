@@ -88,9 +88,10 @@ fn fetch() -> impl Strategy<Value = Act> {
         weighted(0.2, 1..8u64),
         vec(0..6u8, 0..3),
         prop::bool::weighted(0.1),
+        weighted(0.4, (0..2u8, weighted(0.6, 0..2u8))),
     )
         .prop_map(
-            |(count, per_group, group, lease, max_bytes, acks, no_ack)| Act::Fetch {
+            |(count, per_group, group, lease, max_bytes, acks, no_ack, consumer)| Act::Fetch {
                 count,
                 per_group,
                 group,
@@ -98,6 +99,7 @@ fn fetch() -> impl Strategy<Value = Act> {
                 max_bytes,
                 acks,
                 no_ack,
+                consumer,
             },
         )
 }
@@ -224,6 +226,7 @@ fn act(purges: u32) -> impl Strategy<Value = Act> {
         14 => (some(), nack_kind()).prop_map(|(r, kind)| Act::Nack(r, kind)),
         3 => (1..60u64, some()).prop_map(|(ms, r)| Act::Touch(ms, r)),
         2 => some().prop_map(Act::EndLeases),
+        4 => (1..30u64, some()).prop_map(|(ms, r)| Act::Grace(ms, r)),
         4 => vec(name(), 1..3).prop_map(Act::Cancel),
         3 => (name(), when()).prop_map(|(name, when)| Act::Reschedule(name, when)),
         2 => (name(), 0..4u8).prop_map(|(name, size)| Act::Update(name, size)),

@@ -327,6 +327,7 @@ fn drain(pair: &mut Pair, times: usize) {
         max_bytes: None,
         acks: vec![0, 1],
         no_ack: false,
+        consumer: None,
     };
     for _ in 0..times {
         pair.step(&Step {

@@ -50,6 +50,47 @@ impl Model {
     pub(super) fn fetch(&mut self, fetch: &Fetch, floor: Receipt) -> Vec<Delivered> {
         self.ack(&fetch.acks);
         self.line_up(self.ticket);
+        let repeated = self.repeated(fetch);
+        if !repeated.is_empty() {
+            return repeated;
+        }
+        let given = self.fetch_anew(fetch, floor);
+        if let (Some(consumer), Some(_)) = (fetch.consumer.as_deref(), given.first()) {
+            self.tokens.retain(|(name, ..)| name != consumer);
+            if let Some(token) = fetch.token.as_deref() {
+                let receipts = given.iter().map(|given| given.receipt).collect();
+                self.tokens
+                    .push((consumer.to_vec(), token.to_vec(), receipts));
+            }
+        }
+        given
+    }
+
+    /// What still runs of the last delivery of a consumer, if it repeats its token.
+    fn repeated(&mut self, fetch: &Fetch) -> Vec<Delivered> {
+        let asked = (fetch.consumer.as_deref(), fetch.token.as_deref());
+        let is_it = |(name, token, _): &&(Vec<u8>, Vec<u8>, Vec<Receipt>)| {
+            asked == (Some(&name[..]), Some(&token[..]))
+        };
+        let Some((_, _, receipts)) = self.tokens.iter().find(is_it) else {
+            return Vec::new();
+        };
+        let running = receipts.iter().filter_map(|receipt| self.running(*receipt));
+        let repeated = running.map(|m| Delivered {
+            seq: m.seq,
+            receipt: m.receipt,
+            attempt: m.attempt,
+            gone: None,
+        });
+        let repeated: Vec<Delivered> = repeated.collect();
+        for one in &repeated {
+            let m = self.msg_mut(one.seq);
+            m.lease_until = m.old_end.take().unwrap_or(m.lease_until);
+        }
+        repeated
+    }
+
+    fn fetch_anew(&mut self, fetch: &Fetch, floor: Receipt) -> Vec<Delivered> {
         let mut round = Round {
             fetch,
             floor,
@@ -152,6 +193,7 @@ impl Model {
             };
             let own = round.fetch.lease.or(m.choices.lease.map(|ms| ms.get()));
             m.lease_until = now + own.unwrap_or(lease);
+            m.old_end = None;
             self.last_receipt = receipt;
             self.receipts.push(receipt);
             self.let_out(seq);

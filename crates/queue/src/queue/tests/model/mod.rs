@@ -45,6 +45,8 @@ pub struct Msg {
     pub receipt: Receipt,
     pub batch: Receipt,
     pub lease_until: Millis,
+    /// The end of the lease before its connection closed.
+    pub old_end: Option<Millis>,
     pub ended_at: Millis,
     pub reason: Option<Reason>,
 }
@@ -145,6 +147,9 @@ pub struct Model {
     pub ticked: Ticked,
     /// All receipts ever given out.
     pub receipts: Vec<Receipt>,
+    /// Last delivery of each consumer that asked for it with a token: its name, the
+    /// token and the receipts.
+    pub tokens: Vec<(Vec<u8>, Vec<u8>, Vec<Receipt>)>,
 }
 
 impl Model {
@@ -168,6 +173,7 @@ impl Model {
             totals: Totals::default(),
             ticked: Ticked::default(),
             receipts: Vec::new(),
+            tokens: Vec::new(),
         }
     }
 
@@ -192,6 +198,7 @@ impl Model {
             Op::Nack { receipts, kind, .. } => Ok(Done::Count(self.nack(receipts, *kind))),
             Op::Touch { ms, receipts } => Ok(Done::Count(self.touch(*ms, receipts))),
             Op::EndLeases { receipts } => Ok(Done::Count(self.end_leases(receipts))),
+            Op::Grace { ms, receipts } => Ok(Done::Count(self.grace(*ms, receipts))),
             Op::Advance { to } => self.advance_manually(*to),
             Op::Cancel { ids } => {
                 let cancel = |id: &std::borrow::Cow<[u8]>| self.cancel(id);
@@ -335,6 +342,7 @@ impl Model {
         for m in running {
             copy.come_back(m.seq, settle::Back::Uncounted);
         }
+        copy.tokens.clear();
         copy.ticket += 1;
         copy.line_up(copy.ticket);
         copy

@@ -134,6 +134,7 @@ impl Model {
             receipt: 0,
             batch: 0,
             lease_until: NEVER,
+            old_end: None,
             ended_at: NEVER,
             reason: None,
         });

@@ -60,7 +60,21 @@ impl Model {
         let until = self.now + ms;
         let named = self.named(receipts);
         for seq in &named {
-            self.msg_mut(*seq).lease_until = until;
+            let m = self.msg_mut(*seq);
+            m.lease_until = until;
+            m.old_end = None;
+        }
+        named.len() as u64
+    }
+
+    pub(super) fn grace(&mut self, ms: Millis, receipts: &[Receipt]) -> u64 {
+        let until = self.now + ms;
+        let mut named = self.named(receipts);
+        named.retain(|seq| self.msg(*seq).lease_until > until);
+        for seq in &named {
+            let m = self.msg_mut(*seq);
+            m.old_end = m.old_end.or(Some(m.lease_until));
+            m.lease_until = until;
         }
         named.len() as u64
     }

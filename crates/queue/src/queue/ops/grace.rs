@@ -1,0 +1,81 @@
+//! GRACE: leases whose connection has closed end some time later.
+
+use crate::op::{Delivered, Done};
+use crate::queue::give_back::distinct;
+use crate::queue::Queue;
+use crate::{Millis, Receipt};
+
+/// With at least this many remembered ends, those of leases that have ended meanwhile
+/// are dropped.
+const MIN_CLEANUP: usize = 64;
+
+impl Queue {
+    /// Makes leases end `ms` from now, unless they end before that, and remembers
+    /// their old ends. Returns how many leases it has shortened.
+    pub(in crate::queue) fn grace(
+        &mut self,
+        ms: Millis,
+        receipts: &[Receipt],
+        now: Millis,
+    ) -> Done {
+        let until = now.saturating_add(ms);
+        let mut shortened = 0;
+        for receipt in distinct(receipts) {
+            let lease = self.current(receipt, now);
+            let Some(lease) = lease.filter(|lease| lease.until > until) else {
+                continue;
+            };
+            self.leases.move_end(lease, until);
+            self.wake_by(until);
+            let ends = self.old_ends.get_or_insert_default();
+            ends.entry(receipt).or_insert(lease.until);
+            self.changed();
+            shortened += 1;
+        }
+        self.drop_stale_ends();
+        Done::Count(shortened)
+    }
+
+    /// Gives these deliveries the ends of their leases back that a closed connection
+    /// has shortened.
+    pub(in crate::queue) fn restore_ends(&mut self, given: &[Delivered], now: Millis) {
+        for one in given {
+            let Some(end) = self.take_old_end(one.receipt) else {
+                continue;
+            };
+            if let Some(lease) = self.current(one.receipt, now) {
+                self.leases.move_end(lease, end);
+                self.wake_by(end);
+                self.changed();
+            }
+        }
+    }
+
+    /// Forgets the end that a lease had before its connection closed. Returns that
+    /// end, if there is one.
+    pub(in crate::queue) fn take_old_end(&mut self, receipt: Receipt) -> Option<Millis> {
+        let ends = self.old_ends.as_mut()?;
+        let end = ends.remove(&receipt);
+        if ends.is_empty() {
+            self.old_ends = None;
+        }
+        end
+    }
+
+    /// Ends that leases had before their connections closed, by receipt.
+    pub(in crate::queue) fn old_ends(&self) -> impl Iterator<Item = (Receipt, Millis)> + '_ {
+        let ends = self.old_ends.iter().flat_map(|ends| ends.iter());
+        ends.map(|(receipt, end)| (*receipt, *end))
+            .filter(|(receipt, _)| self.is_running(*receipt))
+    }
+
+    /// Drops the remembered ends of leases that have ended, if there are many.
+    fn drop_stale_ends(&mut self) {
+        let Some(ends) = &mut self.old_ends else {
+            return;
+        };
+        if ends.len() >= MIN_CLEANUP && ends.len() / 2 >= self.leases.len() {
+            ends.retain(|receipt, _| self.leases.find(*receipt).is_some());
+        }
+    }
+}

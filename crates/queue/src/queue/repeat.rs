@@ -1,0 +1,137 @@
+//! TOKEN: a FETCH whose reply was lost gives the same deliveries once more.
+
+use crate::consumer::TokenDelivery;
+use crate::op::{Delivered, Deliveries, Fetch};
+use crate::queue::Queue;
+use crate::{ConsumerIx, Millis};
+
+impl Queue {
+    /// Whether this FETCH repeats the last delivery of its consumer, of which
+    /// something still runs, even after the acks of the FETCH. O(messages of that
+    /// delivery * log n).
+    pub fn can_repeat(&self, fetch: &Fetch, now: Millis) -> bool {
+        let (Some(name), Some(token)) = (&fetch.consumer, &fetch.token) else {
+            return false;
+        };
+        let last = self.consumers.token_delivery_of(name);
+        last.filter(|last| *last.token == **token)
+            .is_some_and(|last| {
+                last.receipts().any(|receipt| {
+                    self.current(receipt, now).is_some() && !fetch.acks.contains(&receipt)
+                })
+            })
+    }
+
+    /// The deliveries that still run of the last one of this consumer, if it was
+    /// asked for with this token. Their leases stay as they are.
+    pub(super) fn repeat(&self, consumer: ConsumerIx, token: &[u8], now: Millis) -> Deliveries {
+        let last = self.consumers.token_delivery(consumer);
+        let Some(last) = last.filter(|last| *last.token == *token) else {
+            return Deliveries::new();
+        };
+        let running = last.receipts().filter_map(|receipt| {
+            let seq = self.current(receipt, now)?.seq;
+            Some(Delivered {
+                seq,
+                receipt,
+                attempt: self.store.get(seq)?.history.attempt(),
+                gone: None,
+            })
+        });
+        running.collect()
+    }
+
+    /// Records what a FETCH has given, so that it can be repeated if it has a token.
+    /// If it has none, the last delivery of its consumer cannot be repeated.
+    pub(super) fn record_token(
+        &mut self,
+        consumer: ConsumerIx,
+        fetch: &Fetch,
+        given: &[Delivered],
+    ) {
+        let token = fetch.token.as_deref().zip(given.first());
+        let delivery = token.map(|(token, first)| TokenDelivery {
+            token: token.into(),
+            first: first.receipt,
+            count: given.len() as u64,
+        });
+        self.consumers.set_token_delivery(consumer, delivery);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::{Done, Moment, Op, Send};
+    use crate::settings::{Clock, Settings};
+    use crate::Receipt;
+
+    const START: Millis = 1_000;
+
+    fn fetch(token: Option<&'static [u8]>) -> Op<'static> {
+        Op::fetch(Fetch {
+            consumer: Some(b"w"[..].into()),
+            token: token.map(Into::into),
+            ..Fetch::one()
+        })
+    }
+
+    fn receipts(queue: &mut Queue, op: &Op, now: Millis) -> Vec<Receipt> {
+        match queue.apply(op, Moment::at_ms(now)) {
+            Ok(Done::Fetched(given)) => given.iter().map(|one| one.receipt).collect(),
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    /// A queue with one message that was fetched with a token, and its receipt.
+    fn fetched() -> (Queue, Receipt) {
+        let mut queue = Queue::new(Settings::default(), Clock::Server, 0);
+        queue
+            .apply(&Op::Send(Send::plain(b"a")), Moment::at_ms(START))
+            .unwrap();
+        let given = receipts(&mut queue, &fetch(Some(b"t")), START);
+        (queue, given[0])
+    }
+
+    #[test]
+    fn a_token_is_forgotten_with_its_consumer() {
+        let (mut queue, receipt) = fetched();
+        let ack = Op::Ack {
+            receipts: [receipt].into_iter().collect(),
+            result: None,
+        };
+        queue.apply(&ack, Moment::at_ms(START)).unwrap();
+        assert!(queue.consumers.has_tokens());
+        queue.advance(START + crate::consumer::FORGET_AFTER, u64::MAX);
+        assert!(!queue.consumers.has_tokens());
+    }
+
+    #[test]
+    fn a_delivery_without_a_token_takes_the_place_of_one_with_a_token() {
+        let (mut queue, _) = fetched();
+        assert_eq!(receipts(&mut queue, &fetch(None), START), []);
+        assert!(queue.consumers.has_tokens(), "nothing was delivered");
+        queue
+            .apply(&Op::Send(Send::plain(b"b")), Moment::at_ms(START))
+            .unwrap();
+        assert_eq!(receipts(&mut queue, &fetch(None), START).len(), 1);
+        assert!(!queue.consumers.has_tokens());
+    }
+
+    #[test]
+    fn ends_of_leases_are_remembered_only_while_they_run() {
+        let (mut queue, receipt) = fetched();
+        let receipts_of = [receipt].into_iter().collect();
+        let grace = Op::Grace {
+            ms: 10,
+            receipts: receipts_of,
+        };
+        queue.apply(&grace, Moment::at_ms(START)).unwrap();
+        let end = START + Settings::default().lease;
+        assert_eq!(queue.old_ends().collect::<Vec<_>>(), [(receipt, end)]);
+        let again = receipts(&mut queue.clone(), &fetch(Some(b"t")), START + 9);
+        assert_eq!(again, [receipt]);
+        queue.advance(START + 10, u64::MAX);
+        assert_eq!(queue.old_ends().count(), 0);
+    }
+}

@@ -1,0 +1,384 @@
+"""FETCH TOKEN: a call that is repeated after a lost reply gets the same messages again."""
+
+import pytest
+
+from tests.harness.replies import Manual, Queue, digest, msgs
+from tests.harness.server import wait_for
+
+FAR = 600_000
+
+
+@pytest.fixture
+def q(r, key):
+    return Manual(r, key, "LEASE", 1000)
+
+
+def same(first, again):
+    return [(m.id, m.receipt, m.attempt, m.payload) for m in first] == [(m.id, m.receipt, m.attempt, m.payload) for m in again]
+
+
+def test_the_same_token_gives_the_same_messages(q):
+    q.do("MSEND", 5, *"abcde")
+    first = q.fetch("COUNT", 3, "CONSUMER", "w", "TOKEN", "t")
+    q.advance(10)
+    for options in ((), ("COUNT", 1), ("COUNT", 5, "LEASE", 9, "MAXBYTES", 1), ("GROUP", "g"), ("PERGROUP", 3)):
+        assert same(first, q.fetch("CONSUMER", "w", "TOKEN", "t", *options))
+    assert q.get(first[0].id)["lease-until"] == 1000
+    info = q.info()
+    assert (info["delivered"], info["redelivered"], info["running"]) == (3, 0, 3)
+
+
+def test_another_token_another_consumer_and_no_token_get_others(q):
+    q.do("MSEND", 5, *"abcde")
+    assert q.payloads("CONSUMER", "w", "TOKEN", "t") == [b"a"]
+    assert q.payloads("CONSUMER", "v", "TOKEN", "t") == [b"b"]
+    assert q.payloads("CONSUMER", "w", "TOKEN", "u") == [b"c"]
+    # Only the last delivery of a consumer can be repeated.
+    assert q.payloads("CONSUMER", "w", "TOKEN", "t") == [b"d"]
+    assert q.payloads("CONSUMER", "v", "TOKEN", "t") == [b"b"]
+    assert q.payloads("CONSUMER", "v") == [b"e"]
+    assert q.payloads("CONSUMER", "v", "TOKEN", "t") == []
+
+
+def test_only_what_still_runs_is_repeated(q):
+    q.do("MSEND", 5, *"abcde")
+    a, b, c = q.fetch("COUNT", 3, "CONSUMER", "w", "TOKEN", "t")
+    q.ack(a.receipt)
+    assert same([b, c], q.fetch("CONSUMER", "w", "TOKEN", "t"))
+    assert same([c], q.fetch("CONSUMER", "w", "TOKEN", "t", "ACK", 2, b.receipt, a.receipt))
+    assert q.info()["acked"] == 2
+    # Nothing of it runs after the acks: a fetch like any other.
+    [d] = q.fetch("CONSUMER", "w", "TOKEN", "t", "ACK", 1, c.receipt)
+    assert d.payload == b"d"
+    assert same([d], q.fetch("CONSUMER", "w", "TOKEN", "t", "ACK", 1, c.receipt))
+
+
+def test_a_lease_that_is_over_is_not_repeated(q):
+    q.send("a", "ID", "a")
+    [first] = q.fetch("CONSUMER", "w", "TOKEN", "t")
+    q.advance(1000)
+    [second] = q.fetch("CONSUMER", "w", "TOKEN", "t")
+    assert (second.id, second.attempt) == (b"a", 2)
+    assert second.receipt > first.receipt
+
+
+def test_an_empty_reply_is_no_delivery(q):
+    q.send("a")
+    first = q.fetch("CONSUMER", "w", "TOKEN", "t")
+    assert q.fetch("CONSUMER", "w", "TOKEN", "u") == []
+    assert same(first, q.fetch("CONSUMER", "w", "TOKEN", "t"))
+
+
+def test_it_is_repeated_while_nothing_can_be_delivered(q):
+    q.do("MSEND", 2, *"ab")
+    first = q.fetch("CONSUMER", "w", "TOKEN", "t")
+    q.do("ALTER", "MAXRUNNING", 1)
+    q.do("PAUSE")
+    assert same(first, q.fetch("CONSUMER", "w", "TOKEN", "t"))
+    assert same(first, q.fetch("CONSUMER", "w", "TOKEN", "t", "BLOCK", 0))
+
+
+def test_withmeta_is_that_of_the_repeated_call(q):
+    q.send("a", "TYPE", "x")
+    assert q.one("CONSUMER", "w", "TOKEN", "t").meta is None
+    meta = q.one("CONSUMER", "w", "TOKEN", "t", "WITHMETA").meta
+    assert (meta["type"], meta["lease-until"]) == (b"x", 1000)
+
+
+def test_a_batch_of_a_group_is_repeated_in_order(q):
+    for n in range(4):
+        q.send(str(n), "GROUP", "g")
+    first = q.fetch("COUNT", 3, "GROUP", "g", "CONSUMER", "w", "TOKEN", "t")
+    assert [m.payload for m in first] == [b"0", b"1", b"2"]
+    assert same(first, q.fetch("COUNT", 3, "GROUP", "g", "CONSUMER", "w", "TOKEN", "t"))
+    q.nack(first[1].receipt, "SILENT")
+    assert same(first[:1], q.fetch("CONSUMER", "w", "TOKEN", "t"))
+
+
+def test_mfetch_looks_for_the_token_in_all_queues(r, key):
+    queues = [Manual(r, key + b"%d" % n) for n in range(3)]
+    queues[1].send("b")
+    call = ("DQ.MFETCH", 3, *(q.key for q in queues), "CONSUMER", "w", "TOKEN", "t")
+    name, [first] = r.execute_command(*call)
+    assert (name, first[3]) == (queues[1].key, b"b")
+    queues[0].send("a")
+    assert r.execute_command(*call) == [queues[1].key, [first]]
+    queues[1].ack(first[1])
+    assert r.execute_command(*call)[0] == queues[0].key
+
+
+def test_a_blocked_fetch_that_was_served_later_can_be_repeated(server, r, key):
+    q = Queue(r, key)
+    w = server.wire()
+    w.send("DQ.FETCH", key, "BLOCK", 0, "CONSUMER", "w", "TOKEN", "t")
+    server.wait_blocked(1)
+    q.do("MSEND", 2, *"ab")
+    [first] = msgs(w.recv(5))
+    w.close()
+    assert same([first], q.fetch("BLOCK", 0, "CONSUMER", "w", "TOKEN", "t"))
+    assert q.len("ready") == 1
+
+
+def test_a_call_that_was_left_behind_and_its_repetition_get_the_same(server, r, key):
+    q = Queue(r, key)
+    waiters = [server.wire() for _ in range(4)]
+    for n, (w, token) in enumerate(zip(waiters, "tutt")):
+        w.send("DQ.FETCH", key, "BLOCK", 0, "CONSUMER", "w", "TOKEN", token)
+        server.wait_blocked(n + 1)
+    waiters[2].close()
+    server.wait_blocked(3)
+    q.send("a")
+    [first] = msgs(waiters[0].recv(5))
+    assert same([first], msgs(waiters[3].recv(5)))
+    q.send("b")
+    [other] = msgs(waiters[1].recv(5))
+    assert other.payload == b"b"
+    for w in waiters:
+        w.close()
+
+
+def test_a_repeated_call_does_not_wait_behind_others(server, r, key):
+    q = Queue(r, key)
+    q.send("a")
+    first = q.fetch("CONSUMER", "w", "TOKEN", "t")
+    w = server.wire()
+    w.send("DQ.FETCH", key, "BLOCK", 0)
+    server.wait_blocked(1)
+    assert same(first, q.fetch("BLOCK", 0, "CONSUMER", "w", "TOKEN", "t"))
+    w.close()
+
+
+ERRORS = [
+    (("TOKEN", "t"), "TOKEN needs CONSUMER"),
+    (("TOKEN",), "TOKEN needs a value"),
+    (("CONSUMER", "c", "TOKEN", ""), "TOKEN must be 1 to 64 bytes long"),
+    (("CONSUMER", "c", "TOKEN", "x" * 65), "TOKEN must be 1 to 64 bytes long"),
+    (("CONSUMER", "c", "TOKEN", "t", "TOKEN", "t"), "TOKEN is given twice"),
+    (("CONSUMER", "c", "TOKEN", "t", "NOACK"), "NOACK and TOKEN exclude each other"),
+    (("CONSUMER", "c", "TOKEN", "t", "COUNT", 1001), "COUNT is at most 1000 with TOKEN"),
+    (("GRACE", 5), "GRACE needs BIND"),
+    (("BIND", "GRACE", -1), "GRACE must be an integer from 0"),
+    (("BIND", "GRACE", 1, "GRACE", 1), "GRACE is given twice"),
+]
+
+
+@pytest.mark.parametrize("options, error", ERRORS, ids=[e for _, e in ERRORS])
+def test_errors_change_nothing(q, options, error):
+    q.send("a")
+    before = q.digest()
+    assert error in q.fails("FETCH", *options)
+    assert error in str(pytest.raises(Exception, q.client.execute_command, "DQ.MFETCH", 1, q.key, *options).value)
+    assert q.digest() == before
+
+
+def test_tokens_of_any_bytes_and_of_64(q):
+    q.do("MSEND", 2, *"ab")
+    for token in (b"\0\xff" * 32, b"\r"):
+        first = q.fetch("CONSUMER", token, "TOKEN", token)
+        assert len(first) == 1
+        assert same(first, q.fetch("CONSUMER", token, "TOKEN", token))
+
+
+@pytest.mark.parametrize("how", ["reload", "dump", "rename"])
+def test_it_outlives(server, r, key, how):
+    q = Queue(r, key)
+    q.do("MSEND", 3, *"abc")
+    first = q.fetch("COUNT", 2, "CONSUMER", "w", "TOKEN", "t", "LEASE", FAR)
+    before = q.digest()
+    if how == "reload":
+        r.execute_command("DEBUG", "RELOAD")
+    elif how == "dump":
+        r.restore(key, 0, r.dump(key), replace=True)
+    else:
+        r.rename(key, key + b":new")
+        q = Queue(r, key + b":new")
+    assert q.digest() == before
+    assert same(first, q.fetch("CONSUMER", "w", "TOKEN", "t"))
+
+
+def test_a_copy_has_nothing_to_repeat(r, key):
+    q = Queue(r, key)
+    q.do("MSEND", 2, *"ab")
+    first = q.fetch("CONSUMER", "w", "TOKEN", "t", "LEASE", FAR)
+    r.copy(key, key + b":copy")
+    copy = Queue(r, key + b":copy")
+    [again] = copy.fetch("CONSUMER", "w", "TOKEN", "t")
+    assert again.receipt != first[0].receipt
+    assert same(first, q.fetch("CONSUMER", "w", "TOKEN", "t"))
+
+
+def test_it_works_in_a_transaction_and_in_a_script(r, key):
+    q = Queue(r, key)
+    q.do("MSEND", 2, *"ab")
+    call = ("DQ.FETCH", key, "CONSUMER", "w", "TOKEN", "t", "BLOCK", 0)
+    first, again = r.pipeline().execute_command(*call).execute_command(*call).execute()
+    assert msgs(first) == msgs(again) and len(first) == 1
+    script = "return redis.call('DQ.FETCH', KEYS[1], 'CONSUMER', 'w', 'TOKEN', 't')"
+    assert msgs(r.eval(script, 1, key)) == msgs(first)
+
+
+def bound(server, key, *options):
+    """A connection with bound leases of 600 s of consumer w and token t, and their receipts."""
+    w = server.wire()
+    got = w.ok("DQ.FETCH", key, "CONSUMER", "w", "TOKEN", "t", "BIND", *options)
+    return w, [m[1] for m in got]
+
+
+def test_a_repeated_call_binds_to_its_own_connection(server, r, key):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", FAR)
+    q.do("MSEND", 2, *"ab")
+    old, receipts = bound(server, key)
+    new, again = bound(server, key)
+    assert receipts == again
+    old.close()
+    # A lease bound to a connection that closes later has ended, so the first had enough time.
+    other = server.wire()
+    other.ok("DQ.FETCH", key, "BIND")
+    other.close()
+    wait_for(lambda: q.len("ready") == 1, 5, "the end of the other lease")
+    assert q.len("running") == 1
+    new.close()
+    wait_for(lambda: q.len("ready") == 2, 5, "the end of the lease")
+
+
+def lease_until(q):
+    [record] = [r for r in q.do("LIST", "running")[1]]
+    record = record if isinstance(record, dict) else dict(zip(record[::2], record[1::2]))
+    return {k.decode() if isinstance(k, bytes) else k: v for k, v in record.items()}["lease-until"]
+
+
+def test_grace_shortens_leases_when_the_connection_closes(server, r, key):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", FAR)
+    q.send("a", "ID", "a")
+    w, [receipt] = bound(server, key, "GRACE", 60_000)
+    until = lease_until(q)
+    w.close()
+    wait_for(lambda: lease_until(q) < until, 5, "the earlier end")
+    assert FAR - 61_000 <= until - lease_until(q) <= FAR - 50_000
+    assert (q.get("a")["failures"], q.info()["timeouts"]) == (0, 0)
+    assert q.ack(receipt) == 1
+
+
+def test_after_the_grace_the_lease_has_run_out(server, r, key):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", FAR)
+    q.send("a", "ID", "a")
+    w, _ = bound(server, key, "GRACE", 50)
+    w.close()
+    wait_for(lambda: q.state("a") == "ready", 5, "the end of the lease")
+    assert (q.get("a")["failures"], q.info()["timeouts"]) == (1, 1)
+
+
+def test_grace_never_lengthens_a_lease(server, r, key):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", 30_000)
+    q.send("a", "ID", "a")
+    w, _ = bound(server, key, "GRACE", FAR)
+    until = lease_until(q)
+    w.close()
+    other = server.wire()
+    q.send("b", "ID", "b", "PRIORITY", -1)
+    other.ok("DQ.FETCH", key, "BIND")
+    other.close()
+    wait_for(lambda: q.state("b") == "ready", 5, "the end of the other lease")
+    assert lease_until(q) == until
+
+
+def test_a_repeated_call_within_the_grace_gives_the_old_end_back(server, r, key):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", FAR)
+    q.send("a", "ID", "a")
+    w, receipts = bound(server, key, "GRACE", 60_000)
+    until = lease_until(q)
+    w.close()
+    wait_for(lambda: lease_until(q) < until, 5, "the earlier end")
+    r.execute_command("DEBUG", "RELOAD")
+    assert lease_until(q) < until
+    again, same_receipts = bound(server, key, "GRACE", 60_000)
+    assert (receipts, lease_until(q)) == (same_receipts, until)
+    again.close()
+    wait_for(lambda: lease_until(q) < until, 5, "the earlier end once more")
+
+
+def test_touch_within_the_grace_is_what_counts(server, r, key):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", FAR)
+    q.send("a", "ID", "a")
+    w, [receipt] = bound(server, key, "GRACE", 60_000)
+    until = lease_until(q)
+    w.close()
+    wait_for(lambda: lease_until(q) < until, 5, "the earlier end")
+    assert q.touch(FAR // 2, receipt) == 1
+    touched = lease_until(q)
+    assert until - FAR // 2 <= touched
+    q.fetch("CONSUMER", "w", "TOKEN", "t")
+    assert lease_until(q) == touched
+
+
+def test_grace_0_is_plain_bind(server, r, key):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", FAR)
+    q.send("a", "ID", "a")
+    w, _ = bound(server, key, "GRACE", 0)
+    w.close()
+    wait_for(lambda: q.state("a") == "ready", 5, "the end of the lease")
+    assert q.info()["timeouts"] == 1
+
+
+@pytest.mark.parametrize("kind", ["RENAME", "MULTI"])
+def test_grace_follows_a_renamed_queue(server, r, key, kind):
+    q = Queue(r, key)
+    q.do("CREATE", "LEASE", FAR)
+    q.send("a", "ID", "a")
+    w, _ = bound(server, key, "GRACE", 60_000)
+    until = lease_until(q)
+    if kind == "RENAME":
+        r.rename(key, key + b":new")
+    else:
+        r.pipeline().rename(key, key + b":new").execute()
+    q = Queue(r, key + b":new")
+    w.close()
+    wait_for(lambda: lease_until(q) < until, 5, "the earlier end")
+
+
+def test_tokens_and_grace_are_replicated(replica_pair):
+    client = replica_pair.primary.client()
+    q = Queue(client, "q")
+    q.do("CREATE", "LEASE", FAR)
+    q.do("MSEND", 4, *"abcd")
+    w, receipts = bound(replica_pair.primary, "q", "COUNT", 2, "GRACE", 60_000)
+    before = q.digest()
+    w.close()
+    wait_for(lambda: q.digest() != before, 5, "the earlier ends")
+    w = replica_pair.primary.wire()
+    w.send("DQ.FETCH", "q", "BLOCK", 0, "CONSUMER", "v", "TOKEN", "u", "COUNT", 2)
+    assert len(w.recv(5)) == 2
+    replica_pair.assert_same("q")
+    twin = replica_pair.replica.client()
+    client.close()
+    replica_pair.primary.stop()
+    twin.execute_command("REPLICAOF", "NO", "ONE")
+    there = Queue(twin, "q")
+    assert [m.receipt for m in there.fetch("CONSUMER", "w", "TOKEN", "t")] == receipts
+    assert len(there.fetch("CONSUMER", "v", "TOKEN", "u")) == 2
+    assert digest(twin, "q") != before
+
+
+def test_tokens_and_grace_are_in_the_log(make_server):
+    server = make_server(appendonly="yes", appendfsync="always")
+    q = Queue(server.client(), "q")
+    q.do("CREATE", "LEASE", FAR)
+    q.do("MSEND", 3, *"abc")
+    first = q.fetch("CONSUMER", "v", "TOKEN", "u")
+    w, receipts = bound(server, "q", "GRACE", 60_000)
+    before = q.digest()
+    w.close()
+    wait_for(lambda: q.digest() != before, 5, "the earlier end")
+    before = q.digest()
+    server.restart(crash=True)
+    q = Queue(server.client(), "q")
+    assert q.digest() == before
+    assert same(first, q.fetch("CONSUMER", "v", "TOKEN", "u"))
+    assert [m.receipt for m in q.fetch("CONSUMER", "w", "TOKEN", "t")] == receipts
