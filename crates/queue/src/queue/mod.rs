@@ -77,8 +77,8 @@ pub struct Queue {
     records: Records,
     consumers: Consumers,
     /// Ends that leases had before their connection closed and GRACE shortened them,
-    /// by receipt. Some of the leases may have ended. `None` if there are none.
-    old_ends: Option<Box<BTreeMap<Receipt, Millis>>>,
+    /// by receipt. Some of the leases may have ended.
+    old_ends: BTreeMap<Receipt, Millis>,
     schedules: Schedules,
     totals: Totals,
     lateness: Lateness,
@@ -162,7 +162,7 @@ impl Queue {
             expiring: TimeIndex::new(),
             records: Records::default(),
             consumers: Consumers::default(),
-            old_ends: None,
+            old_ends: BTreeMap::new(),
             schedules: Schedules::default(),
             totals: Totals::default(),
             lateness: Lateness::default(),
@@ -353,7 +353,7 @@ impl Queue {
         copy.ticket += 1;
         copy.release_all(now);
         copy.consumers.forget_tokens();
-        copy.old_ends = None;
+        copy.old_ends.clear();
         copy.effects = Effects::default();
         copy
     }

@@ -57,7 +57,7 @@ impl Queue {
             + self.expiring.memory_bytes()
             + self.records.memory_bytes()
             + self.consumers.memory_bytes()
-            + self.old_ends.as_ref().map_or(0, |ends| ends.len() * 24)
+            + self.old_ends.len() * 24
             + self.schedules.memory_bytes()
             + self.lateness.memory_bytes()
     }

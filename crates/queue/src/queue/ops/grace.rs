@@ -27,8 +27,7 @@ impl Queue {
             };
             self.leases.move_end(lease, until);
             self.wake_by(until);
-            let ends = self.old_ends.get_or_insert_default();
-            ends.entry(receipt).or_insert(lease.until);
+            self.old_ends.entry(receipt).or_insert(lease.until);
             self.changed();
             shortened += 1;
         }
@@ -54,28 +53,22 @@ impl Queue {
     /// Forgets the end that a lease had before its connection closed. Returns that
     /// end, if there is one.
     pub(in crate::queue) fn take_old_end(&mut self, receipt: Receipt) -> Option<Millis> {
-        let ends = self.old_ends.as_mut()?;
-        let end = ends.remove(&receipt);
-        if ends.is_empty() {
-            self.old_ends = None;
-        }
-        end
+        self.old_ends.remove(&receipt)
     }
 
     /// Ends that leases had before their connections closed, by receipt.
     pub(in crate::queue) fn old_ends(&self) -> impl Iterator<Item = (Receipt, Millis)> + '_ {
-        let ends = self.old_ends.iter().flat_map(|ends| ends.iter());
+        let ends = self.old_ends.iter();
         ends.map(|(receipt, end)| (*receipt, *end))
             .filter(|(receipt, _)| self.is_running(*receipt))
     }
 
     /// Drops the remembered ends of leases that have ended, if there are many.
     fn drop_stale_ends(&mut self) {
-        let Some(ends) = &mut self.old_ends else {
-            return;
-        };
-        if ends.len() >= MIN_CLEANUP && ends.len() / 2 >= self.leases.len() {
-            ends.retain(|receipt, _| self.leases.find(*receipt).is_some());
+        let count = self.old_ends.len();
+        if count >= MIN_CLEANUP && count / 2 >= self.leases.len() {
+            self.old_ends
+                .retain(|receipt, _| self.leases.find(*receipt).is_some());
         }
     }
 }

@@ -207,7 +207,7 @@ impl Builder {
     /// order of their receipts.
     pub fn old_end(&mut self, receipt: Receipt, end: Millis) -> Checked {
         exact(end)?;
-        let ends = self.queue.old_ends.get_or_insert_default();
+        let ends = &mut self.queue.old_ends;
         ensure(
             ends.last_key_value()
                 .is_none_or(|(last, _)| *last < receipt),
