@@ -59,7 +59,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         no_ack: request.fetch.no_ack,
     };
     families::check_rights(ctx, query.db, family, &user);
-    let delivery = DeliveryReply::to(ctx, true, request.with_meta, request.bind);
+    let delivery = DeliveryReply::to(ctx, true, &request);
     let mut after = None;
     while let Some(candidate) = families::next(query, after.as_ref()) {
         let name = OwnedName::new(&candidate.1);

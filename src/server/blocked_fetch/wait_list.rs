@@ -55,6 +55,7 @@ impl BlockedFetch {
             family: None,
             ticket: Cell::new(0),
             handle: OnceCell::new(),
+            twin: RefCell::default(),
         })
     }
 
