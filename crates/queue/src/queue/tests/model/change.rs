@@ -155,6 +155,7 @@ impl Model {
                     seq.into_iter().for_each(|seq| self.unhold(seq));
                 });
                 self.msgs.retain(|m| !seqs.contains(&m.seq));
+                self.withdraw_purged();
                 ids.len() as u64
             }
         }
@@ -201,6 +202,7 @@ impl Model {
             }
             Removal::TakenIds => self.ended_ids.clear(),
         }
+        self.withdraw_purged();
         (before - self.msgs.len()) as u64
     }
 
