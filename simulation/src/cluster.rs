@@ -249,7 +249,7 @@ impl Cluster {
             return Ok(());
         };
         match plan.next(&self.primary, most, now) {
-            Step::Do(op) => self.perform(moment, op, 0),
+            Step::Do(op) => self.perform(moment, *op, 0),
             Step::Look => Ok(()),
             Step::Done => {
                 self.bulk = None;

@@ -144,7 +144,7 @@ fn run_slice_in(
     }
     let is_last = step == Some(Step::Done);
     let op = match step {
-        Some(Step::Do(op)) => op,
+        Some(Step::Do(op)) => *op,
         _ if missed => Op::CatchUp { since },
         _ => Op::Tick,
     };

@@ -116,7 +116,7 @@ def test_clients_that_wait_for_a_purged_message_are_answered(server, r, key):
     q.do("MSEND", MANY, *[b"x"] * MANY)
     q.add("last")
     wire = server.wire()
-    wire.send("DQ.WAIT", key, "last")
+    wire.send("DQ.WAIT", key, "last", 60_000)
     server.wait_blocked(1)
     assert q.do("PURGE", "STATE", "ready") == MANY + 1
     assert wire.recv(2) is None
@@ -250,7 +250,9 @@ def test_replicas_have_the_same_queue_after_a_large_purge_of_a_state(replica_pai
             q.do("SEND", "x", "GROUP", f"g{n % 700}", "DELAY", n * 1000 * (state == "delayed"), "PRIORITY", n % 3)
         if state in ("retry", "dead"):
             receipts = [m.receipt for m in q.fetch("COUNT", 500)]
-            q.nack(*receipts, *(["DELAY", 10**6] if state == "retry" else ["FATAL"]))
+            # The groups of the first messages are blocked in the later rounds.
+            if receipts:
+                q.nack(*receipts, *(["DELAY", 10**6] if state == "retry" else ["FATAL"]))
     count = q.len(state)
     assert count > 256
     assert q.do("PURGE", "STATE", state) == count
@@ -263,9 +265,7 @@ def test_an_unblocked_redrive_leaves_the_rest_dead(server, r, key):
     q.do("MSEND", MANY, *[b"x"] * MANY)
     receipts = [m.receipt for m in q.fetch("COUNT", MANY)]
     assert q.nack(*receipts, "FATAL") == MANY
-    redrive, unblock = at_once(
-        server, ["DQ.REDRIVE", key, "ALL"], ["CLIENT", "UNBLOCK", lambda ids: ids[0], "TIMEOUT"]
-    )
+    redrive, unblock = at_once(server, ["DQ.REDRIVE", key, "ALL"], ["CLIENT", "UNBLOCK", lambda ids: ids[0], "TIMEOUT"])
     assert unblock.read_response() == 1
     with pytest.raises(Exception, match="unblocked before completion"):
         redrive.read_response()

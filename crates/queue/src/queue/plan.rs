@@ -64,7 +64,7 @@ enum Part {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// This slice; then there may be more.
-    Do(Op<'static>),
+    Do(Box<Op<'static>>),
     /// Nothing in this slice: it has only looked for what is to be removed.
     Look,
     /// Nothing: the operation is done.
@@ -126,7 +126,7 @@ impl Plan {
                 *left -= count;
                 match count {
                     0 => Step::Done,
-                    count => Step::Do(Op::Redrive(Redrive::Oldest(count))),
+                    count => Step::Do(Box::new(Op::Redrive(Redrive::Oldest(count)))),
                 }
             }
             Work::Purge(purge) => {
@@ -174,7 +174,7 @@ impl Purge {
                 Part::Over => return Step::Done,
             };
             if let Some(removal) = removal {
-                return Step::Do(Op::Remove(removal));
+                return Step::Do(Box::new(Op::Remove(removal)));
             }
         }
     }

@@ -122,7 +122,7 @@ pub fn run_beside(acts: &Acts, most: u64) {
 fn next_op(plan: &mut Plan, queue: &Queue, most: u64, now: Millis) -> Option<Op<'static>> {
     loop {
         match plan.next(queue, most, now) {
-            Step::Do(op) => return Some(op),
+            Step::Do(op) => return Some(*op),
             Step::Look => {}
             Step::Done => return None,
         }
