@@ -2,17 +2,17 @@
 
 use std::rc::Rc;
 
-use super::fetch::{is_next, take};
+use super::fetch::{is_next, repeats, take};
 use super::options::{
-    BIND, BLOCK, CONSUMER, COUNT, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, WITH_META,
+    BIND, BLOCK, CONSUMER, COUNT, GRACE, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, TOKEN, WITH_META,
 };
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
-use crate::redis::{Args, CommandResult, Context, Name, OwnedName};
+use crate::redis::{Args, CommandResult, Context, Failure, Name, OwnedName};
 use crate::server::blocked_fetch::{self, OfFamily};
 use crate::server::commit::Form;
 use crate::server::delivery_reply::DeliveryReply;
-use crate::server::families::{self, Query};
+use crate::server::families::{self, tokens, Query};
 use crate::server::{clock, own_slots};
 use dq_queue::args::family::FamilyFetch;
 use dq_queue::args::{self, Words};
@@ -37,7 +37,9 @@ pub const SPEC: CommandSpec = CommandSpec {
         CONSUMER,
         PER_GROUP,
         MAX_BYTES,
+        TOKEN,
         BIND,
+        GRACE,
         NO_ACK,
         WITH_META,
     ],
@@ -60,6 +62,9 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     };
     families::check_rights(ctx, query.db, family, &user);
     let delivery = DeliveryReply::to(ctx, true, &request);
+    if take_again(ctx, query, &request.fetch, delivery)? {
+        return Ok(());
+    }
     let mut after = None;
     while let Some(candidate) = families::next(query, after.as_ref()) {
         let name = OwnedName::new(&candidate.1);
@@ -74,6 +79,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         match can_give(ctx, key, &request.fetch) {
             Some(true) if take(ctx, key, &request.fetch, Form::Entry, delivery)? => {
                 families::gave(query.db, key.bytes());
+                tokens::gave(query.db, family, &request.fetch, key.bytes());
                 return Ok(());
             }
             Some(_) => blocked_fetch::passed_over(ctx, key, query.no_ack),
@@ -91,6 +97,28 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         _ => delivery.write_nothing(ctx.reply()),
     }
     Ok(())
+}
+
+/// Gives the last delivery of the consumer once more, if the fetch repeats its token. Returns
+/// whether it does.
+fn take_again(
+    ctx: &mut Context,
+    query: Query<'_>,
+    fetch: &Fetch<'_>,
+    delivery: DeliveryReply,
+) -> Result<bool, Failure> {
+    for candidate in tokens::candidates(query.db, query.family, fetch) {
+        let name = OwnedName::new(&candidate);
+        let key = name.name();
+        let is_it =
+            families::may_take(ctx, query, key) && matches!(repeats(ctx, key, fetch), Ok(true));
+        if is_it && take(ctx, key, fetch, Form::Entry, delivery)? {
+            tokens::gave(query.db, query.family, fetch, key.bytes());
+            return Ok(true);
+        }
+    }
+    tokens::not_found(query.db, query.family, fetch);
+    Ok(false)
 }
 
 /// Whether a queue has messages for a fetch; `None` if there is no queue of this name. This does not

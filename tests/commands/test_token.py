@@ -107,6 +107,28 @@ def test_mfetch_looks_for_the_token_in_all_queues(r, key):
     assert r.execute_command(*call)[0] == queues[0].key
 
 
+def test_nfetch_looks_for_the_token_in_all_queues_of_the_family(server, r):
+    a, b = Queue(r, b"f:{a}"), Queue(r, b"f:{b}")
+    a.send("a")
+    call = ("DQ.NFETCH", "f", "CONSUMER", "w", "TOKEN")
+    name, [first] = r.execute_command(*call, "t")
+    assert name == a.key
+    b.send("b")
+    assert r.execute_command(*call, "t") == [a.key, [first]]
+    r.execute_command("DEBUG", "RELOAD")
+    assert r.execute_command(*call, "t") == [a.key, [first]]
+    name, [second] = r.execute_command(*call, "u")
+    assert name == b.key
+    assert r.execute_command(*call, "u") == [b.key, [second]]
+    w = server.wire()
+    w.send(*call, "v", "BLOCK", 0)
+    server.wait_blocked(1)
+    a.send("c")
+    name, [third] = w.recv(5)
+    w.close()
+    assert r.execute_command(*call, "v", "BLOCK", 0) == [name, [third]]
+
+
 def test_a_blocked_fetch_that_was_served_later_can_be_repeated(server, r, key):
     q = Queue(r, key)
     w = server.wire()

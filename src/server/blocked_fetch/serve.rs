@@ -100,8 +100,10 @@ fn serve_list(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
         let is_of_family = client.family.is_some() && client.handle().is_some();
         match try_serve(ctx, key, &client) {
             Served::Over => {
-                if is_of_family {
+                if let Some(family) = client.family.as_ref().filter(|_| is_of_family) {
                     families::gave(db, key.bytes());
+                    let fetch = &client.request.fetch;
+                    families::tokens::gave(db, &family.name, fetch, key.bytes());
                 }
                 serve_twins(ctx, key, &client);
             }

@@ -8,6 +8,7 @@
 //! All of this is a hint, as the [due index](super::due_index) is: whoever takes from a queue opens
 //! its key by name. Nothing is kept before the first command asks for a family.
 
+pub mod tokens;
 mod turns;
 
 use std::cell::RefCell;
