@@ -89,14 +89,17 @@ final class Worker
      */
     private function fetch(array $done): ?array
     {
+        $token = bin2hex(random_bytes(8));
         for ($tries = 0; !$this->stopping; $tries++) {
             try {
-                // An ack that is repeated after a lost reply is stale the second time, and changes nothing.
+                // An ack that is repeated after a lost reply is stale the second time, and changes nothing. The token
+                // makes the server give the messages of the lost reply once more.
                 return $this->queue->fetch([
                     'count' => $this->count,
                     'block' => $this->block,
                     'lease' => $this->lease,
                     'consumer' => $this->consumer,
+                    'token' => $token,
                     'ack' => $done,
                 ]);
             } catch (Error $error) {

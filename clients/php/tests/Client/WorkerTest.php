@@ -182,6 +182,35 @@ final class WorkerTest extends TestCase
         $this->assertSame([['a', 'b'], 2], [$seen, $this->queue->info()['finished']]);
     }
 
+    public function testAMessageInALostReplyIsHandledAtOnce(): void
+    {
+        $this->send('a');
+        $client = new class ($this->queue->client) implements Client {
+            private int $fetches = 0;
+
+            public function __construct(private Client $real)
+            {
+            }
+
+            public function call(string $key, array $words, bool $waits = false): mixed
+            {
+                $reply = $this->real->call($key, $words, $waits);
+                if ($words[0] === 'DQ.FETCH' && ++$this->fetches === 1) {
+                    throw new ConnectionError('lost');
+                }
+                return $reply;
+            }
+
+            public function readTimeout(): float
+            {
+                return 10.0;
+            }
+        };
+        (new Worker(new Queue($client, 'q'), fn () => null, maxMessages: 1))->run();
+        $record = $this->queue->get('a');
+        $this->assertSame(['finished', 1], [$record['state'], $record['attempt']]);
+    }
+
     public function testAStopWhileThereIsNoServerStillAcksWhatIsDone(): void
     {
         $this->send('a');
