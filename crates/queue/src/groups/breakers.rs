@@ -23,9 +23,8 @@ pub(super) struct BreakerTimes {
 
 impl BreakerTimes {
     fn remove(&mut self, change: &Change) {
-        if self.ends.remove(change).is_none() {
-            self.lapses.remove(change);
-        }
+        let known = self.ends.remove(change).is_some() || self.lapses.remove(change).is_some();
+        debug_assert!(known, "the time of a breaker's change is not known");
     }
 
     fn insert(&mut self, change: Change, circuit: &Circuit) {
