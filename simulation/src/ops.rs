@@ -9,8 +9,8 @@ use crate::oracle::Oracle;
 use dq_queue::message::state::State;
 use dq_queue::message::Choices;
 use dq_queue::op::{
-    AckSend, DueTime, Fetch, FindAct, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts,
-    Redrive, Send,
+    AckSend, DueTime, Fetch, FindAct, GroupChanges, NackKind, NackPause, NewSchedule, Paused,
+    Piecemeal, Receipts, Redrive, Send,
 };
 use dq_queue::schedule::recurrence::Recurrence;
 use dq_queue::schedule::{Missed, Overlap};
@@ -206,6 +206,7 @@ impl Ops<'_> {
         let consumer = self.maybe(3, |a| a.name('c', 4));
         let no_ack = self.one_in(8);
         let has_token = consumer.is_some() && !no_ack;
+        let acks = self.receipts(2);
         Fetch {
             count: match self.one_in(3) {
                 true => self.rng.u64(1..=self.profile.batch as u64),
@@ -220,7 +221,11 @@ impl Ops<'_> {
             },
             group,
             max_bytes: self.maybe(8, |a| a.rng.u64(1..100)),
-            acks: self.receipts(2),
+            results: match self.one_in(3) {
+                true => acks.iter().map(|_| self.text()).collect(),
+                false => Vec::new(),
+            },
+            acks,
             no_ack,
         }
     }
@@ -282,6 +287,7 @@ impl Ops<'_> {
             NackKind::Backoff,
             NackKind::Backoff,
             delay,
+            NackKind::Snooze(self.some_ms()),
             NackKind::Silent,
             NackKind::Fatal,
         ];
@@ -291,6 +297,11 @@ impl Ops<'_> {
             kind: *one_of(self.rng, &kinds),
             error: self.maybe(3, Self::text),
             random: self.rng.u64(..),
+            note: self.maybe(6, Self::text),
+            pause: self.maybe(12, |a| NackPause {
+                of: *one_of(a.rng, &[Paused::Group, Paused::Group, Paused::Queue]),
+                ms: a.some_ms(),
+            }),
         }
     }
 
@@ -376,7 +387,12 @@ impl Ops<'_> {
             0..24 => Op::Send(self.send()),
             24..50 => Op::fetch(self.fetch()),
             50..53 => Op::AckSend(self.ack_send()),
-            53..59 => Op::Ack {
+            53..54 => {
+                let receipts = self.receipts(3);
+                let results = receipts.iter().map(|_| self.text()).collect();
+                Op::AckEach { receipts, results }
+            }
+            54..59 => Op::Ack {
                 receipts: self.receipts(3),
                 result: self.maybe(3, Self::text),
             },
@@ -384,6 +400,7 @@ impl Ops<'_> {
             70..73 => Op::Touch {
                 ms: self.some_ms(),
                 receipts: self.receipts(3),
+                note: self.maybe(3, Self::text),
             },
             73 => Op::Grace {
                 ms: self.some_ms(),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::probes::{Breakers, Probes};
 use dq_queue::message::id::GENERATED_LEN;
 use dq_queue::message::state::{Reason, State};
-use dq_queue::op::{Deliveries, Fetch, FindAct, Send, Sent};
+use dq_queue::op::{Deliveries, Fetch, FindAct, NackKind, Paused, Send, Sent};
 use dq_queue::stats::Totals;
 use dq_queue::{Done, Millis, Op, Queue, Receipt, Seq};
 
@@ -31,9 +31,45 @@ pub struct Oracle {
     fetches: u64,
     /// The last deliveries of consumers: the token, and the number of the FETCH.
     tokens: HashMap<Vec<u8>, (Option<Vec<u8>>, u64)>,
+    /// What a NACK keeps from being delivered.
+    kept_back: KeptBack,
     /// All ids that the queue and its copies have made, before and after crashes.
     ids: HashSet<[u8; GENERATED_LEN]>,
     probes: Probes,
+}
+
+/// What is not delivered before a certain time (Unix ms), because a NACK said so.
+#[derive(Default)]
+struct KeptBack {
+    /// Snoozed messages.
+    messages: HashMap<Seq, Millis>,
+    /// Groups that were paused with a nack.
+    groups: HashMap<Vec<u8>, Millis>,
+    /// The whole queue.
+    queue: Millis,
+}
+
+impl KeptBack {
+    /// Forgets what an operation may deliver earlier after all.
+    fn release(&mut self, op: &Op<'_>) {
+        match op {
+            Op::Reschedule { .. } | Op::Redrive(_) | Op::FindDo { .. } => self.messages.clear(),
+            Op::Pause { group: None, .. } | Op::Resume { group: None } => self.queue = 0,
+            Op::Pause { group, .. } | Op::Resume { group } => {
+                self.groups.remove(group.as_deref().unwrap_or_default());
+            }
+            Op::Purge { .. } | Op::Remove(_) => *self = KeptBack::default(),
+            _ => {}
+        }
+    }
+
+    /// Until when a message of this group is kept back.
+    fn until(&self, seq: Seq, group: Option<&[u8]>) -> Millis {
+        let of_group = group.and_then(|group| self.groups.get(group));
+        let of_message = self.messages.get(&seq);
+        let all = of_group.into_iter().chain(of_message);
+        all.copied().fold(self.queue, Millis::max)
+    }
 }
 
 /// A queue before an operation.
@@ -117,6 +153,7 @@ impl Oracle {
         self.leases.clear();
         self.probes.forget();
         self.tokens.clear();
+        self.kept_back = KeptBack::default();
     }
 
     /// Checks what an operation at `now` did. `caught_up` says that everything
@@ -133,6 +170,9 @@ impl Oracle {
         now: Millis,
         caught_up: bool,
     ) -> Result<(), String> {
+        self.kept_back.release(op);
+        self.keep_back(queue, op, now);
+        self.check_notes(queue, op, now)?;
         self.check_ends(queue, op, now, caught_up)?;
         if let (Op::Fetch(fetch), Some(Done::Fetched(given))) = (op, done) {
             if !self.check_repetition(before, queue, fetch, given, now)? {
@@ -145,6 +185,81 @@ impl Oracle {
         self.check_ids(queue, op, done)?;
         check_found(queue, op, done, now, caught_up)?;
         check_counts(queue, before, op, done)
+    }
+
+    /// The messages of these receipts whose leases have not ended by `now`.
+    fn current<'a>(
+        &'a self,
+        receipts: &'a [Receipt],
+        now: Millis,
+    ) -> impl Iterator<Item = Seq> + 'a {
+        let leases = receipts
+            .iter()
+            .filter_map(|receipt| self.leases.get(receipt));
+        leases
+            .filter(move |lease| lease.until > now)
+            .map(|lease| lease.seq)
+    }
+
+    /// Records what a NACK snoozes and pauses.
+    fn keep_back(&mut self, queue: &Queue, op: &Op<'_>, now: Millis) {
+        let Op::Nack {
+            receipts,
+            kind,
+            pause,
+            ..
+        } = op
+        else {
+            return;
+        };
+        let nacked: Vec<Seq> = self.current(receipts, now).collect();
+        for seq in nacked {
+            if let NackKind::Snooze(ms) = kind {
+                self.kept_back.messages.insert(seq, now + ms);
+            }
+            let Some(pause) = pause else { continue };
+            match pause.of {
+                Paused::Queue => self.kept_back.queue = self.kept_back.queue.max(now + pause.ms),
+                Paused::Group => {
+                    let view = queue.view(seq, now);
+                    // An operation that was refused has paused nothing.
+                    let group = view.and_then(|view| view.group);
+                    if let Some(group) = group.filter(|_| !self.is_running(queue, seq)) {
+                        let until = self.kept_back.groups.entry(group.to_vec()).or_default();
+                        *until = (*until).max(now + pause.ms);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_running(&self, queue: &Queue, seq: Seq) -> bool {
+        let message = queue.message(seq);
+        message.is_some_and(|message| queue.is_running(message.receipt()))
+    }
+
+    /// Checks that a TOUCH leaves its note with each message.
+    ///
+    /// # Errors
+    /// A sentence that names the message.
+    fn check_notes(&self, queue: &Queue, op: &Op<'_>, now: Millis) -> Result<(), String> {
+        let Op::Touch {
+            receipts,
+            note: Some(note),
+            ..
+        } = op
+        else {
+            return Ok(());
+        };
+        let mut touched = self.current(receipts, now);
+        let lacks = |seq: &Seq| {
+            let message = queue.message(*seq);
+            message.is_some_and(|message| message.note().unwrap_or_default() != &**note)
+        };
+        match touched.find(lacks) {
+            Some(seq) => Err(format!("{seq} does not have the note of a TOUCH")),
+            None => Ok(()),
+        }
     }
 
     /// Checks that no queue has made the ids of an operation before.
@@ -192,8 +307,8 @@ impl Oracle {
         caught_up: bool,
     ) -> Result<(), String> {
         let may_end = match op {
-            Op::Ack { .. } | Op::Nack { .. } | Op::EndLeases { .. } => true,
             Op::Cancel { .. } | Op::Purge { .. } | Op::PurgeSome { .. } | Op::Remove(_) => true,
+            Op::Ack { .. } | Op::AckEach { .. } | Op::Nack { .. } | Op::EndLeases { .. } => true,
             Op::FindDo { .. } => true,
             Op::Fetch(fetch) => !fetch.acks.is_empty(),
             Op::AckSend(ack_send) => ack_send.receipt.is_some(),
@@ -336,6 +451,13 @@ impl Oracle {
                 return Err(format!(
                     "{} was due at {}, now is {now}",
                     one.seq, message.due
+                ));
+            }
+            let kept_until = self.kept_back.until(one.seq, group);
+            if kept_until > now {
+                return Err(format!(
+                    "{} was kept back until {kept_until} and delivered at {now}",
+                    one.seq
                 ));
             }
             if one.attempt == 0 {

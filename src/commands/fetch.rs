@@ -40,6 +40,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         PER_GROUP,
         MAX_BYTES,
         ACKED,
+        RESULTS,
         BIND,
         GRACE,
         NO_ACK,
@@ -57,6 +58,13 @@ const ACKED: Arg = Arg::block(
 .after("ACK")
 .optional();
 
+const RESULTS: Arg = Arg::block(
+    "results",
+    &[Arg::integer("numresults"), Arg::text("result").multiple()],
+)
+.after("RESULTS")
+.optional();
+
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
@@ -71,10 +79,8 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         ctx.open_read(key)?;
         let receipts = std::mem::take(&mut request.fetch.acks);
         if !receipts.is_empty() {
-            let op = Op::Ack {
-                receipts,
-                result: None,
-            };
+            let results = std::mem::take(&mut request.fetch.results);
+            let op = Op::AckEach { receipts, results };
             commit::run(ctx, key, &op, Missing::Nothing, |_, _| ())?;
         }
         blocked_fetch::block(ctx, &[key], ms, request.fetch, delivery);

@@ -1,5 +1,6 @@
 //! DQ.NACK: gives messages back. Replies with the number of receipts that were current.
 
+use super::options::NOTE;
 use super::replies;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -28,6 +29,16 @@ pub const SPEC: CommandSpec = CommandSpec {
             "kind",
             &[Arg::word("silent", "SILENT"), Arg::word("fatal", "FATAL")],
         )
+        .optional(),
+        NOTE,
+        Arg::one_of(
+            "pause",
+            &[
+                Arg::integer("groupms").after("GROUP"),
+                Arg::integer("queuems").after("QUEUE"),
+            ],
+        )
+        .after("PAUSE")
         .optional(),
     ],
 };

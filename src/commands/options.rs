@@ -103,6 +103,8 @@ pub const WITH_META: Arg = Arg::word("withmeta", "WITHMETA").optional();
 pub const IDS: Arg = Arg::word("ids", "IDS").optional();
 /// `REV`
 pub const REVERSE: Arg = Arg::word("rev", "REV").optional();
+/// `NOTE text`
+pub const NOTE: Arg = Arg::text("note").after("NOTE").optional();
 /// The state of a message.
 pub const STATE: Arg = Arg::one_of(
     "state",

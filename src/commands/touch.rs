@@ -1,6 +1,7 @@
 //! DQ.TOUCH: sets how long leases last. Replies with the number of receipts that were
 //! current.
 
+use super::options::NOTE;
 use super::replies;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -23,6 +24,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Arg::key(),
         Arg::integer("ms"),
         Arg::integer("receipt").multiple(),
+        NOTE,
     ],
 };
 

@@ -339,7 +339,7 @@ fn run_on_new_queue(
 fn moment_of(op: &Op<'_>) -> Moment {
     let may_be_recent = match op {
         Op::Send(send) => send.due == DueTime::Now,
-        Op::Fetch(_) | Op::Ack { .. } => true,
+        Op::Fetch(_) | Op::Ack { .. } | Op::AckEach { .. } => true,
         _ => false,
     };
     match may_be_recent {
@@ -412,10 +412,11 @@ impl Aftermath<'_> {
 }
 
 /// The events in the order in which they are published: a cause comes before its effects.
-const EVENTS: [(Happened, &CStr); 9] = [
+const EVENTS: [(Happened, &CStr); 10] = [
     (Happened::SENT, c"dq.sent"),
     (Happened::ACKED, c"dq.acked"),
     (Happened::NACKED, c"dq.nacked"),
+    (Happened::NOTED, c"dq.noted"),
     (Happened::TIMEOUT, c"dq.timeout"),
     (Happened::DEAD, c"dq.dead"),
     (Happened::CANCELLED, c"dq.cancelled"),

@@ -29,6 +29,7 @@ pub fn reply_for(error: &Error) -> Failure {
              smaller steps"
         )
         .into(),
+        Error::NoGroup => "ERR PAUSE GROUP is for messages with a group only".into(),
         Error::NeverFires => "ERR the schedule would never fire".into(),
     }
 }

@@ -39,7 +39,7 @@ pub fn ending(reply: Reply<'_>, state: State, text: Option<&[u8]>) {
 }
 
 fn meta(reply: Reply<'_>, view: &View<'_>) {
-    reply.map(9);
+    reply.map(10);
     routing(reply, view);
     field(reply, "sent-at");
     reply.unsigned(view.message.sent_at);
@@ -49,6 +49,8 @@ fn meta(reply: Reply<'_>, view: &View<'_>) {
     time(reply, view.lease_until());
     field(reply, "retries-left");
     reply.integer(view.retries_left);
+    field(reply, "note");
+    text(reply, view.message.note());
 }
 
 /// Writes the five fields group, score, priority, type and headers.
@@ -84,7 +86,7 @@ fn headers(reply: Reply<'_>, message: &Message) {
 /// Writes all that is known of a message, as a map.
 pub fn message(reply: Reply<'_>, view: &View<'_>) {
     let ended = view.message.texts();
-    reply.map(24);
+    reply.map(25);
     field(reply, "id");
     reply.bulk(view.id.as_bytes());
     field(reply, "status");
@@ -127,6 +129,8 @@ pub fn message(reply: Reply<'_>, view: &View<'_>) {
     text(reply, ended.and_then(|notes| notes.result.as_deref()));
     field(reply, "reason");
     text(reply, view.reason().map(|reason| reason.name().as_bytes()));
+    field(reply, "note");
+    text(reply, view.message.note());
 }
 
 /// Writes the name of a field of a map. The caller must then write its value.

@@ -4,7 +4,7 @@ import pytest
 
 from tests.harness.replies import Manual, Queue, as_map, msgs
 
-META = {"group", "score", "priority", "type", "headers", "sent-at", "due-at", "lease-until", "retries-left"}
+META = {"group", "score", "priority", "type", "headers", "sent-at", "due-at", "lease-until", "retries-left", "note"}
 
 
 def test_a_message_has_id_receipt_attempt_payload(r, key):

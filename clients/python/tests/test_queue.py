@@ -76,6 +76,25 @@ def test_messages_follow_from_one_that_is_finished(q):
     assert q.ack_send(message.receipt, Next("parcel")) is None
 
 
+def test_notes_snoozes_and_results(q):
+    q.create(retain=60_000)
+    q.send("x", id="x", group="g")
+    [message] = q.fetch()
+    assert message.note is None
+    assert q.touch(60_000, message, note="half") == 1
+    assert q.nack(message, silent=True, delay=60_000, pause=("GROUP", 60_000)) == 1
+    record = q.get("x")
+    assert (record.state, record.note, record.attempt) == ("delayed", "half", 0)
+    assert q.reschedule("x", delay=0) and q.fetch() == []
+    q.resume(group="g")
+    [message] = q.fetch()
+    assert message.note == "half"
+    q.send("y", id="y")
+    [other] = q.fetch()
+    assert q.fetch(ack=[message, other], results=["one", b"two"]) == []
+    assert [q.get(id).result for id in "xy"] == ["one", "two"]
+
+
 def test_failures_are_retried_and_redriven(q):
     q.create(retries=1, backoff=("FIXED", 60_000))
     q.send("x", id="x")

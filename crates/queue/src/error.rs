@@ -33,4 +33,6 @@ pub enum Error {
     },
     /// The schedule would never fire.
     NeverFires,
+    /// A nack was to pause the group of a message that has none.
+    NoGroup,
 }

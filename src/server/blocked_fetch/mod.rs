@@ -136,6 +136,7 @@ fn without_acks(fetch: Fetch<'_>) -> Fetch<'static> {
         consumer: fetch.consumer.map(own),
         group: fetch.group.map(own),
         acks: Receipts::new(),
+        results: Vec::new(),
         count: fetch.count,
         lease: fetch.lease,
         per_group: fetch.per_group,

@@ -104,9 +104,13 @@ def group_push(
     )
 
 
-def fetch(key: str, ack: Sequence[Receipt], options: Mapping[str, Any]) -> Call[list[Message]]:
+def fetch(
+    key: str, ack: Sequence[Receipt], results: Sequence[Payload], options: Mapping[str, Any]
+) -> Call[list[Message]]:
     given = receipts(ack)
     acks: list[Word] = ["ACK", len(given), *given] if given else []
+    if results:
+        acks += ["RESULTS", len(results), *map(encode, results)]
     return Call(
         ["DQ.FETCH", encode(key), "WITHMETA", *acks, *words(options)],
         lambda reply: [delivered(one) for one in reply or ()],
@@ -150,8 +154,8 @@ def nack(key: str, given: Sequence[Receipt], options: Mapping[str, Any]) -> Call
     return Call(["DQ.NACK", encode(key), *receipts(given), *words(options)], int)
 
 
-def touch(key: str, lease: Millis, given: Sequence[Receipt]) -> Call[int]:
-    return Call(["DQ.TOUCH", encode(key), millis(lease), *receipts(given)], int)
+def touch(key: str, lease: Millis, given: Sequence[Receipt], note: str | None = None) -> Call[int]:
+    return Call(["DQ.TOUCH", encode(key), millis(lease), *receipts(given), *words({"note": note})], int)
 
 
 def get(key: str, id: str) -> Call[Record | None]:

@@ -32,6 +32,8 @@ class Message:
     """Unix ms by the server's clock, as of the delivery. Heartbeats extend it on the server."""
     retries_left: int
     """-1 means without limit."""
+    note: str | None = None
+    """What an earlier attempt has left with it."""
     lost: bool = False
     """Set by the heartbeat of the worker when the lease is over. Another consumer may have the message now."""
 
@@ -64,4 +66,5 @@ def delivered(reply: Any) -> Message:
         due_at=int(given["due-at"]),
         lease_until=int(given["lease-until"] or 0),
         retries_left=int(given["retries-left"]),
+        note=None if given.get("note") is None else text(given["note"]),
     )

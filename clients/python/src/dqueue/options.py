@@ -16,6 +16,9 @@ Instant = int | datetime
 BackoffKind = Literal["FIXED", "LINEAR", "EXP"]
 """How the wait after a failure grows: not at all, by the same amount each time, or doubling."""
 
+Pause = tuple[Literal["GROUP", "QUEUE"], Millis]
+"""What a nack pauses, and for how long (at least 1 ms)."""
+
 State = Literal["delayed", "ready", "blocked", "retry", "running", "finished", "dead", "cancelled"]
 """The states of a message."""
 
@@ -122,7 +125,7 @@ def words(options: Mapping[str, Any]) -> list[Word]:
             result += [word, failures]
             for part, span in zip(("PER", "OPEN", "MAX"), spans, strict=False):
                 result += [part, millis(span)]
-        elif name == "backoff":
+        elif name in ("backoff", "pause"):
             result += [word, value[0], millis(value[1])]
         elif name == "header":
             result += [word, *(encode(part) for part in value)]

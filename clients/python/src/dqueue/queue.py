@@ -11,15 +11,7 @@ from dqueue import calls
 from dqueue.calls import Call, Next, Payload, Receipt
 from dqueue.connection import Client, check_block, is_transient, pauses
 from dqueue.message import Message
-from dqueue.options import (
-    Conditions,
-    Instant,
-    Millis,
-    QueueOptions,
-    SendOptions,
-    State,
-    millis,
-)
+from dqueue.options import Conditions, Instant, Millis, Pause, QueueOptions, SendOptions, State, millis
 from dqueue.records import Consumer, Explanation, Group, Info, Record, Schedule
 
 T = TypeVar("T")
@@ -126,6 +118,7 @@ class Queue:
         count: int = 1,
         block: Millis | None = None,
         ack: Sequence[Receipt] = (),
+        results: Sequence[Payload] = (),
         lease: Millis | None = None,
         consumer: str | None = None,
         group: str | None = None,
@@ -137,6 +130,8 @@ class Queue:
         no_ack: bool = False,
     ) -> list[Message]:
         """DQ.FETCH ... WITHMETA: acks the given messages, then takes up to `count` others. May return none.
+
+        `results` holds a result for each message of `ack`, in the same order, or nothing.
 
         `block` waits that long (ms) for one. It must be shorter than the client's socket timeout (ValueError), as a
         reply that nobody reads is a delivery lost until its lease is over.
@@ -158,7 +153,7 @@ class Queue:
             "token": token,
             "no_ack": no_ack,
         }
-        return self._do(calls.fetch(self.key, ack, options))
+        return self._do(calls.fetch(self.key, ack, results, options))
 
     def ack(self, *receipts: Receipt, result: Payload | None = None) -> int:
         """DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease."""
@@ -178,17 +173,24 @@ class Queue:
         error: str | None = None,
         silent: bool = False,
         fatal: bool = False,
+        note: str | None = None,
+        pause: Pause | None = None,
     ) -> int:
         """DQ.NACK: fails messages. Returns how many failed. The others had lost their lease.
 
-        `silent`: given back, as if it had not been delivered. `fatal`: dead at once.
+        `silent`: given back, as if it had not been delivered; with `delay` it is snoozed: delayed without a failure.
+        `fatal`: dead at once. `note` stays with the message for its next attempt; "" removes it. `pause`, for example
+        `("GROUP", 30_000)`, pauses its group or the queue in the same step.
         """
-        options = {"delay": delay, "error": error, "silent": silent, "fatal": fatal}
+        options = {"delay": delay, "error": error, "silent": silent, "fatal": fatal, "note": note, "pause": pause}
         return self._do(calls.nack(self.key, receipts, options))
 
-    def touch(self, lease: Millis, *receipts: Receipt) -> int:
-        """DQ.TOUCH: makes leases end this long (at least 1 ms) from now. Returns how many do. The others were over."""
-        return self._do(calls.touch(self.key, lease, receipts))
+    def touch(self, lease: Millis, *receipts: Receipt, note: str | None = None) -> int:
+        """DQ.TOUCH: makes leases end this long (at least 1 ms) from now. Returns how many do. The others were over.
+
+        `note` stays with the messages for their next attempt; "" removes it.
+        """
+        return self._do(calls.touch(self.key, lease, receipts, note))
 
     # ---- reading ----------------------------------------------------------------------------------------------------
 

@@ -41,6 +41,8 @@ class Record:
     error: str | None
     result: str | None
     reason: str | None
+    note: str | None = None
+    """What a consumer has left with it for its next attempt."""
 
 
 @dataclass(frozen=True, slots=True)

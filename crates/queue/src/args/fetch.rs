@@ -1,5 +1,6 @@
 //! Reads the arguments of FETCH and MFETCH.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::option::{exclude, flag, once};
@@ -53,7 +54,7 @@ pub fn multi(mut words: Words<'_>) -> Parsed<MultiFetch<'_>> {
 pub(super) fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<FetchRequest<'_>> {
     let (mut count, mut per_group, mut max_bytes) = (None, None, None);
     let (mut block, mut lease) = (None, None);
-    let (mut consumer, mut group, mut acks) = (None, None, None);
+    let (mut consumer, mut group, mut acks, mut results) = (None, None, None, None);
     let (mut token, mut grace) = (None, None);
     let (mut bind, mut no_ack, mut with_meta) = (false, false, false);
     while let Some(option) = words.option() {
@@ -71,9 +72,13 @@ pub(super) fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<Fetc
             what @ "WITHMETA" => flag(&mut with_meta, what)?,
             what @ "GROUP" if one_queue => once(&mut group, what, words.name(what)?.into())?,
             what @ "ACK" if one_queue => once(&mut acks, what, read_acks(&mut words, what)?)?,
+            what @ "RESULTS" if one_queue => {
+                once(&mut results, what, read_results(&mut words, what)?)?;
+            }
             _ => return Err(option.unknown()),
         }
     }
+    check_results(acks.as_ref(), results.as_ref())?;
     exclude(("NOACK", no_ack), ("BIND", bind))?;
     exclude(("NOACK", no_ack), ("LEASE", lease.is_some()))?;
     exclude(("NOACK", no_ack), ("TOKEN", token.is_some()))?;
@@ -100,6 +105,7 @@ pub(super) fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<Fetc
             per_group: per_group.unwrap_or(1),
             max_bytes,
             acks: acks.unwrap_or_default(),
+            results: results.unwrap_or_default(),
             no_ack,
             token,
         },
@@ -123,6 +129,29 @@ fn read_acks(words: &mut Words<'_>, what: &str) -> Parsed<Receipts> {
         receipts.push(words.receipt()?);
     }
     Ok(receipts)
+}
+
+/// Reads `n text ...`
+fn read_results<'a>(words: &mut Words<'a>, what: &str) -> Parsed<Vec<Cow<'a, [u8]>>> {
+    let count = words.count(what, 1)?;
+    let mut results = Vec::with_capacity(count);
+    for _ in 0..count {
+        results.push(words.bytes(what)?.into());
+    }
+    Ok(results)
+}
+
+/// Checks that there is a result for each receipt, if there are any.
+fn check_results(acks: Option<&Receipts>, results: Option<&Vec<Cow<'_, [u8]>>>) -> Parsed<()> {
+    match (acks.map(|acks| acks.len()), results.map(Vec::len)) {
+        (_, None) => Ok(()),
+        (None, Some(_)) => Err("ERR RESULTS needs ACK".into()),
+        (Some(acks), Some(results)) if acks == results => Ok(()),
+        (Some(acks), Some(results)) => Err(format!(
+            "ERR RESULTS must have as many texts as ACK has receipts, {acks}, not {results}"
+        )
+        .into()),
+    }
 }
 
 #[cfg(test)]
@@ -157,7 +186,7 @@ mod tests {
         let text = "withMeta bind ACK 3 7 BIND 8";
         assert!(fetch_error(text).starts_with("ERR receipt "));
         let text = "withMeta bind ACK 2 7 -8 MAXBYTES 4 GROUP COUNT consumer w1 LEASE 5 \
-            BLOCK 0 COUNT 10000";
+            BLOCK 0 results 2 ACK x COUNT 10000";
         let expected = FetchRequest {
             fetch: Fetch {
                 count: 10_000,
@@ -167,6 +196,7 @@ mod tests {
                 per_group: 1,
                 max_bytes: Some(4),
                 acks: Receipts::from_slice(&[7, 0]),
+                results: vec![b"ACK"[..].into(), b"x"[..].into()],
                 no_ack: false,
                 token: None,
             },
@@ -264,6 +294,15 @@ mod tests {
             (
                 "COUNT 1001 TOKEN t CONSUMER c",
                 "COUNT is at most 1000 with TOKEN",
+            ),
+            ("RESULTS 1 a", "RESULTS needs ACK"),
+            (
+                "RESULTS 1 a ACK 2 7 8",
+                "RESULTS must have as many texts as ACK has receipts, 2, not 1",
+            ),
+            (
+                "ACK 1 7 RESULTS 2 a",
+                "RESULTS is followed by fewer values than it says",
             ),
             ("NONSENSE", "unknown option 'NONSENSE'"),
         ] {

@@ -9,7 +9,7 @@ use std::ops::{Range, RangeInclusive};
 use super::integer::integer;
 use super::option::OptionWord;
 use super::{ArgError, Parsed};
-use crate::limits::{MAX_COUNT, MAX_NAME};
+use crate::limits::{MAX_COUNT, MAX_NAME, MAX_NOTE};
 use crate::message::state::State;
 use crate::op::Receipts;
 use crate::quote::quote;
@@ -91,6 +91,18 @@ impl<'a> Words<'a> {
         let name = self.bytes(what)?;
         check_name(what, name, MAX_NAME)?;
         Ok(name)
+    }
+
+    /// Consumes the note of a message, at most 64 KiB. It may be empty.
+    pub fn note(&mut self, what: &str) -> Parsed<&'a [u8]> {
+        let note = self.bytes(what)?;
+        if note.len() > MAX_NOTE {
+            let len = note.len();
+            return Err(
+                format!("ERR {what} must be at most {MAX_NOTE} bytes long, not {len}").into(),
+            );
+        }
+        Ok(note)
     }
 
     /// Consumes an integer within `range`, both ends included.

@@ -187,6 +187,27 @@ impl Message {
         self.extension().map_or(0, |ext| ext.failures)
     }
 
+    /// Whether it has failed, so that it may hold its group while it is pending. A
+    /// message that was snoozed since does not.
+    pub fn has_failed(&self) -> bool {
+        self.failures() > 0 && !self.texts().is_some_and(|texts| texts.snoozed)
+    }
+
+    /// The note that a consumer left with it, if any.
+    pub fn note(&self) -> Option<&[u8]> {
+        Some(&self.texts()?.note.as_ref()?.text)
+    }
+
+    /// Sets its note; an empty one removes it.
+    pub fn set_note(&mut self, text: &[u8]) {
+        if !text.is_empty() {
+            let note = Note { text: text.into() };
+            self.extension_mut().texts_mut().note = Some(Box::new(note));
+        } else if self.note().is_some() {
+            self.extension_mut().texts_mut().note = None;
+        }
+    }
+
     /// Lease timeouts so far; they are part of the failures.
     pub fn timeouts(&self) -> u32 {
         self.extension().map_or(0, |ext| ext.timeouts)

@@ -24,6 +24,8 @@ impl Happened {
     pub const DEAD: Happened = Happened(1 << 6);
     /// A message was cancelled.
     pub const CANCELLED: Happened = Happened(1 << 7);
+    /// A consumer left or removed the note of a message.
+    pub const NOTED: Happened = Happened(1 << 8);
     /// A breaker opened, became half-open or closed.
     pub const BREAKER: Happened = Happened(1 << 9);
 

@@ -135,6 +135,9 @@ pub struct Fetch<'a> {
     pub max_bytes: Option<u64>,
     /// Deliveries to ack before anything is delivered.
     pub acks: Receipts,
+    /// The result text of each of these deliveries, in the same order; empty if
+    /// there are none.
+    pub results: Vec<Cow<'a, [u8]>>,
     /// Whether delivered messages count as finished at once, without an ack.
     pub no_ack: bool,
     /// Names this delivery of the consumer, which is given then: if the last one
@@ -153,6 +156,7 @@ impl Fetch<'_> {
             per_group: 1,
             max_bytes: None,
             acks: Receipts::new(),
+            results: Vec::new(),
             no_ack: false,
             token: None,
         }
@@ -183,8 +187,29 @@ pub enum NackKind {
     Delay(Millis),
     /// The delivery counts neither as an attempt nor as a failure.
     Silent,
+    /// The delivery counts neither as an attempt nor as a failure. The message is
+    /// delayed for this many ms, at least 1.
+    Snooze(Millis),
     /// The message dies without another attempt.
     Fatal,
+}
+
+/// A pause that begins with a nack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NackPause {
+    /// What is paused.
+    pub of: Paused,
+    /// How long from now, in ms; at least 1.
+    pub ms: Millis,
+}
+
+/// What a nack pauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paused {
+    /// The group of each message that is nacked.
+    Group,
+    /// The queue.
+    Queue,
 }
 
 /// Which dead messages become pending again.
@@ -280,6 +305,13 @@ pub enum Op<'a> {
     /// not refused: [`crate::Queue::can_ack_send`] has to be asked before, so
     /// that the parts of several queues are done all together or not at all.
     AckSend(AckSend<'a>),
+    /// Finishes messages, each with a result of its own.
+    AckEach {
+        /// The receipts of the deliveries.
+        receipts: Receipts,
+        /// The result text of each of them, in the same order.
+        results: Vec<Cow<'a, [u8]>>,
+    },
     /// Gives deliveries back without finishing their messages.
     Nack {
         /// The receipts of the deliveries.
@@ -290,6 +322,10 @@ pub enum Op<'a> {
         error: Option<Cow<'a, [u8]>>,
         /// A random number that decides the jitter of the backoffs.
         random: u64,
+        /// The note to leave with the messages; an empty one removes theirs.
+        note: Option<Cow<'a, [u8]>>,
+        /// What is paused in the same step.
+        pause: Option<NackPause>,
     },
     /// Makes leases end at another time.
     Touch {
@@ -297,6 +333,8 @@ pub enum Op<'a> {
         ms: Millis,
         /// The receipts of the deliveries.
         receipts: Receipts,
+        /// The note to leave with the messages; an empty one removes theirs.
+        note: Option<Cow<'a, [u8]>>,
     },
     /// Ends leases at once, as if their time had run out.
     EndLeases {

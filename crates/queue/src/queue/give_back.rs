@@ -16,6 +16,9 @@ pub(super) enum Return {
     TimedOut,
     /// It returns to its old order, as if it had not been delivered.
     Uncounted,
+    /// It becomes due again at this time (Unix ms). Neither an attempt nor a failure
+    /// is counted.
+    Snoozed(Millis),
     /// It dies.
     Dies(Reason),
 }
@@ -25,7 +28,8 @@ impl Return {
     fn is_failure(&self) -> bool {
         match self {
             Return::Waits(_) | Return::TimedOut | Return::Dies(Reason::Retries) => true,
-            Return::Uncounted | Return::Dies(Reason::Rejected | Reason::Expired) => false,
+            Return::Uncounted | Return::Snoozed(_) => false,
+            Return::Dies(Reason::Rejected | Reason::Expired) => false,
         }
     }
 }
@@ -123,9 +127,19 @@ impl Queue {
                 let ext = message.extension_mut();
                 ext.attempt = ext.attempt.saturating_sub(1);
             }
+            Return::Snoozed(_) => {
+                let ext = message.extension_mut();
+                ext.attempt = ext.attempt.saturating_sub(1);
+                if ext.failures > 0 {
+                    ext.texts_mut().snoozed = true;
+                }
+            }
             _ => {
                 let ext = message.extension_mut();
                 ext.failures = ext.failures.saturating_add(1);
+                if let Some(texts) = &mut ext.texts {
+                    texts.snoozed = false;
+                }
             }
         })?;
         let message = self.store.get(seq)?;
@@ -140,7 +154,7 @@ impl Queue {
             (None, outcome) => {
                 if let Some(message) = self.store.get_mut(seq) {
                     match outcome {
-                        Return::Waits(due) => {
+                        Return::Waits(due) | Return::Snoozed(due) => {
                             message.extension_mut().due_at = due;
                             message.due = due;
                         }

@@ -51,6 +51,7 @@ use crate::schedule::Schedules;
 use crate::settings::{Clock, Settings};
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Receipt, Seq, TimeIndex, NEVER};
+use ops::nack::Nack;
 use removal::garbage::Garbage;
 
 /// A delay queue.
@@ -266,8 +267,21 @@ impl Queue {
                 kind,
                 error,
                 random,
-            } => Ok(self.nack(receipts, *kind, error.as_deref(), *random, now)),
-            Op::Touch { ms, receipts } => Ok(self.touch(*ms, receipts, now)),
+                note,
+                pause,
+            } => {
+                let nack = Nack {
+                    receipts,
+                    kind: *kind,
+                    error: error.as_deref(),
+                    random: *random,
+                    note: note.as_deref(),
+                    pause: *pause,
+                };
+                self.nack(&nack, now)
+            }
+            Op::AckEach { receipts, results } => Ok(self.ack_each(receipts, results, now)),
+            Op::Touch { ms, receipts, note } => Ok(self.touch(*ms, receipts, note.as_deref(), now)),
             Op::EndLeases { receipts } => Ok(self.end_leases(receipts, now)),
             Op::Grace { ms, receipts } => Ok(self.grace(*ms, receipts, now)),
             Op::Advance { to } => self.advance_manually(*to),

@@ -53,7 +53,7 @@ impl IndexKeys {
     /// Makes a message pending: due if its due time has come, otherwise delayed or
     /// in retry. Returns its index keys.
     pub fn begin(seq: Seq, message: &mut Message, ttl: Millis, now: Millis) -> IndexKeys {
-        message.stored = match (message.due <= now, message.failures() > 0) {
+        message.stored = match (message.due <= now, message.has_failed()) {
             (true, _) => StoredState::Due,
             (false, true) => StoredState::Retry,
             (false, false) => StoredState::Delayed,
@@ -77,7 +77,7 @@ pub(super) fn member(seq: Seq, message: &Message) -> Member {
     Member {
         key: order_key(seq, message),
         due: message.due,
-        failed: message.failures() > 0,
+        failed: message.has_failed(),
     }
 }
 

@@ -8,7 +8,7 @@ mod read;
 mod write;
 
 use crate::op::{DueTime, Fetch, FindAct, NackKind, Piecemeal, Redrive, Removal, Send};
-use crate::{Op, Receipt};
+use crate::{Millis, Op, Receipt};
 
 pub use read::read;
 pub use write::put;
@@ -44,9 +44,18 @@ const ACK_SEND: u8 = 27;
 
 /// The parts of a FETCH that are told by a byte of their own, as bits.
 mod more {
-    /// Bit 0 is that of RESULTS.
+    pub const RESULTS: u8 = 1;
     pub const TOKEN: u8 = 1 << 1;
-    pub const ALL: u8 = TOKEN;
+    pub const ALL: u8 = RESULTS | TOKEN;
+}
+
+/// The parts of a NACK that few have, as bits.
+mod more_of_nack {
+    pub const PAUSE_GROUP: u8 = 1;
+    pub const PAUSE_QUEUE: u8 = 2;
+    /// How long the message is delayed without a failure.
+    pub const SNOOZE: u8 = 4;
+    pub const ALL: u8 = PAUSE_GROUP | PAUSE_QUEUE | SNOOZE;
 }
 
 /// The number of the kind of an operation, below 31.
@@ -56,9 +65,9 @@ pub fn kind(op: &Op) -> u8 {
         Op::Alter(_) => ALTER,
         Op::Send(_) => SEND,
         Op::Duplicate => DUPLICATE,
-        Op::Fetch(fetch) if fetch.token.is_some() => FETCH_MORE,
+        Op::Fetch(fetch) if fetch.token.is_some() || !fetch.results.is_empty() => FETCH_MORE,
         Op::Fetch(_) => FETCH,
-        Op::Ack { .. } => ACK,
+        Op::Ack { .. } | Op::AckEach { .. } => ACK,
         Op::AckSend(_) => ACK_SEND,
         Op::Nack { .. } => NACK,
         Op::Touch { .. } => TOUCH,
@@ -106,25 +115,30 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
         ]),
         Op::Ack { result, .. } => bits([result.is_some()]),
         Op::AckSend(ack_send) => bits([ack_send.receipt.is_some(), ack_send.result.is_some()]),
+        Op::AckEach { .. } => bits([false, true]),
         Op::Nack {
             kind,
             error,
             random,
+            note,
+            pause,
             ..
         } => {
             let kind = match kind {
                 NackKind::Backoff => 0,
                 NackKind::Delay(_) => 1,
-                NackKind::Silent => 2,
+                NackKind::Silent | NackKind::Snooze(_) => 2,
                 NackKind::Fatal => 3,
             };
-            bits([error.is_some(), *random != 0]) | kind << 2
+            let more = pause.is_some() || snooze_of(op).is_some();
+            bits([error.is_some(), *random != 0]) | kind << 2 | bits([more, note.is_some()]) << 4
         }
         Op::FindDo { act, .. } => match act {
             FindAct::Redrive => 0,
             FindAct::Cancel => 1,
             FindAct::Purge => 2,
         },
+        Op::Touch { note, .. } => bits([note.is_some()]),
         Op::Redrive(which) => bits([matches!(which, Redrive::Ids(_))]),
         Op::Purge { state, group } => bits([state.is_some(), group.is_some()]),
         Op::PurgeSome { of, .. } => bits([matches!(of, Piecemeal::Leased(_))]),
@@ -153,6 +167,17 @@ fn flags_of_send(send: &Send) -> u8 {
         !send.choices.is_default(),
         send.replace || send.payloads.len() != 1 || send.new_salt.is_some(),
     ])
+}
+
+/// How long a nack snoozes its messages, in ms, if it does.
+fn snooze_of(op: &Op) -> Option<Millis> {
+    match op {
+        Op::Nack {
+            kind: NackKind::Snooze(ms),
+            ..
+        } => Some(*ms),
+        _ => None,
+    }
 }
 
 /// COUNT, PERGROUP, LEASE and MAXBYTES.

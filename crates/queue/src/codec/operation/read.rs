@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use smallvec::{smallvec, SmallVec};
 
 use super::{
-    more, ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH,
-    FETCH_MORE, FIND_DO, GRACE, GROUP_SET, HOLDS, MESSAGES, NACK, PAUSE, PURGE, PURGE_SOME,
+    more, more_of_nack, ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES,
+    FETCH, FETCH_MORE, FIND_DO, GRACE, GROUP_SET, HOLDS, MESSAGES, NACK, PAUSE, PURGE, PURGE_SOME,
     REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TAKEN_IDS, TICK, TOUCH, UNSCHEDULE,
     UPDATE,
 };
@@ -15,8 +15,8 @@ use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::limits::{self, ensure, Invalid};
 use crate::message::state::State;
 use crate::op::{
-    AckSend, DueTime, Fetch, FindAct, GroupChanges, NackKind, NewSchedule, Piecemeal, Receipts,
-    Redrive, Removal, Send,
+    AckSend, DueTime, Fetch, FindAct, GroupChanges, NackKind, NackPause, NewSchedule, Paused,
+    Piecemeal, Receipts, Redrive, Removal, Send,
 };
 use crate::{Op, Receipt, Seq};
 
@@ -45,28 +45,24 @@ pub fn read<'a>(
             let (fetch, receipt) = fetch_with_more(reader, flags, time_us)?;
             return Ok((Op::fetch(fetch), receipt));
         }
+        ACK if has(1) => {
+            let receipts = receipts(reader, time_us)?;
+            let results = texts(reader, receipts.len())?;
+            Op::AckEach { receipts, results }
+        }
         ACK => Op::Ack {
             receipts: receipts(reader, time_us)?,
             result: has(0).then(|| reader.rest().into()),
         },
         ACK_SEND => Op::AckSend(ack_send(reader, flags, time_us)?),
-        NACK => Op::Nack {
-            receipts: receipts(reader, time_us)?,
-            kind: match flags >> 2 & 3 {
-                0 => NackKind::Backoff,
-                1 => NackKind::Delay(exact(reader)?),
-                2 => NackKind::Silent,
-                _ => NackKind::Fatal,
-            },
-            random: match has(1) {
-                true => reader.fixed()?,
-                false => 0,
-            },
-            error: has(0).then(|| reader.rest().into()),
-        },
+        NACK => nack(reader, flags, time_us)?,
         TOUCH => Op::Touch {
             ms: positive(reader)?,
             receipts: receipts(reader, time_us)?,
+            note: match has(0) {
+                true => Some(note(reader.rest())?),
+                false => None,
+            },
         },
         END_LEASES => Op::EndLeases {
             receipts: receipts(reader, time_us)?,
@@ -235,14 +231,23 @@ fn fetch_with_more<'a>(
         parts != 0 && parts & !more::ALL == 0,
         "an unknown part of a fetch",
     )?;
-    let token = reader.bytes()?;
-    limits::token(token)?;
+    let token = match parts & more::TOKEN {
+        0 => None,
+        _ => Some(reader.bytes()?),
+    };
     let (mut fetch, receipt) = fetch(reader, flags, time_us)?;
-    fetch.token = Some(token.into());
-    ensure(
-        fetch.consumer.is_some() && !fetch.no_ack && fetch.count <= limits::MAX_TOKEN_COUNT,
-        "a token that is not possible",
-    )?;
+    if let Some(token) = token {
+        limits::token(token)?;
+        fetch.token = Some(token.into());
+        ensure(
+            fetch.consumer.is_some() && !fetch.no_ack && fetch.count <= limits::MAX_TOKEN_COUNT,
+            "a token that is not possible",
+        )?;
+    }
+    if parts & more::RESULTS != 0 {
+        ensure(!fetch.acks.is_empty(), "results without acks")?;
+        fetch.results = texts(reader, fetch.acks.len())?;
+    }
     Ok((fetch, receipt))
 }
 
@@ -279,6 +284,68 @@ fn fetch<'a>(
         "COUNT is not in 1 to 10000",
     )?;
     Ok((fetch, receipt))
+}
+
+fn nack<'a>(reader: &mut Reader<'a>, flags: u8, time_us: u64) -> Result<Op<'a>, Invalid> {
+    let has = |bit: u32| flags >> bit & 1 == 1;
+    let receipts = receipts(reader, time_us)?;
+    let more = match has(4) {
+        true => reader.byte()?,
+        false => 0,
+    };
+    ensure(
+        more & !more_of_nack::ALL == 0 && has(4) == (more != 0),
+        "an unknown part of a nack",
+    )?;
+    let paused = match more & (more_of_nack::PAUSE_GROUP | more_of_nack::PAUSE_QUEUE) {
+        0 => None,
+        more_of_nack::PAUSE_GROUP => Some(Paused::Group),
+        more_of_nack::PAUSE_QUEUE => Some(Paused::Queue),
+        _ => return Err(Invalid("a nack pauses two things")),
+    };
+    let pause = match paused {
+        Some(of) => Some(NackPause {
+            of,
+            ms: positive(reader)?,
+        }),
+        None => None,
+    };
+    let is_snooze = more & more_of_nack::SNOOZE != 0;
+    let kind = match flags >> 2 & 3 {
+        2 if is_snooze => NackKind::Snooze(positive(reader)?),
+        _ if is_snooze => return Err(Invalid("a snooze that is not silent")),
+        0 => NackKind::Backoff,
+        1 => NackKind::Delay(exact(reader)?),
+        2 => NackKind::Silent,
+        _ => NackKind::Fatal,
+    };
+    Ok(Op::Nack {
+        receipts,
+        kind,
+        random: match has(1) {
+            true => reader.fixed()?,
+            false => 0,
+        },
+        note: match has(5) {
+            true => Some(note(reader.bytes()?)?),
+            false => None,
+        },
+        error: has(0).then(|| reader.rest().into()),
+        pause,
+    })
+}
+
+fn note(note: &[u8]) -> Result<Cow<'_, [u8]>, Invalid> {
+    limits::note(note).map(|()| note.into())
+}
+
+/// Reads this many texts.
+fn texts<'a>(reader: &mut Reader<'a>, count: usize) -> Result<Vec<Cow<'a, [u8]>>, Invalid> {
+    let mut texts = Vec::with_capacity(count.min(MOST_RESERVED));
+    for _ in 0..count {
+        texts.push(reader.bytes()?.into());
+    }
+    Ok(texts)
 }
 
 fn schedule<'a>(reader: &mut Reader<'a>) -> Result<NewSchedule<'a>, Invalid> {

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::{flags_of_send, limits_of, more};
+use super::{flags_of_send, limits_of, more, more_of_nack, snooze_of};
 use crate::codec::options::{put_changes, put_choices, put_rate, put_rule};
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};
 use crate::message::state::State;
-use crate::op::{AckSend, DueTime, Fetch, NackKind, Piecemeal, Redrive, Removal, Send};
-use crate::{Op, Receipt, Seq};
+use crate::op::{
+    AckSend, DueTime, Fetch, NackKind, NackPause, Paused, Piecemeal, Redrive, Removal, Send,
+};
+use crate::{Millis, Op, Receipt, Seq};
 
 /// Appends the operation to `out`, without its kind and flags. O(size of the
 /// operation).
@@ -27,19 +29,34 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
             kind,
             error,
             random,
+            note,
+            pause,
         } => {
             put_receipts(out, receipts, time_us);
+            put_more_of_nack(out, *pause, snooze_of(op));
             if let NackKind::Delay(ms) = kind {
                 put_number(out, *ms);
             }
             if *random != 0 {
                 put_fixed(out, *random);
             }
+            if let Some(note) = note {
+                put_bytes(out, note);
+            }
             out.extend_from_slice(error.as_deref().unwrap_or_default());
         }
-        Op::Touch { ms, receipts } | Op::Grace { ms, receipts } => {
+        Op::AckEach { receipts, results } => {
+            put_receipts(out, receipts, time_us);
+            results.iter().for_each(|text| put_bytes(out, text));
+        }
+        Op::Grace { ms, receipts } => {
             put_number(out, *ms);
             put_receipts(out, receipts, time_us);
+        }
+        Op::Touch { ms, receipts, note } => {
+            put_number(out, *ms);
+            put_receipts(out, receipts, time_us);
+            out.extend_from_slice(note.as_deref().unwrap_or_default());
         }
         Op::EndLeases { receipts } => put_receipts(out, receipts, time_us),
         Op::Advance { to } => put_number(out, *to),
@@ -155,9 +172,32 @@ fn put_ack_send(out: &mut Vec<u8>, ack_send: &AckSend, time_us: u64) {
     }
 }
 
+/// Writes what is paused and how long the messages are snoozed, if either is.
+fn put_more_of_nack(out: &mut Vec<u8>, pause: Option<NackPause>, snooze: Option<Millis>) {
+    let paused = pause.map_or(0, |pause| match pause.of {
+        Paused::Group => more_of_nack::PAUSE_GROUP,
+        Paused::Queue => more_of_nack::PAUSE_QUEUE,
+    });
+    let snoozed = snooze.map_or(0, |_| more_of_nack::SNOOZE);
+    if paused | snoozed != 0 {
+        out.push(paused | snoozed);
+    }
+    for ms in [pause.map(|pause| pause.ms), snooze].into_iter().flatten() {
+        put_number(out, ms);
+    }
+}
+
 fn put_fetch(out: &mut Vec<u8>, fetch: &Fetch, receipt: Receipt, time_us: u64) {
+    let results = if fetch.results.is_empty() {
+        0
+    } else {
+        more::RESULTS
+    };
+    let token = fetch.token.as_ref().map_or(0, |_| more::TOKEN);
+    if results | token != 0 {
+        out.push(results | token);
+    }
     if let Some(token) = &fetch.token {
-        out.push(more::TOKEN);
         put_bytes(out, token);
     }
     if let Some(consumer) = &fetch.consumer {
@@ -178,6 +218,9 @@ fn put_fetch(out: &mut Vec<u8>, fetch: &Fetch, receipt: Receipt, time_us: u64) {
         for n in limits {
             put_number(out, n.unwrap_or(0));
         }
+    }
+    for text in &fetch.results {
+        put_bytes(out, text);
     }
 }
 

@@ -103,6 +103,8 @@ fn records() -> Vec<Vec<u8>> {
         kind: NackKind::Delay(5_000),
         error: Some(b"try again"[..].into()),
         random: 1,
+        note: None,
+        pause: None,
     };
     let later = Op::Send(Send {
         due: DueTime::After(90_000),

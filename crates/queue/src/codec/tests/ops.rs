@@ -255,21 +255,27 @@ fn fetch(scale: Scale) -> impl Strategy<Value = Fetch<'static>> {
         option::weighted(0.2, scale.some()),
         receipts(scale),
         prop::bool::weighted(0.15),
-        option::weighted(0.4, select(vec!["t", "u"])),
+        (
+            option::weighted(0.4, select(vec!["t", "u"])),
+            option::weighted(0.3, text()),
+        ),
     );
     parts.prop_map(
-        |(count, lease, consumer, group, per_group, max_bytes, acks, no_ack, token)| Fetch {
-            count,
-            lease,
-            token: token
-                .filter(|_| consumer.is_some() && !no_ack)
-                .map(|token| token.as_bytes().into()),
-            consumer,
-            group,
-            per_group,
-            max_bytes,
-            acks,
-            no_ack,
+        |(count, lease, consumer, group, per_group, max_bytes, acks, no_ack, (token, result))| {
+            Fetch {
+                count,
+                lease,
+                token: token
+                    .filter(|_| consumer.is_some() && !no_ack)
+                    .map(|token| token.as_bytes().into()),
+                consumer,
+                group,
+                per_group,
+                max_bytes,
+                results: result.map_or(Vec::new(), |result| vec![result; acks.len()]),
+                acks,
+                no_ack,
+            }
         },
     )
 }
@@ -298,14 +304,25 @@ fn nack(scale: Scale) -> impl Strategy<Value = Op<'static>> {
         2 => Just(NackKind::Backoff),
         1 => scale.ms().prop_map(NackKind::Delay),
         1 => Just(NackKind::Silent),
+        1 => scale.some().prop_map(NackKind::Snooze),
         1 => Just(NackKind::Fatal),
     ];
-    let parts = (receipts(scale), kind, option::of(text()), any::<u64>());
-    parts.prop_map(|(receipts, kind, error, random)| Op::Nack {
+    let pause = (select(vec![Paused::Group, Paused::Queue]), scale.some());
+    let parts = (
+        receipts(scale),
+        kind,
+        option::of(text()),
+        any::<u64>(),
+        option::weighted(0.3, text()),
+        option::weighted(0.2, pause.prop_map(|(of, ms)| NackPause { of, ms })),
+    );
+    parts.prop_map(|(receipts, kind, error, random, note, pause)| Op::Nack {
         receipts,
         kind,
         error,
         random,
+        note,
+        pause,
     })
 }
 
@@ -397,8 +414,13 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         8 => (receipts(scale), option::of(text()))
             .prop_map(|(receipts, result)| Op::Ack { receipts, result }),
         4 => ack_send(scale).prop_map(Op::AckSend),
+        2 => (receipts(scale), text()).prop_map(|(receipts, result)| {
+            let results = vec![result; receipts.len()];
+            Op::AckEach { receipts, results }
+        }),
         8 => nack(scale),
-        2 => (scale.some(), receipts(scale)).prop_map(|(ms, receipts)| Op::Touch { ms, receipts }),
+        2 => (scale.some(), receipts(scale), option::of(text()))
+            .prop_map(|(ms, receipts, note)| Op::Touch { ms, receipts, note }),
         2 => (scale.some(), receipts(scale)).prop_map(|(ms, receipts)| Op::Grace { ms, receipts }),
         2 => receipts(scale).prop_map(|receipts| Op::EndLeases { receipts }),
         1 => Just(Op::Tick),

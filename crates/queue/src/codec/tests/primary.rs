@@ -61,6 +61,8 @@ fn many_redriven() -> Vec<Act> {
         kind: NackKind::Fatal,
         error: None,
         random: 0,
+        note: None,
+        pause: None,
     };
     at_once([
         send(None),
@@ -103,6 +105,8 @@ fn many_held(state: State) -> Vec<Act> {
         kind: NackKind::Delay(20),
         error: None,
         random: 0,
+        note: None,
+        pause: None,
     };
     let purge = Op::Purge {
         state: Some(state),

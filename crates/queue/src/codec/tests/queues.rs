@@ -260,6 +260,8 @@ fn a_loaded_group_with_a_failed_message_behaves_like_the_original() {
             kind: NackKind::Delay(1),
             error: None,
             random: 0,
+            note: None,
+            pause: None,
         },
         to_group(DueTime::After(50)),
         to_group(DueTime::After(50)),

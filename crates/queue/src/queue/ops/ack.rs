@@ -1,5 +1,7 @@
 //! ACK: deliveries that ended well.
 
+use std::borrow::Cow;
+
 use crate::message::state::StoredState;
 use crate::op::{Done, Happened};
 use crate::queue::Queue;
@@ -16,6 +18,22 @@ impl Queue {
         let acked = receipts
             .iter()
             .filter(|receipt| self.ack_one(**receipt, result, now))
+            .count();
+        Done::Count(acked as u64)
+    }
+
+    /// Acks deliveries, each with the result at the same position, if there is one.
+    /// Returns how many receipts were current. O(log n) each.
+    pub(in crate::queue) fn ack_each(
+        &mut self,
+        receipts: &[Receipt],
+        results: &[Cow<'_, [u8]>],
+        now: Millis,
+    ) -> Done {
+        let mut results = results.iter();
+        let acked = receipts
+            .iter()
+            .filter(|receipt| self.ack_one(**receipt, results.next().map(|text| &**text), now))
             .count();
         Done::Count(acked as u64)
     }

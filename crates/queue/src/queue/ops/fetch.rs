@@ -85,8 +85,8 @@ impl Queue {
         now: Millis,
         receipt: Receipt,
     ) -> Result<Done, Error> {
-        for receipt in &fetch.acks {
-            self.ack_one(*receipt, None, now);
+        if !fetch.acks.is_empty() {
+            self.ack_each(&fetch.acks, &fetch.results, now);
         }
         let consumer = match &fetch.consumer {
             Some(name) => {

@@ -9,7 +9,7 @@ pub(super) mod fetch;
 mod find_do;
 mod grace;
 mod groupset;
-mod nack;
+pub(super) mod nack;
 mod pause;
 pub(super) mod redrive;
 mod reschedule;

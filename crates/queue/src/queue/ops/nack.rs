@@ -1,27 +1,34 @@
 //! NACK: deliveries that failed or are given back.
 
+use crate::error::Error;
 use crate::message::retry;
 use crate::message::state::Reason;
-use crate::op::{Done, Happened, NackKind};
+use crate::op::{Done, Happened, NackKind, NackPause, Paused};
 use crate::queue::give_back::{distinct, Return};
 use crate::queue::Queue;
 use crate::{Millis, Receipt, Seq, MAX_EXACT};
 
+/// The arguments of a NACK.
+pub(in crate::queue) struct Nack<'a> {
+    pub receipts: &'a [Receipt],
+    pub kind: NackKind,
+    pub error: Option<&'a [u8]>,
+    /// Decides the jitter of the backoffs.
+    pub random: u64,
+    pub note: Option<&'a [u8]>,
+    pub pause: Option<NackPause>,
+}
+
 impl Queue {
     /// Nacks deliveries, all of them together. Returns how many receipts were
     /// current.
-    pub(in crate::queue) fn nack(
-        &mut self,
-        receipts: &[Receipt],
-        kind: NackKind,
-        error: Option<&[u8]>,
-        random: u64,
-        now: Millis,
-    ) -> Done {
-        let mut nacked: Vec<Seq> = Vec::with_capacity(receipts.len());
+    ///
+    /// Errors: a group is to be paused, and one of the messages has none.
+    pub(in crate::queue) fn nack(&mut self, nack: &Nack, now: Millis) -> Result<Done, Error> {
+        let mut nacked: Vec<Seq> = Vec::with_capacity(nack.receipts.len());
         let mut later: Vec<Seq> = Vec::new();
         let mut batch = None;
-        for receipt in distinct(receipts) {
+        for receipt in distinct(nack.receipts) {
             let Some(lease) = self.current(receipt, now) else {
                 continue;
             };
@@ -34,25 +41,41 @@ impl Queue {
                 later.extend(self.later_of_batch(lease.seq));
             }
         }
+        if let Some(pause) = nack.pause {
+            self.pause_with(pause, &nacked, now)?;
+        }
         let groups = self.groups_of(nacked.iter().chain(&later));
         for seq in &nacked {
-            self.nack_one(*seq, kind, error, random, now);
+            self.nack_one(*seq, nack, now);
         }
         for seq in later {
             self.come_back_uncounted(seq, now);
         }
         self.refresh_each(&groups, now, self.join(now));
-        Done::Count(nacked.len() as u64)
+        Ok(Done::Count(nacked.len() as u64))
     }
 
-    fn nack_one(
-        &mut self,
-        seq: Seq,
-        kind: NackKind,
-        error: Option<&[u8]>,
-        random: u64,
-        now: Millis,
-    ) {
+    /// Pauses the queue, or the groups of these messages. Does nothing if there are
+    /// none. The caller refreshes the groups.
+    fn pause_with(&mut self, pause: NackPause, nacked: &[Seq], now: Millis) -> Result<(), Error> {
+        let until = now.saturating_add(pause.ms).min(MAX_EXACT);
+        match pause.of {
+            Paused::Queue if nacked.is_empty() => {}
+            Paused::Queue => self.extend_pause(until),
+            Paused::Group => {
+                let groups = self.groups_of(nacked.iter());
+                if groups.iter().any(|ix| !ix.is_some()) {
+                    return Err(Error::NoGroup);
+                }
+                for ix in groups {
+                    self.extend_group_pause(ix, until);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn nack_one(&mut self, seq: Seq, nack: &Nack, now: Millis) {
         let Some(message) = self.store.get(seq) else {
             return;
         };
@@ -62,8 +85,9 @@ impl Queue {
         let backoff = own.and_then(|c| c.backoff).unwrap_or(self.settings.backoff);
         let retries = own.and_then(|c| c.retries).unwrap_or(self.settings.retries);
         let spent = retries >= 0 && i64::from(failures) > retries;
-        let outcome = match kind {
+        let outcome = match nack.kind {
             NackKind::Silent => Return::Uncounted,
+            NackKind::Snooze(ms) => Return::Snoozed(now.saturating_add(ms).min(MAX_EXACT)),
             NackKind::Fatal => Return::Dies(Reason::Rejected),
             _ if spent => Return::Dies(Reason::Retries),
             NackKind::Delay(delay) => Return::Waits(now.saturating_add(delay).min(MAX_EXACT)),
@@ -72,15 +96,18 @@ impl Queue {
                     retry::wait(backoff, failures),
                     self.settings.jitter,
                     self.settings.max_backoff,
-                    retry::mix(random, seq),
+                    retry::mix(nack.random, seq),
                 );
                 Return::Waits(now.saturating_add(wait).min(MAX_EXACT))
             }
         };
-        if let Some(error) = error {
+        if let Some(error) = nack.error {
             self.store.with(seq, |message| {
                 message.extension_mut().texts_mut().error = Some(error.into());
             });
+        }
+        if let Some(note) = nack.note {
+            self.leave_note(seq, note);
         }
         self.totals.nacked += 1;
         self.effects.changed = true;

@@ -2,7 +2,7 @@
 
 use crate::op::Done;
 use crate::queue::Queue;
-use crate::{Millis, MAX_EXACT, NEVER};
+use crate::{GroupIx, Millis, MAX_EXACT, NEVER};
 
 impl Queue {
     /// Pauses deliveries of the queue or of a group, for `ms` or without end.
@@ -26,5 +26,23 @@ impl Queue {
         self.wake_by(until);
         self.changed();
         Done::Ok
+    }
+
+    /// Pauses deliveries of the queue until `until`, unless they are paused for longer.
+    pub(in crate::queue) fn extend_pause(&mut self, until: Millis) {
+        self.paused_until = self.paused_until.max(Some(until));
+        self.wake_by(until);
+        self.changed();
+    }
+
+    /// Pauses deliveries of a group until `until`, unless they are paused for longer.
+    /// The caller refreshes the group.
+    pub(in crate::queue) fn extend_group_pause(&mut self, ix: GroupIx, until: Millis) {
+        if let Some(group) = self.groups.get_mut(ix) {
+            let ext = group.ext_mut();
+            ext.paused_until = ext.paused_until.max(Some(until));
+        }
+        self.wake_by(until);
+        self.changed();
     }
 }

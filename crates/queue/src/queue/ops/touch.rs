@@ -1,17 +1,18 @@
 //! TOUCH: moves the ends of leases.
 
-use crate::op::Done;
+use crate::op::{Done, Happened};
 use crate::queue::give_back::distinct;
 use crate::queue::Queue;
-use crate::{Millis, Receipt, MAX_EXACT};
+use crate::{Millis, Receipt, Seq, MAX_EXACT};
 
 impl Queue {
-    /// Sets the end of leases to `ms` from now. Returns how many receipts were
-    /// current.
+    /// Sets the end of leases to `ms` from now, and the note of their messages if
+    /// one is given. Returns how many receipts were current.
     pub(in crate::queue) fn touch(
         &mut self,
         ms: Millis,
         receipts: &[Receipt],
+        note: Option<&[u8]>,
         now: Millis,
     ) -> Done {
         let until = now.saturating_add(ms).min(MAX_EXACT);
@@ -23,10 +24,19 @@ impl Queue {
             self.leases.move_end(lease, until);
             self.take_old_end(receipt);
             self.wake_by(until);
+            if let Some(note) = note {
+                self.leave_note(lease.seq, note);
+            }
             self.effects.changed = true;
             self.effects.visible = true;
             touched += 1;
         }
         Done::Count(touched)
+    }
+
+    /// Sets the note of a message; an empty one removes it.
+    pub(in crate::queue) fn leave_note(&mut self, seq: Seq, note: &[u8]) {
+        self.store.with(seq, |message| message.set_note(note));
+        self.effects.happened.add(Happened::NOTED);
     }
 }

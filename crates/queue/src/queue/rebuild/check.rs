@@ -172,8 +172,8 @@ pub fn message(
     }
     ensure(
         match stored {
-            StoredState::Delayed => message.failures() == 0,
-            StoredState::Retry => message.failures() > 0,
+            StoredState::Delayed => !message.has_failed(),
+            StoredState::Retry => message.has_failed(),
             _ => true,
         },
         "a message waits at a place that its failures do not fit",

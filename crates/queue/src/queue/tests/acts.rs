@@ -9,8 +9,8 @@ use super::model::Model;
 use crate::message::state::State;
 use crate::message::Choices;
 use crate::op::{
-    AckSend, DueTime, Fetch, FindAct, GroupChanges, NackKind, NewSchedule, Op, Piecemeal, Receipts,
-    Redrive, Removal, Send,
+    AckSend, DueTime, Fetch, FindAct, GroupChanges, NackKind, NackPause, NewSchedule, Op,
+    Piecemeal, Receipts, Redrive, Removal, Send,
 };
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
@@ -68,8 +68,8 @@ pub enum Act {
     Ack(Vec<u8>),
     /// Without a receipt, as in a queue that only receives messages.
     AckSend(Option<u8>, Vec<Letter>),
-    Nack(Vec<u8>, NackKind),
-    Touch(Millis, Vec<u8>),
+    Nack(Vec<u8>, NackKind, Option<u8>, Option<NackPause>),
+    Touch(Millis, Vec<u8>, Option<u8>),
     EndLeases(Vec<u8>),
     Grace(Millis, Vec<u8>),
     Cancel(Vec<Name>),
@@ -272,6 +272,7 @@ impl Act {
                 per_group: if only.is_some() { 1 } else { *per_group },
                 max_bytes: *max_bytes,
                 acks: receipts(acks, model),
+                results: Vec::new(),
                 no_ack: *no_ack,
                 token: consumer
                     .and_then(|(_, token)| token)
@@ -287,15 +288,18 @@ impl Act {
                 result: None,
                 sends: letters.iter().map(|letter| send(1, letter)).collect(),
             }),
-            Act::Nack(back, kind) => Op::Nack {
+            Act::Nack(back, kind, note, pause) => Op::Nack {
                 receipts: receipts(back, model),
                 kind: *kind,
                 error: None,
                 random: 0,
+                note: note.map(|size| bytes(size).into()),
+                pause: *pause,
             },
-            Act::Touch(ms, back) => Op::Touch {
+            Act::Touch(ms, back, note) => Op::Touch {
                 ms: *ms,
                 receipts: receipts(back, model),
+                note: note.map(|size| bytes(size).into()),
             },
             Act::Grace(ms, back) => Op::Grace {
                 ms: *ms,

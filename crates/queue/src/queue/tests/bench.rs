@@ -86,6 +86,8 @@ impl Bench {
             kind,
             error: None,
             random: 0,
+            note: None,
+            pause: None,
         })
     }
 

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::acts::{Act, Letter, Name, Plan, Step, When};
 use crate::message::state::State;
 use crate::message::Choices;
-use crate::op::{FindAct, GroupChanges, NackKind};
+use crate::op::{FindAct, GroupChanges, NackKind, NackPause, Paused};
 use crate::schedule::Overlap;
 use crate::settings::{Backoff, Breaker, Changes, OnDead, OnRetry, Rate};
 
@@ -109,8 +109,21 @@ fn nack_kind() -> impl Strategy<Value = NackKind> {
         3 => Just(NackKind::Backoff),
         2 => (0..30u64).prop_map(NackKind::Delay),
         2 => Just(NackKind::Silent),
+        2 => (1..30u64).prop_map(NackKind::Snooze),
         1 => Just(NackKind::Fatal),
     ]
+}
+
+fn nack() -> impl Strategy<Value = Act> {
+    let of = prop_oneof![2 => Just(Paused::Group), 1 => Just(Paused::Queue)];
+    let pause = (of, 1..30u64).prop_map(|(of, ms)| NackPause { of, ms });
+    (
+        vec(0..6u8, 1..4),
+        nack_kind(),
+        weighted(0.2, 0..3u8),
+        weighted(0.15, pause),
+    )
+        .prop_map(|(back, kind, note, pause)| Act::Nack(back, kind, note, pause))
 }
 
 fn rate() -> impl Strategy<Value = Rate> {
@@ -223,8 +236,9 @@ fn act(purges: u32) -> impl Strategy<Value = Act> {
         10 => some().prop_map(Act::Ack),
         6 => (weighted(0.8, 0..6u8), vec(letter(), 1..4))
             .prop_map(|(back, letters)| Act::AckSend(back, letters)),
-        14 => (some(), nack_kind()).prop_map(|(r, kind)| Act::Nack(r, kind)),
-        3 => (1..60u64, some()).prop_map(|(ms, r)| Act::Touch(ms, r)),
+        14 => nack(),
+        3 => (1..60u64, some(), weighted(0.3, 0..3u8))
+            .prop_map(|(ms, r, note)| Act::Touch(ms, r, note)),
         2 => some().prop_map(Act::EndLeases),
         4 => (1..30u64, some()).prop_map(|(ms, r)| Act::Grace(ms, r)),
         4 => vec(name(), 1..3).prop_map(Act::Cancel),

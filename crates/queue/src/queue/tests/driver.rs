@@ -27,6 +27,7 @@ pub struct Seen {
     attempt: u32,
     failures: u32,
     timeouts: u32,
+    note: Vec<u8>,
     receipt: Receipt,
     lease_until: Millis,
     ended_at: Millis,
@@ -47,6 +48,7 @@ fn seen_of_queue(queue: &Queue, seq: Seq, message: &Message, now: Millis) -> See
         attempt: view.attempt(),
         failures: message.failures(),
         timeouts: view.timeouts(),
+        note: message.note().unwrap_or_default().to_vec(),
         receipt: message.receipt(),
         lease_until: view.lease_until().filter(|_| running).unwrap_or(NEVER),
         ended_at: message.ended_at(),
@@ -66,6 +68,7 @@ fn seen_of_model(model: &Model) -> Vec<Seen> {
         attempt: m.attempt,
         failures: m.failures,
         timeouts: m.timeouts,
+        note: m.note.clone(),
         receipt: m.receipt,
         lease_until: match m.stored {
             StoredState::Running => m.lease_until,

@@ -263,6 +263,8 @@ fn an_error_is_found_by_its_text() {
             kind: NackKind::Fatal,
             error: Some(text.into()),
             random: 0,
+            note: None,
+            pause: None,
         };
         queue.apply(&nack, moment).unwrap();
     }

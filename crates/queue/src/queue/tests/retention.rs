@@ -298,6 +298,8 @@ fn a_group_is_refreshed_after_an_expired_message_left_no_record() {
         kind: NackKind::Fatal,
         error: None,
         random: 0,
+        note: None,
+        pause: None,
     };
     let cancel = Op::Cancel {
         ids: vec![b"e".into()],

@@ -90,6 +90,7 @@ impl Model {
             m.attempt = 0;
             m.failures = 0;
             m.timeouts = 0;
+            m.snoozed = false;
             m.ended_at = NEVER;
             m.reason = None;
         }

@@ -42,6 +42,9 @@ pub struct Msg {
     pub attempt: u32,
     pub failures: u32,
     pub timeouts: u32,
+    /// Whether it was snoozed after its last failure.
+    pub snoozed: bool,
+    pub note: Vec<u8>,
     pub receipt: Receipt,
     pub batch: Receipt,
     pub lease_until: Millis,
@@ -57,7 +60,7 @@ impl Msg {
     }
 
     pub fn has_failed(&self) -> bool {
-        self.stored.is_pending() && self.failures > 0
+        self.stored.is_pending() && self.failures > 0 && !self.snoozed
     }
 
     pub fn is_live(&self) -> bool {
@@ -195,8 +198,19 @@ impl Model {
             }
             Op::Fetch(fetch) => Ok(Done::Fetched(self.fetch(fetch, moment.receipt))),
             Op::Ack { receipts, .. } => Ok(Done::Count(self.ack(receipts))),
-            Op::Nack { receipts, kind, .. } => Ok(Done::Count(self.nack(receipts, *kind))),
-            Op::Touch { ms, receipts } => Ok(Done::Count(self.touch(*ms, receipts))),
+            Op::AckEach { receipts, .. } => Ok(Done::Count(self.ack(receipts))),
+            Op::Nack {
+                receipts,
+                kind,
+                note,
+                pause,
+                ..
+            } => self
+                .nack(receipts, *kind, note.as_deref(), *pause)
+                .map(Done::Count),
+            Op::Touch { ms, receipts, note } => {
+                Ok(Done::Count(self.touch(*ms, receipts, note.as_deref())))
+            }
             Op::EndLeases { receipts } => Ok(Done::Count(self.end_leases(receipts))),
             Op::Grace { ms, receipts } => Ok(Done::Count(self.grace(*ms, receipts))),
             Op::Advance { to } => self.advance_manually(*to),

@@ -131,6 +131,8 @@ impl Model {
             attempt: 0,
             failures: 0,
             timeouts: 0,
+            snoozed: false,
+            note: Vec::new(),
             receipt: 0,
             batch: 0,
             lease_until: NEVER,

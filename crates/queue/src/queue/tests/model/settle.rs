@@ -2,9 +2,9 @@
 
 use super::Model;
 use crate::message::state::{Reason, StoredState};
-use crate::op::NackKind;
+use crate::op::{NackKind, NackPause, Paused};
 use crate::settings::{Backoff, OnDead};
-use crate::{Millis, Receipt, Seq};
+use crate::{Error, Millis, Receipt, Seq};
 
 /// How a message comes back from a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub(super) enum Back {
     Failed(Option<Millis>),
     /// Not counted, as if it had not been delivered.
     Uncounted,
+    /// Not counted, and delayed for this many ms.
+    Snoozed(Millis),
     /// Rejected: it dies.
     Rejected,
 }
@@ -35,8 +37,31 @@ impl Model {
         n
     }
 
-    pub(super) fn nack(&mut self, receipts: &[Receipt], kind: NackKind) -> u64 {
+    pub(super) fn nack(
+        &mut self,
+        receipts: &[Receipt],
+        kind: NackKind,
+        note: Option<&[u8]>,
+        pause: Option<NackPause>,
+    ) -> Result<u64, Error> {
         let named = self.named(receipts);
+        let is_of_group = pause.is_some_and(|pause| pause.of == Paused::Group);
+        if is_of_group && named.iter().any(|seq| self.msg(*seq).group.is_none()) {
+            return Err(Error::NoGroup);
+        }
+        for seq in &named {
+            let Some(pause) = pause else { break };
+            let until = Some(self.now + pause.ms);
+            match (pause.of, self.msg(*seq).group) {
+                (Paused::Queue, _) => self.paused_until = self.paused_until.max(until),
+                (Paused::Group, Some(number)) => {
+                    let group = &mut self.groups[number];
+                    group.paused_until = group.paused_until.max(until);
+                }
+                (Paused::Group, None) => {}
+            }
+        }
+        self.leave_note(&named, note);
         let dragged = self.dragged_along(&named);
         self.totals.nacked += named.len() as u64;
         for seq in &named {
@@ -47,18 +72,28 @@ impl Model {
                 }
                 NackKind::Delay(ms) => self.come_back(*seq, Back::Failed(Some(ms))),
                 NackKind::Silent => self.come_back(*seq, Back::Uncounted),
+                NackKind::Snooze(ms) => self.come_back(*seq, Back::Snoozed(ms)),
                 NackKind::Fatal => self.come_back(*seq, Back::Rejected),
             }
         }
         for seq in dragged {
             self.come_back(seq, Back::Uncounted);
         }
-        named.len() as u64
+        Ok(named.len() as u64)
     }
 
-    pub(super) fn touch(&mut self, ms: Millis, receipts: &[Receipt]) -> u64 {
+    fn leave_note(&mut self, named: &[Seq], note: Option<&[u8]>) {
+        for seq in named {
+            if let Some(note) = note {
+                self.msg_mut(*seq).note = note.to_vec();
+            }
+        }
+    }
+
+    pub(super) fn touch(&mut self, ms: Millis, receipts: &[Receipt], note: Option<&[u8]>) -> u64 {
         let until = self.now + ms;
         let named = self.named(receipts);
+        self.leave_note(&named, note);
         for seq in &named {
             let m = self.msg_mut(*seq);
             m.lease_until = until;
@@ -162,10 +197,16 @@ impl Model {
         let forgiven = forgiven.unwrap_or(self.settings.retries);
         let expired = self.expiry(seq).is_some_and(|at| at <= now);
         let m = self.msg_mut(seq);
-        if back == Back::Uncounted {
-            m.attempt -= 1;
-        } else {
-            m.failures += 1;
+        match back {
+            Back::Uncounted => m.attempt -= 1,
+            Back::Snoozed(_) => {
+                m.attempt -= 1;
+                m.snoozed = true;
+            }
+            _ => {
+                m.failures += 1;
+                m.snoozed = false;
+            }
         }
         let spent = forgiven >= 0 && i64::from(m.failures) > forgiven;
         match back {
@@ -176,6 +217,11 @@ impl Model {
         }
         m.receipt = 0;
         m.stored = StoredState::Due;
+        if let Back::Snoozed(ms) = back {
+            m.due = now + ms;
+            m.due_at = m.due;
+            m.stored = StoredState::Delayed;
+        }
         if let Back::Failed(wait) = back {
             m.due = now + wait.unwrap_or(0);
             if wait.is_some() {
