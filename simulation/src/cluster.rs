@@ -297,7 +297,12 @@ impl Cluster {
         };
         let op = if can { op } else { Op::Tick };
         let done = self.primary.apply(&op, of_command.unwrap_or(moment)).ok();
-        if is_renewing && can && !matches!(done, None | Some(Done::AckSent(None))) {
+        let has_renewed = match &done {
+            None | Some(Done::AckSent(None)) => false,
+            Some(Done::Sent(sent)) => sent.first() != Some(&Sent::NoGroup),
+            Some(_) => true,
+        };
+        if is_renewing && can && has_renewed {
             self.primary.noted_term = self.term;
         }
         let as_command = of_command.is_some() && done.is_some();

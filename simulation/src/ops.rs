@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::oracle::Oracle;
 use dq_queue::message::state::State;
-use dq_queue::message::Choices;
+use dq_queue::message::{Choices, RareChoices};
 use dq_queue::op::{
     AckSend, DueTime, Fetch, FindAct, GroupChanges, NackKind, NackPause, NewSchedule, Paused,
     Piecemeal, Receipts, Redrive, Send,
@@ -161,16 +161,26 @@ impl Ops<'_> {
             true => vec![(self.text().as_ref().into(), self.text().as_ref().into())],
             false => Vec::new(),
         };
-        Choices {
+        let ttl = self.maybe(3, Self::ms);
+        let mut choices = Choices {
             score: self.maybe(3, |a| a.rng.f64() * 6.0 - 3.0),
             lease: self.maybe(3, Self::some_ms).and_then(NonZeroU64::new),
             retries: self.maybe(3, |a| a.rng.i64(-1..3)),
             backoff: self.maybe(3, Self::backoff),
-            ttl: self.maybe(3, Self::ms),
+            ttl,
             label: self.maybe(4, |a| a.id().as_ref().into()),
             headers: headers.into(),
             rare: None,
+        };
+        if self.one_in(2) {
+            let rare = RareChoices {
+                retain: self.maybe(2, Self::ms),
+                expire_at: self.maybe(3, |a| a.now + a.ms()).filter(|_| ttl.is_none()),
+                max_wait: self.maybe(3, Self::ms),
+            };
+            choices.change_rare(|own| *own = rare);
         }
+        choices
     }
 
     fn send(&mut self) -> Send<'static> {
@@ -188,10 +198,13 @@ impl Ops<'_> {
         if group.is_none() {
             choices.score = None;
         }
+        let replace = id.is_some() && self.one_in(2);
+        choices.change_rare(|rare| rare.max_wait = rare.max_wait.filter(|_| replace));
         let payloads: SmallVec<_> = (0..count).map(|_| *one_of(self.rng, &PAYLOADS)).collect();
         Send {
             payloads,
-            replace: id.is_some() && self.one_in(2),
+            replace,
+            if_group: group.is_some() && self.one_in(12),
             id,
             due: self.due(),
             group,
@@ -324,6 +337,10 @@ impl Ops<'_> {
         send.id = None;
         send.replace = false;
         send.due = DueTime::Now;
+        send.choices.change_rare(|rare| {
+            rare.expire_at = None;
+            rare.max_wait = None;
+        });
         Op::Schedule(NewSchedule {
             name: self.name('s', 3),
             rule: rule.unwrap_or(every),

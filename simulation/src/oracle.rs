@@ -587,7 +587,8 @@ fn judge_ack_send(
     };
     let acked = u64::from(sent.is_some() && ack_send.receipt.is_some());
     let sent = sent.as_ref().map_or(0, |sent| {
-        sent.iter().filter(|sent| **sent != Sent::Taken).count() as u64
+        let added = |sent: &&Sent| matches!(sent, Sent::Added(_));
+        sent.iter().filter(added).count() as u64
     });
     match (new.acked - old.acked, new.sent - old.sent) {
         seen if seen == (acked, sent) => Ok(()),

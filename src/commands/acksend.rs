@@ -2,7 +2,8 @@
 //! of that is done, or nothing.
 
 use super::options::{
-    BACKOFF, DUE, GROUP, HEADERS, ID, LEASE, PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
+    BACKOFF, DUE, EXPIRE_AT, GROUP, HEADERS, ID, IF_GROUP, LEASE, MAX_WAIT, OWN_RETAIN, PRIORITY,
+    REPLACE, RETRIES, SCORE, TTL, TYPE,
 };
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -47,6 +48,10 @@ const NEXT: Arg = Arg::block(
         TTL,
         TYPE,
         HEADERS,
+        OWN_RETAIN,
+        EXPIRE_AT,
+        MAX_WAIT,
+        IF_GROUP,
     ],
 )
 .after("NEXT")

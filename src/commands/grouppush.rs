@@ -2,7 +2,8 @@
 //! the id, or with null if the id is taken.
 
 use super::options::{
-    BACKOFF, DUE, HEADERS, ID, LEASE, PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
+    BACKOFF, DUE, EXPIRE_AT, HEADERS, ID, IF_GROUP, LEASE, MAX_WAIT, OWN_RETAIN, PRIORITY, REPLACE,
+    RETRIES, SCORE, TTL, TYPE,
 };
 use super::send::{id, sent};
 use super::FIRST;
@@ -46,6 +47,10 @@ pub const SPEC: CommandSpec = CommandSpec {
         TTL,
         TYPE,
         HEADERS,
+        OWN_RETAIN,
+        EXPIRE_AT,
+        MAX_WAIT,
+        IF_GROUP,
     ],
 };
 

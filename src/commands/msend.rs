@@ -1,6 +1,9 @@
 //! DQ.MSEND: adds several messages. Replies with their ids, in the order of the payloads.
 
-use super::options::{BACKOFF, DUE, GROUP, HEADERS, LEASE, PRIORITY, RETRIES, SCORE, TTL, TYPE};
+use super::options::{
+    BACKOFF, DUE, EXPIRE_AT, GROUP, HEADERS, IF_GROUP, LEASE, OWN_RETAIN, PRIORITY, RETRIES, SCORE,
+    TTL, TYPE,
+};
 use super::send::{id, sent};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -35,6 +38,9 @@ pub const SPEC: CommandSpec = CommandSpec {
         TTL,
         TYPE,
         HEADERS,
+        OWN_RETAIN,
+        EXPIRE_AT,
+        IF_GROUP,
     ],
 };
 
@@ -47,13 +53,16 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     )?);
     commit::run(ctx, key, &op, Missing::Create, |reply, outcome| {
         let Some((queue, all)) = sent(outcome) else {
-            return reply.array(0);
+            return reply.null_array();
         };
+        if all.first() == Some(&Sent::NoGroup) {
+            return reply.null_array();
+        }
         reply.array(all.len());
         for one in all {
             match one {
                 Sent::Added(seq) => id(reply, queue, &op, *seq),
-                Sent::Taken => reply.null(),
+                Sent::Taken | Sent::NoGroup => reply.null(),
             }
         }
     })

@@ -69,6 +69,14 @@ pub const PRIORITY: Arg = Arg::integer("priority").after("PRIORITY").optional();
 pub const RETRIES: Arg = Arg::integer("retries").after("RETRIES").optional();
 /// `TTL ms`
 pub const TTL: Arg = Arg::integer("ttl").after("TTL").optional();
+/// `RETAIN ms` of one message
+pub const OWN_RETAIN: Arg = Arg::integer("retain").after("RETAIN").optional();
+/// `EXPIREAT unix-ms`
+pub const EXPIRE_AT: Arg = Arg::time("expireat").after("EXPIREAT").optional();
+/// `MAXWAIT ms`
+pub const MAX_WAIT: Arg = Arg::integer("maxwait").after("MAXWAIT").optional();
+/// `IFGROUP`
+pub const IF_GROUP: Arg = Arg::word("ifgroup", "IFGROUP").optional();
 /// `TYPE t`
 pub const TYPE: Arg = Arg::text("type").after("TYPE").optional();
 /// `HEADERS n field value ...`

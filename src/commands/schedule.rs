@@ -1,6 +1,8 @@
 //! DQ.SCHEDULE: has the server send a message repeatedly. Replies with the next fire time.
 
-use super::options::{BACKOFF, GROUP, HEADERS, LEASE, PRIORITY, RETRIES, SCORE, TTL, TYPE};
+use super::options::{
+    BACKOFF, GROUP, HEADERS, IF_GROUP, LEASE, OWN_RETAIN, PRIORITY, RETRIES, SCORE, TTL, TYPE,
+};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name};
@@ -56,6 +58,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         TTL,
         TYPE,
         HEADERS,
+        OWN_RETAIN,
+        IF_GROUP,
         Arg::one_of(
             "missed",
             &[

@@ -1,7 +1,8 @@
 //! DQ.SEND: adds a message. Replies with its id, or with null if the id is taken.
 
 use super::options::{
-    BACKOFF, DUE, GROUP, HEADERS, ID, LEASE, PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
+    BACKOFF, DUE, EXPIRE_AT, GROUP, HEADERS, ID, IF_GROUP, LEASE, MAX_WAIT, OWN_RETAIN, PRIORITY,
+    REPLACE, RETRIES, SCORE, TTL, TYPE,
 };
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -39,6 +40,10 @@ pub const SPEC: CommandSpec = CommandSpec {
         TTL,
         TYPE,
         HEADERS,
+        OWN_RETAIN,
+        EXPIRE_AT,
+        MAX_WAIT,
+        IF_GROUP,
     ],
 };
 

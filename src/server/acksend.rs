@@ -137,6 +137,8 @@ impl Part<'_> {
     fn commit(&self, slot: &mut Slot<'_>, moment: Moment, ids: &mut Ids) -> bool {
         let created = match slot.split().1 {
             Some(_) => None,
+            // A queue that does not exist has no group.
+            None if self.needs_groups() => return true,
             None => Some(creation(&Changes::default(), Clock::Server)),
         };
         if let Some(created) = &created {
@@ -176,6 +178,11 @@ impl Part<'_> {
             slot.commit(moment, Replication::Entry(&entry));
         }
         false
+    }
+
+    /// Whether all its messages are sent only if their groups have messages.
+    fn needs_groups(&self) -> bool {
+        matches!(&self.op, Op::AckSend(op) if op.sends.iter().all(|send| send.if_group))
     }
 
     fn collect_ids(&self, queue: &Queue, sent: &[Sent], ids: &mut Ids) {

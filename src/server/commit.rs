@@ -232,14 +232,25 @@ pub fn run_in_form(
     change(ctx, key, |slot| match slot.split() {
         (_, Some(_)) => run_on_queue(slot, op, moment, form, reply),
         (ctx, None) => match missing {
-            Missing::Create => run_on_new_queue(slot, op, moment, reply),
+            // A queue that does not exist has no group.
+            Missing::Create if !needs_group(op) => run_on_new_queue(slot, op, moment, reply),
             Missing::Refuse => Err(errors::NO_SUCH_QUEUE.into()),
-            Missing::Nothing => {
+            Missing::Create | Missing::Nothing => {
                 reply(ctx.reply(), None);
                 Ok(())
             }
         },
     })?
+}
+
+/// Whether an operation does nothing unless a group has messages.
+fn needs_group(op: &Op<'_>) -> bool {
+    matches!(op, Op::Send(send) if send.if_group)
+}
+
+/// Whether IFGROUP has kept a SEND from doing anything.
+fn sent_nothing(done: &Done) -> bool {
+    matches!(done, Done::Sent(sent) if sent.first() == Some(&Sent::NoGroup))
 }
 
 fn run_on_queue(
@@ -263,7 +274,7 @@ fn run_on_queue(
     };
     let result = queue.apply(op, verbatim.unwrap_or(moment));
     if let Ok(done) = &result {
-        if renewing.is_some() {
+        if renewing.is_some() && !sent_nothing(done) {
             queue.noted_term = wakeups::term();
         }
         reply(ctx.reply(), Some((queue, done)));
@@ -384,12 +395,13 @@ pub fn process_due_events(queue: &mut Queue, moment: Moment) -> u64 {
     steps
 }
 
-/// The operation that a replica must apply. It differs from `op` if `op` was refused, or if `op`
-/// did nothing but count a duplicate.
+/// The operation that a replica must apply. It differs from `op` if `op` was refused, did nothing,
+/// or did nothing but count a duplicate.
 fn replicated<'o, 'a>(op: &'o Op<'a>, done: Option<&Done>) -> &'o Op<'a> {
     match done {
         None => &Op::Tick,
         Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) => &Op::Duplicate,
+        Some(done) if sent_nothing(done) => &Op::Tick,
         Some(_) => op,
     }
 }

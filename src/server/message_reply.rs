@@ -86,7 +86,7 @@ fn headers(reply: Reply<'_>, message: &Message) {
 /// Writes all that is known of a message, as a map.
 pub fn message(reply: Reply<'_>, view: &View<'_>) {
     let ended = view.message.texts();
-    reply.map(25);
+    reply.map(26);
     field(reply, "id");
     reply.bulk(view.id.as_bytes());
     field(reply, "status");
@@ -131,6 +131,8 @@ pub fn message(reply: Reply<'_>, view: &View<'_>) {
     text(reply, view.reason().map(|reason| reason.name().as_bytes()));
     field(reply, "note");
     text(reply, view.message.note());
+    field(reply, "first-sent-at");
+    time(reply, view.first_sent_at);
 }
 
 /// Writes the name of a field of a map. The caller must then write its value.

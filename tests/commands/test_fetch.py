@@ -56,6 +56,7 @@ def test_withmeta_adds_the_map(r, key):
         "due-at": 120,
         "lease-until": 1150,
         "retries-left": 3,
+        "note": None,
     }
 
 
@@ -143,6 +144,7 @@ def test_noack_shows_the_group_of_its_last_messages(r, key):
             "due-at": 70,
             "lease-until": None,
             "retries-left": 8,
+            "note": None,
         }
 
 

@@ -95,6 +95,19 @@ def test_notes_snoozes_and_results(q):
     assert [q.get(id).result for id in "xy"] == ["one", "two"]
 
 
+def test_options_of_a_message(q):
+    assert q.send("x", group="g", if_group=True) is None
+    assert q.send_many(["a", "b"], group="g", if_group=True) == []
+    assert q.send("x", id="x", replace=True, delay=60_000, max_wait=0, retain=60_000) == "x"
+    record = q.get("x")
+    assert record.first_sent_at == record.sent_at == record.due_at
+    [message] = q.fetch()
+    q.ack(message)
+    assert q.get("x").state == "finished"
+    q.send("y", id="y", expire_at=1)
+    assert q.get("y").reason == "expired"
+
+
 def test_failures_are_retried_and_redriven(q):
     q.create(retries=1, backoff=("FIXED", 60_000))
     q.send("x", id="x")

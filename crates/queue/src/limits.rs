@@ -162,6 +162,16 @@ pub fn changes(changes: &Changes) -> Result<(), Invalid> {
     )
 }
 
+/// Checks the options of the message that a schedule sends, beyond what [`choices`]
+/// checks.
+pub fn template(choices: &Choices, has_group: bool, if_group: bool) -> Result<(), Invalid> {
+    ensure(
+        choices.expire_at().is_none() && choices.max_wait().is_none(),
+        "a schedule with EXPIREAT or MAXWAIT",
+    )?;
+    ensure(has_group || !if_group, "an IFGROUP without a group")
+}
+
 /// Checks the options of a message. Headers may be anything.
 pub fn choices(choices: &Choices) -> Result<(), Invalid> {
     ensure(

@@ -80,17 +80,20 @@ def send(key: str, payload: Payload, id: str | None, replace: bool, options: Map
     given = {"id": id or own, "replace": replace, **options}
 
     def read(reply: Any) -> str | None:
-        # An id that was made just now can only be taken by an earlier try of this call.
-        return own if reply is None and id is None else maybe_text(reply)
+        # An id that was made just now can only be taken by an earlier try of this call. With IFGROUP, None may also
+        # mean that the group had no message.
+        is_own = id is None and not options.get("if_group")
+        return own if reply is None and is_own else maybe_text(reply)
 
     return Call(["DQ.SEND", encode(key), encode(payload), *words(given)], read)
 
 
 def send_many(key: str, payloads: Sequence[Payload], options: Mapping[str, Any]) -> Call[list[str]]:
+    """The list is empty if IFGROUP does not hold."""
     given = [encode(payload) for payload in payloads]
     return Call(
         ["DQ.MSEND", encode(key), len(given), *given, *words(options)],
-        lambda reply: [text(id) for id in reply],
+        lambda reply: [text(id) for id in reply or ()],
     )
 
 

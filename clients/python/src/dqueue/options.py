@@ -44,6 +44,14 @@ class SendOptions(TypedDict, total=False):
     """The wait after a failure."""
     ttl: Millis | None
     """It is dead this long after its due time if it is not finished by then. 0 means never."""
+    expire_at: Instant | None
+    """It is dead if it is not finished by this time. Not together with `ttl`."""
+    retain: Millis | None
+    """How long its record is kept. 0 means not at all."""
+    max_wait: Millis | None
+    """Only with `replace`: it is due at the latest this long after the first of the sends that replaced each other."""
+    if_group: bool
+    """Only with `group`: it is added only if the group has a pending or running message."""
     type: str | None
     """A label, by which workers choose the handler."""
     headers: Mapping[str, str | bytes] | None

@@ -43,6 +43,8 @@ class Record:
     reason: str | None
     note: str | None = None
     """What a consumer has left with it for its next attempt."""
+    first_sent_at: int | None = None
+    """Of a message with MAXWAIT: when the first of the sends that replaced each other was done."""
 
 
 @dataclass(frozen=True, slots=True)

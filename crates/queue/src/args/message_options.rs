@@ -12,7 +12,7 @@ use super::queue_options::{backoff, retries};
 use super::words::{MS, SOME_MS};
 use super::{Parsed, Words};
 use crate::message::id::NameHasher;
-use crate::message::{Choices, Header};
+use crate::message::{Choices, Header, RareChoices};
 use crate::op::{DueTime, Send};
 use crate::settings::Backoff;
 use crate::Millis;
@@ -22,7 +22,7 @@ use crate::Millis;
 pub struct Scope {
     /// ID and REPLACE.
     pub id: bool,
-    /// DELAY and AT.
+    /// DELAY, AT and EXPIREAT.
     pub due: bool,
     /// GROUP. A command without it accepts SCORE only if it sets
     /// [`MessageOptions::group`] itself.
@@ -51,6 +51,8 @@ pub struct MessageOptions<'a> {
     ttl: Option<Millis>,
     label: Option<&'a [u8]>,
     headers: Option<Vec<Header>>,
+    rare: RareChoices,
+    if_group: bool,
 }
 
 impl<'a> MessageOptions<'a> {
@@ -71,6 +73,8 @@ impl<'a> MessageOptions<'a> {
             ttl: None,
             label: None,
             headers: None,
+            rare: RareChoices::default(),
+            if_group: false,
         }
     }
 
@@ -96,6 +100,12 @@ impl<'a> MessageOptions<'a> {
             "BACKOFF" => once(&mut self.backoff, what, backoff(words, what)?),
             "TTL" => once(&mut self.ttl, what, words.number(what, MS)?),
             "TYPE" => once(&mut self.label, what, words.name(what)?),
+            "RETAIN" => once(&mut self.rare.retain, what, words.number(what, MS)?),
+            "EXPIREAT" if self.scope.due => {
+                once(&mut self.rare.expire_at, what, words.number(what, MS)?)
+            }
+            "MAXWAIT" => once(&mut self.rare.max_wait, what, words.number(what, MS)?),
+            "IFGROUP" => flag(&mut self.if_group, what),
             "HEADERS" => once(&mut self.headers, what, headers(words, what)?),
             _ => Err(option.unknown()),
         }
@@ -112,6 +122,14 @@ impl<'a> MessageOptions<'a> {
         if self.replace && self.id.is_none() {
             return Err("ERR REPLACE needs an id".into());
         }
+        if self.rare.max_wait.is_some() && !self.replace {
+            return Err("ERR MAXWAIT needs REPLACE".into());
+        }
+        if self.if_group && self.group.is_none() {
+            return Err("ERR IFGROUP needs GROUP".into());
+        }
+        let expires = ("EXPIREAT", self.rare.expire_at.is_some());
+        exclude(("TTL", self.ttl.is_some()), expires)?;
         Ok(Send {
             payloads,
             id: self.id,
@@ -132,8 +150,9 @@ impl<'a> MessageOptions<'a> {
                 ttl: self.ttl,
                 label: self.label.map(Into::into),
                 headers: self.headers.unwrap_or_default().into(),
-                rare: None,
+                rare: (self.rare != RareChoices::default()).then(|| Box::new(self.rare)),
             },
+            if_group: self.if_group,
             new_salt: None,
         })
     }

@@ -97,6 +97,7 @@ mod tests {
                     .into(),
                 ..Choices::default()
             },
+            if_group: false,
             new_salt: None,
         };
         assert_eq!(sent(text), Ok(format!("{expected:?}")));

@@ -25,6 +25,9 @@ const BREAKER: u32 = 18;
 
 /// The number of options in [`Choices`].
 const MESSAGE_OPTIONS: u32 = 10;
+/// The bit among those of the options of a message that says IFGROUP. It is part of
+/// a send, not of the message.
+const IF_GROUP: u32 = 12;
 /// The first option in [`RareChoices`].
 const RARE: u32 = 7;
 
@@ -271,9 +274,28 @@ fn backoff(reader: &mut Reader) -> Result<Backoff, Invalid> {
     })
 }
 
+/// Writes the options of a message that is to be sent, and whether it is sent only
+/// if its group has a message.
+pub fn put_send_options(out: &mut Vec<u8>, choices: &Choices, if_group: bool) {
+    put_with(out, choices, u64::from(if_group) << IF_GROUP);
+}
+
+/// Reads what [`put_send_options`] writes.
+///
+/// Errors: an option is unknown or out of range.
+pub fn send_options(reader: &mut Reader) -> Result<(Choices, bool), Invalid> {
+    let present = reader.number()?;
+    let choices = choices_of(reader, present & !(1 << IF_GROUP))?;
+    Ok((choices, present >> IF_GROUP & 1 == 1))
+}
+
 /// Writes the options of a message. Which of them follow is a number of one byte
 /// where only the first seven occur.
 pub fn put_choices(out: &mut Vec<u8>, choices: &Choices) {
+    put_with(out, choices, 0);
+}
+
+fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
     let present = mask([
         choices.score.is_some(),
         choices.lease.is_some(),
@@ -286,7 +308,7 @@ pub fn put_choices(out: &mut Vec<u8>, choices: &Choices) {
         choices.expire_at().is_some(),
         choices.max_wait().is_some(),
     ]);
-    put_number(out, present);
+    put_number(out, present | more);
     if let Some(score) = choices.score {
         put_fixed(out, score.to_bits());
     }
@@ -325,6 +347,10 @@ pub fn put_choices(out: &mut Vec<u8>, choices: &Choices) {
 /// Errors: an option is unknown or out of range.
 pub fn choices(reader: &mut Reader) -> Result<Choices, Invalid> {
     let present = reader.number()?;
+    choices_of(reader, present)
+}
+
+fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
     limits::ensure(
         present >> MESSAGE_OPTIONS == 0,
         "an unknown option of a message",

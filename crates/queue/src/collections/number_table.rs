@@ -103,6 +103,12 @@ impl<V> NumberTable<V> {
         self.table.pop().map(|(_, value)| value)
     }
 
+    /// Whether there are no values. O(1).
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.table.len() == 0
+    }
+
     /// All numbers and their values, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &V)> + '_ {
         self.table.iter().map(|(number, value)| (*number, value))

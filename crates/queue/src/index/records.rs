@@ -20,15 +20,37 @@ pub struct Record {
     pub ended_at: Millis,
     /// Whether it has a group.
     pub grouped: bool,
+    /// When the RETAIN of its own ends (Unix ms), if it has one.
+    pub own_end: Option<Millis>,
+}
+
+/// The records of one state that have a RETAIN of their own.
+#[derive(Debug, Clone, Default)]
+pub struct OwnRetained {
+    /// By the time at which they ended.
+    pub by_time: TimeIndex,
+    /// By the time at which their RETAIN ends.
+    pub by_end: TimeIndex,
+}
+
+/// The finished and the cancelled records that have a RETAIN of their own.
+#[derive(Debug, Clone, Default)]
+pub struct Own {
+    /// Acked messages.
+    pub finished: OwnRetained,
+    /// Cancelled messages.
+    pub cancelled: OwnRetained,
 }
 
 /// The records of a queue, by the time at which they ended.
 #[derive(Debug, Clone, Default)]
 pub struct Records {
-    /// Acked messages.
+    /// Acked messages without a RETAIN of their own.
     pub finished: TimeIndex,
-    /// Cancelled messages.
+    /// Cancelled messages without a RETAIN of their own.
     pub cancelled: TimeIndex,
+    /// Messages with a RETAIN of their own. `None` where there never was one.
+    pub own: Option<Box<Own>>,
     /// Dead messages.
     pub dead: TimeIndex,
     /// Ids that are still taken though their records are gone.
@@ -37,38 +59,87 @@ pub struct Records {
     pub grouped: usize,
 }
 
+impl Own {
+    fn at(&self, stored: StoredState) -> Option<&OwnRetained> {
+        match stored {
+            StoredState::Finished => Some(&self.finished),
+            StoredState::Cancelled => Some(&self.cancelled),
+            _ => None,
+        }
+    }
+
+    fn at_mut(&mut self, stored: StoredState) -> Option<&mut OwnRetained> {
+        match stored {
+            StoredState::Finished => Some(&mut self.finished),
+            StoredState::Cancelled => Some(&mut self.cancelled),
+            _ => None,
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let both = [&self.finished, &self.cancelled].into_iter();
+        both.map(|own| own.by_time.memory_bytes() + own.by_end.memory_bytes())
+            .sum()
+    }
+}
+
+/// The first key of two indexes.
+fn earliest(one: &TimeIndex, other: &TimeIndex) -> Option<(Millis, Seq)> {
+    let first = |index: &TimeIndex| index.first().map(|(key, ())| key);
+    first(one).into_iter().chain(first(other)).min()
+}
+
 impl Records {
     /// Adds a record in the stored state of an ended message. O(log n).
     pub fn insert(&mut self, stored: StoredState, record: Record) {
-        if let Some(index) = self.at_mut(stored) {
+        if let Some(end) = record.own_end {
+            let own = self.own.get_or_insert_default();
+            if let Some(own) = own.at_mut(stored) {
+                own.by_time.insert((record.ended_at, record.seq), ());
+                own.by_end.insert((end, record.seq), ());
+            }
+        } else if let Some(index) = self.at_mut(stored) {
             index.insert((record.ended_at, record.seq), ());
         }
         self.grouped += usize::from(record.grouped);
     }
 
-    /// Takes out a record.
+    /// Removes a record. O(log n).
     pub fn remove(&mut self, stored: StoredState, record: Record) {
         let grouped = usize::from(record.grouped);
         debug_assert!(self.grouped >= grouped, "records of groups are miscounted");
         self.grouped = self.grouped.saturating_sub(grouped);
+        if let Some(end) = record.own_end {
+            let own = self.own.as_mut().and_then(|own| own.at_mut(stored));
+            let known = own.and_then(|own| {
+                own.by_end.remove(&(end, record.seq));
+                own.by_time.remove(&(record.ended_at, record.seq))
+            });
+            debug_assert!(known.is_some(), "no index has the record {}", record.seq);
+            return;
+        }
         let index = self.at_mut(stored);
         let known = index.and_then(|index| index.remove(&(record.ended_at, record.seq)));
         debug_assert!(known.is_some(), "no index has the record {}", record.seq);
     }
 
-    /// The index for a stored state; `None` unless it is one of ended messages.
-    pub fn at(&self, stored: StoredState) -> Option<&TimeIndex> {
-        match stored {
+    /// The indexes by time for a stored state: of the records that the queue's
+    /// RETAIN is for, and of those with one of their own. There are none unless it is
+    /// a state of ended messages.
+    pub fn indexes(&self, stored: StoredState) -> impl Iterator<Item = &TimeIndex> {
+        let own = self.own.as_ref().and_then(|own| own.at(stored));
+        let main = match stored {
             StoredState::Finished => Some(&self.finished),
             StoredState::Cancelled => Some(&self.cancelled),
             StoredState::Dead => Some(&self.dead),
             _ => None,
-        }
+        };
+        main.into_iter().chain(own.map(|own| &own.by_time))
     }
 
-    /// The index for a stored state, for changes; `None` unless it is one of ended
-    /// messages.
-    pub fn at_mut(&mut self, stored: StoredState) -> Option<&mut TimeIndex> {
+    /// The index of the records that the queue's RETAIN is for, for changes; `None`
+    /// unless it is one of ended messages.
+    fn at_mut(&mut self, stored: StoredState) -> Option<&mut TimeIndex> {
         match stored {
             StoredState::Finished => Some(&mut self.finished),
             StoredState::Cancelled => Some(&mut self.cancelled),
@@ -79,11 +150,21 @@ impl Records {
 
     /// The finished or cancelled message that ended first: when, and its number.
     pub fn oldest_settled(&self) -> Option<(Millis, Seq)> {
-        let first = |index: &TimeIndex| index.first().map(|(key, ())| key);
-        match (first(&self.finished), first(&self.cancelled)) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let own = self.own.as_deref();
+        let own = own.and_then(|own| earliest(&own.finished.by_time, &own.cancelled.by_time));
+        self.oldest_by_queue().into_iter().chain(own).min()
+    }
+
+    /// The finished or cancelled message that ended first of those that the queue's
+    /// RETAIN is for: when, and its number.
+    pub fn oldest_by_queue(&self) -> Option<(Millis, Seq)> {
+        earliest(&self.finished, &self.cancelled)
+    }
+
+    /// The record whose own RETAIN ends first: when, and its number.
+    pub fn next_own_end(&self) -> Option<(Millis, Seq)> {
+        let own = self.own.as_ref()?;
+        earliest(&own.finished.by_end, &own.cancelled.by_end)
     }
 
     /// The dead message that died first: when, and its number.
@@ -92,13 +173,18 @@ impl Records {
     }
 
     /// The indexes, for freeing.
-    pub fn into_indexes(self) -> [TimeIndex; 3] {
-        [self.finished, self.cancelled, self.dead]
+    pub fn into_indexes(self) -> Vec<TimeIndex> {
+        let own = self.own.map(|own| [own.finished, own.cancelled]);
+        let own = own.into_iter().flatten();
+        let own = own.flat_map(|own| [own.by_time, own.by_end]);
+        let main = [self.finished, self.cancelled, self.dead];
+        main.into_iter().chain(own).collect()
     }
 
     /// Bytes allocated. O(1).
     pub fn memory_bytes(&self) -> usize {
-        self.finished.memory_bytes()
+        let own = self.own.as_ref().map_or(0, |own| own.memory_bytes());
+        own + self.finished.memory_bytes()
             + self.cancelled.memory_bytes()
             + self.dead.memory_bytes()
             + self.dedup.memory_bytes()

@@ -94,6 +94,8 @@ pub struct Send<'a> {
     pub priority: i8,
     /// All other options of the messages.
     pub choices: Choices,
+    /// Whether nothing is sent unless the group has a pending or running message.
+    pub if_group: bool,
     /// A random number that becomes the salt of the ids which the queue
     /// generates from this operation on. It is set where a copy of the queue
     /// may have generated ids elsewhere, so that both do not generate the same
@@ -112,6 +114,7 @@ impl<'a> Send<'a> {
             group: None,
             priority: 0,
             choices: Choices::default(),
+            if_group: false,
             new_salt: None,
         }
     }

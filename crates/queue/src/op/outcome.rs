@@ -14,6 +14,8 @@ pub enum Sent {
     Added(Seq),
     /// The id is taken, so nothing was added.
     Taken,
+    /// The group has no pending or running message, so nothing was added.
+    NoGroup,
 }
 
 /// A copy of a message that the queue no longer has.

@@ -4,25 +4,48 @@ use super::moves::order_key;
 use super::Queue;
 use crate::index::records::Record;
 use crate::message::state::{Reason, State, StoredState};
-use crate::message::Message;
+use crate::message::{Choices, Message};
 use crate::op::{Ending, Happened};
 use crate::settings::OnDead;
 use crate::{Millis, Seq};
 
 /// A record as the indexes know it.
-fn record(seq: Seq, message: &Message) -> Record {
+pub(super) fn record(seq: Seq, message: &Message) -> Record {
     Record {
         seq,
         ended_at: message.ended_at(),
         grouped: message.group.is_some(),
+        own_end: match message.stored {
+            StoredState::Dead => None,
+            _ => own_retain(message).map(|ms| message.ended_at().saturating_add(ms)),
+        },
     }
 }
 
+/// The RETAIN of the message itself, in ms, if it has one.
+fn own_retain(message: &Message) -> Option<Millis> {
+    message.choices().and_then(Choices::retain)
+}
+
 impl Queue {
+    /// How long the record of a message is kept after it has finished or was
+    /// cancelled, in ms; 0 for not at all.
+    pub(super) fn retain_of(&self, seq: Seq) -> Millis {
+        let own = match self.has_own_retain {
+            true => self.store.get(seq).and_then(own_retain),
+            false => None,
+        };
+        own.unwrap_or(self.settings.retain)
+    }
+
     /// A message that neither waits nor runs any longer has ended.
     pub(super) fn end(&mut self, seq: Seq, stored: StoredState, now: Millis) {
         self.publish_end(seq, stored);
-        if stored != StoredState::Dead && self.settings.retain == 0 {
+        let kept = match stored {
+            StoredState::Dead => self.settings.dead_retain,
+            _ => self.retain_of(seq),
+        };
+        if stored != StoredState::Dead && kept == 0 {
             if self.settings.dedup > 0 {
                 if let Some(message) = self.store.get(seq) {
                     let id = self.id_of(seq, message).to_box();
@@ -38,10 +61,6 @@ impl Queue {
             message.extension_mut().ended_at = now;
         });
         self.enter_record(seq);
-        let kept = match stored {
-            StoredState::Dead => self.settings.dead_retain,
-            _ => self.settings.retain,
-        };
         if kept > 0 {
             self.wake_by(now.saturating_add(kept));
         }
@@ -75,6 +94,25 @@ impl Queue {
         }
     }
 
+    /// When the next finished or cancelled record reaches its retention (Unix ms),
+    /// and its number.
+    pub(super) fn next_settled_age(&self) -> Option<(Millis, Seq)> {
+        let by_queue = self.records.oldest_by_queue();
+        let by_queue = by_queue.map(|(at, seq)| (at.saturating_add(self.settings.retain), seq));
+        self.records
+            .next_own_end()
+            .into_iter()
+            .chain(by_queue)
+            .min()
+    }
+
+    /// Removes the finished or cancelled record that reaches its retention next.
+    pub(super) fn prune_aged(&mut self) {
+        if let Some((_, seq)) = self.next_settled_age() {
+            self.prune(seq);
+        }
+    }
+
     /// Removes a record that was kept long enough by `now`, if this is one: in
     /// a burst that is still being worked off it may be there yet.
     pub(super) fn prune_if_over(&mut self, seq: Seq, now: Millis) -> bool {
@@ -91,7 +129,9 @@ impl Queue {
     /// Whether a record was kept long enough by `now`.
     pub(super) fn is_over_age(&self, message: &Message, now: Millis) -> bool {
         let kept = match message.stored {
-            StoredState::Finished | StoredState::Cancelled => self.settings.retain,
+            StoredState::Finished | StoredState::Cancelled => {
+                own_retain(message).unwrap_or(self.settings.retain)
+            }
             StoredState::Dead if self.settings.dead_retain > 0 => self.settings.dead_retain,
             _ => return false,
         };

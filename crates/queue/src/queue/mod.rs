@@ -110,6 +110,8 @@ pub struct Queue {
     bytes: u64,
     /// Payload bytes of the running messages.
     running_bytes: u64,
+    /// Whether a message may have a RETAIN of its own.
+    has_own_retain: bool,
     /// No event is due before this time (Unix ms). It may be too early, never too
     /// late.
     wake: Millis,
@@ -171,6 +173,7 @@ impl Queue {
             paused_until: None,
             bytes: 0,
             running_bytes: 0,
+            has_own_retain: false,
             wake: NEVER,
             effects: Effects::default(),
             watched: HashSet::default(),

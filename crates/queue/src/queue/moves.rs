@@ -10,7 +10,7 @@ use crate::index::leases::Lease;
 use crate::index::order_key::OrderKey;
 use crate::index::waiting::PendingKey;
 use crate::message::state::StoredState;
-use crate::message::Message;
+use crate::message::{Choices, Message};
 use crate::op::Happened;
 use crate::{ConsumerIx, GroupIx, Millis, Seq, MAX_EXACT};
 
@@ -37,6 +37,11 @@ pub(super) struct IndexKeys {
 }
 
 impl IndexKeys {
+    /// Whether the message has expired by `now`.
+    pub fn has_expired(&self, now: Millis) -> bool {
+        self.expires.is_some_and(|at| at <= now)
+    }
+
     /// The index keys of a pending message. `ttl` is the TTL of the queue in ms.
     #[inline]
     pub fn of(seq: Seq, message: &Message, ttl: Millis) -> IndexKeys {
@@ -84,8 +89,11 @@ pub(super) fn member(seq: Seq, message: &Message) -> Member {
 /// When a pending message expires (Unix ms), if it does. `ttl` is the TTL of the
 /// queue in ms.
 fn expiry(message: &Message, ttl: Millis) -> Option<Millis> {
-    let own = message.choices().and_then(|choices| choices.ttl);
-    match own.unwrap_or(ttl) {
+    let choices = message.choices();
+    if let Some(at) = choices.and_then(Choices::expire_at) {
+        return Some(at);
+    }
+    match choices.and_then(|choices| choices.ttl).unwrap_or(ttl) {
         0 => None,
         ttl => Some(message.ttl_base().saturating_add(ttl).min(MAX_EXACT)),
     }

@@ -42,6 +42,8 @@ pub struct Template {
     pub priority: i8,
     /// All other options of the message.
     pub choices: Choices,
+    /// Whether it is sent only if its group has a pending or running message.
+    pub if_group: bool,
 }
 
 /// One schedule.

@@ -164,7 +164,7 @@ fn flags_of_send(send: &Send) -> u8 {
         send.group.is_some(),
         send.priority != 0,
         send.due != DueTime::Now,
-        !send.choices.is_default(),
+        !send.choices.is_default() || send.if_group,
         send.replace || send.payloads.len() != 1 || send.new_salt.is_some(),
     ])
 }

@@ -10,7 +10,7 @@ use super::{
     REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TAKEN_IDS, TICK, TOUCH, UNSCHEDULE,
     UPDATE,
 };
-use crate::codec::options::{changes, choices, rate, rule};
+use crate::codec::options::{changes, rate, rule, send_options};
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::limits::{self, ensure, Invalid};
 use crate::message::state::State;
@@ -159,7 +159,7 @@ fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid> {
         send.due = due(reader)?;
     }
     if has(4) {
-        send.choices = choices(reader)?;
+        (send.choices, send.if_group) = send_options(reader)?;
     }
     let mut count = match has(5) {
         true => reader.number()?,
@@ -183,6 +183,14 @@ fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid> {
     ensure(
         send.id.is_some() || !send.replace,
         "something without an id is replaced",
+    )?;
+    ensure(
+        send.replace || send.choices.max_wait().is_none(),
+        "a MAXWAIT without REPLACE",
+    )?;
+    ensure(
+        send.group.is_some() || !send.if_group,
+        "an IFGROUP without a group",
     )?;
     ensure(
         send.id.is_none() || send.payloads.len() == 1,
@@ -354,7 +362,8 @@ fn schedule<'a>(reader: &mut Reader<'a>) -> Result<NewSchedule<'a>, Invalid> {
     let (rule, missed, overlap) = rule(reader)?;
     let group = reader.optional_bytes()?.map(self::name).transpose()?;
     let priority = reader.byte()? as i8;
-    let choices = choices(reader)?;
+    let (choices, if_group) = send_options(reader)?;
+    limits::template(&choices, group.is_some(), if_group)?;
     Ok(NewSchedule {
         name: name.into(),
         rule,
@@ -362,6 +371,7 @@ fn schedule<'a>(reader: &mut Reader<'a>) -> Result<NewSchedule<'a>, Invalid> {
             group,
             priority,
             choices,
+            if_group,
             ..Send::plain(reader.rest())
         },
         missed,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{flags_of_send, limits_of, more, more_of_nack, snooze_of};
-use crate::codec::options::{put_changes, put_choices, put_rate, put_rule};
+use crate::codec::options::{put_changes, put_rate, put_rule, put_send_options};
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};
 use crate::message::state::State;
 use crate::op::{
@@ -111,7 +111,7 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
             let send = &new.send;
             put_optional_bytes(out, send.group.as_deref());
             out.push(send.priority as u8);
-            put_choices(out, &send.choices);
+            put_send_options(out, &send.choices, send.if_group);
             out.extend_from_slice(send.payloads.first().copied().unwrap_or_default());
         }
         Op::Unschedule { name } => out.extend_from_slice(name),
@@ -132,8 +132,8 @@ fn put_send(out: &mut Vec<u8>, send: &Send) {
     if send.due != DueTime::Now {
         put_due(out, send.due);
     }
-    if !send.choices.is_default() {
-        put_choices(out, &send.choices);
+    if !send.choices.is_default() || send.if_group {
+        put_send_options(out, &send.choices, send.if_group);
     }
     if let Some(salt) = send.new_salt {
         // A count of 1 marks the salt. A single payload is otherwise written

@@ -1,7 +1,9 @@
 //! Writes the data of the frames of a snapshot.
 
 use super::{extra, group_flags, phase, tag, texts, Bases};
-use crate::codec::options::{put_choices, put_clock, put_rate, put_rule, put_settings};
+use crate::codec::options::{
+    put_choices, put_clock, put_rate, put_rule, put_send_options, put_settings,
+};
 use crate::codec::wire::{
     put_bytes, put_delta, put_fixed, put_number, put_optional, put_optional_bytes,
 };
@@ -180,7 +182,7 @@ pub fn put_schedule(out: &mut Vec<u8>, name: &[u8], schedule: &Schedule) {
     let template = &schedule.template;
     put_optional_bytes(out, template.group.as_deref());
     out.push(template.priority as u8);
-    put_choices(out, &template.choices);
+    put_send_options(out, &template.choices, template.if_group);
 }
 
 pub fn put_history(
@@ -209,7 +211,8 @@ pub fn put_history(
             | flag(score_base != due, extra::SCORE_BASE)
             | flag(ttl_base != due, extra::TTL_BASE)
             | flag(texts.is_some(), extra::TEXTS)
-            | flag(due_at != due, extra::DUE_AT),
+            | flag(due_at != due, extra::DUE_AT)
+            | flag(numbered.first_sent.is_some(), extra::FIRST_SENT),
     );
     if let Some(choices) = choices {
         put_choices(out, choices);
@@ -246,6 +249,9 @@ pub fn put_history(
     }
     if let Some(texts) = texts {
         put_texts(out, texts);
+    }
+    if let Some(first_sent) = numbered.first_sent {
+        put_delta(out, first_sent, message.sent_at);
     }
 }
 

@@ -108,7 +108,9 @@ pub mod extra {
     pub const DUE_AT: u64 = 1 << 12;
     /// Only earlier versions wrote it: to be dropped.
     pub const PURGED: u64 = 1 << 13;
-    pub const ALL: u64 = (1 << 14) - 1;
+    /// When the first send was done of the row that the message ends.
+    pub const FIRST_SENT: u64 = 1 << 14;
+    pub const ALL: u64 = (1 << 15) - 1;
 }
 
 /// What the byte of the reason holds beside the number of the reason.
@@ -271,7 +273,8 @@ impl<'a> Writer<'a, '_> {
         }
         let group = self.group(message.group);
         let consumer = self.consumer(message.history.consumer());
-        let has_history = message.history != History::None;
+        let has_first_sent = numbered.first_sent.is_some();
+        let has_history = message.history != History::None || has_first_sent;
         let is_next = !has_history
             && numbered.seq == self.bases.seq + 1
             && message.sent_at == self.bases.sent_at;

@@ -5,13 +5,13 @@ mod message;
 use std::collections::VecDeque;
 
 use super::{group_flags, phase, tag, Bases};
-use crate::codec::options::{choices, clock, rate, rule, settings};
+use crate::codec::options::{clock, rate, rule, send_options, settings};
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::collections::rate_window::RateWindow;
 use crate::consumer::TokenDelivery;
 use crate::groups::breaker::{Circuit, Phase};
 use crate::groups::group::GroupSettings;
-use crate::limits::{ensure, exact, Invalid};
+use crate::limits::{ensure, exact, template, Invalid};
 use crate::queue::rebuild::{Builder, GroupPart, SavedPosition, Whole};
 use crate::schedule::{Schedule, Template};
 use crate::stats::{Lateness, Totals};
@@ -339,18 +339,27 @@ fn breaker(reader: &mut Reader) -> Result<Circuit, Invalid> {
 
 fn schedule(reader: &mut Reader) -> Result<Schedule, Invalid> {
     let (rule, missed, overlap) = rule(reader)?;
+    let next_at = reader.optional()?;
+    let last_at = reader.optional()?;
+    let fired = count(reader)?;
+    let last_seq = reader.optional()?;
+    let group = reader.optional_bytes()?.map(Into::into);
+    let priority = reader.byte()? as i8;
+    let (choices, if_group) = send_options(reader)?;
+    template(&choices, group.is_some(), if_group)?;
     Ok(Schedule {
         rule,
         missed,
         overlap,
-        next_at: reader.optional()?,
-        last_at: reader.optional()?,
-        fired: count(reader)?,
-        last_seq: reader.optional()?,
+        next_at,
+        last_at,
+        fired,
+        last_seq,
         template: Template {
-            group: reader.optional_bytes()?.map(Into::into),
-            priority: reader.byte()? as i8,
-            choices: choices(reader)?,
+            group,
+            priority,
+            choices,
+            if_group,
             payload: reader.rest().into(),
         },
         number: 0,

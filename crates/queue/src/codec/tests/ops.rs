@@ -221,13 +221,18 @@ fn send(scale: Scale) -> impl Strategy<Value = Send<'static>> {
         priority(),
         choices(scale),
         option::weighted(0.2, any::<u64>()),
+        prop::bool::weighted(0.1),
     );
     parts.prop_map(
-        |(mut payloads, id, replace, due, group, priority, choices, new_salt)| {
+        |(mut payloads, id, replace, due, group, priority, mut choices, new_salt, if_group)| {
             if id.is_some() {
                 payloads.truncate(1);
             }
+            if id.is_none() || !replace {
+                choices.change_rare(|rare| rare.max_wait = None);
+            }
             Send {
+                if_group: if_group && group.is_some(),
                 payloads: SmallVec::from_vec(payloads),
                 replace: replace && id.is_some(),
                 new_salt: new_salt.filter(|_| id.is_none()),
@@ -354,6 +359,10 @@ fn schedule(scale: Scale) -> impl Strategy<Value = Op<'static>> {
         send.replace = false;
         send.due = DueTime::Now;
         send.new_salt = None;
+        send.choices.change_rare(|rare| {
+            rare.expire_at = None;
+            rare.max_wait = None;
+        });
         Op::Schedule(NewSchedule {
             name,
             rule,

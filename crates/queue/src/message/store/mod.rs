@@ -13,7 +13,7 @@ mod tests;
 use super::body::Content;
 use super::Message;
 use crate::collections::number_table::NumberTable;
-use crate::Seq;
+use crate::{Millis, Seq};
 use bodies::Bodies;
 use page::{Page, PAGE};
 
@@ -32,6 +32,9 @@ pub struct Store {
     heap_bytes: usize,
     /// Slots of all pages, whether or not they are taken.
     slots: usize,
+    /// For messages that replaced others: when the first send of the row was done
+    /// (Unix ms).
+    first_sent: Option<Box<NumberTable<Millis>>>,
 }
 
 impl Store {
@@ -79,6 +82,20 @@ impl Store {
     /// [`Store::get_mut`].
     pub fn count_extension(&mut self, bytes: usize) {
         self.heap_bytes += bytes;
+    }
+
+    /// Sets when the first send was done (Unix ms) of the row of sends that this
+    /// message ends, each of which replaced the one before.
+    pub fn set_first_sent(&mut self, seq: Seq, at: Millis) {
+        if self.get(seq).is_some() {
+            self.first_sent.get_or_insert_default().insert(seq, at);
+        }
+    }
+
+    /// When the first send was done (Unix ms) of the row of sends that this message
+    /// ends; `None` if it replaced none.
+    pub fn first_sent(&self, seq: Seq) -> Option<Millis> {
+        self.first_sent.as_ref()?.get(seq).copied()
     }
 
     /// Replaces the payload of a message. O(1), apart from copying the bytes.
@@ -165,6 +182,12 @@ impl Store {
         self.slots += after;
         self.slots = self.slots.saturating_sub(before);
         self.len -= 1;
+        if let Some(first_sent) = &mut self.first_sent {
+            first_sent.remove(seq);
+            if first_sent.is_empty() {
+                self.first_sent = None;
+            }
+        }
         self.tidy();
         Some(taken)
     }
@@ -227,6 +250,8 @@ impl Store {
         let slots = self.slots * size_of::<Option<Message>>();
         let pages = self.slots / PAGE as usize * size_of::<Page>();
         let bodies = self.bodies.memory_bytes();
-        self.heap_bytes + slots + pages + self.pages.allocation_size() + bodies
+        let first_sent = self.first_sent.as_ref();
+        let first_sent = first_sent.map_or(0, |first_sent| first_sent.allocation_size());
+        self.heap_bytes + first_sent + slots + pages + self.pages.allocation_size() + bodies
     }
 }

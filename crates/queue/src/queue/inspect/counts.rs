@@ -15,10 +15,11 @@ impl Queue {
     pub(in crate::queue) fn count_stored(&self, stored: StoredState) -> usize {
         match stored {
             StoredState::Running => self.leases.len(),
-            _ => match self.records.at(stored) {
-                Some(index) => index.len(),
-                None => self.waiting.count(stored),
-            },
+            stored if stored.is_ended() => {
+                let indexes = self.records.indexes(stored);
+                indexes.map(|index| index.len()).sum()
+            }
+            stored => self.waiting.count(stored),
         }
     }
 

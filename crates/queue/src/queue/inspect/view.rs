@@ -6,7 +6,7 @@ use crate::groups::group::Group;
 use crate::message::body::Content;
 use crate::message::id::Id;
 use crate::message::state::{Reason, State, StoredState};
-use crate::message::Message;
+use crate::message::{Choices, Message};
 use crate::op::Delivered;
 use crate::queue::Queue;
 use crate::settings::OnRetry;
@@ -32,6 +32,8 @@ pub struct View<'a> {
     pub consumer: Option<&'a [u8]>,
     /// How many more failures are forgiven; -1 if all are.
     pub retries_left: i64,
+    /// When the first send of its row was done (Unix ms), if it has a MAXWAIT.
+    pub first_sent_at: Option<Millis>,
     /// When its lease ends, if it is running.
     lease_until: Option<Millis>,
     /// When it expired, if it did and was not moved to dead yet.
@@ -129,6 +131,10 @@ impl Queue {
             score: message.group.is_some().then(|| message.score()),
             consumer: self.consumers.name(message.history.consumer()),
             retries_left,
+            first_sent_at: message
+                .choices()
+                .and_then(Choices::max_wait)
+                .and_then(|_| self.first_sent_at(seq)),
             lease_until: self.leases.find(message.receipt()).map(|lease| lease.until),
             expired_at: self.expired_at(message, now),
         }

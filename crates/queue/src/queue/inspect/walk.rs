@@ -155,8 +155,8 @@ impl Queue {
     /// for each message.
     pub(in crate::queue) fn walk(&self, state: State, range: Range, now: Millis) -> Walk<'_> {
         let records = |stored| {
-            let index = self.records.at(stored).into_iter();
-            index.map(|index| keys(index, range)).collect()
+            let indexes = self.records.indexes(stored);
+            indexes.map(|index| keys(index, range)).collect()
         };
         let not_yet_due = |stored| {
             let indexes = self.waiting.indexes(stored);

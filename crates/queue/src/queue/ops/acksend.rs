@@ -1,6 +1,6 @@
 //! ACKSEND: finishes a delivery and sends what follows from it, all or nothing.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::error::Error;
 use crate::message::id::NameHasher;
@@ -30,6 +30,10 @@ struct Plan<'q> {
     /// Their payload bytes.
     bytes: u64,
     ids: HashMap<Box<[u8]>, Planned, NameHasher>,
+    /// The group of the finished message.
+    left: Option<&'q [u8]>,
+    /// The groups that were given messages.
+    joined: HashSet<Box<[u8]>, NameHasher>,
 }
 
 impl Queue {
@@ -53,6 +57,8 @@ impl Queue {
             len: self.live(),
             bytes: self.bytes,
             ids: HashMap::default(),
+            left: None,
+            joined: HashSet::default(),
         };
         // A limit refuses only what grows, as for SEND.
         let (len, bytes) = (plan.len, plan.bytes);
@@ -94,6 +100,7 @@ impl Plan<'_> {
         let Some(message) = self.queue.store.get(lease.seq) else {
             return;
         };
+        self.left = self.queue.groups.name(message.group);
         self.len = self.len.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(message.payload_len());
         let id = self.queue.id_of(lease.seq, message).to_box();
@@ -104,7 +111,19 @@ impl Plan<'_> {
         self.ids.insert(id, after);
     }
 
+    /// Whether IFGROUP, if it is given, lets this message be added.
+    fn may_send(&self, send: &Send) -> bool {
+        let Some(group) = send.group.as_deref().filter(|_| send.if_group) else {
+            return true;
+        };
+        let left = u64::from(self.left == Some(group));
+        self.joined.contains(group) || self.queue.live_of_group(Some(group)) > left
+    }
+
     fn send(&mut self, send: &Send) {
+        if !self.may_send(send) {
+            return;
+        }
         let size = send.payloads.iter().map(|payload| payload.len() as u64);
         let size = size.fold(0, u64::saturating_add);
         // The payload bytes of the message that this one replaces.
@@ -127,6 +146,9 @@ impl Plan<'_> {
                 },
             }
             self.ids.insert((**id).into(), Planned::Pending(size));
+        }
+        if let Some(group) = send.group.as_deref() {
+            self.joined.insert(group.into());
         }
         self.len += u64::from(replaced.is_none());
         let others = self.bytes.saturating_sub(replaced.unwrap_or(0));

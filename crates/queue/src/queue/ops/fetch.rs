@@ -380,7 +380,7 @@ impl Queue {
         let most = self.settings.retain_count;
         let records = self.count(State::Finished) + self.count(State::Cancelled);
         let is_kept =
-            self.settings.retain > 0 && (most == 0 || records.saturating_add(round.left) <= most);
+            self.retain_of(seq) > 0 && (most == 0 || records.saturating_add(round.left) <= most);
         let message = self.store.get(seq).filter(|_| !is_kept);
         let gone = message.map(|message| {
             let group = self.groups.name(message.group);

@@ -59,6 +59,9 @@ impl Queue {
             ext.due_at = due;
             ext.ttl_base = due;
             ext.ended_at = NEVER;
+            if let Some(choices) = ext.choices.as_mut() {
+                choices.change_rare(|rare| rare.expire_at = None);
+            }
             if let Some(texts) = ext.texts.as_mut() {
                 texts.reason = None;
             }

@@ -24,6 +24,7 @@ impl Queue {
                 group: send.group.as_deref().map(Into::into),
                 priority: send.priority,
                 choices: send.choices.clone(),
+                if_group: send.if_group,
             },
             missed: new.missed,
             overlap: new.overlap,

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::error::Error;
 use crate::message::body::Content;
-use crate::message::state::StoredState;
+use crate::message::state::{Reason, StoredState};
 use crate::message::{Choices, Message};
 use crate::op::{Done, Happened, Op, Send, Sent};
 use crate::queue::moves::IndexKeys;
@@ -25,10 +25,14 @@ pub(in crate::queue) enum IdUse {
 }
 
 impl Queue {
-    /// Sends all payloads or none. O(log n) a message.
+    /// Sends all payloads or none, also none if IFGROUP does not hold. O(log n) a
+    /// message.
     ///
     /// Errors: MAXLEN or MAXBYTES does not allow it.
     pub(in crate::queue) fn send(&mut self, send: &Send, now: Millis) -> Result<Done, Error> {
+        if !self.may_send(send) {
+            return Ok(Done::Sent(smallvec::smallvec![Sent::NoGroup]));
+        }
         let id_use = match &send.id {
             Some(id) => self.id_use(id, send.replace, now),
             None => IdUse::Free,
@@ -42,8 +46,13 @@ impl Queue {
     }
 
     /// Sends one message without checking the limits. It is not added where its id
-    /// is taken. O(log n).
+    /// is taken or IFGROUP does not hold. O(log n).
     pub(in crate::queue) fn send_unchecked(&mut self, send: &Send, now: Millis) -> Sent {
+        if !self.may_send(send) {
+            // The messages after it may have to generate their ids with the new salt.
+            self.renew_salt(send.new_salt);
+            return Sent::NoGroup;
+        }
         let id_use = match &send.id {
             Some(id) => self.id_use(id, send.replace, now),
             None => IdUse::Free,
@@ -59,16 +68,21 @@ impl Queue {
     /// Adds the messages of a SEND whose id is not taken.
     #[inline(always)]
     fn put(&mut self, send: &Send, id_use: IdUse, now: Millis) -> SmallVec<[Sent; 1]> {
+        let mut replaced = None;
         match id_use {
             IdUse::Record(seq) => self.drop_record(seq),
-            IdUse::Waiting(seq) => self.replace(seq, now),
+            IdUse::Waiting(seq) => {
+                replaced = self.first_sent_at(seq);
+                self.replace(seq, now);
+            }
             IdUse::Free | IdUse::Taken => {}
         }
-        if let Some(salt) = send.new_salt {
-            self.ids.renew(&self.store, self.next_seq, salt);
-            self.noted_term = 0;
+        self.renew_salt(send.new_salt);
+        let mut due = send.due.from(now);
+        if let Some(wait) = send.choices.max_wait() {
+            let latest = replaced.unwrap_or(now).saturating_add(wait);
+            due = due.min(latest).max(now);
         }
-        let due = send.due.from(now);
         let mut sent = SmallVec::with_capacity(send.payloads.len());
         for payload in &send.payloads {
             let content = Content {
@@ -79,9 +93,22 @@ impl Queue {
             message.priority = send.priority;
             let group = send.group.as_deref();
             let seq = self.add(message, content, group, &send.choices, now);
+            if let Some(first) = replaced {
+                self.store.set_first_sent(seq, first);
+            }
             sent.push(Sent::Added(seq));
         }
         sent
+    }
+
+    /// Generates ids with another salt from now on, if there is one.
+    #[inline]
+    fn renew_salt(&mut self, new_salt: Option<u64>) {
+        if let Some(salt) = new_salt {
+            self.ids.renew(&self.store, self.next_seq, salt);
+            self.noted_term = 0;
+            self.effects.changed = true;
+        }
     }
 
     /// The form in which a server applies a SEND that generates ids: with a new
@@ -136,6 +163,7 @@ impl Queue {
         let seq = self.next_seq;
         self.next_seq += 1;
         if !choices.is_default() {
+            self.has_own_retain |= choices.retain().is_some();
             message.extension_mut().choices = Some(Box::new(choices.clone()));
         }
         if let Some(name) = group {
@@ -157,6 +185,12 @@ impl Queue {
         if content.id.is_some() {
             self.ids.insert(&self.store, seq);
         }
+        if keys.has_expired(now) {
+            // Its EXPIREAT has passed already.
+            self.die(seq, Reason::Expired, now);
+            self.refresh(group, now, self.join(now));
+            return seq;
+        }
         // If the message goes behind another one that is due, what its group gives
         // does not change.
         if !self.enter(keys) {
@@ -169,6 +203,27 @@ impl Queue {
     /// number.
     fn is_given(&self, seq: Seq, now: Millis) -> bool {
         self.ids.find_given(&self.store, seq, now).is_some()
+    }
+
+    /// Whether IFGROUP, if it is given, lets this SEND add anything.
+    fn may_send(&self, send: &Send) -> bool {
+        !send.if_group || self.live_of_group(send.group.as_deref()) > 0
+    }
+
+    /// Number of pending and running messages of a group.
+    pub(in crate::queue) fn live_of_group(&self, name: Option<&[u8]>) -> u64 {
+        let ix = name.and_then(|name| self.groups.find(name));
+        let group = ix.and_then(|ix| self.groups.get(ix));
+        group.map_or(0, |group| {
+            group.backlog.all().len() + u64::from(group.running)
+        })
+    }
+
+    /// When the first of the sends in a row that replaced each other was done, of
+    /// which this message is the last (Unix ms).
+    pub(in crate::queue) fn first_sent_at(&self, seq: Seq) -> Option<Millis> {
+        let sent_at = self.store.get(seq)?.sent_at;
+        Some(self.store.first_sent(seq).unwrap_or(sent_at))
     }
 
     pub(in crate::queue) fn id_use(&self, id: &[u8], replace: bool, now: Millis) -> IdUse {

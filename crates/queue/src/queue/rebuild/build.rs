@@ -3,7 +3,7 @@
 //! A snapshot may be damaged or forged, so every part is checked before it is used.
 
 use super::check;
-use super::lists::{index, lanes, Lists};
+use super::lists::{index, lanes, own_records, Lists};
 use super::{Checked, Known, Marks, Names, SavedPosition, Term, Whole};
 use crate::consumer::{Consumers, TokenDelivery};
 use crate::groups::backlog::{Backlog, Member};
@@ -11,13 +11,14 @@ use crate::groups::breaker::{Circuit, Lets};
 use crate::groups::group::GroupSettings;
 use crate::index::leases::{Batch, Leases};
 use crate::index::ready_line::{Join, Position, ReadyLine};
-use crate::index::records::Records;
+use crate::index::records::{Record, Records};
 use crate::index::waiting::Waiting;
 use crate::limits::{ensure, exact, name, schedule_name, token, Invalid, MAX_TOKEN_COUNT};
 use crate::message::body::Content;
 use crate::message::state::StoredState;
-use crate::message::Message;
+use crate::message::{Choices, Message};
 use crate::op::Effects;
+use crate::queue::finish::record;
 use crate::queue::moves::{member, order_key};
 use crate::schedule::{Schedule, Schedules};
 use crate::settings::OnRetry;
@@ -38,6 +39,8 @@ pub struct Builder {
     expiring: Vec<(Millis, Seq)>,
     /// Finished, dead and cancelled records, in the order of [`StoredState`].
     ended: [Vec<(Millis, Seq)>; 3],
+    /// Finished and cancelled records with a RETAIN of their own.
+    own: Vec<(StoredState, Record)>,
     grouped_records: usize,
     earlier: Earlier,
     running: Vec<check::Running>,
@@ -115,6 +118,7 @@ impl Builder {
             lanes: [vec![Lists::default(); 256], vec![Lists::default(); 256]],
             expiring: Vec::new(),
             ended: Default::default(),
+            own: Vec::new(),
             grouped_records: 0,
             earlier: Earlier {
                 redriven: Join { time, ticket },
@@ -307,6 +311,8 @@ impl Builder {
         }
         let size = message.payload_len();
         let (stored, due) = (message.stored, message.due);
+        let own_retain = message.choices().and_then(Choices::retain);
+        self.queue.has_own_retain |= own_retain.is_some();
         match stored {
             StoredState::Delayed | StoredState::Due | StoredState::Retry => {
                 let [plain, grouped] = &mut self.lanes;
@@ -336,7 +342,9 @@ impl Builder {
                 let list = self
                     .ended
                     .get_mut(stored as usize - StoredState::Finished as usize);
-                if let Some(list) = list {
+                if stored != StoredState::Dead && own_retain.is_some() {
+                    self.own.push((stored, record(seq, &message)));
+                } else if let Some(list) = list {
                     list.push((message.ended_at(), seq));
                 }
             }
@@ -354,6 +362,10 @@ impl Builder {
             self.given.push((self.queue.ids.hash_of(id), seq));
         }
         self.queue.store.insert(seq, message, content);
+        if let Some(first) = marks.first_sent {
+            exact(first)?;
+            self.queue.store.set_first_sent(seq, first);
+        }
         Ok(())
     }
 
@@ -391,6 +403,7 @@ impl Builder {
             finished: index(finished),
             dead: index(dead),
             cancelled: index(cancelled),
+            own: own_records(self.own),
             dedup: std::mem::take(&mut self.queue.records.dedup),
             grouped: self.grouped_records,
         };

@@ -2,8 +2,9 @@
 //! pass.
 
 use crate::index::lane::{Lane, Lanes};
+use crate::index::records::{Own, OwnRetained, Record};
 use crate::message::state::StoredState;
-use crate::{Millis, Seq, TimeIndex};
+use crate::{Millis, Seq, TimeIndex, NEVER};
 
 /// Pending messages of one lane (one priority).
 #[derive(Debug, Clone, Default)]
@@ -45,4 +46,23 @@ pub(super) fn lanes(lists: Vec<Lists>) -> Lanes {
 pub(super) fn index(mut entries: Vec<(Millis, Seq)>) -> TimeIndex {
     entries.sort_unstable();
     TimeIndex::from_sorted(entries.into_iter().map(|key| (key, ())))
+}
+
+/// Builds the indexes of records with a RETAIN of their own. O(n log n).
+pub(super) fn own_records(records: Vec<(StoredState, Record)>) -> Option<Box<Own>> {
+    let of = |wanted: StoredState| {
+        let records = records.iter().filter(|(stored, _)| *stored == wanted);
+        let (by_time, by_end) = records
+            .map(|(_, r)| ((r.ended_at, r.seq), (r.own_end.unwrap_or(NEVER), r.seq)))
+            .unzip();
+        OwnRetained {
+            by_time: index(by_time),
+            by_end: index(by_end),
+        }
+    };
+    let own = Own {
+        finished: of(StoredState::Finished),
+        cancelled: of(StoredState::Cancelled),
+    };
+    (!records.is_empty()).then(|| Box::new(own))
 }

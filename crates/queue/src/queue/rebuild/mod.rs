@@ -82,6 +82,9 @@ pub struct Marks {
     pub redriving: bool,
     /// It was purged, and counted in its group until that was told: it is to be dropped.
     pub purged: bool,
+    /// When the first send was done (Unix ms) of the row of sends that the message
+    /// ends, each of which replaced the one before.
+    pub first_sent: Option<Millis>,
 }
 
 /// A known consumer: when it was last seen (Unix ms), and the numbers of messages
@@ -108,6 +111,9 @@ pub struct Numbered<'a> {
     pub content: Content<'a>,
     /// Its lease, if it is running.
     pub term: Option<Term>,
+    /// When the first send was done (Unix ms) of the row of sends that it ends, each of
+    /// which replaced the one before.
+    pub first_sent: Option<Millis>,
 }
 
 /// The group and consumer of a message, by their numbers within the snapshot.
@@ -223,6 +229,7 @@ impl<'a> Parts<'a> {
             message,
             content: queue.store.content(message),
             term: queue.term_of(message),
+            first_sent: queue.store.first_sent(seq),
         })
     }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Bound;
 
+use crate::index::records::Own;
 use crate::message::state::{State, StoredState};
 use crate::queue::rebuild::{Builder, GroupPart, Marks, Names};
 use crate::queue::Queue;
@@ -84,7 +85,10 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
                 consumer,
             },
             numbered.term,
-            Marks::default(),
+            Marks {
+                first_sent: numbered.first_sent,
+                ..Marks::default()
+            },
         )?;
     }
     Ok(builder.finish()?)
@@ -143,11 +147,14 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
             .map(|key| (key.priority, key.seq))
             .collect();
         let records = &queue.records;
+        let none = Own::default();
+        let own = records.own.as_deref().unwrap_or(&none);
+        let own = [&own.finished, &own.cancelled].map(|own| [&own.by_time, &own.by_end]);
         (
             format!("{:?}", (&queue.expiring, line, batches)),
             format!(
                 "{:?}",
-                [&records.finished, &records.dead, &records.cancelled]
+                ([&records.finished, &records.dead, &records.cancelled], own),
             ),
             queue.leases.by_end(Bound::Unbounded).collect::<Vec<_>>(),
             queue.leases.iter().collect::<Vec<_>>(),

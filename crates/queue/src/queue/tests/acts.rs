@@ -46,6 +46,7 @@ pub struct Letter {
     pub group: Option<u8>,
     pub priority: i8,
     pub choices: Choices,
+    pub if_group: bool,
     pub new_salt: Option<u64>,
 }
 
@@ -133,13 +134,14 @@ impl fmt::Debug for Letter {
             group,
             priority,
             choices,
+            if_group,
             new_salt,
         } = self;
         let choices = said(choices);
         write!(
             f,
             "size {size} id {id:?} replace {replace} {due:?} group {group:?} \
-             priority {priority} {choices} new salt {new_salt:?}"
+             priority {priority} {choices} if group {if_group} new salt {new_salt:?}"
         )
     }
 }
@@ -232,21 +234,43 @@ fn send(count: u8, letter: &Letter) -> Send<'static> {
     if letter.group.is_none() {
         choices.score = None;
     }
+    let replace = letter.replace && letter.id.is_some() && count == 1;
+    choices.change_rare(|rare| {
+        rare.max_wait = rare.max_wait.filter(|_| replace);
+        rare.expire_at = rare.expire_at.map(|at| START + at);
+    });
     Send {
         payloads: (0..count).map(|_| bytes(letter.size)).collect(),
         id: letter
             .id
             .filter(|_| count == 1)
             .map(|n| IDS[usize::from(n)].into()),
-        replace: letter.replace && letter.id.is_some() && count == 1,
+        replace,
         due: due(letter.due),
         group: group(letter.group),
         priority: letter.priority,
         choices,
+        if_group: letter.if_group && letter.group.is_some(),
         new_salt: letter
             .new_salt
             .filter(|_| letter.id.is_none() || count != 1),
     }
+}
+
+/// The message that a schedule sends.
+fn scheduled(letter: &Letter) -> Send<'static> {
+    let mut send = Send {
+        id: None,
+        replace: false,
+        due: DueTime::Now,
+        new_salt: None,
+        ..send(1, letter)
+    };
+    send.choices.change_rare(|rare| {
+        rare.expire_at = None;
+        rare.max_wait = None;
+    });
+    send
 }
 
 impl Act {
@@ -364,13 +388,7 @@ impl Act {
             } => Op::Schedule(NewSchedule {
                 name: SCHEDULES[usize::from(*name)].into(),
                 rule: Recurrence::every(*period, start.map(|at| START + at), model.now).unwrap(),
-                send: Send {
-                    id: None,
-                    replace: false,
-                    due: DueTime::Now,
-                    new_salt: None,
-                    ..send(1, letter)
-                },
+                send: scheduled(letter),
                 missed: Missed::Once,
                 overlap: *overlap,
             }),

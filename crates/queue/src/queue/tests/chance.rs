@@ -42,15 +42,30 @@ fn choices() -> impl Strategy<Value = Choices> {
         weighted(0.2, -1..3i64),
         weighted(0.2, backoff()),
         weighted(0.2, 0..50u64),
+        (
+            weighted(0.2, 0..200u64),
+            weighted(0.3, 0..40u64),
+            weighted(0.3, prop_oneof![Just(0u64), 1..90u64]),
+        ),
     );
-    let some = some.prop_map(|(score, lease, retries, backoff, ttl)| Choices {
-        score,
-        lease,
-        retries,
-        backoff,
-        ttl,
-        ..Choices::default()
-    });
+    let some = some.prop_map(
+        |(score, lease, retries, backoff, ttl, (expire_at, max_wait, retain))| {
+            let mut choices = Choices {
+                score,
+                lease,
+                retries,
+                backoff,
+                ttl,
+                ..Choices::default()
+            };
+            choices.change_rare(|rare| {
+                rare.expire_at = expire_at.filter(|_| ttl.is_none());
+                rare.max_wait = max_wait;
+                rare.retain = retain;
+            });
+            choices
+        },
+    );
     prop_oneof![Just(Choices::default()), some]
 }
 
@@ -64,9 +79,11 @@ fn letter() -> impl Strategy<Value = Letter> {
         choices(),
         prop::bool::weighted(0.4),
         weighted(0.2, any::<u64>()),
+        prop::bool::weighted(0.1),
     )
         .prop_map(
-            |(size, id, group, due, priority, choices, replace, new_salt)| Letter {
+            |(size, id, group, due, priority, choices, replace, new_salt, if_group)| Letter {
+                if_group,
                 size,
                 id,
                 replace,
@@ -300,6 +317,7 @@ pub fn burst() -> impl Strategy<Value = Vec<Letter>> {
         choices: Choices {
             lease: None,
             ttl: None,
+            rare: None,
             ..letter.choices.clone()
         },
         ..letter

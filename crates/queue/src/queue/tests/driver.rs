@@ -28,6 +28,7 @@ pub struct Seen {
     failures: u32,
     timeouts: u32,
     note: Vec<u8>,
+    first_sent_at: Millis,
     receipt: Receipt,
     lease_until: Millis,
     ended_at: Millis,
@@ -48,6 +49,7 @@ fn seen_of_queue(queue: &Queue, seq: Seq, message: &Message, now: Millis) -> See
         attempt: view.attempt(),
         failures: message.failures(),
         timeouts: view.timeouts(),
+        first_sent_at: queue.first_sent_at(seq).unwrap_or(NEVER),
         note: message.note().unwrap_or_default().to_vec(),
         receipt: message.receipt(),
         lease_until: view.lease_until().filter(|_| running).unwrap_or(NEVER),
@@ -68,6 +70,7 @@ fn seen_of_model(model: &Model) -> Vec<Seen> {
         attempt: m.attempt,
         failures: m.failures,
         timeouts: m.timeouts,
+        first_sent_at: m.first_sent_at,
         note: m.note.clone(),
         receipt: m.receipt,
         lease_until: match m.stored {
@@ -425,6 +428,7 @@ pub fn run_lagging(plan: &Plan, most: u64) {
             // may keep it if something changes the group meanwhile. So no message
             // expires here.
             letter.choices.ttl = None;
+            letter.choices.change_rare(|rare| rare.expire_at = None);
         }
         if let Act::AckSend(_, letters) = &mut act {
             letters

@@ -64,6 +64,7 @@ impl Queue {
             group: template.group.as_deref().map(Into::into),
             priority: template.priority,
             choices: template.choices.clone(),
+            if_group: template.if_group,
             new_salt: None,
         };
         match self.send(&send, now) {

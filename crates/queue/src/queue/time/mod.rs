@@ -207,7 +207,7 @@ impl Queue {
             (self.groups.next_wake().map(|(at, _)| at), Event::GroupWake),
             (self.next_breaker_change().map(|(at, _)| at), Event::Breaker),
             (self.expected.next().map(|key| key.join.time), Event::Join),
-            (self.retention_age(), Event::SettledAge),
+            (self.next_settled_age().map(|(at, _)| at), Event::SettledAge),
             (
                 age(self.records.oldest_dead(), self.settings.dead_retain),
                 Event::DeadAge,
@@ -228,13 +228,6 @@ impl Queue {
             .into_iter()
             .filter_map(|(at, event)| Some((at?, event)))
             .min()
-    }
-
-    /// When the oldest finished or cancelled record reaches its retention (Unix
-    /// ms).
-    fn retention_age(&self) -> Option<Millis> {
-        let (ended_at, _) = self.records.oldest_settled()?;
-        Some(ended_at.saturating_add(self.settings.retain))
     }
 
     fn step(&mut self, at: Millis, event: Event, most: u64, progress: &mut Progress) {
@@ -286,7 +279,7 @@ impl Queue {
             Event::Join => self.admit_all(at, most, progress),
             Event::SettledAge => {
                 ticked.pruned += 1;
-                self.prune_oldest(StoredState::Finished);
+                self.prune_aged();
             }
             Event::DeadAge => {
                 ticked.pruned += 1;

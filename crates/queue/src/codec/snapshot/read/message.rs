@@ -61,8 +61,12 @@ pub fn message(
         ending(reader, bits, due, &mut ext)?;
         marks.redriving = bits & extra::REDRIVING != 0;
         marks.purged = bits & extra::PURGED != 0;
+        if bits & extra::FIRST_SENT != 0 {
+            marks.first_sent = Some(reader.delta(sent_at)?);
+        }
         history = match stored {
             StoredState::Running => History::of_running(ext, due),
+            _ if bits == extra::FIRST_SENT => History::None,
             _ => History::Full(Box::new(ext)),
         };
     }

@@ -91,6 +91,7 @@ impl Model {
             m.failures = 0;
             m.timeouts = 0;
             m.snoozed = false;
+            m.choices.change_rare(|rare| rare.expire_at = None);
             m.ended_at = NEVER;
             m.reason = None;
         }

@@ -45,6 +45,8 @@ pub struct Msg {
     /// Whether it was snoozed after its last failure.
     pub snoozed: bool,
     pub note: Vec<u8>,
+    /// When the first of the sends was done that replaced each other.
+    pub first_sent_at: Millis,
     pub receipt: Receipt,
     pub batch: Receipt,
     pub lease_until: Millis,
@@ -120,6 +122,7 @@ pub struct Schedule {
     pub group: Option<Vec<u8>>,
     pub priority: i8,
     pub choices: Choices,
+    pub if_group: bool,
 }
 
 /// The model of a queue.

@@ -2,7 +2,7 @@
 
 use super::{Model, Msg};
 use crate::message::id::generated;
-use crate::message::state::StoredState;
+use crate::message::state::{Reason, StoredState};
 use crate::message::Choices;
 use crate::op::{AckSend, Done, Send, Sent};
 use crate::{Error, Millis, Seq, NEVER};
@@ -33,6 +33,9 @@ impl Model {
     /// Sends. A limit refuses only what grows beyond `before`, the numbers of
     /// messages and payload bytes before the command.
     pub(super) fn send(&mut self, send: &Send, before: (u64, u64)) -> Result<Done, Error> {
+        if send.if_group && !self.is_group_alive(send.group.as_deref()) {
+            return Ok(Done::Sent([Sent::NoGroup].into_iter().collect()));
+        }
         let mut replaced = None;
         if let Some(id) = send.id.as_deref() {
             let of_id = self.find(id);
@@ -45,6 +48,7 @@ impl Model {
         }
         let gone = self.msgs.iter().find(|m| Some(m.seq) == replaced);
         let gone = gone.filter(|m| m.is_live());
+        let first_sent_at = gone.map_or(self.now, |m| m.first_sent_at);
         let gone = gone.map_or((0, 0), |m| (1, m.payload.len() as u64));
         let (live, bytes) = self.live();
         let more: u64 = send.payloads.iter().map(|p| p.len() as u64).sum();
@@ -71,16 +75,28 @@ impl Model {
             self.salt = salt;
         }
         let group = send.group.as_deref().map(|name| self.group_number(name));
-        let due = send.due.from(self.now);
+        let mut due = send.due.from(self.now);
+        if let Some(wait) = send.choices.max_wait() {
+            due = due.min(first_sent_at + wait).max(self.now);
+        }
         let add = |payload: &&[u8]| {
             let seq = self.add(send.id.as_deref(), payload, due);
             let m = self.msg_mut(seq);
             m.group = group;
             m.priority = send.priority;
             m.choices = send.choices.clone();
+            m.first_sent_at = first_sent_at;
+            if self.expiry(seq).is_some_and(|at| at <= self.now) {
+                self.die(seq, Reason::Expired);
+            }
             Sent::Added(seq)
         };
         Ok(Done::Sent(send.payloads.iter().map(add).collect()))
+    }
+
+    fn is_group_alive(&self, name: Option<&[u8]>) -> bool {
+        let number = self.groups.iter().position(|g| Some(&*g.name) == name);
+        number.is_some() && self.msgs.iter().any(|m| m.is_live() && m.group == number)
     }
 
     fn taken(&mut self) -> Done {
@@ -133,6 +149,7 @@ impl Model {
             timeouts: 0,
             snoozed: false,
             note: Vec::new(),
+            first_sent_at: self.now,
             receipt: 0,
             batch: 0,
             lease_until: NEVER,

@@ -181,6 +181,9 @@ impl Model {
     /// When a message expires, if it has a TTL.
     pub(super) fn expiry(&self, seq: Seq) -> Option<Millis> {
         let m = self.msg(seq);
+        if let Some(at) = m.choices.expire_at() {
+            return Some(at);
+        }
         match m.choices.ttl.unwrap_or(self.settings.ttl) {
             0 => None,
             ttl => Some(m.ttl_base + ttl),
@@ -261,7 +264,8 @@ impl Model {
         m.stored = stored;
         m.receipt = 0;
         m.ended_at = now;
-        if stored != StoredState::Dead && self.settings.retain == 0 {
+        let retain = m.choices.retain();
+        if stored != StoredState::Dead && retain.unwrap_or(self.settings.retain) == 0 {
             self.drop_record(seq);
         }
         self.prune_counts();

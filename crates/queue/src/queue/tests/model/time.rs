@@ -91,7 +91,8 @@ impl Model {
                     events.push((m.due, Event::Due(m.seq)))
                 }
                 StoredState::Finished | StoredState::Cancelled => {
-                    let at = m.ended_at + self.settings.retain;
+                    let retain = m.choices.retain();
+                    let at = m.ended_at + retain.unwrap_or(self.settings.retain);
                     events.push((at, Event::Prune(m.ended_at, m.seq)));
                 }
                 StoredState::Dead if self.settings.dead_retain > 0 => {
@@ -176,6 +177,7 @@ impl Model {
             group: schedule.group.map(Into::into),
             priority: schedule.priority,
             choices: schedule.choices,
+            if_group: schedule.if_group,
         };
         let sent = self.send(&send, self.live());
         let Ok(Done::Sent(sent)) = sent else {
@@ -207,6 +209,7 @@ impl Model {
             group: new.send.group.as_ref().map(|g| g.to_vec()),
             priority: new.send.priority,
             choices: new.send.choices.clone(),
+            if_group: new.send.if_group,
         });
         Done::NextFire(next_at)
     }
