@@ -271,3 +271,35 @@ def test_verb_calls_are_counted(r, key, dest):
     before = as_map(r.info("dq")).get("dq_calls_acksend", 0)
     q.do("ACKSEND", receipt, "NEXT", dest, "p")
     assert as_map(r.info("dq"))["dq_calls_acksend"] == before + 1
+
+
+def test_next_takes_the_options_of_a_message_that_came_later(r, key, dest):
+    q = Manual(r, key, "RETAIN", 1000)
+    q.send("x", "ID", "a", "GROUP", "g")
+    receipt = q.one().receipt
+    q.send("old", "ID", "b", "DELAY", 50)
+    other = Manual(r, dest)
+    ids = q.do(
+        *("ACKSEND", receipt, "NEXT", key, "1", "GROUP", "g", "IFGROUP"),
+        *("NEXT", key, "2", "ID", "c", "GROUP", "g", "RETAIN", 5),
+        *("NEXT", key, "3", "ID", "d", "GROUP", "g", "IFGROUP"),
+        *("NEXT", key, "4", "ID", "b", "REPLACE", "DELAY", 100, "MAXWAIT", 70),
+        *("NEXT", dest, "5", "ID", "e", "EXPIREAT", 0),
+    )
+    # The acked message was the only one of its group.
+    assert ids == [None, b"c", b"d", b"b", b"e"]
+    assert (q.get("b")["due-at"], other.state("e")) == (70, "dead")
+
+
+def test_a_queue_is_not_made_for_messages_whose_ifgroup_does_not_hold(r, key, dest):
+    q, receipt = running(r, key)
+    assert q.do("ACKSEND", receipt, "NEXT", dest, "1", "GROUP", "g", "IFGROUP") == [None]
+    assert not r.exists(dest)
+
+
+def test_what_ifgroup_keeps_out_needs_no_room(r, key, dest):
+    q, receipt = running(r, key)
+    other = Manual(r, dest, "MAXLEN", 1)
+    ids = q.do("ACKSEND", receipt, "NEXT", dest, "1", "GROUP", "g", "IFGROUP", "NEXT", dest, "2", "ID", "a")
+    assert ids == [None, b"a"]
+    assert other.len() == 1
