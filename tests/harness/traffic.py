@@ -75,6 +75,8 @@ class Traffic:
                     options += ["DELAY", rng.randrange(400)]
                 if rng.random() < 0.3:
                     options += ["GROUP", f"g{rng.randrange(5)}", "SCORE", rng.randrange(9)]
+                    if rng.random() < 0.1:
+                        options.append("IFGROUP")
                 if rng.random() < 0.3:
                     options += ["PRIORITY", rng.randrange(-3, 3)]
                 if rng.random() < 0.2:
@@ -83,6 +85,10 @@ class Traffic:
                     options += ["ID", id]
                     if rng.random() < 0.3:
                         options.append("REPLACE")
+                        if rng.random() < 0.5:
+                            options += ["MAXWAIT", rng.randrange(400)]
+                if rng.random() < 0.2:
+                    options += ["RETAIN", rng.randrange(500)]
                 q.send(rng.randbytes(rng.randrange(40)), *options)
             case 4:
                 q.do("MSEND", 3, "a", "b", "c", "DELAY", rng.randrange(100))
@@ -95,10 +101,12 @@ class Traffic:
             case 8 | 9:
                 q.ack(self.receipt(), self.receipt())
             case 10:
-                how = rng.choice([(), ("SILENT",), ("DELAY", rng.randrange(200)), ("FATAL",), ("ERROR", "e")])
-                q.nack(self.receipt(), *how)
+                ms = rng.randrange(200)
+                how = [(), ("SILENT",), ("DELAY", ms), ("SILENT", "DELAY", ms), ("FATAL",), ("ERROR", "e"), ("NOTE", "n")]
+                q.nack(self.receipt(), *rng.choice(how))
             case 11:
-                q.touch(rng.randrange(1, 500), self.receipt())
+                note = rng.choice([(), ("NOTE", "half"), ("NOTE", "")])
+                q.do("TOUCH", rng.randrange(1, 500), self.receipt(), *note)
             case 12:
                 q.do("CANCEL", id, f"id{rng.randrange(60)}")
             case 13:

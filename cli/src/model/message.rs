@@ -18,7 +18,7 @@ pub fn remarks(message: &Record) -> String {
     if let (Some(from), Some(to)) = (message.number("started-at"), message.number("finished-at")) {
         remarks.push(format!("took {}", span(to.saturating_sub(from))));
     }
-    for field in ["result", "error"] {
+    for field in ["note", "result", "error"] {
         let text = message.text(field);
         if !text.is_empty() {
             remarks.push(format!("{field}: {text}"));
@@ -45,10 +45,11 @@ mod tests {
             ("started-at", Value::Int(1000)),
             ("finished-at", Value::Int(3500)),
             ("error", text("boom\x1b")),
+            ("note", text("page 7")),
         ]);
         assert_eq!(
             remarks(&dead),
-            "group user-7, reason retries, 1 attempt, took 2.5s, error: boom\\x1b"
+            "group user-7, reason retries, 1 attempt, took 2.5s, note: page 7, error: boom\\x1b"
         );
     }
 }
