@@ -4,7 +4,16 @@ import shutil
 
 import pytest
 
-from tests.golden import FOLDER, KEYS, describe, description, plain, queue, versions, without_new
+from tests.golden import (
+    FOLDER,
+    KEYS,
+    describe,
+    description,
+    plain,
+    queue,
+    versions,
+    without_new,
+)
 from tests.harness.replies import Queue
 from tests.harness.server import Server
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.harness.replies import Queue
 from tests.harness.scene import START, Scene, text
-from tests.harness.waiting import wakes_at, waits_after
+from tests.harness.waiting import waits_after, wakes_at
 
 RULE = ("BREAKER", 2, "PER", 100, "OPEN", 50, "MAX", 150, "RETRIES", -1)
 GROUPS = pytest.mark.parametrize("group", ["g", None])

@@ -28,7 +28,14 @@ from dqueue.calls import Next
 from dqueue.connection import connect
 from dqueue.handlers import Handlers, Reject, Retry
 from dqueue.message import Message
-from dqueue.options import BackoffKind, Conditions, Pause, QueueOptions, SendOptions, State
+from dqueue.options import (
+    BackoffKind,
+    Conditions,
+    Pause,
+    QueueOptions,
+    SendOptions,
+    State,
+)
 from dqueue.queue import Queue
 from dqueue.records import Consumer, Explanation, Group, Info, Record, Schedule
 from dqueue.worker import Worker

@@ -12,7 +12,16 @@ from dqueue import calls
 from dqueue.calls import Call, Next, Payload, Receipt
 from dqueue.connection import AsyncClient, check_block, is_transient, pauses
 from dqueue.message import Message
-from dqueue.options import Conditions, Instant, Millis, Pause, QueueOptions, SendOptions, State, millis
+from dqueue.options import (
+    Conditions,
+    Instant,
+    Millis,
+    Pause,
+    QueueOptions,
+    SendOptions,
+    State,
+    millis,
+)
 from dqueue.records import Consumer, Explanation, Group, Info, Record, Schedule
 
 T = TypeVar("T")
