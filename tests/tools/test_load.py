@@ -15,9 +15,9 @@ from tests.soak.__main__ import soak
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_every_kind_of_stall_is_measured():
-    with Stalls(due=5000, big=5000, idle=0.1, crowd=100) as stalls:
+    with Stalls(due=5000, big=5000, idle=0.1, crowd=100, bulk=5000) as stalls:
         rows = list(stalls.rows())
-    assert len({row.name for row in rows}) == len(rows) == 11
+    assert len({row.name for row in rows}) == len(rows) == 14
     assert all(row.idle.count and row.busy.count for row in rows)
 
 
