@@ -342,6 +342,7 @@ impl Cluster {
             id: None,
             label: None,
             group: None,
+            batch: None,
             header: None,
             error: None,
             payload: (self.rng.u8(0..3) == 0).then(|| Glob::new(b"*e*")),

@@ -6,6 +6,7 @@
 //! which faults happen. The queue and its codec are the module's own code; only
 //! the server is left out.
 
+pub mod batches;
 pub mod cluster;
 pub mod corruptor;
 pub mod disk;

@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use smallvec::SmallVec;
 
 use crate::oracle::Oracle;
+use dq_queue::message::after::{After, Batching, Counts, OnFail};
 use dq_queue::message::state::State;
 use dq_queue::message::{Choices, RareChoices};
 use dq_queue::op::{
@@ -177,10 +178,26 @@ impl Ops<'_> {
                 retain: self.maybe(2, Self::ms),
                 expire_at: self.maybe(3, |a| a.now + a.ms()).filter(|_| ttl.is_none()),
                 max_wait: self.maybe(3, Self::ms),
+                batching: self.maybe(2, Self::batching),
             };
             choices.change_rare(|own| *own = rare);
         }
         choices
+    }
+
+    fn batching(&mut self) -> Box<Batching> {
+        let name = |number: u8| Box::from([b'a' + number]);
+        let (batch, after) = (self.rng.u8(0..4), self.rng.u8(0..4));
+        let after = self.maybe(2, |a| After {
+            batch: name(after),
+            on_fail: *one_of(a.rng, &OnFail::ALL),
+            counts: Counts::default(),
+        });
+        let has_batch = after.as_ref().is_none_or(|of| *of.batch != [b'a' + batch]);
+        Box::new(Batching {
+            batch: has_batch.then(|| name(batch)),
+            after,
+        })
     }
 
     fn send(&mut self) -> Send<'static> {

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::batches;
 use crate::probes::{Breakers, Probes};
 use dq_queue::message::id::GENERATED_LEN;
 use dq_queue::message::state::{Reason, State};
@@ -184,6 +185,9 @@ impl Oracle {
         self.probes.update(queue, now);
         self.check_ids(queue, op, done)?;
         check_found(queue, op, done, now, caught_up)?;
+        if self.fetches.is_multiple_of(8) {
+            batches::check(queue)?;
+        }
         check_counts(queue, before, op, done)
     }
 

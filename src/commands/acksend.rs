@@ -2,8 +2,8 @@
 //! of that is done, or nothing.
 
 use super::options::{
-    BACKOFF, DUE, EXPIRE_AT, GROUP, HEADERS, ID, IF_GROUP, LEASE, MAX_WAIT, OWN_RETAIN, PRIORITY,
-    REPLACE, RETRIES, SCORE, TTL, TYPE,
+    AFTER, BACKOFF, BATCH, DUE, EXPIRE_AT, GROUP, HEADERS, ID, IF_GROUP, LEASE, MAX_WAIT,
+    OWN_RETAIN, PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
 };
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -52,6 +52,8 @@ const NEXT: Arg = Arg::block(
         EXPIRE_AT,
         MAX_WAIT,
         IF_GROUP,
+        BATCH,
+        AFTER,
     ],
 )
 .after("NEXT")

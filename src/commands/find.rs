@@ -1,7 +1,7 @@
 //! DQ.FIND: finds messages by conditions, a step at a time, and changes them if asked to.
 
 use super::inspect::{inspect, write_cursor, write_page, write_seq};
-use super::options::{COUNT, CURSOR, GROUP, REVERSE, STATE, TYPE};
+use super::options::{BATCH, COUNT, CURSOR, GROUP, REVERSE, STATE, TYPE};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
@@ -29,6 +29,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Arg::text("id").after("ID").optional(),
         TYPE,
         GROUP,
+        BATCH,
         HEADER,
         Arg::text("error").after("ERROR").optional(),
         Arg::text("payload").after("PAYLOAD").optional(),

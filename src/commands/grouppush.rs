@@ -2,8 +2,8 @@
 //! the id, or with null if the id is taken.
 
 use super::options::{
-    BACKOFF, DUE, EXPIRE_AT, HEADERS, ID, IF_GROUP, LEASE, MAX_WAIT, OWN_RETAIN, PRIORITY, REPLACE,
-    RETRIES, SCORE, TTL, TYPE,
+    AFTER, BACKOFF, BATCH, DUE, EXPIRE_AT, HEADERS, ID, IF_GROUP, LEASE, MAX_WAIT, OWN_RETAIN,
+    PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
 };
 use super::send::{id, sent};
 use super::FIRST;
@@ -51,6 +51,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         EXPIRE_AT,
         MAX_WAIT,
         IF_GROUP,
+        BATCH,
+        AFTER,
     ],
 };
 

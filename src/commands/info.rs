@@ -45,7 +45,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 }
 
 /// The number of fields that [`content`] writes.
-const CONTENT: usize = 6;
+const CONTENT: usize = 7;
 
 fn content(reply: Reply<'_>, queue: &Queue, blocked_clients: usize, now: Millis) {
     count(reply, "bytes", queue.bytes());
@@ -55,6 +55,7 @@ fn content(reply: Reply<'_>, queue: &Queue, blocked_clients: usize, now: Millis)
     field(reply, "paused");
     reply.boolean(queue.is_paused(now));
     count(reply, "now", now);
+    count(reply, "batches", queue.open_batches() as u64);
 }
 
 /// The number of fields that [`options`] writes.

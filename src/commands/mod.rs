@@ -6,6 +6,7 @@
 mod ack;
 mod acksend;
 mod alter;
+mod batches;
 mod cancel;
 mod consumers;
 mod create;
@@ -49,7 +50,7 @@ mod wait;
 use crate::redis::spec::CommandSpec;
 
 /// Every command of the module.
-pub static ALL: [CommandSpec; 39] = [
+pub static ALL: [CommandSpec; 40] = [
     create::SPEC,
     alter::SPEC,
     send::SPEC,
@@ -73,6 +74,7 @@ pub static ALL: [CommandSpec; 39] = [
     len::SPEC,
     info::SPEC,
     groups::SPEC,
+    batches::SPEC,
     consumers::SPEC,
     explain::SPEC,
     wait::SPEC,

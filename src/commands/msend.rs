@@ -1,8 +1,8 @@
 //! DQ.MSEND: adds several messages. Replies with their ids, in the order of the payloads.
 
 use super::options::{
-    BACKOFF, DUE, EXPIRE_AT, GROUP, HEADERS, IF_GROUP, LEASE, OWN_RETAIN, PRIORITY, RETRIES, SCORE,
-    TTL, TYPE,
+    AFTER, BACKOFF, BATCH, DUE, EXPIRE_AT, GROUP, HEADERS, IF_GROUP, LEASE, OWN_RETAIN, PRIORITY,
+    RETRIES, SCORE, TTL, TYPE,
 };
 use super::send::{id, sent};
 use super::FIRST;
@@ -41,6 +41,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         OWN_RETAIN,
         EXPIRE_AT,
         IF_GROUP,
+        BATCH,
+        AFTER,
     ],
 };
 

@@ -89,6 +89,27 @@ pub const HEADERS: Arg = Arg::block(
 )
 .after("HEADERS")
 .optional();
+/// `BATCH b`
+pub const BATCH: Arg = Arg::text("batch").after("BATCH").optional();
+/// `AFTER b [ONFAIL HOLD | GO | DIE]`
+pub const AFTER: Arg = Arg::block(
+    "after",
+    &[
+        Arg::text("batch"),
+        Arg::one_of(
+            "onfail",
+            &[
+                Arg::word("hold", "HOLD"),
+                Arg::word("go", "GO"),
+                Arg::word("die", "DIE"),
+            ],
+        )
+        .after("ONFAIL")
+        .optional(),
+    ],
+)
+.after("AFTER")
+.optional();
 /// `BLOCK ms`
 pub const BLOCK: Arg = Arg::integer("block").after("BLOCK").optional();
 /// `CONSUMER c`
@@ -125,5 +146,6 @@ pub const STATE: Arg = Arg::one_of(
         Arg::word("finished", "FINISHED"),
         Arg::word("dead", "DEAD"),
         Arg::word("cancelled", "CANCELLED"),
+        Arg::word("held", "HELD"),
     ],
 );

@@ -1,7 +1,8 @@
 //! DQ.SCHEDULE: has the server send a message repeatedly. Replies with the next fire time.
 
 use super::options::{
-    BACKOFF, GROUP, HEADERS, IF_GROUP, LEASE, OWN_RETAIN, PRIORITY, RETRIES, SCORE, TTL, TYPE,
+    AFTER, BACKOFF, BATCH, GROUP, HEADERS, IF_GROUP, LEASE, OWN_RETAIN, PRIORITY, RETRIES, SCORE,
+    TTL, TYPE,
 };
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -60,6 +61,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         HEADERS,
         OWN_RETAIN,
         IF_GROUP,
+        BATCH,
+        AFTER,
         Arg::one_of(
             "missed",
             &[

@@ -1,8 +1,8 @@
 //! DQ.SEND: adds a message. Replies with its id, or with null if the id is taken.
 
 use super::options::{
-    BACKOFF, DUE, EXPIRE_AT, GROUP, HEADERS, ID, IF_GROUP, LEASE, MAX_WAIT, OWN_RETAIN, PRIORITY,
-    REPLACE, RETRIES, SCORE, TTL, TYPE,
+    AFTER, BACKOFF, BATCH, DUE, EXPIRE_AT, GROUP, HEADERS, ID, IF_GROUP, LEASE, MAX_WAIT,
+    OWN_RETAIN, PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
 };
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -44,6 +44,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         EXPIRE_AT,
         MAX_WAIT,
         IF_GROUP,
+        BATCH,
+        AFTER,
     ],
 };
 

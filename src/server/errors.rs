@@ -30,6 +30,7 @@ pub fn reply_for(error: &Error) -> Failure {
         )
         .into(),
         Error::NoGroup => "ERR PAUSE GROUP is for messages with a group only".into(),
+        Error::Ring => "ERR AFTER would make batches wait for each other".into(),
         Error::NeverFires => "ERR the schedule would never fire".into(),
     }
 }

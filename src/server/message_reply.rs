@@ -39,7 +39,7 @@ pub fn ending(reply: Reply<'_>, state: State, text: Option<&[u8]>) {
 }
 
 fn meta(reply: Reply<'_>, view: &View<'_>) {
-    reply.map(10);
+    reply.map(12);
     routing(reply, view);
     field(reply, "sent-at");
     reply.unsigned(view.message.sent_at);
@@ -51,6 +51,29 @@ fn meta(reply: Reply<'_>, view: &View<'_>) {
     reply.integer(view.retries_left);
     field(reply, "note");
     text(reply, view.message.note());
+    batches(reply, view);
+}
+
+/// Writes the two fields batch and after.
+fn batches(reply: Reply<'_>, view: &View<'_>) {
+    field(reply, "batch");
+    text(reply, view.batch);
+    field(reply, "after");
+    let Some((batch, counts)) = view.after else {
+        return reply.null();
+    };
+    reply.map(5);
+    field(reply, "batch");
+    reply.bulk(batch);
+    for (name, count) in [
+        ("pending", counts.pending),
+        ("finished", counts.finished),
+        ("dead", counts.dead),
+        ("cancelled", counts.cancelled),
+    ] {
+        field(reply, name);
+        reply.unsigned(count);
+    }
 }
 
 /// Writes the five fields group, score, priority, type and headers.
@@ -86,7 +109,7 @@ fn headers(reply: Reply<'_>, message: &Message) {
 /// Writes all that is known of a message, as a map.
 pub fn message(reply: Reply<'_>, view: &View<'_>) {
     let ended = view.message.texts();
-    reply.map(26);
+    reply.map(28);
     field(reply, "id");
     reply.bulk(view.id.as_bytes());
     field(reply, "status");
@@ -131,6 +154,7 @@ pub fn message(reply: Reply<'_>, view: &View<'_>) {
     text(reply, view.reason().map(|reason| reason.name().as_bytes()));
     field(reply, "note");
     text(reply, view.message.note());
+    batches(reply, view);
     field(reply, "first-sent-at");
     time(reply, view.first_sent_at);
 }

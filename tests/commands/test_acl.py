@@ -10,7 +10,7 @@ from tests.harness.verbs import ALL, BLOCKS, KEYLESS, KEYS, READS, WRITES
 from tests.harness.wire import Error
 
 NEEDS = (
-    dict.fromkeys("GET LIST PEEK INFO GROUPS CONSUMERS EXPLAIN SCHEDULES WAIT".split(), "R")
+    dict.fromkeys("GET LIST PEEK INFO GROUPS BATCHES CONSUMERS EXPLAIN SCHEDULES WAIT".split(), "R")
     | dict.fromkeys("FETCH MFETCH FIND".split(), "RW")
     | dict.fromkeys(
         "CREATE ALTER SEND MSEND GROUPPUSH ACK ACKSEND NACK TOUCH TICK CANCEL RESCHEDULE UPDATE REDRIVE PURGE PAUSE RESUME "

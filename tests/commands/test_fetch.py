@@ -4,7 +4,10 @@ import pytest
 
 from tests.harness.replies import Manual, Queue, as_map, msgs
 
-META = {"group", "score", "priority", "type", "headers", "sent-at", "due-at", "lease-until", "retries-left", "note"}
+META = {
+    "group", "score", "priority", "type", "headers", "sent-at", "due-at", "lease-until", "retries-left", "note", "batch",
+    "after",
+}  # fmt: skip
 
 
 def test_a_message_has_id_receipt_attempt_payload(r, key):
@@ -57,6 +60,8 @@ def test_withmeta_adds_the_map(r, key):
         "lease-until": 1150,
         "retries-left": 3,
         "note": None,
+        "batch": None,
+        "after": None,
     }
 
 
@@ -145,6 +150,8 @@ def test_noack_shows_the_group_of_its_last_messages(r, key):
             "lease-until": None,
             "retries-left": 8,
             "note": None,
+            "batch": None,
+            "after": None,
         }
 
 

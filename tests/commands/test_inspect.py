@@ -6,12 +6,13 @@ from tests.harness.replies import Manual, Queue, truth
 
 RECORD = (
     "id status state payload attempt failures timeouts retries-left group score priority type headers sent-at due-at "
-    "first-started-at started-at lease-until finished-at consumer receipt error result reason note first-sent-at"
+    "first-started-at started-at lease-until finished-at consumer receipt error result reason note batch after "
+    "first-sent-at"
 ).split()
 STATES = "delayed ready blocked retry running finished dead cancelled".split()
 TOTALS = "sent duplicates delivered redelivered acked nacked timeouts deaths expired cancellations redriven".split()
 OTHER = (
-    "bytes groups consumers blocked-clients paused now next-due-at oldest-ready-age lateness-p50 lateness-p99 lateness-max breakers-open"
+    "bytes groups consumers blocked-clients paused now next-due-at oldest-ready-age lateness-p50 lateness-p99 lateness-max breakers-open batches"
 ).split()
 OPTIONS = (
     "lease retries backoff maxbackoff jitter ttl retain retaincount deadretain deadcount dedup maxlen maxbytes "

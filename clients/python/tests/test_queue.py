@@ -281,3 +281,18 @@ def test_a_queue_works_on_a_cluster():
         client.close()
     finally:
         nodes.close()
+
+
+def test_a_message_is_held_by_a_batch_until_all_of_it_have_ended(q):
+    q.send("one", batch="b", id="one")
+    q.send("last", after="b", onfail="GO", id="last")
+    [batch] = q.batches()
+    assert (batch.batch, batch.pending, batch.held) == ("b", 1, 1)
+    held = q.get("last")
+    assert held is not None and held.state == "held"
+    assert held.after == {"batch": "b", "pending": 1, "finished": 0, "dead": 0, "cancelled": 0}
+    assert [record.batch for record in q.find("ready", batch="b")] == ["b"]
+    [message] = q.fetch()
+    q.ack(message)
+    assert [message.id for message in q.fetch()] == ["last"]
+    assert list(q.batches()) == []

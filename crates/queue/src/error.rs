@@ -31,6 +31,8 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// Messages of two batches would wait for each other.
+    Ring,
     /// The schedule would never fire.
     NeverFires,
     /// A nack was to pause the group of a message that has none.

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
+use crate::message::after::Batching;
 use crate::message::Choices;
 use crate::settings::{Backoff, Breaker, Changes, Rate};
 use crate::{Millis, MAX_EXACT};
@@ -192,5 +193,18 @@ pub fn choices(choices: &Choices) -> Result<(), Invalid> {
         choices.ttl.is_none() || choices.expire_at().is_none(),
         "TTL and EXPIREAT exclude each other",
     )?;
-    choices.label.as_deref().map_or(Ok(()), name)
+    choices.label.as_deref().map_or(Ok(()), name)?;
+    choices.batching().map_or(Ok(()), batching)
+}
+
+/// Checks BATCH and AFTER.
+fn batching(batching: &Batching) -> Result<(), Invalid> {
+    batching.batch.as_deref().map_or(Ok(()), name)?;
+    if let Some(after) = &batching.after {
+        name(&after.batch)?;
+    }
+    ensure(
+        !batching.is_after_itself(),
+        "a message would wait for its own batch",
+    )
 }

@@ -37,11 +37,12 @@ from dqueue.options import (
     State,
 )
 from dqueue.queue import Queue
-from dqueue.records import Consumer, Explanation, Group, Info, Record, Schedule
+from dqueue.records import Batch, Consumer, Explanation, Group, Info, Record, Schedule
 from dqueue.worker import Worker
 
 __all__ = [
     "BackoffKind",
+    "Batch",
     "Conditions",
     "Consumer",
     "Explanation",

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, Unpack
 from dqueue.message import Message, delivered
 from dqueue.options import Instant, Millis, SendOptions, Word, encode, millis, words
 from dqueue.records import (
+    Batch,
     Consumer,
     Explanation,
     Group,
@@ -197,6 +198,10 @@ def queue_info(key: str) -> Call[Info]:
 
 def groups(key: str, options: Mapping[str, Any]) -> Call[Page[Group]]:
     return Call(["DQ.GROUPS", encode(key), *words(options)], _page(lambda one: shaped(Group, one)))
+
+
+def batches(key: str, options: Mapping[str, Any]) -> Call[Page[Batch]]:
+    return Call(["DQ.BATCHES", encode(key), *words(options)], _page(lambda one: shaped(Batch, one)))
 
 
 def consumers(key: str) -> Call[list[Consumer]]:

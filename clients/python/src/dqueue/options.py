@@ -19,7 +19,7 @@ BackoffKind = Literal["FIXED", "LINEAR", "EXP"]
 Pause = tuple[Literal["GROUP", "QUEUE"], Millis]
 """What a nack pauses, and for how long (at least 1 ms)."""
 
-State = Literal["delayed", "ready", "blocked", "retry", "running", "finished", "dead", "cancelled"]
+State = Literal["delayed", "ready", "blocked", "retry", "running", "finished", "dead", "cancelled", "held"]
 """The states of a message."""
 
 
@@ -56,6 +56,12 @@ class SendOptions(TypedDict, total=False):
     """A label, by which workers choose the handler."""
     headers: Mapping[str, str | bytes] | None
     """Fields that are delivered with the payload."""
+    batch: str | None
+    """The batch that it joins."""
+    after: str | None
+    """It is held until all messages of this batch have ended."""
+    onfail: Literal["HOLD", "GO", "DIE"] | None
+    """What a dead message of that batch means: it holds on, counts as ended, or kills. Only with `after`."""
 
 
 class Conditions(TypedDict, total=False):
@@ -67,6 +73,8 @@ class Conditions(TypedDict, total=False):
     """The label."""
     group: str | None
     """The group."""
+    batch: str | None
+    """The batch."""
     header: tuple[str, str | bytes] | None
     """A header: its field and its value."""
     error: str | None

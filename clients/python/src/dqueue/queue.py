@@ -21,7 +21,7 @@ from dqueue.options import (
     State,
     millis,
 )
-from dqueue.records import Consumer, Explanation, Group, Info, Record, Schedule
+from dqueue.records import Batch, Consumer, Explanation, Group, Info, Record, Schedule
 
 T = TypeVar("T")
 
@@ -270,6 +270,15 @@ class Queue:
             step = self._do(calls.groups(self.key, {"cursor": cursor, "count": page, "state": state}))
             for group in step.items:
                 yield group
+            cursor = step.cursor
+
+    def batches(self, *, page: int = 100) -> Iterator[Batch]:
+        """DQ.BATCHES: yields the open batches. Fetches `page` of them at a time."""
+        cursor: str | None = "0"
+        while cursor is not None:
+            step = self._do(calls.batches(self.key, {"cursor": cursor, "count": page}))
+            for batch in step.items:
+                yield batch
             cursor = step.cursor
 
     def consumers(self) -> builtins.list[Consumer]:

@@ -43,6 +43,10 @@ class Record:
     reason: str | None
     note: str | None = None
     """What a consumer has left with it for its next attempt."""
+    batch: str | None = None
+    """The batch that it is in."""
+    after: dict[str, int | str] | None = None
+    """The batch that it waits for or waited for, and the messages of it."""
     first_sent_at: int | None = None
     """Of a message with MAXWAIT: when the first of the sends that replaced each other was done."""
 
@@ -75,6 +79,19 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Batch:
+    """An open batch as DQ.BATCHES shows it."""
+
+    batch: str
+    pending: int
+    running: int
+    dead: int
+    finished: int
+    cancelled: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
 class Consumer:
     """A consumer as DQ.CONSUMERS shows it."""
 
@@ -97,7 +114,7 @@ class Schedule:
     fired: int
 
 
-Shape = TypeVar("Shape", Record, Explanation, Group, Consumer, Schedule)
+Shape = TypeVar("Shape", Record, Explanation, Group, Batch, Consumer, Schedule)
 
 
 def text(reply: Any) -> str:
@@ -122,12 +139,18 @@ def headers(reply: Any) -> dict[str, bytes]:
     return {name: raw(value) for name, value in pairs(reply).items()}
 
 
+def counts(reply: Any) -> dict[str, int | str]:
+    """Reads the map `after`: the name of a batch, and its messages by state."""
+    return {name: int(value) if name != "batch" else text(value) for name, value in pairs(reply).items()}
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "str": text,
     "bytes": raw,
     "int": int,
     "float": float,
     "dict[str, bytes]": headers,
+    "dict[str, int | str]": counts,
 }
 
 

@@ -33,13 +33,13 @@ pub struct FindRequest<'a> {
     pub found: Found,
 }
 
-/// Reads the arguments of FIND: `state [ID glob] [TYPE t] [GROUP g] [HEADER field
-/// value] [ERROR glob] [PAYLOAD glob] [SINCE unix-ms] [UNTIL unix-ms] [REV]
+/// Reads the arguments of FIND: `state [ID glob] [TYPE t] [GROUP g] [BATCH b]
+/// [HEADER field value] [ERROR glob] [PAYLOAD glob] [SINCE unix-ms] [UNTIL unix-ms] [REV]
 /// [CURSOR c] [COUNT n] [IDS | DO REDRIVE | DO CANCEL | DO PURGE]`
 pub fn find(mut words: Words<'_>) -> Parsed<FindRequest<'_>> {
     let state = words.state("state")?;
     let (mut id, mut error, mut payload) = (None, None, None);
-    let (mut label, mut group, mut header) = (None, None, None);
+    let (mut label, mut group, mut batch, mut header) = (None, None, None, None);
     let (mut since, mut until, mut cursor, mut count) = (None, None, None, None);
     let (mut reverse, mut ids, mut act) = (false, false, None);
     while let Some(option) = words.option() {
@@ -47,6 +47,7 @@ pub fn find(mut words: Words<'_>) -> Parsed<FindRequest<'_>> {
             what @ "ID" => once(&mut id, what, glob(&mut words, what)?)?,
             what @ "TYPE" => once(&mut label, what, words.name(what)?)?,
             what @ "GROUP" => once(&mut group, what, words.name(what)?)?,
+            what @ "BATCH" => once(&mut batch, what, words.name(what)?)?,
             what @ "HEADER" => {
                 let field_and_value = (words.bytes(what)?, words.bytes(what)?);
                 once(&mut header, what, field_and_value)?;
@@ -73,6 +74,7 @@ pub fn find(mut words: Words<'_>) -> Parsed<FindRequest<'_>> {
         id,
         label,
         group,
+        batch,
         header,
         error,
         payload,
@@ -132,7 +134,7 @@ mod tests {
     #[test]
     fn every_option_is_read_in_any_case_and_order() {
         let text = "DEAD rev do redrive count 10000 Cursor 7-3 until 9 since 0 payload *x error ? \
-            header REV IDS group g type t id a*";
+            header REV IDS group g batch b type t id a*";
         words(text, |w| {
             let expected = FindRequest {
                 search: Search {
@@ -140,6 +142,7 @@ mod tests {
                     id: Some(Glob::new(b"a*")),
                     label: Some(b"t"),
                     group: Some(b"g"),
+                    batch: Some(b"b"),
                     header: Some((b"REV", b"IDS")),
                     error: Some(Glob::new(b"?")),
                     payload: Some(Glob::new(b"*x")),

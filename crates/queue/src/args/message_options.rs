@@ -11,6 +11,7 @@ use super::option::{exclude, flag, once, OptionWord};
 use super::queue_options::{backoff, retries};
 use super::words::{MS, SOME_MS};
 use super::{Parsed, Words};
+use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::id::NameHasher;
 use crate::message::{Choices, Header, RareChoices};
 use crate::op::{DueTime, Send};
@@ -53,6 +54,9 @@ pub struct MessageOptions<'a> {
     headers: Option<Vec<Header>>,
     rare: RareChoices,
     if_group: bool,
+    batch: Option<&'a [u8]>,
+    after: Option<&'a [u8]>,
+    on_fail: Option<OnFail>,
 }
 
 impl<'a> MessageOptions<'a> {
@@ -75,6 +79,9 @@ impl<'a> MessageOptions<'a> {
             headers: None,
             rare: RareChoices::default(),
             if_group: false,
+            batch: None,
+            after: None,
+            on_fail: None,
         }
     }
 
@@ -106,8 +113,36 @@ impl<'a> MessageOptions<'a> {
             }
             "MAXWAIT" => once(&mut self.rare.max_wait, what, words.number(what, MS)?),
             "IFGROUP" => flag(&mut self.if_group, what),
+            "BATCH" => once(&mut self.batch, what, words.name(what)?),
+            "AFTER" => once(&mut self.after, what, words.name(what)?),
+            "ONFAIL" => once(&mut self.on_fail, what, on_fail(words, what)?),
             "HEADERS" => once(&mut self.headers, what, headers(words, what)?),
             _ => Err(option.unknown()),
+        }
+    }
+
+    /// The values of BATCH, AFTER and ONFAIL, if any is given.
+    ///
+    /// Errors: ONFAIL is given without AFTER, or AFTER names the BATCH.
+    fn batching(&self) -> Parsed<Option<Box<Batching>>> {
+        if self.on_fail.is_some() && self.after.is_none() {
+            return Err("ERR ONFAIL needs AFTER".into());
+        }
+        if self.batch.is_none() && self.after.is_none() {
+            return Ok(None);
+        }
+        let after = self.after.map(|batch| After {
+            batch: batch.into(),
+            on_fail: self.on_fail.unwrap_or_default(),
+            counts: Counts::default(),
+        });
+        let batching = Batching {
+            batch: self.batch.map(Into::into),
+            after,
+        };
+        match batching.is_after_itself() {
+            true => Err("ERR AFTER and BATCH name the same batch".into()),
+            false => Ok(Some(Box::new(batching))),
         }
     }
 
@@ -130,6 +165,10 @@ impl<'a> MessageOptions<'a> {
         }
         let expires = ("EXPIREAT", self.rare.expire_at.is_some());
         exclude(("TTL", self.ttl.is_some()), expires)?;
+        let rare = RareChoices {
+            batching: self.batching()?,
+            ..self.rare
+        };
         Ok(Send {
             payloads,
             id: self.id,
@@ -150,12 +189,17 @@ impl<'a> MessageOptions<'a> {
                 ttl: self.ttl,
                 label: self.label.map(Into::into),
                 headers: self.headers.unwrap_or_default().into(),
-                rare: (self.rare != RareChoices::default()).then(|| Box::new(self.rare)),
+                rare: (rare != RareChoices::default()).then(|| Box::new(rare)),
             },
             if_group: self.if_group,
             new_salt: None,
         })
     }
+}
+
+fn on_fail(words: &mut Words<'_>, what: &str) -> Parsed<OnFail> {
+    let choices = OnFail::ALL.map(|on_fail| (on_fail.name(), on_fail));
+    words.choice(what, "HOLD, GO or DIE", &choices)
 }
 
 /// Reads `n field value ...`. A field that is given more than once keeps its

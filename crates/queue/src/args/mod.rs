@@ -35,6 +35,7 @@
 pub mod ack;
 pub mod acksend;
 pub mod alter;
+pub mod batches;
 pub mod cancel;
 pub mod create;
 pub mod family;

@@ -149,7 +149,7 @@ impl<'a> Words<'a> {
     /// Consumes the name of a message state, in any case.
     pub fn state(&mut self, what: &str) -> Parsed<State> {
         let states = State::ALL.map(|state| (state.name(), state));
-        let expected = "delayed, ready, blocked, retry, running, finished, dead or cancelled";
+        let expected = "delayed, ready, blocked, retry, running, finished, dead, cancelled or held";
         self.choice(what, expected, &states)
     }
 

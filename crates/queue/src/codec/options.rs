@@ -8,6 +8,7 @@ use super::wire::{
     MOST_RESERVED,
 };
 use crate::limits::{self, Invalid};
+use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::{Choices, Header, RareChoices};
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
@@ -24,12 +25,14 @@ const ON_DEAD: u32 = 17;
 const BREAKER: u32 = 18;
 
 /// The number of options in [`Choices`].
-const MESSAGE_OPTIONS: u32 = 10;
+const MESSAGE_OPTIONS: u32 = 12;
 /// The bit among those of the options of a message that says IFGROUP. It is part of
 /// a send, not of the message.
 const IF_GROUP: u32 = 12;
 /// The first option in [`RareChoices`].
 const RARE: u32 = 7;
+const BATCH: u32 = 10;
+const AFTER: u32 = 11;
 
 /// Sets bit i if the i-th value is present.
 fn mask<const N: usize>(present: [bool; N]) -> u64 {
@@ -296,6 +299,9 @@ pub fn put_choices(out: &mut Vec<u8>, choices: &Choices) {
 }
 
 fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
+    let batching = choices.batching();
+    let batch = batching.and_then(|batching| batching.batch.as_deref());
+    let after = batching.and_then(|batching| batching.after.as_ref());
     let present = mask([
         choices.score.is_some(),
         choices.lease.is_some(),
@@ -307,6 +313,8 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
         choices.retain().is_some(),
         choices.expire_at().is_some(),
         choices.max_wait().is_some(),
+        batch.is_some(),
+        after.is_some(),
     ]);
     put_number(out, present | more);
     if let Some(score) = choices.score {
@@ -339,6 +347,13 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
         for ms in times.into_iter().flatten() {
             put_number(out, ms);
         }
+    }
+    if let Some(batch) = batch {
+        put_bytes(out, batch);
+    }
+    if let Some(after) = after {
+        put_bytes(out, &after.batch);
+        out.push(after.on_fail as u8);
     }
 }
 
@@ -385,14 +400,34 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
         choices.headers = headers.into();
     }
     if present >> RARE != 0 {
-        choices.rare = Some(Box::new(RareChoices {
+        let mut rare = RareChoices {
             retain: has(7).then(|| reader.number()).transpose()?,
             expire_at: has(8).then(|| reader.number()).transpose()?,
             max_wait: has(9).then(|| reader.number()).transpose()?,
-        }));
+            batching: None,
+        };
+        if has(BATCH) || has(AFTER) {
+            let batch = has(BATCH).then(|| reader.bytes()).transpose()?;
+            rare.batching = Some(Box::new(Batching {
+                batch: batch.map(Into::into),
+                after: has(AFTER).then(|| after(reader)).transpose()?,
+            }));
+        }
+        choices.rare = Some(Box::new(rare));
     }
     limits::choices(&choices)?;
     Ok(choices)
+}
+
+fn after(reader: &mut Reader) -> Result<After, Invalid> {
+    let batch = reader.bytes()?.into();
+    let number = usize::from(reader.byte()?);
+    let on_fail = OnFail::ALL.get(number).copied();
+    Ok(After {
+        batch,
+        on_fail: on_fail.ok_or(Invalid("an unknown ONFAIL"))?,
+        counts: Counts::default(),
+    })
 }
 
 /// Writes when a schedule fires and how it treats missed and overlapping fire

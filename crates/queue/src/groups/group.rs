@@ -280,6 +280,7 @@ impl Group {
         let ext = self.ext();
         !self.pending().is_empty()
             || self.running > 0
+            || ext.held > 0
             || ext.settings.is_some()
             || ext.paused_until.is_some()
             || !ext.holds.is_empty()

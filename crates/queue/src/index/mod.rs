@@ -1,5 +1,6 @@
 //! The indexes of a queue: what tells which message comes next.
 
+pub mod batches;
 pub mod lane;
 pub mod leases;
 pub mod order_key;

@@ -5,6 +5,7 @@
 //! messages have (failures, options of their own, texts) is behind one pointer: its
 //! extension.
 
+pub mod after;
 pub mod body;
 pub mod extension;
 pub mod history;
@@ -18,6 +19,7 @@ use std::num::NonZeroU64;
 use crate::collections::footprint::allocated;
 use crate::settings::Backoff;
 use crate::{GroupIx, Millis, Receipt, NEVER};
+use after::{After, Batching};
 use body::{Body, Content};
 use extension::{Extension, Note, Texts};
 use history::History;
@@ -60,6 +62,8 @@ pub struct RareChoices {
     /// How long after the first of the sends in a row that replaced each other it
     /// is due at the latest, in ms.
     pub max_wait: Option<Millis>,
+    /// BATCH and AFTER, if either is given.
+    pub batching: Option<Box<Batching>>,
 }
 
 impl Choices {
@@ -100,11 +104,39 @@ impl Choices {
         self.rare.as_ref()?.max_wait
     }
 
+    /// BATCH and AFTER, if SEND gave either.
+    pub fn batching(&self) -> Option<&Batching> {
+        self.rare.as_ref()?.batching.as_deref()
+    }
+
+    /// The batch that the message waits for or has waited for, for changes.
+    pub fn after_mut(&mut self) -> Option<&mut After> {
+        self.rare.as_mut()?.batching.as_mut()?.after.as_mut()
+    }
+
     /// Changes the options that few messages have.
     pub fn change_rare(&mut self, change: impl FnOnce(&mut RareChoices)) {
         let mut rare = self.rare.take().unwrap_or_default();
         change(&mut rare);
         self.rare = (*rare != RareChoices::default()).then_some(rare);
+    }
+
+    /// The options as they are stored with the message, or `None` if nothing needs
+    /// to be stored. Its batch is not among them: the queue knows it.
+    pub fn stored(&self) -> Option<Box<Choices>> {
+        let mut stored = self.clone();
+        if self.batching().is_some() {
+            stored.change_rare(|rare| {
+                let after = rare.batching.take().and_then(|batching| batching.after);
+                rare.batching = after.map(|after| {
+                    Box::new(Batching {
+                        batch: None,
+                        after: Some(after),
+                    })
+                });
+            });
+        }
+        (!stored.is_default()).then(|| Box::new(stored))
     }
 }
 
@@ -175,6 +207,16 @@ impl Message {
     /// The options that SEND gave, if any.
     pub fn choices(&self) -> Option<&Choices> {
         self.extension()?.choices.as_deref()
+    }
+
+    /// The batch that it waits for or has waited for, if any.
+    pub fn after(&self) -> Option<&After> {
+        self.choices()?.batching()?.after.as_ref()
+    }
+
+    /// The batch that it waits for, if it is held.
+    pub fn held_after(&self) -> Option<&After> {
+        self.after().filter(|_| self.stored == StoredState::Held)
     }
 
     /// Texts from consumers and the reason of its death, if any.
@@ -271,6 +313,11 @@ impl Message {
             bytes += allocated(size_of::<Choices>()) + text(&choices.label);
             bytes += allocated(choices.headers.len() * size_of::<Header>());
             bytes += choices.rare.as_ref().map_or(0, |_| RARE);
+            if let Some(batching) = choices.batching() {
+                let after = batching.after.as_ref();
+                bytes += allocated(size_of::<Batching>());
+                bytes += after.map_or(0, |after| allocated(after.batch.len()));
+            }
             for (field, value) in choices.headers.iter() {
                 bytes += allocated(field.len()) + allocated(value.len());
             }

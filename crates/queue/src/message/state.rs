@@ -19,14 +19,16 @@ pub enum StoredState {
     Dead = 5,
     /// Cancelled. The record is kept.
     Cancelled = 6,
+    /// Messages of a batch for which it waits have not ended.
+    Held = 7,
 }
 
 impl StoredState {
-    /// Whether a message in this state waits for a delivery.
+    /// Whether a message in this state waits for a delivery, or to be released.
     pub fn is_pending(self) -> bool {
         matches!(
             self,
-            StoredState::Delayed | StoredState::Due | StoredState::Retry
+            StoredState::Delayed | StoredState::Due | StoredState::Retry | StoredState::Held
         )
     }
 
@@ -49,6 +51,7 @@ impl StoredState {
             4 => StoredState::Finished,
             5 => StoredState::Dead,
             6 => StoredState::Cancelled,
+            7 => StoredState::Held,
             _ => return None,
         })
     }
@@ -73,11 +76,13 @@ pub enum State {
     Dead,
     /// Cancelled.
     Cancelled,
+    /// Messages of a batch for which it waits have not ended.
+    Held,
 }
 
 impl State {
-    /// All states, in the order of a message's life.
-    pub const ALL: [State; 8] = [
+    /// All states. Their order is part of the log format.
+    pub const ALL: [State; 9] = [
         State::Delayed,
         State::Ready,
         State::Blocked,
@@ -86,6 +91,7 @@ impl State {
         State::Finished,
         State::Dead,
         State::Cancelled,
+        State::Held,
     ];
 
     /// The name of the state in arguments and replies.
@@ -99,6 +105,7 @@ impl State {
             State::Finished => "finished",
             State::Dead => "dead",
             State::Cancelled => "cancelled",
+            State::Held => "held",
         }
     }
 
@@ -106,7 +113,9 @@ impl State {
     /// finished, error or cancelled.
     pub fn status(self) -> &'static str {
         match self {
-            State::Delayed | State::Ready | State::Blocked | State::Retry => "pending",
+            State::Delayed | State::Ready | State::Blocked | State::Retry | State::Held => {
+                "pending"
+            }
             State::Running => "running",
             State::Finished => "finished",
             State::Dead => "error",
@@ -125,6 +134,8 @@ pub enum Reason {
     Rejected = 2,
     /// It outlived its TTL.
     Expired = 3,
+    /// A message of a batch that it waited for died.
+    Batch = 4,
 }
 
 impl Reason {
@@ -134,6 +145,7 @@ impl Reason {
             Reason::Retries => "retries",
             Reason::Rejected => "rejected",
             Reason::Expired => "expired",
+            Reason::Batch => "batch",
         }
     }
 
@@ -143,6 +155,7 @@ impl Reason {
             1 => Reason::Retries,
             2 => Reason::Rejected,
             3 => Reason::Expired,
+            4 => Reason::Batch,
             _ => return None,
         })
     }

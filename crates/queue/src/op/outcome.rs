@@ -27,12 +27,19 @@ pub struct Gone {
     payload: Box<[u8]>,
     /// The name of its group, which may have been removed with it.
     group: Option<Box<[u8]>>,
+    /// The name of its batch, which may have been forgotten.
+    batch: Option<Box<[u8]>>,
 }
 
 impl Gone {
-    /// Copies a message that is about to be removed, its content, and the name
-    /// of its group if it has one. O(size of the content).
-    pub fn of(message: &Message, content: Content, group: Option<&[u8]>) -> Gone {
+    /// Copies a message that is about to be removed, its content, and the names
+    /// of its group and its batch if it has them. O(size of the content).
+    pub fn of(
+        message: &Message,
+        content: Content,
+        group: Option<&[u8]>,
+        batch: Option<&[u8]>,
+    ) -> Gone {
         let mut message = message.clone();
         message.body = Body::nowhere(content.payload.len());
         Gone {
@@ -40,12 +47,18 @@ impl Gone {
             id: content.id.map(Into::into),
             payload: content.payload.into(),
             group: group.map(Into::into),
+            batch: batch.map(Into::into),
         }
     }
 
     /// The name of its group, if it has one.
     pub fn group(&self) -> Option<&[u8]> {
         self.group.as_deref()
+    }
+
+    /// The name of its batch, if it is in one.
+    pub fn batch(&self) -> Option<&[u8]> {
+        self.batch.as_deref()
     }
 
     /// The id and the payload of the message.

@@ -41,6 +41,9 @@ impl Queue {
     /// A message that neither waits nor runs any longer has ended.
     pub(super) fn end(&mut self, seq: Seq, stored: StoredState, now: Millis) {
         self.publish_end(seq, stored);
+        if self.batches.is_some() {
+            self.member_ended(seq, stored, now);
+        }
         let kept = match stored {
             StoredState::Dead => self.settings.dead_retain,
             _ => self.retain_of(seq),
@@ -188,6 +191,9 @@ impl Queue {
 
     /// Removes a message that stands in no index any longer.
     pub(super) fn forget(&mut self, seq: Seq) {
+        if self.batches.is_some() {
+            self.member_gone(seq);
+        }
         self.ids.remove(&self.store, seq);
         let taken = self
             .store

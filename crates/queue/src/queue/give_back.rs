@@ -29,7 +29,7 @@ impl Return {
         match self {
             Return::Waits(_) | Return::TimedOut | Return::Dies(Reason::Retries) => true,
             Return::Uncounted | Return::Snoozed(_) => false,
-            Return::Dies(Reason::Rejected | Reason::Expired) => false,
+            Return::Dies(Reason::Rejected | Reason::Expired | Reason::Batch) => false,
         }
     }
 }

@@ -24,6 +24,7 @@ impl Queue {
             StoredState::Finished => State::Finished,
             StoredState::Dead => State::Dead,
             StoredState::Cancelled => State::Cancelled,
+            StoredState::Held => State::Held,
         }
     }
 

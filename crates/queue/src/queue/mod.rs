@@ -4,11 +4,13 @@
 //! is due by itself: due times, lease ends, expiries, schedules. `moves.rs` moves a
 //! message between stored states and keeps every index in step, `ready_line.rs`
 //! does so for positions in the ready line, `give_back.rs` brings a running message
-//! back, and `finish.rs` ends one. `plan.rs` divides a bulk operation into slices,
+//! back, and `finish.rs` ends one. `batches.rs` counts the messages of named batches
+//! and releases what they hold. `plan.rs` divides a bulk operation into slices,
 //! and `removal/` removes messages. `inspect/`, `sources.rs`, `lookup.rs` and
 //! `readiness.rs` only read. `rebuild/` takes a queue apart for a snapshot and
 //! builds it from one, checked.
 
+mod batches;
 mod finish;
 pub mod inspect;
 mod moves;
@@ -24,6 +26,7 @@ pub mod plan;
 mod readiness;
 mod removal;
 mod repeat;
+mod rings;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -38,6 +41,7 @@ use crate::consumer::Consumers;
 use crate::error::Error;
 use crate::groups::breaker::Circuit;
 use crate::groups::Groups;
+use crate::index::batches::Batches;
 use crate::index::leases::Leases;
 use crate::index::ready_line::{Expected, Join, Position, ReadyLine};
 use crate::index::records::Records;
@@ -90,6 +94,8 @@ pub struct Queue {
     /// The breaker of the ungrouped messages, unless it is closed and remembers no
     /// failure.
     plain_breaker: Option<Box<Circuit>>,
+    /// Named batches, and the messages that they hold. `None` where there are none.
+    batches: Option<Box<Batches>>,
 
     // Indexes: they follow from the state, and are built anew when a queue is loaded.
     waiting: Waiting,
@@ -180,6 +186,7 @@ impl Queue {
             noted_wake: None,
             noted_arrival: 0,
             noted_term: 0,
+            batches: None,
             given: Deliveries::new(),
             garbage: Garbage::default(),
         }
@@ -257,6 +264,13 @@ impl Queue {
         }
         self.last = now;
         self.ticket += 1;
+        let done = self.do_op(op, moment, now);
+        self.settle_batches();
+        done
+    }
+
+    #[inline]
+    fn do_op(&mut self, op: &Op, moment: Moment, now: Millis) -> Result<Done, Error> {
         match op {
             Op::Tick => Ok(Done::Ticked(Ticked::default())),
             Op::Alter(changes) => Ok(self.alter(changes, now)),
@@ -371,6 +385,7 @@ impl Queue {
         copy.release_all(now);
         copy.consumers.forget_tokens();
         copy.old_ends.clear();
+        copy.settle_some(usize::MAX);
         copy.effects = Effects::default();
         copy
     }

@@ -88,10 +88,14 @@ pub(super) fn member(seq: Seq, message: &Message) -> Member {
 
 /// When a pending message expires (Unix ms), if it does. `ttl` is the TTL of the
 /// queue in ms.
-fn expiry(message: &Message, ttl: Millis) -> Option<Millis> {
+pub(super) fn expiry(message: &Message, ttl: Millis) -> Option<Millis> {
     let choices = message.choices();
     if let Some(at) = choices.and_then(Choices::expire_at) {
         return Some(at);
+    }
+    if message.stored == StoredState::Held {
+        // Its TTL counts from its release.
+        return None;
     }
     match choices.and_then(|choices| choices.ttl).unwrap_or(ttl) {
         0 => None,
@@ -160,6 +164,9 @@ impl Queue {
         let message = self.store.get(seq);
         debug_assert!(message.is_some(), "the message {seq} is not there");
         if let Some(message) = message {
+            if message.stored == StoredState::Held {
+                return self.leave_held(seq);
+            }
             let keys = IndexKeys::of(seq, message, self.settings.ttl);
             self.leave(keys);
         }
@@ -202,6 +209,9 @@ impl Queue {
     /// Ends a lease that was already taken out of the index of leases. The caller
     /// then sets the stored state of the message.
     pub(super) fn end_lease(&mut self, lease: Lease) -> Option<Ended> {
+        if self.batches.is_some() {
+            self.member_stopped(lease.seq);
+        }
         let message = self.store.get_mut(lease.seq)?;
         let (group, size) = (message.group, message.payload_len());
         message.history.stop();

@@ -8,9 +8,12 @@
 
 use std::borrow::Cow;
 
+use hashbrown::HashSet;
+
 use super::sources::{pick, Mark, Source};
 use super::Queue;
 use crate::limits::MAX_COUNT;
+use crate::message::id::NameHasher;
 use crate::message::state::State;
 use crate::op::{Op, Redrive, Removal};
 use crate::GroupIx;
@@ -40,6 +43,9 @@ struct Purge {
     /// The last message sent before the purge began: later ones stay, or the purge might
     /// never end.
     until: Seq,
+    /// Messages that were held when the purge was asked for, unless it is for them too:
+    /// what it releases stays.
+    held: HashSet<Seq, NameHasher>,
     sources: Vec<Source>,
     part: Part,
     /// Where to go on in the source, `None` at its beginning.
@@ -108,6 +114,10 @@ impl Queue {
             state,
             group: group.map(Into::into),
             until: self.next_seq - 1,
+            held: match state {
+                None | Some(State::Held) => HashSet::default(),
+                Some(_) => self.held().collect(),
+            },
             sources,
             part: Part::Messages(0),
             behind: None,
@@ -187,7 +197,8 @@ impl Purge {
         most: usize,
         now: Millis,
     ) -> Vec<Seq> {
-        let is_wanted = |seq| seq <= self.until && queue.is_in_state(seq, self.state, now);
+        let is_meant = |seq| seq <= self.until && !self.held.contains(&seq);
+        let is_wanted = |seq| is_meant(seq) && queue.is_in_state(seq, self.state, now);
         let all = queue.walk_source(source, self.group.as_deref(), self.behind, now);
         let (behind, mut seqs) = pick(all, most.saturating_mul(LOOKED_AT), most, is_wanted);
         self.behind = behind;

@@ -22,6 +22,8 @@ pub(super) enum Source {
     Leased,
     /// The records that a group has at a place, in its own order.
     Ended(StoredState),
+    /// The held messages of a group, in the order of sending.
+    Held,
 }
 
 /// Where a walk through a source has stopped.
@@ -42,7 +44,7 @@ impl Source {
     /// one group.
     pub fn of_purge(state: Option<State>, of_group: bool) -> Vec<Source> {
         // Blocked messages are among those that may be ready.
-        const STATES: [State; 7] = [
+        const STATES: [State; 8] = [
             State::Delayed,
             State::Retry,
             State::Ready,
@@ -50,6 +52,7 @@ impl Source {
             State::Finished,
             State::Dead,
             State::Cancelled,
+            State::Held,
         ];
         let states = match &state {
             Some(state) => std::slice::from_ref(state),
@@ -64,6 +67,7 @@ impl Source {
             State::Finished => Source::Ended(StoredState::Finished),
             State::Dead => Source::Ended(StoredState::Dead),
             State::Cancelled => Source::Ended(StoredState::Cancelled),
+            State::Held => Source::Held,
         };
         states.iter().map(of).collect()
     }
@@ -106,6 +110,14 @@ impl Queue {
             return self.walk_state(state, behind, now);
         }
         let ix = group.and_then(|name| self.groups.find(name));
+        if source == Source::Held {
+            let all = self.walk_state(State::Held, behind, now);
+            let is_of_group = move |(_, seq): &(Mark, Seq)| {
+                let message = self.store.get(*seq);
+                ix.is_some() && message.map(|message| message.group) == ix
+            };
+            return Box::new(all.filter(is_of_group));
+        }
         match ix.and_then(|ix| self.groups.get(ix)) {
             None => Box::new(std::iter::empty()),
             Some(group) => self.walk_group(source, group, behind),
@@ -124,6 +136,8 @@ impl Queue {
             Source::State(State::Finished) => self.count_stored(StoredState::Finished),
             Source::State(State::Dead) => self.count_stored(StoredState::Dead),
             Source::State(State::Cancelled) => self.count_stored(StoredState::Cancelled),
+            Source::State(State::Held) => self.count_stored(StoredState::Held),
+            Source::Held => group.map_or(0, |group| group.ext().held as usize),
             Source::Pending(stored) => {
                 group.map_or(0, |group| group.pending().count_at(stored) as usize)
             }
@@ -155,7 +169,7 @@ impl Queue {
         let at_key = |key: OrderKey| (Mark::Key(key), key.seq());
         let pending = group.pending();
         match source {
-            Source::State(_) => Box::new(std::iter::empty()),
+            Source::State(_) | Source::Held => Box::new(std::iter::empty()),
             Source::Pending(StoredState::Delayed) => {
                 Box::new(pending.fresh.ahead.keys(key).map(at_key))
             }

@@ -22,7 +22,7 @@ from dqueue.options import (
     State,
     millis,
 )
-from dqueue.records import Consumer, Explanation, Group, Info, Record, Schedule
+from dqueue.records import Batch, Consumer, Explanation, Group, Info, Record, Schedule
 
 T = TypeVar("T")
 
@@ -271,6 +271,15 @@ class Queue:
             step = await self._do(calls.groups(self.key, {"cursor": cursor, "count": page, "state": state}))
             for group in step.items:
                 yield group
+            cursor = step.cursor
+
+    async def batches(self, *, page: int = 100) -> AsyncIterator[Batch]:
+        """DQ.BATCHES: yields the open batches. Fetches `page` of them at a time."""
+        cursor: str | None = "0"
+        while cursor is not None:
+            step = await self._do(calls.batches(self.key, {"cursor": cursor, "count": page}))
+            for batch in step.items:
+                yield batch
             cursor = step.cursor
 
     async def consumers(self) -> builtins.list[Consumer]:

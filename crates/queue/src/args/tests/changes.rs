@@ -162,8 +162,8 @@ fn invalid_arguments_are_refused_with_an_error() {
         (
             purge,
             "STATE x",
-            "STATE must be delayed, ready, blocked, retry, running, finished, dead or \
-             cancelled, not 'x'",
+            "STATE must be delayed, ready, blocked, retry, running, finished, dead, \
+             cancelled or held, not 'x'",
         ),
         (purge, "STATE ready STATE ready", "STATE is given twice"),
         (purge, "NONSENSE", "unknown option 'NONSENSE'"),

@@ -30,8 +30,8 @@ fn get_wait_len_and_peek_read_their_arguments() {
     for (error, expected) in [
         (
             error(words("pending", len)),
-            "state must be delayed, ready, blocked, retry, running, finished, dead or \
-             cancelled, not 'pending'",
+            "state must be delayed, ready, blocked, retry, running, finished, dead, \
+             cancelled or held, not 'pending'",
         ),
         (error(words("ready ready", len)), "unknown option 'ready'"),
         (

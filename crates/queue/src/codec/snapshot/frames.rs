@@ -5,15 +5,17 @@ use crate::codec::options::{
     put_choices, put_clock, put_rate, put_rule, put_send_options, put_settings,
 };
 use crate::codec::wire::{
-    put_bytes, put_delta, put_fixed, put_number, put_optional, put_optional_bytes,
+    put_bytes, put_delta, put_fixed, put_flag, put_number, put_optional, put_optional_bytes,
 };
 use crate::collections::rate_window::RateWindow;
 use crate::groups::breaker::{Circuit, Phase};
+use crate::index::batches::NamedBatch;
+use crate::message::after::Counts;
 use crate::message::extension::Texts;
-use crate::queue::rebuild::{GroupSeen, Known, Numbered, SavedPosition, Whole};
+use crate::queue::rebuild::{GroupSeen, Known, Numbered, ReleasedPart, SavedPosition, Whole};
 use crate::schedule::Schedule;
 use crate::stats::Totals;
-use crate::NEVER;
+use crate::{Seq, NEVER};
 
 pub fn put_whole(out: &mut Vec<u8>, whole: &Whole) {
     out.push(tag::WHOLE);
@@ -185,10 +187,48 @@ pub fn put_schedule(out: &mut Vec<u8>, name: &[u8], schedule: &Schedule) {
     put_send_options(out, &template.choices, template.if_group);
 }
 
+/// Writes a named batch without its name, which is the end of the frame. How many
+/// messages of it are pending, running and dead follows from the messages.
+pub fn put_named_batch(out: &mut Vec<u8>, number: Seq, named: &NamedBatch) {
+    out.push(tag::NAMED);
+    put_flag(out, false);
+    put_number(out, number);
+    put_number(out, named.counts.finished);
+    put_number(out, named.counts.cancelled);
+}
+
+/// Writes messages that are held no longer and have not been released yet.
+pub fn put_released(out: &mut Vec<u8>, part: &ReleasedPart) {
+    out.push(tag::NAMED);
+    put_flag(out, true);
+    put_number(out, part.batch);
+    put_number(out, part.at);
+    put_flag(out, part.dies);
+    put_counts(out, &part.counts);
+    let mut base = 0;
+    for seq in &part.held {
+        put_delta(out, *seq, base);
+        base = *seq;
+    }
+}
+
+fn put_counts(out: &mut Vec<u8>, counts: &Counts) {
+    for n in [
+        counts.pending,
+        counts.running,
+        counts.dead,
+        counts.finished,
+        counts.cancelled,
+    ] {
+        put_number(out, n);
+    }
+}
+
 pub fn put_history(
     out: &mut Vec<u8>,
     numbered: Numbered,
     consumer: Option<u64>,
+    batch: Option<u64>,
     bases: &mut Bases,
 ) {
     let flag = |is: bool, bit: u64| if is { bit } else { 0 };
@@ -198,6 +238,9 @@ pub fn put_history(
     let (first_started_at, started_at) = (message.first_started_at(), message.started_at());
     let (receipt, attempt) = (message.receipt(), message.history.attempt());
     let (score_base, ttl_base) = (message.score_base(), message.ttl_base());
+    let counts = message
+        .after()
+        .map_or(Counts::default(), |after| after.counts);
     put_number(
         out,
         flag(choices.is_some(), extra::CHOICES)
@@ -212,7 +255,9 @@ pub fn put_history(
             | flag(ttl_base != due, extra::TTL_BASE)
             | flag(texts.is_some(), extra::TEXTS)
             | flag(due_at != due, extra::DUE_AT)
-            | flag(numbered.first_sent.is_some(), extra::FIRST_SENT),
+            | flag(numbered.first_sent.is_some(), extra::FIRST_SENT)
+            | flag(batch.is_some(), extra::BATCH)
+            | flag(counts != Counts::default(), extra::AFTER_COUNTS),
     );
     if let Some(choices) = choices {
         put_choices(out, choices);
@@ -252,6 +297,12 @@ pub fn put_history(
     }
     if let Some(first_sent) = numbered.first_sent {
         put_delta(out, first_sent, message.sent_at);
+    }
+    if let Some(batch) = batch {
+        put_number(out, batch);
+    }
+    if counts != Counts::default() {
+        put_counts(out, &counts);
     }
 }
 

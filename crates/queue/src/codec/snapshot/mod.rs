@@ -7,13 +7,14 @@
 //! - the data that a queue has once;
 //! - its schedules, batches and remembered ids;
 //! - its messages in the order of sending, each group (with its breaker just
-//!   behind it) and consumer just before
+//!   behind it), consumer and named batch just before
 //!   the first message that names it, and each salt of ids just before the
 //!   first message whose id was generated with it, unless it is that of the
 //!   queue;
 //! - the groups and consumers that no message names;
 //! - the deliveries that can be repeated by their token, and the ends that leases
 //!   had before their connections closed;
+//! - the held messages that are about to be released;
 //! - the number of messages.
 //!
 //! Numbers are written as differences from their neighbours, so a plain message
@@ -29,13 +30,16 @@ use hashbrown::HashMap;
 use super::wire::{put_bytes, put_delta, put_fixed, put_number, set_number};
 use crate::message::history::History;
 use crate::message::id::NameHasher;
-use crate::queue::rebuild::{Known, Numbered, Parts};
+use crate::queue::rebuild::{Known, Numbered, Parts, ReleasedPart};
 use crate::{ConsumerIx, GroupIx, Millis, Queue, Receipt, Seq};
-use frames::{put_breaker, put_consumer, put_group, put_history, put_schedule, put_whole};
+use frames::{
+    put_breaker, put_consumer, put_group, put_history, put_named_batch, put_released, put_schedule,
+    put_whole,
+};
 
 /// The version of the encoding. Earlier ones can be read: version 1 did not
 /// have [`tag::NEXT`], version 2 did not have [`tag::SALT`], and version 3 had
-/// neither [`texts`] nor more than seven options of a message.
+/// neither [`texts`] nor more than seven options of a message, nor named batches.
 pub const VERSION: u32 = 4;
 
 /// The size of the blocks of a saved queue, in bytes. The server compresses
@@ -71,6 +75,8 @@ pub mod tag {
     pub const SALT: u8 = 8;
     /// The breaker of a group that came before, or of the ungrouped messages.
     pub const BREAKER: u8 = 9;
+    /// A named batch, or messages that are held by one no longer.
+    pub const NAMED: u8 = 10;
     /// The last delivery of a consumer that asked for it with a token.
     pub const TOKEN: u8 = 11;
     /// The end that a lease had before its connection closed.
@@ -110,7 +116,9 @@ pub mod extra {
     pub const PURGED: u64 = 1 << 13;
     /// When the first send was done of the row that the message ends.
     pub const FIRST_SENT: u64 = 1 << 14;
-    pub const ALL: u64 = (1 << 15) - 1;
+    pub const BATCH: u64 = 1 << 15;
+    pub const AFTER_COUNTS: u64 = 1 << 16;
+    pub const ALL: u64 = (1 << 17) - 1;
 }
 
 /// What the byte of the reason holds beside the number of the reason.
@@ -172,6 +180,7 @@ pub fn encode(queue: &Queue, size: usize, emit: &mut dyn FnMut(&[u8])) {
         groups: Numbers::default(),
         consumers: Numbers::default(),
         known: parts.consumers().collect(),
+        named: HashMap::default(),
         parts,
     };
     writer.write();
@@ -187,6 +196,8 @@ struct Writer<'a, 'e> {
     consumers: Numbers,
     /// The known consumers that have not been written yet.
     known: HashMap<&'a [u8], Known, NameHasher>,
+    /// The named batches that have been written, with their numbers here.
+    named: HashMap<Seq, u64, NameHasher>,
 }
 
 impl<'a> Writer<'a, '_> {
@@ -236,6 +247,10 @@ impl<'a> Writer<'a, '_> {
             put_number(frame, end);
             self.blocks.end(&[]);
         }
+        for released in self.parts.released() {
+            put_released(self.blocks.begin(), &ReleasedPart::of(released));
+            self.blocks.end(&[]);
+        }
         let frame = self.blocks.begin();
         frame.push(tag::END);
         put_number(frame, messages);
@@ -273,8 +288,9 @@ impl<'a> Writer<'a, '_> {
         }
         let group = self.group(message.group);
         let consumer = self.consumer(message.history.consumer());
-        let has_first_sent = numbered.first_sent.is_some();
-        let has_history = message.history != History::None || has_first_sent;
+        let batch = numbered.batch.and_then(|batch| self.named_batch(batch));
+        let has_more = numbered.first_sent.is_some() || batch.is_some();
+        let has_history = message.history != History::None || has_more;
         let is_next = !has_history
             && numbered.seq == self.bases.seq + 1
             && message.sent_at == self.bases.sent_at;
@@ -305,7 +321,7 @@ impl<'a> Writer<'a, '_> {
             put_bytes(frame, id);
         }
         if has_history {
-            put_history(frame, numbered, consumer, &mut self.bases);
+            put_history(frame, numbered, consumer, batch, &mut self.bases);
         }
         self.blocks.end(content.payload);
     }
@@ -340,6 +356,20 @@ impl<'a> Writer<'a, '_> {
                 self.blocks.end(&[]);
             }
         }
+        Some(number)
+    }
+
+    /// Returns the number of a named batch. One that has not been written is written
+    /// now.
+    fn named_batch(&mut self, batch: Seq) -> Option<u64> {
+        if let Some(number) = self.named.get(&batch) {
+            return Some(*number);
+        }
+        let named = self.parts.named_batch(batch)?;
+        put_named_batch(self.blocks.begin(), batch, named);
+        self.blocks.end(&named.name);
+        let number = self.named.len() as u64;
+        self.named.insert(batch, number);
         Some(number)
     }
 

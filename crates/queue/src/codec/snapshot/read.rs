@@ -12,7 +12,8 @@ use crate::consumer::TokenDelivery;
 use crate::groups::breaker::{Circuit, Phase};
 use crate::groups::group::GroupSettings;
 use crate::limits::{ensure, exact, template, Invalid};
-use crate::queue::rebuild::{Builder, GroupPart, SavedPosition, Whole};
+use crate::message::after::Counts;
+use crate::queue::rebuild::{Builder, GroupPart, ReleasedPart, SavedPosition, Whole};
 use crate::schedule::{Schedule, Template};
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Queue, MAX_EXACT};
@@ -159,6 +160,14 @@ impl Decoder {
                 builder.salt(reader.fixed()?);
                 reader.end()
             }
+            tag::NAMED => match reader.flag()? {
+                false => {
+                    let number = reader.number()?;
+                    let (finished, cancelled) = (reader.number()?, reader.number()?);
+                    builder.named_batch(reader.rest(), number, finished, cancelled)
+                }
+                true => builder.released(released(&mut reader)?),
+            },
             tag::PURGED => {
                 builder.purged(reader.number()?, reader.number()?)?;
                 reader.end()
@@ -171,6 +180,32 @@ impl Decoder {
             _ => Err(Invalid("an unknown part of a queue")),
         }
     }
+}
+
+fn released(reader: &mut Reader) -> Result<ReleasedPart, Invalid> {
+    let mut part = ReleasedPart {
+        batch: reader.number()?,
+        at: reader.number()?,
+        dies: reader.flag()?,
+        counts: counts(reader)?,
+        held: Vec::new(),
+    };
+    let mut base = 0;
+    while !reader.is_at_end() {
+        base = reader.delta(base)?;
+        part.held.push(base);
+    }
+    Ok(part)
+}
+
+fn counts(reader: &mut Reader) -> Result<Counts, Invalid> {
+    Ok(Counts {
+        pending: count(reader)?,
+        running: count(reader)?,
+        dead: count(reader)?,
+        finished: count(reader)?,
+        cancelled: count(reader)?,
+    })
 }
 
 /// The length of the frame at the start of `bytes` and the offset of its data;

@@ -35,7 +35,7 @@ const SNAPSHOT_2: &str = "\
 /// Equal to version 2 if all messages have ids of one salt.
 const SNAPSHOT_3: &str = SNAPSHOT_2;
 
-/// Equal to version 3 if no message has a note or an option that came later.
+/// Equal to version 3 if nothing is used that came with version 4.
 const SNAPSHOT_4: &str = SNAPSHOT_3;
 
 /// Log entries of two messages and of two more whose ids have another salt, and

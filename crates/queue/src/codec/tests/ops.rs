@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use smallvec::SmallVec;
 
+use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::state::State;
 use crate::message::{Choices, RareChoices};
 use crate::op::*;
@@ -151,6 +152,26 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
         })
 }
 
+fn batching(scale: Scale) -> impl Strategy<Value = Option<Box<Batching>>> {
+    let on_fail = select(OnFail::ALL.to_vec());
+    let names = (
+        option::weighted(0.7, scale.name()),
+        option::weighted(0.5, scale.name()),
+    );
+    (names, on_fail).prop_map(|((batch, after), on_fail)| {
+        let batching = Batching {
+            batch: batch.map(|name| name.into_owned().into()),
+            after: after.map(|name| After {
+                batch: name.into_owned().into(),
+                on_fail,
+                counts: Counts::default(),
+            }),
+        };
+        let is_any = batching.batch.is_some() || batching.after.is_some();
+        (is_any && !batching.is_after_itself()).then(|| Box::new(batching))
+    })
+}
+
 fn choices(scale: Scale) -> impl Strategy<Value = Choices> {
     let some = (
         option::weighted(0.3, -3.0..3.0f64),
@@ -161,12 +182,14 @@ fn choices(scale: Scale) -> impl Strategy<Value = Choices> {
         option::weighted(0.2, scale.name()),
         vec((text(), text()), 0..3),
         rare_choices(scale),
+        option::weighted(0.5, batching(scale)),
     );
     let some = some.prop_map(
-        |(score, lease, retries, backoff, ttl, label, headers, mut rare)| {
+        |(score, lease, retries, backoff, ttl, label, headers, mut rare, batching)| {
             if ttl.is_some() {
                 rare.expire_at = None;
             }
+            rare.batching = batching.flatten();
             Choices {
                 score,
                 lease: lease.and_then(NonZeroU64::new),
@@ -195,6 +218,7 @@ fn rare_choices(scale: Scale) -> impl Strategy<Value = RareChoices> {
         retain,
         expire_at,
         max_wait,
+        batching: None,
     });
     prop_oneof![1 => Just(RareChoices::default()), 1 => some]
 }

@@ -39,6 +39,8 @@ pub struct GroupExtension {
     pub breaker: Option<Box<Circuit>>,
     /// Messages delivered in the current turn.
     pub turn: u64,
+    /// Messages of the group that are held, because they wait for a batch.
+    pub held: u64,
     /// When the group is to be checked again even if no command touches it.
     pub wake: Option<Millis>,
     /// Expected positions in the ready line behind the first one, which is in the
@@ -58,6 +60,7 @@ impl GroupExtension {
             settings: None,
             breaker: None,
             turn: 0,
+            held: 0,
             wake: None,
             further: Vec::new(),
             batches: OrderedSet::new(),
@@ -71,6 +74,7 @@ impl GroupExtension {
             && self.settings.is_none()
             && self.breaker.is_none()
             && self.turn == 0
+            && self.held == 0
             && self.wake.is_none()
             && self.further.is_empty()
             && self.batches.is_empty()

@@ -9,12 +9,14 @@ impl Queue {
         (self.count_stored(StoredState::Delayed)
             + self.count_stored(StoredState::Retry)
             + self.count_stored(StoredState::Due)
-            + self.leases.len()) as u64
+            + self.leases.len()
+            + self.held_count()) as u64
     }
 
     pub(in crate::queue) fn count_stored(&self, stored: StoredState) -> usize {
         match stored {
             StoredState::Running => self.leases.len(),
+            StoredState::Held => self.held_count(),
             stored if stored.is_ended() => {
                 let indexes = self.records.indexes(stored);
                 indexes.map(|index| index.len()).sum()
@@ -39,6 +41,7 @@ impl Queue {
             State::Finished => count(StoredState::Finished),
             State::Dead => count(StoredState::Dead),
             State::Cancelled => count(StoredState::Cancelled),
+            State::Held => self.held_count() as u64,
         }
     }
 
@@ -61,6 +64,7 @@ impl Queue {
             + self.old_ends.len() * 24
             + self.schedules.memory_bytes()
             + self.lateness.memory_bytes()
+            + self.batches.as_ref().map_or(0, |batches| batches.memory_bytes())
     }
 
     /// Roughly how many allocations have to be freed with the queue. The server

@@ -8,6 +8,7 @@ use crate::message::state::State;
 use crate::message::Message;
 use crate::queue::moves::order_key;
 use crate::queue::Queue;
+use crate::quote::quote;
 use crate::settings::OnRetry;
 use crate::{Millis, Seq, NEVER};
 
@@ -44,6 +45,8 @@ pub enum Code {
     Dead,
     /// It was cancelled.
     Cancelled,
+    /// Messages of a batch that it waits for have not ended.
+    BatchOpen,
 }
 
 impl Code {
@@ -65,6 +68,7 @@ impl Code {
             Code::Finished => "finished",
             Code::Dead => "dead",
             Code::Cancelled => "cancelled",
+            Code::BatchOpen => "batch-open",
         }
     }
 }
@@ -146,7 +150,26 @@ impl Queue {
                 ),
             ),
             State::Cancelled => Explanation::new(Code::Cancelled, "It was cancelled."),
+            State::Held => self.explain_held(message),
         })
+    }
+
+    fn explain_held(&self, message: &Message) -> Explanation {
+        let (batch, counts) = self.after_of(message).unwrap_or_default();
+        let mut why = format!(
+            "It waits for a batch of which {} messages have not ended, {} of them dead.",
+            counts.unended(),
+            counts.dead
+        );
+        if let Some(ring) = self.ring_of(batch) {
+            let names = ring.iter().map(|name| quote(name));
+            let names: Vec<String> = names.collect();
+            why.pop();
+            why += "; batches wait for each other: ";
+            why += &names.join(", ");
+            why.push('.');
+        }
+        Explanation::new(Code::BatchOpen, why).by(Some(batch))
     }
 
     fn explain_due(&self, seq: Seq, message: &Message, now: Millis) -> Explanation {

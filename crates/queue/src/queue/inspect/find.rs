@@ -24,6 +24,8 @@ pub struct Search<'a> {
     pub label: Option<&'a [u8]>,
     /// It is of this group.
     pub group: Option<&'a [u8]>,
+    /// It is in this batch.
+    pub batch: Option<&'a [u8]>,
     /// It has a header of this field and value.
     pub header: Option<(&'a [u8], &'a [u8])>,
     /// Its last error matches this pattern.
@@ -91,6 +93,7 @@ impl Queue {
         };
         if self.state_of(message, now) != wanted.state
             || group.is_some_and(|ix| message.group != ix)
+            || wanted.batch.is_some() && self.batch_of(seq) != wanted.batch
             || wanted.label.is_some_and(|wanted| label() != Some(wanted))
             || wanted.header.is_some_and(|header| !has_header(header))
         {

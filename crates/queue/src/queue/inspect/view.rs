@@ -3,6 +3,7 @@
 
 use crate::consumer::Consumer;
 use crate::groups::group::Group;
+use crate::message::after::Counts;
 use crate::message::body::Content;
 use crate::message::id::Id;
 use crate::message::state::{Reason, State, StoredState};
@@ -30,6 +31,11 @@ pub struct View<'a> {
     pub score: Option<f64>,
     /// Consumer that had its last delivery.
     pub consumer: Option<&'a [u8]>,
+    /// Name of the batch that it is in.
+    pub batch: Option<&'a [u8]>,
+    /// The batch that it waits for or has waited for, and the messages of that batch:
+    /// now, or when it was held no longer.
+    pub after: Option<(&'a [u8], Counts)>,
     /// How many more failures are forgiven; -1 if all are.
     pub retries_left: i64,
     /// When the first send of its row was done (Unix ms), if it has a MAXWAIT.
@@ -104,6 +110,7 @@ impl Queue {
         };
         Some(View {
             group: gone.group(),
+            batch: gone.batch(),
             ..self.view_of(delivered.seq, &gone.message, gone.content(), now)
         })
     }
@@ -130,6 +137,8 @@ impl Queue {
             group: self.groups.name(message.group),
             score: message.group.is_some().then(|| message.score()),
             consumer: self.consumers.name(message.history.consumer()),
+            batch: self.batch_of(seq),
+            after: self.after_of(message),
             retries_left,
             first_sent_at: message
                 .choices()
@@ -324,7 +333,7 @@ impl Queue {
             state,
             head: head.and_then(|seq| Some((seq, self.store.get(seq)?))),
             lease_until: self.first_lease_of(group).map(|(until, _)| until),
-            waiting: pending.len(),
+            waiting: pending.len() + group.ext().held,
             concurrency: self.concurrency(group),
             breaker: match group.breaker() {
                 None => "closed",

@@ -170,6 +170,10 @@ impl Queue {
             State::Finished => records(StoredState::Finished),
             State::Dead => records(StoredState::Dead),
             State::Cancelled => records(StoredState::Cancelled),
+            State::Held => {
+                let held = self.batches().map(|batches| &batches.held);
+                held.into_iter().map(|index| keys(index, range)).collect()
+            }
         };
         Walk {
             queue: self,

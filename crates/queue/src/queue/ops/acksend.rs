@@ -6,8 +6,9 @@ use crate::error::Error;
 use crate::message::id::NameHasher;
 use crate::op::{AckSend, Done, Moment, Send};
 use crate::queue::ops::send::IdUse;
+use crate::queue::rings::Rings;
 use crate::queue::Queue;
-use crate::{Millis, Receipt};
+use crate::{Millis, Receipt, Seq};
 
 /// What an id will mean once the earlier parts of an ACKSEND are done.
 #[derive(Clone, Copy)]
@@ -41,14 +42,18 @@ impl Queue {
     /// Changes nothing. O(log n) a message.
     ///
     /// Errors: MAXLEN or MAXBYTES does not allow one of the messages, although the
-    /// finished one has left.
+    /// finished one has left; or batches would wait for each other.
     pub fn can_ack_send(&self, op: &AckSend, moment: Moment) -> Result<bool, Error> {
         let now = self.now(moment);
         if op.receipt.is_some_and(|r| self.current(r, now).is_none()) {
             return Ok(false);
         }
         let (max_len, max_bytes) = (self.settings.max_len, self.settings.max_bytes);
-        if max_len == 0 && max_bytes == 0 {
+        let uses_batches = op
+            .sends
+            .iter()
+            .any(|send| send.choices.batching().is_some());
+        if max_len == 0 && max_bytes == 0 && !uses_batches {
             return Ok(true);
         }
         let mut plan = Plan {
@@ -60,18 +65,22 @@ impl Queue {
             left: None,
             joined: HashSet::default(),
         };
+        let mut rings = Rings::new(self);
         // A limit refuses only what grows, as for SEND.
         let (len, bytes) = (plan.len, plan.bytes);
         if let Some(receipt) = op.receipt {
             plan.ack(receipt);
         }
         for send in &op.sends {
-            plan.send(send);
+            let part = plan.send(send);
             if max_len > 0 && plan.len > max_len && plan.len > len {
                 return Err(Error::FullLength { limit: max_len });
             }
             if max_bytes > 0 && plan.bytes > max_bytes && plan.bytes > bytes {
                 return Err(Error::FullBytes { limit: max_bytes });
+            }
+            if let Some(replaced) = part {
+                rings.add(send, replaced)?;
             }
         }
         Ok(true)
@@ -80,15 +89,20 @@ impl Queue {
     /// Acks the delivery, then sends. Does nothing if the receipt is stale. O(log n)
     /// a message.
     pub(in crate::queue) fn ack_send(&mut self, op: &AckSend, now: Millis) -> Done {
+        let lease = op.receipt.and_then(|receipt| self.current(receipt, now));
+        // What is sent counts in its batch before the message has ended in its own.
+        let kept = lease.and_then(|lease| self.keep_batch_open(lease.seq));
         if let Some(receipt) = op.receipt {
             if !self.ack_one(receipt, op.result.as_deref(), now) {
                 return Done::AckSent(None);
             }
         }
         let sends = op.sends.iter();
-        Done::AckSent(Some(
-            sends.map(|send| self.send_unchecked(send, now)).collect(),
-        ))
+        let sent = sends.map(|send| self.send_unchecked(send, now)).collect();
+        if let Some(batch) = kept {
+            self.let_batch_close(batch, now);
+        }
+        Done::AckSent(Some(sent))
     }
 }
 
@@ -120,29 +134,32 @@ impl Plan<'_> {
         self.joined.contains(group) || self.queue.live_of_group(Some(group)) > left
     }
 
-    fn send(&mut self, send: &Send) {
+    /// Plans one message. Returns the stored message that it replaces, if there is
+    /// one; `None` if it is not sent, because its id is taken or IFGROUP does not hold.
+    fn send(&mut self, send: &Send) -> Option<Option<Seq>> {
         if !self.may_send(send) {
-            return;
+            return None;
         }
         let size = send.payloads.iter().map(|payload| payload.len() as u64);
         let size = size.fold(0, u64::saturating_add);
         // The payload bytes of the message that this one replaces.
-        let mut replaced = None;
+        let (mut replaced, mut stored) = (None, None);
         if let Some(id) = &send.id {
             match self.ids.get(&**id) {
                 Some(Planned::Free) => {}
                 Some(Planned::Pending(before)) if send.replace => replaced = Some(*before),
-                Some(Planned::Pending(_) | Planned::Taken) => return,
+                Some(Planned::Pending(_) | Planned::Taken) => return None,
                 None => match self.queue.id_use(id, send.replace, self.now) {
                     IdUse::Free | IdUse::Record(_) => {}
                     IdUse::Waiting(seq) => {
+                        stored = Some(seq);
                         // A redriven message that is not moved yet is not counted in
                         // `bytes`.
                         let message = self.queue.store.get(seq);
                         let counted = message.filter(|message| message.stored.is_pending());
                         replaced = Some(counted.map_or(0, |message| message.payload_len()));
                     }
-                    IdUse::Taken => return,
+                    IdUse::Taken => return None,
                 },
             }
             self.ids.insert((**id).into(), Planned::Pending(size));
@@ -153,5 +170,6 @@ impl Plan<'_> {
         self.len += u64::from(replaced.is_none());
         let others = self.bytes.saturating_sub(replaced.unwrap_or(0));
         self.bytes = others.saturating_add(size);
+        Some(stored)
     }
 }

@@ -85,6 +85,11 @@ impl Queue {
                 }
             }
         }
+        for seq in self.held() {
+            if let Some(at) = self.store.get(seq).and_then(|m| self.expiry(m)) {
+                expiries.push((at, seq));
+            }
+        }
         expiries.sort_unstable();
         if let Some((first, _)) = expiries.first() {
             self.wake_by(*first);

@@ -35,7 +35,7 @@ impl Queue {
                 self.leave_record(seq);
                 self.unhold(seq, group);
             }
-            State::Delayed | State::Ready | State::Blocked | State::Retry => {
+            State::Delayed | State::Ready | State::Blocked | State::Retry | State::Held => {
                 self.leave_pending(seq);
                 self.bytes -= size;
             }

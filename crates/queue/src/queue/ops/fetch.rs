@@ -88,6 +88,9 @@ impl Queue {
         if !fetch.acks.is_empty() {
             self.ack_each(&fetch.acks, &fetch.results, now);
         }
+        if !fetch.acks.is_empty() {
+            self.settle_batches();
+        }
         let consumer = match &fetch.consumer {
             Some(name) => {
                 self.effects.changed |= !self.consumers.was_seen(name, now);
@@ -355,6 +358,9 @@ impl Queue {
             self.running_bytes += size;
             self.last_receipt = receipt;
             round.next_receipt += 1;
+            if self.batches.is_some() {
+                self.member_started(seq);
+            }
             if let Some(group) = self.groups.get_mut(group) {
                 group.running += 1;
                 self.grouped_running += 1;
@@ -384,7 +390,8 @@ impl Queue {
         let message = self.store.get(seq).filter(|_| !is_kept);
         let gone = message.map(|message| {
             let group = self.groups.name(message.group);
-            Gone::of(message, self.store.content(message), group)
+            let content = self.store.content(message);
+            Gone::of(message, content, group, self.batch_of(seq))
         });
         self.end(seq, StoredState::Finished, round.now);
         gone.map(Box::new)

@@ -42,7 +42,7 @@ impl Queue {
         Done::Count(count)
     }
 
-    pub(super) fn is_at(&self, seq: Seq, stored: StoredState) -> bool {
+    pub(in crate::queue) fn is_at(&self, seq: Seq, stored: StoredState) -> bool {
         let message = self.store.get(seq);
         message.is_some_and(|message| message.stored == stored)
     }
@@ -69,6 +69,9 @@ impl Queue {
             (message.group, message.payload_len())
         });
         if let Some((group, size)) = changed {
+            if self.batches.is_some() {
+                self.member_redriven(seq);
+            }
             self.bytes += size;
             self.unhold(seq, group);
             self.enter_pending(seq, self.last);

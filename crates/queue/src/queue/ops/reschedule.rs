@@ -1,6 +1,7 @@
 //! RESCHEDULE: another due time for a pending message.
 
 use crate::message::history::History;
+use crate::message::state::StoredState;
 use crate::op::{Done, DueTime};
 use crate::queue::Queue;
 use crate::Millis;
@@ -12,8 +13,13 @@ impl Queue {
         let Some((seq, group)) = self.find_pending(id, now) else {
             return Done::Flag(false);
         };
-        self.leave_pending(seq);
         let due = due.from(now);
+        if self.is_at(seq, StoredState::Held) {
+            self.reschedule_held(seq, due);
+            self.changed();
+            return Done::Flag(true);
+        }
+        self.leave_pending(seq);
         if let Some(message) = self.store.get_mut(seq) {
             message.due = due;
             if let History::Full(ext) = &mut message.history {

@@ -8,7 +8,9 @@ use crate::message::body::Content;
 use crate::message::state::{Reason, StoredState};
 use crate::message::{Choices, Message};
 use crate::op::{Done, Happened, Op, Send, Sent};
+use crate::queue::batches::Hold;
 use crate::queue::moves::IndexKeys;
+use crate::queue::rings::Rings;
 use crate::queue::Queue;
 use crate::{GroupIx, Millis, Seq};
 
@@ -24,11 +26,22 @@ pub(in crate::queue) enum IdUse {
     Taken,
 }
 
+impl IdUse {
+    /// The pending message that is replaced, if one is.
+    pub(in crate::queue) fn waiting(&self) -> Option<Seq> {
+        match self {
+            IdUse::Waiting(seq) => Some(*seq),
+            _ => None,
+        }
+    }
+}
+
 impl Queue {
     /// Sends all payloads or none, also none if IFGROUP does not hold. O(log n) a
     /// message.
     ///
-    /// Errors: MAXLEN or MAXBYTES does not allow it.
+    /// Errors: MAXLEN or MAXBYTES does not allow it, or batches would wait for each
+    /// other.
     pub(in crate::queue) fn send(&mut self, send: &Send, now: Millis) -> Result<Done, Error> {
         if !self.may_send(send) {
             return Ok(Done::Sent(smallvec::smallvec![Sent::NoGroup]));
@@ -42,6 +55,9 @@ impl Queue {
             return Ok(Done::Sent(smallvec::smallvec![Sent::Taken]));
         }
         self.check_room(send, &id_use)?;
+        if self.batches.is_some() {
+            Rings::new(self).add(send, id_use.waiting())?;
+        }
         Ok(Done::Sent(self.put(send, id_use, now)))
     }
 
@@ -164,8 +180,12 @@ impl Queue {
         self.next_seq += 1;
         if !choices.is_default() {
             self.has_own_retain |= choices.retain().is_some();
-            message.extension_mut().choices = Some(Box::new(choices.clone()));
+            if let Some(stored) = choices.stored() {
+                message.extension_mut().choices = Some(stored);
+            }
         }
+        let batching = choices.batching();
+        let hold = batching.map_or(Hold::Free, |batching| self.hold_of(batching));
         if let Some(name) = group {
             message.group = self.groups.find_or_add(name);
             if let Some(group) = self.groups.get_mut(message.group) {
@@ -174,7 +194,13 @@ impl Queue {
             }
         }
         let group = message.group;
-        let keys = IndexKeys::begin(seq, &mut message, self.settings.ttl, now);
+        let keys = match hold {
+            Hold::Free => Some(IndexKeys::begin(seq, &mut message, self.settings.ttl, now)),
+            Hold::By(_) | Hold::Dies(_) => {
+                message.stored = StoredState::Held;
+                None
+            }
+        };
 
         self.bytes += message.payload_len();
         self.totals.sent += 1;
@@ -185,15 +211,28 @@ impl Queue {
         if content.id.is_some() {
             self.ids.insert(&self.store, seq);
         }
-        if keys.has_expired(now) {
+        if let Some(batching) = batching {
+            self.enter_batches(seq, batching, hold);
+        }
+        let is_late = match &keys {
+            Some(keys) => keys.has_expired(now),
+            None => choices.expire_at().is_some_and(|at| at <= now),
+        };
+        if is_late {
             // Its EXPIREAT has passed already.
+            if keys.is_none() {
+                self.leave_held(seq);
+            }
             self.die(seq, Reason::Expired, now);
             self.refresh(group, now, self.join(now));
             return seq;
         }
+        if let Hold::Dies(batch) = hold {
+            self.die_of_batch(seq, batch, now);
+        }
         // If the message goes behind another one that is due, what its group gives
         // does not change.
-        if !self.enter(keys) {
+        if keys.is_some_and(|keys| !self.enter(keys)) {
             self.refresh(group, now, self.join(now));
         }
         seq
@@ -215,7 +254,7 @@ impl Queue {
         let ix = name.and_then(|name| self.groups.find(name));
         let group = ix.and_then(|ix| self.groups.get(ix));
         group.map_or(0, |group| {
-            group.backlog.all().len() + u64::from(group.running)
+            group.backlog.all().len() + u64::from(group.running) + group.ext().held
         })
     }
 

@@ -2,6 +2,7 @@
 //!
 //! A snapshot may be damaged or forged, so every part is checked before it is used.
 
+use super::batches::{enter_held, ReleasedPart};
 use super::check;
 use super::lists::{index, lanes, own_records, Lists};
 use super::{Checked, Known, Marks, Names, SavedPosition, Term, Whole};
@@ -31,7 +32,7 @@ use crate::{ConsumerIx, GroupIx, Millis, Queue, Receipt, Seq};
 /// consumer, and except where a method says otherwise.
 #[derive(Debug)]
 pub struct Builder {
-    queue: Queue,
+    pub(super) queue: Queue,
     groups: Vec<NewGroup>,
     consumers: Vec<Box<[u8]>>,
     /// Pending messages: ungrouped and grouped, each by priority.
@@ -51,6 +52,10 @@ pub struct Builder {
     /// holds.
     salts: Vec<(Seq, u64)>,
     last_seq: Seq,
+    /// Named batches, by the number in the snapshot.
+    pub(super) named_batches: Vec<Seq>,
+    held: Vec<Seq>,
+    pub(super) released: Vec<ReleasedPart>,
 }
 
 /// What earlier versions had begun and not completed. It is completed when all else is
@@ -129,6 +134,9 @@ impl Builder {
             given: Vec::new(),
             salts: Vec::new(),
             last_seq: 0,
+            named_batches: Vec::new(),
+            held: Vec::new(),
+            released: Vec::new(),
         })
     }
 
@@ -269,7 +277,11 @@ impl Builder {
         seq: Seq,
         mut message: Message,
         content: Content,
-        Names { group, consumer }: Names,
+        Names {
+            group,
+            consumer,
+            batch,
+        }: Names,
         term: Option<Term>,
         marks: Marks,
     ) -> Checked {
@@ -305,9 +317,12 @@ impl Builder {
                 known.running += 1;
                 self.queue.grouped_running += 1;
             }
-            if message.stored.is_pending() {
+            if message.stored.is_pending() && message.stored != StoredState::Held {
                 group.pending.push((message.stored, member(seq, &message)));
             }
+        }
+        if let Some(batch) = batch {
+            self.enter_named_batch(seq, &message, batch)?;
         }
         let size = message.payload_len();
         let (stored, due) = (message.stored, message.due);
@@ -320,6 +335,13 @@ impl Builder {
                 if let Some(lists) = lanes.get_mut(usize::from(message.priority as u8 ^ 0x80)) {
                     lists.push(stored, due, seq);
                 }
+                if let Some(at) = self.queue.expiry(&message) {
+                    self.expiring.push((at, seq));
+                }
+                self.queue.bytes = self.queue.bytes.saturating_add(size);
+            }
+            StoredState::Held => {
+                self.held.push(seq);
                 if let Some(at) = self.queue.expiry(&message) {
                     self.expiring.push((at, seq));
                 }
@@ -387,6 +409,11 @@ impl Builder {
             leases.map(|running| running.lease).collect(),
             batches.map(|(batch, _)| *batch).collect(),
         );
+        let (held, released) = (
+            std::mem::take(&mut self.held),
+            std::mem::take(&mut self.released),
+        );
+        enter_held(&mut self.queue, held, released)?;
         self.enter_groups()?;
         let ids = &mut self.queue.ids;
         ids.restore_salts(self.salts, self.queue.next_seq);

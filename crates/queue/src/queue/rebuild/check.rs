@@ -151,6 +151,13 @@ pub fn message(
         !marks.purged || may_count,
         "a message was purged that counts in no group",
     )?;
+    if stored == StoredState::Held {
+        let (failures, attempt) = (message.failures(), message.history.attempt());
+        ensure(
+            message.after().is_some() && failures == 0 && attempt == 0,
+            "a message is held that waits for no batch",
+        )?;
+    }
     if message.history == History::None {
         return ensure(
             matches!(stored, StoredState::Delayed | StoredState::Due),

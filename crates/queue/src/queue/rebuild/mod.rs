@@ -6,6 +6,7 @@
 //! equal replies from then on. Every index and most counts follow from the parts,
 //! so they are left out and recomputed by the [`Builder`].
 
+mod batches;
 mod build;
 mod check;
 mod lists;
@@ -17,6 +18,7 @@ use crate::collections::rate_window::RateWindow;
 use crate::consumer::TokenDelivery;
 use crate::groups::breaker::Circuit;
 use crate::groups::group::Group;
+use crate::index::batches::{NamedBatch, Released};
 use crate::index::leases::Batch;
 use crate::index::ready_line::{Join, Position};
 use crate::limits::Invalid;
@@ -28,6 +30,7 @@ use crate::settings::{Clock, Settings};
 use crate::stats::{Lateness, Totals};
 use crate::{ConsumerIx, GroupIx, Millis, Receipt, Seq};
 
+pub use batches::ReleasedPart;
 pub use build::{Builder, GroupPart};
 
 /// A position in the ready line. The command that joined it is stored as a rank,
@@ -114,6 +117,8 @@ pub struct Numbered<'a> {
     /// When the first send was done (Unix ms) of the row of sends that it ends, each of
     /// which replaced the one before.
     pub first_sent: Option<Millis>,
+    /// The number of the batch that it is in, if it is in one.
+    pub batch: Option<Seq>,
 }
 
 /// The group and consumer of a message, by their numbers within the snapshot.
@@ -123,6 +128,8 @@ pub struct Names {
     pub group: Option<u64>,
     /// Consumer that had its last delivery.
     pub consumer: Option<u64>,
+    /// The batch that it is in.
+    pub batch: Option<u64>,
 }
 
 /// A group that is written to a snapshot.
@@ -224,12 +231,14 @@ impl<'a> Parts<'a> {
     /// they still count in their group.
     pub fn messages(&self) -> impl Iterator<Item = Numbered<'a>> + 'a {
         let queue = self.queue;
+        let batches = queue.batches();
         queue.store.iter().map(move |(seq, message)| Numbered {
             seq,
             message,
             content: queue.store.content(message),
             term: queue.term_of(message),
             first_sent: queue.store.first_sent(seq),
+            batch: batches.and_then(|batches| batches.members.batch_of(seq)),
         })
     }
 
@@ -291,6 +300,18 @@ impl<'a> Parts<'a> {
     /// Ends that running leases had before their connections closed, by receipt.
     pub fn old_ends(&self) -> Vec<(Receipt, Millis)> {
         self.queue.old_ends().collect()
+    }
+
+    /// The named batch with this number.
+    pub fn named_batch(&self, batch: Seq) -> Option<&'a NamedBatch> {
+        self.queue.batches()?.get(batch)
+    }
+
+    /// Messages that are held no longer and have not been released yet, in their
+    /// order.
+    pub fn released(&self) -> impl Iterator<Item = &'a Released> + 'a {
+        let batches = self.queue.batches().into_iter();
+        batches.flat_map(|batches| &batches.released)
     }
 
     /// Schedules, in the order of their creation.

@@ -6,7 +6,8 @@ use std::ops::Bound;
 
 use crate::index::records::Own;
 use crate::message::state::{State, StoredState};
-use crate::queue::rebuild::{Builder, GroupPart, Marks, Names};
+use crate::queue::rebuild::batches::told;
+use crate::queue::rebuild::{Builder, GroupPart, Marks, Names, ReleasedPart};
 use crate::queue::Queue;
 use crate::{GroupIx, Seq};
 
@@ -62,8 +63,15 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
     for batch in parts.batches() {
         builder.batch(batch.first, batch.count())?;
     }
+    let mut named = Vec::new();
     for numbered in parts.messages() {
         let message = numbered.message;
+        if let Some(batch) = numbered.batch.filter(|batch| !named.contains(batch)) {
+            let of_number = parts.named_batch(batch).ok_or("a batch is missing")?;
+            let counts = of_number.counts;
+            builder.named_batch(&of_number.name, batch, counts.finished, counts.cancelled)?;
+            named.push(batch);
+        }
         let name = parts.consumer(message.history.consumer());
         let consumer = match name {
             None => None,
@@ -83,6 +91,10 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
             Names {
                 group: groups.get(&message.group).copied(),
                 consumer,
+                batch: numbered
+                    .batch
+                    .and_then(|batch| named.iter().position(|known| *known == batch))
+                    .map(|number| number as u64),
             },
             numbered.term,
             Marks {
@@ -90,6 +102,9 @@ pub fn rebuild(queue: &Queue) -> Result<Queue, String> {
                 ..Marks::default()
             },
         )?;
+    }
+    for released in parts.released() {
+        builder.released(ReleasedPart::of(released))?;
     }
     Ok(builder.finish()?)
 }
@@ -128,6 +143,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
                     group.batches().collect::<Vec<_>>(),
                     group.ext().turn,
                     group.ext().wake,
+                    group.ext().held,
                 ),
                 (group.counted, group.listed, group.held, group.breaker()),
                 group
@@ -173,6 +189,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         let tokens = queue.consumers.token_deliveries();
         format!("{:?}", (known, tokens, old_ends))
     };
+    same("batches", told(queue.batches()), told(rebuilt.batches()))?;
     same("groups", groups(queue), groups(rebuilt))?;
     same(
         "counts",

@@ -101,6 +101,7 @@ impl Queue {
         self.discard_series(in_step);
         self.discard_index(others);
         self.discard_index(ends);
+        self.batches = None;
         self.ids = Ids::new(self.ids.salt());
         self.plain_position = None;
         self.withdraw_plain();
@@ -151,7 +152,7 @@ impl Queue {
         let (stored, group, size) = (message.stored, message.group, message.payload_len());
         self.publish_removed(seq);
         match stored {
-            StoredState::Delayed | StoredState::Due | StoredState::Retry => {
+            StoredState::Delayed | StoredState::Due | StoredState::Retry | StoredState::Held => {
                 self.leave_pending(seq);
                 self.bytes -= size;
             }

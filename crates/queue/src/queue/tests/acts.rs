@@ -274,6 +274,21 @@ fn scheduled(letter: &Letter) -> Send<'static> {
 }
 
 impl Act {
+    /// The operation without BATCH and AFTER of the messages that it sends.
+    pub fn without_batches(&self) -> Act {
+        let mut act = self.clone();
+        match &mut act {
+            Act::Send(_, letter) | Act::Schedule { letter, .. } => letter.choices.rare = None,
+            Act::AckSend(_, letters) => {
+                letters
+                    .iter_mut()
+                    .for_each(|letter| letter.choices.rare = None);
+            }
+            _ => {}
+        }
+        act
+    }
+
     /// The operation to apply to a queue that is in the state of the model.
     pub fn op(&self, model: &Model) -> Op<'static> {
         match self {

@@ -91,7 +91,8 @@ pub fn run_beside(acts: &Acts, most: u64) {
     let mut pair = Pair::new(&acts.options, false);
     for step in &acts.steps {
         pair.advance(pair.now + step.wait);
-        let op = step.act.op(&pair.model);
+        // A batch that ends between two slices releases what it holds earlier.
+        let op = step.act.without_batches().op(&pair.model);
         let plan = pair.queue.plan(&op, pair.now);
         let mut sliced = pair.queue.clone();
         pair.apply(&op);

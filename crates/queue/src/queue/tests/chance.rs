@@ -8,8 +8,9 @@ use proptest::option::{of, weighted};
 use proptest::prelude::*;
 
 use super::acts::{Act, Letter, Name, Plan, Step, When};
+use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::state::State;
-use crate::message::Choices;
+use crate::message::{Choices, RareChoices};
 use crate::op::{FindAct, GroupChanges, NackKind, NackPause, Paused};
 use crate::schedule::Overlap;
 use crate::settings::{Backoff, Breaker, Changes, OnDead, OnRetry, Rate};
@@ -35,6 +36,34 @@ fn backoff() -> impl Strategy<Value = Backoff> {
     ]
 }
 
+/// BATCH, AFTER or both, of three batches.
+fn batching() -> impl Strategy<Value = Box<Batching>> {
+    let name = |number: u8| Box::from([b'x' + number]);
+    let on_fail = prop::sample::select(&OnFail::ALL[..]);
+    (of(0..3u8), weighted(0.5, 0..3u8), on_fail).prop_map(move |(batch, after, on_fail)| {
+        let batch = match after {
+            None => Some(batch.unwrap_or(0)),
+            Some(_) => batch.filter(|_| batch != after),
+        };
+        let after = after.map(|number| After {
+            batch: name(number),
+            on_fail,
+            counts: Counts::default(),
+        });
+        Box::new(Batching {
+            batch: batch.map(name),
+            after,
+        })
+    })
+}
+
+fn rare(batching: Box<Batching>) -> Box<RareChoices> {
+    Box::new(RareChoices {
+        batching: Some(batching),
+        ..RareChoices::default()
+    })
+}
+
 fn choices() -> impl Strategy<Value = Choices> {
     let some = (
         of((-2..3i8).prop_map(f64::from)),
@@ -47,9 +76,10 @@ fn choices() -> impl Strategy<Value = Choices> {
             weighted(0.3, 0..40u64),
             weighted(0.3, prop_oneof![Just(0u64), 1..90u64]),
         ),
+        weighted(0.3, batching()),
     );
     let some = some.prop_map(
-        |(score, lease, retries, backoff, ttl, (expire_at, max_wait, retain))| {
+        |(score, lease, retries, backoff, ttl, (expire_at, max_wait, retain), batching)| {
             let mut choices = Choices {
                 score,
                 lease,
@@ -62,11 +92,16 @@ fn choices() -> impl Strategy<Value = Choices> {
                 rare.expire_at = expire_at.filter(|_| ttl.is_none());
                 rare.max_wait = max_wait;
                 rare.retain = retain;
+                rare.batching = batching;
             });
             choices
         },
     );
-    prop_oneof![Just(Choices::default()), some]
+    let batched = batching().prop_map(|batching| Choices {
+        rare: Some(rare(batching)),
+        ..Choices::default()
+    });
+    prop_oneof![2 => Just(Choices::default()), 2 => some, 1 => batched]
 }
 
 fn letter() -> impl Strategy<Value = Letter> {

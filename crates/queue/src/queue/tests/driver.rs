@@ -2,8 +2,10 @@
 //! everything that a client can see of them.
 
 use super::acts::{Act, Letter, Plan, Step, START};
+use super::model::batches::{after_of, batch_of};
 use super::model::Model;
 use crate::error::Error;
+use crate::message::after::Counts;
 use crate::message::state::{Reason, State, StoredState};
 use crate::message::Message;
 use crate::op::{Done, Fetch, Moment, Op, Ticked};
@@ -33,6 +35,8 @@ pub struct Seen {
     lease_until: Millis,
     ended_at: Millis,
     reason: Option<Reason>,
+    batch: Option<Vec<u8>>,
+    after: Option<(Vec<u8>, Counts)>,
 }
 
 fn seen_of_queue(queue: &Queue, seq: Seq, message: &Message, now: Millis) -> Seen {
@@ -55,6 +59,10 @@ fn seen_of_queue(queue: &Queue, seq: Seq, message: &Message, now: Millis) -> See
         lease_until: view.lease_until().filter(|_| running).unwrap_or(NEVER),
         ended_at: message.ended_at(),
         reason: view.reason(),
+        batch: queue.batch_of(seq).map(Into::into),
+        after: queue
+            .after_of(message)
+            .map(|(batch, counts)| (batch.into(), counts)),
     }
 }
 
@@ -79,6 +87,11 @@ fn seen_of_model(model: &Model) -> Vec<Seen> {
         },
         ended_at: m.ended_at,
         reason: m.reason,
+        batch: batch_of(&m.choices).map(Into::into),
+        after: after_of(&m.choices).map(|after| match m.stored {
+            StoredState::Held => (after.batch.to_vec(), model.counts(&after.batch)),
+            _ => (after.batch.to_vec(), m.after_counts),
+        }),
     };
     model.msgs.iter().map(seen).collect()
 }
@@ -197,6 +210,13 @@ impl Pair {
             |m: &&super::model::Msg| matches!(m.stored, StoredState::Delayed | StoredState::Retry);
         let next_due = model.msgs.iter().filter(waits).map(|m| m.due).min();
         assert_eq!(queue.next_due_at(now), next_due, "next due");
+        let batches = queue.batches().into_iter();
+        let batches = batches.flat_map(|batches| batches.open_after(0));
+        let mut batches: Vec<_> = batches
+            .map(|(_, batch)| (batch.name.to_vec(), batch.counts, batch.held_count()))
+            .collect();
+        batches.sort_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(batches, model.batches_listed(), "batches");
         self.compare_groups();
         self.compare_breakers();
         self.compare_wake();
@@ -428,12 +448,17 @@ pub fn run_lagging(plan: &Plan, most: u64) {
             // may keep it if something changes the group meanwhile. So no message
             // expires here.
             letter.choices.ttl = None;
-            letter.choices.change_rare(|rare| rare.expire_at = None);
+            // Nor is anything held: what is released late comes late.
+            letter.choices.change_rare(|rare| {
+                rare.expire_at = None;
+                rare.batching = None;
+            });
         }
         if let Act::AckSend(_, letters) = &mut act {
-            letters
-                .iter_mut()
-                .for_each(|letter| letter.choices.ttl = None);
+            letters.iter_mut().for_each(|letter| {
+                letter.choices.ttl = None;
+                letter.choices.rare = None;
+            });
         }
         let op = act.op(&pair.model);
         let moment = Moment::at_ms(pair.now);

@@ -16,6 +16,7 @@ fn all(state: State) -> Search<'static> {
         id: None,
         label: None,
         group: None,
+        batch: None,
         header: None,
         error: None,
         payload: None,

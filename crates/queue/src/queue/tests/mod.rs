@@ -12,6 +12,7 @@ mod find;
 mod groups;
 mod holds;
 mod model;
+mod named_batches;
 mod order;
 mod plan;
 mod properties;

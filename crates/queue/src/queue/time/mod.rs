@@ -31,6 +31,7 @@ enum Event {
     DedupAge,
     ConsumerAge,
     Fire,
+    Release,
     SettledCount,
     DeadCount,
 }
@@ -128,17 +129,18 @@ impl Queue {
             // A limit of counts, and work that is left over, has no time of its
             // own.
             let at = match event {
-                Event::SettledCount | Event::DeadCount => self.last,
+                Event::SettledCount | Event::DeadCount | Event::Release => self.last,
                 _ => at,
             };
             self.last = self.last.max(at);
             if let Clock::Manual(clock) = &mut self.clock {
                 *clock = self.last;
             }
-            self.step(at, event, most, &mut progress);
-            if event == Event::Fire && in_slices {
+            let released = self.step(at, event, most, &mut progress);
+            if in_slices && (event == Event::Fire || released) {
                 // A fire ends the call, because it is replicated as an operation of
-                // its own.
+                // its own. Released messages may make the next events a burst, which
+                // is only noticed where a call begins.
                 return progress;
             }
         }
@@ -160,12 +162,13 @@ impl Queue {
             let expiry = self.expiring.first();
             let expiry = expiry.map(|((at, _), ())| (at, Event::Expiry));
             let fire = self.schedules.next_fire().map(|(at, _)| (at, Event::Fire));
-            match lease.into_iter().chain(expiry).chain(fire).min() {
+            let release = self.has_released().then_some((self.last, Event::Release));
+            match release.or(lease.into_iter().chain(expiry).chain(fire).min()) {
                 Some((at, event)) if at <= now => {
                     self.last = self.last.max(at);
                     self.admit_plain(at);
-                    self.step(at, event, most, progress);
-                    if event == Event::Fire {
+                    let released = self.step(at, event, most, progress);
+                    if event == Event::Fire || released {
                         return false;
                     }
                 }
@@ -221,6 +224,7 @@ impl Queue {
             ),
             (self.consumers.next_forget(), Event::ConsumerAge),
             (self.schedules.next_fire().map(|(at, _)| at), Event::Fire),
+            (self.has_released().then_some(0), Event::Release),
             (over(StoredState::Finished), Event::SettledCount),
             (over(StoredState::Dead), Event::DeadCount),
         ];
@@ -230,7 +234,8 @@ impl Queue {
             .min()
     }
 
-    fn step(&mut self, at: Millis, event: Event, most: u64, progress: &mut Progress) {
+    /// Runs one event. Returns whether it released messages that were held.
+    fn step(&mut self, at: Millis, event: Event, most: u64, progress: &mut Progress) -> bool {
         progress.steps += 1;
         self.effects.changed = true;
         self.effects.visible = true;
@@ -294,9 +299,12 @@ impl Queue {
                 ticked.fired += u64::from(self.fire_next(at));
                 self.ticket = ticket;
             }
+            // What is released is settled below.
+            Event::Release => {}
             Event::SettledCount => self.prune_oldest(StoredState::Finished),
             Event::DeadCount => self.prune_oldest(StoredState::Dead),
         }
+        self.settle_batches_at_event()
     }
 
     /// Moves the message whose TTL ends first to dead, as of `at`.

@@ -1,5 +1,6 @@
 //! Decodes a message of a snapshot.
 
+use super::counts;
 use crate::codec::options::choices;
 use crate::codec::snapshot::{extra, tag, texts, Bases};
 use crate::codec::wire::Reader;
@@ -49,6 +50,7 @@ pub fn message(
         limits::name(id)?;
     }
     let (mut consumer, mut term, mut marks) = (None, None, Marks::default());
+    let mut batch = None;
     let mut history = History::None;
     if !is_next && has(tag::HISTORY) {
         let bits = reader.number()?;
@@ -64,9 +66,16 @@ pub fn message(
         if bits & extra::FIRST_SENT != 0 {
             marks.first_sent = Some(reader.delta(sent_at)?);
         }
+        if bits & extra::BATCH != 0 {
+            batch = Some(reader.number()?);
+        }
+        if bits & extra::AFTER_COUNTS != 0 {
+            after_counts(reader, &mut ext)?;
+        }
+        let has_none = bits != 0 && bits & !(extra::FIRST_SENT | extra::BATCH) == 0;
         history = match stored {
             StoredState::Running => History::of_running(ext, due),
-            _ if bits == extra::FIRST_SENT => History::None,
+            _ if has_none => History::None,
             _ => History::Full(Box::new(ext)),
         };
     }
@@ -82,7 +91,11 @@ pub fn message(
         seq,
         message,
         content,
-        Names { group, consumer },
+        Names {
+            group,
+            consumer,
+            batch,
+        },
         term,
         marks,
     )
@@ -173,6 +186,16 @@ fn read_texts(reader: &mut Reader) -> Result<Texts, Invalid> {
         note: note.map(|text| Box::new(Note { text: text.into() })),
         snoozed: bits & texts::SNOOZED != 0,
     })
+}
+
+/// Reads the messages of the batch that the message waited for.
+fn after_counts(reader: &mut Reader, ext: &mut Extension) -> Result<(), Invalid> {
+    let counts = counts(reader)?;
+    let choices = ext.choices.as_mut();
+    let after = choices.and_then(|choices| choices.after_mut());
+    let after = after.ok_or(Invalid("a message waited for no batch"))?;
+    after.counts = counts;
+    Ok(())
 }
 
 fn small(reader: &mut Reader) -> Result<u32, Invalid> {

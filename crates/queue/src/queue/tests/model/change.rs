@@ -42,6 +42,7 @@ impl Model {
         m.score_base = m.due;
         m.ttl_base = m.due;
         m.stored = match m.due > now {
+            _ if m.stored == StoredState::Held => StoredState::Held,
             false => StoredState::Due,
             true if m.has_failed() => StoredState::Retry,
             true => StoredState::Delayed,

@@ -50,6 +50,7 @@ impl Model {
     pub(super) fn fetch(&mut self, fetch: &Fetch, floor: Receipt) -> Vec<Delivered> {
         self.ack(&fetch.acks);
         self.line_up(self.ticket);
+        self.settle_batches();
         let repeated = self.repeated(fetch);
         if !repeated.is_empty() {
             return repeated;

@@ -52,7 +52,8 @@ impl Model {
     /// Whether a message is due. All messages of a millisecond are due from its
     /// beginning, before anything else happens in it.
     fn is_due(&self, m: &Msg) -> bool {
-        m.stored.is_pending() && m.due <= self.now
+        let is_held = m.stored == StoredState::Held;
+        m.stored.is_pending() && !is_held && m.due <= self.now
     }
 
     pub fn is_held(&self, group: &Group) -> bool {

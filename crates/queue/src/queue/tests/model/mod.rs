@@ -5,6 +5,7 @@
 //! It shares only the types of operations and results with the real queue, so an
 //! error in one is not repeated in the other.
 
+pub mod batches;
 mod breaker;
 mod change;
 mod give;
@@ -13,6 +14,9 @@ mod send;
 mod settle;
 mod time;
 
+use std::collections::VecDeque;
+
+use crate::message::after::Counts;
 use crate::message::state::{Reason, State, StoredState};
 use crate::message::Choices;
 use crate::op::{Done, Moment, Op, Redrive, Ticked};
@@ -21,6 +25,7 @@ use crate::schedule::Overlap;
 use crate::settings::{OnRetry, Rate, Settings};
 use crate::stats::Totals;
 use crate::{Error, Millis, Receipt, Seq};
+use batches::Going;
 
 /// A message with all its fields.
 #[derive(Debug, Clone)]
@@ -54,11 +59,17 @@ pub struct Msg {
     pub old_end: Option<Millis>,
     pub ended_at: Millis,
     pub reason: Option<Reason>,
+    /// The messages of the batch that it waited for, when it was held no longer.
+    pub after_counts: Counts,
 }
 
 impl Msg {
     pub fn score(&self) -> f64 {
         self.choices.score.unwrap_or(self.score_base as f64)
+    }
+
+    pub fn in_batch(&self, name: &[u8]) -> bool {
+        batches::batch_of(&self.choices) == Some(name)
     }
 
     pub fn has_failed(&self) -> bool {
@@ -156,6 +167,13 @@ pub struct Model {
     /// Last delivery of each consumer that asked for it with a token: its name, the
     /// token and the receipts.
     pub tokens: Vec<(Vec<u8>, Vec<u8>, Vec<Receipt>)>,
+    /// Finished and cancelled messages of each batch since it was opened.
+    pub ended_of_batches: Vec<(Vec<u8>, Counts)>,
+    /// Messages that are held no longer, while an operation goes on.
+    pub going: VecDeque<Going>,
+    /// The batch of the message that an ACKSEND has finished, until the others are
+    /// sent.
+    pub kept_open: Option<Vec<u8>>,
 }
 
 impl Model {
@@ -180,6 +198,9 @@ impl Model {
             ticked: Ticked::default(),
             receipts: Vec::new(),
             tokens: Vec::new(),
+            ended_of_batches: Vec::new(),
+            going: VecDeque::new(),
+            kept_open: None,
         }
     }
 
@@ -243,6 +264,7 @@ impl Model {
         };
         self.prune_counts();
         self.line_up(self.ticket);
+        self.settle_batches();
         done
     }
 
@@ -290,6 +312,7 @@ impl Model {
             StoredState::Finished => State::Finished,
             StoredState::Dead => State::Dead,
             StoredState::Cancelled => State::Cancelled,
+            StoredState::Held => State::Held,
         }
     }
 
@@ -299,6 +322,7 @@ impl Model {
         let mut listed: Vec<&Msg> = self.msgs.iter().filter(is_it).collect();
         listed.sort_by_key(|m| match m.stored {
             StoredState::Delayed | StoredState::Due | StoredState::Retry => (m.due, m.seq),
+            StoredState::Held => (0, m.seq),
             StoredState::Running => (m.lease_until, m.receipt),
             StoredState::Finished | StoredState::Dead | StoredState::Cancelled => {
                 (m.ended_at, m.seq)
@@ -342,7 +366,8 @@ impl Model {
                     .then(a.score().total_cmp(&b.score()))
                     .then(a.seq.cmp(&b.seq))
             };
-            let head = next.or_else(|| mine().filter(|m| m.stored.is_pending()).min_by(order));
+            let is_free = |m: &&Msg| m.stored.is_pending() && m.stored != StoredState::Held;
+            let head = next.or_else(|| mine().filter(is_free).min_by(order));
             let counts = (waiting, running);
             is_listed.then(|| (group.name.clone(), state, counts, head.map(|m| m.seq)))
         });
@@ -362,6 +387,7 @@ impl Model {
         copy.tokens.clear();
         copy.ticket += 1;
         copy.line_up(copy.ticket);
+        copy.settle_batches();
         copy
     }
 

@@ -1,6 +1,8 @@
 //! Model of SEND, and of ids.
 
+use super::batches::batch_of;
 use super::{Model, Msg};
+use crate::message::after::Counts;
 use crate::message::id::generated;
 use crate::message::state::{Reason, StoredState};
 use crate::message::Choices;
@@ -16,6 +18,8 @@ impl Model {
         let mut after = self.clone();
         let before = self.live();
         if let Some(receipt) = op.receipt {
+            let acked = after.running(receipt).unwrap();
+            after.kept_open = batch_of(&acked.choices).map(<[u8]>::to_vec);
             after.ack(&[receipt]);
             after.line_up(after.ticket);
         }
@@ -26,6 +30,7 @@ impl Model {
             }
             after.line_up(after.ticket);
         }
+        after.kept_open = None;
         *self = after;
         Ok(Done::AckSent(Some(all)))
     }
@@ -62,6 +67,8 @@ impl Model {
         if limit > 0 && bytes > limit && bytes > before.1 {
             return Err(Error::FullBytes { limit });
         }
+        let waiting = replaced.filter(|_| gone.0 > 0);
+        self.check_ring(&send.choices, waiting)?;
         if let Some(replaced) = replaced {
             self.msgs.retain(|m| m.seq != replaced);
             if gone.0 > 0 {
@@ -79,19 +86,21 @@ impl Model {
         if let Some(wait) = send.choices.max_wait() {
             due = due.min(first_sent_at + wait).max(self.now);
         }
-        let add = |payload: &&[u8]| {
+        let mut add = |payload: &&[u8]| {
             let seq = self.add(send.id.as_deref(), payload, due);
             let m = self.msg_mut(seq);
             m.group = group;
             m.priority = send.priority;
             m.choices = send.choices.clone();
             m.first_sent_at = first_sent_at;
-            if self.expiry(seq).is_some_and(|at| at <= self.now) {
+            let is_late = self.expiry(seq).is_some_and(|at| at <= self.now);
+            self.hold_if_after(seq, !is_late);
+            if is_late {
                 self.die(seq, Reason::Expired);
             }
             Sent::Added(seq)
         };
-        Ok(Done::Sent(send.payloads.iter().map(add).collect()))
+        Ok(Done::Sent(send.payloads.iter().map(&mut add).collect()))
     }
 
     fn is_group_alive(&self, name: Option<&[u8]>) -> bool {
@@ -156,6 +165,7 @@ impl Model {
             old_end: None,
             ended_at: NEVER,
             reason: None,
+            after_counts: Counts::default(),
         });
         seq
     }

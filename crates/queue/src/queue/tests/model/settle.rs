@@ -184,6 +184,9 @@ impl Model {
         if let Some(at) = m.choices.expire_at() {
             return Some(at);
         }
+        if m.stored == StoredState::Held {
+            return None;
+        }
         match m.choices.ttl.unwrap_or(self.settings.ttl) {
             0 => None,
             ttl => Some(m.ttl_base + ttl),
@@ -244,7 +247,7 @@ impl Model {
                 self.ticked.expired += 1;
                 self.totals.expired += 1;
             }
-            Reason::Rejected => {}
+            Reason::Rejected | Reason::Batch => {}
         }
         let m = self.msg_mut(seq);
         m.reason = Some(reason);
@@ -264,7 +267,8 @@ impl Model {
         m.stored = stored;
         m.receipt = 0;
         m.ended_at = now;
-        let retain = m.choices.retain();
+        self.member_ended(seq, stored);
+        let retain = self.msg(seq).choices.retain();
         if stored != StoredState::Dead && retain.unwrap_or(self.settings.retain) == 0 {
             self.drop_record(seq);
         }

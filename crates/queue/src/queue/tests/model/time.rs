@@ -32,6 +32,7 @@ impl Model {
             self.now = at;
             self.happen(event);
             self.line_up(0);
+            self.settle_batches();
         }
         self.now = self.now.max(to);
         self.prune_counts();
@@ -99,7 +100,7 @@ impl Model {
                     let at = m.ended_at + self.settings.dead_retain;
                     events.push((at, Event::Prune(m.ended_at, m.seq)));
                 }
-                StoredState::Dead | StoredState::Due => {}
+                StoredState::Dead | StoredState::Due | StoredState::Held => {}
             }
             if m.stored.is_pending() {
                 let at = self.expiry(m.seq);

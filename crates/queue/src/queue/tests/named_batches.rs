@@ -1,0 +1,297 @@
+//! Named batches: what they hold, when it is released, and what is counted.
+
+use super::bench::{letter, Bench};
+use crate::error::Error;
+use crate::message::after::{After, Batching, Counts, OnFail};
+use crate::message::state::{Reason, State};
+use crate::message::{Choices, RareChoices};
+use crate::op::{Done, Fetch, NackKind, Op, Send};
+use crate::queue::inspect::explain::Code;
+use crate::queue::plan::Step;
+use crate::queue::rebuild::validate;
+use crate::settings::{Clock, Settings};
+use crate::{Moment, Queue, Seq};
+
+fn with(send: Send<'static>, batch: Option<&str>, after: Option<(&str, OnFail)>) -> Send<'static> {
+    let bytes = |name: &str| Box::from(name.as_bytes());
+    let batching = Batching {
+        batch: batch.map(bytes),
+        after: after.map(|(name, on_fail)| After {
+            batch: bytes(name),
+            on_fail,
+            counts: Counts::default(),
+        }),
+    };
+    Send {
+        choices: Choices {
+            rare: Some(Box::new(RareChoices {
+                batching: Some(Box::new(batching)),
+                ..RareChoices::default()
+            })),
+            ..send.choices.clone()
+        },
+        ..send
+    }
+}
+
+fn of(batch: &str) -> Send<'static> {
+    with(letter(None), Some(batch), None)
+}
+
+fn after(batch: &str, on_fail: OnFail) -> Send<'static> {
+    with(letter(None), None, Some((batch, on_fail)))
+}
+
+fn ring(batch: &str, after: &str) -> Send<'static> {
+    with(letter(None), Some(batch), Some((after, OnFail::Hold)))
+}
+
+fn bench() -> Bench {
+    Bench::new(Settings::default())
+}
+
+/// Sends one message after a batch for each ONFAIL.
+fn of_each_kind(b: &mut Bench) -> [Seq; 3] {
+    OnFail::ALL.map(|on_fail| b.send(after("b", on_fail)))
+}
+
+fn states(b: &Bench, seqs: [Seq; 3]) -> [Option<State>; 3] {
+    seqs.map(|seq| b.state(seq))
+}
+
+fn reject_next(b: &mut Bench) {
+    let got = b.fetch(Fetch::one());
+    b.nack(&[got[0].1], NackKind::Fatal);
+}
+
+#[test]
+fn messages_are_held_until_the_last_one_of_the_batch_has_ended() {
+    let mut b = bench();
+    let members = [b.send(of("b")), b.send(of("b"))];
+    let held = of_each_kind(&mut b);
+    assert_eq!(states(&b, held), [Some(State::Held); 3]);
+    let got = b.fetch(Fetch {
+        count: 9,
+        ..Fetch::one()
+    });
+    assert_eq!([got[0].0, got[1].0], members);
+    assert_eq!(got.len(), 2);
+    b.ack(&[got[0].1]);
+    assert_eq!(states(&b, held), [Some(State::Held); 3]);
+    b.wait(3);
+    b.ack(&[got[1].1]);
+    assert_eq!(states(&b, held), [Some(State::Ready); 3]);
+    assert_eq!(b.take(9), held);
+    let message = b.queue.message(held[0]).unwrap();
+    assert_eq!(message.due_at(), b.now, "due since its release");
+    let (name, counts) = b.queue.after_of(message).unwrap();
+    assert_eq!((name, counts.finished, counts.pending), (&b"b"[..], 2, 0));
+    assert_eq!(b.queue.open_batches(), 0);
+    assert!(b.queue.batches().is_none(), "a closed batch costs nothing");
+}
+
+#[test]
+fn a_fetch_that_acks_the_last_one_can_deliver_what_was_held() {
+    let mut b = bench();
+    b.send(of("b"));
+    let held = b.send(after("b", OnFail::Hold));
+    let got = b.fetch(Fetch::one());
+    let next = b.fetch(Fetch {
+        acks: [got[0].1].into_iter().collect(),
+        ..Fetch::one()
+    });
+    assert_eq!(next[0].0, held);
+}
+
+#[test]
+fn a_dead_message_holds_on_or_counts_as_ended_or_kills() {
+    let mut b = bench();
+    let member = b.send(of("b"));
+    let held = of_each_kind(&mut b);
+    reject_next(&mut b);
+    let expected = [State::Held, State::Ready, State::Dead];
+    assert_eq!(states(&b, held), expected.map(Some));
+    let view = b.queue.view(held[2], b.now).unwrap();
+    assert_eq!(view.reason(), Some(Reason::Batch));
+    // Those that come now meet the dead one.
+    let later = of_each_kind(&mut b);
+    assert_eq!(states(&b, later), expected.map(Some));
+    let message = b.queue.message(member).unwrap();
+    let id = b.queue.id_of(member, message).to_box().into_vec();
+    b.apply(&Op::Cancel {
+        ids: vec![id.into()],
+    });
+    assert_eq!(b.state(held[0]), Some(State::Ready));
+}
+
+#[test]
+fn a_redriven_message_holds_again_but_not_one_that_died_of_its_batch() {
+    let mut b = bench();
+    b.send(of("b"));
+    let held = of_each_kind(&mut b);
+    reject_next(&mut b);
+    b.apply(&Op::Redrive(crate::op::Redrive::Oldest(9)));
+    let expected = [State::Held, State::Ready, State::Ready];
+    assert_eq!(states(&b, held), expected.map(Some));
+    let later = b.send(after("b", OnFail::Go));
+    assert_eq!(b.state(later), Some(State::Held));
+}
+
+#[test]
+fn batches_that_wait_for_each_other_are_refused() {
+    let mut b = bench();
+    for name in ["x", "y", "z"] {
+        b.send(of(name));
+    }
+    b.send(ring("x", "y"));
+    b.send(ring("y", "z"));
+    let refused = Op::Send(ring("z", "x"));
+    let moment = Moment::at_ms(b.now);
+    assert_eq!(b.queue.apply(&refused, moment), Err(Error::Ring));
+    assert_eq!(b.queue.live(), 5, "an error changes nothing");
+    b.send(ring("x", "z"));
+}
+
+#[test]
+fn explain_names_the_batch_and_a_long_ring() {
+    let mut b = bench();
+    // A ring of more batches than SEND searches.
+    let names: Vec<String> = (0..100).map(|n| format!("b{n}")).collect();
+    for name in &names {
+        b.send(of(name));
+    }
+    let mut last = 0;
+    for n in 0..100 {
+        last = b.send(ring(&names[n], &names[(n + 1) % 100]));
+    }
+    let message = b.queue.message(last).unwrap();
+    let id = b.queue.id_of(last, message).to_box();
+    let why = b.queue.explain(&id, b.now).unwrap();
+    assert_eq!(
+        (why.code, why.by.as_deref()),
+        (Code::BatchOpen, Some(&b"b0"[..]))
+    );
+    assert!(why.why.contains("'b0', 'b1'"), "{}", why.why);
+}
+
+#[test]
+fn a_batch_that_gets_another_message_in_the_same_operation_stays_open() {
+    let mut b = bench();
+    let named = |send| Send {
+        id: Some(b"m"[..].into()),
+        replace: true,
+        ..send
+    };
+    b.send(named(of("b")));
+    let held = b.send(after("b", OnFail::Hold));
+    b.send(named(of("b")));
+    assert_eq!(b.state(held), Some(State::Held));
+    b.send(named(letter(None)));
+    assert_eq!(b.state(held), Some(State::Ready));
+}
+
+#[test]
+fn a_purge_releases_what_the_purged_messages_held() {
+    for purge in [Some(State::Ready), Some(State::Running), None] {
+        let mut b = bench();
+        b.send(with(letter(Some("g")), Some("b"), None));
+        let held = b.send(after("b", OnFail::Hold));
+        if purge == Some(State::Running) {
+            b.fetch(Fetch::one());
+        }
+        let group = purge.is_none().then(|| b"g"[..].into());
+        let state = purge;
+        assert_eq!(b.apply(&Op::Purge { state, group }), Done::Count(1));
+        assert_eq!(b.state(held), Some(State::Ready), "{purge:?}");
+        assert_eq!(validate(&b.queue), Ok(()));
+    }
+    let mut b = bench();
+    b.send(of("b"));
+    of_each_kind(&mut b);
+    let state = Some(State::Held);
+    let group = None;
+    assert_eq!(b.apply(&Op::Purge { state, group }), Done::Count(3));
+    assert_eq!((b.queue.count(State::Held), b.queue.open_batches()), (0, 1));
+}
+
+/// A purge in slices goes through a state more than once. It leaves what it has
+/// released.
+#[test]
+fn a_purge_in_slices_leaves_what_it_releases() {
+    let mut b = bench();
+    for _ in 0..10 {
+        b.send(of("b"));
+    }
+    let held = of_each_kind(&mut b);
+    let purge = Op::Purge {
+        state: Some(State::Ready),
+        group: None,
+    };
+    let mut plan = b.queue.plan(&purge, b.now).unwrap();
+    let mut removed = 0;
+    loop {
+        match plan.next(&b.queue, 3, b.now) {
+            Step::Do(op) => match b.apply(&op) {
+                Done::Count(count) => removed += count,
+                other => panic!("{other:?}"),
+            },
+            Step::Look => {}
+            Step::Done => break,
+        }
+    }
+    assert_eq!(removed, 10);
+    assert_eq!(states(&b, held), [Some(State::Ready); 3]);
+}
+
+/// Very many are released a few at a time. A copy in the middle of that is as the
+/// queue itself.
+#[test]
+fn many_held_messages_are_released_in_slices() {
+    let mut b = bench();
+    b.send(of("b"));
+    let held: Vec<Seq> = (0..200).map(|_| b.send(after("b", OnFail::Hold))).collect();
+    let got = b.fetch(Fetch::one());
+    let ack = Op::Ack {
+        receipts: [got[0].1].into_iter().collect(),
+        result: None,
+    };
+    b.queue.apply(&ack, Moment::at_ms(b.now)).unwrap();
+    assert_eq!(b.queue.count(State::Held), 200 - 64);
+    assert_eq!(b.queue.next_wake(b.now, false), Some(0));
+    let mut blocks = Vec::new();
+    b.queue.save(&mut |block| blocks.push(block.to_vec()));
+    let mut blocks = blocks.into_iter();
+    let mut loaded = Queue::load(Queue::VERSION, &mut || blocks.next()).unwrap();
+    assert_eq!(validate(&b.queue), Ok(()));
+    for queue in [&mut b.queue, &mut loaded] {
+        assert!(!queue.advance(b.now + 1, 1).caught_up);
+        assert_eq!(queue.count(State::Held), 200 - 128);
+        while !queue.advance(b.now + 1, 1).caught_up {}
+        assert_eq!(queue.peek(300, b.now + 1), held);
+    }
+}
+
+#[test]
+fn a_manual_queue_releases_all_at_once() {
+    let mut queue = Queue::new(Settings::default(), Clock::Manual(0), 0);
+    let moment = Moment::at_ms(0);
+    queue.apply(&Op::Send(of("b")), moment).unwrap();
+    for _ in 0..200 {
+        let send = after("b", OnFail::Hold);
+        queue.apply(&Op::Send(send), moment).unwrap();
+    }
+    let fetch = Op::fetch(Fetch {
+        no_ack: true,
+        ..Fetch::one()
+    });
+    queue.apply(&fetch, moment).unwrap();
+    assert_eq!(queue.count(State::Ready), 200);
+}
+
+#[test]
+fn a_member_without_other_options_has_no_extension() {
+    let mut b = bench();
+    let seq = b.send(of("b"));
+    assert!(b.queue.message(seq).unwrap().extension().is_none());
+    assert_eq!(b.queue.batch_of(seq), Some(&b"b"[..]));
+}
