@@ -12,7 +12,12 @@ use crate::queue::rebuild::validate;
 use crate::settings::{Clock, Settings};
 use crate::{Moment, Queue, Seq};
 
-fn with(send: Send<'static>, batch: Option<&str>, after: Option<(&str, OnFail)>) -> Send<'static> {
+/// Adds BATCH and AFTER to a message.
+pub fn with(
+    send: Send<'static>,
+    batch: Option<&str>,
+    after: Option<(&str, OnFail)>,
+) -> Send<'static> {
     let bytes = |name: &str| Box::from(name.as_bytes());
     let batching = Batching {
         batch: batch.map(bytes),

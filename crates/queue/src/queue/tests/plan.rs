@@ -1,6 +1,8 @@
 //! Bulk operations in slices: more than two messages are many here.
 
 use super::bench::{kill, later, letter, named, with_ttl, Bench};
+use super::named_batches::with;
+use crate::message::after::OnFail;
 use crate::message::state::State;
 use crate::op::{Done, Fetch, GroupChanges, NackKind, Op, Redrive, Send};
 use crate::queue::plan::{Plan, Step};
@@ -112,8 +114,12 @@ fn populated(group: Option<&'static str>) -> Bench {
         b.cancel(id);
     }
     for _ in 0..3 {
-        b.send(later(group, 800_000));
+        b.send(with(later(group, 800_000), Some("batch"), None));
         b.send(letter(group));
+    }
+    for _ in 0..3 {
+        let after = Some(("batch", OnFail::Hold));
+        b.send(with(letter(group), None, after));
     }
     b
 }
@@ -124,10 +130,10 @@ fn each_state_goes_in_slices_and_nothing_else_does() {
         for state in State::ALL.into_iter().filter(|s| *s != State::Blocked) {
             for of in [None, group] {
                 let mut b = populated(group);
-                assert_eq!(left(&b), 21);
+                assert_eq!(left(&b), 24);
                 let op = purge(Some(state), of);
                 assert_eq!(in_slices(&mut b, &op), (3, 2), "{state:?} of {of:?}");
-                assert_eq!((b.queue.count(state), left(&b)), (0, 18), "{state:?}");
+                assert_eq!((b.queue.count(state), left(&b)), (0, 21), "{state:?}");
             }
         }
     }
@@ -157,7 +163,7 @@ fn a_group_goes_in_slices_and_others_stay() {
     let mut b = populated(Some("g"));
     b.to("h");
     let (counted, slices) = in_slices(&mut b, &purge(None, Some("g")));
-    assert_eq!((counted, left(&b)), (21, 1));
+    assert_eq!((counted, left(&b)), (24, 1));
     assert!(slices >= 11, "{slices}");
     assert!(b.queue.groups.find(b"g").is_none());
 }

@@ -26,6 +26,10 @@ impl Model {
         let mut all = smallvec::SmallVec::new();
         for send in &op.sends {
             if let Done::Sent(sent) = after.send(send, before)? {
+                if sent[0] == Sent::NoGroup {
+                    // The messages after it have ids of the new salt.
+                    after.salt = send.new_salt.unwrap_or(after.salt);
+                }
                 all.extend(sent);
             }
             after.line_up(after.ticket);
