@@ -5,6 +5,7 @@ use hashbrown::{HashMap, HashSet};
 use crate::error::Error;
 use crate::message::id::NameHasher;
 use crate::op::{AckSend, Done, Moment, Send};
+use crate::queue::batches::Hold;
 use crate::queue::ops::send::IdUse;
 use crate::queue::rings::Rings;
 use crate::queue::Queue;
@@ -15,7 +16,7 @@ use crate::{Millis, Receipt, Seq};
 enum Planned {
     /// No message has it.
     Free,
-    /// A finished message keeps it taken.
+    /// A message that has finished or died keeps it taken.
     Taken,
     /// A pending message with this many payload bytes has it.
     Pending(u64),
@@ -81,6 +82,7 @@ impl Queue {
             }
             if let Some(replaced) = part {
                 rings.add(send, replaced)?;
+                plan.settle(send);
             }
         }
         Ok(true)
@@ -134,6 +136,25 @@ impl Plan<'_> {
         self.joined.contains(group) || self.queue.live_of_group(Some(group)) > left
     }
 
+    /// Counts a message that was just planned in its group. If it will be dead at once
+    /// it is taken out instead: it then takes no room.
+    fn settle(&mut self, send: &Send) {
+        let expires = send.choices.expire_at().is_some_and(|at| at <= self.now);
+        let hold = send.choices.batching().map(|of| self.queue.hold_of(of));
+        if !expires && !matches!(hold, Some(Hold::Dies(_))) {
+            if let Some(group) = send.group.as_deref() {
+                self.joined.insert(group.into());
+            }
+            return;
+        }
+        let size = send.payloads.iter().map(|payload| payload.len() as u64);
+        self.len = self.len.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(size.fold(0, u64::saturating_add));
+        if let Some(id) = &send.id {
+            self.ids.insert((**id).into(), Planned::Taken);
+        }
+    }
+
     /// Plans one message. Returns the stored message that it replaces, if there is
     /// one; `None` if it is not sent, because its id is taken or IFGROUP does not hold.
     fn send(&mut self, send: &Send) -> Option<Option<Seq>> {
@@ -163,9 +184,6 @@ impl Plan<'_> {
                 },
             }
             self.ids.insert((**id).into(), Planned::Pending(size));
-        }
-        if let Some(group) = send.group.as_deref() {
-            self.joined.insert(group.into());
         }
         self.len += u64::from(replaced.is_none());
         let others = self.bytes.saturating_sub(replaced.unwrap_or(0));
