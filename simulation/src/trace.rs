@@ -53,7 +53,7 @@ pub enum Entry {
     Event {
         /// When it happened, in Unix microseconds.
         us: u64,
-        /// What happened.
+        /// The name of the fault or event.
         what: &'static str,
     },
 }

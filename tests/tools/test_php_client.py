@@ -14,7 +14,7 @@ CLIENT = ROOT / "clients/php"
 # Where scripts/setup.sh puts them.
 SUITES = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "php-suites"
 DEBIAN = "/usr/share/php"
-# What the packages of a test need of /usr/share/php.
+# The files in /usr/share/php that the packages of a test need.
 PACKAGES = {
     "Client": ["Predis"],
     "Laravel": ["Predis", "Mockery", "Illuminate/Queue", "Illuminate/Redis", "Illuminate/Events", "Illuminate/Bus"],

@@ -11,7 +11,7 @@ use crate::quote::quote;
 pub struct FamilyFetch<'a> {
     /// The name of the family.
     pub family: &'a [u8],
-    /// What to fetch from the queue whose turn it is.
+    /// The FETCH that is done in the queue whose turn it is.
     pub request: FetchRequest<'a>,
 }
 

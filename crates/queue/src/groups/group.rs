@@ -74,7 +74,8 @@ impl Group {
         }
     }
 
-    /// What only some groups have; empty defaults if this group has none of it.
+    /// The extension of the group, which only some groups have. Returns empty defaults
+    /// if this group has none.
     pub fn ext(&self) -> &GroupExtension {
         self.ext.as_deref().unwrap_or(&NO_EXTENSION)
     }

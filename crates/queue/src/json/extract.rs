@@ -83,7 +83,7 @@ impl Wanted<'_> {
     }
 }
 
-/// What was found at a path so far.
+/// The value that was found at a path so far.
 #[derive(Clone, Copy)]
 enum Found<'a> {
     Missing,

@@ -55,7 +55,7 @@ pub struct Ending {
     pub end: Option<(State, Option<Box<[u8]>>)>,
 }
 
-/// What happened in a queue since the server last took its effects.
+/// The effects of a queue since the server last took them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effects {
     /// Whether anything has changed that must be replicated.

@@ -19,7 +19,7 @@ use crate::{GroupIx, Millis, Seq, IS_SMALL};
 /// releases the others, in slices.
 const AT_ONCE: usize = if IS_SMALL { 64 } else { 512 };
 
-/// What AFTER means for a message that is sent now.
+/// Tells whether AFTER holds a message that is sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hold {
     /// It is not held.
@@ -31,7 +31,7 @@ pub(super) enum Hold {
 }
 
 impl Queue {
-    /// What AFTER means for a message that is sent now.
+    /// Returns whether AFTER holds a message that is sent now. O(log n).
     pub(super) fn hold_of(&self, batching: &Batching) -> Hold {
         let (Some(after), Some(batches)) = (&batching.after, &self.batches) else {
             return Hold::Free;

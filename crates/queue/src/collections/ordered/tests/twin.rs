@@ -44,7 +44,8 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Default)]
 struct Twin {
     set: OrderedSet<Key, MinTime>,
-    /// The same keys without a measure, since such sets use shortcuts.
+    /// A set with the same keys and no measure. Sets without a measure take shortcuts,
+    /// which must have the same results.
     bare: OrderedSet<Key>,
     map: BTreeMap<Key, MinTime>,
 }
