@@ -1,13 +1,14 @@
 """Families of queues: DQ.ROUTE, DQ.PARTITIONS, DQ.NFETCH and DQ.NINFO on one server."""
 
 import binascii
+import json
 import zlib
 
 import pytest
 
 from tests.harness.replies import Manual, Queue, as_map, msgs
 from tests.harness.scene import STATES, text
-from tests.harness.server import wait_for
+from tests.harness.server import ROOT, wait_for
 from tests.harness.wire import Error
 
 
@@ -74,6 +75,18 @@ def test_a_group_belongs_to_the_partition_of_its_checksum(w, group):
     for partitions in (1, 4, 1024):
         number = zlib.crc32(group.encode()) * partitions >> 32
         assert w.ok("DQ.ROUTE", "f", partitions, group) == w.ok("DQ.PARTITIONS", "f", partitions)[number]
+
+
+def test_the_server_agrees_with_the_examples_for_clients(w):
+    examples = json.loads((ROOT / "tests/conformance/routing.json").read_text())
+    for one in examples["routes"]:
+        group = bytes.fromhex(one["group_hex"])
+        assert w.ok("DQ.ROUTE", one["family"], one["partitions"], group) == one["queue"].encode()
+    for partitions, tags in examples["tags"].items():
+        assert w.ok("DQ.PARTITIONS", "f", partitions) == [key(tag).encode() for tag in tags]
+    for partitions, crc in examples["tags_crc32"].items():
+        tags = [name[3:-1] for name in w.ok("DQ.PARTITIONS", "f", partitions)]
+        assert zlib.crc32(b",".join(tags)) == crc
 
 
 ERRORS = [
