@@ -1,7 +1,10 @@
-"""Several servers together: a primary with its replica, a three-node cluster."""
+"""Several servers together: a primary with its replica, and a cluster."""
+
+import subprocess
+from pathlib import Path
 
 from tests.harness.replies import digest
-from tests.harness.server import Server, wait_for
+from tests.harness.server import Server, engine, wait_for
 from tests.harness.wire import Error
 
 SLOTS = 16384
@@ -80,40 +83,96 @@ class Pair:
 
 
 class Cluster:
-    """Three nodes without replicas, all slots served, about 5,460 each."""
+    """Nodes of a cluster, all slots served, each an equal part. The first `replicas` nodes have a replica each."""
 
-    def __init__(self, **conf):
-        self.nodes = [
-            Server(
-                cluster_enabled="yes",
-                cluster_node_timeout="2000",
-                cluster_allow_replica_migration="no",
-                **conf,
-            )
-            for _ in range(3)
-        ]
+    def __init__(self, nodes=3, replicas=0, **conf):
+        self.conf = dict(cluster_enabled="yes", cluster_node_timeout="2000", cluster_allow_replica_migration="no", **conf)
+        self.nodes = [self._make() for _ in range(nodes)]
+        self.replicas = [self._make() for _ in range(replicas)]
+
+    def _make(self) -> Server:
+        return Server(**self.conf)
 
     def start(self) -> "Cluster":
-        for node in self.nodes:
+        for node in self.nodes + self.replicas:
             node.start()
-        step = -(-SLOTS // 3)
+        step = -(-SLOTS // len(self.nodes))
         for i, node in enumerate(self.nodes):
             with node.wire() as w:
                 w.ok("CLUSTER", "ADDSLOTSRANGE", i * step, min((i + 1) * step, SLOTS) - 1)
+        # Each with an epoch of its own, so that none of them has to make way for another.
+        for i, node in enumerate(self.nodes + self.replicas):
+            with node.wire() as w:
                 w.ok("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
-        with self.nodes[0].wire() as w:
-            for node in self.nodes[1:]:
-                w.ok("CLUSTER", "MEET", "127.0.0.1", node.port)
-        wait_for(self._ready, 30, "the cluster")
+        for node in self.nodes[1:] + self.replicas:
+            self.meet(node)
+        wait_for(self.is_ready, 30, "the cluster")
+        for replica, node in zip(self.replicas, self.nodes):
+            self.follow(replica, node)
         return self
 
-    def _ready(self) -> bool:
-        for node in self.nodes:
+    def meet(self, node: Server) -> None:
+        """Tells the first node of another one."""
+        with self.nodes[0].wire() as w:
+            w.ok("CLUSTER", "MEET", "127.0.0.1", node.port)
+
+    def follow(self, replica: Server, node: Server) -> None:
+        """Makes a node the replica of another one, and waits until it has everything."""
+
+        def accepted():
+            with replica.wire() as w:
+                return not isinstance(w.call("CLUSTER", "REPLICATE", self.node_id(node)), Error)
+
+        # It must have heard of the other one first.
+        wait_for(accepted, 30, "the replica to know its primary")
+        wait_for(lambda: replica.info("replication").get("master_link_status") == "up", 30, "the replica")
+
+    def is_ready(self) -> bool:
+        """Whether all nodes that are alive know each other, and serve."""
+        alive = [node for node in self.nodes + self.replicas if node.alive()]
+        for node in alive:
             with node.wire() as w:
                 info = w.call("CLUSTER", "INFO").decode()
-            if "cluster_state:ok" not in info or "cluster_known_nodes:3" not in info:
+            if "cluster_state:ok" not in info or f"cluster_known_nodes:{len(self.nodes + self.replicas)}\r" not in info:
                 return False
         return True
+
+    def add_node(self) -> Server:
+        """Starts a node without slots that the others know."""
+        node = self._make().start()
+        self.nodes.append(node)
+        self.meet(node)
+        wait_for(self.is_ready, 30, "the new node")
+        return node
+
+    def reshard(self, source: Server, target: Server, slots: int) -> None:
+        """Moves so many slots with their keys, by redis-cli."""
+        # It refuses where gossip has not yet told all nodes of the last move or election.
+        wait_for(self.agrees, 30, "the nodes to agree")
+        self.redis_cli(
+            "reshard", f"127.0.0.1:{source.port}", "--cluster-from", self.node_id(source).decode(),
+            "--cluster-to", self.node_id(target).decode(), "--cluster-slots", str(slots),
+        )  # fmt: skip
+
+    @staticmethod
+    def redis_cli(*words) -> str:
+        """What redis-cli --cluster says, of the engine under test if that has one."""
+        beside = Path(engine()).with_name("redis-cli")
+        command = [str(beside) if beside.exists() else "redis-cli", "--cluster", *words, "--cluster-yes"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, f"{command}: {done.stdout[-3000:]}{done.stderr[-1000:]}"
+        return done.stdout
+
+    def agrees(self) -> bool:
+        """Whether all nodes that are alive see the same owners of the slots."""
+        return len({self.owners_seen_by(node) for node in self.nodes + self.replicas if node.alive()}) == 1
+
+    def owners_seen_by(self, node: Server) -> tuple:
+        """The primaries with their slots."""
+        with node.wire() as w:
+            lines = w.ok("CLUSTER", "NODES").decode().splitlines()
+        words = (line.split() for line in lines)
+        return tuple(sorted((one[0], *one[8:]) for one in words if len(one) > 8))
 
     def slot(self, key) -> int:
         with self.nodes[0].wire() as w:
@@ -153,5 +212,5 @@ class Cluster:
                 w.ok("FLUSHALL")
 
     def close(self, check_log: bool = True) -> None:
-        for node in self.nodes:
+        for node in self.nodes + self.replicas:
             node.close(check_log)

@@ -1,8 +1,9 @@
 """A thin, typed client for dq, the durable, ordered delay queue in Redis.
 
-Three nouns, on top of redis-py:
+Four nouns, on top of redis-py:
 
 - `Queue`: one queue on the server, with a method for each command.
+- `Family`: one logical queue over many servers, with the same methods.
 - `Worker`: fetches, hands each message to the handler of its type, keeps the leases alive, stops gracefully.
 - `Message`: what a handler gets.
 
@@ -25,7 +26,8 @@ milliseconds. As an argument, a `timedelta` or (for a point in time) a `datetime
 
 from dqueue._needs import REDIS_PY  # noqa: F401  before all that imports redis-py
 from dqueue.calls import Next
-from dqueue.connection import connect
+from dqueue.connection import connect, connect_cluster
+from dqueue.family import Family
 from dqueue.handlers import Handlers, Reject, Retry
 from dqueue.message import Message
 from dqueue.options import (
@@ -46,6 +48,7 @@ __all__ = [
     "Conditions",
     "Consumer",
     "Explanation",
+    "Family",
     "Group",
     "Handlers",
     "Info",
@@ -62,4 +65,5 @@ __all__ = [
     "State",
     "Worker",
     "connect",
+    "connect_cluster",
 ]

@@ -117,8 +117,22 @@ def fetch(
         acks += ["RESULTS", len(results), *map(encode, results)]
     return Call(
         ["DQ.FETCH", encode(key), "WITHMETA", *acks, *words(options)],
-        lambda reply: [delivered(one) for one in reply or ()],
+        lambda reply: [delivered(key, one) for one in reply or ()],
     )
+
+
+def family_fetch(family: str, options: Mapping[str, Any]) -> Call[list[Message]]:
+    def read(reply: Any) -> list[Message]:
+        if not reply:
+            return []
+        key, messages = reply
+        return [delivered(text(key), one) for one in messages]
+
+    return Call(["DQ.NFETCH", encode(family), "WITHMETA", *words(options)], read)
+
+
+def family_info(family: str) -> Call[Info]:
+    return Call(["DQ.NINFO", encode(family)], info)
 
 
 def ack(key: str, given: Sequence[Receipt], result: Payload | None) -> Call[int]:
@@ -259,9 +273,7 @@ def set_group(key: str, group: str, options: Mapping[str, Any]) -> Call[None]:
     return Call(["DQ.GROUPSET", encode(key), encode(group), *words(options)], nothing)
 
 
-def schedule(
-    key: str, name: str, payload: Payload, timing: Mapping[str, Any], options: Mapping[str, Any]
-) -> Call[int]:
+def schedule(key: str, name: str, payload: Payload, timing: Mapping[str, Any], options: Mapping[str, Any]) -> Call[int]:
     given = words({**timing, "payload": payload, **options})
     return Call(["DQ.SCHEDULE", encode(key), encode(name), *given], int)
 

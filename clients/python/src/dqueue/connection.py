@@ -7,8 +7,10 @@ from typing import Any, Protocol
 
 import redis
 import redis.asyncio
+import redis.asyncio.cluster
 import redis.asyncio.retry
 import redis.backoff
+import redis.cluster
 import redis.retry
 
 SOCKET_TIMEOUT = 10.0
@@ -53,6 +55,29 @@ def connect_asyncio(url: str, **options: Any) -> redis.asyncio.Redis:
     return client
 
 
+def connect_cluster(url: str, **options: Any) -> redis.cluster.RedisCluster:
+    """`connect` for a Redis Cluster. The URL names any of its nodes."""
+    client: redis.cluster.RedisCluster = redis.cluster.RedisCluster.from_url(
+        url, **_suited_to_cluster(options, redis.retry.Retry(redis.backoff.NoBackoff(), 0))
+    )
+    return client
+
+
+def connect_cluster_asyncio(url: str, **options: Any) -> redis.asyncio.cluster.RedisCluster:
+    """`connect_cluster` for asyncio."""
+    retry = redis.asyncio.retry.Retry(redis.backoff.NoBackoff(), 0)
+    client: redis.asyncio.cluster.RedisCluster = redis.asyncio.cluster.RedisCluster.from_url(
+        url, **_suited_to_cluster(options, retry)
+    )
+    return client
+
+
+def _suited_to_cluster(options: dict[str, Any], retry: Any) -> dict[str, Any]:
+    # The client of a cluster repeats commands by itself, too. In redis-py 5 this is not up to `retry`.
+    own = {"cluster_error_retry_attempts": 0} if redis.__version__.startswith("5.") else {}
+    return _suited(own | options, retry)
+
+
 def _suited(options: dict[str, Any], retry: Any) -> dict[str, Any]:
     suited = {
         "protocol": 3,
@@ -94,6 +119,9 @@ _TRANSIENT = (
     redis.exceptions.ReadOnlyError,
     redis.exceptions.ClusterDownError,
     redis.exceptions.TryAgainError,
+    redis.exceptions.ClusterError,
+    # While a cluster elects or moves slots: no node answers, a slot has no owner, or the nodes do not agree.
+    redis.exceptions.RedisClusterException,
     OSError,
 )
 

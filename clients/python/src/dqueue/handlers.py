@@ -1,11 +1,11 @@
 """Handlers by type, and the commands that follow from their outcome."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from dqueue import calls
 from dqueue.calls import Call
-from dqueue.message import Message
+from dqueue.message import Message, by_queue
 from dqueue.options import Millis
 
 H = TypeVar("H", bound=Callable[[Message], Any])
@@ -56,8 +56,9 @@ class Handlers(Generic[H]):
         return found
 
 
-def failure(key: str, message: Message, error: BaseException) -> Call[int]:
+def failure(message: Message, error: BaseException) -> Call[int]:
     """Returns the command for a message whose handler raised `error`."""
+    key = message.queue
     if isinstance(error, Retry):
         return calls.nack(key, [message], {"delay": error.delay, "error": str(error) or None})
     if isinstance(error, Reject):
@@ -65,6 +66,11 @@ def failure(key: str, message: Message, error: BaseException) -> Call[int]:
     return calls.nack(key, [message], {"error": f"{type(error).__name__}: {error}"[:_ERROR_LENGTH]})
 
 
-def given_back(key: str, messages: list[Message]) -> Call[int]:
-    """Returns the command for messages that a stopping worker does not finish."""
-    return calls.nack(key, messages, {"silent": True})
+def given_back(messages: Sequence[Message]) -> list[Call[int]]:
+    """Returns the commands for messages that a stopping worker does not finish, one for each queue."""
+    return [calls.nack(key, of_queue, {"silent": True}) for key, of_queue in by_queue(messages).items()]
+
+
+def acked(messages: Sequence[Message]) -> list[Call[int]]:
+    """Returns the commands that finish handled messages, one for each queue."""
+    return [calls.ack(key, of_queue, None) for key, of_queue in by_queue(messages).items()]

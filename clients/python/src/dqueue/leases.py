@@ -13,9 +13,7 @@ from dqueue.options import Millis, millis
 class Timing:
     """The times of a worker, in ms. `Worker` explains them."""
 
-    def __init__(
-        self, client: object, lease: Millis, block: Millis, grace: Millis, time_limit: Millis | None
-    ) -> None:
+    def __init__(self, client: object, lease: Millis, block: Millis, grace: Millis, time_limit: Millis | None) -> None:
         self.lease = millis(lease)
         self.grace = millis(grace)
         self.time_limit = None if time_limit is None else millis(time_limit)
@@ -35,20 +33,20 @@ class Leases:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: dict[int, tuple[Message, float]] = {}
+        self._running: dict[tuple[str, int], tuple[Message, float]] = {}
 
     def add(self, message: Message) -> None:
         with self._lock:
-            self._running[message.receipt] = (message, time.monotonic())
+            self._running[message.queue, message.receipt] = (message, time.monotonic())
 
     def drop(self, message: Message) -> bool:
         """Ends the handling of a message. Returns False if `take` has ended it before."""
         with self._lock:
-            return self._running.pop(message.receipt, None) is not None
+            return self._running.pop((message.queue, message.receipt), None) is not None
 
     def holds(self, message: Message) -> bool:
         with self._lock:
-            return message.receipt in self._running
+            return (message.queue, message.receipt) in self._running
 
     def take(self) -> list[Message]:
         """Ends the handling of all messages and returns them."""

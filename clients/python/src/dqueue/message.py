@@ -1,6 +1,7 @@
 """A delivered message."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,8 @@ class Message:
     """-1 means without limit."""
     note: str | None = None
     """What an earlier attempt has left with it."""
+    queue: str = ""
+    """The name of the queue that delivered it."""
     lost: bool = False
     """Set by the heartbeat of the worker when the lease is over. Another consumer may have the message now."""
 
@@ -47,8 +50,8 @@ class Message:
         return json.loads(self.payload)
 
 
-def delivered(reply: Any) -> Message:
-    """One element of a FETCH ... WITHMETA reply."""
+def delivered(queue: str, reply: Any) -> Message:
+    """One element of the reply of a FETCH ... WITHMETA from this queue."""
     id, receipt, attempt, payload, meta = reply
     given = pairs(meta)
     score = given["score"]
@@ -67,4 +70,13 @@ def delivered(reply: Any) -> Message:
         lease_until=int(given["lease-until"] or 0),
         retries_left=int(given["retries-left"]),
         note=None if given.get("note") is None else text(given["note"]),
+        queue=queue,
     )
+
+
+def by_queue(messages: Sequence[Message]) -> dict[str, list[Message]]:
+    """Returns the messages by the name of their queue."""
+    found: dict[str, list[Message]] = {}
+    for message in messages:
+        found.setdefault(message.queue, []).append(message)
+    return found

@@ -81,12 +81,15 @@ class Queue:
 
         With `replace` a message of that id that has not been delivered is replaced.
         """
-        call = calls.send(self.key, payload, id, replace, options)
+        return self._patiently(calls.send(self.key, payload, id, replace, options))
+
+    def _patiently(self, call: Call[T]) -> T:
+        """Runs a command that may be repeated, and repeats it while the connection is down."""
         deadline = time.monotonic() + self.patience / 1000
         for pause in pauses():
             try:
                 return self._do(call)
-            except (redis.exceptions.RedisError, OSError) as error:
+            except Exception as error:
                 if not is_transient(error) or time.monotonic() + pause > deadline:
                     raise
             time.sleep(pause)

@@ -171,3 +171,17 @@ def info(reply: Any) -> Info:
     if "paused" in values:
         values["paused"] = bool(values["paused"])
     return values
+
+
+def added_up(infos: Iterable[Info]) -> Info:
+    """Adds up DQ.NINFO of several nodes. Of ages and latenesses, which cannot be added, it has the highest."""
+    total: Info = {}
+    for one in infos:
+        for name, value in one.items():
+            before = total.get(name)
+            if before is None or value is None:
+                total[name] = value if before is None else before
+            elif isinstance(before, int | float) and isinstance(value, int | float):
+                is_highest = name.startswith(("oldest-", "lateness-"))
+                total[name] = max(before, value) if is_highest else before + value
+    return total

@@ -92,7 +92,7 @@ class ManualQueue(Queue):
             if inspect.isawaitable(result):
                 result = asyncio.run(_awaited(result))
         except Exception as error:
-            self._do(failure(self.key, message, error))
+            self._do(failure(message, error))
         else:
             self.ack(message, result=result)
 

@@ -7,26 +7,26 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from dqueue import calls
 from dqueue.calls import Call, Payload
 from dqueue.connection import is_transient, pauses
-from dqueue.handlers import Handlers, failure, given_back
+from dqueue.family import Family
+from dqueue.handlers import Handlers, acked, failure, given_back
 from dqueue.leases import Leases, Timing, consumer_name
 from dqueue.message import Message
 from dqueue.options import Millis
 from dqueue.queue import Queue
 
 log = logging.getLogger("dqueue")
-T = TypeVar("T")
 
 _LAST_WORDS = 2.0
 """Seconds for which a stopping worker repeats a command to a server that does not answer."""
 
 
 class Worker(Handlers[Callable[[Message], Payload | None]]):
-    """Handles the messages of a queue with `concurrency` threads.
+    """Handles the messages of a queue or of a family with `concurrency` threads.
 
     Each thread has a connection and fetches one message at a time, and acks the one before in the same round trip.
     While handlers run, a heartbeat extends their leases, all in one command. So `lease` (ms) is not the time that a
@@ -42,12 +42,15 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
     `block` (ms) is how long one fetch waits at the server. It is kept below the socket timeout of the client, and
     `stop` may take that long.
 
+    Of a `Family` it has one waiting connection for each node beside those of the threads, and closes the family in the
+    end.
+
     `consumer` is the name that DQ.CONSUMERS shows. The default is host and process id.
     """
 
     def __init__(
         self,
-        queue: Queue,
+        queue: Queue | Family,
         *,
         concurrency: int = 1,
         consumer: str | None = None,
@@ -84,6 +87,8 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
             reason = self._reports.get()
             self._stopping.set()
             self._finish(loops)
+            if isinstance(self.queue, Family):
+                self.queue.close()
             self._ended.set()
             heart.join()
         if reason is not None:
@@ -122,7 +127,7 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
         unfinished = self._leases.take()
         if unfinished:
             log.warning("%d messages not finished in time are given back", len(unfinished))
-            self._insist(given_back(self.queue.key, unfinished))
+            self._insist(*given_back(unfinished))
         # A blocked fetch may take its whole BLOCK to return, and its messages must be given back.
         _join([loop for loop in loops if loop not in self._busy], now + self._timing.block / 1000 + _LAST_WORDS)
 
@@ -138,18 +143,18 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
                 if not is_transient(error):
                     self._reports.put(error)
                     break
-                log.warning("fetching from %s failed, trying again: %s", self.queue.key, error)
+                log.warning("fetching from %s failed, trying again: %s", self.queue, error)
                 self._stopping.wait(next(tries))
                 continue
             tries = pauses()
             done = [message for message in batch if self._handle(message)]
         if done:
-            self._insist(calls.ack(self.queue.key, done, None))
+            self._insist(*acked(done))
 
     def _handle(self, message: Message) -> bool:
         """Handles a message. Returns whether it is done and must be acked."""
         if self._stopping.is_set():
-            self._insist(given_back(self.queue.key, [message]))
+            self._insist(*given_back([message]))
             return False
         self._leases.add(message)
         verdict: Call[int] | None = None
@@ -158,12 +163,12 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
             result = self.find(message.type)(message)
         except BaseException as error:
             log.warning("%s failed in attempt %d", message.id, message.attempt, exc_info=True)
-            verdict = failure(self.queue.key, message, error)
+            verdict = failure(message, error)
             if not isinstance(error, Exception):
                 self._reports.put(error)
         else:
             if result is not None:
-                verdict = calls.ack(self.queue.key, [message], result)
+                verdict = calls.ack(message.queue, [message], result)
         self._busy.discard(threading.current_thread())
         if verdict is not None and self._leases.holds(message):
             self._insist(verdict)
@@ -172,20 +177,24 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
             log.warning("%s was finished after its lease was over", message.id)
         return verdict is None and held and not message.lost
 
-    def _insist(self, call: Call[T]) -> T | None:
-        """Runs a command, and repeats it if need be until the lease is over or the worker must end."""
+    def _insist(self, *verdicts: Call[int]) -> None:
+        """Runs commands, and repeats each if need be until the lease is over or the worker must end."""
+        for verdict in verdicts:
+            self._insist_on(verdict)
+
+    def _insist_on(self, call: Call[int]) -> None:
         given_up = time.monotonic() + self._timing.lease / 1000
         for pause in pauses():
             try:
-                return self.queue._do(call)
+                self.queue._do(call)
+                return
             except Exception as error:
                 if not is_transient(error) or time.monotonic() + pause > given_up:
                     log.error("%s failed: %s", call.words[0], error)
-                    return None
+                    return
             if self._stopping.is_set():
                 given_up = min(given_up, time.monotonic() + _LAST_WORDS)
             time.sleep(pause)
-        return None
 
     def _beat(self) -> None:
         while not self._ended.wait(self._timing.beat):

@@ -6,26 +6,26 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from dqueue import calls
+from dqueue.asyncio.family import Family
 from dqueue.asyncio.queue import Queue
 from dqueue.calls import Call, Payload
 from dqueue.connection import is_transient, pauses
-from dqueue.handlers import Handlers, failure, given_back
+from dqueue.handlers import Handlers, acked, failure, given_back
 from dqueue.leases import Leases, Timing, consumer_name
 from dqueue.message import Message
 from dqueue.options import Millis
 
 log = logging.getLogger("dqueue")
-T = TypeVar("T")
 
 _LAST_WORDS = 2.0
 """Seconds for which a stopping worker repeats a command to a server that does not answer."""
 
 
 class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
-    """Handles the messages of a queue with `concurrency` tasks.
+    """Handles the messages of a queue or of a family with `concurrency` tasks.
 
     It works like `dqueue.Worker`, but handlers are coroutine functions and can be stopped: one that has not finished
     after `grace` ms is cancelled, and its message is given back. A handler must not block the event loop for longer
@@ -34,7 +34,7 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
 
     def __init__(
         self,
-        queue: Queue,
+        queue: Queue | Family,
         *,
         concurrency: int = 1,
         consumer: str | None = None,
@@ -72,6 +72,8 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
                 for task in (heart, *loops):
                     task.cancel()
                 await asyncio.gather(heart, *loops, return_exceptions=True)
+                if isinstance(self.queue, Family):
+                    await self.queue.aclose()
         if self._fatal is not None:
             raise self._fatal
 
@@ -118,13 +120,13 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
                 if not is_transient(error):
                     self._fail(error)
                     break
-                log.warning("fetching from %s failed, trying again: %s", self.queue.key, error)
+                log.warning("fetching from %s failed, trying again: %s", self.queue, error)
                 await self._pause(next(tries))
                 continue
             tries = pauses()
             done = [message for message in batch if await self._handle(message)]
         if done:
-            await self._insist(calls.ack(self.queue.key, done, None))
+            await self._insist(*acked(done))
 
     def _fail(self, error: BaseException) -> None:
         self._fatal = self._fatal or error
@@ -133,7 +135,7 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
     async def _handle(self, message: Message) -> bool:
         """Handles a message. Returns whether it is done and must be acked."""
         if self._stopping.is_set():
-            await self._insist(given_back(self.queue.key, [message]))
+            await self._insist(*given_back([message]))
             return False
         self._leases.add(message)
         verdict: Call[int] | None = None
@@ -141,20 +143,20 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
             result = await self._run_handler(message)
         except asyncio.CancelledError as error:
             if _is_cancelled():
-                await self._insist(given_back(self.queue.key, [message]))
+                await self._insist(*given_back([message]))
                 self._leases.drop(message)
                 raise
             if self._stopping.is_set():
-                verdict = given_back(self.queue.key, [message])
+                (verdict,) = given_back([message])
             else:
                 # The handler cancelled itself. If the message were given back, it would come again at once, for ever.
-                verdict = failure(self.queue.key, message, error)
+                verdict = failure(message, error)
         except Exception as error:
             log.warning("%s failed in attempt %d", message.id, message.attempt, exc_info=True)
-            verdict = failure(self.queue.key, message, error)
+            verdict = failure(message, error)
         else:
             if result is not None:
-                verdict = calls.ack(self.queue.key, [message], result)
+                verdict = calls.ack(message.queue, [message], result)
         if verdict is not None:
             await self._insist(verdict)
         self._leases.drop(message)
@@ -171,20 +173,24 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
         finally:
             self._handling.discard(handling)
 
-    async def _insist(self, call: Call[T]) -> T | None:
-        """Runs a command, and repeats it if need be until the lease is over or the worker must end."""
+    async def _insist(self, *verdicts: Call[int]) -> None:
+        """Runs commands, and repeats each if need be until the lease is over or the worker must end."""
+        for verdict in verdicts:
+            await self._insist_on(verdict)
+
+    async def _insist_on(self, call: Call[int]) -> None:
         given_up = time.monotonic() + self._timing.lease / 1000
         for pause in pauses():
             try:
-                return await self.queue._do(call)
+                await self.queue._do(call)
+                return
             except Exception as error:
                 if not is_transient(error) or time.monotonic() + pause > given_up:
                     log.error("%s failed: %s", call.words[0], error)
-                    return None
+                    return
             if self._stopping.is_set():
                 given_up = min(given_up, time.monotonic() + _LAST_WORDS)
             await asyncio.sleep(pause)
-        return None
 
     async def _beat(self) -> None:
         while True:
