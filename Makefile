@@ -7,6 +7,7 @@ export PYTEST_FLAGS ?=
 BENCH_FLAGS ?=
 CHECKER_FLAGS ?= --seconds 60
 TORTURE_FLAGS ?= --seconds 600
+PIPELINE_FLAGS ?= --failures 1000
 LOAD_FLAGS ?=
 SOAK_SECONDS ?= 1800
 SOAK_FLAGS ?=
@@ -22,7 +23,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-celery test-asan miri lint fmt checker torture load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-core
+.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-core
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +83,9 @@ checker: ## groups under a minute of concurrent traffic, its history checked for
 
 torture: ## the same under crashes, power loss, failovers and other faults, ten minutes in all
 	@scripts/python.sh tests.torture $(TORTURE_FLAGS)
+
+torture-pipeline: ## five stages linked by ACKSEND, by MULTI/EXEC and by Lua under 1,000 power failures: ten minutes
+	@scripts/python.sh tests.torture.pipeline $(PIPELINE_FLAGS)
 
 load: ## how long others wait while millions of messages fall due, expire or go, and how late messages are
 	@scripts/python.sh tests.load $(LOAD_FLAGS)

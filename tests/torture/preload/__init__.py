@@ -12,6 +12,9 @@ _SOURCES = Path(__file__).parent
 # Inode and synced length of so many files; see power.c.
 _SLOTS = 1024
 _SLOT = struct.Struct("=QQ")
+# After the slots: whether syncs are to stand still, and whether one does.
+_FAILURE = struct.Struct("=QQ")
+_FAILURE_AT = _SLOTS * _SLOT.size
 
 
 def library(name: str) -> Path:
@@ -24,8 +27,19 @@ class Power:
 
     def __init__(self, table: Path):
         self.table = table
-        table.write_bytes(bytes(_SLOTS * _SLOT.size))
+        table.write_bytes(bytes(_FAILURE_AT + _FAILURE.size))
         self.env = {"LD_PRELOAD": str(library("power")), "POWER_TABLE": str(table)}
+
+    def approach(self) -> None:
+        """From now on no sync of the server comes to its end: the power fails while one is under way."""
+        with open(self.table, "r+b") as file:
+            file.seek(_FAILURE_AT)
+            file.write(_FAILURE.pack(1, 0))
+
+    def struck(self) -> bool:
+        """Whether a sync has stood still since `approach`: kill the server then, and let the power `fail`."""
+        near, struck = _FAILURE.unpack_from(self.table.read_bytes(), _FAILURE_AT)
+        return bool(near and struck)
 
     def fail(self, folder: Path, rng: random.Random) -> int:
         """Cuts the files of a dead server; returns how many bytes are gone.
@@ -33,7 +47,8 @@ class Power:
         Half of the time nothing past the last sync is left, else the disk had come to some place behind it.
         """
         table = bytearray(self.table.read_bytes())
-        synced = {inode: size for inode, size in _SLOT.iter_unpack(table) if inode}
+        _FAILURE.pack_into(table, _FAILURE_AT, 0, 0)
+        synced = {inode: size for inode, size in _SLOT.iter_unpack(table[:_FAILURE_AT]) if inode}
         gone = 0
         for path in folder.rglob("*"):
             if not path.is_file() or path.stat().st_ino not in synced:
@@ -45,7 +60,7 @@ class Power:
                 gone += size - left
             # What has outlived one failure outlives the next.
             synced[path.stat().st_ino] = left
-        for at in range(0, len(table), _SLOT.size):
+        for at in range(0, _FAILURE_AT, _SLOT.size):
             inode, _ = _SLOT.unpack_from(table, at)
             if inode:
                 _SLOT.pack_into(table, at, inode, synced[inode])

@@ -2,6 +2,8 @@
  *
  * Preloaded into a server, it notes in a table that outlives the process how long each file was
  * when its last fsync began. The test kills the server and cuts every file back to that length.
+ * If the test says so in the table, no fsync returns any more: then the power fails while one is
+ * under way, so that there always is something which was written and not synced.
  * POWER_TABLE names the table, which the test has made. */
 
 #define _GNU_SOURCE
@@ -22,14 +24,25 @@ struct slot {
     _Atomic uint64_t synced;
 };
 
-static struct slot *table;
+/* What follows the slots: whether fsyncs are to stand still, and whether one does. */
+struct failure {
+    _Atomic uint64_t near;
+    _Atomic uint64_t struck;
+};
+
+struct table {
+    struct slot slots[SLOTS];
+    struct failure failure;
+};
+
+static struct table *table;
 
 __attribute__((constructor)) static void map_table(void) {
     const char *path = getenv("POWER_TABLE");
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
-    void *at = mmap(NULL, SLOTS * sizeof(struct slot), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *at = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (at != MAP_FAILED)
         table = at;
@@ -37,7 +50,7 @@ __attribute__((constructor)) static void map_table(void) {
 
 static void note(uint64_t inode, uint64_t synced) {
     for (uint64_t i = 0; table && i < SLOTS; i++) {
-        struct slot *slot = &table[(inode + i) % SLOTS];
+        struct slot *slot = &table->slots[(inode + i) % SLOTS];
         uint64_t empty = 0;
         if (atomic_load(&slot->inode) == inode || atomic_compare_exchange_strong(&slot->inode, &empty, inode) ||
             empty == inode) {
@@ -52,6 +65,10 @@ static int sync_with(const char *name, int fd) {
     int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
     struct stat before;
     int known = fstat(fd, &before) == 0 && S_ISREG(before.st_mode);
+    while (table && known && atomic_load(&table->failure.near)) {
+        atomic_store(&table->failure.struck, 1);
+        pause();
+    }
     int result = real(fd);
     if (result == 0 && known)
         note(before.st_ino, before.st_size);
