@@ -7,7 +7,7 @@ import dqueue
 import dqueue.asyncio
 import pytest
 import redis
-from dqueue import Reject
+from dqueue import Follow, Next, Reject, Snooze
 from dqueue.asyncio import Queue, Worker, connect
 
 
@@ -205,3 +205,29 @@ def test_sync_and_async_classes_have_the_same_methods(name):
         return {method: [(p.name, p.kind, p.default) for p in given] for method, given in shape(cls).items()}
 
     assert names(getattr(dqueue, name)) == names(getattr(dqueue.asyncio, name))
+
+
+def test_an_async_handler_snoozes_notes_and_follows(dq_url):
+    async def scene(q):
+        worker = Worker(q, block=200)
+        seen = []
+
+        @worker.handler("step")
+        async def step(message):
+            seen.append((message.attempt, message.note))
+            if message.note is None:
+                assert await worker.note(message, "half")
+                raise Snooze("not yet", delay=1)
+            return Follow(Next("end", type="end"), result="r")
+
+        @worker.handler("end")
+        async def end(message):
+            seen.append(message.text)
+            worker.stop()
+
+        id = await q.send("x", type="step")
+        await worker.run()
+        assert seen == [(1, None), (1, "half"), "end"]
+        assert (await q.get(id)).result == "r"
+
+    play(dq_url, scene)

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from dqueue import Handlers, Retry
+from dqueue import Follow, Handlers, Next, Retry, Snooze
 
 HOUR = 3_600_000
 
@@ -55,6 +55,33 @@ def test_schedules_pauses_and_rates_work_in_manual_time(manual_queue):
     q.pause(for_=HOUR)
     assert len(q.run(handlers, 3 * HOUR - 1)) == 4
     assert len(q.run(handlers, 1)) == 2
+
+
+def test_snoozes_and_follow_ups_are_those_of_a_worker(manual_queue):
+    q = manual_queue(retries=0)
+    handlers, seen = Handlers(), []
+
+    @handlers.handler("busy")
+    def busy(message):
+        seen.append(q.now)
+        if q.now < 2 * HOUR:
+            raise Snooze("429", pause=("QUEUE", HOUR))
+        return Follow(Next("told", type="tell"))
+
+    handlers.handler("tell")(lambda message: seen.append(message.text))
+    q.send("x", type="busy")
+    assert len(q.run(handlers, 2 * HOUR)) == 4
+    assert seen == [0, HOUR, 2 * HOUR, "told"]
+
+
+def test_a_message_after_a_batch_knows_how_the_batch_ended(manual_queue):
+    q = manual_queue()
+    handlers, seen = Handlers(), []
+    handlers.handler()(lambda message: seen.append((message.batch, message.after and message.after["finished"])))
+    q.send_many(["1", "2"], batch="b")
+    q.send("all", after="b")
+    q.work(handlers)
+    assert seen == [("b", None), ("b", None), (None, 2)]
 
 
 def test_handlers_can_be_coroutines(manual_queue):

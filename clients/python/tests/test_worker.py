@@ -12,7 +12,7 @@ from pathlib import Path
 import dqueue
 import pytest
 import redis
-from dqueue import Queue, Reject, Retry, Worker, connect
+from dqueue import Follow, Next, Queue, Reject, Retry, Snooze, Worker, connect
 
 from tests.harness.server import wait_for
 
@@ -83,6 +83,74 @@ def test_handlers_get_their_types_and_decide_the_outcome(q):
     assert q.get("unknown").error == "LookupError: no handler for type 'unknown'"
     assert q.get("untyped").state == "dead"
     assert q.get("a").consumer == worker.consumer
+
+
+def test_a_handler_snoozes_and_follows(q):
+    q.alter(retries=0)
+    worker = Worker(q, block=200)
+    attempts = []
+
+    @worker.handler("busy")
+    def busy(message):
+        attempts.append(message.attempt)
+        if len(attempts) < 4:
+            raise Snooze("429", delay=10)
+        return Follow(Next("packed", to="parcels", id="p"), Next("told", id="told", type="mail", delay=600_000), result="r")
+
+    q.send("x", id="x", type="busy")
+    with running(worker):
+        wait_for(lambda: q.get("x").state == "finished")
+    assert attempts == [1, 1, 1, 1]
+    record = q.get("x")
+    assert (record.failures, record.attempt, record.error, record.result) == (0, 1, "429", "r")
+    assert q.get("told").state == "delayed"
+    assert [message.id for message in Queue(q.client, "parcels").fetch()] == ["p"]
+
+
+def test_a_snooze_pauses_the_group_in_the_same_step(q):
+    worker = Worker(q, block=200)
+
+    @worker.handler()
+    def busy(message):
+        raise Snooze("429", pause=("GROUP", 600_000))
+
+    q.send_many(["one", "two"], group="partner")
+    with running(worker):
+        wait_for(lambda: [group.state for group in q.groups()] == ["paused"])
+    assert (q.info()["delivered"], q.len("running"), q.len()) == (1, 0, 2)
+
+
+def test_a_message_whose_follow_up_is_refused_has_failed(q):
+    q.alter(retries=0)
+    full = Queue(q.client, "full")
+    full.create(max_len=1)
+    full.send("taken")
+    worker = Worker(q, block=200)
+    worker.handler()(lambda message: Follow(Next("x"), Next("x", to="full")))
+    q.send("x", id="x")
+    with running(worker):
+        wait_for(lambda: q.get("x").state == "dead")
+    assert q.get("x").error.startswith("QUEUEFULL") or "QUEUEFULL" in q.get("x").error
+    assert (q.len(), full.len()) == (0, 1)
+
+
+def test_a_note_is_given_to_the_next_attempt(q):
+    worker = Worker(q, block=200)
+    seen = []
+
+    @worker.handler()
+    def long(message):
+        seen.append(message.note)
+        if len(seen) == 1:
+            assert worker.note(message, "half")
+            raise Retry("stopped midway", delay=1)
+        q.cancel(message.id)
+        assert not worker.note(message, "too late")
+
+    q.send("x")
+    with running(worker):
+        wait_for(lambda: len(seen) == 2)
+    assert seen == [None, "half"]
 
 
 def test_concurrency_is_the_number_of_handlers_at_once(q):

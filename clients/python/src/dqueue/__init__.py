@@ -28,7 +28,7 @@ from dqueue._needs import REDIS_PY  # noqa: F401  before all that imports redis-
 from dqueue.calls import Next
 from dqueue.connection import connect, connect_cluster
 from dqueue.family import Family
-from dqueue.handlers import Handlers, Reject, Retry
+from dqueue.handlers import Follow, Handlers, Outcome, Reject, Retry, Snooze
 from dqueue.message import Message
 from dqueue.options import (
     BackoffKind,
@@ -49,19 +49,22 @@ __all__ = [
     "Consumer",
     "Explanation",
     "Family",
+    "Follow",
     "Group",
     "Handlers",
     "Info",
     "Message",
     "Next",
-    "Queue",
+    "Outcome",
     "Pause",
+    "Queue",
     "QueueOptions",
     "Record",
     "Reject",
     "Retry",
     "Schedule",
     "SendOptions",
+    "Snooze",
     "State",
     "Worker",
     "connect",

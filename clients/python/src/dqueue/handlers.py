@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from dqueue import calls
-from dqueue.calls import Call
+from dqueue.calls import Call, Next, Payload
 from dqueue.message import Message, by_queue
-from dqueue.options import Millis
+from dqueue.options import Millis, Pause
 
 H = TypeVar("H", bound=Callable[[Message], Any])
 
@@ -25,11 +25,40 @@ class Reject(Exception):
     """Raised by a handler if the message can never succeed. It is dead at once, with the reason `rejected`."""
 
 
+class Snooze(Exception):
+    """Raised by a handler to give its message back without blame: no attempt and no failure is counted.
+
+    The message comes back after `delay` ms, or at once without it. `pause`, for example `("GROUP", 30_000)`, pauses its
+    group or the queue in the same step: for a partner that replies 429 with a Retry-After.
+    """
+
+    def __init__(self, error: str = "", *, delay: Millis | None = None, pause: Pause | None = None) -> None:
+        super().__init__(error)
+        self.delay = delay
+        self.pause = pause
+
+
+class Follow:
+    """Returned by a handler: its message is done, and these messages follow from it, in one step (DQ.ACKSEND).
+
+    A crash leaves all of that or nothing. If the server refuses it (a full queue, say), the message has failed.
+    """
+
+    def __init__(self, *following: Next, result: Payload | None = None) -> None:
+        self.following = following
+        self.result = result
+
+
+Outcome = Payload | Follow | None
+"""What a handler returns: nothing, the result of its message, or the messages that follow from it."""
+
+
 class Handlers(Generic[H]):
     """The functions that handle messages, by type.
 
-    A handler that returns is done, and a text that it returns is kept as the result of the message. A handler that
-    raises has failed: the server counts the failure and decides by RETRIES and BACKOFF what comes next.
+    A handler that returns is done, and a text that it returns is kept as the result of the message. With `Follow` it
+    also sends messages. A handler that raises has failed: the server counts the failure and decides by RETRIES and
+    BACKOFF what comes next. `Retry`, `Reject` and `Snooze` say it otherwise.
     """
 
     def __init__(self) -> None:
@@ -61,9 +90,19 @@ def failure(message: Message, error: BaseException) -> Call[int]:
     key = message.queue
     if isinstance(error, Retry):
         return calls.nack(key, [message], {"delay": error.delay, "error": str(error) or None})
+    if isinstance(error, Snooze):
+        options = {"delay": error.delay, "pause": error.pause, "error": str(error) or None, "silent": True}
+        return calls.nack(key, [message], options)
     if isinstance(error, Reject):
         return calls.nack(key, [message], {"error": str(error) or None, "fatal": True})
     return calls.nack(key, [message], {"error": f"{type(error).__name__}: {error}"[:_ERROR_LENGTH]})
+
+
+def success(message: Message, outcome: Outcome) -> Call[Any]:
+    """Returns the command for a message whose handler returned `outcome`."""
+    if isinstance(outcome, Follow) and outcome.following:
+        return calls.ack_send(message.queue, message, outcome.following, outcome.result)
+    return calls.ack(message.queue, [message], outcome.result if isinstance(outcome, Follow) else outcome)
 
 
 def given_back(messages: Sequence[Message]) -> list[Call[int]]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dqueue.records import headers, pairs, raw, text
+from dqueue.records import counts, headers, pairs, raw, text
 
 
 @dataclass(slots=True, eq=False)
@@ -35,6 +35,10 @@ class Message:
     """-1 means without limit."""
     note: str | None = None
     """What an earlier attempt has left with it."""
+    batch: str | None = None
+    """The batch that it is in."""
+    after: dict[str, int | str] | None = None
+    """The batch that it waited for, and how many messages of it ended in which way."""
     queue: str = ""
     """The name of the queue that delivered it."""
     lost: bool = False
@@ -70,6 +74,8 @@ def delivered(queue: str, reply: Any) -> Message:
         lease_until=int(given["lease-until"] or 0),
         retries_left=int(given["retries-left"]),
         note=None if given.get("note") is None else text(given["note"]),
+        batch=None if given.get("batch") is None else text(given["batch"]),
+        after=None if given.get("after") is None else counts(given["after"]),
         queue=queue,
     )
 

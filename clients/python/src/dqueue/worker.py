@@ -9,11 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dqueue import calls
-from dqueue.calls import Call, Payload
+from dqueue.calls import Call
 from dqueue.connection import is_transient, pauses
 from dqueue.family import Family
-from dqueue.handlers import Handlers, acked, failure, given_back
+from dqueue.handlers import (
+    Handlers,
+    Outcome,
+    Snooze,
+    acked,
+    failure,
+    given_back,
+    success,
+)
 from dqueue.leases import Leases, Timing, consumer_name
 from dqueue.message import Message
 from dqueue.options import Millis
@@ -25,7 +32,7 @@ _LAST_WORDS = 2.0
 """Seconds for which a stopping worker repeats a command to a server that does not answer."""
 
 
-class Worker(Handlers[Callable[[Message], Payload | None]]):
+class Worker(Handlers[Callable[[Message], Outcome]]):
     """Handles the messages of a queue or of a family with `concurrency` threads.
 
     Each thread has a connection and fetches one message at a time, and acks the one before in the same round trip.
@@ -98,6 +105,14 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
         """Makes `run` stop gracefully and return. It may be called in any thread or signal handler."""
         self._reports.put(None)
 
+    def note(self, message: Message, text: str) -> bool:
+        """Leaves a note with a message that is being handled, and extends its lease (DQ.TOUCH ... NOTE).
+
+        The next attempt finds it in `message.note`, so it can go on where this one stopped. Returns False if the lease
+        is lost, so that the handler can end.
+        """
+        return self.queue.touch(self._timing.lease, message, note=text) == 1
+
     @contextmanager
     def _signals(self, wanted: bool) -> Iterator[None]:
         if not wanted:
@@ -157,10 +172,13 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
             self._insist(*given_back([message]))
             return False
         self._leases.add(message)
-        verdict: Call[int] | None = None
+        verdict: Call[Any] | None = None
         self._busy.add(threading.current_thread())
         try:
             result = self.find(message.type)(message)
+        except Snooze as error:
+            log.info("%s is given back in attempt %d: %s", message.id, message.attempt, error)
+            verdict = failure(message, error)
         except BaseException as error:
             log.warning("%s failed in attempt %d", message.id, message.attempt, exc_info=True)
             verdict = failure(message, error)
@@ -168,10 +186,10 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
                 self._reports.put(error)
         else:
             if result is not None:
-                verdict = calls.ack(message.queue, [message], result)
+                verdict = success(message, result)
         self._busy.discard(threading.current_thread())
         if verdict is not None and self._leases.holds(message):
-            self._insist(verdict)
+            self._insist_on(verdict, message)
         held = self._leases.drop(message)
         if message.lost:
             log.warning("%s was finished after its lease was over", message.id)
@@ -182,7 +200,8 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
         for verdict in verdicts:
             self._insist_on(verdict)
 
-    def _insist_on(self, call: Call[int]) -> None:
+    def _insist_on(self, call: Call[Any], message: Message | None = None) -> None:
+        """Runs a command as `_insist` does. If the server refuses it, `message` has failed."""
         given_up = time.monotonic() + self._timing.lease / 1000
         for pause in pauses():
             try:
@@ -191,6 +210,8 @@ class Worker(Handlers[Callable[[Message], Payload | None]]):
             except Exception as error:
                 if not is_transient(error) or time.monotonic() + pause > given_up:
                     log.error("%s failed: %s", call.words[0], error)
+                    if message is not None and not is_transient(error):
+                        self._insist_on(failure(message, error))
                     return
             if self._stopping.is_set():
                 given_up = min(given_up, time.monotonic() + _LAST_WORDS)

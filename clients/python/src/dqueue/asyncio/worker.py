@@ -8,12 +8,19 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dqueue import calls
 from dqueue.asyncio.family import Family
 from dqueue.asyncio.queue import Queue
-from dqueue.calls import Call, Payload
+from dqueue.calls import Call
 from dqueue.connection import is_transient, pauses
-from dqueue.handlers import Handlers, acked, failure, given_back
+from dqueue.handlers import (
+    Handlers,
+    Outcome,
+    Snooze,
+    acked,
+    failure,
+    given_back,
+    success,
+)
 from dqueue.leases import Leases, Timing, consumer_name
 from dqueue.message import Message
 from dqueue.options import Millis
@@ -24,7 +31,7 @@ _LAST_WORDS = 2.0
 """Seconds for which a stopping worker repeats a command to a server that does not answer."""
 
 
-class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
+class Worker(Handlers[Callable[[Message], Awaitable[Outcome]]]):
     """Handles the messages of a queue or of a family with `concurrency` tasks.
 
     It works like `dqueue.Worker`, but handlers are coroutine functions and can be stopped: one that has not finished
@@ -49,7 +56,7 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
         self.consumer = consumer or consumer_name()
         self._timing = Timing(queue.client, lease, block, grace, time_limit)
         self._leases = Leases()
-        self._handling: set[asyncio.Future[Payload | None]] = set()
+        self._handling: set[asyncio.Future[Outcome]] = set()
         self._stopping = asyncio.Event()
         self._fatal: BaseException | None = None
 
@@ -80,6 +87,14 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
     def stop(self) -> None:
         """Makes `run` stop gracefully and return. To be called in the event loop."""
         self._stopping.set()
+
+    async def note(self, message: Message, text: str) -> bool:
+        """Leaves a note with a message that is being handled, and extends its lease (DQ.TOUCH ... NOTE).
+
+        The next attempt finds it in `message.note`, so it can go on where this one stopped. Returns False if the lease
+        is lost, so that the handler can end.
+        """
+        return await self.queue.touch(self._timing.lease, message, note=text) == 1
 
     @contextmanager
     def _signals(self, wanted: bool) -> Iterator[None]:
@@ -138,7 +153,7 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
             await self._insist(*given_back([message]))
             return False
         self._leases.add(message)
-        verdict: Call[int] | None = None
+        verdict: Call[Any] | None = None
         try:
             result = await self._run_handler(message)
         except asyncio.CancelledError as error:
@@ -151,20 +166,23 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
             else:
                 # The handler cancelled itself. If the message were given back, it would come again at once, for ever.
                 verdict = failure(message, error)
+        except Snooze as error:
+            log.info("%s is given back in attempt %d: %s", message.id, message.attempt, error)
+            verdict = failure(message, error)
         except Exception as error:
             log.warning("%s failed in attempt %d", message.id, message.attempt, exc_info=True)
             verdict = failure(message, error)
         else:
             if result is not None:
-                verdict = calls.ack(message.queue, [message], result)
+                verdict = success(message, result)
         if verdict is not None:
-            await self._insist(verdict)
+            await self._insist_on(verdict, message)
         self._leases.drop(message)
         if message.lost:
             log.warning("%s was finished after its lease was over", message.id)
         return verdict is None and not message.lost
 
-    async def _run_handler(self, message: Message) -> Payload | None:
+    async def _run_handler(self, message: Message) -> Outcome:
         # A task of its own can be cancelled while the loop goes on and gives the message back.
         handling = asyncio.ensure_future(self.find(message.type)(message))
         self._handling.add(handling)
@@ -178,7 +196,8 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
         for verdict in verdicts:
             await self._insist_on(verdict)
 
-    async def _insist_on(self, call: Call[int]) -> None:
+    async def _insist_on(self, call: Call[Any], message: Message | None = None) -> None:
+        """Runs a command as `_insist` does. If the server refuses it, `message` has failed."""
         given_up = time.monotonic() + self._timing.lease / 1000
         for pause in pauses():
             try:
@@ -187,6 +206,8 @@ class Worker(Handlers[Callable[[Message], Awaitable[Payload | None]]]):
             except Exception as error:
                 if not is_transient(error) or time.monotonic() + pause > given_up:
                     log.error("%s failed: %s", call.words[0], error)
+                    if message is not None and not is_transient(error):
+                        await self._insist_on(failure(message, error))
                     return
             if self._stopping.is_set():
                 given_up = min(given_up, time.monotonic() + _LAST_WORDS)
