@@ -18,8 +18,8 @@ from tests.harness.server import ROOT, engine, module_path
 EXAMPLES = ROOT / "examples"
 
 
-def run(*command, seconds=50) -> str:
-    """Runs an example to its end; its output, if it ended well."""
+def run(*command, seconds=50, code=0, env=None) -> str:
+    """Runs an example to its end; its output, if it ended with that exit code."""
     done = subprocess.run(
         [str(word) for word in command],
         stdin=subprocess.DEVNULL,
@@ -27,13 +27,21 @@ def run(*command, seconds=50) -> str:
         stderr=subprocess.STDOUT,
         timeout=seconds,
         text=True,
+        env=env,
     )
-    assert done.returncode == 0, f"exit code {done.returncode}:\n{done.stdout[-6000:]}"
+    assert done.returncode == code, f"exit code {done.returncode}:\n{done.stdout[-6000:]}"
     return done.stdout
 
 
 def python(script, *options, **kwargs) -> str:
     return run(sys.executable, EXAMPLES / script, *options, **kwargs)
+
+
+def with_package(script, *options, **kwargs) -> str:
+    """Runs an example that uses the Python package, from its sources."""
+    if sys.version_info < (3, 11):
+        pytest.skip("the package needs Python 3.11 or newer")
+    return python(script, *options, env={**os.environ, "PYTHONPATH": str(ROOT / "clients/python/src")}, **kwargs)
 
 
 def figure(output, label) -> int:
@@ -175,3 +183,63 @@ def test_the_example_event_ledger_proves_its_promises(server):
     assert "in all: 12 erp error, 12 mail finished, 12 member finished" in output
     assert "in all: 12 erp finished, 12 mail finished, 12 member finished" in output
     assert "12 dead events redriven" in output
+
+
+# A small run of each example, and with a word that leaves out what the example is about: then its figures must tell.
+PARTNERS = ("partner_api/partner_api.py", "--notices", 160, "--partners", 4, "--downtime", 700, "--threads", 4)
+
+
+@pytest.mark.slow
+def test_the_example_partner_api_calls_nobody_in_vain(server):
+    output = with_package(*PARTNERS, "--url", url(server))
+    for label in ("answered 429", "not answered at all", "times a breaker opened", "open breakers seen in DQ.GROUPS"):
+        assert figure(output, label) > 0, label
+    for label in ("calls made during Retry-After", "calls made while open", "attempts burned by 429"):
+        assert figure(output, label) == 0, label
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "without, wrong",
+    [
+        ("pause", "calls made during Retry-After"),
+        ("breaker", "calls made while open"),
+        ("snooze", "attempts burned by 429"),
+    ],
+)
+def test_the_example_partner_api_sees_what_each_verb_is_for(server, without, wrong):
+    output = with_package(*PARTNERS, "--url", url(server), "--without", without, code=1)
+    assert figure(output, wrong) > 0
+
+
+PIPELINE = ("order_pipeline/order_pipeline.py", "--orders", 150, "--workers", 1)
+
+
+@pytest.mark.slow
+def test_the_example_order_pipeline_loses_and_doubles_nothing(server):
+    output = with_package(*PIPELINE, "--url", url(server))
+    assert figure(output, "workers killed") > 5 and figure(output, "killed at work") > 0
+    assert figure(output, "doubled") == figure(output, "lost") == 0
+
+
+@pytest.mark.slow
+def test_the_example_order_pipeline_sees_what_two_commands_double(server):
+    output = with_package(*PIPELINE, "--url", url(server), "--apart", 20, code=1)
+    assert figure(output, "doubled") > 0
+
+
+REPORT = ("report_of_many/report_of_many.py", "--rows", 10_000, "--workers", 4, "--kills", 2)
+
+
+@pytest.mark.slow
+def test_the_example_report_of_many_goes_on_from_its_notes(server):
+    output = with_package(*REPORT, "--url", url(server))
+    assert figure(output, "workers killed midway") == 2
+    assert figure(output, "went on from a note") == 2
+    assert figure(output, "rows missing in the report") == figure(output, "rows not done when it began") == 0
+
+
+@pytest.mark.slow
+def test_the_example_report_of_many_sees_what_a_note_is_for(server):
+    output = with_package(*REPORT, "--url", url(server), "--without-note", code=1)
+    assert figure(output, "killed but not gone on") == 2
