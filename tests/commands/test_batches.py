@@ -273,6 +273,43 @@ def test_batches_survive_a_reload(q, r, key):
     assert q.drain("COUNT", 9) == ["HOLD", "GO", "DIE"]
 
 
+@pytest.mark.parametrize("way", ["transaction", "script"])
+def test_in_a_transaction_and_a_script_it_is_released_at_once(q, r, key, way):
+    q.add("held", "AFTER", "b")
+    receipts = q.receipts("COUNT", 2)
+    if way == "transaction":
+        with r.pipeline(transaction=True) as pipe:
+            pipe.execute_command("DQ.ACK", key, *receipts)
+            pipe.execute_command("DQ.FETCH", key)
+            acked, fetched = pipe.execute()
+    else:
+        script = "return {redis.call('DQ.ACK', KEYS[1], ARGV[1], ARGV[2]), redis.call('DQ.FETCH', KEYS[1])}"
+        acked, fetched = r.eval(script, 1, key, *receipts)
+    assert (acked, [text(m[0]) for m in fetched]) == (2, ["held"])
+
+
+@pytest.mark.parametrize("way", ["transaction", "script"])
+def test_acksend_in_a_transaction_and_a_script_keeps_a_batch_open(q, r, key, way):
+    q.add("held", "AFTER", "b")
+    first, last = q.receipts("COUNT", 2)
+    words = ("DQ.ACKSEND", key, last, "NEXT", key, "more", "ID", "more", "BATCH", "b")
+    if way == "transaction":
+        with r.pipeline(transaction=True) as pipe:
+            pipe.execute_command("DQ.ACK", key, first)
+            pipe.execute_command(*words)
+            pipe.execute_command("DQ.BATCHES", key)
+            _, sent, (_, [batch]) = pipe.execute()
+    else:
+        script = (
+            "redis.call('DQ.ACK', KEYS[1], ARGV[1]) "
+            "local sent = redis.call('DQ.ACKSEND', KEYS[1], ARGV[2], 'NEXT', KEYS[1], 'more', 'ID', 'more', 'BATCH', 'b') "
+            "return {sent, redis.call('DQ.BATCHES', KEYS[1])}"
+        )
+        sent, (_, [batch]) = r.eval(script, 1, key, first, last)
+    assert text(sent) == ["more"] and text(as_map(batch)) == {"batch": "b", **counts(pending=1, finished=2, held=1)}
+    assert q.drain() == ["more", "held"]
+
+
 def test_a_million_members_cost_little_more_than_plain_messages(r, key):
     """The bound is for a million; the cost of each is the same with fewer."""
     n, used = 50_000, []

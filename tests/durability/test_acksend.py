@@ -4,6 +4,7 @@ import pytest
 
 from tests.harness.aof import commands, increments
 from tests.harness.replies import Queue, digest
+from tests.harness.server import wait_for
 from tests.harness.wire import Error
 
 LOG = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentage": 0}
@@ -121,6 +122,38 @@ def test_in_a_transaction_it_is_replicated_with_it(replica_pair):
     pipe.execute()
     replica_pair.assert_same("q", "d", "other")
     assert replica_pair.replica.client().get("k") == b"v"
+
+
+def test_in_a_script_it_is_replicated_and_logged(replica_pair):
+    client = replica_pair.primary.client()
+    receipt = start(client, "q")
+    script = "return redis.call('DQ.ACKSEND', KEYS[1], ARGV[1], 'NEXT', KEYS[2], 'p', 'NEXT', KEYS[1], 'p', 'ID', 'b')"
+    assert len(client.eval(script, 2, "q", "d", receipt)) == 2
+    replica_pair.assert_same("q", "d")
+
+
+def test_a_promoted_replica_goes_on_with_what_follows(replica_pair):
+    client = replica_pair.primary.client()
+    receipt = start(client, "q")
+    Queue(client, "q").do("ACKSEND", receipt, "NEXT", "d", "next", "ID", "a")
+    replica_pair.wait_sync()
+    replica_pair.promote()
+    twin = replica_pair.replica.client()
+    assert Queue(twin, "q").do("ACKSEND", receipt, "NEXT", "d", "again") is None
+    assert (Queue(twin, "q").len(), Queue(twin, "d").payloads("COUNT", 9)) == (0, [b"next"])
+
+
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+def test_it_is_the_same_after_a_rewrite_of_the_log(make_server, preamble):
+    server = make_server(**LOG, **{"aof-use-rdb-preamble": preamble})
+    client = server.client()
+    keys = run_all(client)
+    client.bgrewriteaof()
+    wait_for(lambda: server.info("persistence")["aof_rewrite_in_progress"] == "0", 20, "the rewrite")
+    assert len(Queue(client, "d1").do("ACKSEND", Queue(client, "d1").one().receipt, "NEXT", "d2", "later")) == 1
+    before = [digest(client, key) for key in keys]
+    server.restart(crash=True)
+    assert [digest(server.client(), key) for key in keys] == before
 
 
 def test_in_a_cluster_all_keys_are_of_one_slot(cluster):
