@@ -3,7 +3,8 @@
 Prints two tables. The first: the longest wait with nothing going on and the longest wait meanwhile, how long a
 processor was absent during each, for whatever program (tests/harness/absence.py), and by how much
 the longest wait without such absences exceeds the same of the idle server. The exit status is 1
-where that is beyond the limit in more than half of the rounds.
+where that is beyond the limit in more than half of the rounds. The rows of batches and FIND also
+name the command that took longest, by the server's own clock.
 
 The second: how late messages are that somebody waits for, at the median and at most, as the server
 counts it. The exit status is 1, too, where the median, less twice what this machine is late by
@@ -15,6 +16,7 @@ import sys
 from statistics import median_low
 
 from tests.load.punctual import Punctual
+from tests.load.searches import Searches
 from tests.load.stalls import Stalls
 
 HEAD = (
@@ -23,7 +25,7 @@ HEAD = (
 )
 
 
-PUNCTUAL_HEAD = f"{'':<36}{'messages':>10}{'p50':>9}{'longest':>9}{'machine':>9}"
+PUNCTUAL_HEAD = f"{'':<36}{'messages':>10}{'p50':>9}{'p99':>9}{'longest':>9}{'machine':>9}"
 
 
 def main() -> int:
@@ -32,9 +34,12 @@ def main() -> int:
     parser.add_argument("--big", type=int, default=5_000_000, help="messages of the queue that goes (%(default)s)")
     parser.add_argument("--bulk", type=int, default=1_000_000, help="messages removed in slices (%(default)s)")
     parser.add_argument("--crowd", type=int, default=10_000, help="consumers that wait at once (%(default)s)")
+    parser.add_argument("--batch", type=int, default=1_000_000, help="members of a batch (%(default)s)")
+    parser.add_argument("--found", type=int, default=10_000_000, help="messages that FIND goes over (%(default)s)")
     parser.add_argument("--idle", type=float, default=3, help="seconds watched before each (%(default)s)")
     parser.add_argument("--waited", type=int, default=200, help="messages whose lateness is looked at (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is done (%(default)s)")
+    parser.add_argument("--searches", action="store_true", help="only batches, FIND and the lateness")
     parser.add_argument("--slices", action="store_true", help="only what is done in slices while its client waits")
     parser.add_argument("--limit", type=float, default=5, help="ms beyond idle that are too many (%(default)s)")
     args = parser.parse_args()
@@ -42,17 +47,22 @@ def main() -> int:
     with Stalls(args.due, args.big, args.idle, args.crowd, args.bulk) as stalls:
         info = stalls.client.info("server")
         print(f"server {info.get('valkey_version') or info['redis_version']}; waits in ms\n{HEAD}", flush=True)
+        searches = Searches(stalls, args.batch, args.found)
         for _ in range(args.rounds):
-            for row in stalls.rows_in_slices() if args.slices else stalls.rows():
+            for row in () if args.searches else stalls.rows_in_slices() if args.slices else stalls.rows():
                 found.setdefault(row.name, []).append(row.beyond)
                 show(row)
+            for row, longest in () if args.slices else searches.rows():
+                found.setdefault(row.name, []).append(row.beyond)
+                show(row)
+                print(f"    {longest.name} took {longest.ms:.2f} ms at most", flush=True)
     if not args.slices:
         with Punctual() as punctual:
             print(f"\nhow late, in ms\n{PUNCTUAL_HEAD}", flush=True)
             for _ in range(args.rounds):
                 for row in punctual.rows(args.waited):
                     found.setdefault(row.name, []).append(row.beyond)
-                    print(f"{row.name:<36}{row.messages:>10,}{row.p50:>9}{row.longest:>9}{row.noise:>9.2f}", flush=True)
+                    print(f"{row.name:<36}{row.messages:>10,}{row.p50:>9}{row.p99:>9}{row.longest:>9}{row.noise:>9.2f}", flush=True)
     late = {name: median_low(beyond) for name, beyond in found.items() if median_low(beyond) > args.limit}
     for name, beyond in late.items():
         print(f"{name}: {beyond:.1f} ms beyond idle at the median, the limit is {args.limit:g}")

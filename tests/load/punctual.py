@@ -15,6 +15,7 @@ class Late:
     name: str
     messages: int
     p50: float
+    p99: float
     longest: float
     # How late this machine wakes a sleeping process at this hour: the server is woken by a clock like anybody else.
     noise: float
@@ -44,13 +45,14 @@ class Punctual:
         yield self.row("fires of a schedule, every 50 ms", messages, self.schedule)
         for wait in ("fetch", "list"):
             yield self.unblocked(wait, messages)
+        yield self.released(messages)
 
     def row(self, name, messages, give) -> Late:
         self.server.client().flushall()
         self.q.do("CREATE")
         give(messages)
         info = self.q.info()
-        return Late(name, messages, info["lateness-p50"], info["lateness-max"], noise())
+        return Late(name, messages, info["lateness-p50"], info["lateness-p99"], info["lateness-max"], noise())
 
     def one_by_one(self, messages) -> None:
         w = self.server.wire()
@@ -98,7 +100,31 @@ class Punctual:
             c.close()
             self.server.wait_blocked(0)
         name = "sent by one that " + ("FETCH" if wait == "fetch" else "BLPOP") + " held up"
-        return Late(name, messages, sorted(late)[messages // 2], max(late), noise())
+        return late_by(name, late)
+
+    def released(self, batches) -> Late:
+        """A message that a batch of three holds, from the end of the last one to the consumer that waits for it."""
+        self.server.client().flushall()
+        self.q.do("CREATE", "RETAIN", 600_000)
+        late = []
+        w = self.server.wire()
+        for batch in range(batches):
+            self.q.do("MSEND", 3, *"xyz", "BATCH", batch)
+            self.q.send("all", "AFTER", batch)
+            members = self.q.fetch("COUNT", 3)
+            w.send("DQ.FETCH", "q", "BLOCK", 0)
+            self.server.wait_blocked(1)
+            self.q.ack(*[m.receipt for m in members])
+            [m] = got(w)
+            late.append(given_at(self.q, m) - max(self.q.get(member.id)["finished-at"] for member in members))
+            self.q.ack(m.receipt)
+        w.close()
+        return late_by("held by a batch of three", late)
+
+
+def late_by(name, late) -> Late:
+    late = sorted(late)
+    return Late(name, len(late), late[len(late) // 2], late[len(late) * 99 // 100], late[-1], noise())
 
 
 def noise() -> float:

@@ -8,6 +8,7 @@ from tests.harness.absence import Absences
 from tests.harness.server import wait_for
 from tests.load.probe import Probe, Waits
 from tests.load.punctual import Punctual
+from tests.load.searches import Searches
 from tests.load.stalls import Stalls
 from tests.soak.__main__ import soak
 
@@ -21,11 +22,19 @@ def test_every_kind_of_stall_is_measured():
     assert all(row.idle.count and row.busy.count for row in rows)
 
 
+def test_batches_and_find_are_measured():
+    with Stalls(due=0, big=0, idle=0.1, crowd=0, bulk=0) as stalls:
+        rows = list(Searches(stalls, members=1000, searched=5000).rows())
+    assert [row.messages for row, _ in rows] == [1000, 999, 1, 5000]
+    assert all(row.idle.count and row.busy.count for row, _ in rows)
+    assert rows[-1][1].name == "DQ.FIND"
+
+
 def test_the_lateness_of_messages_is_measured():
     with Punctual() as punctual:
         rows = list(punctual.rows(4))
-    assert len({row.name for row in rows}) == len(rows) == 5
-    assert all(0 <= row.p50 <= row.longest for row in rows)
+    assert len({row.name for row in rows}) == len(rows) == 6
+    assert all(0 <= row.p50 <= row.p99 <= row.longest for row in rows)
 
 
 @pytest.mark.slow
