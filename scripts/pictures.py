@@ -24,8 +24,9 @@ PICTURES = ROOT / "docs/pictures"
 
 CELL_WIDTH, CELL_HEIGHT, BASELINE, MARGIN = 8.4, 18, 13, 12
 PAPER, INK, FAINT = "#16181d", "#d7dae0", "#8b919c"
-# What `dq top` uses of a terminal's codes for style: it needs no colour, but says that it wants the usual ones.
+# What `dq top` uses of a terminal's codes for style, and of its colours.
 STYLES = {"1": "bold", "2": "dim", "7": "reversed"}
+COLOURS = {"38;5;1": "#ff7b72", "38;5;3": "#e3b341"}
 USUAL_COLOURS = {"39", "49"}
 CODE = re.compile(r"\x1b\[([\d;]*)m")
 
@@ -44,10 +45,14 @@ def runs(lines: list[str]) -> list[tuple[int, int, str, frozenset]]:
                     found.append((row, column, part, style))
                 column += len(part)
                 continue
-            for code in part.split(";"):
-                if code in ("", "0"):
+            for code in re.findall(r"38;5;\d+|\d+", part) or ["0"]:
+                if code == "0":
                     style = frozenset()
-                elif code not in USUAL_COLOURS:
+                elif code in USUAL_COLOURS:
+                    style = style.difference(COLOURS.values())
+                elif code in COLOURS:
+                    style = style.difference(COLOURS.values()) | {COLOURS[code]}
+                else:
                     style |= {STYLES[code]}
     return found
 
@@ -63,7 +68,7 @@ def svg(lines: list[str], columns: int, title: str) -> str:
     ]
     for row, column, text, style in runs(lines):
         x, y = MARGIN + column * CELL_WIDTH, MARGIN + row * CELL_HEIGHT
-        ink = FAINT if "dim" in style else INK
+        [ink] = style.intersection(COLOURS.values()) or [FAINT if "dim" in style else INK]
         if "reversed" in style:
             size = f'width="{len(text) * CELL_WIDTH:g}" height="{CELL_HEIGHT}"'
             parts.append(f'<rect x="{x:g}" y="{y:g}" {size} fill="{ink}"/>')

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::command::{bench, explain, ls, pause, peek, redrive, show, tail};
+use crate::command::{batches, bench, explain, find, ls, pause, peek, redrive, show, tail};
 use crate::server::Endpoint;
 use crate::top;
 
@@ -26,10 +26,14 @@ pub struct Cli {
 pub enum Verb {
     /// A live view of all queues: rates, states, lateness, groups held and why
     Top(top::Args),
-    /// List the queues
+    /// List the queues, one line each
     Ls(ls::Args),
     /// Show everything about a queue, or about one message
     Show(show::Args),
+    /// Find messages by id, type, group, batch, header, error, payload or time, and act on them
+    Find(Box<find::Args>),
+    /// List the open batches of a queue, and what waits for them
+    Batches(batches::Args),
     /// Tell why a message is not delivered now, and what that waits for
     Explain(explain::Args),
     /// Show what would be delivered next, without taking it

@@ -37,6 +37,12 @@ impl Failure {
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Failure::Refused(words) if words.starts_with("NOPERM"))
     }
+
+    /// Returns whether there is no queue of this name: no key, or one of another type.
+    pub fn is_about_key(&self) -> bool {
+        matches!(self, Failure::Refused(words)
+            if words.starts_with("ERR no such queue") || words.starts_with("WRONGTYPE"))
+    }
 }
 
 impl fmt::Display for Failure {

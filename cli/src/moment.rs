@@ -96,6 +96,68 @@ pub fn parse_span(text: &str) -> Result<Millis, String> {
     }
 }
 
+/// Parses a moment, and returns it in Unix milliseconds: 2026-11-20, or with a time in
+/// UTC 2026-11-20T12:00[:00[.000]]; a number of at least ten digits is Unix milliseconds;
+/// 10s, 5m, 2h or 1d is so long ago by the clock of this machine.
+pub fn parse_moment(text: &str) -> Result<Millis, String> {
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    if digits && text.len() >= 10 {
+        return text.parse().map_err(|_| EXAMPLES.to_owned());
+    }
+    if let Some(at) = parse_stamp(text) {
+        return Ok(at);
+    }
+    match parse_span(text) {
+        Ok(span) if !digits => Ok(here().saturating_sub(span)),
+        _ => Err(EXAMPLES.to_owned()),
+    }
+}
+
+const EXAMPLES: &str =
+    "write a time as 2026-11-20T12:00, Unix milliseconds, or 2h for two hours ago";
+
+fn parse_stamp(text: &str) -> Option<Millis> {
+    let text = text.strip_suffix('Z').unwrap_or(text);
+    let (date, time) = match text.split_once(['T', ' ']) {
+        Some((date, time)) => (date, Some(time)),
+        None => (text, None),
+    };
+    let mut parts = date.split('-').map(|part| part.parse::<u64>().ok());
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    if parts.next().is_some() || !(1970..10_000).contains(&year) {
+        return None;
+    }
+    // Of the days that have this year and month, the one of this number.
+    let first = days(year, month.checked_sub(1).filter(|m| *m < 12)?);
+    let at = first + day.checked_sub(1)?;
+    if self::date(at) != (year, month, day) {
+        return None;
+    }
+    let mut ms = at * DAY;
+    if let Some(time) = time {
+        let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+        let mut parts = time.split(':').map(|part| part.parse::<u64>().ok());
+        let (hour, minute) = (parts.next()??, parts.next()??);
+        let second = parts.next().unwrap_or(Some(0))?;
+        let fraction: u64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
+        if parts.next().is_some() || hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        ms += hour * HOUR + minute * MINUTE + second * SECOND + fraction;
+    }
+    Some(ms)
+}
+
+/// Returns the number of days from 1970-01-01 to the first day of a month, which counts
+/// from 0.
+fn days(year: u64, month: u64) -> u64 {
+    const BEFORE: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+    let leaps = |year: u64| year / 4 - year / 100 + year / 400;
+    let leap = leaps(year) > leaps(year - 1) && month > 1;
+    let of_year = BEFORE.get(month as usize).copied().unwrap_or(0);
+    365 * (year - 1970) + leaps(year - 1) - leaps(1969) + of_year + u64::from(leap)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +207,29 @@ mod tests {
             "9999999999999d",
         ] {
             assert!(parse_span(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn moments_are_parsed() {
+        for at in [0, 951_782_400_000, 1_709_251_199_999, 4_107_542_400_000] {
+            assert_eq!(parse_moment(&stamp(at)), Ok(at));
+        }
+        assert_eq!(parse_moment("2026-11-20"), Ok(1_795_132_800_000));
+        assert_eq!(parse_moment("2026-11-20T11:08"), Ok(1_795_172_880_000));
+        assert_eq!(parse_moment("1795172880000"), Ok(1_795_172_880_000));
+        let hour = here() - parse_moment("1h").unwrap();
+        assert!((HOUR..HOUR + MINUTE).contains(&hour));
+        for bad in [
+            "",
+            "now",
+            "500",
+            "2026-02-29",
+            "2026-13-01",
+            "2026-01-01T24:00",
+            "1969-01-01",
+        ] {
+            assert!(parse_moment(bad).is_err(), "{bad}");
         }
     }
 }

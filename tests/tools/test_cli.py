@@ -39,10 +39,10 @@ def shop(r3):
 def test_ls_shows_the_figures_of_every_queue(dq, shop):
     lines = dq("ls").stdout.splitlines()
     assert lines[0].split() == (
-        "QUEUE READY DELAYED RETRY BLOCKED RUNNING DEAD GROUPS WAITERS OLDEST P99 PAUSED".split()
+        "QUEUE READY DELAYED RETRY BLOCKED HELD RUNNING DEAD GROUPS WAITERS OLDEST P99 PAUSED".split()
     )
-    rows = {line.split()[0]: line.split()[1:8] for line in lines[1:]}
-    assert rows == {"mails": list("1000000"), "shop": ["0", "1", "1", "2", "1", "1", "2"]}
+    rows = {line.split()[0]: line.split()[1:9] for line in lines[1:]}
+    assert rows == {"mails": list("10000000"), "shop": list("01120112")}
     assert [line.split()[0] for line in dq("ls", "--match", "sh*").stdout.splitlines()[1:]] == ["shop"]
     assert [line.split()[0] for line in dq("ls", "mails").stdout.splitlines()[1:]] == ["mails"]
 

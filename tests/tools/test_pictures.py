@@ -31,7 +31,13 @@ def test_styles_continue_over_the_ends_of_lines():
 
 def test_a_style_it_cannot_draw_is_an_error():
     with pytest.raises(KeyError):
-        svg(["\x1b[31mred"], 80, "x")
+        svg(["\x1b[5mblinking"], 80, "x")
+
+
+def test_colours_are_drawn_until_the_usual_one():
+    found = runs(["a\x1b[38;5;1mb\x1b[39mc"])
+    assert found == [(0, 0, "a", set()), (0, 1, "b", {"#ff7b72"}), (0, 2, "c", set())]
+    assert 'fill="#ff7b72">b<' in svg(["a\x1b[38;5;1mb\x1b[39mc"], 80, "x")
 
 
 def test_any_text_is_kept():

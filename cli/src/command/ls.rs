@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use super::{about, Output};
 use crate::failure::Failure;
+use crate::model::family::{self, Sum};
 use crate::model::keys;
 use crate::model::queue::Queue;
 use crate::moment::span;
@@ -20,10 +21,16 @@ pub struct Args {
     /// Only queues whose names match, as of KEYS: 'jobs:*'
     #[arg(long = "match", value_name = "GLOB", conflicts_with = "queues")]
     pattern: Option<String>,
+    /// List families, with the sums of their queues over all servers. QUEUE names a family
+    #[arg(long)]
+    family: bool,
 }
 
-/// Prints the queues.
+/// Prints the queues, or the families.
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
+    if args.family {
+        return families(server, args, out);
+    }
     let given = !args.queues.is_empty();
     let names = match given {
         true => args
@@ -31,9 +38,19 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
             .iter()
             .map(|name| name.clone().into_bytes())
             .collect(),
-        false => keys::all(server, args.pattern.as_deref())?,
+        false => keys::all(server, args.pattern.as_deref().map(str::as_bytes))?,
     };
-    let replies = keys::infos(server, &names)?;
+    list(server, &names, given, out)
+}
+
+/// Prints these queues. If they were `given` by the user, each must exist.
+pub fn list(
+    server: &mut Server,
+    names: &[Vec<u8>],
+    given: bool,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let replies = keys::infos(server, names)?;
     let mut found = Vec::new();
     let mut forbidden = None;
     for (name, reply) in names.iter().zip(replies) {
@@ -63,30 +80,96 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
             .collect();
         return out.json(&Json::Array(queues));
     }
-    let mut table = Table::new(&[
-        "QUEUE", ">READY", ">DELAYED", ">RETRY", ">BLOCKED", ">RUNNING", ">DEAD", ">GROUPS",
-        ">WAITERS", ">OLDEST", ">P99", "PAUSED",
-    ]);
+    let mut table = Table::new(&HEADINGS);
     for (name, info) in found {
         let queue = Queue::of(name, info)?;
-        let count = |state| queue.count(state).to_string();
-        table.row(vec![
-            printable(name),
-            count("ready"),
-            count("delayed"),
-            count("retry"),
-            count("blocked"),
-            count("running"),
-            count("dead"),
+        let mut row = vec![printable(name)];
+        row.extend(SHOWN.map(|state| queue.count(state).to_string()));
+        row.extend([
             queue.groups.to_string(),
             queue.blocked_clients.to_string(),
             queue.oldest_ready_age.map(span).unwrap_or_default(),
             queue.lateness[1].map(span).unwrap_or_default(),
             (if queue.paused { "paused" } else { "" }).to_owned(),
         ]);
+        table.row(row);
     }
     match table.is_empty() {
         true => out.line("no queues"),
         false => Ok(table.write(out.to)?),
     }
+}
+
+const HEADINGS: [&str; 13] = [
+    "QUEUE", ">READY", ">DELAYED", ">RETRY", ">BLOCKED", ">HELD", ">RUNNING", ">DEAD", ">GROUPS",
+    ">WAITERS", ">OLDEST", ">P99", "PAUSED",
+];
+
+/// The states that have a column.
+const SHOWN: [&str; 7] = [
+    "ready", "delayed", "retry", "blocked", "held", "running", "dead",
+];
+
+/// Prints the families, with what their servers say of them.
+fn families(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
+    let mut names: Vec<Vec<u8>> = match args.queues.is_empty() {
+        false => args
+            .queues
+            .iter()
+            .map(|name| name.clone().into_bytes())
+            .collect(),
+        true => keys::all(server, args.pattern.as_deref().map(str::as_bytes))?
+            .iter()
+            .filter_map(|name| family::of(name).map(<[u8]>::to_vec))
+            .collect(),
+    };
+    names.sort();
+    names.dedup();
+    let mut found = Vec::new();
+    for name in names {
+        let sum = family::sum(server, &name)?;
+        if sum.queues == 0 && !args.queues.is_empty() {
+            let name = printable(&name);
+            return Err(Failure::mistake(format!(
+                "{name}: no queue of such a family"
+            )));
+        }
+        found.push((name, sum));
+    }
+    if out.json {
+        let families = found.iter().map(|(name, sum)| sum_json(name, sum));
+        return out.json(&families.collect());
+    }
+    let mut table = Table::new(&HEADINGS);
+    for (name, sum) in &found {
+        let mut row = vec![printable(&family::shown(name))];
+        row.extend(SHOWN.map(|state| sum.count(state).to_string()));
+        row.extend([
+            String::new(),
+            sum.count("blocked-clients").to_string(),
+            sum.oldest_ready_age.map(span).unwrap_or_default(),
+            sum.lateness[1].map(span).unwrap_or_default(),
+            String::new(),
+        ]);
+        table.row(row);
+    }
+    match table.is_empty() {
+        true => out.line("no families"),
+        false => Ok(table.write(out.to)?),
+    }
+}
+
+/// Returns the JSON of a family, with the names of DQ.NINFO.
+pub fn sum_json(name: &[u8], sum: &Sum) -> Json {
+    let mut fields = serde_json::Map::new();
+    fields.insert("family".to_owned(), crate::json::name(name));
+    fields.insert("queues".to_owned(), sum.queues.into());
+    for (name, count) in &sum.counts {
+        fields.insert(name.clone(), (*count).into());
+    }
+    fields.insert("oldest-ready-age".to_owned(), sum.oldest_ready_age.into());
+    for (name, late) in family::LATENESS.iter().zip(sum.lateness) {
+        fields.insert((*name).to_owned(), late.into());
+    }
+    Json::Object(fields)
 }

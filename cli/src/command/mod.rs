@@ -1,7 +1,9 @@
 //! The commands that print and end, one file each.
 
+pub mod batches;
 pub mod bench;
 pub mod explain;
+pub mod find;
 pub mod ls;
 pub mod pause;
 pub mod peek;
@@ -13,6 +15,7 @@ use std::io::{self, Write};
 
 use crate::args::{Cli, Verb};
 use crate::failure::Failure;
+use crate::model::deed::Target;
 use crate::server::Server;
 use crate::text::printable;
 use crate::top;
@@ -49,6 +52,8 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Top(args) => top::run(&cli.endpoint, args),
         Verb::Ls(args) => ls::run(&mut connect()?, args, out),
         Verb::Show(args) => show::run(&mut connect()?, args, out),
+        Verb::Find(args) => find::run(&mut connect()?, args, out),
+        Verb::Batches(args) => batches::run(&mut connect()?, args, out),
         Verb::Explain(args) => explain::run(&mut connect()?, args, out),
         Verb::Peek(args) => peek::run(&mut connect()?, args, out),
         Verb::Tail(args) => tail::run(&mut connect()?, args, out),
@@ -77,5 +82,14 @@ fn about(queue: &str, failure: Failure) -> Failure {
             Failure::Refused(format!("{}: {words}", printable(queue.as_bytes())))
         }
         other => other,
+    }
+}
+
+/// Returns the queue or the family of this name.
+fn target(name: &str, family: bool) -> Target {
+    let name = name.as_bytes().to_vec();
+    match family {
+        true => Target::Family(name),
+        false => Target::Queue(name),
     }
 }

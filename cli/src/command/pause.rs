@@ -1,46 +1,52 @@
 //! `dq pause` and `dq resume`.
 
-use redis::Cmd;
 use serde_json::json;
 
-use super::{about, must_exist, Output};
+use super::{about, must_exist, target, Output};
 use crate::failure::Failure;
-use crate::moment::{parse_span, span, Millis};
-use crate::server::{verb, Server};
-use crate::text::printable;
+use crate::model::deed::{Deed, Target};
+use crate::moment::{parse_span, Millis};
+use crate::server::Server;
 
 /// What is paused or resumed.
 #[derive(Debug, clap::Args)]
-struct Target {
+struct What {
     /// The queue's key
     queue: String,
     /// Only this group of the queue
     #[arg(short, long)]
     group: Option<String>,
+    /// QUEUE names a family: all its queues
+    #[arg(long, conflicts_with = "group")]
+    family: bool,
 }
 
-impl Target {
-    fn cmd(&self, name: &str) -> Cmd {
-        let mut cmd = verb(name, self.queue.as_bytes());
-        if let Some(group) = &self.group {
-            cmd.arg("GROUP").arg(group);
-        }
-        cmd
+impl What {
+    fn target(&self) -> Target {
+        target(&self.queue, self.family)
     }
 
-    fn words(&self) -> String {
-        let queue = printable(self.queue.as_bytes());
-        match &self.group {
-            Some(group) => format!("group {} of {queue}", printable(group.as_bytes())),
-            None => queue,
-        }
+    fn group(&self) -> Option<Vec<u8>> {
+        self.group.clone().map(String::into_bytes)
     }
 
-    fn send(&self, server: &mut Server, cmd: &Cmd) -> Result<(), Failure> {
-        server
-            .call(cmd)
+    /// Makes the change, and prints it.
+    fn change(
+        &self,
+        server: &mut Server,
+        deed: &Deed,
+        json: serde_json::Value,
+        out: &mut Output,
+    ) -> Result<(), Failure> {
+        if !self.family {
+            must_exist(server, &self.queue)?;
+        }
+        deed.execute(server)
             .map_err(|failure| about(&self.queue, failure))?;
-        Ok(())
+        match out.json {
+            true => out.json(&json),
+            false => out.line(&deed.done(0)),
+        }
     }
 }
 
@@ -48,7 +54,7 @@ impl Target {
 #[derive(Debug, clap::Args)]
 pub struct PauseArgs {
     #[command(flatten)]
-    target: Target,
+    target: What,
     /// For how long: 500ms, 10s, 5m, 2h; without, until `dq resume`
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     time: Option<Millis>,
@@ -58,33 +64,20 @@ pub struct PauseArgs {
 #[derive(Debug, clap::Args)]
 pub struct ResumeArgs {
     #[command(flatten)]
-    target: Target,
+    target: What,
 }
 
 /// Pauses.
 pub fn pause(server: &mut Server, args: &PauseArgs, out: &mut Output) -> Result<(), Failure> {
-    must_exist(server, &args.target.queue)?;
-    let mut cmd = args.target.cmd("DQ.PAUSE");
-    if let Some(time) = args.time {
-        cmd.arg("FOR").arg(time);
-    }
-    args.target.send(server, &cmd)?;
-    if out.json {
-        return out.json(&json!({ "paused": true, "for": args.time }));
-    }
-    let time = args
-        .time
-        .map(|time| format!(" for {}", span(time)))
-        .unwrap_or_default();
-    out.line(&format!("{} is paused{time}", args.target.words()))
+    let what = &args.target;
+    let deed = Deed::Pause(what.target(), what.group(), args.time);
+    let json = json!({ "paused": true, "for": args.time });
+    what.change(server, &deed, json, out)
 }
 
 /// Resumes.
 pub fn resume(server: &mut Server, args: &ResumeArgs, out: &mut Output) -> Result<(), Failure> {
-    must_exist(server, &args.target.queue)?;
-    args.target.send(server, &args.target.cmd("DQ.RESUME"))?;
-    match out.json {
-        true => out.json(&json!({ "paused": false })),
-        false => out.line(&format!("{} goes on", args.target.words())),
-    }
+    let what = &args.target;
+    let deed = Deed::Resume(what.target(), what.group());
+    what.change(server, &deed, json!({ "paused": false }), out)
 }

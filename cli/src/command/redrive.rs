@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::{about, must_exist, Output};
+use super::{about, must_exist, target, Output};
 use crate::failure::Failure;
+use crate::model::deed::Deed;
 use crate::model::record::integer;
 use crate::server::{verb, Server};
 use crate::text::plural;
@@ -27,24 +28,24 @@ pub struct Args {
     /// With --all: no more than so many
     #[arg(short = 'n', long, requires = "all", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     count: Option<u64>,
+    /// With --all: QUEUE names a family, all dead messages of its queues
+    #[arg(long, requires = "all")]
+    family: bool,
 }
 
 /// Redrives, and prints how many are pending again.
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
-    must_exist(server, &args.queue)?;
-    let mut cmd = verb("DQ.REDRIVE", args.queue.as_bytes());
-    if args.all {
-        cmd.arg("ALL");
-        if let Some(count) = args.count {
-            cmd.arg("COUNT").arg(count);
-        }
-    } else {
-        cmd.arg("IDS").arg(args.ids.len()).arg(&args.ids);
+    if !args.family {
+        must_exist(server, &args.queue)?;
     }
-    let reply = server
-        .call(&cmd)
-        .map_err(|failure| about(&args.queue, failure))?;
-    let redriven = integer(&reply)?;
+    let redriven = if args.all {
+        Deed::Redrive(target(&args.queue, args.family), args.count).execute(server)
+    } else {
+        let mut cmd = verb("DQ.REDRIVE", args.queue.as_bytes());
+        cmd.arg("IDS").arg(args.ids.len()).arg(&args.ids);
+        server.call(&cmd).and_then(|reply| integer(&reply))
+    };
+    let redriven = redriven.map_err(|failure| about(&args.queue, failure))?;
     match out.json {
         true => out.json(&json!({ "redriven": redriven })),
         false => out.line(&format!("{} pending again", plural(redriven, "message"))),

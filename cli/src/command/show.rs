@@ -3,17 +3,22 @@
 use redis::Value;
 use serde_json::json;
 
+use super::ls::{self, sum_json};
 use super::{about, must_exist, Output};
 use crate::failure::Failure;
 use crate::model::group::{self, Wanted};
 use crate::model::record::{shown, Record};
-use crate::moment::{relative, stamp, Millis};
+use crate::model::{batch, family};
+use crate::moment::{relative, span, stamp, Millis};
 use crate::server::{verb, Server};
 use crate::table::Table;
 use crate::text::printable;
 
 /// Maximum number of held groups that are printed.
 const GROUPS: usize = 20;
+
+/// Maximum number of open batches that are printed.
+const BATCHES: usize = 20;
 
 /// Options of `dq show`.
 #[derive(Debug, clap::Args)]
@@ -22,11 +27,15 @@ pub struct Args {
     queue: String,
     /// The id of one of its messages
     id: Option<String>,
+    /// QUEUE names a family: its sums over all servers, and its queues
+    #[arg(long, conflicts_with = "id")]
+    family: bool,
 }
 
 /// Prints the queue or the message.
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     match &args.id {
+        None if args.family => family(server, &args.queue, out),
         Some(id) => message(server, &args.queue, id, out),
         None => queue(server, &args.queue, out),
     }
@@ -47,6 +56,28 @@ fn message(server: &mut Server, queue: &str, id: &str, out: &mut Output) -> Resu
         true => out.json(&crate::json::map(message.fields())),
         false => fields(&message, now, out),
     }
+}
+
+fn family(server: &mut Server, name: &str, out: &mut Output) -> Result<(), Failure> {
+    let key = name.as_bytes();
+    let queues = family::queues(server, key).map_err(|failure| about(name, failure))?;
+    let sum = family::sum(server, key).map_err(|failure| about(name, failure))?;
+    if out.json {
+        let names: Vec<_> = queues.iter().map(|name| crate::json::name(name)).collect();
+        return out.json(&json!({ "sum": sum_json(key, &sum), "queues": names }));
+    }
+    let mut line = |field: &str, text: String| out.line(&format!("{field:<18} {text}"));
+    line("queues", sum.queues.to_string())?;
+    for (field, count) in &sum.counts {
+        line(field, count.to_string())?;
+    }
+    let late = |at: Option<Millis>| at.map_or("-".to_owned(), span);
+    line("oldest-ready-age", late(sum.oldest_ready_age))?;
+    for (field, at) in family::LATENESS.iter().zip(sum.lateness) {
+        line(field, late(at))?;
+    }
+    out.line("")?;
+    ls::list(server, &queues, false, out)
 }
 
 fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failure> {
@@ -75,6 +106,9 @@ fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failu
     let now = info.number("now");
     fields(&info, now, out)?;
     held(server, key, now, out)?;
+    if info.count("batches") > 0 {
+        batches(server, key, out)?;
+    }
     let relative_to = |record: &Record, field| {
         record
             .number(field)
@@ -120,7 +154,7 @@ fn held(
         Err(failure) if failure.is_forbidden() => return Ok(()),
         groups => groups?,
     };
-    let mut table = Table::new(&["HELD GROUP", ">WAITING", "HEAD", "UNTIL", "WHY"]);
+    let mut table = Table::new(&["HELD GROUP", ">WAITING", "HEAD", "UNTIL", "BREAKER", "WHY"]);
     for one in &groups.found {
         let why = one.why.as_ref();
         let until = why.and_then(|why| why.until).zip(now);
@@ -131,6 +165,7 @@ fn held(
             until
                 .map(|(until, now)| relative(until, now))
                 .unwrap_or_default(),
+            one.breaker_words(now.unwrap_or(0)),
             why.map(|why| format!("{}: {}", why.code, why.why))
                 .unwrap_or_default(),
         ]);
@@ -138,6 +173,26 @@ fn held(
     section(&table, out)?;
     match groups.more {
         true => out.line(&format!("... and more than these {GROUPS}")),
+        false => Ok(()),
+    }
+}
+
+/// Prints the open batches.
+fn batches(server: &mut Server, key: &[u8], out: &mut Output) -> Result<(), Failure> {
+    let (batches, more) = match batch::fetch(server, key, BATCHES) {
+        Err(failure) if failure.is_forbidden() => return Ok(()),
+        batches => batches?,
+    };
+    let mut table = Table::new(&["BATCH", ">ENDED", ">OF", ">DEAD", ">HELD"]);
+    for one in &batches {
+        let (ended, all) = one.progress();
+        let mut row = vec![printable(&one.name)];
+        row.extend([ended, all, one.dead, one.held].map(|count| count.to_string()));
+        table.row(row);
+    }
+    section(&table, out)?;
+    match more {
+        true => out.line(&format!("... and more than these {BATCHES}")),
         false => Ok(()),
     }
 }

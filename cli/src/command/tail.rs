@@ -150,6 +150,11 @@ fn line(record: &Record) -> String {
 }
 
 fn events(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
+    if !server.nodes().is_empty() {
+        return Err(Failure::mistake(
+            "the events of a cluster cannot be followed: each node has its own",
+        ));
+    }
     let queue = args.queue.as_bytes();
     let settings = server.call(
         redis::cmd("CONFIG")

@@ -4,7 +4,7 @@ use redis::Value;
 
 use super::record::Record;
 use crate::failure::Failure;
-use crate::moment::Millis;
+use crate::moment::{relative, Millis};
 use crate::server::{verb, Server};
 
 /// The groups that are asked for.
@@ -87,6 +87,12 @@ pub struct Group {
     pub head: Option<Vec<u8>>,
     /// When the first pending message is due, in Unix ms.
     pub head_due_at: Option<Millis>,
+    /// Its breaker: closed, open or half-open. Empty with an older module.
+    pub breaker: String,
+    /// When its open breaker becomes half-open, in Unix ms.
+    pub open_until: Option<Millis>,
+    /// Weight and concurrency, as set for it or for the queue.
+    pub settings: [u64; 2],
     /// Why the first pending message is not delivered, if that was asked and the user
     /// may ask it.
     pub why: Option<Why>,
@@ -101,7 +107,21 @@ impl Group {
             running: record.count("running"),
             head: record.bytes("head").map(<[u8]>::to_vec),
             head_due_at: record.number("head-due-at"),
+            breaker: record.text("breaker"),
+            open_until: record.number("open-until"),
+            settings: ["weight", "concurrency"].map(|field| record.count(field)),
             why: None,
+        }
+    }
+}
+
+impl Group {
+    /// Returns the breaker with when it ends, unless it is closed: "open, ends in 5s".
+    pub fn breaker_words(&self, now: Millis) -> String {
+        match (self.breaker.as_str(), self.open_until) {
+            ("" | "closed", _) => String::new(),
+            (breaker, Some(until)) => format!("{breaker}, ends {}", relative(until, now)),
+            (breaker, None) => breaker.to_owned(),
         }
     }
 }
@@ -182,7 +202,10 @@ mod tests {
             ("running", Value::Int(0)),
             ("head", Value::BulkString(b"m1".to_vec())),
             ("head-due-at", Value::Int(70)),
+            ("breaker", Value::BulkString(b"open".to_vec())),
+            ("open-until", Value::Int(5070)),
         ]));
+        assert_eq!(read.breaker_words(70), "open, ends in 5.0s");
         assert_eq!(read.name, b"user-7");
         assert_eq!(
             (read.state.as_str(), read.waiting, read.running),

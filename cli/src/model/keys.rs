@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use super::queue::Queue;
 use super::record::{bytes, unexpected};
 use crate::failure::Failure;
 use crate::server::{verb, Server};
@@ -15,13 +14,17 @@ const TYPE_NAME: &str = "dqueue-rs";
 /// Number of keys that the server scans in one step, which takes well under a millisecond.
 const STEP: u32 = 1000;
 
-/// Number of queues that are asked in one round trip.
-const CHUNK: usize = 500;
+/// Number of queues of a server that are asked in one round trip. The server answers
+/// all of them before it serves another client.
+const CHUNK: usize = 32;
 
-/// A scan of all keys in steps, so that a database with very many other keys delays
-/// no client.
+/// A scan of all keys of all servers in steps, so that a database with very many other
+/// keys delays no client.
 #[derive(Debug, Default)]
 pub struct Scan {
+    /// The number of the server that is scanned, and how many there were at the beginning.
+    node: usize,
+    nodes: usize,
     cursor: Vec<u8>,
     found: Vec<Vec<u8>>,
 }
@@ -32,10 +35,13 @@ impl Scan {
     pub fn step(
         &mut self,
         server: &mut Server,
-        pattern: Option<&str>,
+        pattern: Option<&[u8]>,
         time: Duration,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         let start = Instant::now();
+        if self.nodes == 0 {
+            self.nodes = server.look()?;
+        }
         loop {
             let mut cmd = redis::cmd("SCAN");
             match self.cursor.is_empty() {
@@ -46,12 +52,15 @@ impl Scan {
             if let Some(pattern) = pattern {
                 cmd.arg("MATCH").arg(pattern);
             }
-            let (cursor, mut names) = page(server.call(&cmd)?)?;
+            let (cursor, mut names) = page(server.call_on(self.node, &cmd)?)?;
             self.found.append(&mut names);
             self.cursor = cursor;
             if self.cursor == b"0" {
                 self.cursor.clear();
-                let mut found = std::mem::take(&mut self.found);
+                self.node += 1;
+            }
+            if self.node == self.nodes {
+                let mut found = std::mem::take(self).found;
                 // SCAN may name a key twice.
                 found.sort();
                 found.dedup();
@@ -88,7 +97,7 @@ fn page(reply: Value) -> Result<(Vec<u8>, Vec<Vec<u8>>), Failure> {
 }
 
 /// Returns the sorted names of all queues of the database that match.
-pub fn all(server: &mut Server, pattern: Option<&str>) -> Result<Vec<Vec<u8>>, Failure> {
+pub fn all(server: &mut Server, pattern: Option<&[u8]>) -> Result<Vec<Vec<u8>>, Failure> {
     let mut scan = Scan::default();
     loop {
         if let Some(names) = scan.step(server, pattern, Duration::MAX)? {
@@ -103,28 +112,10 @@ pub fn infos(
     names: &[Vec<u8>],
 ) -> Result<Vec<Result<Value, Failure>>, Failure> {
     let mut replies = Vec::with_capacity(names.len());
-    for chunk in names.chunks(CHUNK) {
+    let chunk = CHUNK * server.nodes().len().max(1);
+    for chunk in names.chunks(chunk) {
         let cmds: Vec<_> = chunk.iter().map(|name| verb("DQ.INFO", name)).collect();
         replies.append(&mut server.pipeline(&cmds)?);
     }
     Ok(replies)
-}
-
-/// Fetches the figures of the queues. SCAN also returns queues that the user has no
-/// right to read or that are gone by now, and these are left out. A missing right is
-/// an error only if no queue is left.
-pub fn fetch(server: &mut Server, names: &[Vec<u8>]) -> Result<Vec<Queue>, Failure> {
-    let mut queues = Vec::with_capacity(names.len());
-    let mut forbidden = None;
-    for (name, reply) in names.iter().zip(infos(server, names)?) {
-        match reply {
-            Ok(info) => queues.push(Queue::of(name, info)?),
-            Err(failure) if failure.is_forbidden() => forbidden = Some(failure),
-            Err(_) => {}
-        }
-    }
-    match forbidden {
-        Some(failure) if queues.is_empty() => Err(failure),
-        _ => Ok(queues),
-    }
 }

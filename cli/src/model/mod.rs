@@ -1,8 +1,16 @@
-//! Replies of the server as values. Only `keys` and the functions named `fetch` use
-//! the connection.
+//! Replies of the server as values, and what is made of them for the terminal and the
+//! web page alike. Those who have a `Server` as argument use the connection.
 
+pub mod batch;
+pub mod consumer;
+pub mod deed;
+pub mod family;
+pub mod find;
 pub mod group;
+pub mod history;
 pub mod keys;
 pub mod message;
+pub mod overview;
 pub mod queue;
 pub mod record;
+pub mod watch;

@@ -6,8 +6,8 @@ use super::record::Record;
 use crate::failure::Failure;
 use crate::moment::Millis;
 
-/// The eight states, in the order of DQ.INFO.
-pub const STATES: [&str; 8] = [
+/// The nine states.
+pub const STATES: [&str; 9] = [
     "delayed",
     "ready",
     "blocked",
@@ -16,6 +16,7 @@ pub const STATES: [&str; 8] = [
     "finished",
     "dead",
     "cancelled",
+    "held",
 ];
 
 /// Counters since the queue was created.
@@ -37,13 +38,25 @@ pub struct Totals {
     pub deaths: u64,
 }
 
-/// A queue at one moment.
+impl Totals {
+    fn add(&mut self, other: &Totals) {
+        self.sent += other.sent;
+        self.delivered += other.delivered;
+        self.redelivered += other.redelivered;
+        self.acked += other.acked;
+        self.nacked += other.nacked;
+        self.timeouts += other.timeouts;
+        self.deaths += other.deaths;
+    }
+}
+
+/// A queue, or the sum of a family, at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Queue {
     /// Its key.
     pub name: Vec<u8>,
     /// Messages by state, in the order of `STATES`.
-    pub counts: [u64; 8],
+    pub counts: [u64; 9],
     /// Payload bytes of pending and running messages.
     pub bytes: u64,
     /// Groups with messages, settings or a hold.
@@ -52,6 +65,10 @@ pub struct Queue {
     pub consumers: u64,
     /// Clients that wait in FETCH.
     pub blocked_clients: u64,
+    /// Batches that are open.
+    pub batches: u64,
+    /// Breakers that are open.
+    pub breakers_open: u64,
     /// Whether the whole queue is paused.
     pub paused: bool,
     /// The queue's clock.
@@ -77,6 +94,8 @@ impl Queue {
             groups: info.count("groups"),
             consumers: info.count("consumers"),
             blocked_clients: info.count("blocked-clients"),
+            batches: info.count("batches"),
+            breakers_open: info.count("breakers-open"),
             paused: info.flag("paused"),
             now: info.count("now"),
             totals: Totals {
@@ -92,6 +111,35 @@ impl Queue {
             oldest_ready_age: info.number("oldest-ready-age"),
             lateness: ["lateness-p50", "lateness-p99", "lateness-max"].map(|f| info.number(f)),
         })
+    }
+
+    /// Adds the figures of another queue of the same family. The lateness of both is the
+    /// higher one: percentiles cannot be added up.
+    pub fn add(&mut self, other: &Queue) {
+        for (count, more) in self.counts.iter_mut().zip(other.counts) {
+            *count += more;
+        }
+        self.bytes += other.bytes;
+        self.groups += other.groups;
+        self.consumers += other.consumers;
+        self.blocked_clients += other.blocked_clients;
+        self.batches += other.batches;
+        self.breakers_open += other.breakers_open;
+        self.paused &= other.paused;
+        self.now = self.now.max(other.now);
+        self.totals.add(&other.totals);
+        let due = self.next_due_at.into_iter().chain(other.next_due_at);
+        self.next_due_at = due.min();
+        self.oldest_ready_age = self.oldest_ready_age.max(other.oldest_ready_age);
+        for (late, more) in self.lateness.iter_mut().zip(other.lateness) {
+            *late = (*late).max(more);
+        }
+    }
+
+    /// Returns the number of messages that have not ended and are not running.
+    pub fn pending(&self) -> u64 {
+        let states = ["ready", "delayed", "blocked", "retry", "held"];
+        states.map(|state| self.count(state)).iter().sum()
     }
 
     /// Returns the number of messages in a state, and 0 for an unknown state.
@@ -136,5 +184,30 @@ mod tests {
         );
         assert_eq!(queue.lateness, [None, Some(4), None]);
         assert!(Queue::of(b"q", Value::Nil).is_err());
+    }
+    #[test]
+    fn a_family_is_the_sum_of_its_queues() {
+        let mut sum = Queue {
+            paused: true,
+            oldest_ready_age: Some(5),
+            lateness: [Some(1), None, Some(9)],
+            ..Queue::default()
+        };
+        sum.counts[1] = 2;
+        let mut other = Queue {
+            next_due_at: Some(70),
+            lateness: [Some(3), Some(4), Some(8)],
+            ..Queue::default()
+        };
+        other.counts[1] = 5;
+        other.counts[8] = 1;
+        other.totals.sent = 8;
+        sum.add(&other);
+        assert_eq!((sum.count("ready"), sum.count("held")), (7, 1));
+        assert_eq!(sum.pending(), 8);
+        assert!(!sum.paused, "one of them is not paused");
+        assert_eq!((sum.totals.sent, sum.next_due_at), (8, Some(70)));
+        assert_eq!(sum.oldest_ready_age, Some(5));
+        assert_eq!(sum.lateness, [Some(3), Some(4), Some(9)]);
     }
 }

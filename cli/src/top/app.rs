@@ -1,15 +1,15 @@
 //! The state of the live view, and how keys change it. It uses neither the terminal
 //! nor the server.
 
-use std::collections::HashMap;
-
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::Color;
 
-use super::history::History;
-use super::sampler::{Deed, Detail, Focus, Request, Sample, Update};
+use super::sampler::{Detail, Focus, Request, Update};
+use crate::model::deed::{what, Deed, Target};
 use crate::model::group::{Group, Wanted};
-use crate::model::queue::Queue;
-use crate::text::{plural, printable};
+use crate::model::overview::{rows, Row, Sort};
+use crate::model::watch::{Board, Entry};
+use crate::text::plural;
 
 /// Number of lines that PgUp and PgDn move.
 const PAGE: usize = 10;
@@ -31,41 +31,6 @@ pub enum Screen {
     Groups,
 }
 
-/// How the queues are sorted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Sort {
-    /// By name.
-    #[default]
-    Name,
-    /// The one whose oldest ready message has waited longest, first.
-    Oldest,
-    /// The one with the most ready and running messages first.
-    Load,
-    /// The one with the most dead messages first.
-    Dead,
-}
-
-impl Sort {
-    fn next(self) -> Sort {
-        match self {
-            Sort::Name => Sort::Oldest,
-            Sort::Oldest => Sort::Load,
-            Sort::Load => Sort::Dead,
-            Sort::Dead => Sort::Name,
-        }
-    }
-
-    /// Returns the word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Sort::Name => "name",
-            Sort::Oldest => "oldest ready",
-            Sort::Load => "ready + running",
-            Sort::Dead => "dead",
-        }
-    }
-}
-
 /// A question that the user must answer before something is changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
@@ -79,8 +44,12 @@ pub struct Question {
 pub struct App {
     /// Where the server is.
     pub place: String,
-    /// The last figures.
-    pub sample: Option<Sample>,
+    /// The last figures of all queues.
+    pub board: Board,
+    /// Whether no colours are wanted.
+    pub plain: bool,
+    /// The family whose queues are listed, instead of all queues.
+    pub inside: Option<Vec<u8>>,
     /// Which screen is shown.
     pub screen: Screen,
     /// How the queues are sorted.
@@ -95,8 +64,9 @@ pub struct App {
     pub note: Option<String>,
     /// Why there are no new figures.
     pub lost: Option<String>,
-    histories: HashMap<Vec<u8>, History>,
-    queue: Option<Vec<u8>>,
+    detail: Option<Detail>,
+    /// The selected line of the list.
+    line: Option<Target>,
     group: Option<Vec<u8>>,
     focus: Option<Focus>,
     quits: bool,
@@ -107,8 +77,15 @@ impl App {
     pub fn new(place: &str) -> App {
         App {
             place: place.to_owned(),
+            // An agreement of many programs: https://no-color.org
+            plain: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
             ..App::default()
         }
+    }
+
+    /// Returns the colour of something that is so, if colours are wanted.
+    pub fn colour(&self, is_so: bool, colour: Color) -> Option<Color> {
+        (is_so && !self.plain).then_some(colour)
     }
 
     /// Returns whether the user wants to leave.
@@ -120,17 +97,15 @@ impl App {
     pub fn take(&mut self, update: Update) {
         match update {
             Update::Sample(sample) => {
-                self.histories
-                    .retain(|name, _| sample.queues.iter().any(|q| q.name == *name));
-                for queue in &sample.queues {
-                    let history = self.histories.entry(queue.name.clone()).or_default();
-                    history.add(sample.at, queue);
-                }
-                self.sample = Some(sample);
+                self.board.take(sample.round);
+                self.detail = sample.detail;
                 self.lost = None;
+                if self.inside.is_some() && self.rows().is_empty() {
+                    self.inside = None;
+                }
                 if self.selected().is_none() {
-                    let first = self.queues().first().map(|queue| queue.name.clone());
-                    self.queue = first;
+                    let first = self.rows().first().map(Row::target);
+                    self.line = first;
                     self.screen = Screen::Queues;
                 }
             }
@@ -139,18 +114,19 @@ impl App {
         }
     }
 
-    /// Returns what the sampler is to ask for in detail, if that has changed.
-    pub fn new_focus(&mut self) -> Option<Request> {
+    /// Returns what the sampler is to ask for in detail, if that has changed. `room` is
+    /// the number of lines of the list that fit on the screen.
+    pub fn new_focus(&mut self, room: usize) -> Option<Request> {
+        let queue = match self.line.clone()? {
+            Target::Queue(name) => Some(name),
+            Target::Family(_) => None,
+        };
+        let groups = self.screen == Screen::Groups;
         let focus = Focus {
-            queue: self.queue.clone()?,
-            wanted: match self.screen {
-                Screen::Groups => self.wanted,
-                _ => Wanted::Blocked,
-            },
-            most: match self.screen {
-                Screen::Groups => MANY,
-                _ => FEW,
-            },
+            queue,
+            seen: self.seen(room),
+            wanted: if groups { self.wanted } else { Wanted::Blocked },
+            most: if groups { MANY } else { FEW },
         };
         if self.focus.as_ref() == Some(&focus) {
             return None;
@@ -159,43 +135,44 @@ impl App {
         Some(Request::Focus(focus))
     }
 
-    /// Returns the queues in their order on the screen.
-    pub fn queues(&self) -> Vec<&Queue> {
-        let mut queues: Vec<&Queue> = match &self.sample {
-            Some(sample) => sample.queues.iter().collect(),
-            None => Vec::new(),
-        };
-        // The sort is stable: equal queues stay in the order of their names.
-        queues.sort_by_key(|queue| {
-            std::cmp::Reverse(match self.sort {
-                Sort::Name => 0,
-                Sort::Oldest => queue.oldest_ready_age.map_or(0, |age| age + 1),
-                Sort::Load => queue.count("ready") + queue.count("running"),
-                Sort::Dead => queue.count("dead"),
-            })
-        });
-        queues
+    /// Returns the names of the queues that are on the screen, whose figures are to be
+    /// new in each sample.
+    fn seen(&self, room: usize) -> Vec<Vec<u8>> {
+        let rows = self.rows();
+        let first = first_shown(self.index(&rows).unwrap_or(0), room);
+        let shown = rows.iter().skip(first).take(room);
+        shown
+            .filter(|row| row.family.is_none())
+            .map(|row| row.name().to_vec())
+            .collect()
     }
 
-    /// The selected queue.
-    pub fn selected(&self) -> Option<&Queue> {
-        let name = self.queue.as_ref()?;
-        self.sample
-            .as_ref()?
-            .queues
-            .iter()
-            .find(|queue| queue.name == *name)
+    /// Returns the lines of the list in their order.
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        rows(&self.board, self.inside.as_deref(), self.sort)
     }
 
-    /// Returns the last samples of a queue.
-    pub fn history(&self, queue: &Queue) -> Option<&History> {
-        self.histories.get(&queue.name)
+    /// Returns the place of the selected line among the lines.
+    pub fn index(&self, rows: &[Row]) -> Option<usize> {
+        let line = self.line.as_ref()?;
+        rows.iter().position(|row| match line {
+            Target::Queue(name) => row.family.is_none() && row.name() == name,
+            Target::Family(name) => row.family == Some(name),
+        })
+    }
+
+    /// The selected queue or family.
+    pub fn selected(&self) -> Option<&Entry> {
+        match self.line.as_ref()? {
+            Target::Queue(name) => self.board.get(name),
+            Target::Family(name) => self.board.family(name),
+        }
     }
 
     /// Returns the details of the selected queue, once they have come. Details of
     /// another queue or another choice of groups do not count.
     pub fn detail(&self) -> Option<&Detail> {
-        let detail = self.sample.as_ref()?.detail.as_ref()?;
+        let detail = self.detail.as_ref()?;
         let focus = self.focus.as_ref()?;
         let same = detail.focus.queue == focus.queue && detail.focus.wanted == focus.wanted;
         same.then_some(detail)
@@ -247,19 +224,11 @@ impl App {
             KeyCode::PageDown => self.step(|at, _| at + PAGE),
             KeyCode::Home => self.step(|_, _| 0),
             KeyCode::End => self.step(|_, last| last),
-            KeyCode::Enter | KeyCode::Right if self.selected().is_some() => {
-                self.screen = match self.screen {
-                    Screen::Queues => Screen::Queue,
-                    Screen::Queue | Screen::Groups => Screen::Groups,
-                }
+            KeyCode::Enter | KeyCode::Right if self.selected().is_some() => self.enter(),
+            KeyCode::Esc | KeyCode::Left | KeyCode::Backspace => self.leave(),
+            KeyCode::Char('g') if matches!(self.line, Some(Target::Queue(_))) => {
+                self.screen = Screen::Groups;
             }
-            KeyCode::Esc | KeyCode::Left | KeyCode::Backspace => {
-                self.screen = match self.screen {
-                    Screen::Groups => Screen::Queue,
-                    Screen::Queue | Screen::Queues => Screen::Queues,
-                }
-            }
-            KeyCode::Char('g') if self.selected().is_some() => self.screen = Screen::Groups,
             KeyCode::Char('f') if self.screen == Screen::Groups => self.wanted = self.wanted.next(),
             KeyCode::Char('s') if self.screen == Screen::Queues => self.sort = self.sort.next(),
             KeyCode::Char('p') => self.ask_pause(),
@@ -269,97 +238,102 @@ impl App {
         None
     }
 
+    /// Goes into the selected queue, then its groups; of a family, to its queues.
+    fn enter(&mut self) {
+        if let Some(Target::Family(family)) = &self.line {
+            self.inside = Some(family.clone());
+            self.line = self.rows().first().map(Row::target);
+            return;
+        }
+        self.screen = match self.screen {
+            Screen::Queues => Screen::Queue,
+            Screen::Queue | Screen::Groups => Screen::Groups,
+        }
+    }
+
+    /// Goes back, from the queues of a family to the list of all.
+    fn leave(&mut self) {
+        self.screen = match self.screen {
+            Screen::Groups => Screen::Queue,
+            Screen::Queue => Screen::Queues,
+            Screen::Queues => {
+                if let Some(family) = self.inside.take() {
+                    self.line = Some(Target::Family(family));
+                }
+                Screen::Queues
+            }
+        }
+    }
+
     /// Moves the selection. `to` gets its index and the last index, and returns the new
     /// one.
     fn step(&mut self, to: impl Fn(usize, usize) -> usize) {
         match self.screen {
             Screen::Queues => {
-                let names: Vec<_> = self
-                    .queues()
-                    .iter()
-                    .map(|queue| queue.name.clone())
-                    .collect();
-                self.queue = moved(&names, self.queue.as_ref(), to);
+                let rows = self.rows();
+                let at = self.index(&rows).unwrap_or(0);
+                let last = rows.len().saturating_sub(1);
+                self.line = rows.get(to(at, last).min(last)).map(Row::target);
                 self.group = None;
             }
             Screen::Groups => {
-                let names: Vec<_> = self
-                    .groups()
-                    .iter()
-                    .map(|group| group.name.clone())
-                    .collect();
-                self.group = moved(&names, self.group.as_ref(), to);
+                let groups = self.groups();
+                let name = self.selected_group().map(|group| &group.name);
+                let at = groups.iter().position(|group| Some(&group.name) == name);
+                let last = groups.len().saturating_sub(1);
+                let group = groups.get(to(at.unwrap_or(0), last).min(last));
+                self.group = group.map(|group| group.name.clone());
             }
             Screen::Queue => {}
         }
     }
 
     fn ask_pause(&mut self) {
-        let Some(queue) = self.selected() else {
+        let (Some(entry), Some(target)) = (self.selected(), self.line.clone()) else {
             return;
         };
-        let (name, shown) = (queue.name.clone(), printable(&queue.name));
-        let question = if self.screen == Screen::Groups {
+        let (paused, group) = if self.screen == Screen::Groups {
             let Some(group) = self.selected_group() else {
                 self.note = Some("no group is selected".to_owned());
                 return;
             };
-            let shown = format!("group {} of {shown}", printable(&group.name));
-            match group.state == "paused" {
-                true => resume(&shown, Deed::Resume(name, Some(group.name.clone()))),
-                false => pause(&shown, Deed::Pause(name, Some(group.name.clone()))),
-            }
+            (group.state == "paused", Some(group.name.clone()))
         } else {
-            match queue.paused {
-                true => resume(&shown, Deed::Resume(name, None)),
-                false => pause(&shown, Deed::Pause(name, None)),
-            }
+            (entry.queue.paused, None)
         };
-        self.question = Some(question);
+        let what = what(&target, group.as_deref());
+        self.question = Some(match paused {
+            true => Question {
+                words: format!("Resume {what}?"),
+                deed: Deed::Resume(target, group),
+            },
+            false => Question {
+                words: format!("Pause {what}? Sends and acks go on."),
+                deed: Deed::Pause(target, group, None),
+            },
+        });
     }
 
     fn ask_redrive(&mut self) {
-        let Some(queue) = self.selected() else {
+        let (Some(entry), Some(target)) = (self.selected(), self.line.clone()) else {
             return;
         };
-        let (dead, shown) = (queue.count("dead"), printable(&queue.name));
+        let (dead, shown) = (entry.queue.count("dead"), target.shown());
         if dead == 0 {
             self.note = Some(format!("{shown} has no dead messages"));
             return;
         }
-        let deed = Deed::Redrive(queue.name.clone());
         self.question = Some(Question {
             words: format!("Redrive {} of {shown}?", plural(dead, "dead message")),
-            deed,
+            deed: Deed::Redrive(target, None),
         });
     }
 }
 
-fn pause(what: &str, deed: Deed) -> Question {
-    Question {
-        words: format!("Pause {what}? Sends and acks go on."),
-        deed,
-    }
-}
-
-fn resume(what: &str, deed: Deed) -> Question {
-    Question {
-        words: format!("Resume {what}?"),
-        deed,
-    }
-}
-
-fn moved(
-    names: &[Vec<u8>],
-    selected: Option<&Vec<u8>>,
-    to: impl Fn(usize, usize) -> usize,
-) -> Option<Vec<u8>> {
-    let last = names.len().checked_sub(1)?;
-    let at = names
-        .iter()
-        .position(|name| Some(name) == selected)
-        .unwrap_or(0);
-    names.get(to(at, last).min(last)).cloned()
+/// Returns the first line of a list to show, so that the selected one is among the
+/// `room` lines.
+pub fn first_shown(selected: usize, room: usize) -> usize {
+    (selected + 1).saturating_sub(room)
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 //! Only this file uses the terminal.
 
 mod app;
-mod history;
 mod sampler;
 mod view;
 
@@ -17,6 +16,7 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::failure::Failure;
+use crate::model::watch::Watch;
 use crate::moment::{parse_span, Millis};
 use crate::server::Endpoint;
 use app::App;
@@ -34,6 +34,14 @@ pub struct Args {
     /// How often the server is asked
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     interval: Millis,
+}
+
+impl Args {
+    fn watch(&self) -> Watch {
+        let names = self.queues.iter().map(|name| name.clone().into_bytes());
+        let pattern = self.pattern.clone().map(String::into_bytes);
+        Watch::new(names.collect(), pattern)
+    }
 }
 
 /// Maximum time until a key press or an update of the sampler shows on the screen.
@@ -62,7 +70,8 @@ pub fn run(endpoint: &Endpoint, args: &Args) -> Result<(), Failure> {
             app.take(update);
             changed = true;
         }
-        if let Some(focus) = app.new_focus() {
+        let rows = terminal.size().map_or(0, |size| usize::from(size.height));
+        if let Some(focus) = app.new_focus(view::room(rows)) {
             // The sampler ends only when this program does, so sending cannot fail.
             let _ = requests.send(focus);
         }

@@ -5,33 +5,23 @@ use std::time::{Duration, Instant};
 
 use super::Args;
 use crate::failure::Failure;
+use crate::model::consumer::{self, Consumer};
+use crate::model::deed::Deed;
 use crate::model::group::{self, Groups, Wanted};
-use crate::model::keys::{self, Scan};
-use crate::model::queue::Queue;
-use crate::model::record::{integer, Record};
-use crate::server::{verb, Endpoint, Server};
-use crate::text::{plural, printable};
+use crate::model::watch::{Round, Watch};
+use crate::server::{Endpoint, Server};
 
-/// The queue that the user looks at, of which details are asked for.
+/// What the user looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Focus {
-    /// The queue.
-    pub queue: Vec<u8>,
+    /// The queue of which details are asked for. None for a family.
+    pub queue: Option<Vec<u8>>,
+    /// The queues on the screen, whose figures are to be new in each sample.
+    pub seen: Vec<Vec<u8>>,
     /// Which of its groups are asked for.
     pub wanted: Wanted,
     /// Maximum number of these groups.
     pub most: usize,
-}
-
-/// A change that the user has confirmed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deed {
-    /// Pause a queue, or a group of it.
-    Pause(Vec<u8>, Option<Vec<u8>>),
-    /// Resume a queue, or a group of it.
-    Resume(Vec<u8>, Option<Vec<u8>>),
-    /// Redrive all dead messages.
-    Redrive(Vec<u8>),
 }
 
 /// A request to the sampler.
@@ -41,21 +31,6 @@ pub enum Request {
     Focus(Focus),
     /// Make this change.
     Do(Deed),
-}
-
-/// A named consumer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Consumer {
-    /// Its name, printable.
-    pub name: String,
-    /// Number of its leases.
-    pub running: u64,
-    /// Number of messages that it has acked.
-    pub acked: u64,
-    /// Number of messages that it has nacked.
-    pub nacked: u64,
-    /// When it last ran a command, by the queue's clock.
-    pub last_seen: Option<u64>,
 }
 
 /// The details of one queue.
@@ -72,12 +47,8 @@ pub struct Detail {
 /// The figures of one moment.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// When they were read.
-    pub at: Instant,
-    /// The queues, by name.
-    pub queues: Vec<Queue>,
-    /// Whether all keys have been scanned yet.
-    pub complete: bool,
+    /// New figures of queues.
+    pub round: Round,
     /// The details, if there is a focus and its queue exists.
     pub detail: Option<Detail>,
 }
@@ -94,12 +65,6 @@ pub enum Update {
     Lost(String),
 }
 
-/// Time between two scans of all keys for new queues.
-const SEARCH: Duration = Duration::from_secs(5);
-
-/// Maximum time of a scan before the next figures are shown.
-const SEARCH_SLICE: Duration = Duration::from_millis(100);
-
 /// Maximum time until details of a new focus are asked for.
 const SOON: Duration = Duration::from_millis(100);
 
@@ -107,11 +72,7 @@ const SOON: Duration = Duration::from_millis(100);
 pub struct Sampler {
     endpoint: Endpoint,
     interval: Duration,
-    pattern: Option<String>,
-    names: Vec<Vec<u8>>,
-    /// `None` if the command line names the queues.
-    scan: Option<Scan>,
-    searched: Option<Instant>,
+    watch: Watch,
     focus: Option<Focus>,
     inbox: Receiver<Request>,
     outbox: Sender<Update>,
@@ -125,18 +86,10 @@ impl Sampler {
         inbox: Receiver<Request>,
         outbox: Sender<Update>,
     ) -> Sampler {
-        let names: Vec<_> = args
-            .queues
-            .iter()
-            .map(|name| name.clone().into_bytes())
-            .collect();
         Sampler {
             endpoint,
             interval: Duration::from_millis(args.interval),
-            pattern: args.pattern.clone(),
-            scan: names.is_empty().then(Scan::default),
-            names,
-            searched: None,
+            watch: args.watch(),
             focus: None,
             inbox,
             outbox,
@@ -161,8 +114,7 @@ impl Sampler {
     fn lost(&mut self, server: &mut Option<Server>, failure: &Failure) -> Update {
         if matches!(failure, Failure::Lost(_)) {
             *server = None;
-            // Half a scan of one server is of no use on the next one.
-            self.scan = self.scan.take().map(|_| Scan::default());
+            self.watch.restart();
         }
         Update::Lost(failure.to_string())
     }
@@ -184,9 +136,9 @@ impl Sampler {
                 Ok(Request::Do(deed)) => {
                     let done = self
                         .connected(server)
-                        .and_then(|server| execute(server, &deed));
+                        .and_then(|server| deed.execute(server));
                     let outcome = match done {
-                        Ok(done) => done,
+                        Ok(redriven) => deed.done(redriven),
                         Err(failure) => {
                             self.lost(server, &failure);
                             format!("not done: {failure}")
@@ -209,98 +161,34 @@ impl Sampler {
     }
 
     fn sample(&mut self, server: &mut Option<Server>) -> Result<Sample, Failure> {
-        let server = self.connected(server)?;
-        let complete = self.search(server)?;
-        let queues = keys::fetch(server, &self.names)?;
-        let focus = self
-            .focus
-            .clone()
-            .filter(|focus| queues.iter().any(|q| q.name == focus.queue));
-        let detail = focus.map(|focus| details(server, focus)).transpose()?;
-        Ok(Sample {
-            at: Instant::now(),
-            queues,
-            complete,
-            detail,
-        })
-    }
-
-    /// Goes on scanning for queues. Returns whether all keys have been scanned once.
-    fn search(&mut self, server: &mut Server) -> Result<bool, Failure> {
-        let Some(scan) = &mut self.scan else {
-            return Ok(true);
+        let connected = match server.take() {
+            Some(server) => server,
+            None => self.endpoint.connect()?,
         };
-        if self.searched.is_some_and(|at| at.elapsed() < SEARCH) {
-            return Ok(true);
-        }
-        match scan.step(server, self.pattern.as_deref(), SEARCH_SLICE)? {
-            Some(names) => {
-                self.names = names;
-                self.searched = Some(Instant::now());
-            }
-            None => {
-                self.names.extend_from_slice(scan.so_far());
-                self.names.sort();
-                self.names.dedup();
-            }
-        }
-        Ok(self.searched.is_some())
+        let server = server.insert(connected);
+        let seen = self.focus.as_ref().map(|focus| focus.seen.as_slice());
+        let round = self.watch.step(server, seen.unwrap_or_default())?;
+        let detail = match &self.focus {
+            Some(focus) => details(server, focus)?,
+            None => None,
+        };
+        Ok(Sample { round, detail })
     }
 }
 
-fn details(server: &mut Server, focus: Focus) -> Result<Detail, Failure> {
-    let groups = match group::fetch(server, &focus.queue, focus.wanted, focus.most) {
+/// Asks for the details of a queue. `None` if it does not exist, or there is none.
+fn details(server: &mut Server, focus: &Focus) -> Result<Option<Detail>, Failure> {
+    let Some(queue) = &focus.queue else {
+        return Ok(None);
+    };
+    let groups = match group::fetch(server, queue, focus.wanted, focus.most) {
         Ok(groups) => Ok(groups),
         Err(failure @ Failure::Refused(_)) => Err(failure.to_string()),
         Err(failure) => return Err(failure),
     };
-    let consumers = match server.call(&verb("DQ.CONSUMERS", &focus.queue)) {
-        Ok(reply) => Record::all(reply)?.iter().map(consumer).collect(),
-        Err(Failure::Refused(_)) => Vec::new(),
-        Err(failure) => return Err(failure),
-    };
-    Ok(Detail {
-        focus,
+    Ok(Some(Detail {
+        focus: focus.clone(),
         groups,
-        consumers,
-    })
-}
-
-fn consumer(record: &Record) -> Consumer {
-    Consumer {
-        name: record.text("name"),
-        running: record.count("running"),
-        acked: record.count("acked"),
-        nacked: record.count("nacked"),
-        last_seen: record.number("last-seen"),
-    }
-}
-
-/// Makes a change. Returns a sentence about it.
-fn execute(server: &mut Server, deed: &Deed) -> Result<String, Failure> {
-    let (name, queue, group) = match deed {
-        Deed::Pause(queue, group) => ("DQ.PAUSE", queue, group.as_deref()),
-        Deed::Resume(queue, group) => ("DQ.RESUME", queue, group.as_deref()),
-        Deed::Redrive(queue) => ("DQ.REDRIVE", queue, None),
-    };
-    let mut cmd = verb(name, queue);
-    if let Some(group) = group {
-        cmd.arg("GROUP").arg(group);
-    }
-    if let Deed::Redrive(_) = deed {
-        cmd.arg("ALL");
-    }
-    let reply = server.call(&cmd)?;
-    let what = match group {
-        Some(group) => format!("group {} of {}", printable(group), printable(queue)),
-        None => printable(queue),
-    };
-    Ok(match deed {
-        Deed::Pause(..) => format!("{what} is paused"),
-        Deed::Resume(..) => format!("{what} goes on"),
-        Deed::Redrive(_) => {
-            let redriven = plural(integer(&reply)?, "message");
-            format!("{what}: {redriven} pending again")
-        }
-    })
+        consumers: consumer::fetch(server, queue)?,
+    }))
 }

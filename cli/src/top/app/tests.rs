@@ -1,7 +1,10 @@
 use std::time::{Duration, Instant};
 
+use super::super::sampler::Sample;
 use super::*;
 use crate::model::group::Groups;
+use crate::model::queue::Queue;
+use crate::model::watch::Round;
 
 /// Returns a queue with this many dead messages.
 fn queue(name: &str, dead: u64) -> Queue {
@@ -13,25 +16,38 @@ fn queue(name: &str, dead: u64) -> Queue {
     queue
 }
 
-fn sample(queues: Vec<Queue>) -> Sample {
+/// Returns a sample in which these are all queues.
+fn sample(app: &App, queues: Vec<Queue>) -> Sample {
+    let left = |name: &Vec<u8>| !queues.iter().any(|queue| queue.name == *name);
+    let before = app.board.entries().map(|entry| entry.queue.name.clone());
     Sample {
-        at: Instant::now(),
-        queues,
-        complete: true,
+        round: Round {
+            at: Instant::now(),
+            gone: before.filter(left).collect(),
+            names: queues.len(),
+            fresh: queues,
+            complete: true,
+        },
         detail: None,
     }
+}
+
+/// Lets these be all queues.
+fn take(app: &mut App, queues: Vec<Queue>) {
+    let sample = sample(app, queues);
+    app.take(Update::Sample(sample));
 }
 
 fn app() -> App {
     let mut app = App::new("here:1/0");
     let mut old = queue("b", 0);
     old.oldest_ready_age = Some(500);
-    app.take(Update::Sample(sample(vec![
-        queue("a", 1),
-        old,
-        queue("c", 7),
-    ])));
+    take(&mut app, vec![queue("a", 1), old, queue("c", 7)]);
     app
+}
+
+fn a() -> Target {
+    Target::Queue(b"a".to_vec())
 }
 
 fn press(app: &mut App, code: KeyCode) -> Option<Request> {
@@ -39,7 +55,7 @@ fn press(app: &mut App, code: KeyCode) -> Option<Request> {
 }
 
 fn selected(app: &App) -> &[u8] {
-    &app.selected().unwrap().name
+    &app.selected().unwrap().queue.name
 }
 
 #[test]
@@ -55,15 +71,11 @@ fn the_selection_follows_its_queue() {
     press(&mut app, KeyCode::Home);
     assert_eq!(selected(&app), b"a");
     press(&mut app, KeyCode::Down);
-    app.take(Update::Sample(sample(vec![
-        queue("0", 0),
-        queue("a", 0),
-        queue("b", 0),
-    ])));
+    take(&mut app, vec![queue("0", 0), queue("a", 0), queue("b", 0)]);
     assert_eq!(selected(&app), b"b");
-    app.take(Update::Sample(sample(vec![queue("0", 0), queue("a", 0)])));
+    take(&mut app, vec![queue("0", 0), queue("a", 0)]);
     assert_eq!(selected(&app), b"0");
-    app.take(Update::Sample(sample(Vec::new())));
+    take(&mut app, Vec::new());
     assert!(app.selected().is_none());
     for code in [
         KeyCode::Down,
@@ -79,7 +91,7 @@ fn the_selection_follows_its_queue() {
 #[test]
 fn sort_key_reaches_every_order() {
     let mut app = app();
-    let order = |app: &App| -> Vec<u8> { app.queues().iter().map(|q| q.name[0]).collect() };
+    let order = |app: &App| -> Vec<u8> { app.rows().iter().map(|row| row.name()[0]).collect() };
     let mut seen = Vec::new();
     for _ in 0..5 {
         seen.push(order(&app));
@@ -101,7 +113,7 @@ fn enter_and_escape_move_between_screens() {
     press(&mut app, KeyCode::Char('g'));
     assert_eq!(app.screen, Screen::Groups);
     // The queue is gone, so the list of queues is shown again.
-    app.take(Update::Sample(sample(vec![queue("z", 0)])));
+    take(&mut app, vec![queue("z", 0)]);
     assert_eq!(app.screen, Screen::Queues);
 }
 
@@ -122,7 +134,7 @@ fn only_yes_makes_a_change() {
         assert_eq!((app.question.as_ref(), app.quits()), (None, false));
     }
     app.question = Some(question);
-    let pause = Request::Do(Deed::Pause(b"a".to_vec(), None));
+    let pause = Request::Do(Deed::Pause(a(), None, None));
     assert_eq!(press(&mut app, KeyCode::Char('y')), Some(pause));
     assert_eq!(press(&mut app, KeyCode::Char('y')), None);
 }
@@ -132,10 +144,10 @@ fn pause_key_resumes_a_paused_queue() {
     let mut app = app();
     let mut paused = queue("a", 0);
     paused.paused = true;
-    app.take(Update::Sample(sample(vec![paused])));
+    take(&mut app, vec![paused]);
     press(&mut app, KeyCode::Char('p'));
     assert_eq!(app.question.as_ref().unwrap().words, "Resume a?");
-    let resume = Request::Do(Deed::Resume(b"a".to_vec(), None));
+    let resume = Request::Do(Deed::Resume(a(), None));
     assert_eq!(press(&mut app, KeyCode::Char('y')), Some(resume));
 }
 
@@ -147,7 +159,7 @@ fn redrive_key_redrives_dead_messages() {
         app.question.as_ref().unwrap().words,
         "Redrive 1 dead message of a?"
     );
-    let redrive = Request::Do(Deed::Redrive(b"a".to_vec()));
+    let redrive = Request::Do(Deed::Redrive(a(), None));
     assert_eq!(press(&mut app, KeyCode::Char('y')), Some(redrive));
     press(&mut app, KeyCode::Down);
     press(&mut app, KeyCode::Char('r'));
@@ -158,7 +170,7 @@ fn redrive_key_redrives_dead_messages() {
 #[test]
 fn a_question_escapes_the_name_of_the_queue() {
     let mut app = App::new("here");
-    app.take(Update::Sample(sample(vec![queue("a\x1b[2J", 0)])));
+    take(&mut app, vec![queue("a\x1b[2J", 0)]);
     press(&mut app, KeyCode::Char('p'));
     assert!(app.question.unwrap().words.starts_with("Pause a\\x1b[2J?"));
 }
@@ -167,20 +179,20 @@ fn a_question_escapes_the_name_of_the_queue() {
 fn a_group_is_paused_and_resumed() {
     let mut app = app();
     press(&mut app, KeyCode::Char('g'));
-    let Some(Request::Focus(focus)) = app.new_focus() else {
+    let Some(Request::Focus(focus)) = app.new_focus(9) else {
         panic!("groups are looked at");
     };
     assert_eq!(
-        (focus.queue.as_slice(), focus.wanted),
-        (&b"a"[..], Wanted::Blocked)
+        (focus.queue.as_deref(), focus.wanted),
+        (Some(&b"a"[..]), Wanted::Blocked)
     );
-    assert_eq!(app.new_focus(), None);
+    assert_eq!(app.new_focus(9), None);
     let group = |name: &str, state: &str| Group {
         name: name.as_bytes().to_vec(),
         state: state.to_owned(),
         ..Group::default()
     };
-    let mut looked = sample(vec![queue("a", 0)]);
+    let mut looked = sample(&app, vec![queue("a", 0)]);
     looked.detail = Some(Detail {
         focus,
         groups: Ok(Groups {
@@ -191,15 +203,15 @@ fn a_group_is_paused_and_resumed() {
     });
     app.take(Update::Sample(looked));
     press(&mut app, KeyCode::Char('p'));
-    let pause = Request::Do(Deed::Pause(b"a".to_vec(), Some(b"g1".to_vec())));
+    let pause = Request::Do(Deed::Pause(a(), Some(b"g1".to_vec()), None));
     assert_eq!(press(&mut app, KeyCode::Char('y')), Some(pause));
     press(&mut app, KeyCode::Down);
     press(&mut app, KeyCode::Char('p'));
-    let resume = Request::Do(Deed::Resume(b"a".to_vec(), Some(b"g2".to_vec())));
+    let resume = Request::Do(Deed::Resume(a(), Some(b"g2".to_vec())));
     assert_eq!(press(&mut app, KeyCode::Char('y')), Some(resume));
     // Other groups are wanted, so the known ones are no longer shown.
     press(&mut app, KeyCode::Char('f'));
-    assert!(app.new_focus().is_some());
+    assert!(app.new_focus(9).is_some());
     assert!(app.detail().is_none());
     press(&mut app, KeyCode::Char('p'));
     assert_eq!(app.question, None);
@@ -211,7 +223,7 @@ fn new_figures_end_a_lost_connection() {
     app.take(Update::Lost("no connection: refused".to_owned()));
     assert!(app.lost.is_some());
     assert_eq!(selected(&app), b"a");
-    app.take(Update::Sample(sample(vec![queue("a", 0)])));
+    take(&mut app, vec![queue("a", 0)]);
     assert_eq!(app.lost, None);
 }
 
@@ -222,12 +234,12 @@ fn rates_come_from_samples() {
     for second in 0..3 {
         let mut queue = queue("a", 0);
         queue.totals.sent = second * 40;
-        let mut sample = sample(vec![queue]);
-        sample.at = start + Duration::from_secs(second);
+        let mut sample = sample(&app, vec![queue]);
+        sample.round.at = start + Duration::from_secs(second);
         app.take(Update::Sample(sample));
     }
-    let history = app.history(app.selected().unwrap()).unwrap();
-    assert_eq!(history.rates().unwrap().sent, 40.0);
+    let rates = app.selected().unwrap().rates();
+    assert_eq!(rates.unwrap().sent, 40.0);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Draws the groups of a queue: which are held, why, and until when.
 
+use ratatui::style::Color;
 use ratatui::text::Line;
 
-use super::line::{bold, first_shown, fit, row, rule, wrapped};
+use super::line::{bold, fit, row, rule, wrapped};
 use crate::model::group::{Group, Wanted};
 use crate::moment::{relative, Millis};
 use crate::table::Side;
 use crate::text::{compact, cut, printable};
-use crate::top::app::App;
+use crate::top::app::{first_shown, App};
 
 /// Lines of the details of the selected group, with their heading.
 const DETAILS: usize = 6;
@@ -17,7 +18,7 @@ const FIXED: usize = 47;
 
 /// Returns the screen of `columns` by `rows`.
 pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
-    let Some(queue) = app.selected() else {
+    let Some(queue) = app.selected().map(|entry| &entry.queue) else {
         return vec![Line::raw(""), Line::raw(" this queue is gone")];
     };
     let wanted = app.wanted;
@@ -68,8 +69,11 @@ pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
         .unwrap_or(0);
     let first = first_shown(at, room);
     for (i, group) in groups.found.iter().enumerate().skip(first).take(room) {
-        let text = cells(group, queue.now, name, head);
-        lines.push(row(&text, i == at, columns));
+        let cells = vec![(
+            cells(group, queue.now, name, head),
+            app.colour(group.breaker == "open", Color::Red),
+        )];
+        lines.push(row(cells, i == at, columns));
     }
     let shown = groups.found.len();
     lines.resize(room + 2, Line::raw(""));
@@ -118,6 +122,10 @@ fn details(group: &Group, now: Millis, columns: usize) -> Vec<Line<'static>> {
         }
         None => "Nothing of it is pending.".to_owned(),
     };
+    let breaker = group.breaker_words(now);
+    if !breaker.is_empty() {
+        text.push_str(&format!(" Its breaker is {breaker}."));
+    }
     if let Some(why) = &group.why {
         text.push_str(&format!(" {}", why.why));
         if !why.by.is_empty() {

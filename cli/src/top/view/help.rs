@@ -3,7 +3,7 @@
 /// The lines of the help: at most 21 of 76 columns, to fit 80x24 with the border.
 pub const LINES: [&str; 20] = [
     "up/down j/k    select          PgUp PgDn Home End    further",
-    "enter, right   into the queue, then its groups",
+    "enter, right   into the family, the queue, then its groups",
     "esc, left      back",
     "g              groups: which are held, by what, until when",
     "f              which groups: blocked, paused, running, ready, all",

@@ -1,7 +1,7 @@
 //! Formats lines of columns.
 
-use ratatui::style::{Modifier, Style};
-use ratatui::text::Line;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
 
 use crate::table::Side;
 use crate::text::{cut, width};
@@ -25,14 +25,28 @@ pub fn beside(left: &str, right: &str, columns: usize) -> String {
     }
 }
 
+/// A part of a line, and the colour that says something about it.
+pub type Piece = (String, Option<Color>);
+
 /// Formats a row of a list. The selected one has a mark, so that it is seen without
 /// colours, too.
-pub fn row(text: &str, selected: bool, columns: usize) -> Line<'static> {
-    let mark = if selected { '>' } else { ' ' };
-    let text = fit(&format!("{mark}{text}"), columns, Side::Left);
+pub fn row(pieces: Vec<Piece>, selected: bool, columns: usize) -> Line<'static> {
+    let mark = if selected { ">" } else { " " };
+    let mut left = columns;
+    let mut spans = Vec::with_capacity(pieces.len() + 1);
+    for (text, colour) in std::iter::once((mark.to_owned(), None)).chain(pieces) {
+        let text = cut(&text, left);
+        left -= width(&text);
+        let style = match colour {
+            Some(colour) if !selected => Style::new().fg(colour),
+            _ => Style::new(),
+        };
+        spans.push(Span::styled(text, style));
+    }
+    spans.push(Span::raw(" ".repeat(left)));
     match selected {
-        true => Line::styled(text, Style::new().add_modifier(Modifier::REVERSED)),
-        false => Line::raw(text),
+        true => Line::from(spans).style(Style::new().add_modifier(Modifier::REVERSED)),
+        false => Line::from(spans),
     }
 }
 
@@ -46,12 +60,6 @@ pub fn rule(text: &str, columns: usize) -> Line<'static> {
     let text = cut(&format!("── {text} "), columns);
     let rest = columns.saturating_sub(width(&text));
     bold(text + &"─".repeat(rest))
-}
-
-/// Returns the first row of a list to show, so that the selected one is among the
-/// `room` rows.
-pub fn first_shown(selected: usize, room: usize) -> usize {
-    (selected + 1).saturating_sub(room)
 }
 
 /// Breaks text at blanks into lines of at most `columns`.
@@ -85,10 +93,17 @@ mod tests {
     }
 
     #[test]
-    fn the_selected_row_is_always_seen() {
-        for selected in 0..20 {
-            let first = first_shown(selected, 5);
-            assert!((first..first + 5).contains(&selected));
+    fn a_row_is_as_wide_as_the_screen() {
+        let pieces = || {
+            vec![
+                ("orders ".to_owned(), None),
+                ("7".to_owned(), Some(Color::Red)),
+            ]
+        };
+        for columns in [0, 1, 5, 8, 9, 20] {
+            for selected in [false, true] {
+                assert_eq!(row(pieces(), selected, columns).width(), columns);
+            }
         }
     }
 

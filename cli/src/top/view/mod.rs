@@ -1,5 +1,6 @@
 //! Draws the state into a frame. Nothing is shown by colour alone: a selected row has
-//! a mark, and a paused queue has the word.
+//! a mark, and a paused queue has the word. Red is what somebody should look at: dead
+//! messages, old ones, an open breaker. Yellow is what was stopped.
 
 mod groups;
 mod help;
@@ -8,7 +9,7 @@ mod queue;
 mod queues;
 
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
 use ratatui::Frame;
@@ -22,10 +23,10 @@ pub fn draw(frame: &mut Frame, app: &App) {
     let area = frame.area();
     let (columns, rows) = (usize::from(area.width), usize::from(area.height));
     // The first line is the heading. The last two are the status and the keys.
-    let body = rows.saturating_sub(3);
+    let body = body(rows);
     let mut lines = vec![heading(app, columns)];
-    let mut content = match (app.screen, &app.sample) {
-        (_, None) => vec![Line::raw(""), Line::raw(" asking the server ...")],
+    let mut content = match (app.screen, app.board.begun) {
+        (_, false) => vec![Line::raw(""), Line::raw(" asking the server ...")],
         (Screen::Queues, _) => queues::lines(app, columns, body),
         (Screen::Queue, _) => queue::lines(app, columns, body),
         (Screen::Groups, _) => groups::lines(app, columns, body),
@@ -43,24 +44,33 @@ pub fn draw(frame: &mut Frame, app: &App) {
     }
 }
 
+/// Returns how many lines there are between the heading and the status.
+fn body(rows: usize) -> usize {
+    rows.saturating_sub(3)
+}
+
+/// Returns how many queues are on a screen of `rows`.
+pub fn room(rows: usize) -> usize {
+    queues::room(body(rows))
+}
+
 fn heading(app: &App, columns: usize) -> Line<'static> {
     let left = format!("dq top  {}", app.place);
-    let right = match &app.sample {
-        Some(sample) => {
-            let pending: u64 = sample
-                .queues
-                .iter()
-                .map(|queue| ["ready", "delayed", "blocked", "retry"].map(|s| queue.count(s)))
-                .map(|counts| counts.iter().sum::<u64>())
-                .sum();
-            let searching = if sample.complete { "" } else { ", searching" };
+    let right = match app.board.begun {
+        true => {
+            let pending = app.board.entries().map(|entry| entry.queue.pending());
+            let searching = if app.board.complete {
+                ""
+            } else {
+                ", searching"
+            };
             format!(
                 "{}, {} pending{searching} ",
-                crate::text::plural(sample.queues.len() as u64, "queue"),
-                crate::text::compact(pending)
+                crate::text::plural(app.board.len() as u64, "queue"),
+                crate::text::compact(pending.sum())
             )
         }
-        None => String::new(),
+        false => String::new(),
     };
     Line::styled(
         beside(&left, &right, columns),
@@ -71,7 +81,13 @@ fn heading(app: &App, columns: usize) -> Line<'static> {
 /// Returns the line of the last event. A lost connection comes first.
 fn status(app: &App, columns: usize) -> Line<'static> {
     match (&app.lost, &app.note) {
-        (Some(why), _) => bold(cut(&format!("! {why} - trying again"), columns)),
+        (Some(why), _) => {
+            let line = bold(cut(&format!("! {why} - trying again"), columns));
+            match app.colour(true, Color::Red) {
+                Some(colour) => line.patch_style(Style::new().fg(colour)),
+                None => line,
+            }
+        }
         (None, Some(note)) => bold(cut(&format!("* {note}"), columns)),
         (None, None) => Line::raw(""),
     }

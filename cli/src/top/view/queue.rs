@@ -4,35 +4,35 @@ use ratatui::text::Line;
 
 use super::line::{beside, fit, rule};
 use super::queues::{held, lateness};
+use crate::model::history::LEGEND;
 use crate::model::queue::{Queue, STATES};
+use crate::model::watch::Entry;
 use crate::moment::relative;
 use crate::table::Side;
 use crate::text::{compact, cut, printable};
 use crate::top::app::App;
-use crate::top::history::LEGEND;
 
 /// Columns of the left half, which has the states.
 const LEFT: usize = 40;
 
 /// Returns the screen of `columns` by `rows`.
 pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
-    let Some(queue) = app.selected() else {
+    let Some(entry) = app.selected() else {
         return vec![Line::raw(""), Line::raw(" this queue is gone")];
     };
+    let queue = &entry.queue;
     let mut title = printable(&queue.name);
     if queue.paused {
         title.push_str(" - PAUSED: nothing is delivered");
     }
     let mut lines = vec![rule(&title, columns)];
-    for (state, rate) in states(queue).iter().zip(rates(app, queue)) {
+    for (state, rate) in states(queue).iter().zip(rates(entry)) {
         let text = format!("{}{rate}", fit(state, LEFT, Side::Left));
         lines.push(Line::raw(cut(&text, columns)));
     }
     lines.push(rule("lateness", columns));
-    let bars = app
-        .history(queue)
-        .map(|history| history.bars(columns.saturating_sub(2)));
-    lines.push(Line::raw(format!(" {}", bars.unwrap_or_default())));
+    let bars = entry.history.bars(columns.saturating_sub(2));
+    lines.push(Line::raw(format!(" {bars}")));
     lines.push(Line::raw(cut(&format!(" {LEGEND}"), columns)));
     lines.push(Line::raw(cut(&format!(" {}", lateness(queue)), columns)));
     // Groups and consumers share the rows that are left.
@@ -64,9 +64,10 @@ fn states(queue: &Queue) -> Vec<String> {
 }
 
 /// Returns the rates with their totals, in as many lines as there are states.
-fn rates(app: &App, queue: &Queue) -> Vec<String> {
-    let rates = app.history(queue).and_then(|history| history.rates());
-    let totals = &queue.totals;
+fn rates(entry: &Entry) -> Vec<String> {
+    let rates = entry.rates();
+    let (queue, totals) = (&entry.queue, &entry.queue.totals);
+    let count = |name: &str, count: u64| format!("{name:<12} {:>12} {:>8}", "", compact(count));
     let line = |name: &str, total: u64, rate: Option<f64>| {
         let rate = rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
         format!("{name:<12} {rate:>10}/s {:>8}", compact(total))
@@ -79,12 +80,12 @@ fn rates(app: &App, queue: &Queue) -> Vec<String> {
         line("nacked", totals.nacked, rates.map(|r| r.nacked)),
         line("timeouts", totals.timeouts, rates.map(|r| r.timeouts)),
         line("deaths", totals.deaths, rates.map(|r| r.deaths)),
-        format!(
-            "{:<12} {:>12} {:>8}",
-            "redelivered",
-            "",
-            compact(totals.redelivered)
-        ),
+        count("redelivered", totals.redelivered),
+        match (queue.breakers_open, queue.batches) {
+            (0, 0) => String::new(),
+            (0, batches) => count("open batches", batches),
+            (open, _) => count("open breaker", open),
+        },
     ]
 }
 

@@ -1,13 +1,16 @@
 //! Draws the list of queues and a summary of the selected one.
 
+use ratatui::style::Color;
 use ratatui::text::Line;
 
-use super::line::{bold, first_shown, fit, row, rule};
+use super::line::{bold, fit, row, rule, Piece};
+use crate::model::overview::Sort;
 use crate::model::queue::Queue;
+use crate::model::watch::Entry;
 use crate::moment::{relative, span};
 use crate::table::Side;
 use crate::text::{compact, cut, printable};
-use crate::top::app::{App, Sort};
+use crate::top::app::{first_shown, App};
 
 /// Lines of the summary below the list, with its heading.
 const SHORT: usize = 7;
@@ -17,35 +20,36 @@ const FIXED: usize = 55;
 
 /// Returns the screen of `columns` by `rows`.
 pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
-    let queues = app.queues();
-    if queues.is_empty() {
-        let complete = app.sample.as_ref().is_some_and(|sample| sample.complete);
-        let text = if complete {
-            " no queues here"
-        } else {
-            " searching for queues ..."
+    let list = app.rows();
+    if list.is_empty() {
+        let text = match app.board.complete {
+            true => " no queues here",
+            false => " searching for queues ...",
         };
         return vec![Line::raw(""), Line::raw(text)];
     }
     let name = columns.saturating_sub(FIXED).div_ceil(2).clamp(12, 40);
     let bars = columns.saturating_sub(FIXED + name);
     let mut lines = vec![bold(heading(name, bars, columns))];
-    let room = rows.saturating_sub(SHORT + 1).max(1);
-    let selected = app.selected().map(|queue| queue.name.as_slice());
-    let at = queues
-        .iter()
-        .position(|queue| Some(queue.name.as_slice()) == selected);
+    let room = room(rows);
+    let at = app.index(&list);
     let first = first_shown(at.unwrap_or(0), room);
-    for (i, queue) in queues.iter().enumerate().skip(first).take(room) {
-        lines.push(row(&cells(app, queue, name, bars), Some(i) == at, columns));
+    for (i, line) in list.iter().enumerate().skip(first).take(room) {
+        let cells = cells(app, line.entry, name, bars);
+        lines.push(row(cells, Some(i) == at, columns));
     }
     // The summary has the same place for any number of queues.
     lines.resize(room + 1, Line::raw(""));
-    if let Some(queue) = app.selected() {
-        lines.extend(short(app, queue, columns));
+    if let Some(entry) = app.selected() {
+        lines.extend(short(app, entry, columns));
     }
     lines.truncate(rows);
     lines
+}
+
+/// Returns how many lines of the list are on a screen of `rows`.
+pub fn room(rows: usize) -> usize {
+    rows.saturating_sub(SHORT + 1).max(1)
 }
 
 fn heading(name: usize, bars: usize, columns: usize) -> String {
@@ -55,34 +59,67 @@ fn heading(name: usize, bars: usize, columns: usize) -> String {
     cut(&text, columns)
 }
 
-fn cells(app: &App, queue: &Queue, name: usize, bars: usize) -> String {
-    let history = app.history(queue);
-    let rates = history.and_then(|history| history.rates());
+fn cells(app: &App, entry: &Entry, name: usize, bars: usize) -> Vec<Piece> {
+    let queue = &entry.queue;
+    let rates = entry.rates();
     let rate = |of: Option<f64>| of.map_or("-".to_owned(), |rate| compact(rate.round() as u64));
     let mut shown = printable(&queue.name);
     if queue.paused {
         shown = format!("{} PAUSED", cut(&shown, name.saturating_sub(7)));
+    } else if queue.breakers_open > 0 {
+        shown = format!("{} BREAKER", cut(&shown, name.saturating_sub(8)));
+    } else if entry.parts > 1 {
+        let parts = format!(" x{}", entry.parts);
+        shown = cut(&shown, name.saturating_sub(parts.len())) + &parts;
     }
-    format!(
-        "{} {:>5} {:>5} {:>7} {:>5} {:>5} {:>6} {:>6} {:>6} {}",
-        fit(&shown, name, Side::Left),
-        compact(queue.count("ready")),
-        compact(queue.count("delayed") + queue.count("retry")),
-        compact(queue.count("blocked")),
-        compact(queue.count("running")),
-        compact(queue.count("dead")),
-        rate(rates.map(|rates| rates.sent)),
-        rate(rates.map(|rates| rates.acked)),
-        queue.oldest_ready_age.map_or("-".to_owned(), span),
-        history
-            .map(|history| history.bars(bars))
-            .unwrap_or_default(),
-    )
+    let held = queue.paused || queue.breakers_open > 0;
+    let dead = queue.count("dead");
+    let late = queue.oldest_ready_age;
+    vec![
+        (
+            fit(&shown, name, Side::Left),
+            app.colour(held, Color::Yellow),
+        ),
+        (
+            format!(
+                " {:>5} {:>5} {:>7} {:>5}",
+                compact(queue.count("ready")),
+                compact(queue.count("delayed") + queue.count("retry") + queue.count("held")),
+                compact(queue.count("blocked")),
+                compact(queue.count("running")),
+            ),
+            None,
+        ),
+        (
+            format!(" {:>5}", compact(dead)),
+            app.colour(dead > 0, Color::Red),
+        ),
+        (
+            format!(
+                " {:>6} {:>6}",
+                rate(rates.map(|rates| rates.sent)),
+                rate(rates.map(|rates| rates.acked)),
+            ),
+            None,
+        ),
+        (
+            format!(" {:>6} ", late.map_or("-".to_owned(), span)),
+            app.colour(late.is_some_and(|age| age >= LATE), Color::Red),
+        ),
+        (entry.history.bars(bars), None),
+    ]
 }
 
-/// Returns the summary of the selected queue.
-fn short(app: &App, queue: &Queue, columns: usize) -> Vec<Line<'static>> {
+/// From this age on the oldest ready message stands out, in ms.
+const LATE: u64 = 60_000;
+
+/// Returns the summary of the selected queue or family.
+fn short(app: &App, entry: &Entry, columns: usize) -> Vec<Line<'static>> {
+    let queue = &entry.queue;
     let mut title = printable(&queue.name);
+    if entry.parts > 1 {
+        title.push_str(&format!(": {} queues", entry.parts));
+    }
     if queue.paused {
         title.push_str(" - PAUSED");
     }
@@ -90,19 +127,27 @@ fn short(app: &App, queue: &Queue, columns: usize) -> Vec<Line<'static>> {
         title.push_str(&format!("  (sorted by {})", app.sort.word()));
     }
     let mut lines = vec![rule(&title, columns)];
-    // States that the list does not show.
-    let counts = ["delayed", "retry", "finished", "cancelled"]
+    // States that the list does not show, of the rarer ones only those that there are.
+    let counts = ["delayed", "retry", "held", "finished", "cancelled"]
+        .into_iter()
+        .filter(|state| *state != "held" || queue.count(state) > 0)
         .map(|state| format!("{} {state}", compact(queue.count(state))));
     let next = match queue.next_due_at {
         Some(at) => format!("; next due {}", relative(at, queue.now)),
         None => String::new(),
     };
-    let people = format!(
+    let mut people = format!(
         "{} named consumers, {} clients waiting in FETCH, {} groups",
         queue.consumers, queue.blocked_clients, queue.groups
     );
+    if queue.batches > 0 {
+        people.push_str(&format!(", {} batches", queue.batches));
+    }
+    if queue.breakers_open > 0 {
+        people.push_str(&format!(", {} breakers open", queue.breakers_open));
+    }
     let texts = [
-        format!("{}{next}", counts.join(", ")),
+        format!("{}{next}", counts.collect::<Vec<_>>().join(", ")),
         lateness(queue),
         people,
     ];

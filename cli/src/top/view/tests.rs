@@ -5,10 +5,12 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
 
 use super::*;
+use crate::model::consumer::Consumer;
 use crate::model::group::{Group, Groups, Why};
 use crate::model::queue::{Queue, Totals};
+use crate::model::watch::Round;
 use crate::text::width;
-use crate::top::sampler::{Consumer, Detail, Focus, Request, Sample, Update};
+use crate::top::sampler::{Detail, Focus, Request, Sample, Update};
 
 /// Returns the lines of the screen on a terminal of this size.
 fn screen(app: &App, columns: u16, rows: u16) -> Vec<String> {
@@ -28,7 +30,7 @@ fn screen(app: &App, columns: u16, rows: u16) -> Vec<String> {
 fn orders(sent: u64) -> Queue {
     Queue {
         name: b"orders".to_vec(),
-        counts: [12, 3, 41, 1, 4, 250_000, 2, 0],
+        counts: [12, 3, 41, 1, 4, 250_000, 2, 0, 0],
         groups: 12,
         consumers: 1,
         blocked_clients: 2,
@@ -82,22 +84,33 @@ fn detail(focus: Focus) -> Detail {
     }
 }
 
+fn sample(at: Instant, fresh: Vec<Queue>, detail: Option<Detail>) -> Sample {
+    Sample {
+        round: Round {
+            at,
+            names: fresh.len(),
+            fresh,
+            gone: Vec::new(),
+            complete: true,
+        },
+        detail,
+    }
+}
+
 /// Returns the live view after two samples, with these keys pressed between them.
 fn app(keys: &[KeyCode]) -> App {
     let mut app = App::new("example:6379/0");
     let start = Instant::now();
-    let sample = |second, sent, detail| Sample {
-        at: start + Duration::from_secs(second),
-        queues: vec![mails(), orders(sent)],
-        complete: true,
-        detail,
+    let sample = |second, sent, detail| {
+        let at = start + Duration::from_secs(second);
+        sample(at, vec![mails(), orders(sent)], detail)
     };
     app.take(Update::Sample(sample(0, 1000, None)));
     press(&mut app, KeyCode::Down);
     for key in keys {
         press(&mut app, *key);
     }
-    let Some(Request::Focus(focus)) = app.new_focus() else {
+    let Some(Request::Focus(focus)) = app.new_focus(9) else {
         panic!("something is selected");
     };
     app.take(Update::Sample(sample(1, 1200, Some(detail(focus)))));
@@ -230,12 +243,7 @@ fn every_screen_fits_every_size() {
     }
     for empty in [App::new("here"), {
         let mut app = App::new("here");
-        app.take(Update::Sample(Sample {
-            at: Instant::now(),
-            queues: Vec::new(),
-            complete: true,
-            detail: None,
-        }));
+        app.take(Update::Sample(sample(Instant::now(), Vec::new(), None)));
         app
     }] {
         screen(&empty, 80, 24);
@@ -252,14 +260,47 @@ fn the_selected_queue_is_shown_among_many() {
             ..Queue::default()
         })
         .collect();
-    app.take(Update::Sample(Sample {
-        at: Instant::now(),
-        queues,
-        complete: true,
-        detail: None,
-    }));
+    app.take(Update::Sample(sample(Instant::now(), queues, None)));
     press(&mut app, KeyCode::End);
     has(&screen(&app, 80, 24), ">q0999");
     press(&mut app, KeyCode::PageUp);
     has(&screen(&app, 80, 24), ">q0989");
+}
+
+#[test]
+fn the_queues_of_a_family_are_one_line_until_it_is_entered() {
+    let mut app = App::new("here");
+    let queues = ["f:{0}", "f:{1}", "z"].map(|name| Queue {
+        name: name.as_bytes().to_vec(),
+        ..Queue::default()
+    });
+    app.take(Update::Sample(sample(Instant::now(), queues.into(), None)));
+    let shown = screen(&app, 80, 24);
+    has(&shown, ">f:{*} x2 ");
+    has(&shown, "── f:{*}: 2 queues ──");
+    press(&mut app, KeyCode::Enter);
+    let shown = screen(&app, 80, 24);
+    has(&shown, ">f:{0} ");
+    has(&shown, " f:{1} ");
+    assert!(!shown.iter().any(|line| line.starts_with(" z ")));
+    press(&mut app, KeyCode::Esc);
+    has(&screen(&app, 80, 24), ">f:{*} x2 ");
+    press(&mut app, KeyCode::Char('p'));
+    has(&screen(&app, 80, 24), "Pause f:{*}? Sends and acks go on.");
+}
+
+#[test]
+fn colours_say_something_and_can_be_left_out() {
+    let coloured = |plain: bool| {
+        let mut app = app(&[]);
+        app.plain = plain;
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        terminal.draw(|frame| draw(frame, &app)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let cells = buffer.content.iter().filter(|cell| cell.fg != Color::Reset);
+        cells.map(|cell| cell.symbol()).collect::<String>()
+    };
+    // The queue that is paused. The other one is selected, which shows no colours.
+    assert!(coloured(false).contains("PAUSED"));
+    assert_eq!(coloured(true), "");
 }

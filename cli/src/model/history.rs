@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::model::queue::{Queue, Totals};
+use super::queue::{Queue, Totals};
 use crate::moment::Millis;
 
-/// Number of samples that are kept: as many as the widest terminals have columns.
-const KEPT: usize = 300;
+/// Maximum number of samples that are kept: as many as the widest terminals have
+/// columns.
+pub const KEPT: usize = 300;
 
 /// Time over which a rate is taken. Over less it jumps, and over more it lags.
 const WINDOW: Duration = Duration::from_secs(3);
@@ -42,9 +43,9 @@ pub struct Rates {
 }
 
 impl History {
-    /// Adds a sample. If totals have shrunk, a new queue has the same name, and its
-    /// history begins here.
-    pub fn add(&mut self, at: Instant, queue: &Queue) {
+    /// Adds a sample, and keeps the last `kept`. If totals have shrunk, a new queue has
+    /// the same name, and its history begins here.
+    pub fn add(&mut self, at: Instant, queue: &Queue, kept: usize) {
         let worst = queue.lateness[2].unwrap_or(0);
         let mut late = queue.oldest_ready_age.unwrap_or(0);
         if let Some(last) = self.0.back() {
@@ -57,7 +58,7 @@ impl History {
                 late = late.max(worst);
             }
         }
-        if self.0.len() == KEPT {
+        while self.0.len() >= kept.max(2) {
             self.0.pop_front();
         }
         self.0.push_back(Point {
@@ -66,6 +67,12 @@ impl History {
             late,
             worst,
         });
+    }
+
+    /// Returns the number of samples.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Returns the rates over the last seconds, or `None` before there are two samples.
@@ -151,12 +158,16 @@ mod tests {
     fn rates_are_of_the_last_seconds() {
         let start = Instant::now();
         let mut history = History::default();
-        history.add(start, &queue(0, None, 0));
+        history.add(start, &queue(0, None, 0), KEPT);
         assert_eq!(history.rates(), None);
         for second in 1..=10u64 {
             // 100 a second, then 10 a second.
             let sent = second.min(5) * 100 + second.saturating_sub(5) * 10;
-            history.add(start + Duration::from_secs(second), &queue(sent, None, 0));
+            history.add(
+                start + Duration::from_secs(second),
+                &queue(sent, None, 0),
+                KEPT,
+            );
             if second == 5 {
                 assert_eq!(history.rates().unwrap().sent, 100.0);
             }
@@ -168,8 +179,8 @@ mod tests {
     fn a_long_interval_still_gives_rates() {
         let start = Instant::now();
         let mut history = History::default();
-        history.add(start, &queue(0, None, 0));
-        history.add(start + Duration::from_secs(60), &queue(600, None, 0));
+        history.add(start, &queue(0, None, 0), KEPT);
+        history.add(start + Duration::from_secs(60), &queue(600, None, 0), KEPT);
         assert_eq!(history.rates().unwrap().sent, 10.0);
     }
 
@@ -177,8 +188,8 @@ mod tests {
     fn a_new_queue_of_the_same_name_has_a_new_history() {
         let start = Instant::now();
         let mut history = History::default();
-        history.add(start, &queue(1000, None, 0));
-        history.add(start + Duration::from_secs(1), &queue(3, None, 0));
+        history.add(start, &queue(1000, None, 0), KEPT);
+        history.add(start + Duration::from_secs(1), &queue(3, None, 0), KEPT);
         assert_eq!(history.rates(), None);
         assert_eq!(history.bars(3), "  ▁");
     }
@@ -197,7 +208,11 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            history.add(start + Duration::from_secs(i as u64), &queue(0, age, worst));
+            history.add(
+                start + Duration::from_secs(i as u64),
+                &queue(0, age, worst),
+                KEPT,
+            );
         }
         assert_eq!(history.bars(5), "▁▂▄▁█");
         assert_eq!(history.bars(2), "▁█");
@@ -209,7 +224,7 @@ mod tests {
         let start = Instant::now();
         let mut history = History::default();
         for i in 0..1000 {
-            history.add(start + Duration::from_secs(i), &queue(i, None, 0));
+            history.add(start + Duration::from_secs(i), &queue(i, None, 0), KEPT);
         }
         assert_eq!(history.0.len(), KEPT);
     }

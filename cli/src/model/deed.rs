@@ -1,0 +1,162 @@
+//! Changes that a person has asked for and confirmed.
+
+use redis::Cmd;
+
+use super::family;
+use super::record::integer;
+use crate::failure::Failure;
+use crate::moment::{span, Millis};
+use crate::server::{verb, Server};
+use crate::text::{plural, printable};
+
+/// What a change is about: one queue, or all queues of a family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The queue of this name.
+    Queue(Vec<u8>),
+    /// All queues of this family.
+    Family(Vec<u8>),
+}
+
+impl Target {
+    /// Returns its name, printable.
+    pub fn shown(&self) -> String {
+        match self {
+            Target::Queue(name) => printable(name),
+            Target::Family(name) => printable(&family::shown(name)),
+        }
+    }
+
+    /// Returns the names of its queues.
+    pub fn queues(&self, server: &mut Server) -> Result<Vec<Vec<u8>>, Failure> {
+        match self {
+            Target::Queue(name) => Ok(vec![name.clone()]),
+            Target::Family(name) => family::queues(server, name),
+        }
+    }
+}
+
+/// A change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deed {
+    /// Pause a queue, or a group of it, for a time or without end.
+    Pause(Target, Option<Vec<u8>>, Option<Millis>),
+    /// Resume a queue, or a group of it.
+    Resume(Target, Option<Vec<u8>>),
+    /// Redrive the oldest dead messages, up to this number, or all.
+    Redrive(Target, Option<u64>),
+}
+
+/// Number of queues that are changed in one round trip.
+const CHUNK: usize = 100;
+
+impl Deed {
+    fn target(&self) -> &Target {
+        match self {
+            Deed::Pause(target, ..) | Deed::Resume(target, _) | Deed::Redrive(target, _) => target,
+        }
+    }
+
+    fn cmd(&self, queue: &[u8]) -> Cmd {
+        let (name, group) = match self {
+            Deed::Pause(_, group, _) => ("DQ.PAUSE", group.as_deref()),
+            Deed::Resume(_, group) => ("DQ.RESUME", group.as_deref()),
+            Deed::Redrive(..) => ("DQ.REDRIVE", None),
+        };
+        let mut cmd = verb(name, queue);
+        if let Some(group) = group {
+            cmd.arg("GROUP").arg(group);
+        }
+        match self {
+            Deed::Pause(_, _, Some(time)) => {
+                cmd.arg("FOR").arg(*time);
+            }
+            Deed::Redrive(_, count) => {
+                cmd.arg("ALL");
+                if let Some(count) = count {
+                    cmd.arg("COUNT").arg(*count);
+                }
+            }
+            _ => {}
+        }
+        cmd
+    }
+
+    /// Makes the change. Returns how many messages were redriven, otherwise 0. The first
+    /// refusal ends it, and what was done before stays done.
+    pub fn execute(&self, server: &mut Server) -> Result<u64, Failure> {
+        let queues = self.target().queues(server)?;
+        let mut redriven = 0;
+        // A redrive with a limit takes the rest of it from the next queue.
+        if let Deed::Redrive(target, Some(limit)) = self {
+            for queue in &queues {
+                let left = limit.saturating_sub(redriven);
+                if left == 0 {
+                    break;
+                }
+                let cmd = Deed::Redrive(target.clone(), Some(left)).cmd(queue);
+                redriven += integer(&server.call(&cmd)?)?;
+            }
+            return Ok(redriven);
+        }
+        for chunk in queues.chunks(CHUNK) {
+            let cmds: Vec<_> = chunk.iter().map(|queue| self.cmd(queue)).collect();
+            for reply in server.pipeline(&cmds)? {
+                let reply = reply?;
+                if let Deed::Redrive(..) = self {
+                    redriven += integer(&reply)?;
+                }
+            }
+        }
+        Ok(redriven)
+    }
+
+    /// Returns a sentence about what has been done. `redriven` is the result of
+    /// `execute`.
+    pub fn done(&self, redriven: u64) -> String {
+        match self {
+            Deed::Pause(target, group, time) => {
+                let time = time.map(|time| format!(" for {}", span(time)));
+                let what = what(target, group.as_deref());
+                format!("{what} is paused{}", time.unwrap_or_default())
+            }
+            Deed::Resume(target, group) => {
+                format!("{} goes on", what(target, group.as_deref()))
+            }
+            Deed::Redrive(target, _) => {
+                let redriven = plural(redriven, "message");
+                format!("{}: {redriven} pending again", target.shown())
+            }
+        }
+    }
+}
+
+/// Names a queue, or a group of it.
+pub fn what(target: &Target, group: Option<&[u8]>) -> String {
+    match group {
+        Some(group) => format!("group {} of {}", printable(group), target.shown()),
+        None => target.shown(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packed(deed: &Deed) -> String {
+        String::from_utf8(deed.cmd(b"q").get_packed_command()).unwrap()
+    }
+
+    #[test]
+    fn changes_become_commands_and_sentences() {
+        let queue = Target::Queue(b"q".to_vec());
+        let pause = Deed::Pause(queue.clone(), Some(b"g\x1b".to_vec()), Some(5000));
+        assert!(packed(&pause).contains("GROUP\r\n$2\r\ng\x1b\r\n$3\r\nFOR\r\n$4\r\n5000"));
+        assert_eq!(pause.done(0), "group g\\x1b of q is paused for 5.0s");
+        assert_eq!(Deed::Resume(queue.clone(), None).done(0), "q goes on");
+        let redrive = Deed::Redrive(queue, Some(7));
+        assert!(packed(&redrive).ends_with("ALL\r\n$5\r\nCOUNT\r\n$1\r\n7\r\n"));
+        let all = Deed::Redrive(Target::Family(b"mails".to_vec()), None);
+        assert_eq!(all.done(2), "mails:{*}: 2 messages pending again");
+    }
+}

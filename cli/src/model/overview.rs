@@ -1,0 +1,168 @@
+//! The list of queues, in which the queues of a family are one line.
+
+use std::cmp::Reverse;
+
+use super::deed::Target;
+use super::family;
+use super::queue::Queue;
+use super::watch::{Board, Entry};
+
+/// How the lines are sorted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// By name.
+    #[default]
+    Name,
+    /// The one whose oldest ready message has waited longest, first.
+    Oldest,
+    /// The one with the most ready and running messages first.
+    Load,
+    /// The one with the most dead messages first.
+    Dead,
+}
+
+impl Sort {
+    /// Returns the next order. The first one follows the last one.
+    pub fn next(self) -> Sort {
+        match self {
+            Sort::Name => Sort::Oldest,
+            Sort::Oldest => Sort::Load,
+            Sort::Load => Sort::Dead,
+            Sort::Dead => Sort::Name,
+        }
+    }
+
+    /// Returns the words for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Sort::Name => "name",
+            Sort::Oldest => "oldest ready",
+            Sort::Load => "ready + running",
+            Sort::Dead => "dead",
+        }
+    }
+
+    fn weight(self, queue: &Queue) -> u64 {
+        match self {
+            Sort::Name => 0,
+            Sort::Oldest => queue.oldest_ready_age.map_or(0, |age| age + 1),
+            Sort::Load => queue.count("ready") + queue.count("running"),
+            Sort::Dead => queue.count("dead"),
+        }
+    }
+}
+
+/// A line of the list: a queue, or a family of at least two.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    /// Its figures, or their sums.
+    pub entry: &'a Entry,
+    /// The name of the family, if it is one.
+    pub family: Option<&'a [u8]>,
+}
+
+impl Row<'_> {
+    /// Returns the name in the list: that of the queue, or `mails:{*}`.
+    pub fn name(&self) -> &[u8] {
+        &self.entry.queue.name
+    }
+
+    /// Returns what a change of it is about.
+    pub fn target(&self) -> Target {
+        match self.family {
+            Some(family) => Target::Family(family.to_vec()),
+            None => Target::Queue(self.name().to_vec()),
+        }
+    }
+}
+
+/// Returns the lines of the list. With a family, its queues are the lines.
+pub fn rows<'a>(board: &'a Board, inside: Option<&'a [u8]>, sort: Sort) -> Vec<Row<'a>> {
+    let single = |entry| Row {
+        entry,
+        family: None,
+    };
+    let mut rows: Vec<Row> = match inside {
+        Some(family) => board.of_family(family).map(single).collect(),
+        None => {
+            let mut last = None;
+            let line = |entry: &'a Entry| {
+                let family = family::of(&entry.queue.name);
+                let sum = family.and_then(|family| Some((family, board.family(family)?)));
+                match sum {
+                    None => Some(single(entry)),
+                    // Its queues are neighbours in the list by name.
+                    Some((family, _)) if last.replace(family) == Some(family) => None,
+                    Some((family, entry)) => Some(Row {
+                        entry,
+                        family: Some(family),
+                    }),
+                }
+            };
+            board.entries().filter_map(line).collect()
+        }
+    };
+    // The sort is stable: equal lines stay in the order of their names.
+    if sort != Sort::Name {
+        rows.sort_by_key(|row| Reverse(sort.weight(&row.entry.queue)));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::model::watch::Round;
+
+    fn board(queues: &[(&str, u64)]) -> Board {
+        let mut board = Board::default();
+        let fresh = queues.iter().map(|(name, dead)| {
+            let mut queue = Queue {
+                name: name.as_bytes().to_vec(),
+                ..Queue::default()
+            };
+            queue.counts[6] = *dead;
+            queue
+        });
+        board.take(Round {
+            at: Instant::now(),
+            fresh: fresh.collect(),
+            gone: Vec::new(),
+            names: queues.len(),
+            complete: true,
+        });
+        board
+    }
+
+    fn names(rows: &[Row]) -> Vec<String> {
+        let name = |row: &Row| String::from_utf8_lossy(row.name()).into_owned();
+        rows.iter().map(name).collect()
+    }
+
+    #[test]
+    fn the_queues_of_a_family_are_one_line() {
+        let board = board(&[
+            ("a", 1),
+            ("m:{0}", 2),
+            ("m:{1}", 3),
+            ("one:{0}", 9),
+            ("z", 0),
+        ]);
+        let found = rows(&board, None, Sort::Name);
+        assert_eq!(names(&found), ["a", "m:{*}", "one:{0}", "z"]);
+        let sum = found[1].entry;
+        assert_eq!((sum.queue.count("dead"), sum.parts), (5, 2));
+        assert_eq!(found[1].target(), Target::Family(b"m".to_vec()));
+        assert_eq!(
+            names(&rows(&board, None, Sort::Dead)),
+            ["one:{0}", "m:{*}", "a", "z"]
+        );
+        assert_eq!(
+            names(&rows(&board, Some(b"m"), Sort::Name)),
+            ["m:{0}", "m:{1}"]
+        );
+        assert!(rows(&board, Some(b"none"), Sort::Name).is_empty());
+    }
+}

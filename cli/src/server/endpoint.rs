@@ -1,0 +1,164 @@
+//! Where the server is, as whom we go there, and how a connection is made.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use redis::cluster::ClusterClientBuilder;
+use redis::{
+    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
+    TlsCertificates,
+};
+
+use super::node::Node;
+use super::Server;
+use crate::failure::Failure;
+
+/// Maximum time to connect, and to wait for a reply.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where the server is, and as whom we go there.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Endpoint {
+    /// redis://[user:password@]host[:port][/db], rediss://... for TLS, or redis+unix:///path.
+    /// Of a Redis Cluster any node. In the variable the password is hidden from `ps`
+    #[arg(
+        long,
+        global = true,
+        env = "DQ_URL",
+        hide_env_values = true,
+        default_value = "redis://127.0.0.1:6379"
+    )]
+    url: String,
+    /// With rediss: trust the certificates signed by these (PEM), instead of the system's
+    #[arg(long, global = true, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// With rediss: our own certificate (PEM), where the server wants one
+    #[arg(long, global = true, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// With rediss: the key of our certificate (PEM)
+    #[arg(long, global = true, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// The primaries that a Redis Cluster had the last time, for the case that the node
+    /// of the URL is gone when a connection is made anew.
+    #[arg(skip)]
+    known: Arc<Mutex<Vec<Node>>>,
+}
+
+impl Endpoint {
+    /// Connects, signs in and selects the database. If the server is a node of a
+    /// cluster, the connection goes to the whole cluster.
+    pub fn connect(&self) -> Result<Server, Failure> {
+        let info = self.info()?;
+        let certificates = self.certificates(&info)?;
+        let mut result = open(&info, certificates.clone());
+        for node in self.known() {
+            if !matches!(result, Err(Failure::Lost(_))) {
+                break;
+            }
+            let info = info.clone().set_addr(node.addr(info.addr()));
+            result = open(&info, certificates.clone());
+        }
+        let server = result?;
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = server.nodes().to_vec();
+        Ok(server)
+    }
+
+    fn known(&self) -> Vec<Node> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.clone()
+    }
+
+    /// Reads the URL. RESP3 has maps and booleans, so the type of a reply needs no
+    /// guessing.
+    fn info(&self) -> Result<ConnectionInfo, Failure> {
+        // The URL may hold a password, so no message repeats it.
+        let info = self
+            .url
+            .as_str()
+            .into_connection_info()
+            .map_err(|_| Failure::mistake("the URL is none of a Redis server"))?;
+        let settings = info
+            .redis_settings()
+            .clone()
+            .set_protocol(ProtocolVersion::RESP3);
+        Ok(info.set_redis_settings(settings))
+    }
+
+    /// Reads the certificates that the command line names, if any.
+    fn certificates(&self, info: &ConnectionInfo) -> Result<Option<TlsCertificates>, Failure> {
+        let named = self.cacert.is_some() || self.cert.is_some();
+        if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+            return match named {
+                true => Err(Failure::mistake("certificates need a rediss:// URL")),
+                false => Ok(None),
+            };
+        }
+        // This fails only if a provider is installed already, when connecting again.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        if !named {
+            return Ok(None);
+        }
+        let client_tls = match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => Some(ClientTlsConfig {
+                client_cert: read(cert)?,
+                client_key: read(key)?,
+            }),
+            _ => None,
+        };
+        Ok(Some(TlsCertificates {
+            client_tls,
+            root_cert: self.cacert.as_deref().map(read).transpose()?,
+        }))
+    }
+}
+
+/// Connects to one node, and if it is one of a cluster, to the cluster.
+fn open(info: &ConnectionInfo, certificates: Option<TlsCertificates>) -> Result<Server, Failure> {
+    let client = match certificates.clone() {
+        Some(certificates) => Client::build_with_tls(info.clone(), certificates)?,
+        None => Client::open(info.clone())?,
+    };
+    let mut connection = client.get_connection_with_timeout(PATIENCE)?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    connection.set_write_timeout(Some(PATIENCE))?;
+    let hello = redis::cmd("HELLO").query(&mut connection)?;
+    let db = info.redis_settings().db();
+    let place = format!("{}/{db}", place(info.addr()));
+    if !super::node::is_of_cluster(&hello) {
+        return Ok(Server::of_one(place, db, connection));
+    }
+    let mut builder = ClusterClientBuilder::new([info.clone()])
+        .use_protocol(ProtocolVersion::RESP3)
+        .connection_timeout(PATIENCE)
+        .response_timeout(PATIENCE)
+        // A moved slot needs one retry. More would only wait for a node that is gone.
+        .retries(2);
+    if let Some(certificates) = certificates {
+        builder = builder.certs(certificates);
+    }
+    let connection = builder.build()?.get_connection()?;
+    Server::of_cluster(place, host(info.addr()), connection)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| Failure::mistake(format!("{}: {error}", path.display())))
+}
+
+/// Returns the address of a server, without user and password.
+fn place(addr: &ConnectionAddr) -> String {
+    match addr {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            format!("{host}:{port}")
+        }
+        ConnectionAddr::Unix(path) => path.display().to_string(),
+        _ => "server".to_owned(),
+    }
+}
+
+fn host(addr: &ConnectionAddr) -> &str {
+    match addr {
+        ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => host,
+        _ => "",
+    }
+}
