@@ -27,7 +27,7 @@ def no_hole(view):
     finished, dead = set(view.h.final.get("finished", ())), set(view.h.final.get("dead", ()))
     windows = sorted(view.h.windows, key=lambda window: window.end)
     for number, window in enumerate(windows):
-        if window.split:
+        if window.split or window.part:
             continue
 
         def may_be_undone(event, window=window, earlier=windows[:number]):

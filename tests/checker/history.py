@@ -75,12 +75,14 @@ class Window:
     """A crash that may undo what was answered from `begin` until it came at `end`.
 
     What it takes is the last of that, never a hole; unless there were two primaries for a time (`split`),
-    where all is lost that went to the one that lost.
+    where all is lost that went to the one that lost, or it was one node of several (`part`), and nothing of the
+    others is lost.
     """
 
     begin: float
     end: float
     split: bool = False
+    part: bool = False
 
     def covers(self, begin: float, end: float) -> bool:
         """Whether what was done between asking and answering may be undone."""
@@ -129,6 +131,12 @@ class History:
         return len(self.lost)
 
     @property
+    def gone(self) -> int:
+        """How many answered sends are not there at the end."""
+        there = {id for ids in self.final.values() for id in ids}
+        return sum(send.end is not None and not send.refused and send.id not in there for send in self.sends)
+
+    @property
     def operations(self) -> int:
         """How many commands were answered."""
         answered = sum(s.end is not None for s in self.sends) + sum(v.end is not None for v in self.verdicts)
@@ -152,8 +160,9 @@ class History:
             if not e["messages"] and not asked.get("group"):
                 self.empties.append((asked["begin"], e["end"]))
             for m in e["messages"]:
+                begin = min(asked["begin"], e.get("given", asked["begin"]))
                 self.deliveries.append(
-                    Delivery(begin=asked["begin"], end=e["end"], lease=asked["lease"], consumer=asked["consumer"], **m)
+                    Delivery(begin=begin, end=e["end"], lease=asked["lease"], consumer=asked["consumer"], **m)
                 )
         elif kind == "unfetched":
             fetches.pop(e["n"])

@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+from tests.harness.bus import Bus
 from tests.harness.replies import digest
 from tests.harness.server import Server, engine, wait_for
 from tests.harness.wire import Error
@@ -83,15 +84,22 @@ class Pair:
 
 
 class Cluster:
-    """Nodes of a cluster, all slots served, each an equal part. The first `replicas` nodes have a replica each."""
+    """Nodes of a cluster, all slots served, each an equal part. The first `replicas` nodes have a replica each.
 
-    def __init__(self, nodes=3, replicas=0, **conf):
+    With `bus` the nodes talk to each other through proxies that can be switched off.
+    """
+
+    def __init__(self, nodes=3, replicas=0, bus: Bus | None = None, **conf):
+        self.bus = bus
         self.conf = dict(cluster_enabled="yes", cluster_node_timeout="2000", cluster_allow_replica_migration="no", **conf)
         self.nodes = [self._make() for _ in range(nodes)]
         self.replicas = [self._make() for _ in range(replicas)]
 
     def _make(self) -> Server:
-        return Server(**self.conf)
+        server = Server(**self.conf)
+        if self.bus:
+            server.conf |= self.bus.node(server.port)
+        return server
 
     def start(self) -> "Cluster":
         for node in self.nodes + self.replicas:
@@ -114,7 +122,8 @@ class Cluster:
     def meet(self, node: Server) -> None:
         """Tells the first node of another one."""
         with self.nodes[0].wire() as w:
-            w.ok("CLUSTER", "MEET", "127.0.0.1", node.port)
+            bus_port = node.conf.get("cluster-announce-bus-port", node.port + 10_000)
+            w.ok("CLUSTER", "MEET", "127.0.0.1", node.port, bus_port)
 
     def follow(self, replica: Server, node: Server) -> None:
         """Makes a node the replica of another one, and waits until it has everything."""
@@ -214,3 +223,5 @@ class Cluster:
     def close(self, check_log: bool = True) -> None:
         for node in self.nodes + self.replicas:
             node.close(check_log)
+        if self.bus:
+            self.bus.close()

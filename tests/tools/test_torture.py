@@ -17,6 +17,7 @@ from tests.torture.stage import Rigged
 SHORT = {
     "kill9-always": 3, "power-always": 3, "torn-tail": 3, "reload": 2,
     "lost-replies": 2, "failover": 3, "slot-migration": 3, "clock-steps": 3,
+    "family-resharded": 3, "family-doubled": 4,
 }  # fmt: skip
 
 

@@ -22,10 +22,10 @@ def main() -> int:
     # Starting, draining and looking afterwards take about half of the time.
     share = max(LEAST, args.seconds / len(names) * 0.6)
     print(f"seed {args.seed}, {share:.0f} s for each fault", flush=True)
-    print(f"{'fault':<22}{'operations':>12}{'injected':>10}{'violations':>12}{'seconds':>9}", flush=True)
+    print(f"{'fault':<22}{'operations':>12}{'injected':>10}{'gone':>6}{'violations':>12}{'seconds':>9}", flush=True)
     rows = [one(name, share, args.seed) for name in names]
     bad = [row for row in rows if row.violations]
-    total = Row("all", sum(r.operations for r in rows), sum(r.injected for r in rows))
+    total = Row("all", sum(r.operations for r in rows), sum(r.injected for r in rows), sum(r.gone for r in rows))
     total.violations, total.seconds = [v for r in bad for v in r.violations], sum(r.seconds for r in rows)
     show(total)
     for row in bad:
@@ -40,14 +40,14 @@ def one(name: str, share: float, seed: int) -> Row:
         row = run(name, FAULTS[name](seed), share, seed)
     except Exception as error:
         # A server that died, hung or logged a crash: as bad as any violation.
-        row = Row(name, 0, 0, [f"the run failed: {error}", *traceback.format_exc().splitlines()])
+        row = Row(name, 0, 0, 0, [f"the run failed: {error}", *traceback.format_exc().splitlines()])
     show(row)
     return row
 
 
 def show(row: Row) -> None:
     print(
-        f"{row.fault:<22}{row.operations:>12}{row.injected:>10}{len(row.violations):>12}{row.seconds:>9.1f}", flush=True
+        f"{row.fault:<22}{row.operations:>12}{row.injected:>10}{row.gone:>6}{len(row.violations):>12}{row.seconds:>9.1f}", flush=True
     )
 
 

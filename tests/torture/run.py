@@ -11,11 +11,8 @@ from pathlib import Path
 
 from tests.checker.check import check
 from tests.checker.history import History, clock
-from tests.checker.run import end_state
-from tests.torture.actors import consume, produce
-from tests.torture.stage import FAR, Stage
+from tests.torture.stage import RETRIES, Stage
 
-RETRIES = 3
 LEASE = 300
 # Seconds that the actors may take to drain the queue after the last fault.
 DRAINING = 60
@@ -28,6 +25,8 @@ class Row:
     fault: str
     operations: int
     injected: int
+    gone: int = 0
+    """Sends that were answered and then undone by a crash or failover, which Redis allows there."""
     violations: list = field(default_factory=list)
     seconds: float = 0.0
 
@@ -38,7 +37,8 @@ def run(name: str, stage: Stage, seconds: float, seed: int, producers: int = 3, 
     stage.open()
     try:
         with tempfile.TemporaryDirectory(prefix="dq-torture-") as folder:
-            create(stage)
+            stage.journals = Path(folder)
+            stage.create()
             stage.created()
             until = clock() + seconds * 1000
             crew = Crew(stage, Path(folder), seed, until, producers, consumers)
@@ -54,14 +54,8 @@ def run(name: str, stage: Stage, seconds: float, seed: int, producers: int = 3, 
     finally:
         stage.close()
     return Row(
-        name, history.operations + stage.extra_operations, stage.injected, check(history), time.monotonic() - began
-    )
-
-
-def create(stage) -> None:
-    client = stage.primary().client()
-    client.execute_command(
-        "DQ.CREATE", stage.key, "RETRIES", RETRIES, "RETAIN", FAR, "RETAINCOUNT", 0, "DEDUP", FAR, "BACKOFF", "FIXED", 20
+        name, history.operations + stage.extra_operations, stage.injected, history.gone, check(history),
+        time.monotonic() - began,
     )  # fmt: skip
 
 
@@ -75,7 +69,7 @@ def inject(stage, until) -> None:
 
 
 def read(stage, folder) -> History:
-    final, dead = end_state(stage.primary().client(), stage.key)
+    final, dead = stage.end_state()
     return History.read(
         sorted(Path(folder).glob("*.jsonl")), final=final, dead=dead, retries=RETRIES, windows=stage.windows,
         steps=stage.steps, disturbed=stage.disturbed, quiet=stage.quiet, differences=stage.differences,
@@ -88,6 +82,7 @@ class Crew:
     def __init__(self, stage, folder, seed, until, producers, consumers):
         rng, context = random.Random(seed), multiprocessing.get_context("fork")
         ports = list(stage.ports)
+        produce, consume = stage.actors
         self.processes = []
         for n in range(producers):
             args = (ports, stage.key, folder / f"p{n}.jsonl", f"p{n}", rng.randrange(2**31), until, 60)

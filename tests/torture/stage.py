@@ -8,14 +8,18 @@ import time
 from pathlib import Path
 
 from tests.checker.history import Window, clock
+from tests.checker.run import end_state
 from tests.harness.replies import digest
 from tests.harness.server import Server, engine, wait_for
 from tests.harness.wire import Error
+from tests.torture.actors import consume, produce
 
 # After a fault, so many ms may pass before everything has to come in time again.
 HEALING = 1_500.0
 
 FAR = 2**50
+
+RETRIES = 3
 
 
 class Rigged(Server):
@@ -51,6 +55,10 @@ class Stage:
     # Seconds from one injection to the next.
     pause = 1.0
     conf: dict = {}
+    # What the processes do: functions for those that send, and for those that fetch.
+    actors = (produce, consume)
+    # Where the actors write.
+    journals: Path
 
     def __init__(self, seed: int):
         self.rng, self.key = random.Random(seed), f"torture:{seed}"
@@ -70,6 +78,17 @@ class Stage:
     def open(self) -> None:
         """Starts what is needed."""
         raise NotImplementedError
+
+    def create(self) -> None:
+        """Makes the queue."""
+        self.primary().client().execute_command(
+            "DQ.CREATE", self.key, "RETRIES", RETRIES, "RETAIN", FAR, "RETAINCOUNT", 0, "DEDUP", FAR,
+            "BACKOFF", "FIXED", 20,
+        )  # fmt: skip
+
+    def end_state(self) -> tuple:
+        """Ids by state, and what is said of the dead ones."""
+        return end_state(self.primary().client(), self.key)
 
     def created(self) -> None:
         """The queue has been made; nothing to do for most."""
@@ -93,10 +112,10 @@ class Stage:
         self.injected += 1
         self.disturbed.append((begin, clock() + HEALING))
 
-    def lose(self, begin: float, end: float, split: bool = False) -> None:
-        """What was answered in that time may be undone, but nothing from before the last loss."""
+    def lose(self, begin: float, end: float, split: bool = False, part: bool = False) -> None:
+        """What was answered in that time may be undone, but nothing from before the last loss (see Window)."""
         last = max((window.end for window in self.windows), default=float("-inf"))
-        self.windows.append(Window(max(begin, last), end, split))
+        self.windows.append(Window(max(begin, last), end, split, part))
 
     def differ(self, what: str, one, other) -> None:
         if one != other:

@@ -1,6 +1,15 @@
 """Every fault by its name."""
 
-from tests.torture.faults import clients, clocks, cluster, disk, process, replicas, tail
+from tests.torture.faults import (
+    clients,
+    clocks,
+    cluster,
+    disk,
+    families,
+    process,
+    replicas,
+    tail,
+)
 
 FAULTS = {
     "none": process.Nothing,
@@ -24,6 +33,12 @@ FAULTS = {
     "promotion": replicas.Promotion,
     "sentinel": replicas.SentinelFailover,
     "slot-migration": cluster.SlotMigration,
+    "family-resharded": families.Resharded,
+    "family-node-added": families.NodeAdded,
+    "family-failed-over": families.FailedOver,
+    "family-killed": families.Killed,
+    "family-cut-off": families.CutOff,
+    "family-doubled": families.Doubled,
     "clock-steps": clocks.ClockSteps,
     "disk-full": disk.DiskFull,
     "maxmemory": disk.MaxMemory,
