@@ -109,6 +109,7 @@ build_tar() {
     install_documents "$root" tar
     install -m 644 LICENSE "$root"
     install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/scripts"
+    install -D -m 644 packaging/systemd/redis-server.service.d.conf "$root/systemd/redis-server.service.d.conf"
     # redis.conf names the module relative to ./data/6379, the working directory of the server.
     replace_line "$root/redis.conf" 'loadmodule ../../target/release/libdq.so' 'loadmodule ../../libdq.so'
     # shellcheck disable=SC2016
@@ -141,6 +142,9 @@ build_deb() {
     install -D -m 755 "$work/stripped/libdq.so" "$root/usr/lib/redis/modules/libdq.so"
     install -D -m 755 "$work/stripped/dq" "$root/usr/bin/dq"
     install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/usr/share/$PACKAGE"
+    install -D -m 644 packaging/systemd/dq-exporter.service "$root/lib/systemd/system/dq-exporter.service"
+    # It may hold a password.
+    install -D -m 600 packaging/systemd/dq-exporter.default "$root/etc/default/dq-exporter"
     install_documents "$doc" deb
     ln -s "../../$PACKAGE" "$doc/scripts"
     gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
@@ -196,7 +200,7 @@ Section: database
 Priority: optional
 Installed-Size: $(du -k --apparent-size -s "$root" | cut -f1)
 Depends: redis-server (>= 5:7.0) | valkey-server, libc6 (>= $GLIBC), libgcc-s1
-Suggests: python3-redis, prometheus
+Suggests: python3-redis, python3-prometheus-client, prometheus
 Conflicts: dq
 Description: durable, ordered delay queue for Redis, as a native module
  Adds a data type and commands to redis-server for work that is done later, once
@@ -206,7 +210,7 @@ Description: durable, ordered delay queue for Redis, as a native module
  The program dq shows and manages the queues in a terminal. The package dq of
  Debian, a tool for DNS, has a program of the same name.
 TEXT
-    echo /etc/redis/dq.conf >"$root/DEBIAN/conffiles"
+    printf '%s\n' /etc/redis/dq.conf /etc/default/dq-exporter >"$root/DEBIAN/conffiles"
     # DPKG_ROOT is the directory into which dpkg installs, if it is not /.
     cat >"$root/DEBIAN/postinst" <<'TEXT'
 #!/bin/sh
@@ -223,7 +227,7 @@ if [ "$1" = remove ] && grep -qs '^include /etc/redis/dq.conf' "$DPKG_ROOT/etc/r
 fi
 TEXT
     chmod 755 "$root/DEBIAN/postinst" "$root/DEBIAN/prerm"
-    (cd "$root" && find usr -type f | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums)
+    (cd "$root" && find usr lib -type f | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums)
     find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
     dpkg-deb --root-owner-group -Zxz --build "$root" "$DIST/${PACKAGE}_${VERSION}_$ARCH.deb" >/dev/null
 }

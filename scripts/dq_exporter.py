@@ -1,26 +1,32 @@
 #!/usr/bin/env python3
 """Serves the figures of dq queues to Prometheus.
 
-    python3 -m venv .venv && .venv/bin/pip install 'redis>=5'
+    python3 -m venv .venv && .venv/bin/pip install redis prometheus-client
     .venv/bin/python scripts/dq_exporter.py --redis redis://127.0.0.1:6379 --listen 127.0.0.1:9122
+
+On Debian the packages python3-redis and python3-prometheus-client are enough, without a virtual environment.
 
 GET /metrics asks the server at that moment: one INFO dq, and one DQ.INFO and DQ.GROUPS for each queue. Queues are found
 by SCAN, once a minute (--discover), or named (--queue, as often as you like), which spares a server of many other keys
-the SCAN. The rights it needs: +info +dq.info +dq.groups +scan +select, and %R~ on the queues' keys.
+the SCAN. The queues of a family (--family) are added up by the server, one DQ.NINFO for each node, and have no figures
+of their own. If the server is a node of a cluster, all of its primaries are asked. The rights that the exporter needs:
++info +dq.info +dq.groups +dq.ninfo +scan +select, in a cluster also +cluster|slots +command, and %R~* on the keys.
 
 All metrics, with their meaning, are listed in docs/monitoring.md.
 """
 
 import argparse
+import os
 import sys
 import threading
 import time
-from collections import defaultdict
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import redis
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from redis.cluster import RedisCluster
 
-STATES = ("delayed", "ready", "blocked", "retry", "running", "finished", "dead", "cancelled")
+STATES = ("delayed", "ready", "blocked", "retry", "held", "running", "finished", "dead", "cancelled")
 TOTALS = {
     "sent": "Messages sent, by schedules too",
     "duplicates": "Sends whose id was taken",
@@ -39,31 +45,27 @@ QUANTILES = {"0.5": "p50", "0.99": "p99"}
 MOST_HELD = 1000
 # And for so many pages at most: it looks at a bounded number of groups a call, held or not.
 MOST_PAGES = 10
+# So many queues are asked for in one round trip.
+AT_ONCE = 200
 
 
 class Page:
-    """Metrics in Prometheus' text format, grouped by name as it demands."""
+    """Metrics, grouped by name as Prometheus demands."""
 
     def __init__(self):
-        self.heads, self.samples = {}, defaultdict(list)
+        self.families = {}
 
-    def add(self, name, kind, help, value, **labels):
-        self.heads[name] = f"# HELP {name} {help}.\n# TYPE {name} {kind}\n"
-        pairs = ",".join(f'{label}="{escape(text)}"' for label, text in labels.items())
-        self.samples[name].append(f"{name}{{{pairs}}} {value}\n" if pairs else f"{name} {value}\n")
+    def add(self, kind, name, help, value, labels) -> None:
+        family = self.families.get(name)
+        if family is None:
+            family = self.families[name] = kind(name, help, labels=tuple(labels))
+        family.add_metric([str(text) for text in labels.values()], value)
 
-    def gauge(self, name, help, value, **labels):
-        self.add(name, "gauge", help, value, **labels)
+    def gauge(self, name, help, value, **labels) -> None:
+        self.add(GaugeMetricFamily, name, help, value, labels)
 
-    def counter(self, name, help, value, **labels):
-        self.add(name, "counter", help, value, **labels)
-
-    def text(self) -> str:
-        return "".join(head + "".join(self.samples[name]) for name, head in self.heads.items())
-
-
-def escape(text) -> str:
-    return str(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    def counter(self, name, help, value, **labels) -> None:
+        self.add(CounterMetricFamily, name, help, value, labels)
 
 
 def readable(name: bytes) -> str:
@@ -76,79 +78,117 @@ def as_map(reply) -> dict:
     return {readable(name): value for name, value in pairs}
 
 
-def server_metrics(page: Page, info: dict) -> None:
-    """What `INFO dq` says of the whole server."""
+def server_metrics(page: Page, info: dict, **at) -> None:
+    """What `INFO dq` says of a whole server; `at` names the server."""
     if "dq_queues" not in info:
         raise redis.ResponseError("the server has no dq module")
     build = {name: info.get(f"dq_{name}", "unknown") for name in ("version", "revision")}
-    page.gauge("dq_build_info", "Always 1; the labels say which module runs", 1, **build)
-    page.gauge("dq_queues", "Queues", info["dq_queues"])
+    page.gauge("dq_build_info", "Always 1; the labels say which module runs", 1, **at, **build)
+    page.gauge("dq_queues", "Queues", info["dq_queues"], **at)
     for state in STATES:
-        page.gauge("dq_messages", "Messages of all queues by state", info[f"dq_{state}"], state=state)
-    page.gauge("dq_memory_bytes", "Memory of all queues", info["dq_memory"])
-    page.gauge("dq_blocked_clients", "Clients that wait for messages", info["dq_blocked_clients"])
-    page.counter("dq_skipped_fires_total", "Fire times of schedules that met a full queue", info["dq_skipped_fires"])
-    page.counter("dq_timer_slices_total", "Slices of timer work", info["dq_slices"])
-    page.gauge("dq_timer_longest_slice_seconds", "The longest slice since start", info["dq_longest_slice_us"] / 1e6)
-    page.gauge("dq_timer_lag_seconds", "How late the timer was the last time", info["dq_timer_lag_ms"] / 1e3)
-    page.gauge("dq_timer_lag_max_seconds", "How late the timer was at most since start", info["dq_timer_lag_max_ms"] / 1e3)
-    lateness = "Time from ready to delivered, over all deliveries"
+        page.gauge("dq_messages", "Messages of all queues by state", info[f"dq_{state}"], **at, state=state)
+    page.gauge("dq_memory_bytes", "Memory of all queues", info["dq_memory"], **at)
+    page.gauge("dq_blocked_clients", "Clients that wait for messages", info["dq_blocked_clients"], **at)
+    page.counter("dq_skipped_fires_total", "Fire times of schedules that met a full queue", info["dq_skipped_fires"], **at)
+    page.counter("dq_timer_slices_total", "Slices of timer work", info["dq_slices"], **at)
+    page.gauge("dq_timer_longest_slice_seconds", "The longest slice since start", info["dq_longest_slice_us"] / 1e6, **at)
+    page.gauge("dq_timer_lag_seconds", "How late the timer was the last time", info["dq_timer_lag_ms"] / 1e3, **at)
+    lag = info["dq_timer_lag_max_ms"] / 1e3
+    page.gauge("dq_timer_lag_max_seconds", "How late the timer was at most since start", lag, **at)
     for quantile, name in QUANTILES.items():
-        page.gauge("dq_lateness_seconds", lateness, info[f"dq_lateness_{name}_ms"] / 1e3, quantile=quantile)
-    page.gauge("dq_lateness_max_seconds", "The longest time from ready to delivered", info["dq_lateness_max_ms"] / 1e3)
+        late = info[f"dq_lateness_{name}_ms"] / 1e3
+        page.gauge("dq_lateness_seconds", "Time from ready to delivered, over all deliveries", late, **at, quantile=quantile)
+    late = info["dq_lateness_max_ms"] / 1e3
+    page.gauge("dq_lateness_max_seconds", "The longest time from ready to delivered", late, **at)
     for name, calls in info.items():
         if name.startswith("dq_calls_"):
-            page.counter("dq_calls_total", "Calls by verb", calls, verb=name.removeprefix("dq_calls_"))
+            page.counter("dq_calls_total", "Calls by verb", calls, **at, verb=name.removeprefix("dq_calls_"))
+
+
+def load_metrics(page: Page, kind: str, info: dict, **at) -> None:
+    """What DQ.INFO says of a queue, and DQ.NINFO of a family: what there is, and how long it waits."""
+    for state in STATES:
+        page.gauge(f"dq_{kind}_messages", "Messages by state", info[state], **at, state=state)
+    page.gauge(f"dq_{kind}_blocked_clients", "Clients that wait for messages", info["blocked-clients"], **at)
+    age = (info["oldest-ready-age"] or 0) / 1e3
+    page.gauge(f"dq_{kind}_oldest_ready_age_seconds", "How long the oldest ready message has waited", age, **at)
+    if info["lateness-max"] is not None:
+        for quantile, name in QUANTILES.items():
+            late = info[f"lateness-{name}"] / 1e3
+            page.gauge(f"dq_{kind}_lateness_seconds", "Time from ready to delivered", late, **at, quantile=quantile)
+        late = info["lateness-max"] / 1e3
+        page.gauge(f"dq_{kind}_lateness_max_seconds", "The longest time from ready to delivered", late, **at)
 
 
 def queue_metrics(page: Page, info: dict, held: int, **at) -> None:
     """What DQ.INFO says of a queue; `at` are the labels that name it."""
-    for state in STATES:
-        page.gauge("dq_queue_messages", "Messages by state", info[state], **at, state=state)
+    load_metrics(page, "queue", info, **at)
     page.gauge("dq_queue_payload_bytes", "Payload bytes of pending and running messages", info["bytes"], **at)
     page.gauge("dq_queue_groups", "Groups with messages, settings or a hold", info["groups"], **at)
     page.gauge("dq_queue_held_groups", "Groups that can give nothing and have no lease, 1000 at most", held, **at)
+    page.gauge("dq_queue_batches", "Batches of which a message has not ended", info["batches"], **at)
     page.gauge("dq_queue_consumers", "Consumers known by name", info["consumers"], **at)
-    page.gauge("dq_queue_blocked_clients", "Clients that wait for messages", info["blocked-clients"], **at)
     page.gauge("dq_queue_paused", "1 while the queue is paused", int(info["paused"]), **at)
-    page.gauge("dq_queue_breakers_open", "Groups whose breaker is open", info.get("breakers-open", 0), **at)
+    page.gauge("dq_queue_breakers_open", "Groups whose breaker is open", info["breakers-open"], **at)
     if info["maxlen"]:
         page.gauge("dq_queue_max_messages", "MAXLEN, where it is set", info["maxlen"], **at)
     for name, help in TOTALS.items():
         page.counter(f"dq_queue_{name}_total", help, info[name], **at)
-    age = info["oldest-ready-age"] or 0
-    page.gauge("dq_queue_oldest_ready_age_seconds", "How long the oldest ready message has waited", age / 1e3, **at)
     if info["next-due-at"] is not None:
-        next_due = info["next-due-at"] / 1e3
-        page.gauge("dq_queue_next_due_timestamp_seconds", "When the next delayed or retried message is due", next_due, **at)
-    if info["lateness-max"] is not None:
-        for quantile, name in QUANTILES.items():
-            late = info[f"lateness-{name}"] / 1e3
-            page.gauge("dq_queue_lateness_seconds", "Time from ready to delivered", late, **at, quantile=quantile)
-        late = info["lateness-max"] / 1e3
-        page.gauge("dq_queue_lateness_max_seconds", "The longest time from ready to delivered", late, **at)
+        due = info["next-due-at"] / 1e3
+        page.gauge("dq_queue_next_due_timestamp_seconds", "When the next delayed or retried message is due", due, **at)
+
+
+class Node:
+    """One server: its name, and a client of each database."""
+
+    def __init__(self, name: str, clients: dict):
+        self.name, self.clients = name, clients
 
 
 class Exporter:
     """Collects a page; one at a time, so that an impatient Prometheus does not multiply the work."""
 
     def __init__(self, args):
+        self.args, self.turn = args, threading.Lock()
         options = {"socket_timeout": args.timeout, "socket_connect_timeout": args.timeout}
-        self.args, self.turn, self.found = args, threading.Lock(), {}
         self.clients = {db: redis.Redis.from_url(args.redis, db=db, **options) for db in args.db}
-        self.next_scan = 0.0
+        self.options, self.cluster = options, None
+        self.nodes, self.found, self.next_look = [], {}, 0.0
 
-    def queues(self) -> dict:
+    def look(self) -> None:
+        """Finds the primaries of the cluster, if it is one. The queues are then looked for anew."""
+        first = next(iter(self.clients.values()))
+        if self.cluster is not None:
+            self.cluster.close()
+            self.cluster = None
+        if first.info("cluster")["cluster_enabled"]:
+            self.cluster = RedisCluster.from_url(self.args.redis, **self.options)
+            primaries = sorted(self.cluster.get_primaries(), key=lambda node: node.name)
+            self.nodes = [Node(node.name, {0: self.cluster.get_redis_connection(node)}) for node in primaries]
+        else:
+            at = first.connection_pool.connection_kwargs
+            name = at.get("path") or f"{at.get('host', 'localhost')}:{at.get('port', 6379)}"
+            self.nodes = [Node(name, self.clients)]
+        self.found, self.next_look = {}, time.monotonic() + self.args.discover
+
+    def is_of_family(self, key: bytes) -> bool:
+        return any(key.startswith(name.encode() + b":{") and key.endswith(b"}") for name in self.args.family)
+
+    def queues(self, node: Node) -> dict:
         """Database -> keys."""
         if self.args.queue:
-            return {db: [name.encode() for name in self.args.queue] for db in self.clients}
-        if time.monotonic() >= self.next_scan:
-            self.found = {
-                db: sorted(set(client.scan_iter(match=self.args.match, count=1000, _type="dqueue-rs")))
-                for db, client in self.clients.items()
+            return {db: [name.encode() for name in self.args.queue] for db in node.clients}
+        if node.name not in self.found:
+            self.found[node.name] = {
+                db: sorted(
+                    key
+                    for key in set(client.scan_iter(match=self.args.match, count=1000, _type="dqueue-rs"))
+                    if not self.is_of_family(key)
+                )
+                for db, client in node.clients.items()
             }
-            self.next_scan = time.monotonic() + self.args.discover
-        return self.found
+        return self.found[node.name]
 
     def held_groups(self, client, key) -> int:
         held, cursor = 0, b"0"
@@ -160,54 +200,54 @@ class Exporter:
                 break
         return min(held, MOST_HELD)
 
-    def collect(self) -> str:
-        """The page; with dq_up 0, and nothing else, where the server gives no answer."""
+    def collect(self) -> list:
+        """The metrics; with dq_up 0, and nothing else, where a server gives no answer."""
         page, began = Page(), time.monotonic()
         with self.turn:
             try:
-                first = next(iter(self.clients.values()))
-                server_metrics(page, first.info("dq"))
-                for db, keys in self.queues().items():
-                    for key in keys:
-                        self.queue(page, db, key)
+                if began >= self.next_look:
+                    self.look()
+                for node in self.nodes:
+                    self.node(page, node)
                 up = 1
-            except redis.RedisError as error:
+            except (redis.RedisError, OSError) as error:
                 print(f"no figures from the server: {error}", file=sys.stderr, flush=True)
-                page, up = Page(), 0
+                # A node may be gone for ever, so the next call looks for those that there are.
+                page, up, self.next_look = Page(), 0, 0.0
         page.gauge("dq_up", "1 if the server gave its figures", up)
         page.gauge("dq_scrape_duration_seconds", "How long this page took", round(time.monotonic() - began, 6))
-        return page.text()
+        return list(page.families.values())
 
-    def queue(self, page, db, key):
-        client = self.clients[db]
-        try:
-            info = as_map(client.execute_command("DQ.INFO", key))
-            held = self.held_groups(client, key) if info["groups"] else 0
-        except redis.ResponseError as error:
-            # A queue that was deleted, or whose name something else has now, since it was found.
-            if "no such queue" in str(error) or str(error).startswith("WRONGTYPE"):
-                return
-            raise
-        queue_metrics(page, info, held, db=db, queue=readable(key))
+    def node(self, page, node) -> None:
+        first = next(iter(node.clients.values()))
+        server_metrics(page, first.info("dq"), node=node.name)
+        for name in self.args.family:
+            for db, client in node.clients.items():
+                info = as_map(client.execute_command("DQ.NINFO", name))
+                at = {"db": db, "family": name, "node": node.name}
+                page.gauge("dq_family_queues", "Queues of the family on this node", info["queues"], **at)
+                load_metrics(page, "family", info, **at)
+        for db, keys in self.queues(node).items():
+            for start in range(0, len(keys), AT_ONCE):
+                self.some_queues(page, db, node.clients[db], keys[start : start + AT_ONCE])
 
-
-def handler(exporter):
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            if self.path.split("?")[0] != "/metrics":
-                self.send_error(404, "metrics are at /metrics")
-                return
-            body = exporter.collect().encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format, *args):
-            pass
-
-    return Handler
+    def some_queues(self, page, db, client, keys) -> None:
+        pipeline = client.pipeline(transaction=False)
+        for key in keys:
+            pipeline.execute_command("DQ.INFO", key)
+        for key, reply in zip(keys, pipeline.execute(raise_on_error=False)):
+            try:
+                if isinstance(reply, Exception):
+                    raise reply
+                info = as_map(reply)
+                held = self.held_groups(client, key) if info["groups"] else 0
+            except redis.ResponseError as error:
+                # A queue that was deleted, moved to another node, or whose name something else has now.
+                is_elsewhere = isinstance(error, redis.exceptions.AskError)
+                if is_elsewhere or "no such queue" in str(error) or str(error).startswith("WRONGTYPE"):
+                    continue
+                raise
+            queue_metrics(page, info, held, db=db, queue=readable(key))
 
 
 def address(text):
@@ -220,10 +260,12 @@ def address(text):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--redis", default="redis://127.0.0.1:6379", help="the server: redis://, rediss://, unix:// (%(default)s)")
+    server = os.environ.get("DQ_EXPORTER_REDIS", "redis://127.0.0.1:6379")
+    add("--redis", default=server, help="the server: redis://, rediss://, unix:// (DQ_EXPORTER_REDIS, or 127.0.0.1:6379)")
     add("--listen", type=address, default=("127.0.0.1", 9122), help="HOST:PORT (127.0.0.1:9122)")
     add("--db", type=int, action="append", help="a database to look at; repeatable (0)")
     add("--queue", action="append", help="a queue by its name, instead of SCAN; repeatable")
+    add("--family", action="append", default=[], help="a family, whose queues are added up; repeatable")
     add("--match", default="*", help="pattern of the keys that SCAN looks for (%(default)s)")
     add("--discover", type=float, default=60, help="seconds between two SCANs (%(default)s)")
     add("--timeout", type=float, default=5, help="seconds to wait for the server (%(default)s)")
@@ -234,11 +276,14 @@ def arguments():
 
 def main():
     args = arguments()
-    server = ThreadingHTTPServer(args.listen, handler(Exporter(args)))
-    host, port = server.server_address[:2]
+    # A registry of its own, so that the page has the figures of the queues only, not of this program.
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Exporter(args))
+    host, port = args.listen
+    start_http_server(port, addr=host, registry=registry)
     print(f"serving http://{host}:{port}/metrics", file=sys.stderr, flush=True)
     try:
-        server.serve_forever()
+        threading.Event().wait()
     except KeyboardInterrupt:
         pass
 

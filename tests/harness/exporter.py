@@ -59,7 +59,7 @@ def parse(page: str) -> dict:
 
 
 def busy(client) -> None:
-    """Makes the queue `work`, in which every metric has something to say."""
+    """Makes the queue `work` and the family `parts`, in which every metric has something to say."""
     do = client.execute_command
     do("DQ.CREATE", "work", "RETRIES", 0, "ONDEAD", "BLOCK", "MAXLEN", 100)
     do("DQ.SEND", "work", "late", "DELAY", 60000)
@@ -71,3 +71,7 @@ def busy(client) -> None:
     do("DQ.SEND", "work", "x")
     [(_, receipt, *_)] = do("DQ.FETCH", "work")
     do("DQ.ACK", "work", receipt)
+    do("DQ.SEND", "parts:{0}", "x")
+    do("DQ.NFETCH", "parts")
+    do("DQ.SEND", "work", "row", "BATCH", "rows")
+    do("DQ.SEND", "work", "report", "AFTER", "rows")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.optional import need
 from tests.harness.server import ROOT, engine, free_port, module_path, wait_for
 from tests.harness.wire import Wire
 
@@ -337,3 +338,17 @@ def test_an_older_server_is_refused(machine, package):
 def test_the_same_module_gives_the_same_bytes(dist, tmp_path):
     again = pack(tmp_path)
     assert (again / "SHA256SUMS").read_text() == (dist / "SHA256SUMS").read_text()
+
+
+def test_the_package_brings_the_exporter_as_a_service_that_systemd_accepts(installed):
+    unit = installed / "lib/systemd/system/dq-exporter.service"
+    settings = dict(line.split("=", 1) for line in unit.read_text().splitlines() if re.match(r"\w+=", line))
+    program = settings["ExecStart"].split()[0]
+    assert os.access(installed / program.lstrip("/"), os.X_OK)
+    defaults = installed / settings["EnvironmentFile"].lstrip("-/")
+    assert (defaults.stat().st_mode & 0o777) == 0o600, "it may hold a password"
+    need(shutil.which("systemd-analyze"), "systemd-analyze")
+    text = unit.read_text().replace(program, str(installed / program.lstrip("/")))
+    unit.write_text(text.replace(" redis-server.service", ""))
+    told = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
+    assert (told.returncode, told.stderr) == (0, "")

@@ -5,7 +5,6 @@ How Prometheus itself uses them is tested in test_prometheus.py.
 
 import json
 import re
-import urllib.error
 
 import pytest
 import yaml
@@ -37,28 +36,38 @@ def client(server):
     return server.client()
 
 
-def test_the_metrics_of_a_queue_are_its_figures(exporter, client):
+def test_the_metrics_are_the_figures_of_the_server_its_queues_and_families(exporter, client, server):
     busy(client)
-    metrics = exporter().metrics()
+    metrics = exporter("--family", "parts").metrics()
 
     def of(name, **labels):
         return metrics[name, tuple(sorted({"db": "0", "queue": "work", **labels}.items()))]
 
-    states = {state: of("dq_queue_messages", state=state) for state in ("delayed", "ready", "blocked", "dead")}
-    assert states == {"delayed": 1, "ready": 1, "blocked": 2, "dead": 1}
-    assert of("dq_queue_sent_total") == 6
+    states = {state: of("dq_queue_messages", state=state) for state in ("delayed", "ready", "blocked", "held", "dead")}
+    assert states == {"delayed": 1, "ready": 2, "blocked": 2, "held": 1, "dead": 1}
+    assert of("dq_queue_sent_total") == 8
+    assert of("dq_queue_batches") == 1
     assert of("dq_queue_deaths_total") == 1
     assert of("dq_queue_held_groups") == 1
     assert of("dq_queue_max_messages") == 100
     assert of("dq_queue_paused") == 0
     assert of("dq_queue_lateness_seconds", quantile="0.99") < 1
     assert metrics["dq_up", ()] == 1
+    node = {"node": f"127.0.0.1:{server.port}"}
+
+    def of_server(name, **labels):
+        return metrics[name, tuple(sorted({**node, **labels}.items()))]
+
     info = client.info("dq")
     build = {name: str(info[f"dq_{name}"]) for name in ("version", "revision")}
-    assert metrics["dq_build_info", tuple(sorted(build.items()))] == 1
-    assert metrics["dq_queues", ()] == 1
-    assert metrics["dq_messages", (("state", "dead"),)] == 1
-    assert metrics["dq_calls_total", (("verb", "send"),)] >= 6
+    assert of_server("dq_build_info", **build) == 1
+    assert of_server("dq_queues") == 2
+    assert of_server("dq_messages", state="dead") == 1
+    assert of_server("dq_calls_total", verb="send") >= 8
+    assert of_server("dq_family_queues", db="0", family="parts") == 1
+    assert of_server("dq_family_messages", db="0", family="parts", state="running") == 1
+    # The queues of a family that is added up have no figures of their own.
+    assert {dict(labels)["queue"] for metric, labels in metrics if metric == "dq_queue_paused"} == {"work"}
 
 
 def test_queues_are_found_in_every_database_and_may_have_any_name(exporter, client, server):
@@ -78,12 +87,41 @@ def test_a_named_queue_that_does_not_exist_has_no_metrics(exporter, client):
     assert [dict(labels)["queue"] for metric, labels in metrics if metric == "dq_queue_paused"] == ["here"]
 
 
+def documented_rights() -> list:
+    """The rights that docs/monitoring.md gives the exporter: on a server, and those that a cluster needs besides."""
+    page = (ROOT / "docs" / "monitoring.md").read_text()
+    return [rights.split() for rights in re.findall(r"^ACL SETUSER watcher (.*)", page, re.MULTILINE)]
+
+
+def test_the_primaries_of_a_cluster_are_added_up(cluster, exporter):
+    partitions = [f"parts:{{{n}}}" for n in range(30)]
+    for key in [*partitions, "alone"]:
+        cluster.owner(key).client().execute_command("DQ.SEND", key, "x")
+    one_node = f"redis://watcher:secret@127.0.0.1:{cluster.nodes[0].port}"
+    on_a_server, in_a_cluster = documented_rights()
+    for node in cluster.nodes:
+        node.client().execute_command("ACL", "SETUSER", "watcher", *on_a_server, *in_a_cluster)
+    try:
+        metrics = exporter("--redis", one_node, "--family", "parts").metrics()
+    finally:
+        for node in cluster.nodes:
+            node.client().execute_command("ACL", "DELUSER", "watcher")
+    of_family = {
+        dict(labels)["node"]: number
+        for (name, labels), number in metrics.items()
+        if name == "dq_family_messages" and dict(labels)["state"] == "ready"
+    }
+    assert len(of_family) == len(cluster.nodes)
+    assert sum(of_family.values()) == len(partitions)
+    assert sum(number for (name, _), number in metrics.items() if name == "dq_queues") == len(partitions) + 1
+    assert [dict(labels)["queue"] for name, labels in metrics if name == "dq_queue_paused"] == ["alone"]
+
+
 def test_the_documented_rights_suffice(exporter, client, server):
     client.execute_command("DQ.SEND", "work", "x", "GROUP", "g")
-    rights = "on >secret %R~* -@all +info +dq.info +dq.groups +scan +select"
-    client.execute_command("ACL", "SETUSER", "watcher", *rights.split())
+    client.execute_command("ACL", "SETUSER", "watcher", *documented_rights()[0])
     try:
-        metrics = exporter("--redis", f"redis://watcher:secret@127.0.0.1:{server.port}").metrics()
+        metrics = exporter("--family", "f", "--redis", f"redis://watcher:secret@127.0.0.1:{server.port}").metrics()
         assert metrics["dq_up", ()] == 1
     finally:
         client.execute_command("ACL", "DELUSER", "watcher")
@@ -94,12 +132,6 @@ def test_a_server_that_is_down_is_a_metric_and_no_error(exporter, server):
     metrics = exporter("--redis", nobody).metrics()
     assert metrics["dq_up", ()] == 0
     assert not any(name.startswith("dq_queue") for name, _ in metrics)
-
-
-def test_only_metrics_are_served(exporter):
-    one = exporter()
-    with pytest.raises(urllib.error.HTTPError, match="404"):
-        one.page("/")
 
 
 # ---- dashboard, alerts, documentation
@@ -118,7 +150,7 @@ def expressions() -> list:
 def exported(exporter, client) -> dict:
     """Metric -> the names of its labels, as exported for a queue that has everything."""
     busy(client)
-    return {name: {label for label, _ in labels} for name, labels in exporter().metrics()}
+    return {name: {label for label, _ in labels} for name, labels in exporter("--family", "parts").metrics()}
 
 
 def test_dashboard_and_alerts_use_only_exported_metrics(exported):
@@ -166,5 +198,5 @@ def test_the_script_for_redis_exporter_gives_the_figures(client):
     script = (MONITORING / "redis_exporter.lua").read_text()
     flat = client.execute_command("EVAL", script, 0)
     figures = {name.decode(): int(value) for name, value in zip(flat[::2], flat[1::2])}
-    assert (figures["dq_queues"], figures["dq_dead"], figures["dq_ready"]) == (1, 1, 1)
+    assert (figures["dq_queues"], figures["dq_dead"], figures["dq_ready"]) == (2, 1, 2)
     assert not {"dq_version", "dq_revision"} & set(figures)

@@ -110,7 +110,7 @@ def prometheus(server, tmp_path):
     busy(server.client())
     server.client().execute_command("DQ.SEND", "halted", "x")
     server.client().execute_command("DQ.PAUSE", "halted")
-    with Exporter(server) as exporter, Prometheus(exporter, tmp_path) as prometheus:
+    with Exporter(server, "--family", "parts") as exporter, Prometheus(exporter, tmp_path) as prometheus:
         seen = 'count_over_time(dq_queue_sent_total{queue="work"}[1m])'
         wait_for(lambda: [value for _, value in prometheus.query(seen) if value >= 3], 60, "samples")
         yield prometheus
@@ -183,7 +183,7 @@ def test_redis_exporter_carries_the_figures_of_the_server(server):
 
         metrics = parse(wait_for(up, 20, "the exporter"))
     figures = {dict(labels).get("key"): value for (name, labels), value in metrics.items() if name == "redis_script_values"}
-    assert (figures["dq_queues"], figures["dq_dead"], figures["dq_ready"]) == (1, 1, 1)
+    assert (figures["dq_queues"], figures["dq_dead"], figures["dq_ready"]) == (2, 1, 2)
     assert metrics["redis_commands_total", (("cmd", "dq.fetch"),)] >= 2
     # By itself it knows nothing of the module's part of INFO.
     assert not any(name.startswith(("dq_", "redis_dq_")) for name, _ in metrics)
