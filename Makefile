@@ -23,7 +23,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-core
+.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-core
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ test-engines: ## the server tests on this and on other Redis and Valkey servers 
 test-php: ## clients/php with its drivers for Laravel and Symfony, and their own tests of such drivers
 	@scripts/setup.sh build server tests optional && scripts/build.sh
 	@.venv/bin/python -m pytest -q $(PYTEST_FLAGS) tests/tools/test_php_client.py
+
+test-go: ## clients/go with the race detector, go vet, and its examples
+	@scripts/setup.sh build server tests optional && scripts/build.sh
+	@.venv/bin/python -m pytest -q $(PYTEST_FLAGS) tests/tools/test_go_client.py
 
 test-celery: ## the suites of kombu and Celery with dq:// and redis://, half an hour; what fails with dq:// only is listed
 	@scripts/setup.sh build server tests optional && scripts/python.sh tests.drivers $(DRIVER_FLAGS)

@@ -8,9 +8,9 @@
 #   server     redis-server and redis-cli
 #   tests      the Python environment .venv with tests/requirements.txt
 #   optional   programs that only some tests need, which are skipped without them: git, openssl, tmux, PHP, Node and Go
-#              for the example clients, Laravel's queues and Symfony Messenger with PHPUnit for clients/php, Prometheus
-#              and its exporter for Redis, and in .venv the frameworks that the Python package has drivers for. A
-#              program that is not available is left out, and a line says so
+#              for the example clients, Laravel's queues and Symfony Messenger with PHPUnit for clients/php, redigo for
+#              clients/go, Prometheus and its exporter for Redis, and in .venv the frameworks that the Python package
+#              has drivers for. A program that is not available is left out, and a line says so
 #   lint       rustfmt, clippy, and .venv for ruff
 #   pgo        llvm-profdata, of the LLVM version of rustc
 #   cxx        a C++ compiler, for libFuzzer
@@ -160,7 +160,8 @@ setup_optional() {
     # A Node that is not Debian's has its own npm, which would conflict with Debian's.
     optional Node 'have node' nodejs npm
     optional Go 'have go' golang-go
-    optional "Go's client" '[ -d /usr/share/gocode/src/gopkg.in/redis.v5 ]' golang-gopkg-redis.v5-dev
+    optional "Go's clients" '(cd /usr/share/gocode/src && ls gopkg.in/redis.v5 github.com/gomodule/redigo)' \
+        golang-gopkg-redis.v5-dev golang-github-gomodule-redigo-dev
     setup_prometheus
     setup_drivers
 }

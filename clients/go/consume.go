@@ -1,0 +1,128 @@
+package dq
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// Fetch takes up to Count messages. It may return none.
+//
+// With Block it waits for one. When ctx is done while it waits, it returns the error of ctx, and no message is lost: the
+// server ends the wait (BlockingCli), or, with a client that only has Do, Fetch returns when Block is over. A message that
+// came at the last moment is returned all the same, with no error.
+func (q *Queue) Fetch(ctx context.Context, options ...FetchOption) ([]*Message, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	messages, err := q.fetch(ctx, fetchWords(options))
+	if err == nil && len(messages) == 0 {
+		err = ctx.Err()
+	}
+	return messages, err
+}
+
+func (q *Queue) fetch(ctx context.Context, words []string) ([]*Message, error) {
+	reply, err := waiting(ctx, q.cli, q.command("FETCH", append([]string{"WITHMETA"}, words...)...), words)
+	return read(reply, err, each(q.delivery))
+}
+
+// acksToo tells a Worker that a FETCH can ack other messages.
+func (q *Queue) acksToo() bool { return true }
+
+// waiting runs a command with the options of fetchWords. It waits at the server if there is a BLOCK, which comes first.
+func waiting(ctx context.Context, cli RedisCli, command, options []string) (interface{}, error) {
+	if len(options) >= 2 && options[0] == "BLOCK" {
+		if ms, err := strconv.ParseInt(options[1], 10, 64); err == nil {
+			return doBlocking(ctx, cli, time.Duration(ms)*time.Millisecond, command)
+		}
+	}
+	return do(cli, command)
+}
+
+// fetchWords returns the words of options, with BLOCK first.
+func fetchWords(options []FetchOption) (words []string) {
+	for _, one := range options {
+		these := one.fetchWords()
+		if len(these) == 2 && these[0] == "BLOCK" {
+			words = append(append([]string{}, these...), words...)
+		} else {
+			words = append(words, these...)
+		}
+	}
+	return words
+}
+
+// Ack finishes messages. It returns how many were finished. The others had lost their lease.
+func (q *Queue) Ack(ctx context.Context, receipts ...int64) (int, error) {
+	return q.settle(ctx, "ACK", nil, receipts, nil)
+}
+
+// AckResult finishes a message and keeps a text with its record. It returns false if the lease was lost.
+func (q *Queue) AckResult(ctx context.Context, receipt int64, result string) (bool, error) {
+	acked, err := q.settle(ctx, "ACK", nil, []int64{receipt}, []string{"RESULT", result})
+	return acked == 1, err
+}
+
+// Nack fails messages. It returns how many failed. The others had lost their lease.
+func (q *Queue) Nack(ctx context.Context, receipts []int64, options ...NackOption) (int, error) {
+	return q.settle(ctx, "NACK", nil, receipts, nackWords(options))
+}
+
+// Touch makes leases end this long from now, at least 1 ms. It returns how many do. The others were over.
+func (q *Queue) Touch(ctx context.Context, lease time.Duration, receipts []int64, options ...TouchOption) (int, error) {
+	var words []string
+	for _, one := range options {
+		words = append(words, one.touchWords()...)
+	}
+	return q.settle(ctx, "TOUCH", []string{millis(lease)}, receipts, words)
+}
+
+// Next is a message that follows from another one, in AckSend and Message.Finish.
+type Next struct {
+	// To is the key of a queue. Empty means the queue of the message that is acked.
+	To      string
+	Payload []byte
+	Options []SendOption
+}
+
+// AckSend acks a message and sends those that follow from it, in one step: all of it or nothing. It returns their ids,
+// an empty one where an id is taken. The error is ErrLeaseLost if the lease was lost, and nothing was done.
+func (q *Queue) AckSend(ctx context.Context, receipt int64, next ...Next) ([]string, error) {
+	return q.ackSend(ctx, receipt, nil, next)
+}
+
+func (q *Queue) ackSend(ctx context.Context, receipt int64, result []string, next []Next) ([]string, error) {
+	words := append([]string{number(receipt)}, result...)
+	for _, one := range next {
+		to := one.To
+		if to == "" {
+			to = q.key
+		}
+		words = append(append(words, "NEXT", to, string(one.Payload)), sendWords(one.Options)...)
+	}
+	reply, err := q.Do(ctx, "ACKSEND", words...)
+	ids, err := read(reply, err, orNil(texts))
+	if err == nil && ids == nil {
+		err = ErrLeaseLost
+	}
+	if err != nil {
+		return nil, err
+	}
+	return *ids, nil
+}
+
+func (q *Queue) settle(ctx context.Context, verb string, first []string, receipts []int64, last []string) (int, error) {
+	if len(receipts) == 0 {
+		return 0, nil
+	}
+	reply, err := q.Do(ctx, verb, append(append(first, numbers(receipts)...), last...)...)
+	return read(reply, err, whole)
+}
+
+func nackWords(options []NackOption) (words []string) {
+	for _, one := range options {
+		words = append(words, one.nackWords()...)
+	}
+	return words
+}

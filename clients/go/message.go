@@ -1,0 +1,121 @@
+package dq
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+)
+
+// Message is one delivery of a message.
+type Message struct {
+	ID string
+	// Receipt grows with every delivery of the queue, so it is a fencing token: let the store that you write to refuse a
+	// write whose receipt is lower than one that it has seen. Then a worker that was frozen for longer than its lease
+	// cannot overwrite what the next one did.
+	Receipt int64
+	// Attempt counts from 1.
+	Attempt  int
+	Payload  []byte
+	Group    string
+	Score    *float64
+	Priority int
+	Type     string
+	Headers  map[string]string
+	SentAt   time.Time
+	DueAt    time.Time
+	// LeaseUntil is as of the delivery. The heartbeats of a worker extend it on the server.
+	LeaseUntil time.Time
+	// RetriesLeft is how many failures are still forgiven. -1 means all.
+	RetriesLeft int
+	// Note is what an earlier attempt has left.
+	Note  string
+	Batch string
+	// After is the batch that the message was held for.
+	After *BatchCounts
+	// Queue is where the message came from.
+	Queue *Queue
+
+	lease time.Duration // of the worker that handles it
+
+	mutex   sync.Mutex
+	result  *string
+	settled bool // by its handler
+}
+
+// JSON reads the payload into a variable.
+func (m *Message) JSON(into interface{}) error { return json.Unmarshal(m.Payload, into) }
+
+// SetResult makes the worker keep a text with the record of the message when its handler has succeeded.
+func (m *Message) SetResult(result string) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.result = &result
+}
+
+// SetNote leaves a note for the next attempt, such as how far the work is. It also extends the lease, like a heartbeat.
+// The error is ErrLeaseLost if the lease is over. Only for messages of a Worker.
+func (m *Message) SetNote(note string) error {
+	kept, err := m.Queue.Touch(context.Background(), m.lease, []int64{m.Receipt}, Note(note))
+	if err == nil && kept == 0 {
+		err = ErrLeaseLost
+	}
+	return err
+}
+
+// Finish acks the message and sends those that follow from it, in one step: all of it or nothing. It returns their ids,
+// an empty one where an id is taken. The error is ErrLeaseLost if the lease is over, and nothing was done.
+//
+// A handler may call it as its last step. The worker does not ack the message again.
+func (m *Message) Finish(ctx context.Context, next ...Next) ([]string, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	var words []string
+	if m.result != nil {
+		words = []string{"RESULT", *m.result}
+	}
+	ids, err := m.Queue.ackSend(ctx, m.Receipt, words, next)
+	m.settled = m.settled || err == nil
+	return ids, err
+}
+
+// outcome returns what the handler has said about the message.
+func (m *Message) outcome() (result *string, settled bool) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.result, m.settled
+}
+
+// Receipts returns the receipts of messages, for Ack, Nack and Touch.
+func Receipts(messages ...*Message) []int64 {
+	receipts := make([]int64, len(messages))
+	for i, m := range messages {
+		receipts[i] = m.Receipt
+	}
+	return receipts
+}
+
+// delivery reads one element of a FETCH ... WITHMETA reply.
+func (q *Queue) delivery(value interface{}) *Message {
+	parts := listOf(5, value)
+	f := fields(parts[4])
+	return &Message{
+		ID:          text(parts[0]),
+		Receipt:     integer(parts[1]),
+		Attempt:     whole(parts[2]),
+		Payload:     raw(parts[3]),
+		Group:       text(f["group"]),
+		Score:       double(f["score"]),
+		Priority:    whole(f["priority"]),
+		Type:        text(f["type"]),
+		Headers:     textMap(f["headers"]),
+		SentAt:      moment(f["sent-at"]),
+		DueAt:       moment(f["due-at"]),
+		LeaseUntil:  moment(f["lease-until"]),
+		RetriesLeft: whole(f["retries-left"]),
+		Note:        text(f["note"]),
+		Batch:       text(f["batch"]),
+		After:       orNil(batchCounts)(f["after"]),
+		Queue:       q,
+	}
+}

@@ -1,0 +1,381 @@
+package dq
+
+import (
+	"sort"
+	"strconv"
+	"time"
+)
+
+// The options of each command. One option may fit several commands, under the same word.
+type (
+	// SendOption is an option of Send, SendMany, GroupPush, Next and Schedule.
+	SendOption interface{ sendWords() []string }
+	// QueueOption is an option of Create, Alter and Ensure.
+	QueueOption interface{ queueWords() []string }
+	// FetchOption is an option of Fetch and Family.Fetch.
+	FetchOption interface{ fetchWords() []string }
+	// NackOption is an option of Nack.
+	NackOption interface{ nackWords() []string }
+	// TouchOption is an option of Touch.
+	TouchOption interface{ touchWords() []string }
+	// DueOption says when a message is due, in Send and Reschedule.
+	DueOption interface{ dueWords() []string }
+	// ListOption is an option of List.
+	ListOption interface{ listWords() []string }
+	// FindOption is a condition of Find, FindRedrive, FindCancel and FindPurge.
+	FindOption interface{ findWords() []string }
+	// ScopeOption says what Purge, Pause and Resume are about, and for how long Pause holds.
+	ScopeOption interface{ scopeWords() []string }
+	// GroupSetOption is a setting of a group.
+	GroupSetOption interface{ groupSetWords() []string }
+)
+
+// option holds the words of any option. What it may be given to is decided by the interface that its function returns.
+type option []string
+
+func (o option) sendWords() []string     { return o }
+func (o option) queueWords() []string    { return o }
+func (o option) fetchWords() []string    { return o }
+func (o option) nackWords() []string     { return o }
+func (o option) touchWords() []string    { return o }
+func (o option) dueWords() []string      { return o }
+func (o option) listWords() []string     { return o }
+func (o option) findWords() []string     { return o }
+func (o option) scopeWords() []string    { return o }
+func (o option) groupSetWords() []string { return o }
+
+func millis(span time.Duration) string { return number(span.Milliseconds()) }
+
+func unixMillis(at time.Time) string { return number(at.UnixMilli()) }
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+func count(n int) string { return strconv.Itoa(n) }
+
+// ---- of several commands
+
+// ID is the id of a message, by which it can be cancelled, and sent again without being added twice. In Find it is a
+// pattern of ids, like that of KEYS.
+func ID(id string) interface {
+	SendOption
+	FindOption
+} {
+	return option{"ID", id}
+}
+
+// Delay makes a message due this long from now. In Nack it takes the place of the backoff.
+func Delay(span time.Duration) interface {
+	SendOption
+	DueOption
+	NackOption
+} {
+	return option{"DELAY", millis(span)}
+}
+
+// At makes a message due at a time. A time in the past means now.
+func At(t time.Time) interface {
+	SendOption
+	DueOption
+} {
+	return option{"AT", unixMillis(t)}
+}
+
+// Group is the group of a message. The messages of a group are delivered in order. In other commands than Send it
+// restricts them to the group.
+func Group(group string) interface {
+	SendOption
+	FetchOption
+	ListOption
+	FindOption
+	ScopeOption
+} {
+	return option{"GROUP", group}
+}
+
+// Type is the label of a message, by which Mux chooses the handler. List and Find restrict themselves to it.
+func Type(label string) interface {
+	SendOption
+	ListOption
+	FindOption
+} {
+	return option{"TYPE", label}
+}
+
+// Batch is the batch that a message joins. Find restricts itself to its members.
+func Batch(name string) interface {
+	SendOption
+	FindOption
+} {
+	return option{"BATCH", name}
+}
+
+// Lease is how long a consumer has a message for itself, at least 1 ms. That of Fetch wins over that of the message,
+// and that over the queue's.
+func Lease(span time.Duration) interface {
+	SendOption
+	QueueOption
+	FetchOption
+} {
+	return option{"LEASE", millis(span)}
+}
+
+// MessageOption is an option of a queue that a message can have for itself.
+type MessageOption interface {
+	SendOption
+	QueueOption
+}
+
+// Retries is the number of failures after which a message is delivered again. -1 means all.
+func Retries(n int) MessageOption { return option{"RETRIES", count(n)} }
+
+// Kind is how the wait after a failure grows.
+type Kind string
+
+// Each wait is as long as the first one; longer than the one before by the first one; twice as long as the one before.
+const (
+	Fixed  Kind = "FIXED"
+	Linear Kind = "LINEAR"
+	Exp    Kind = "EXP"
+)
+
+// Backoff is the wait after a failure.
+func Backoff(kind Kind, span time.Duration) MessageOption {
+	return option{"BACKOFF", string(kind), millis(span)}
+}
+
+// TTL makes a message dead this long after its due time if it is not finished by then. 0 means never.
+func TTL(span time.Duration) MessageOption { return option{"TTL", millis(span)} }
+
+// Retain is how long records of finished and cancelled messages are kept. 0 keeps none.
+func Retain(span time.Duration) MessageOption { return option{"RETAIN", millis(span)} }
+
+// MaxBytes is, for a queue, the limit of the payload bytes in it. Fetch ends its reply before it exceeds them.
+func MaxBytes(n int64) interface {
+	QueueOption
+	FetchOption
+} {
+	return option{"MAXBYTES", number(n)}
+}
+
+// Rate is the largest number of deliveries in any window of per. NoRate removes it.
+func Rate(n int, per time.Duration) interface {
+	QueueOption
+	GroupSetOption
+} {
+	return option{"RATE", count(n), "PER", millis(per)}
+}
+
+// NoRate removes a Rate. A group then has that of its queue again.
+func NoRate() interface {
+	QueueOption
+	GroupSetOption
+} {
+	return option{"RATE", "0"}
+}
+
+// Count is how many messages Fetch takes at most, or how many List and Find examine in each step.
+func Count(n int) interface {
+	FetchOption
+	ListOption
+	FindOption
+} {
+	return option{"COUNT", count(n)}
+}
+
+// Rev turns the order of List and Find around.
+func Rev() interface {
+	ListOption
+	FindOption
+} {
+	return option{"REV"}
+}
+
+// Note stays with the message for its next attempt: how far the work is. An empty one removes it.
+func Note(text string) interface {
+	NackOption
+	TouchOption
+} {
+	return option{"NOTE", text}
+}
+
+// ---- of a message
+
+// Replace replaces the message of this ID if it has not been delivered, with its due time and options.
+func Replace() SendOption { return option{"REPLACE"} }
+
+// Score is the position of a message in its group. The default is its due time in Unix ms.
+func Score(score float64) SendOption {
+	return option{"SCORE", strconv.FormatFloat(score, 'g', -1, 64)}
+}
+
+// Priority is from -128 to 127, the lower first. The default is 0.
+func Priority(n int) SendOption { return option{"PRIORITY", count(n)} }
+
+// ExpireAt makes a message dead if it is not finished by this time. Not together with TTL.
+func ExpireAt(t time.Time) SendOption { return option{"EXPIREAT", unixMillis(t)} }
+
+// MaxWait makes a message due at the latest this long after the first of the sends that replaced each other.
+func MaxWait(span time.Duration) SendOption { return option{"MAXWAIT", millis(span)} }
+
+// IfGroup adds a message only if its Group has a pending or running message in this queue.
+func IfGroup() SendOption { return option{"IFGROUP"} }
+
+// Headers are fields that are delivered with the payload.
+func Headers(fields map[string]string) SendOption {
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	words := option{"HEADERS", count(len(names))}
+	for _, name := range names {
+		words = append(words, name, fields[name])
+	}
+	return words
+}
+
+// After holds a message until all messages of a batch have ended.
+func After(batch string) SendOption { return option{"AFTER", batch} }
+
+// OnFail is what a dead message of the batch of After means: "HOLD" (the default) holds on, "GO" counts it as ended,
+// "DIE" makes the held message dead.
+func OnFail(what string) SendOption { return option{"ONFAIL", what} }
+
+// ---- of a queue
+
+// MaxBackoff is the longest wait after a failure. 0 means no limit.
+func MaxBackoff(span time.Duration) QueueOption { return option{"MAXBACKOFF", millis(span)} }
+
+// Jitter is the random spread of the wait after a failure, in percent.
+func Jitter(percent int) QueueOption { return option{"JITTER", count(percent)} }
+
+// RetainCount is how many records of finished and cancelled messages are kept. 0 means no limit.
+func RetainCount(n int) QueueOption { return option{"RETAINCOUNT", count(n)} }
+
+// DeadRetain is how long dead messages are kept. 0 means for ever.
+func DeadRetain(span time.Duration) QueueOption { return option{"DEADRETAIN", millis(span)} }
+
+// DeadCount is how many dead messages are kept. 0 means all.
+func DeadCount(n int) QueueOption { return option{"DEADCOUNT", count(n)} }
+
+// Dedup is how long the id of a message stays taken after it was finished or cancelled.
+func Dedup(span time.Duration) QueueOption { return option{"DEDUP", millis(span)} }
+
+// MaxLen is the limit of pending and running messages. 0 means none.
+func MaxLen(n int) QueueOption { return option{"MAXLEN", count(n)} }
+
+// MaxRunning is the limit of leased messages over all consumers. 0 means none.
+func MaxRunning(n int) QueueOption { return option{"MAXRUNNING", count(n)} }
+
+// GroupConcurrency is how many messages of one group may be leased at once.
+func GroupConcurrency(n int) QueueOption { return option{"GROUPCONCURRENCY", count(n)} }
+
+// OnRetry is whether a group waits behind a failed message of it: "BLOCK" (the default) or "SKIP".
+func OnRetry(what string) QueueOption { return option{"ONRETRY", what} }
+
+// OnDead is whether a group goes on when a message of it dies: "CONTINUE" (the default) or "BLOCK".
+func OnDead(what string) QueueOption { return option{"ONDEAD", what} }
+
+// Breaker stops the deliveries of a group for open after n failures in any window of per. If the next one fails too, it
+// stops them for twice as long, up to max; 0 means always for open.
+func Breaker(n int, per, open, max time.Duration) QueueOption {
+	words := option{"BREAKER", count(n), "PER", millis(per), "OPEN", millis(open)}
+	if max > 0 {
+		words = append(words, "MAX", millis(max))
+	}
+	return words
+}
+
+// NoBreaker removes the breaker.
+func NoBreaker() QueueOption { return option{"BREAKER", "0"} }
+
+// ManualClock makes the time of a queue begin at start, and move only by Advance: for tests.
+func ManualClock(start time.Time) QueueOption {
+	return option{"CLOCK", "MANUAL", unixMillis(start)}
+}
+
+// ---- of consuming
+
+// Block makes Fetch wait for a message: 0 means without end.
+func Block(span time.Duration) FetchOption { return option{"BLOCK", millis(span)} }
+
+// Consumer is the name that the server shows as the holder of the messages.
+func Consumer(name string) FetchOption { return option{"CONSUMER", name} }
+
+// PerGroup lets Fetch take up to n messages in a row of each group.
+func PerGroup(n int) FetchOption { return option{"PERGROUP", count(n)} }
+
+// Acking makes Fetch ack these receipts first. Not in Family.Fetch.
+func Acking(receipts ...int64) FetchOption {
+	if len(receipts) == 0 {
+		return option(nil)
+	}
+	return append(option{"ACK", count(len(receipts))}, numbers(receipts)...)
+}
+
+// Results are the results of the messages that Acking names, in the same order.
+func Results(texts ...string) FetchOption {
+	return append(option{"RESULTS", count(len(texts))}, texts...)
+}
+
+// Token makes Fetch give the same messages once more if their Consumer repeats it: after a lost reply. A new call needs
+// a new one, of 1 to 64 bytes.
+func Token(token string) FetchOption { return option{"TOKEN", token} }
+
+// Bind makes the leases end when the connection does, grace later. Only for a client with one connection.
+func Bind(grace time.Duration) FetchOption { return option{"BIND", "GRACE", millis(grace)} }
+
+// NoAck finishes messages when they are delivered: at most once.
+func NoAck() FetchOption { return option{"NOACK"} }
+
+// Error is the text that is kept with a message that failed.
+func Error(text string) NackOption { return option{"ERROR", text} }
+
+// Silent gives a message back without counting an attempt or a failure. With Delay it is snoozed.
+func Silent() NackOption { return option{"SILENT"} }
+
+// Fatal makes a message dead at once.
+func Fatal() NackOption { return option{"FATAL"} }
+
+// PauseGroup pauses the group of the message in the same step.
+func PauseGroup(span time.Duration) NackOption { return option{"PAUSE", "GROUP", millis(span)} }
+
+// PauseQueue pauses the queue in the same step.
+func PauseQueue(span time.Duration) NackOption { return option{"PAUSE", "QUEUE", millis(span)} }
+
+// ---- of inspecting and changing
+
+// Header is a condition of Find: a field of the headers and its value.
+func Header(field, value string) FindOption { return option{"HEADER", field, value} }
+
+// ErrorLike is a condition of Find: a pattern of the last error.
+func ErrorLike(pattern string) FindOption { return option{"ERROR", pattern} }
+
+// PayloadLike is a condition of Find: a pattern of the payload.
+func PayloadLike(pattern string) FindOption { return option{"PAYLOAD", pattern} }
+
+// Since is a condition of Find: the time that orders the state is this one or later.
+func Since(t time.Time) FindOption { return option{"SINCE", unixMillis(t)} }
+
+// Until is a condition of Find: the time that orders the state is before this one.
+func Until(t time.Time) FindOption { return option{"UNTIL", unixMillis(t)} }
+
+// InState restricts Purge to a state.
+func InState(state State) ScopeOption { return option{"STATE", string(state)} }
+
+// For is how long Pause holds. Without it, until Resume.
+func For(span time.Duration) ScopeOption { return option{"FOR", millis(span)} }
+
+// Weight is how many messages a group may give in its turn.
+func Weight(n int) GroupSetOption { return option{"WEIGHT", count(n)} }
+
+// Concurrency is how many messages of a group may be leased at once. 0 means as many as the queue says.
+func Concurrency(n int) GroupSetOption { return option{"CONCURRENCY", count(n)} }
+
+func numbers(all []int64) []string {
+	words := make([]string, len(all))
+	for i, one := range all {
+		words[i] = number(one)
+	}
+	return words
+}

@@ -1,0 +1,257 @@
+package dq
+
+import (
+	"sort"
+	"strconv"
+	"time"
+)
+
+// State is a state of a message.
+type State string
+
+// The states. Delayed, Ready, Blocked, Retrying and Held are pending; Finished, Dead and Cancelled have ended.
+const (
+	Delayed   State = "delayed"
+	Ready     State = "ready"
+	Blocked   State = "blocked"
+	Retrying  State = "retry"
+	Held      State = "held"
+	Running   State = "running"
+	Finished  State = "finished"
+	Dead      State = "dead"
+	Cancelled State = "cancelled"
+)
+
+// Record is a message as Get, List, Find and Peek show it. What does not apply is empty: a zero time, a nil pointer.
+type Record struct {
+	ID          string
+	Status      string
+	State       State
+	Payload     []byte
+	Attempt     int // deliveries so far
+	Failures    int
+	Timeouts    int // the failures that were leases that ran out
+	RetriesLeft int // -1: without limit
+	Group       string
+	Score       *float64
+	Priority    int
+	Type        string
+	Headers     map[string]string
+
+	SentAt         time.Time
+	DueAt          time.Time
+	FirstStartedAt time.Time
+	StartedAt      time.Time
+	LeaseUntil     time.Time
+	FinishedAt     time.Time
+	FirstSentAt    time.Time // of a message with MaxWait: the first of the sends that replaced each other
+
+	Consumer string
+	Receipt  int64
+	Error    string // the last one
+	Result   *string
+	Reason   string // why it is dead: retries, rejected, expired, batch
+	Note     string
+	Batch    string
+	After    *BatchCounts
+}
+
+// BatchCounts is the batch that a message waits or waited for, and how many messages of it there were.
+type BatchCounts struct {
+	Batch                              string
+	Pending, Finished, Dead, Cancelled int
+}
+
+func record(value interface{}) Record {
+	f := fields(value)
+	return Record{
+		ID:             text(f["id"]),
+		Status:         text(f["status"]),
+		State:          State(text(f["state"])),
+		Payload:        raw(f["payload"]),
+		Attempt:        whole(f["attempt"]),
+		Failures:       whole(f["failures"]),
+		Timeouts:       whole(f["timeouts"]),
+		RetriesLeft:    whole(f["retries-left"]),
+		Group:          text(f["group"]),
+		Score:          double(f["score"]),
+		Priority:       whole(f["priority"]),
+		Type:           text(f["type"]),
+		Headers:        textMap(f["headers"]),
+		SentAt:         moment(f["sent-at"]),
+		DueAt:          moment(f["due-at"]),
+		FirstStartedAt: moment(f["first-started-at"]),
+		StartedAt:      moment(f["started-at"]),
+		LeaseUntil:     moment(f["lease-until"]),
+		FinishedAt:     moment(f["finished-at"]),
+		FirstSentAt:    moment(f["first-sent-at"]),
+		Consumer:       text(f["consumer"]),
+		Receipt:        integer(f["receipt"]),
+		Error:          text(f["error"]),
+		Result:         orNil(text)(f["result"]),
+		Reason:         text(f["reason"]),
+		Note:           text(f["note"]),
+		Batch:          text(f["batch"]),
+		After:          orNil(batchCounts)(f["after"]),
+	}
+}
+
+func batchCounts(value interface{}) BatchCounts {
+	f := fields(value)
+	return BatchCounts{
+		Batch:     text(f["batch"]),
+		Pending:   whole(f["pending"]),
+		Finished:  whole(f["finished"]),
+		Dead:      whole(f["dead"]),
+		Cancelled: whole(f["cancelled"]),
+	}
+}
+
+// GroupRecord is a group as Groups shows it.
+type GroupRecord struct {
+	Group       string
+	State       string // ready, running, blocked, paused or waiting
+	Waiting     int
+	Running     int
+	Head        string
+	HeadDueAt   time.Time
+	LeaseUntil  time.Time
+	Weight      int
+	Concurrency int
+	Breaker     string // closed, open or half-open
+	OpenUntil   time.Time
+}
+
+func groupRecord(value interface{}) GroupRecord {
+	f := fields(value)
+	return GroupRecord{
+		Group:       text(f["group"]),
+		State:       text(f["state"]),
+		Waiting:     whole(f["waiting"]),
+		Running:     whole(f["running"]),
+		Head:        text(f["head"]),
+		HeadDueAt:   moment(f["head-due-at"]),
+		LeaseUntil:  moment(f["lease-until"]),
+		Weight:      whole(f["weight"]),
+		Concurrency: whole(f["concurrency"]),
+		Breaker:     text(f["breaker"]),
+		OpenUntil:   moment(f["open-until"]),
+	}
+}
+
+// BatchRecord is an open batch as Batches shows it: its messages by state, and how many messages wait for it.
+type BatchRecord struct {
+	Batch                                             string
+	Pending, Running, Dead, Finished, Cancelled, Held int
+}
+
+func batchRecord(value interface{}) BatchRecord {
+	f := fields(value)
+	return BatchRecord{
+		Batch:     text(f["batch"]),
+		Pending:   whole(f["pending"]),
+		Running:   whole(f["running"]),
+		Dead:      whole(f["dead"]),
+		Finished:  whole(f["finished"]),
+		Cancelled: whole(f["cancelled"]),
+		Held:      whole(f["held"]),
+	}
+}
+
+// ConsumerRecord is a consumer as Consumers shows it.
+type ConsumerRecord struct {
+	Name                     string
+	Running                  int
+	LastSeen                 time.Time
+	Delivered, Acked, Nacked int64
+}
+
+func consumerRecord(value interface{}) ConsumerRecord {
+	f := fields(value)
+	return ConsumerRecord{
+		Name:      text(f["name"]),
+		Running:   whole(f["running"]),
+		LastSeen:  moment(f["last-seen"]),
+		Delivered: integer(f["delivered"]),
+		Acked:     integer(f["acked"]),
+		Nacked:    integer(f["nacked"]),
+	}
+}
+
+// ScheduleRecord is a schedule as Schedules shows it.
+type ScheduleRecord struct {
+	Name       string
+	Definition string
+	NextAt     time.Time
+	LastAt     time.Time
+	Fired      int64
+}
+
+func scheduleRecord(value interface{}) ScheduleRecord {
+	f := fields(value)
+	return ScheduleRecord{
+		Name:       text(f["name"]),
+		Definition: text(f["definition"]),
+		NextAt:     moment(f["next-at"]),
+		LastAt:     moment(f["last-at"]),
+		Fired:      integer(f["fired"]),
+	}
+}
+
+// Explanation is why a message is in its state: a code, a sentence, until when, and what holds it.
+type Explanation struct {
+	Code  string
+	Why   string
+	Until time.Time
+	By    string
+}
+
+func explanation(value interface{}) Explanation {
+	f := fields(value)
+	return Explanation{Code: text(f["code"]), Why: text(f["why"]), Until: moment(f["until"]), By: text(f["by"])}
+}
+
+// Ended is how a message ended, as Wait tells it.
+type Ended struct {
+	State State
+	// Text is the result of a finished message, the error of a dead one.
+	Text string
+}
+
+func ended(value interface{}) Ended {
+	both := listOf(2, value)
+	return Ended{State: State(text(both[0])), Text: text(both[1])}
+}
+
+// Info is a map of counts and settings, under the names of the command reference: that of DQ.INFO, DQ.NINFO, DQ.TICK.
+type Info map[string]interface{}
+
+// Int returns a number, or 0 if there is none of this name.
+func (i Info) Int(name string) int64 {
+	n, _ := read(i[name], nil, integer)
+	return n
+}
+
+// Text returns a value as text: a truth is 0 or 1, a null is empty.
+func (i Info) Text(name string) string {
+	if f, ok := i[name].(float64); ok {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	if b, ok := i[name].(bool); ok {
+		return number(integer(b))
+	}
+	s, _ := read(i[name], nil, text)
+	return s
+}
+
+// Names returns all names, in order.
+func (i Info) Names() []string {
+	names := make([]string, 0, len(i))
+	for name := range i {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+func info(value interface{}) Info { return fields(value) }

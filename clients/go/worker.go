@@ -1,0 +1,380 @@
+package dq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Worker handles the messages of a queue or of a family.
+//
+// One connection waits for messages; each FETCH takes as many as there are handlers free, and also acks what was done
+// meanwhile, so at concurrency 1 a message costs one round trip. A message that is done while the FETCH waits is acked at
+// once. While handlers run, a heartbeat extends their leases, all in one command.
+//
+// Lost connections are made anew by the client, for as long as it takes. Messages that were handled meanwhile are acked
+// then. A message whose reply was lost is given to the worker once more, because each FETCH has a TOKEN.
+type Worker struct {
+	// Queue or Family is where the messages come from: one of them.
+	Queue  *Queue
+	Family *Family
+	// Handler does the work. A panic in it is a failure of the message.
+	Handler Handler
+	// Concurrency is how many messages are handled at once, 1 by default. With a Family: of each node.
+	Concurrency int
+	// Lease is the time after a crash of this process until others get its messages, 30 seconds by default. Because of
+	// the heartbeats it is not the time that a handler may take.
+	Lease time.Duration
+	// NoHeartbeats makes Lease the time that a handler may take. After it ctx is done and others get the message.
+	NoHeartbeats bool
+	// TimeLimit is the time that a handler may take. After it ctx is done and the lease is no longer extended, so the
+	// message is delivered again. 0 means no limit.
+	TimeLimit time.Duration
+	// Block is how long one FETCH waits at the server, 2 seconds by default. It must be shorter than the read timeout of
+	// the client. With a client that is no BlockingCli a stop takes that long.
+	Block time.Duration
+	// Grace is how long handlers may go on after a stop, 20 seconds by default. What is not finished then is given back as
+	// if it had not been delivered.
+	Grace time.Duration
+	// Consumer is the name that the server shows: by default host and process id.
+	Consumer string
+	// Logf gets what goes wrong. The default is log.Printf.
+	Logf func(format string, args ...interface{})
+	// Observe is called after each step of a message, if it is set. It must not block.
+	Observe func(step Step, m *Message)
+}
+
+// Step is what a Worker has done with a message.
+type Step int
+
+// The steps. Begun is before the handler is called. Acked is when it has succeeded: the ack is on its way then. Nacked (after
+// a failure) and GivenBack (without one) are when the server has replied, Lost when the lease was over before.
+const (
+	Begun Step = iota
+	Acked
+	Nacked
+	GivenBack
+	Lost
+)
+
+// lastWords is how long a stopping worker repeats a command to a server that does not answer.
+const lastWords = 2 * time.Second
+
+// mostReceipts is how many receipts one command has at most. A FETCH with TOKEN takes no more messages, either.
+const mostReceipts = 1000
+
+// Run works until ctx is done, and returns nil then. It returns an error that will not pass (no right, a key of another
+// type) after it has stopped in the same way: it fetches no more, handlers get Grace to finish, and messages that are not
+// finished are given back. It may be called again.
+func (w *Worker) Run(ctx context.Context) error {
+	if w.Handler == nil || (w.Queue == nil) == (w.Family == nil) {
+		return errors.New("dq: a Worker needs a Handler, and a Queue or a Family")
+	}
+	return w.start(ctx).work()
+}
+
+// run is one call of Worker.Run.
+type run struct {
+	Worker
+	// fetching ends when no more messages are to be fetched, settling when no command is to be repeated any more.
+	fetching, settling         context.Context
+	stopFetching, stopSettling context.CancelFunc
+
+	leases   leases
+	acks     acks
+	handlers sync.WaitGroup
+
+	mutex   sync.Mutex
+	failure error
+}
+
+func (w *Worker) start(ctx context.Context) *run {
+	r := &run{Worker: *w}
+	defaults := func(span *time.Duration, otherwise time.Duration) {
+		if *span <= 0 {
+			*span = otherwise
+		}
+	}
+	defaults(&r.Lease, 30*time.Second)
+	defaults(&r.Block, 2*time.Second)
+	defaults(&r.Grace, 20*time.Second)
+	if r.Concurrency < 1 {
+		r.Concurrency = 1
+	}
+	if r.Consumer == "" {
+		r.Consumer = ConsumerName()
+	}
+	if r.NoHeartbeats {
+		r.TimeLimit = r.Lease
+	}
+	if r.Logf == nil {
+		r.Logf = log.Printf
+	}
+	if r.Observe == nil {
+		r.Observe = func(Step, *Message) {}
+	}
+	r.fetching, r.stopFetching = context.WithCancel(ctx)
+	r.settling, r.stopSettling = context.WithCancel(context.Background())
+	r.leases.running = map[*Message]*held{}
+	r.acks.init()
+	return r
+}
+
+// ConsumerName returns the name of this process for DQ.CONSUMERS.
+func ConsumerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+func (r *run) work() error {
+	var services sync.WaitGroup
+	ended := make(chan struct{})
+	services.Add(2)
+	go func() {
+		defer services.Done()
+		r.beat(ended)
+	}()
+	go func() {
+		defer services.Done()
+		r.ackLate()
+	}()
+
+	if r.Queue != nil {
+		r.loop(r.fetching, r.Queue, r.Consumer)
+	} else {
+		r.overNodes()
+	}
+	r.stopFetching()
+	r.acks.noMoreFetches()
+	r.finish()
+
+	time.AfterFunc(lastWords, r.stopSettling)
+	r.acks.close()
+	close(ended)
+	services.Wait()
+	r.stopSettling()
+	return r.failure
+}
+
+// fail stops the worker with an error.
+func (r *run) fail(err error) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.failure == nil {
+		r.failure = err
+	}
+	r.stopFetching()
+}
+
+// finish gives the handlers time to end, and gives back what they have not finished.
+func (r *run) finish() {
+	done := make(chan struct{})
+	go func() {
+		r.handlers.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(r.Grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		time.AfterFunc(lastWords, r.stopSettling)
+		if unfinished := r.leases.takeAll(); len(unfinished) > 0 {
+			r.Logf("dq: %d messages not finished in time are given back", len(unfinished))
+			r.giveBack(unfinished)
+		}
+	}
+}
+
+// source is where one loop fetches from: a queue, or a family on a node.
+type source interface {
+	fetch(ctx context.Context, words []string) ([]*Message, error)
+	// acksToo tells whether a fetch can ack other messages of the source.
+	acksToo() bool
+}
+
+// loop fetches until ctx is done.
+func (r *run) loop(ctx context.Context, from source, consumer string) {
+	free := make(chan struct{}, r.Concurrency)
+	for i := 0; i < r.Concurrency; i++ {
+		free <- struct{}{}
+	}
+	for {
+		places := take(ctx, free)
+		if places == 0 {
+			return
+		}
+		batch := r.fetch(ctx, from, consumer, places)
+		for i := len(batch); i < places; i++ {
+			free <- struct{}{}
+		}
+		if ctx.Err() != nil {
+			r.giveBack(batch)
+			return
+		}
+		for _, m := range batch {
+			m.lease = r.Lease
+			handling := r.leases.add(m, r.TimeLimit)
+			r.handlers.Add(1)
+			go func(m *Message) {
+				defer r.handlers.Done()
+				r.handle(handling, m)
+				free <- struct{}{}
+			}(m)
+		}
+	}
+}
+
+// take waits for a free place, and takes all that are free. It returns 0 when ctx is done.
+func take(ctx context.Context, free chan struct{}) int {
+	select {
+	case <-ctx.Done():
+		return 0
+	case <-free:
+	}
+	for taken := 1; ; taken++ {
+		if taken == mostReceipts {
+			return taken
+		}
+		select {
+		case <-free:
+		default:
+			return taken
+		}
+	}
+}
+
+// fetch takes up to places messages. It repeats itself after errors that may pass, with the same token, until ctx is done,
+// and then once more: what a lost reply has leased must be given back.
+func (r *run) fetch(ctx context.Context, from source, consumer string, places int) []*Message {
+	words := []string{
+		"BLOCK", millis(r.Block), "COUNT", count(places), "LEASE", millis(r.Lease),
+		"CONSUMER", consumer, "TOKEN", newToken(),
+	}
+	var done doneList
+	if from.acksToo() {
+		done = r.acks.beginFetch()
+		defer r.acks.endFetch()
+		words = append(words, done.words()...)
+	}
+	for tries := 0; ; tries++ {
+		last := tries > 0 && ctx.Err() != nil
+		if last {
+			words = words[2:] // no BLOCK
+		}
+		batch, err := from.fetch(ctx, words)
+		if err == nil {
+			return batch
+		}
+		if last || !IsTransient(err) {
+			for _, one := range done {
+				r.acks.addLate(one)
+			}
+			if !IsTransient(err) {
+				r.fail(err)
+			}
+			return nil
+		}
+		r.Logf("dq: fetching failed, trying again: %v", err)
+		sleep(ctx, pauseAfter(tries))
+	}
+}
+
+// handle runs the handler, and settles the message.
+func (r *run) handle(ctx context.Context, m *Message) {
+	r.Observe(Begun, m)
+	err := r.call(ctx, m)
+	result, settled := m.outcome()
+	inTime := ctx.Err() == nil
+	switch {
+	case settled:
+		r.leases.drop(m)
+		r.Observe(Acked, m)
+	case err == nil && inTime && r.leases.drop(m):
+		r.Observe(Acked, m)
+		r.acks.add(done{m, result})
+	case r.leases.holds(m):
+		// Its lease is extended until the server knows, in case the connection is down.
+		r.Observe(r.settleNow(m, result, err), m)
+		r.leases.drop(m)
+	default:
+		r.Logf("dq: %s was finished after its lease was over", m.ID)
+		r.Observe(Lost, m)
+	}
+}
+
+// settleNow acks or nacks a message with a command of its own. It returns what has become of it.
+func (r *run) settleNow(m *Message, result *string, err error) Step {
+	step, verb, words := Acked, "ACK", []string(nil)
+	if result != nil {
+		words = []string{"RESULT", *result}
+	}
+	if err != nil {
+		r.Logf("dq: %s failed in attempt %d: %v", m.ID, m.Attempt, err)
+		var options []NackOption
+		step, options = verdict(err)
+		verb, words = "NACK", nackWords(options)
+	}
+	if r.settle([]*Message{m}, verb, words) == 0 {
+		return Lost
+	}
+	return step
+}
+
+func (r *run) call(ctx context.Context, m *Message) (err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			r.Logf("dq: %s: panic: %v\n%s", m.ID, caught, debug.Stack())
+			err = fmt.Errorf("panic: %v", caught)
+		}
+	}()
+	return r.Handler(ctx, m)
+}
+
+// giveBack gives messages back as if they had not been delivered.
+func (r *run) giveBack(messages []*Message) {
+	for _, these := range byQueue(messages) {
+		r.settle(these, "NACK", []string{"SILENT"})
+		for _, m := range these {
+			r.Observe(GivenBack, m)
+		}
+	}
+}
+
+// settle acks or nacks messages of one queue. It repeats itself until their leases are over or the worker must end. It
+// returns how many leases were not over.
+func (r *run) settle(messages []*Message, verb string, words []string) int {
+	queue := messages[0].Queue
+	reply, err := insist(r.settling, queue.cli, r.Lease, queue.command(verb, append(numbers(Receipts(messages...)), words...)...))
+	changed, err := read(reply, err, whole)
+	if err != nil {
+		r.Logf("dq: %s failed: %v", verb, err)
+	} else if changed < len(messages) {
+		r.Logf("dq: %s came after the lease of %d of %d messages", verb, len(messages)-changed, len(messages))
+	}
+	return changed
+}
+
+// byQueue sorts messages by their queue, because a command is about one, in parts that fit into one command.
+func byQueue(messages []*Message) (parts [][]*Message) {
+	sorted := map[*Queue][]*Message{}
+	for _, m := range messages {
+		sorted[m.Queue] = append(sorted[m.Queue], m)
+	}
+	for _, these := range sorted {
+		for len(these) > mostReceipts {
+			parts = append(parts, these[:mostReceipts])
+			these = these[mostReceipts:]
+		}
+		parts = append(parts, these)
+	}
+	return parts
+}

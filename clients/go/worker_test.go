@@ -1,0 +1,386 @@
+package dq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dq"
+	"dq/redigo"
+)
+
+func TestHandlersDecideTheOutcome(t *testing.T) {
+	q := newQueue(t, dq.Retain(time.Hour), dq.Retries(1))
+	var mux dq.Mux
+	mux.Handle("ok", func(_ context.Context, m *dq.Message) error {
+		m.SetResult("did " + string(m.Payload))
+		return nil
+	})
+	mux.Handle("again", func(_ context.Context, m *dq.Message) error {
+		if m.Attempt == 1 {
+			return fmt.Errorf("wrapped: %w", dq.Retry{Err: errors.New("not yet"), After: 10 * time.Millisecond})
+		}
+		return nil
+	})
+	mux.Handle("never", func(context.Context, *dq.Message) error { return dq.Reject{Err: errors.New("no sense")} })
+	mux.Handle("broken", func(context.Context, *dq.Message) error { return errors.New(strings.Repeat("x", 5000)) })
+	mux.Handle("panics", func(context.Context, *dq.Message) error { panic("at the disco") })
+	mux.Handle("snoozes", func(_ context.Context, m *dq.Message) error {
+		if time.Since(m.SentAt) < 50*time.Millisecond {
+			return dq.Snooze{For: 60 * time.Millisecond, PauseGroup: time.Millisecond}
+		}
+		return nil
+	})
+	mux.Handle("json", dq.JSON(func(_ context.Context, value struct{ A int }, m *dq.Message) error {
+		m.SetResult(fmt.Sprint(value.A))
+		return nil
+	}))
+	for _, label := range []string{"ok", "again", "never", "broken", "panics", "unknown", "json"} {
+		send(t, q, `{"A":`+label, dq.ID(label), dq.Type(label))
+	}
+	send(t, q, `{"A":7}`, dq.ID("json7"), dq.Type("json"))
+	send(t, q, "x", dq.ID("snoozes"), dq.Type("snoozes"), dq.Group("g"))
+	stop := running(t, &dq.Worker{Queue: q, Handler: mux.Serve, Concurrency: 3, Consumer: "me"})
+	emptied(t, q)
+	must(t, stop())
+
+	ok := get(t, q, "ok")
+	equal(t, "result", *ok.Result, `did {"A":ok`)
+	equal(t, "consumer", ok.Consumer, "me")
+	again := get(t, q, "again")
+	equal(t, "again", again.State, dq.Finished)
+	equal(t, "attempts", again.Attempt, 2)
+	equal(t, "error", again.Error, "wrapped: not yet")
+	equal(t, "never", get(t, q, "never").Reason, "rejected")
+	equal(t, "broken", get(t, q, "broken").Reason, "retries")
+	equal(t, "cut", len(get(t, q, "broken").Error), 1000)
+	equal(t, "panics", get(t, q, "panics").Error, "panic: at the disco")
+	equal(t, "unknown", get(t, q, "unknown").Error, `no handler for type "unknown"`)
+	equal(t, "json", get(t, q, "json").Reason, "rejected")
+	equal(t, "json", *get(t, q, "json7").Result, "7")
+	snoozed := get(t, q, "snoozes")
+	equal(t, "snoozed", snoozed.State, dq.Finished)
+	equal(t, "attempts", snoozed.Attempt, 1)
+	equal(t, "failures", snoozed.Failures, 0)
+}
+
+func TestConcurrencyIsTheNumberOfHandlersAtOnce(t *testing.T) {
+	q := newQueue(t)
+	var now, most, handled int32
+	payloads := make([][]byte, 60)
+	_, err := q.SendMany(ctx, payloads)
+	must(t, err)
+	stop := running(t, &dq.Worker{Queue: q, Concurrency: 4, Handler: func(context.Context, *dq.Message) error {
+		if n := atomic.AddInt32(&now, 1); n > atomic.LoadInt32(&most) {
+			atomic.StoreInt32(&most, n)
+		}
+		time.Sleep(5 * time.Millisecond)
+		atomic.AddInt32(&now, -1)
+		atomic.AddInt32(&handled, 1)
+		return nil
+	}})
+	emptied(t, q)
+	must(t, stop())
+	equal(t, "most", most, 4)
+	equal(t, "handled", handled, 60)
+	equal(t, "delivered", infoOf(t, q, "delivered"), int64(60))
+	equal(t, "acked", infoOf(t, q, "acked"), int64(60))
+}
+
+func TestOneMessageAtATimeCostsOneCommandEach(t *testing.T) {
+	q, commands := counted(t)
+	payloads := make([][]byte, 100)
+	_, err := q.SendMany(ctx, payloads)
+	must(t, err)
+	stop := running(t, &dq.Worker{Queue: q, Handler: func(context.Context, *dq.Message) error { return nil }})
+	waitFor(t, "all messages", func() bool { return infoOf(t, q, "acked") == 100 })
+	must(t, stop())
+	equal(t, "acks of their own", atomic.LoadInt64(commands("DQ.ACK")), int64(0))
+	equal(t, "fetches", atomic.LoadInt64(commands("DQ.FETCH")) <= 102, true)
+}
+
+// counted returns a queue over a client that counts its commands.
+func counted(t *testing.T) (*dq.Queue, func(name string) *int64) {
+	var counts sync.Map
+	commands := func(name string) *int64 {
+		n, _ := counts.LoadOrStore(name, new(int64))
+		return n.(*int64)
+	}
+	q := queueOver(t, losing{connect(t), func(args []interface{}) bool {
+		atomic.AddInt64(commands(args[0].(string)), 1)
+		return false
+	}})
+	return q, commands
+}
+
+func TestWhatIsDoneWhileAFetchWaitsIsAckedAtOnce(t *testing.T) {
+	q := newQueue(t)
+	seen := make(chan string, 2)
+	go_on := make(chan bool)
+	running(t, &dq.Worker{Queue: q, Concurrency: 5, Block: time.Hour, Handler: func(_ context.Context, m *dq.Message) error {
+		seen <- string(m.Payload)
+		<-go_on
+		return nil
+	}})
+	send(t, q, "1", dq.Group("g"))
+	equal(t, "first", <-seen, "1")
+	waitFor(t, "a fetch that waits", func() bool { return infoOf(t, q, "blocked-clients") == 1 })
+	send(t, q, "2", dq.Group("g"))
+	go_on <- true
+	equal(t, "second", <-seen, "2")
+	go_on <- true
+	emptied(t, q)
+}
+
+func TestHeartbeatsKeepTheLeaseOfALongHandler(t *testing.T) {
+	q := newQueue(t)
+	_, err := q.SendMany(ctx, make([][]byte, 3))
+	must(t, err)
+	stop := running(t, &dq.Worker{Queue: q, Concurrency: 3, Lease: 600 * time.Millisecond,
+		Handler: func(context.Context, *dq.Message) error {
+			time.Sleep(1500 * time.Millisecond)
+			return nil
+		}})
+	emptied(t, q)
+	must(t, stop())
+	equal(t, "timeouts", infoOf(t, q, "timeouts"), int64(0))
+	equal(t, "acked", infoOf(t, q, "acked"), int64(3))
+}
+
+func TestATimeLimitEndsTheContextAndTheHeartbeats(t *testing.T) {
+	q := newQueue(t, dq.Retain(time.Hour))
+	send(t, q, "x", dq.ID("a"))
+	var lost int32
+	stop := running(t, &dq.Worker{Queue: q, Concurrency: 2, Lease: 400 * time.Millisecond, TimeLimit: 100 * time.Millisecond,
+		Observe: func(step dq.Step, m *dq.Message) {
+			if step == dq.Lost {
+				atomic.AddInt32(&lost, 1)
+			}
+		},
+		Handler: func(handling context.Context, m *dq.Message) error {
+			if m.Attempt == 1 {
+				<-handling.Done()
+				waitFor(t, "the next attempt", func() bool { return get(t, q, "a").Attempt == 2 })
+			}
+			return nil
+		}})
+	waitFor(t, "the end of both", func() bool { return infoOf(t, q, "acked") == 1 && atomic.LoadInt32(&lost) == 1 })
+	must(t, stop())
+	equal(t, "timeouts", infoOf(t, q, "timeouts"), int64(1))
+}
+
+func TestALostLeaseEndsTheContext(t *testing.T) {
+	q := newQueue(t)
+	send(t, q, "x", dq.ID("a"))
+	ended := make(chan bool)
+	stop := running(t, &dq.Worker{Queue: q, Lease: 300 * time.Millisecond, Handler: func(handling context.Context, m *dq.Message) error {
+		if m.Attempt > 1 {
+			return nil
+		}
+		_, err := q.Cancel(ctx, "a")
+		must(t, err)
+		<-handling.Done()
+		close(ended)
+		return nil
+	}})
+	<-ended
+	must(t, stop())
+	equal(t, "acked", infoOf(t, q, "acked"), int64(0))
+}
+
+func TestNotesAndFollowingMessages(t *testing.T) {
+	q := newQueue(t, dq.Retain(time.Hour))
+	send(t, q, "order", dq.ID("o"), dq.Type("order"))
+	var mux dq.Mux
+	mux.Handle("order", func(handling context.Context, m *dq.Message) error {
+		if m.Note == "" {
+			must(t, m.SetNote("half"))
+			return errors.New("once more")
+		}
+		m.SetResult("sent")
+		_, err := m.Finish(handling, dq.Next{Payload: []byte("mail"), Options: []dq.SendOption{dq.ID("m"), dq.Type("mail")}})
+		return err
+	})
+	mux.Otherwise = func(context.Context, *dq.Message) error { return nil }
+	stop := running(t, &dq.Worker{Queue: q, Handler: mux.Serve})
+	emptied(t, q)
+	must(t, stop())
+	equal(t, "result", *get(t, q, "o").Result, "sent")
+	equal(t, "state", get(t, q, "m").State, dq.Finished)
+	equal(t, "acked", infoOf(t, q, "acked"), int64(2))
+}
+
+func TestAStopLetsHandlersFinish(t *testing.T) {
+	q := newQueue(t, dq.Retain(time.Hour))
+	_, err := q.SendMany(ctx, make([][]byte, 5))
+	must(t, err)
+	begun, end := make(chan bool, 5), make(chan bool)
+	stop := running(t, &dq.Worker{Queue: q, Concurrency: 2, Handler: func(handling context.Context, m *dq.Message) error {
+		begun <- true
+		<-end
+		return handling.Err()
+	}})
+	<-begun
+	<-begun
+	time.AfterFunc(50*time.Millisecond, func() { close(end) })
+	must(t, stop())
+	equal(t, "finished", infoOf(t, q, "finished"), int64(2))
+	equal(t, "ready", infoOf(t, q, "ready"), int64(3))
+	equal(t, "nacked", infoOf(t, q, "nacked"), int64(0))
+}
+
+func TestAStopGivesBackWhatTakesTooLong(t *testing.T) {
+	q := newQueue(t)
+	send(t, q, "x", dq.ID("a"))
+	begun, ended := make(chan bool), make(chan error, 1)
+	stop := running(t, &dq.Worker{Queue: q, Grace: 50 * time.Millisecond, Handler: func(handling context.Context, m *dq.Message) error {
+		close(begun)
+		<-handling.Done()
+		ended <- handling.Err()
+		return nil
+	}})
+	<-begun
+	must(t, stop())
+	equal(t, "context", errors.Is(<-ended, context.Canceled), true)
+	r := get(t, q, "a")
+	equal(t, "state", r.State, dq.Ready)
+	equal(t, "failures", r.Failures, 0)
+	equal(t, "attempt", fetch(t, q)[0].Attempt, 1)
+}
+
+func TestAStoppingWorkerIsNotLateOverItsBlock(t *testing.T) {
+	q := newQueue(t)
+	stop := running(t, &dq.Worker{Queue: q, Block: time.Hour, Handler: func(context.Context, *dq.Message) error { return nil }})
+	waitFor(t, "a fetch that waits", func() bool { return infoOf(t, q, "blocked-clients") == 1 })
+	must(t, stop())
+	equal(t, "waiting", infoOf(t, q, "blocked-clients"), int64(0))
+}
+
+func TestALostReplyCostsNoLeaseAndNoAttempt(t *testing.T) {
+	var fetches int32
+	q := queueOver(t, losing{connect(t), func(args []interface{}) bool {
+		return args[0] == "DQ.FETCH" && atomic.AddInt32(&fetches, 1)%2 == 1
+	}})
+	const all = 50
+	_, err := q.SendMany(ctx, make([][]byte, all))
+	must(t, err)
+	var handled int32
+	stop := running(t, &dq.Worker{Queue: q, Concurrency: 10, Block: 20 * time.Millisecond,
+		Handler: func(_ context.Context, m *dq.Message) error {
+			if m.Attempt != 1 {
+				t.Errorf("attempt %d", m.Attempt)
+			}
+			atomic.AddInt32(&handled, 1)
+			return nil
+		}})
+	emptied(t, q)
+	must(t, stop())
+	equal(t, "handled", handled, all)
+	equal(t, "delivered", infoOf(t, q, "delivered"), int64(all))
+	equal(t, "acked", infoOf(t, q, "acked"), int64(all))
+}
+
+func TestAReplyThatIsLostDuringAStopIsGivenBack(t *testing.T) {
+	begun := make(chan bool, 1)
+	q := queueOver(t, losing{connect(t), func(args []interface{}) bool {
+		if args[0] != "DQ.FETCH" || args[3] != "BLOCK" {
+			return false
+		}
+		select {
+		case begun <- true:
+		default:
+		}
+		return true
+	}})
+	send(t, q, "x", dq.ID("a"))
+	stop := running(t, &dq.Worker{Queue: q, Block: 20 * time.Millisecond,
+		Handler: func(context.Context, *dq.Message) error { return nil }})
+	<-begun
+	must(t, stop())
+	r := get(t, q, "a")
+	equal(t, "state", r.State, dq.Ready)
+	equal(t, "failures", r.Failures, 0)
+}
+
+func TestAWorkerSurvivesClosedConnections(t *testing.T) {
+	cli := as(t, "killed", "+@all")
+	q := queueOver(t, cli, dq.Retain(time.Hour), dq.Dedup(time.Minute))
+	var handled sync.Map
+	stop := running(t, &dq.Worker{Queue: q, Concurrency: 3, Handler: func(_ context.Context, m *dq.Message) error {
+		handled.Store(string(m.Payload), true)
+		return nil
+	}})
+	other := connect(t)
+	for i := 0; i < 50; i++ {
+		send(t, q, fmt.Sprint(i))
+		if i%10 == 5 {
+			_, err := other.Do("CLIENT", "KILL", "USER", "killed")
+			must(t, err)
+		}
+	}
+	waitFor(t, "all messages", func() bool {
+		n, err := q.LenOf(ctx, dq.Finished)
+		return err == nil && n == 50
+	})
+	must(t, stop())
+	for i := 0; i < 50; i++ {
+		if _, ok := handled.Load(fmt.Sprint(i)); !ok {
+			t.Errorf("%d was not handled", i)
+		}
+	}
+}
+
+// as returns a client with a user of its own, who has these rights.
+func as(t *testing.T, user string, rights ...string) *redigo.Client {
+	admin := connect(t)
+	words := []interface{}{"ACL", "SETUSER", user, "reset", "on", ">secret", "~*"}
+	for _, right := range rights {
+		words = append(words, right)
+	}
+	_, err := admin.Do(words...)
+	must(t, err)
+	cli := redigo.Dial(strings.Replace(url, "redis://", "redis://"+user+":secret@", 1))
+	t.Cleanup(func() { cli.Close() })
+	return cli
+}
+
+func TestAPermanentErrorEndsTheWorker(t *testing.T) {
+	cli := connect(t)
+	_, err := cli.Do("SET", t.Name(), "a text")
+	must(t, err)
+	handler := func(context.Context, *dq.Message) error { return nil }
+	err = (&dq.Worker{Queue: dq.NewQueue(cli, t.Name()), Handler: handler}).Run(ctx)
+	equal(t, "error", errors.Is(err, dq.ErrWrongType), true)
+	if (&dq.Worker{Handler: handler}).Run(ctx) == nil {
+		t.Fatal("a worker without a queue runs")
+	}
+}
+
+func TestAWorkerRunsOverAClientWithOnlyDo(t *testing.T) {
+	q := queueOver(t, onlyDo{connect(t)})
+	_, err := q.SendMany(ctx, make([][]byte, 20))
+	must(t, err)
+	stop := running(t, &dq.Worker{Queue: q, Concurrency: 2, Block: 50 * time.Millisecond,
+		Handler: func(context.Context, *dq.Message) error { return nil }})
+	emptied(t, q)
+	must(t, stop())
+	equal(t, "acked", infoOf(t, q, "acked"), int64(20))
+}
+
+func TestAUserWithoutTheRightToUnblockWaitsForTheBlock(t *testing.T) {
+	q := queueOver(t, as(t, "plain", "+@all", "-client|id", "-client|unblock"))
+	waiting, end := context.WithTimeout(ctx, time.Millisecond)
+	defer end()
+	_, err := q.Fetch(waiting, dq.Block(50*time.Millisecond))
+	equal(t, "fetch", errors.Is(err, context.DeadlineExceeded), true)
+}
+
+func TestTheConsumerIsHostAndProcess(t *testing.T) {
+	equal(t, "process", strings.HasSuffix(dq.ConsumerName(), fmt.Sprint(":", os.Getpid())), true)
+}

@@ -1,0 +1,77 @@
+"""clients/go: its own tests with the race detector, go vet, and the examples of its documentation."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.harness.optional import need
+from tests.harness.server import ROOT
+
+CLIENT = ROOT / "clients/go"
+PAGES = [ROOT / "docs/drivers/go.md"]
+GOCODE = Path("/usr/share/gocode")
+CACHE = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "go-build"
+# The first run compiles Go's own library too, with and without the race detector.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def go(*words, cwd=CLIENT, **env) -> str:
+    """Runs go to its end, and returns what it has printed. Nothing is downloaded: see debian.mod."""
+    redigo = GOCODE / "src/github.com/gomodule/redigo/redis"
+    need(shutil.which("go") and shutil.which("gofmt") and redigo.is_dir(), "Go with Debian's redigo")
+    settings = {"GOFLAGS": "-modfile=debian.mod", "GO111MODULE": "on", "GOWORK": "off", "GOPROXY": "off", "GOCACHE": str(CACHE)}
+    done = subprocess.run(
+        ["go", *map(str, words)], cwd=cwd, env={**os.environ, **settings, **env}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
+    return done.stdout
+
+
+def test_the_package(server):
+    said = go("test", "-race", "-count=1", "-v", "./...", DQ_TEST_URL=f"redis://127.0.0.1:{server.port}")
+    passed = re.findall(r"^--- PASS: (\w+)", said, re.MULTILINE)
+    assert len(passed) >= 63, said
+    assert len([name for name in passed if name.startswith("Example")]) >= 7
+    assert not re.search(r"^\s*--- SKIP", said, re.MULTILINE), said
+
+
+@pytest.mark.parametrize("tags", ["", "goredis"])
+def test_vet_finds_nothing(tags):
+    """With the tag goredis the adapter for go-redis is compiled against declarations of what it uses."""
+    go("vet", f"-tags={tags}", "./...")
+
+
+def test_it_is_formatted():
+    go("version")
+    assert subprocess.run(["gofmt", "-l", CLIENT], capture_output=True, text=True, check=True).stdout == ""
+
+
+def test_it_builds_without_modules_and_with_a_client_that_has_only_do(server, tmp_path):
+    """In GOPATH mode, as with Debian's packages: nothing but Go's own library is needed."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/dq").symlink_to(CLIENT)
+    program = tmp_path / "main.go"
+    program.write_text(
+        'package main\n\nimport (\n\t"errors"\n\n\t"dq/delayqueue"\n)\n\ntype client struct{}\n\n'
+        'func (client) Do(args ...interface{}) (interface{}, error) { return nil, errors.New("no server") }\n\n'
+        'func main() { println(delayqueue.NewQueue0("q", client{}) != nil) }\n'
+    )
+    go("build", "-o", tmp_path / "main", program, cwd=tmp_path, GO111MODULE="off", GOPATH=str(tmp_path), GOFLAGS="")
+    assert "true" in subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stderr
+
+
+def test_the_go_of_the_documentation_compiles(tmp_path):
+    blocks = [
+        block for page in PAGES for block in re.findall(r"^```go\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    ]
+    assert len(blocks) >= 4
+    for number, block in enumerate(blocks):
+        file = tmp_path / str(number) / "main.go"
+        file.parent.mkdir()
+        file.write_text(block)
+        tags = "-tags=goredis" if "go-redis" in block else "-tags="
+        go("vet", tags, file)
