@@ -68,19 +68,7 @@ impl Consumers {
     /// Records that the consumer with this name was seen at `now`, and adds it if
     /// it is new. Counts of a consumer that had been forgotten start again at 0.
     pub fn see(&mut self, name: &[u8], now: Millis) -> ConsumerIx {
-        let ix = match self.by_name.get(name) {
-            Some(ix) => *ix,
-            None => self.add(Consumer {
-                name: name.into(),
-                last_seen: now,
-                running: 0,
-                delivered: 0,
-                acked: 0,
-                nacked: 0,
-                mentions: 0,
-                known: false,
-            }),
-        };
+        let ix = self.find_or_add(name, now);
         self.change(ix, |consumer| {
             if !consumer.known {
                 consumer.known = true;
@@ -228,19 +216,7 @@ impl Consumers {
     /// Records that a message of a snapshot names this consumer, and adds it if it
     /// is new. `leased` says whether that message is leased.
     pub fn mention(&mut self, name: &[u8], leased: bool) -> ConsumerIx {
-        let ix = match self.by_name.get(name) {
-            Some(ix) => *ix,
-            None => self.add(Consumer {
-                name: name.into(),
-                last_seen: 0,
-                running: 0,
-                delivered: 0,
-                acked: 0,
-                nacked: 0,
-                mentions: 0,
-                known: false,
-            }),
-        };
+        let ix = self.find_or_add(name, 0);
         self.change(ix, |consumer| {
             consumer.mentions += 1;
             consumer.running += u64::from(leased);
@@ -306,6 +282,24 @@ impl Consumers {
                 let each = size_of::<(ConsumerIx, TokenDelivery)>() + crate::limits::MAX_TOKEN;
                 tokens.capacity() * each
             })
+    }
+
+    /// The consumer with this name. One that is new is added, last seen then.
+    #[inline]
+    fn find_or_add(&mut self, name: &[u8], last_seen: Millis) -> ConsumerIx {
+        match self.by_name.get(name) {
+            Some(ix) => *ix,
+            None => self.add(Consumer {
+                name: name.into(),
+                last_seen,
+                running: 0,
+                delivered: 0,
+                acked: 0,
+                nacked: 0,
+                mentions: 0,
+                known: false,
+            }),
+        }
     }
 
     fn add(&mut self, consumer: Consumer) -> ConsumerIx {

@@ -12,7 +12,7 @@
 //!   messages that any of them is in, so a message costs nothing more for being in a
 //!   batch.
 //! - Each batch counts its messages by state. A count changes wherever a message
-//!   changes its state (`queue/batches.rs`), so whether the last one has ended is
+//!   changes its state (`queue/batches/members.rs`), so whether the last one has ended is
 //!   known in O(1).
 //! - The held messages of a batch are kept by their [`OnFail`], in send order. When
 //!   they are to be released they are moved as a whole to the list of [`Released`]

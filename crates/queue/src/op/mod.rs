@@ -5,21 +5,24 @@
 //! at one [`Moment`]. So they all take the same way through the queue.
 
 mod effects;
+mod fetch;
+mod nack;
 mod outcome;
+mod send;
 
 use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
 use crate::message::state::State;
-use crate::message::Choices;
-use crate::schedule::recurrence::Recurrence;
-use crate::schedule::{Missed, Overlap};
 use crate::settings::{Changes, Rate};
 use crate::{Millis, Receipt, Seq};
 
 pub use effects::{Effects, Ending, Happened};
+pub use fetch::Fetch;
+pub use nack::{NackKind, NackPause, Paused};
 pub use outcome::{Delivered, Deliveries, Done, Gone, Sent, Ticked};
+pub use send::{AckSend, DueTime, NewSchedule, Send};
 
 /// The time of an operation, and which receipts it may give out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,168 +55,6 @@ impl Moment {
 
 /// The receipts that a command names. Up to four take no allocation.
 pub type Receipts = SmallVec<[Receipt; 4]>;
-
-/// When a message becomes due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DueTime {
-    /// At once.
-    #[default]
-    Now,
-    /// This many ms from now.
-    After(Millis),
-    /// At this Unix time in ms. A time in the past means now.
-    At(Millis),
-}
-
-impl DueTime {
-    /// The due time in Unix ms, as seen at `now`. A delay ends at 2^53-1 at the
-    /// latest.
-    pub fn from(self, now: Millis) -> Millis {
-        match self {
-            DueTime::Now => now,
-            DueTime::After(delay) => now.saturating_add(delay).min(crate::MAX_EXACT),
-            DueTime::At(at) => at.max(now),
-        }
-    }
-}
-
-/// Messages to send: either all of them are added or none.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Send<'a> {
-    /// The payload of each message.
-    pub payloads: SmallVec<[&'a [u8]; 1]>,
-    /// The id, if one is given. There is one payload then.
-    pub id: Option<Cow<'a, [u8]>>,
-    /// Whether a waiting message with this id is replaced.
-    pub replace: bool,
-    /// When the messages become due.
-    pub due: DueTime,
-    /// The group of the messages, if any.
-    pub group: Option<Cow<'a, [u8]>>,
-    /// The priority; lower goes first.
-    pub priority: i8,
-    /// All other options of the messages.
-    pub choices: Choices,
-    /// Whether nothing is sent unless the group has a pending or running message.
-    pub if_group: bool,
-    /// A random number that becomes the salt of the ids which the queue
-    /// generates from this operation on. It is set where a copy of the queue
-    /// may have generated ids elsewhere, so that both do not generate the same
-    /// ones. There is no given id then.
-    pub new_salt: Option<u64>,
-}
-
-impl<'a> Send<'a> {
-    /// One message without options, due now.
-    pub fn plain(payload: &'a [u8]) -> Send<'a> {
-        Send {
-            payloads: SmallVec::from_slice(&[payload]),
-            id: None,
-            replace: false,
-            due: DueTime::Now,
-            group: None,
-            priority: 0,
-            choices: Choices::default(),
-            if_group: false,
-            new_salt: None,
-        }
-    }
-}
-
-/// Which messages to deliver, and on which terms.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fetch<'a> {
-    /// The most messages to deliver; at least 1.
-    pub count: u64,
-    /// The lease of these deliveries in ms; `None` uses that of each message.
-    pub lease: Option<Millis>,
-    /// The name of the consumer that fetches.
-    pub consumer: Option<Cow<'a, [u8]>>,
-    /// Deliver only messages of this group.
-    pub group: Option<Cow<'a, [u8]>>,
-    /// The most messages in a row from one group; at least 1.
-    pub per_group: u64,
-    /// The most payload bytes of the batch. A message that would exceed it ends
-    /// the batch, unless it is the first.
-    pub max_bytes: Option<u64>,
-    /// Deliveries to ack before anything is delivered.
-    pub acks: Receipts,
-    /// The result text of each of these deliveries, in the same order; empty if
-    /// there are none.
-    pub results: Vec<Cow<'a, [u8]>>,
-    /// Whether delivered messages count as finished at once, without an ack.
-    pub no_ack: bool,
-    /// Names this delivery of the consumer, which is given then: if the last one
-    /// had the same token and any of it still runs, it is repeated.
-    pub token: Option<Cow<'a, [u8]>>,
-}
-
-impl Fetch<'_> {
-    /// One message of any group, with its own lease.
-    pub fn one() -> Fetch<'static> {
-        Fetch {
-            count: 1,
-            lease: None,
-            consumer: None,
-            group: None,
-            per_group: 1,
-            max_bytes: None,
-            acks: Receipts::new(),
-            results: Vec::new(),
-            no_ack: false,
-            token: None,
-        }
-    }
-}
-
-/// The end of a delivery and the messages that follow from it, or the part of
-/// that which concerns one queue.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AckSend<'a> {
-    /// The receipt of the delivery to finish. `None` in a queue that only
-    /// receives messages.
-    pub receipt: Option<Receipt>,
-    /// The result text to keep with the finished message.
-    pub result: Option<Cow<'a, [u8]>>,
-    /// What to send, one message each.
-    pub sends: Vec<Send<'a>>,
-}
-
-/// What a nack does to the message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NackKind {
-    /// The delivery failed. The message waits for its backoff, or dies if it is
-    /// out of retries.
-    Backoff,
-    /// The delivery failed. The message waits for this many ms, or dies if it
-    /// is out of retries.
-    Delay(Millis),
-    /// The delivery counts neither as an attempt nor as a failure.
-    Silent,
-    /// The delivery counts neither as an attempt nor as a failure. The message is
-    /// delayed for this many ms, at least 1.
-    Snooze(Millis),
-    /// The message dies without another attempt.
-    Fatal,
-}
-
-/// A pause that begins with a nack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NackPause {
-    /// What is paused.
-    pub of: Paused,
-    /// How long from now, in ms; at least 1.
-    pub ms: Millis,
-}
-
-/// What a nack pauses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Paused {
-    /// The group of each message that is nacked.
-    Group,
-    /// The queue.
-    Queue,
-}
 
 /// Which dead messages become pending again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -265,21 +106,6 @@ pub struct GroupChanges {
     pub concurrency: Option<u64>,
     /// The rate limit of its deliveries; `Some(None)` removes it.
     pub rate: Option<Option<Rate>>,
-}
-
-/// A schedule to create.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewSchedule<'a> {
-    /// Its name.
-    pub name: Cow<'a, [u8]>,
-    /// When it fires.
-    pub rule: Recurrence,
-    /// What it sends: one payload and no id, due when the schedule fires.
-    pub send: Send<'a>,
-    /// What becomes of fire times that were missed.
-    pub missed: Missed,
-    /// Whether it fires while its last message has not ended.
-    pub overlap: Overlap,
 }
 
 /// An operation: everything that can change a queue.

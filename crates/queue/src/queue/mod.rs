@@ -4,7 +4,7 @@
 //! is due by itself: due times, lease ends, expiries, schedules. `moves.rs` moves a
 //! message between stored states and keeps every index in step, `ready_line.rs`
 //! does so for positions in the ready line, `give_back.rs` brings a running message
-//! back, and `finish.rs` ends one. `batches.rs` counts the messages of named batches
+//! back, and `finish.rs` ends one. `batches/` counts the messages of named batches
 //! and releases what they hold. `plan.rs` divides a bulk operation into slices,
 //! and `removal/` removes messages. `inspect/`, `sources.rs`, `lookup.rs` and
 //! `readiness.rs` only read. `rebuild/` takes a queue apart for a snapshot and

@@ -1,7 +1,7 @@
 //! Checks of the parts of a snapshot: what must hold for each part by itself, and
 //! for the batches and leases together.
 
-use super::build::GroupPart;
+use super::builder::GroupPart;
 use super::{Checked, Marks, SavedPosition, Term, Whole};
 use crate::collections::rate_window::RateWindow;
 use crate::groups::breaker::{Circuit, Phase};
@@ -25,10 +25,13 @@ pub fn whole(whole: &Whole) -> Checked {
         whole.redriven.1,
     ];
     numbers.into_iter().try_for_each(exact)?;
-    ensure(whole.next_seq > 0, "messages are numbered from 1")?;
+    ensure(
+        whole.next_seq > 0,
+        "the number of the next message must be at least 1",
+    )?;
     ensure(
         matches!(whole.clock, Clock::Server) || whole.clock == Clock::Manual(whole.last),
-        "a manual clock does not show the time of its queue",
+        "a manual clock must show the last time of its queue",
     )?;
     time_or_never(whole.paused_until)?;
     window(&whole.window, whole.settings.rate, whole.last)?;
@@ -47,12 +50,15 @@ pub fn group(part: &GroupPart, next_seq: Seq, last: Millis) -> Checked {
         window(&settings.window, settings.rate, last)?;
         ensure(
             **settings != Default::default(),
-            "a group has settings that say nothing",
+            "a group has settings that are all defaults",
         )?;
     }
     time_or_never(part.paused_until)?;
     for (seq, id) in &part.held_by {
-        ensure(*seq < next_seq, "a group is held by no message")?;
+        ensure(
+            *seq < next_seq,
+            "a group is held by a message that was never sent",
+        )?;
         name(id)?;
     }
     exact(part.turn)?;
@@ -64,23 +70,23 @@ pub fn group(part: &GroupPart, next_seq: Seq, last: Millis) -> Checked {
 pub fn breaker(circuit: &Circuit, queue: &Queue) -> Checked {
     ensure(
         queue.settings.breaker.is_some(),
-        "there is a breaker in a queue that has none",
+        "there is a breaker, but the queue has no BREAKER",
     )?;
     ensure(
         circuit.cause() < queue.next_seq,
-        "a breaker was opened by no message",
+        "a breaker was opened by a message that was never sent",
     )?;
     match circuit.phase() {
         Phase::Closed(failures) => {
             ensure(
                 (1..MAX_FAILURES as usize).contains(&failures.len()),
-                "a closed breaker remembers no failure, or too many",
+                "a closed breaker must remember 1 to 999 failures",
             )?;
             let in_order = failures.iter().zip(failures.iter().skip(1));
             ensure(
                 in_order.into_iter().all(|(a, b)| a <= b)
                     && failures.back().is_none_or(|at| *at <= queue.last),
-                "the failures of a breaker are out of order",
+                "the failures of a breaker must be in order, and none in the future",
             )
         }
         Phase::Open { until, length } => exact(*until).and_then(|()| limits::positive(*length)),
@@ -96,7 +102,7 @@ pub fn probe(queue: &Queue, circuit: Option<&Circuit>, group: GroupIx) -> Checke
     let runs = |m: &Message| m.stored == StoredState::Running && m.group == group;
     ensure(
         queue.store.get(seq).is_some_and(runs),
-        "the probe of a breaker does not run",
+        "the probe of a breaker must be a running message of its group",
     )
 }
 
@@ -109,7 +115,7 @@ pub fn schedule(schedule: &Schedule, next_seq: Seq) -> Checked {
     times.into_iter().flatten().try_for_each(exact)?;
     ensure(
         schedule.last_seq.is_none_or(|seq| seq < next_seq),
-        "a schedule names no message",
+        "a schedule names a message that was never sent",
     )
 }
 
@@ -118,7 +124,7 @@ pub fn batch(first: Receipt, len: u64, before: Receipt, last_receipt: Receipt) -
     let last = first.saturating_add(len).saturating_sub(1);
     ensure(
         (2..=MAX_COUNT).contains(&len) && first > before && last <= last_receipt,
-        "a batch is out of its range",
+        "a batch must have 2 to 10000 receipts that were given out, after those of the batch before",
     )
 }
 
@@ -127,7 +133,7 @@ pub fn content(content: Content) -> Checked {
     content.id.map_or(Ok(()), name)?;
     ensure(
         u32::try_from(content.payload.len()).is_ok(),
-        "a payload is longer than 2^32-1 bytes",
+        "a payload must be at most 2^32-1 bytes long",
     )
 }
 
@@ -143,25 +149,25 @@ pub fn message(
     let stored = message.stored;
     ensure(
         !marks.redriving || stored == StoredState::Dead,
-        "a message is redriven that is not dead",
+        "a redriven message must be dead",
     )?;
     let may_count =
         stored == StoredState::Running || stored == StoredState::Retry && message.group.is_some();
     ensure(
         !marks.purged || may_count,
-        "a message was purged that counts in no group",
+        "a purged message must be running, or in retry in a group",
     )?;
     if stored == StoredState::Held {
         let (failures, attempt) = (message.failures(), message.history.attempt());
         ensure(
             message.after().is_some() && failures == 0 && attempt == 0,
-            "a message is held that waits for no batch",
+            "a held message must have AFTER, and neither attempts nor failures",
         )?;
     }
     if message.history == History::None {
         return ensure(
             matches!(stored, StoredState::Delayed | StoredState::Due),
-            "a message is at a place that it cannot have come to",
+            "a message without a history must be delayed or due",
         );
     }
     message.choices().map_or(Ok(()), limits::choices)?;
@@ -175,7 +181,10 @@ pub fn message(
         )?;
     }
     for at in [message.started_at(), message.first_started_at()] {
-        ensure(at == NEVER || at <= MAX_EXACT, "a time is beyond 2^53-1")?;
+        ensure(
+            at == NEVER || at <= MAX_EXACT,
+            "a time must be at most 2^53-1",
+        )?;
     }
     ensure(
         match stored {
@@ -183,14 +192,14 @@ pub fn message(
             StoredState::Retry => message.has_failed(),
             _ => true,
         },
-        "a message waits at a place that its failures do not fit",
+        "a delayed message must not have failed, and a message in retry must have",
     )?;
     ensure(
         match stored.is_ended() {
             true => message.ended_at() <= MAX_EXACT,
             false => message.ended_at() == NEVER,
         },
-        "the end of a message does not fit its place",
+        "a message must have an end time if it has ended, and otherwise none",
     )?;
     let receipt = message.receipt();
     ensure(
@@ -204,7 +213,7 @@ pub fn message(
             (StoredState::Running, None) => false,
             (_, term) => receipt == 0 && term.is_none(),
         },
-        "the lease of a message does not fit its place",
+        "a message must have a valid lease if it is running, and otherwise none",
     )
 }
 
@@ -265,7 +274,7 @@ pub fn batches(running: &mut [Running], declared: &[Batch]) -> Result<Batches, I
         let receipt = r.lease.receipt;
         ensure(
             before.is_none_or(|before| before.lease.receipt < receipt),
-            "two messages have one receipt",
+            "two messages have the same receipt",
         )?;
         // Of each declared batch at least one message must be running.
         while let Some(passed) = declared.next_if(|batch| batch.last < receipt) {
@@ -275,10 +284,13 @@ pub fn batches(running: &mut [Running], declared: &[Batch]) -> Result<Batches, I
         let batch = covering.copied().unwrap_or(Batch::new(receipt, 1));
         ensure(
             r.batch == batch.first,
-            "a message is of a batch that is not its own",
+            "a message names another batch than the one that has its receipt",
         )?;
         let of_many = batch.count() > 1;
-        ensure(r.group.is_some() || !of_many, "a batch is of no group")?;
+        ensure(
+            r.group.is_some() || !of_many,
+            "a batch of several messages must be of a group",
+        )?;
         let begins = before.is_none_or(|before| before.batch != r.batch);
         if begins {
             if let Some(group) = r.group.filter(|_| !r.purged) {
@@ -290,7 +302,7 @@ pub fn batches(running: &mut [Running], declared: &[Batch]) -> Result<Batches, I
         } else {
             ensure(
                 before.is_some_and(|before| (before.group, before.purged) == (r.group, r.purged)),
-                "a batch is of several groups, or purged in part",
+                "the messages of a batch must be of one group, and all of them purged or none",
             )?;
         }
         before = Some(r);
@@ -304,14 +316,17 @@ pub fn batches(running: &mut [Running], declared: &[Batch]) -> Result<Batches, I
 fn ensure_used(found: &Batches, batch: Batch) -> Checked {
     ensure(
         found.batches.last().map(|(batch, _)| batch) == Some(&batch),
-        "nothing of a batch runs",
+        "a batch must have a running message",
     )
 }
 
 fn position(at: SavedPosition, next_seq: Seq) -> Checked {
     exact(at.time)?;
     exact(at.rank)?;
-    ensure(at.seq < next_seq, "a place in the line is of no message")
+    ensure(
+        at.seq < next_seq,
+        "a position in the ready line is of a message that was never sent",
+    )
 }
 
 fn time_or_never(at: Option<Millis>) -> Checked {
@@ -324,14 +339,14 @@ fn time_or_never(at: Option<Millis>) -> Checked {
 fn window(window: &RateWindow, rate: Option<Rate>, last: Millis) -> Checked {
     ensure(
         rate.is_some() || window.is_empty(),
-        "deliveries are counted for no limit",
+        "deliveries are counted, but there is no RATE",
     )?;
     let (mut before, mut total) = (None, 0u64);
     for (at, n) in window.given() {
         limits::positive(n)?;
         ensure(
             before < Some(at) && at <= last,
-            "deliveries are counted out of order",
+            "the deliveries that RATE counts must be in order, and none in the future",
         )?;
         before = Some(at);
         total = total.saturating_add(n);

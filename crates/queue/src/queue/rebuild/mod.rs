@@ -7,7 +7,7 @@
 //! so they are left out and recomputed by the [`Builder`].
 
 mod batches;
-mod build;
+mod builder;
 mod check;
 mod lists;
 #[cfg(any(test, feature = "validate"))]
@@ -31,7 +31,7 @@ use crate::stats::{Lateness, Totals};
 use crate::{ConsumerIx, GroupIx, Millis, Receipt, Seq};
 
 pub use batches::ReleasedPart;
-pub use build::{Builder, GroupPart};
+pub use builder::{Builder, GroupPart};
 
 /// A position in the ready line. The command that joined it is stored as a rank,
 /// because ticket numbers may differ between two equal queues.

@@ -1,0 +1,154 @@
+//! Reads an operation, and refuses one that no command can have made.
+
+mod fetch;
+mod nack;
+mod send;
+mod values;
+
+use super::{
+    ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, FETCH_MORE,
+    FIND_DO, GRACE, GROUP_SET, HOLDS, MESSAGES, NACK, PAUSE, PURGE, PURGE_SOME, REDRIVE, REMOVE,
+    RESCHEDULE, RESUME, SCHEDULE, SEND, TAKEN_IDS, TICK, TOUCH, UNSCHEDULE, UPDATE,
+};
+use crate::codec::options::{changes, rate};
+use crate::codec::wire::Reader;
+use crate::limits::{self, Invalid};
+use crate::op::{FindAct, GroupChanges, Piecemeal, Redrive, Removal};
+use crate::{Op, Receipt};
+use fetch::{fetch, fetch_with_more};
+use nack::nack;
+use send::{ack_send, schedule, send};
+use values::{
+    due, exact, ids, name, name_at_end, note, positive, receipts, runs, seqs, state, texts,
+};
+
+/// Reads an operation of this kind, and the lowest receipt that it may give
+/// out, which is 0 if it gives out none. `time_us` is the time of the log
+/// entry. Bytes after the operation are left unread.
+///
+/// Errors: an unknown kind, a value out of range, or input that ends too early.
+pub fn read<'a>(
+    reader: &mut Reader<'a>,
+    kind: u8,
+    flags: u8,
+    time_us: u64,
+) -> Result<(Op<'a>, Receipt), Invalid> {
+    let has = |bit: u32| flags >> bit & 1 == 1;
+    let op = match kind {
+        TICK => Op::Tick,
+        DUPLICATE => Op::Duplicate,
+        ALTER => Op::Alter(changes(reader)?),
+        SEND => Op::Send(send(reader, flags)?),
+        FETCH => {
+            let (fetch, receipt) = fetch(reader, flags, time_us)?;
+            return Ok((Op::fetch(fetch), receipt));
+        }
+        FETCH_MORE => {
+            let (fetch, receipt) = fetch_with_more(reader, flags, time_us)?;
+            return Ok((Op::fetch(fetch), receipt));
+        }
+        ACK if has(1) => {
+            let receipts = receipts(reader, time_us)?;
+            let results = texts(reader, receipts.len())?;
+            Op::AckEach { receipts, results }
+        }
+        ACK => Op::Ack {
+            receipts: receipts(reader, time_us)?,
+            result: has(0).then(|| reader.rest().into()),
+        },
+        ACK_SEND => Op::AckSend(ack_send(reader, flags, time_us)?),
+        NACK => nack(reader, flags, time_us)?,
+        TOUCH => Op::Touch {
+            ms: positive(reader)?,
+            receipts: receipts(reader, time_us)?,
+            note: match has(0) {
+                true => Some(note(reader.rest())?),
+                false => None,
+            },
+        },
+        END_LEASES => Op::EndLeases {
+            receipts: receipts(reader, time_us)?,
+        },
+        GRACE => Op::Grace {
+            ms: positive(reader)?,
+            receipts: receipts(reader, time_us)?,
+        },
+        ADVANCE => Op::Advance { to: exact(reader)? },
+        CANCEL => Op::Cancel { ids: ids(reader)? },
+        RESCHEDULE => Op::Reschedule {
+            id: name(reader.bytes()?)?,
+            due: due(reader)?,
+        },
+        UPDATE => Op::Update {
+            id: name(reader.bytes()?)?,
+            payload: reader.rest().into(),
+        },
+        REDRIVE => Op::Redrive(match has(0) {
+            true => Redrive::Ids(ids(reader)?),
+            false => Redrive::Oldest(reader.number()?),
+        }),
+        PURGE => Op::Purge {
+            state: match has(0) {
+                true => Some(state(reader)?),
+                false => None,
+            },
+            group: name_at_end(reader, has(1))?,
+        },
+        PURGE_SOME => Op::PurgeSome {
+            most: positive(reader)?,
+            of: match name_at_end(reader, has(0))? {
+                Some(group) => Piecemeal::Leased(group),
+                None => Piecemeal::Dead,
+            },
+        },
+        FIND_DO => Op::FindDo {
+            act: match flags {
+                0 => FindAct::Redrive,
+                1 => FindAct::Cancel,
+                2 => FindAct::Purge,
+                _ => {
+                    return Err(Invalid(
+                        "the action of a FIND must be 0 (REDRIVE), 1 (CANCEL) or 2 (PURGE)",
+                    ))
+                }
+            },
+            seqs: seqs(reader)?,
+        },
+        REMOVE => Op::Remove(match flags {
+            MESSAGES => Removal::Messages(runs(reader)?),
+            HOLDS => Removal::Holds(ids(reader)?),
+            TAKEN_IDS => Removal::TakenIds,
+            _ => {
+                return Err(Invalid(
+                    "the part of a PURGE must be 0 (messages), 1 (holds) or 2 (taken ids)",
+                ))
+            }
+        }),
+        PAUSE => Op::Pause {
+            ms: has(0).then(|| positive(reader)).transpose()?,
+            group: name_at_end(reader, has(1))?,
+        },
+        RESUME => Op::Resume {
+            group: name_at_end(reader, has(0))?,
+        },
+        GROUP_SET => Op::GroupSet {
+            changes: GroupChanges {
+                weight: has(0).then(|| positive(reader)).transpose()?,
+                concurrency: has(1).then(|| exact(reader)).transpose()?,
+                rate: has(2).then(|| rate(reader)).transpose()?,
+            },
+            group: name(reader.rest())?,
+        },
+        SCHEDULE => Op::Schedule(schedule(reader)?),
+        UNSCHEDULE => {
+            let name = reader.rest();
+            limits::schedule_name(name)?;
+            Op::Unschedule { name: name.into() }
+        }
+        CATCH_UP => Op::CatchUp {
+            since: exact(reader)?,
+        },
+        _ => return Err(Invalid("a log entry has an unknown kind of operation")),
+    };
+    Ok((op, 0))
+}

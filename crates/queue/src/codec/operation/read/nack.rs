@@ -1,0 +1,58 @@
+//! Reads a NACK.
+
+use super::values::{exact, note, positive, receipts};
+use crate::codec::operation::more_of_nack;
+use crate::codec::wire::Reader;
+use crate::limits::{ensure, Invalid};
+use crate::op::{NackKind, NackPause, Paused};
+use crate::Op;
+
+/// Reads a NACK with its parts.
+pub fn nack<'a>(reader: &mut Reader<'a>, flags: u8, time_us: u64) -> Result<Op<'a>, Invalid> {
+    let has = |bit: u32| flags >> bit & 1 == 1;
+    let receipts = receipts(reader, time_us)?;
+    let more = match has(4) {
+        true => reader.byte()?,
+        false => 0,
+    };
+    ensure(
+        more & !more_of_nack::ALL == 0 && has(4) == (more != 0),
+        "a NACK has an unknown part, or says falsely that it has parts",
+    )?;
+    let paused = match more & (more_of_nack::PAUSE_GROUP | more_of_nack::PAUSE_QUEUE) {
+        0 => None,
+        more_of_nack::PAUSE_GROUP => Some(Paused::Group),
+        more_of_nack::PAUSE_QUEUE => Some(Paused::Queue),
+        _ => return Err(Invalid("a NACK must pause groups or the queue, not both")),
+    };
+    let pause = match paused {
+        Some(of) => Some(NackPause {
+            of,
+            ms: positive(reader)?,
+        }),
+        None => None,
+    };
+    let is_snooze = more & more_of_nack::SNOOZE != 0;
+    let kind = match flags >> 2 & 3 {
+        2 if is_snooze => NackKind::Snooze(positive(reader)?),
+        _ if is_snooze => return Err(Invalid("a NACK that snoozes must be of the silent kind")),
+        0 => NackKind::Backoff,
+        1 => NackKind::Delay(exact(reader)?),
+        2 => NackKind::Silent,
+        _ => NackKind::Fatal,
+    };
+    Ok(Op::Nack {
+        receipts,
+        kind,
+        random: match has(1) {
+            true => reader.fixed()?,
+            false => 0,
+        },
+        note: match has(5) {
+            true => Some(note(reader.bytes()?)?),
+            false => None,
+        },
+        error: has(0).then(|| reader.rest().into()),
+        pause,
+    })
+}

@@ -1,0 +1,128 @@
+//! Reads the operations that send messages: SEND, ACKSEND and SCHEDULE.
+
+use smallvec::{smallvec, SmallVec};
+
+use super::values::{due, name};
+use crate::codec::options::{rule, send_options};
+use crate::codec::wire::Reader;
+use crate::limits::{self, ensure, Invalid};
+use crate::op::{AckSend, NewSchedule, Send};
+
+/// Reads a SEND.
+pub fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid> {
+    let has = |bit: u32| flags >> bit & 1 == 1;
+    let mut send = Send::plain(&[]);
+    if has(0) {
+        send.id = Some(name(reader.bytes()?)?);
+    }
+    if has(1) {
+        send.group = Some(name(reader.bytes()?)?);
+    }
+    if has(2) {
+        send.priority = reader.byte()? as i8;
+    }
+    if has(3) {
+        send.due = due(reader)?;
+    }
+    if has(4) {
+        (send.choices, send.if_group) = send_options(reader)?;
+    }
+    let mut count = match has(5) {
+        true => reader.number()?,
+        false => 1,
+    };
+    if has(5) && count == 1 {
+        ensure(
+            send.id.is_none(),
+            "a SEND with an id must have no salt, which is for generated ids",
+        )?;
+        send.new_salt = Some(reader.fixed()?);
+        count = reader.number()?;
+        ensure(count > 0, "REPLACE needs an id")?;
+    }
+    send.replace = count == 0;
+    if count < 2 {
+        send.payloads = smallvec![reader.rest()];
+    } else {
+        send.payloads = SmallVec::new();
+        for _ in 0..count {
+            send.payloads.push(reader.bytes()?);
+        }
+    }
+    ensure(send.id.is_some() || !send.replace, "REPLACE needs an id")?;
+    ensure(
+        send.replace || send.choices.max_wait().is_none(),
+        "MAXWAIT needs REPLACE",
+    )?;
+    ensure(
+        send.group.is_some() || !send.if_group,
+        "IFGROUP needs a group",
+    )?;
+    ensure(
+        send.id.is_none() || send.payloads.len() == 1,
+        "a SEND with an id must have one message",
+    )?;
+    Ok(send)
+}
+
+/// Reads an ACKSEND.
+pub fn ack_send<'a>(
+    reader: &mut Reader<'a>,
+    flags: u8,
+    time_us: u64,
+) -> Result<AckSend<'a>, Invalid> {
+    let receipt = match flags & 1 {
+        0 => None,
+        _ => Some(reader.delta(time_us)?),
+    };
+    limits::exact(receipt.unwrap_or(0))?;
+    let result = match flags & 2 {
+        0 => None,
+        _ => Some(reader.bytes()?.into()),
+    };
+    ensure(
+        receipt.is_some() || result.is_none(),
+        "the result of an ACKSEND needs a receipt",
+    )?;
+    let mut sends = Vec::new();
+    while !reader.is_at_end() {
+        let mut body = Reader::new(reader.bytes()?);
+        let flags = body.byte()?;
+        let send = send(&mut body, flags)?;
+        body.end()?;
+        ensure(
+            send.payloads.len() == 1,
+            "each NEXT of an ACKSEND must be one message",
+        )?;
+        sends.push(send);
+    }
+    Ok(AckSend {
+        receipt,
+        result,
+        sends,
+    })
+}
+
+/// Reads a SCHEDULE.
+pub fn schedule<'a>(reader: &mut Reader<'a>) -> Result<NewSchedule<'a>, Invalid> {
+    let name = reader.bytes()?;
+    limits::schedule_name(name)?;
+    let (rule, missed, overlap) = rule(reader)?;
+    let group = reader.optional_bytes()?.map(self::name).transpose()?;
+    let priority = reader.byte()? as i8;
+    let (choices, if_group) = send_options(reader)?;
+    limits::template(&choices, group.is_some(), if_group)?;
+    Ok(NewSchedule {
+        name: name.into(),
+        rule,
+        send: Send {
+            group,
+            priority,
+            choices,
+            if_group,
+            ..Send::plain(reader.rest())
+        },
+        missed,
+        overlap,
+    })
+}

@@ -1,0 +1,172 @@
+//! Encodes the options of a message.
+
+use std::num::NonZeroU64;
+
+use super::{backoff, mask, put_backoff};
+use crate::codec::wire::{put_bytes, put_fixed, put_number, put_signed, Reader, MOST_RESERVED};
+use crate::limits::{self, Invalid};
+use crate::message::after::{After, Batching, Counts, OnFail};
+use crate::message::{Choices, Header, RareChoices};
+
+/// The number of options in [`Choices`].
+const MESSAGE_OPTIONS: u32 = 12;
+/// The bit among those of the options of a message that says IFGROUP. It is part of
+/// a send, not of the message.
+const IF_GROUP: u32 = 12;
+/// The first option in [`RareChoices`].
+const RARE: u32 = 7;
+const BATCH: u32 = 10;
+const AFTER: u32 = 11;
+
+/// Writes the options of a message that is to be sent, and whether it is sent only
+/// if its group has a message.
+pub fn put_send_options(out: &mut Vec<u8>, choices: &Choices, if_group: bool) {
+    put_with(out, choices, u64::from(if_group) << IF_GROUP);
+}
+
+/// Reads what [`put_send_options`] writes.
+///
+/// Errors: an option is unknown or out of range.
+pub fn send_options(reader: &mut Reader) -> Result<(Choices, bool), Invalid> {
+    let present = reader.number()?;
+    let choices = choices_of(reader, present & !(1 << IF_GROUP))?;
+    Ok((choices, present >> IF_GROUP & 1 == 1))
+}
+
+/// Writes the options of a message. Which of them follow is a number of one byte
+/// where only the first seven occur.
+pub fn put_choices(out: &mut Vec<u8>, choices: &Choices) {
+    put_with(out, choices, 0);
+}
+
+fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
+    let batching = choices.batching();
+    let batch = batching.and_then(|batching| batching.batch.as_deref());
+    let after = batching.and_then(|batching| batching.after.as_ref());
+    let present = mask([
+        choices.score.is_some(),
+        choices.lease.is_some(),
+        choices.retries.is_some(),
+        choices.backoff.is_some(),
+        choices.ttl.is_some(),
+        choices.label.is_some(),
+        !choices.headers.is_empty(),
+        choices.retain().is_some(),
+        choices.expire_at().is_some(),
+        choices.max_wait().is_some(),
+        batch.is_some(),
+        after.is_some(),
+    ]);
+    put_number(out, present | more);
+    if let Some(score) = choices.score {
+        put_fixed(out, score.to_bits());
+    }
+    if let Some(lease) = choices.lease {
+        put_number(out, lease.get());
+    }
+    if let Some(retries) = choices.retries {
+        put_signed(out, retries);
+    }
+    if let Some(backoff) = choices.backoff {
+        put_backoff(out, backoff);
+    }
+    if let Some(ttl) = choices.ttl {
+        put_number(out, ttl);
+    }
+    if let Some(label) = &choices.label {
+        put_bytes(out, label);
+    }
+    if !choices.headers.is_empty() {
+        put_number(out, choices.headers.len() as u64);
+        for (field, value) in choices.headers.iter() {
+            put_bytes(out, field);
+            put_bytes(out, value);
+        }
+    }
+    if let Some(rare) = &choices.rare {
+        let times = [rare.retain, rare.expire_at, rare.max_wait];
+        for ms in times.into_iter().flatten() {
+            put_number(out, ms);
+        }
+    }
+    if let Some(batch) = batch {
+        put_bytes(out, batch);
+    }
+    if let Some(after) = after {
+        put_bytes(out, &after.batch);
+        out.push(after.on_fail as u8);
+    }
+}
+
+/// Reads the options of a message.
+///
+/// Errors: an option is unknown or out of range.
+pub fn choices(reader: &mut Reader) -> Result<Choices, Invalid> {
+    let present = reader.number()?;
+    choices_of(reader, present)
+}
+
+fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
+    limits::ensure(
+        present >> MESSAGE_OPTIONS == 0,
+        "a message has an unknown option",
+    )?;
+    let has = |bit: u32| present >> bit & 1 == 1;
+    let mut choices = Choices::default();
+    if has(0) {
+        choices.score = Some(f64::from_bits(reader.fixed()?));
+    }
+    if has(1) {
+        let lease = NonZeroU64::new(reader.number()?);
+        choices.lease = Some(lease.ok_or(Invalid("the LEASE of a message must be at least 1 ms"))?);
+    }
+    if has(2) {
+        choices.retries = Some(reader.signed()?);
+    }
+    if has(3) {
+        choices.backoff = Some(backoff(reader)?);
+    }
+    if has(4) {
+        choices.ttl = Some(reader.number()?);
+    }
+    if has(5) {
+        choices.label = Some(reader.bytes()?.into());
+    }
+    if has(6) {
+        let count = reader.number()?;
+        let mut headers: Vec<Header> = Vec::with_capacity(count.min(MOST_RESERVED as u64) as usize);
+        for _ in 0..count {
+            headers.push((reader.bytes()?.into(), reader.bytes()?.into()));
+        }
+        choices.headers = headers.into();
+    }
+    if present >> RARE != 0 {
+        let mut rare = RareChoices {
+            retain: has(7).then(|| reader.number()).transpose()?,
+            expire_at: has(8).then(|| reader.number()).transpose()?,
+            max_wait: has(9).then(|| reader.number()).transpose()?,
+            batching: None,
+        };
+        if has(BATCH) || has(AFTER) {
+            let batch = has(BATCH).then(|| reader.bytes()).transpose()?;
+            rare.batching = Some(Box::new(Batching {
+                batch: batch.map(Into::into),
+                after: has(AFTER).then(|| after(reader)).transpose()?,
+            }));
+        }
+        choices.rare = Some(Box::new(rare));
+    }
+    limits::choices(&choices)?;
+    Ok(choices)
+}
+
+fn after(reader: &mut Reader) -> Result<After, Invalid> {
+    let batch = reader.bytes()?.into();
+    let number = usize::from(reader.byte()?);
+    let on_fail = OnFail::ALL.get(number).copied();
+    Ok(After {
+        batch,
+        on_fail: on_fail.ok_or(Invalid("ONFAIL must be 0 (HOLD), 1 (GO) or 2 (DIE)"))?,
+        counts: Counts::default(),
+    })
+}

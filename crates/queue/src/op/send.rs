@@ -1,0 +1,105 @@
+//! What is sent: messages with their options, by a SEND, an ACKSEND or a schedule.
+
+use std::borrow::Cow;
+
+use smallvec::SmallVec;
+
+use crate::message::Choices;
+use crate::schedule::recurrence::Recurrence;
+use crate::schedule::{Missed, Overlap};
+use crate::{Millis, Receipt};
+
+/// When a message becomes due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DueTime {
+    /// At once.
+    #[default]
+    Now,
+    /// This many ms from now.
+    After(Millis),
+    /// At this Unix time in ms. A time in the past means now.
+    At(Millis),
+}
+
+impl DueTime {
+    /// The due time in Unix ms, as seen at `now`. A delay ends at 2^53-1 at the
+    /// latest.
+    pub fn from(self, now: Millis) -> Millis {
+        match self {
+            DueTime::Now => now,
+            DueTime::After(delay) => now.saturating_add(delay).min(crate::MAX_EXACT),
+            DueTime::At(at) => at.max(now),
+        }
+    }
+}
+
+/// Messages to send: either all of them are added or none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Send<'a> {
+    /// The payload of each message.
+    pub payloads: SmallVec<[&'a [u8]; 1]>,
+    /// The id, if one is given. There is one payload then.
+    pub id: Option<Cow<'a, [u8]>>,
+    /// Whether a waiting message with this id is replaced.
+    pub replace: bool,
+    /// When the messages become due.
+    pub due: DueTime,
+    /// The group of the messages, if any.
+    pub group: Option<Cow<'a, [u8]>>,
+    /// The priority; lower goes first.
+    pub priority: i8,
+    /// All other options of the messages.
+    pub choices: Choices,
+    /// Whether nothing is sent unless the group has a pending or running message.
+    pub if_group: bool,
+    /// A random number that becomes the salt of the ids which the queue
+    /// generates from this operation on. It is set where a copy of the queue
+    /// may have generated ids elsewhere, so that both do not generate the same
+    /// ones. There is no given id then.
+    pub new_salt: Option<u64>,
+}
+
+impl<'a> Send<'a> {
+    /// One message without options, due now.
+    pub fn plain(payload: &'a [u8]) -> Send<'a> {
+        Send {
+            payloads: SmallVec::from_slice(&[payload]),
+            id: None,
+            replace: false,
+            due: DueTime::Now,
+            group: None,
+            priority: 0,
+            choices: Choices::default(),
+            if_group: false,
+            new_salt: None,
+        }
+    }
+}
+
+/// The end of a delivery and the messages that follow from it, or the part of
+/// that which concerns one queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AckSend<'a> {
+    /// The receipt of the delivery to finish. `None` in a queue that only
+    /// receives messages.
+    pub receipt: Option<Receipt>,
+    /// The result text to keep with the finished message.
+    pub result: Option<Cow<'a, [u8]>>,
+    /// What to send, one message each.
+    pub sends: Vec<Send<'a>>,
+}
+
+/// A schedule to create.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewSchedule<'a> {
+    /// Its name.
+    pub name: Cow<'a, [u8]>,
+    /// When it fires.
+    pub rule: Recurrence,
+    /// What it sends: one payload and no id, due when the schedule fires.
+    pub send: Send<'a>,
+    /// What becomes of fire times that were missed.
+    pub missed: Missed,
+    /// Whether it fires while its last message has not ended.
+    pub overlap: Overlap,
+}

@@ -1,0 +1,101 @@
+//! Named batches: counting their messages, and releasing what they hold.
+//!
+//! A message that is in a batch passes through one of the `member_...` methods
+//! wherever it changes its state. What it holds is not released there, but when the
+//! operation or the event is done ([`Queue::settle_batches`]). So a batch that gets
+//! another message before the operation ends is not closed in between.
+//!
+//! `members.rs` counts the messages, `held.rs` keeps the indexes of the held ones, and
+//! `release.rs` lets them go.
+
+mod held;
+mod members;
+mod release;
+
+use super::Queue;
+use crate::message::after::{Batching, Counts};
+use crate::{Millis, Seq};
+
+/// Tells whether AFTER holds a message that is sent now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// It is not held.
+    Free,
+    /// It is held by the batch with this number.
+    By(Seq),
+    /// It dies at once, because a message of the batch with this number is dead.
+    Dies(Seq),
+}
+
+impl Queue {
+    /// Returns whether AFTER holds a message that is sent now. O(log n).
+    pub(super) fn hold_of(&self, batching: &Batching) -> Hold {
+        let (Some(after), Some(batches)) = (&batching.after, &self.batches) else {
+            return Hold::Free;
+        };
+        let Some(number) = batches.find(&after.batch) else {
+            return Hold::Free;
+        };
+        match batches.get(number) {
+            Some(batch) if after.on_fail.dies_of(&batch.counts) => Hold::Dies(number),
+            Some(batch) if batch.holds(after.on_fail) => Hold::By(number),
+            _ => Hold::Free,
+        }
+    }
+
+    /// Counts one message more in the batch of this one. Returns the batch, for
+    /// [`Queue::let_batch_close`]; `None` if it is in none.
+    pub(super) fn keep_batch_open(&mut self, seq: Seq) -> Option<Seq> {
+        self.change_batch_of(seq, |batch| batch.counts.pending += 1)
+    }
+
+    /// Ends what [`Queue::keep_batch_open`] began.
+    pub(super) fn let_batch_close(&mut self, batch: Seq, now: Millis) {
+        let Some(batches) = &mut self.batches else {
+            return;
+        };
+        if let Some(named) = batches.get_mut(batch) {
+            named.counts.pending -= 1;
+        }
+        batches.touch(batch, now);
+    }
+
+    /// Counts a new message in its batch, and makes it held if it waits for another
+    /// one. `message` is in the store and in no index if it is held or dies.
+    pub(super) fn enter_batches(&mut self, seq: Seq, batching: &Batching, hold: Hold) {
+        let batches = self.batches.get_or_insert_default();
+        if let Some(name) = &batching.batch {
+            let batch = match batches.find(name) {
+                Some(batch) => batch,
+                None => {
+                    batches.add(seq, name);
+                    seq
+                }
+            };
+            batches.members.insert(seq, batch);
+            if let Some(named) = batches.get_mut(batch) {
+                named.members += 1;
+                named.counts.pending += 1;
+            }
+            batches.settle(batch);
+        }
+        let Some(after) = &batching.after else {
+            return;
+        };
+        match hold {
+            Hold::Free => {
+                let named = batches.named(&after.batch);
+                let counts = named.map_or(Counts::default(), |named| named.counts);
+                self.keep_counts(seq, counts);
+            }
+            Hold::By(holder) | Hold::Dies(holder) => self.hold_by(seq, holder),
+        }
+        if self
+            .batches
+            .as_ref()
+            .is_some_and(|batches| batches.is_empty())
+        {
+            self.batches = None;
+        }
+    }
+}

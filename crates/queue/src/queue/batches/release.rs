@@ -1,0 +1,140 @@
+//! Releasing held messages, or letting them die, when the batch that they wait for has
+//! ended.
+
+use crate::collections::ordered::OrderedSet;
+use crate::index::batches::Released;
+use crate::index::ready_line::Join;
+use crate::message::after::Counts;
+use crate::message::state::Reason;
+use crate::queue::Queue;
+use crate::{GroupIx, Millis, Seq, IS_SMALL};
+
+/// Maximum number of held messages that one operation or event releases. The timer
+/// releases the others, in slices.
+const AT_ONCE: usize = if IS_SMALL { 64 } else { 512 };
+
+impl Queue {
+    /// Releases what is held no longer after an operation, and lets those die that
+    /// are to. A few at once; the timer does the rest.
+    #[inline]
+    pub(in crate::queue) fn settle_batches(&mut self) {
+        if self.batches.is_some() {
+            self.settle_some(AT_ONCE);
+            if self.has_released() {
+                self.finish_manually();
+            }
+        }
+    }
+
+    /// Like [`Queue::settle_batches`], after an event. Returns whether any message was
+    /// released or died.
+    #[inline]
+    pub(in crate::queue) fn settle_batches_at_event(&mut self) -> bool {
+        self.batches.is_some() && self.settle_some(AT_ONCE) > 0
+    }
+
+    /// Releases up to `most` messages that are held no longer. Returns how many.
+    pub(in crate::queue) fn settle_some(&mut self, most: usize) -> usize {
+        let mut done = 0;
+        loop {
+            self.close_touched();
+            let Some(batches) = &mut self.batches else {
+                return done;
+            };
+            let Some(first) = batches.released.front_mut() else {
+                break;
+            };
+            if done == most {
+                self.wake_by(0);
+                return done;
+            }
+            match first.pop_first() {
+                None => drop(batches.released.pop_front()),
+                Some(seq) => {
+                    done += 1;
+                    let (batch, at) = (first.batch, first.at);
+                    let (dies, counts) = (first.dies, first.counts);
+                    self.unindex_held(seq, Some(batch));
+                    self.release(seq, at, dies, counts);
+                }
+            }
+        }
+        if self
+            .batches
+            .as_ref()
+            .is_some_and(|batches| batches.is_empty())
+        {
+            self.batches = None;
+        }
+        done
+    }
+
+    /// Moves the held messages of batches that hold them no longer to those that are
+    /// released, and closes batches. O(1) for each batch.
+    fn close_touched(&mut self) {
+        let Some(batches) = &mut self.batches else {
+            return;
+        };
+        while let Some((batch, at)) = batches.touched.pop() {
+            let Some(named) = batches.get_mut(batch) else {
+                continue;
+            };
+            let counts = named.counts;
+            if counts.live() == 0 {
+                let held = match counts.dead {
+                    0 => std::mem::take(&mut named.held),
+                    _ => {
+                        let [_, goes, _] = &mut named.held;
+                        let goes = std::mem::take(goes);
+                        [OrderedSet::new(), goes, OrderedSet::new()]
+                    }
+                };
+                if held.iter().any(|held| !held.is_empty()) {
+                    batches.released.push_back(Released {
+                        batch,
+                        at,
+                        dies: false,
+                        counts,
+                        held,
+                    });
+                }
+            }
+            batches.settle(batch);
+        }
+    }
+
+    /// Makes a message that was held due as of `at`, or at its own due time if that
+    /// is later; or lets it die.
+    fn release(&mut self, seq: Seq, at: Millis, dies: bool, counts: Counts) {
+        self.keep_counts(seq, counts);
+        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        self.changed();
+        if dies {
+            self.die(seq, Reason::Batch, at);
+        } else {
+            self.store.with(seq, |message| {
+                let due = message.due.max(at);
+                let ext = message.extension_mut();
+                ext.due_at = due;
+                ext.ttl_base = due;
+                message.due = due;
+            });
+            self.enter_pending(seq, self.last);
+        }
+        self.refresh(group, self.last, Join::by_time(at));
+    }
+
+    /// Lets a message die whose batch has a dead one already when it is sent.
+    pub(in crate::queue) fn die_of_batch(&mut self, seq: Seq, batch: Seq, now: Millis) {
+        let named = self.batches.as_ref().and_then(|batches| batches.get(batch));
+        let counts = named.map_or(Counts::default(), |named| named.counts);
+        self.leave_held(seq);
+        self.release(seq, now, true, counts);
+    }
+
+    /// Whether messages are held no longer and have not been released yet.
+    pub(in crate::queue) fn has_released(&self) -> bool {
+        let batches = self.batches.as_ref();
+        batches.is_some_and(|batches| !batches.released.is_empty())
+    }
+}

@@ -1,0 +1,165 @@
+//! The groups of a queue that is built from its parts.
+
+use super::{at_mut, Builder};
+use crate::groups::backlog::{Backlog, Member};
+use crate::groups::breaker::{Circuit, Lets};
+use crate::groups::group::GroupSettings;
+use crate::index::ready_line::{Position, ReadyLine};
+use crate::limits::{ensure, name, Invalid};
+use crate::message::state::StoredState;
+use crate::message::Message;
+use crate::queue::rebuild::{check, Checked, SavedPosition};
+use crate::settings::OnRetry;
+use crate::{GroupIx, Millis, Seq};
+
+/// A group as it is read from a snapshot.
+#[derive(Debug, Clone, Default)]
+pub struct GroupPart {
+    /// Settings made by GROUPSET.
+    pub settings: Option<Box<GroupSettings>>,
+    /// End of the pause in Unix ms; NEVER for a pause without end.
+    pub paused_until: Option<Millis>,
+    /// Dead messages that hold the group: numbers and ids.
+    pub held_by: Vec<(Seq, Box<[u8]>)>,
+    /// Position of the group in the ready line, if it can give.
+    pub line: Option<SavedPosition>,
+    /// Messages given in the present turn.
+    pub turn: u64,
+    /// When the group must be checked again although nothing happens to it, in Unix
+    /// ms.
+    pub wake: Option<Millis>,
+    /// Its breaker, unless that is closed and remembers no failure.
+    pub breaker: Option<Circuit>,
+}
+
+/// A group with what the messages say of it.
+#[derive(Debug)]
+pub(super) struct NewGroup {
+    pub(super) ix: GroupIx,
+    pub(super) part: GroupPart,
+    pub(super) pending: Vec<(StoredState, Member)>,
+}
+
+impl Builder {
+    /// Adds a group. Messages refer to it by the number of groups added before it.
+    ///
+    /// Errors: the part is out of range, or a group has this name already.
+    pub fn group(&mut self, group: &[u8], part: GroupPart) -> Checked {
+        name(group)?;
+        check::group(&part, self.queue.next_seq, self.queue.last)?;
+        let ix = self.queue.groups.find_or_add(group);
+        // A new group gets the next slot, so its slot number tells whether the name
+        // is new.
+        let is_new = ix.number() == self.groups.len() as u64;
+        ensure(is_new, "two groups have the same name")?;
+        self.groups.push(NewGroup {
+            ix,
+            part,
+            pending: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Adds the breaker of a group, or of the ungrouped messages (`None`). It comes
+    /// after its group.
+    ///
+    /// Errors: the breaker is out of range, or there is one already.
+    pub fn breaker(&mut self, group: Option<u64>, circuit: Circuit) -> Checked {
+        check::breaker(&circuit, &self.queue)?;
+        let is_new = match group {
+            None => {
+                let breaker = &mut self.queue.plain_breaker;
+                breaker.replace(Box::new(circuit)).is_none()
+            }
+            Some(number) => {
+                let group = at_mut(&mut self.groups, number)
+                    .ok_or(Invalid("a breaker names a group that is missing"))?;
+                group.part.breaker.replace(circuit).is_none()
+            }
+        };
+        ensure(is_new, "a group has two breakers")
+    }
+
+    /// Gives the groups their messages, settings and positions, and builds the
+    /// ready line.
+    pub(super) fn enter_groups(&mut self) -> Checked {
+        self.earlier.purged_of.sort_unstable();
+        let queue = &mut self.queue;
+        let mut lines: [Vec<Position>; 2] = Default::default();
+        check::probe(queue, queue.plain_breaker.as_deref(), GroupIx::NONE)?;
+        let rule = queue.settings.breaker;
+        for new in self.groups.drain(..) {
+            let pending = new.pending;
+            queue.groups.with(new.ix, |group| {
+                group.backlog = Backlog::from_members(pending)
+            });
+            let Some(group) = queue.groups.get_mut(new.ix) else {
+                continue;
+            };
+            let ext = group.ext_mut();
+            ext.settings = new.part.settings;
+            ext.paused_until = new.part.paused_until;
+            for (seq, id) in new.part.held_by {
+                let message = queue.store.get(seq);
+                let is_there = |m: &Message| m.stored == StoredState::Dead && m.group == new.ix;
+                match message.is_some_and(is_there) {
+                    true => ext.holds.add(seq),
+                    false => ext.holds.add_pruned(seq, &id),
+                }
+            }
+            ext.turn = new.part.turn;
+            if let (Some(circuit), Some(rule)) = (new.part.breaker, &rule) {
+                check::probe(queue, Some(&circuit), new.ix)?;
+                queue.groups.set_breaker(new.ix, circuit, rule);
+            }
+            let last = queue.last;
+            let Some(group) = queue.groups.get_mut(new.ix) else {
+                continue;
+            };
+            if let Some(position) = new.part.line {
+                let key = position.key(new.ix);
+                group.set_positions(Some(key), &[]);
+                group.counted = true;
+                queue.grouped_ready += group.backlog.all().count_at(StoredState::Due);
+                let [steady, half_open] = &mut lines;
+                match group.lets(last) {
+                    Lets::Probe => half_open.push(key),
+                    Lets::Any | Lets::None => steady.push(key),
+                }
+            }
+            let Some(group) = queue.groups.get(new.ix) else {
+                continue;
+            };
+            let blocked = queue.settings.on_retry == OnRetry::Block
+                && queue.waits_for_retry(group, queue.last);
+            let can_give = !group.backlog.all().is_empty()
+                && !blocked
+                && !queue.is_held_by_dead(group)
+                && group.batch_count() < queue.concurrency(group)
+                && !group.is_paused(queue.last)
+                && group.lets(queue.last) != Lets::None;
+            ensure(
+                can_give || !group.is_in_line(),
+                "a group is in the ready line but can give nothing",
+            )?;
+            // A group with nothing to give and no pause is not checked again,
+            // whatever the snapshot says.
+            let wake = new
+                .part
+                .wake
+                .filter(|_| !group.backlog.all().is_empty() || group.ext().paused_until.is_some());
+            queue.groups.wake_at(new.ix, wake);
+            // What a purge has let go joins the line as of the purge.
+            if self.earlier.purged_of.binary_search(&new.ix).is_err() {
+                queue.expect_next(new.ix);
+            }
+            queue.groups.settle(new.ix);
+        }
+        let keys = lines.iter().flatten().chain(&queue.plain_position);
+        let others = [self.earlier.redriven, self.earlier.purged];
+        let joins = keys.map(|key| key.join).chain(others);
+        queue.ticket = joins.map(|join| join.ticket).max().unwrap_or(0);
+        queue.ready_line = ReadyLine::from_positions(lines);
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! The builder that makes a queue from its parts, for example from a snapshot.
+//!
+//! A snapshot may be damaged or forged, so every part is checked before it is used.
+
+mod earlier;
+mod groups;
+mod message;
+
+use super::batches::{enter_held, ReleasedPart};
+use super::check;
+use super::lists::{index, lanes, own_records, Lists};
+use super::{Checked, Known, Whole};
+use crate::consumer::TokenDelivery;
+use crate::index::leases::{Batch, Leases};
+use crate::index::ready_line::Join;
+use crate::index::records::{Record, Records};
+use crate::index::waiting::Waiting;
+use crate::limits::{ensure, exact, name, schedule_name, token, Invalid, MAX_TOKEN_COUNT};
+use crate::message::state::StoredState;
+use crate::schedule::{Schedule, Schedules};
+use crate::{GroupIx, Millis, Queue, Receipt, Seq};
+use earlier::Earlier;
+use groups::NewGroup;
+
+pub use groups::GroupPart;
+
+/// Makes a queue from parts that anyone may have written. Parts that no sequence of
+/// operations can have led to are refused.
+///
+/// Parts may come in any order, except that a message comes after its group and its
+/// consumer, and except where a method says otherwise.
+#[derive(Debug)]
+pub struct Builder {
+    pub(super) queue: Queue,
+    groups: Vec<NewGroup>,
+    consumers: Vec<Box<[u8]>>,
+    /// Pending messages: ungrouped and grouped, each by priority.
+    lanes: [Vec<Lists>; 2],
+    expiring: Vec<(Millis, Seq)>,
+    /// Finished, dead and cancelled records, in the order of [`StoredState`].
+    ended: [Vec<(Millis, Seq)>; 3],
+    /// Finished and cancelled records with a RETAIN of their own.
+    own: Vec<(StoredState, Record)>,
+    grouped_records: usize,
+    earlier: Earlier,
+    running: Vec<check::Running>,
+    batches: Vec<Batch>,
+    /// Messages with ids given by clients, by the hash of the id.
+    given: Vec<(u64, Seq)>,
+    /// Salts of generated ids, each with the first message number for which it
+    /// holds.
+    salts: Vec<(Seq, u64)>,
+    last_seq: Seq,
+    /// Named batches, by the number in the snapshot.
+    pub(super) named_batches: Vec<Seq>,
+    held: Vec<Seq>,
+    pub(super) released: Vec<ReleasedPart>,
+}
+
+impl Builder {
+    /// Begins a queue with the part that exists once.
+    ///
+    /// Errors: a value is out of range.
+    pub fn new(whole: Whole) -> Result<Builder, Invalid> {
+        check::whole(&whole)?;
+        let mut queue = Queue::new(whole.settings, whole.clock, whole.salt);
+        queue.last = whole.last;
+        queue.next_seq = whole.next_seq;
+        queue.last_receipt = whole.last_receipt;
+        queue.totals = whole.totals;
+        queue.lateness = whole.lateness;
+        queue.window = whole.window;
+        queue.paused_until = whole.paused_until;
+        let (time, ticket) = whole.redriven;
+        queue.plain_position = whole.plain_position.map(|at| at.key(GroupIx::NONE));
+        Ok(Builder {
+            queue,
+            groups: Vec::new(),
+            consumers: Vec::new(),
+            lanes: [vec![Lists::default(); 256], vec![Lists::default(); 256]],
+            expiring: Vec::new(),
+            ended: Default::default(),
+            own: Vec::new(),
+            grouped_records: 0,
+            earlier: Earlier {
+                redriven: Join { time, ticket },
+                ..Earlier::default()
+            },
+            running: Vec::new(),
+            batches: Vec::new(),
+            given: Vec::new(),
+            salts: Vec::new(),
+            last_seq: 0,
+            named_batches: Vec::new(),
+            held: Vec::new(),
+            released: Vec::new(),
+        })
+    }
+
+    /// Sets the salt of the generated ids of all messages that follow.
+    pub fn salt(&mut self, salt: u64) {
+        self.salts.push((self.last_seq + 1, salt));
+    }
+
+    /// Adds a consumer, known or only named by messages. Messages refer to it by
+    /// the number of consumers added before it.
+    pub fn consumer(&mut self, consumer: &[u8], known: Option<Known>) -> Checked {
+        name(consumer)?;
+        if let Some((last_seen, counts)) = known {
+            exact(last_seen)?;
+            counts.into_iter().try_for_each(exact)?;
+            self.queue.consumers.restore(consumer, last_seen, counts);
+        }
+        self.consumers.push(consumer.into());
+        Ok(())
+    }
+
+    /// Adds the last delivery of a known consumer, which asked for it with a token.
+    pub fn token(&mut self, consumer: &[u8], delivery: TokenDelivery) -> Checked {
+        token(&delivery.token)?;
+        let end = delivery.first.saturating_add(delivery.count);
+        ensure(
+            delivery.first > 0 && (1..=MAX_TOKEN_COUNT).contains(&delivery.count),
+            "a delivery with a token must have a receipt and 1 to 1000 messages",
+        )?;
+        ensure(
+            end <= self.queue.last_receipt + 1,
+            "a delivery with a token has a receipt that was never given out",
+        )?;
+        ensure(
+            self.queue.consumers.restore_token(consumer, delivery),
+            "a token names a consumer that is missing",
+        )
+    }
+
+    /// Adds the end that a lease had before its connection closed. Leases come in the
+    /// order of their receipts.
+    pub fn old_end(&mut self, receipt: Receipt, end: Millis) -> Checked {
+        exact(end)?;
+        let ends = &mut self.queue.old_ends;
+        ensure(
+            ends.last_key_value()
+                .is_none_or(|(last, _)| *last < receipt),
+            "the former ends of leases must be in the order of their receipts",
+        )?;
+        ends.insert(receipt, end);
+        Ok(())
+    }
+
+    /// Adds a schedule. Schedules come in the order of their creation.
+    pub fn schedule(&mut self, name: &[u8], mut schedule: Schedule) -> Checked {
+        schedule_name(name)?;
+        check::schedule(&schedule, self.queue.next_seq)?;
+        let schedules: &mut Schedules = &mut self.queue.schedules;
+        ensure(
+            schedules.get(name).is_none(),
+            "two schedules have the same name",
+        )?;
+        schedule.number = schedules.len() as u64;
+        schedules.restore(name, schedule);
+        Ok(())
+    }
+
+    /// Says when messages with [`Marks::purged`](super::Marks::purged) were purged, and the rank of that command.
+    pub fn purged(&mut self, time: Millis, rank: u64) -> Checked {
+        exact(time)?;
+        exact(rank)?;
+        self.earlier.purged = Join { time, ticket: rank };
+        Ok(())
+    }
+
+    /// Adds an id that DEDUP keeps taken.
+    pub fn dedup(&mut self, id: &[u8], ended_at: Millis) -> Checked {
+        name(id)?;
+        exact(ended_at)?;
+        let dedup = &mut self.queue.records.dedup;
+        ensure(dedup.ended_at(id).is_none(), "DEDUP remembers an id twice")?;
+        dedup.remember(id, ended_at);
+        Ok(())
+    }
+
+    /// Adds a batch of more than one message. Batches come in the order of their
+    /// receipts.
+    pub fn batch(&mut self, first: Receipt, len: u64) -> Checked {
+        let before = self.batches.last().map_or(0, |batch| batch.last);
+        check::batch(first, len, before, self.queue.last_receipt)?;
+        self.batches.push(Batch::new(first, len));
+        Ok(())
+    }
+
+    /// Builds the queue. The first [`Queue::advance`] then looks for due events.
+    ///
+    /// Errors: the parts contradict each other. O(n log n); O(n) where messages
+    /// came in the order of their due times.
+    pub fn finish(mut self) -> Result<Queue, Invalid> {
+        let running = check::batches(&mut self.running, &self.batches)?;
+        for (number, first) in running.of_groups {
+            let ix = at_mut(&mut self.groups, number).map(|group| group.ix);
+            if let Some(group) = ix.and_then(|ix| self.queue.groups.get_mut(ix)) {
+                group.open_batch(first);
+            }
+        }
+        let leases = self.running.iter().filter(|running| !running.purged);
+        let batches = running.batches.iter().filter(|(_, purged)| !purged);
+        self.queue.leases = Leases::from_parts(
+            leases.map(|running| running.lease).collect(),
+            batches.map(|(batch, _)| *batch).collect(),
+        );
+        let (held, released) = (
+            std::mem::take(&mut self.held),
+            std::mem::take(&mut self.released),
+        );
+        enter_held(&mut self.queue, held, released)?;
+        self.enter_groups()?;
+        let ids = &mut self.queue.ids;
+        ids.restore_salts(self.salts, self.queue.next_seq);
+        ensure(
+            ids.insert_all(&self.queue.store, &self.given),
+            "two messages have the same id",
+        )?;
+
+        let [plain, grouped] = self.lanes.map(lanes);
+        self.queue.waiting = Waiting { plain, grouped };
+        self.queue.expiring = index(self.expiring);
+        let [finished, dead, cancelled] = self.ended;
+        self.queue.records = Records {
+            finished: index(finished),
+            dead: index(dead),
+            cancelled: index(cancelled),
+            own: own_records(self.own),
+            dedup: std::mem::take(&mut self.queue.records.dedup),
+            grouped: self.grouped_records,
+        };
+        self.queue.wake = 0;
+        // Operations rely on this position being right, and a forged snapshot may
+        // give a wrong one.
+        self.queue.plain_position = self.queue.plain_key(self.queue.last);
+        self.earlier.complete(&mut self.queue);
+        Ok(self.queue)
+    }
+}
+
+fn at_mut<T>(list: &mut [T], number: u64) -> Option<&mut T> {
+    list.get_mut(usize::try_from(number).ok()?)
+}
