@@ -1,7 +1,8 @@
 //! Generates random operations.
 
+mod options;
+
 use std::borrow::Cow;
-use std::num::NonZeroU64;
 
 use proptest::collection::vec;
 use proptest::option;
@@ -9,14 +10,14 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use smallvec::SmallVec;
 
-use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::state::State;
-use crate::message::{Choices, RareChoices};
 use crate::op::*;
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Missed, Overlap};
-use crate::settings::*;
 use crate::{Op, MAX_EXACT};
+use options::{choices, due, priority, rate};
+
+pub use options::changes;
 
 /// How large numbers are: of any size to test the encodings, or small so that
 /// operations of a sequence meet the same messages and groups.
@@ -72,167 +73,6 @@ fn payload() -> impl Strategy<Value = &'static [u8]> {
 
 fn text() -> impl Strategy<Value = Cow<'static, [u8]>> {
     payload().prop_map(Cow::Borrowed)
-}
-
-fn backoff(scale: Scale) -> impl Strategy<Value = Backoff> {
-    (0..3, scale.ms()).prop_map(|(kind, ms)| match kind {
-        0 => Backoff::Fixed(ms),
-        1 => Backoff::Linear(ms),
-        _ => Backoff::Exp(ms),
-    })
-}
-
-fn rate(scale: Scale) -> impl Strategy<Value = Option<Rate>> {
-    let rate = (scale.some(), scale.some()).prop_map(|(count, per)| Rate { count, per });
-    option::weighted(0.6, rate)
-}
-
-fn breaker(scale: Scale) -> impl Strategy<Value = Option<Breaker>> {
-    let breaker = (1..=1000u64, scale.some(), scale.some(), scale.some());
-    let breaker = breaker.prop_map(|(failures, per, one, other)| Breaker {
-        failures: failures.div_ceil(100),
-        per,
-        open: one.min(other),
-        max: one.max(other),
-    });
-    option::weighted(0.8, breaker)
-}
-
-pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
-    let maybe = move || option::weighted(0.25, scale.ms());
-    let some = move || option::weighted(0.25, scale.some());
-    let lists = (
-        (maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
-        (maybe(), maybe(), maybe(), maybe(), some(), some()),
-        (
-            option::weighted(0.3, -1..4i64),
-            option::weighted(0.3, backoff(scale)),
-            option::weighted(0.2, 0..=100u8),
-            option::weighted(0.2, rate(scale)),
-            option::weighted(0.3, any::<bool>()),
-            option::weighted(0.3, any::<bool>()),
-            option::weighted(0.3, breaker(scale)),
-        ),
-    );
-    lists
-        .prop_map(|(a, b, c)| Changes {
-            lease: b.4,
-            retries: c.0,
-            backoff: c.1,
-            max_backoff: a.0,
-            jitter: c.2,
-            ttl: a.1,
-            retain: a.2,
-            retain_count: a.3,
-            dead_retain: a.4,
-            dead_count: a.5,
-            dedup: b.0,
-            max_len: b.1.map(|n| n * 2),
-            max_bytes: b.2.map(|n| n * 16),
-            max_running: b.3,
-            rate: c.3,
-            group_concurrency: b.5,
-            on_retry: c
-                .4
-                .map(|skip| if skip { OnRetry::Skip } else { OnRetry::Block }),
-            breaker: c.6,
-            on_dead: c.5.map(|block| {
-                if block {
-                    OnDead::Block
-                } else {
-                    OnDead::Continue
-                }
-            }),
-        })
-        .prop_map(|mut changes| {
-            for n in [&mut changes.max_len, &mut changes.max_bytes] {
-                *n = n.map(|n| n.min(MAX_EXACT));
-            }
-            changes
-        })
-}
-
-fn batching(scale: Scale) -> impl Strategy<Value = Option<Box<Batching>>> {
-    let on_fail = select(OnFail::ALL.to_vec());
-    let names = (
-        option::weighted(0.7, scale.name()),
-        option::weighted(0.5, scale.name()),
-    );
-    (names, on_fail).prop_map(|((batch, after), on_fail)| {
-        let batching = Batching {
-            batch: batch.map(|name| name.into_owned().into()),
-            after: after.map(|name| After {
-                batch: name.into_owned().into(),
-                on_fail,
-                counts: Counts::default(),
-            }),
-        };
-        let is_any = batching.batch.is_some() || batching.after.is_some();
-        (is_any && !batching.is_after_itself()).then(|| Box::new(batching))
-    })
-}
-
-fn choices(scale: Scale) -> impl Strategy<Value = Choices> {
-    let some = (
-        option::weighted(0.3, -3.0..3.0f64),
-        option::weighted(0.3, scale.some()),
-        option::weighted(0.3, -1..3i64),
-        option::weighted(0.3, backoff(scale)),
-        option::weighted(0.3, scale.ms()),
-        option::weighted(0.2, scale.name()),
-        vec((text(), text()), 0..3),
-        rare_choices(scale),
-        option::weighted(0.5, batching(scale)),
-    );
-    let some = some.prop_map(
-        |(score, lease, retries, backoff, ttl, label, headers, mut rare, batching)| {
-            if ttl.is_some() {
-                rare.expire_at = None;
-            }
-            rare.batching = batching.flatten();
-            Choices {
-                score,
-                lease: lease.and_then(NonZeroU64::new),
-                retries,
-                backoff,
-                ttl,
-                label: label.map(|label| label.into_owned().into()),
-                headers: headers
-                    .into_iter()
-                    .map(|(f, v)| (f.into_owned().into(), v.into_owned().into()))
-                    .collect(),
-                rare: (rare != RareChoices::default()).then(|| Box::new(rare)),
-            }
-        },
-    );
-    prop_oneof![3 => Just(Choices::default()), 1 => some]
-}
-
-fn rare_choices(scale: Scale) -> impl Strategy<Value = RareChoices> {
-    let some = (
-        option::weighted(0.5, scale.ms()),
-        option::weighted(0.3, scale.ms()),
-        option::weighted(0.3, scale.ms()),
-    );
-    let some = some.prop_map(|(retain, expire_at, max_wait)| RareChoices {
-        retain,
-        expire_at,
-        max_wait,
-        batching: None,
-    });
-    prop_oneof![1 => Just(RareChoices::default()), 1 => some]
-}
-
-fn due(scale: Scale) -> impl Strategy<Value = DueTime> {
-    prop_oneof![
-        2 => Just(DueTime::Now),
-        2 => scale.ms().prop_map(DueTime::After),
-        1 => scale.ms().prop_map(DueTime::At),
-    ]
-}
-
-fn priority() -> impl Strategy<Value = i8> {
-    prop_oneof![4 => Just(0i8), 1 => -1..=1i8, 1 => any::<i8>()]
 }
 
 fn send(scale: Scale) -> impl Strategy<Value = Send<'static>> {

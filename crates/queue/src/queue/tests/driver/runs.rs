@@ -1,0 +1,169 @@
+//! Runs of a plan: in one go, with events in slices, and behind with them.
+
+use super::seen::assert_same;
+use super::{perform, told, Pair};
+use crate::op::{Fetch, Moment, Op};
+use crate::queue::tests::acts::{Act, Letter, Plan, Step};
+use crate::queue::Queue;
+use crate::settings::Changes;
+use crate::Millis;
+
+/// Applies all steps, then fetches until nothing is left, from the queue and from a
+/// copy of it.
+pub fn run(plan: &Plan, manual: bool) {
+    let mut pair = Pair::new(&plan.options, manual);
+    for step in &plan.steps {
+        pair.step(step);
+    }
+    // A copy is made as of the last change, so make a change now.
+    pair.apply(&Op::Alter(Changes::default()));
+    let mut copy = Pair {
+        queue: pair.queue.copy(),
+        model: pair.model.copy(),
+        now: pair.now,
+    };
+    copy.compare();
+    drain(&mut copy, 5);
+    drain(&mut pair, 30);
+}
+
+/// Fetches and acks this many times.
+fn drain(pair: &mut Pair, times: usize) {
+    let fetch = Act::Fetch {
+        count: 2,
+        per_group: 1,
+        group: None,
+        lease: None,
+        max_bytes: None,
+        acks: vec![0, 1],
+        no_ack: false,
+        consumer: None,
+    };
+    for _ in 0..times {
+        pair.step(&Step {
+            wait: 3,
+            act: fetch.clone(),
+        });
+    }
+}
+
+/// Processes due events in calls of up to `most` steps, one millisecond after the
+/// other.
+fn advance_in_slices(queue: &mut Queue, from: Millis, to: Millis, most: u64) {
+    for now in from..=to {
+        while !queue.advance(now, most).caught_up {}
+    }
+}
+
+/// Applies all steps to a queue that processes due events in one call, and to one
+/// that does so a few at a time. Both must stay equal.
+pub fn run_in_slices(plan: &Plan, most: u64) {
+    let mut pair = Pair::new(&plan.options, false);
+    let mut sliced = pair.queue.clone();
+    for step in &plan.steps {
+        let from = pair.now;
+        pair.advance(from + step.wait);
+        advance_in_slices(&mut sliced, from, pair.now, most);
+        let op = step.act.op(&pair.model);
+        pair.apply(&op);
+        let _ = perform(&mut sliced, &op, Moment::at_ms(pair.now));
+        pair.advance(pair.now);
+        advance_in_slices(&mut sliced, pair.now, pair.now, most);
+        assert_same(&pair.queue, &sliced, pair.now);
+    }
+}
+
+/// Applies all steps to a queue that has processed all due events, and to one that
+/// processes only `most` of them before each step. Both must give the same
+/// deliveries, and must be equal at the end.
+pub fn run_lagging(plan: &Plan, most: u64) {
+    let options = Changes {
+        dead_count: None,
+        dead_retain: None,
+        max_len: None,
+        max_bytes: None,
+        ttl: None,
+        ..plan.options.clone()
+    };
+    let mut pair = Pair::new(&options, false);
+    let mut lagging = pair.queue.clone();
+    for step in &plan.steps {
+        pair.advance(pair.now + step.wait);
+        lagging.advance(pair.now, most);
+        // Skip what depends on how much was processed: a message that a schedule
+        // has not sent yet cannot be delivered, and a command on all messages of a
+        // state takes them as they are at that moment.
+        let is_of_many = matches!(
+            step.act,
+            Act::Schedule { .. }
+                | Act::Find(..)
+                | Act::Purge(..)
+                | Act::PurgeSome(..)
+                | Act::Alter(_)
+        );
+        if is_of_many {
+            continue;
+        }
+        let mut act = step.act.clone();
+        if let Act::Send(_, letter) = &mut act {
+            // A group that lost its position by an expiry that is not processed yet
+            // may keep it if something changes the group meanwhile. So no message
+            // expires here.
+            letter.choices.ttl = None;
+            // Nor is anything held: what is released late comes late.
+            letter.choices.change_rare(|rare| {
+                rare.expire_at = None;
+                rare.batching = None;
+            });
+        }
+        if let Act::AckSend(_, letters) = &mut act {
+            letters.iter_mut().for_each(|letter| {
+                letter.choices.ttl = None;
+                letter.choices.rare = None;
+            });
+        }
+        let op = act.op(&pair.model);
+        let moment = Moment::at_ms(pair.now);
+        let _ = lagging.apply(&Op::Tick, moment);
+        // PEEK changes nothing: it does not see what expiries would change in the line.
+        if !lagging.has_overdue_expiry(pair.now) {
+            let peeked = lagging.peek(100, pair.now);
+            assert_eq!(peeked, pair.queue.peek(100, pair.now), "what comes next");
+        }
+        let given = told(perform(&mut lagging, &op, moment));
+        let expected = told(perform(&mut pair.queue.clone(), &op, moment));
+        assert_eq!(given, expected, "what came of {op:?}");
+        pair.apply(&op);
+        pair.advance(pair.now);
+    }
+    lagging.advance(pair.now, u64::MAX);
+    assert_same(&pair.queue, &lagging, pair.now);
+}
+
+/// Sends all messages, then fetches from a queue that has processed all due events
+/// and from one that has processed only `most` of them before each FETCH. Both must
+/// give the same deliveries, and must be equal at the end.
+pub fn run_burst(letters: &[Letter], fetches: &[(u64, Millis)], most: u64) {
+    let mut pair = Pair::new(&Changes::default(), false);
+    pair.advance(pair.now);
+    for letter in letters {
+        pair.apply(&Act::Send(1, letter.clone()).op(&pair.model));
+    }
+    let mut lagging = pair.queue.clone();
+    pair.advance(pair.now + 10);
+    for (count, wait) in fetches {
+        pair.advance(pair.now + wait);
+        lagging.advance(pair.now, most);
+        let fetch = Op::fetch(Fetch {
+            count: *count,
+            ..Fetch::one()
+        });
+        let expected = pair.queue.clone().apply(&fetch, Moment::at_ms(pair.now));
+        let given = lagging.apply(&fetch, Moment::at_ms(pair.now));
+        assert_eq!(given, expected, "after {most} steps");
+        pair.apply(&fetch);
+    }
+    pair.advance(pair.now);
+    lagging.advance(pair.now, u64::MAX);
+    assert_same(&pair.queue, &lagging, pair.now);
+}
