@@ -1,9 +1,10 @@
 //! The order in which messages are delivered.
 
 use super::bench::{later, letter, with_ttl, Bench};
+use super::driver::Pair;
 use crate::message::Choices;
 use crate::op::{Done, Fetch, GroupChanges, NackKind, Op, Send};
-use crate::settings::{OnRetry, Settings};
+use crate::settings::{Changes, OnRetry, Settings};
 use crate::Moment;
 
 fn scored(group: &'static str, score: f64) -> Send<'static> {
@@ -212,4 +213,41 @@ fn the_ungrouped_position_skips_an_expired_head_even_if_a_group_gives_first() {
     assert_eq!(given[0].seq, first);
     let stands = b.queue.plain_position.map(|key| (key.join.time, key.seq));
     assert_eq!(stands, Some((now - 1, leased)));
+}
+
+#[test]
+fn a_full_fetch_leaves_the_next_group_where_it_is_though_its_turn_is_over() {
+    let group_set = |weight| Op::GroupSet {
+        group: b"g".into(),
+        changes: GroupChanges {
+            weight: Some(weight),
+            concurrency: Some(2),
+            rate: None,
+        },
+    };
+    let small = Fetch {
+        max_bytes: Some(1),
+        count: 9,
+        ..Fetch::one()
+    };
+    for full_after_one in [Fetch::one(), small] {
+        let mut pair = Pair::new(&Changes::default(), false);
+        let steps = [
+            Op::Send(letter(Some("g"))),
+            Op::Send(letter(Some("g"))),
+            group_set(2),
+            Op::fetch(Fetch::one()),
+            // The group has given one message, and now that is a whole turn.
+            group_set(1),
+            Op::Send(letter(None)),
+            Op::Send(urgent(None)),
+            Op::fetch(full_after_one),
+        ];
+        for op in &steps {
+            pair.advance(pair.now);
+            pair.apply(op);
+            pair.compare();
+        }
+        assert_eq!(pair.queue.peek(9, pair.now), [2, 3]);
+    }
 }

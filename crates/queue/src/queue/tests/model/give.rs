@@ -103,13 +103,17 @@ impl Model {
             let of_name = |s: &Position| s.who.is_some_and(|n| self.groups[n].name == name);
             let at = self.line.iter().position(of_name);
             let lets_out = |at: &usize| self.lets_out(self.line[*at].who, fetch.no_ack);
-            if let Some(at) = at.filter(lets_out) {
+            if let Some(at) = at.filter(lets_out).filter(|_| self.wanted(&round) > 0) {
                 self.take_turn(at, fetch.count, &mut round);
             }
             return round.given;
         }
         while !round.over {
-            let wanted = fetch.count - round.given.len() as u64;
+            let wanted = self.wanted(&round);
+            if wanted == 0 {
+                // A FETCH that is full comes to no other entry, so it ends no turn.
+                break;
+            }
             let first = self.first_in_line(fetch.no_ack);
             let n = first.map_or(0, |at| {
                 self.take_turn(at, wanted.min(fetch.per_group), &mut round)
@@ -119,6 +123,12 @@ impl Model {
             }
         }
         round.given
+    }
+
+    /// How many more messages a FETCH may take.
+    fn wanted(&self, round: &Round) -> u64 {
+        let left = round.fetch.count - round.given.len() as u64;
+        left.min(self.allowance(round.fetch.no_ack))
     }
 
     /// Lets an entry give a batch, and moves it to the end if its turn is over.
@@ -162,6 +172,8 @@ impl Model {
                 break;
             }
             round.bytes += size;
+            // The first message may be larger than MAXBYTES; the FETCH is full then.
+            round.over = round.bytes > limit;
             let seq = next.seq;
             self.deliver(seq, &mut batch, round);
             n += 1;
