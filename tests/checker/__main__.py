@@ -26,7 +26,7 @@ def main() -> int:
                 client.execute_command("DEBUG", "RELOAD")
                 done[0] += 1
 
-        history, found = run(server.port, args.seconds, args.producers, args.consumers, args.seed, fault=fault)
+        history, found = run(server, args.seconds, args.producers, args.consumers, args.seed, fault=fault)
     finally:
         server.close()
     print(f"seed        {args.seed}")
@@ -34,6 +34,10 @@ def main() -> int:
     print(f"delivered   {len(history.deliveries)}")
     print(f"finished    {len(history.final['finished'])}")
     print(f"dead        {len(history.final['dead'])}")
+    print(f"handed on   {sum(bool(send.parent) for send in history.sends)}")
+    print(f"held        {sum(bool(send.after) for send in history.sends)}")
+    print(f"pauses      {sum(verdict.pause is not None for verdict in history.verdicts)}")
+    print(f"breakers    {len({(sight.group, sight.until) for sight in history.sights})} times open")
     print(f"reloads     {done[0]}")
     print(f"lost FETCH answers  {history.lost_fetches}")
     print(f"violations  {len(found)}")

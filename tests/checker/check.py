@@ -1,4 +1,4 @@
-"""The promises of groups as predicates over a history. Each finding is one line of English.
+"""The promises of groups and attempts as predicates over a history. Each finding is one line of English.
 
 Receipts grow with every delivery of the queue, so sorting by receipt gives the order in which the
 server delivered, whatever order the answers arrived in. All other reasoning takes the moments
@@ -7,8 +7,9 @@ between asking and answering to the side of doubt, so that a finding is never a 
 
 from collections import defaultdict
 
-from tests.checker import durable
-from tests.checker.view import DRIFT, View
+from tests.checker import durable, flows, stops
+from tests.checker.history import DRIFT
+from tests.checker.view import View
 
 
 def check(history) -> list:
@@ -17,20 +18,22 @@ def check(history) -> list:
     found = []
     for rule in (
         known, one_delivery_a_receipt, not_early, never_two_at_once, group_order, failed_first,
-        attempts_exact, ack_is_final, stale_receipts, nothing_lost, dead_exactly, *durable.RULES,
+        attempts_exact, ack_is_final, stale_receipts, nothing_lost, dead_exactly, *durable.RULES, *flows.RULES, *stops.RULES,
     ):  # fmt: skip
         found += [f"{rule.__name__}: {text}" for text in rule(view)]
     return found
 
 
 def known(view):
-    """What is delivered was sent, to the group it was sent to, as it was sent."""
+    """What is delivered was sent, to the group and batch it was sent to, as it was sent."""
     for d in view.deliveries:
         send = view.sends.get(d.id)
         if send is None:
             yield f"{d.id} was never sent"
         elif send.group != d.group:
             yield f"{d.id} of {send.group} came as one of {d.group}"
+        elif send.batch != d.member_of:
+            yield f"{d.id} of the batch {send.batch} came as one of {d.member_of}"
         if not d.intact:
             yield f"{d.id} came with another payload"
 
@@ -55,8 +58,10 @@ def not_early(view):
 
 
 def never_two_at_once(view):
-    """Two batches of one group are never leased at the same moment."""
+    """Two batches of one group are never leased at the same moment, unless its concurrency allows it."""
     for group, deliveries in view.groups():
+        if view.h.concurrency.get(group, 1) > 1:
+            continue
         batches = defaultdict(list)
         for d in deliveries:
             batches[d.batch].append(d)
@@ -93,7 +98,8 @@ def group_order(view):
     """A message goes out only when none before it in its group is waiting, unless it is a failed head."""
     waiting = defaultdict(list)
     for send in view.h.sends:
-        if send.end is not None and not send.refused:
+        # What is held is not there before its batch has ended.
+        if send.end is not None and not send.refused and not send.after:
             waiting[send.group].append(send)
     for group, deliveries in view.groups():
         sends = sorted(waiting[group], key=lambda s: s.score)
@@ -146,8 +152,8 @@ def attempts_exact(view):
             states.append((d.begin, view.next_attempts(d)))
             last = d
         highest = max(d.attempt for d in deliveries)
-        if highest > view.h.retries + 1:
-            yield f"{id}: {highest} attempts of {view.h.retries + 1}"
+        if highest > view.retries(id) + 1:
+            yield f"{id}: {highest} attempts of {view.retries(id) + 1}"
 
 
 def ack_is_final(view):
@@ -179,15 +185,18 @@ def nothing_lost(view):
         yield f"{id} is finished though nobody acked it"
     for send in view.h.sends:
         sure = send.end is not None and not send.refused and not view.undone(send)
-        if sure and send.id not in finished and send.id not in dead:
+        if sure and send.id not in finished and send.id not in dead and not flows.stays_held(view, send.id):
             yield f"{send.id} is gone"
     for state, ids in view.h.final.items():
-        if state not in ("finished", "dead") and ids:
-            yield f"{len(ids)} messages are still {state}"
+        left = [id for id in ids if state != "held" or not flows.stays_held(view, id)]
+        if state not in ("finished", "dead") and left:
+            yield f"{len(left)} messages are still {state}"
 
 
 def dead_exactly(view):
-    """A message is dead exactly when its failures have passed RETRIES."""
+    """A message is dead exactly when its failures have passed RETRIES, or when a message of its batch has died."""
     for id, row in view.h.dead.items():
-        if row["failures"] != view.h.retries + 1 or row["reason"] != "retries":
+        if row["reason"] == "batch" and row["failures"] == 0 and flows.dies_of_its_batch(view, id):
+            continue
+        if row["failures"] != view.retries(id) + 1 or row["reason"] != "retries":
             yield f"{id} died after {row['failures']} failures, reason {row['reason']}"

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 
-from tests.checker.view import DRIFT
+from tests.checker.history import DRIFT
 
 # An idle consumer gets what is due within this many ms, on a machine that is busy with the tests themselves.
 LAG = 1_000.0
@@ -24,7 +24,8 @@ def one_holder(view):
 
 def no_hole(view):
     """What a crash takes is the end of what was done, never something before what stayed."""
-    finished, dead = set(view.h.final.get("finished", ())), set(view.h.final.get("dead", ()))
+    finished = set(view.h.final.get("finished", ()))
+    there = {id for ids in view.h.final.values() for id in ids}
     windows = sorted(view.h.windows, key=lambda window: window.end)
     for number, window in enumerate(windows):
         if window.split or window.part:
@@ -39,7 +40,7 @@ def no_hole(view):
             if send.end is None or send.tries > 1 or send.refused or not may_be_undone(send):
                 continue
             again = any(d.begin >= window.end for d in view.by_id.get(send.id, ()))
-            events.append((send, send.id in finished or send.id in dead or again))
+            events.append((send, send.id in there or again))
         for v in view.h.verdicts:
             if v.kind != "ack" or v.count != 1 or not may_be_undone(v):
                 continue
@@ -74,7 +75,7 @@ def in_time(view):
     ends = [end for _, end in empties]
     for id, deliveries in view.by_id.items():
         send, first = view.sends.get(id), deliveries[0]
-        if send is None or send.group or send.end is None or first.attempt != 1 or view.undone(first):
+        if send is None or send.group or send.after or send.end is None or first.attempt != 1 or view.undone(first):
             continue
         there = send.end + send.delay + DRIFT
         if view.disturbed(there, first.end):

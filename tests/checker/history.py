@@ -5,6 +5,14 @@ import os
 import time
 from dataclasses import dataclass, field
 
+# The queue's clock and the machine's monotonic clock may drift apart by this many ms in a run.
+DRIFT = 20.0
+
+
+def wall_clock() -> float:
+    """Unix ms, which the queues' own clocks follow."""
+    return time.time_ns() / 1e6
+
 
 def clock() -> float:
     """Milliseconds of CLOCK_MONOTONIC, the same for every process of the machine."""
@@ -23,7 +31,7 @@ class Journal:
 
 @dataclass
 class Send:
-    """One SEND. begin: when it was first asked; end: when it was answered, None if it never was.
+    """One SEND, or one NEXT of an ACKSEND. begin: when it was first asked; end: when it was answered, None if never.
 
     group is empty for an ungrouped message. `tries` above 1: asked again, with the same id, since no
     answer had come. `refused`: the last answer was an error, and no other had been open.
@@ -37,6 +45,14 @@ class Send:
     delay: float = 0
     tries: int = 1
     refused: bool = False
+    # The batch that it is in, the one that it comes after, and what a dead message of that one means.
+    batch: str = ""
+    after: str = ""
+    onfail: str = "HOLD"
+    # The message from which it follows by ACKSEND.
+    parent: str = ""
+    # Its own RETRIES, where it has some.
+    retries: int | None = None
 
 
 @dataclass
@@ -56,11 +72,14 @@ class Delivery:
     # On the queue's own clock, in Unix ms: when it was delivered, and when it was due.
     at: float | None = None
     due: float | None = None
+    # The note and the batch that came with it.
+    note: str = ""
+    member_of: str = ""
 
 
 @dataclass
 class Verdict:
-    """An ACK or NACK of one receipt. kind: ack, nack, silent. count is None if no answer came."""
+    """An ACK, ACKSEND or NACK of one receipt. kind: ack, nack, silent. count is None if no answer came."""
 
     kind: str
     id: str
@@ -68,6 +87,46 @@ class Verdict:
     begin: float
     end: float | None
     count: int | None
+    # A nack: for how long it is to wait, and "GROUP" or "QUEUE" and for how long that is paused.
+    delay: float | None = None
+    pause: tuple | None = None
+    # An ACKSEND: the id of what it sends.
+    next: str = ""
+    # When it was asked and answered in Unix ms.
+    asked_at: float | None = None
+    answered_at: float | None = None
+
+
+@dataclass
+class Note:
+    """A NOTE of a TOUCH or NACK. count is None if no answer came."""
+
+    id: str
+    receipt: int
+    text: str
+    begin: float
+    end: float | None = None
+    count: int | None = None
+
+
+@dataclass
+class Sight:
+    """Somebody saw that the breaker of a group was open until that moment of the queue's clock; at: Unix ms."""
+
+    group: str
+    until: float
+    begin: float
+    end: float
+    at: float
+
+
+@dataclass
+class Breaker:
+    """The queue's BREAKER."""
+
+    failures: int
+    per: float
+    open: float
 
 
 @dataclass
@@ -94,7 +153,10 @@ class History:
     sends: list = field(default_factory=list)
     deliveries: list = field(default_factory=list)
     verdicts: list = field(default_factory=list)
-    # When those FETCHes were asked of which no answer was read: what they were given nobody knows.
+    notes: list = field(default_factory=list)
+    sights: list = field(default_factory=list)
+    # When those FETCHes were asked that may have taken an attempt from a message without a handler: no answer was read, or
+    # the lease of what a lost answer gave was over before the same token was sent again.
     lost: list = field(default_factory=list)
     # (asked, answered) of the FETCHes of any group that gave nothing.
     empties: list = field(default_factory=list)
@@ -106,23 +168,26 @@ class History:
     quiet: list = field(default_factory=list)
     # Where two servers, or one before and after, were not the same.
     differences: list = field(default_factory=list)
-    # At the end: ids by state, and the dead ones' records.
+    # At the end: ids by state, the attempts of the finished ones, and the dead ones' records.
     final: dict = field(default_factory=dict)
+    attempts: dict = field(default_factory=dict)
     dead: dict = field(default_factory=dict)
+    # The queue's options, and the groups that have another concurrency than 1.
     retries: int = 3
+    breaker: Breaker | None = None
+    concurrency: dict = field(default_factory=dict)
 
     @classmethod
     def read(cls, paths, **facts) -> "History":
         """Joins the actors' journals."""
         history = cls(**facts)
         for path in paths:
-            open_sends, open_fetches, open_verdicts = {}, {}, {}
+            reader = _Reader(history)
             with open(path, "rb") as file:
                 for line in file:
-                    if not line.endswith(b"\n"):
-                        continue
-                    history._event(json.loads(line), open_sends, open_fetches, open_verdicts)
-            history.lost += [asked["begin"] for asked in open_fetches.values()]
+                    if line.endswith(b"\n"):
+                        reader.read(json.loads(line))
+            history.lost += [asked["begin"] for asked in reader.fetches.values()]
         return history
 
     @property
@@ -142,37 +207,78 @@ class History:
         answered = sum(s.end is not None for s in self.sends) + sum(v.end is not None for v in self.verdicts)
         return answered + len({(d.consumer, d.begin) for d in self.deliveries}) + len(self.empties)
 
-    def _event(self, e, sends, fetches, verdicts) -> None:
-        kind = e.pop("what")
-        if kind == "send" and e["id"] in sends:
-            sends[e["id"]].tries += 1
-        elif kind == "send":
-            sends[e["id"]] = Send(end=None, **e)
-            self.sends.append(sends[e["id"]])
-        elif kind == "refused":
-            sends[e["id"]].refused = sends[e["id"]].tries == 1
-        elif kind == "sent":
-            sends[e["id"]].end = e["end"]
-        elif kind == "fetch":
-            fetches[e["n"]] = e
-        elif kind == "fetched":
-            asked = fetches.pop(e["n"])
-            if not e["messages"] and not asked.get("group"):
-                self.empties.append((asked["begin"], e["end"]))
-            for m in e["messages"]:
-                begin = min(asked["begin"], e.get("given", asked["begin"]))
-                self.deliveries.append(
-                    Delivery(begin=begin, end=e["end"], lease=asked["lease"], consumer=asked["consumer"], **m)
-                )
-        elif kind == "unfetched":
-            fetches.pop(e["n"])
-        elif kind == "verdict":
-            for id, receipt in zip(e["ids"], e["receipts"]):
-                verdict = Verdict(e["kind"], id, receipt, e["begin"], None, None)
-                verdicts.setdefault(e["n"], []).append(verdict)
-                self.verdicts.append(verdict)
-        elif kind == "answered":
-            for verdict in verdicts[e["n"]]:
-                verdict.end = e["end"]
-                # Only a verdict on a single receipt tells what became of that one.
-                verdict.count = e["count"] if len(verdicts[e["n"]]) == 1 else None
+
+class _Reader:
+    """Joins what one actor has asked with what was answered."""
+
+    def __init__(self, history):
+        self.history = history
+        self.sends, self.fetches, self.verdicts, self.notes = {}, {}, {}, {}
+
+    def read(self, e) -> None:
+        """One line."""
+        getattr(self, e.pop("what"))(e)
+
+    def send(self, e):
+        if e["id"] in self.sends:
+            self.sends[e["id"]].tries += 1
+            return
+        self.sends[e["id"]] = Send(end=None, **e)
+        self.history.sends.append(self.sends[e["id"]])
+
+    def refused(self, e):
+        self.sends[e["id"]].refused = self.sends[e["id"]].tries == 1
+
+    def sent(self, e):
+        self.sends[e["id"]].end = e["end"]
+
+    def fetch(self, e):
+        self.fetches[e["n"]] = e
+
+    def fetched(self, e):
+        asked = self.fetches.pop(e["n"])
+        if not e["messages"] and not asked.get("group"):
+            self.history.empties.append((asked["begin"], e["end"]))
+        # In so much time so many leases can have been over before the token was sent again.
+        over = int((e["end"] - asked["begin"]) / max(1.0, asked["lease"] - DRIFT))
+        self.history.lost += [asked["begin"]] * min(e.get("tries", 1) - 1, over)
+        begin = min(asked["begin"], e.get("given", asked["begin"]))
+        for m in e["messages"]:
+            self.history.deliveries.append(
+                Delivery(begin=begin, end=e["end"], lease=asked["lease"], consumer=asked["consumer"], **m)
+            )
+
+    def unfetched(self, e):
+        self.fetches.pop(e["n"])
+
+    def verdict(self, e):
+        extra = {name: e[name] for name in ("delay", "asked_at") if name in e}
+        pause, following = e.get("pause"), e.get("next")
+        for id, receipt in zip(e["ids"], e["receipts"]):
+            verdict = Verdict(e["kind"], id, receipt, e["begin"], None, None, pause=pause and tuple(pause), **extra)
+            self.verdicts.setdefault(e["n"], []).append(verdict)
+            self.history.verdicts.append(verdict)
+            if following:
+                verdict.next = following["id"]
+                self.send({"begin": e["begin"], "parent": id, **following})
+
+    def note(self, e):
+        n = e.pop("n")
+        self.notes[n] = Note(**e)
+        self.history.notes.append(self.notes[n])
+
+    def answered(self, e):
+        asked = self.verdicts.get(e["n"], [])
+        for verdict in asked:
+            verdict.end, verdict.answered_at = e["end"], e.get("answered_at")
+            # Only a verdict on a single receipt tells what became of that one.
+            verdict.count = e["count"] if len(asked) == 1 else None
+            if verdict.next and e["count"]:
+                self.sends[verdict.next].end = e["end"]
+            elif verdict.next:
+                self.sends[verdict.next].refused = True
+        if e["n"] in self.notes:
+            self.notes[e["n"]].end, self.notes[e["n"]].count = e["end"], e["count"]
+
+    def sight(self, e):
+        self.history.sights.append(Sight(**e))

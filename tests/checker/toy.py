@@ -89,7 +89,7 @@ class Toy:
         for m in self.messages.values():
             self.history.final[states[m.state]].append(m.id)
             if m.state == "dead":
-                self.history.dead[m.id] = {"failures": m.failures, "reason": "retries"}
+                self.history.dead[m.id] = {"failures": m.failures, "attempt": m.attempt, "reason": "retries"}
         return self.history
 
     def send(self):

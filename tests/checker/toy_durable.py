@@ -94,7 +94,7 @@ class DurableToy:
         for item in self.state.items.values():
             self.history.final[names[item.state]].append(item.id)
             if item.state == "dead":
-                self.history.dead[item.id] = {"failures": item.failures, "reason": "retries"}
+                self.history.dead[item.id] = {"failures": item.failures, "attempt": item.attempt, "reason": "retries"}
         if self.fault == "replica_differs":
             self.history.differences.append("the replica's digest is another")
         return self.history

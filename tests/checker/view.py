@@ -2,8 +2,7 @@
 
 from collections import defaultdict
 
-# The queue's clock and the machine's monotonic clock may drift apart by this many ms in a run.
-DRIFT = 20.0
+from tests.checker.history import DRIFT
 
 # A FETCH without an answer may have been done this many ms after it was asked: it stood in a paused server.
 LINGER = 15_000.0
@@ -21,6 +20,16 @@ class View:
             self.by_id[d.id].append(d)
             self.by_group[d.group].append(d)
             self.by_batch[d.batch].append(d)
+        # The deliveries of each group, and under None of all, in the order of the queue's own clock.
+        self.timed = defaultdict(list)
+        for d in sorted((d for d in self.deliveries if d.at is not None), key=lambda d: d.at):
+            self.timed[d.group].append(d)
+            self.timed[None].append(d)
+        # What was sent into each batch.
+        self.members = defaultdict(list)
+        for send in history.sends:
+            if send.batch:
+                self.members[send.batch].append(send)
         self.verdicts = defaultdict(list)
         for v in history.verdicts:
             self.verdicts[v.receipt].append(v)
@@ -34,6 +43,15 @@ class View:
     def last(self, id):
         """The receipt of the id's last delivery, or -1."""
         return self.by_id[id][-1].receipt if id in self.by_id else -1
+
+    def retries(self, id) -> int:
+        """RETRIES of this message, or of the queue."""
+        own = self.sends[id].retries if id in self.sends else None
+        return self.h.retries if own is None else own
+
+    def worked(self, verdict) -> bool:
+        """Whether this verdict surely had its effect, for good."""
+        return verdict.count == 1 and not self.undone(verdict)
 
     def undone(self, event) -> bool:
         """Whether a crash may have undone this send, delivery or verdict."""
@@ -85,10 +103,11 @@ class View:
         since = [attempts for when, attempts in states if when > window.begin]
         return set().union(*before[-1:], *since)
 
-    def lost_between(self, last, d) -> int:
-        """How many FETCHes without an answer may have had the message since its last delivery."""
+    def lost_between(self, last, d=None) -> int:
+        """How many lost FETCHes may have had the message between its last delivery and this one, or since its last."""
         begin = float("-inf") if last is None else last.begin - LINGER
-        return sum(begin < when < d.end for when in self.h.lost)
+        end = float("inf") if d is None else d.end
+        return sum(begin < when < end for when in self.h.lost)
 
     def disturbed(self, begin, end) -> bool:
         """Whether a fault was on in that time."""

@@ -6,6 +6,7 @@ from tests.checker.check import check
 from tests.checker.run import run
 from tests.checker.toy import FAULTS, Toy
 from tests.checker.toy_durable import DURABLE_FAULTS, DurableToy
+from tests.checker.toy_flows import FLOW_FAULTS, FlowToy
 
 SEEDS = range(30)
 
@@ -35,15 +36,29 @@ def test_every_seeded_fault_of_durability_is_found_by_its_rule(fault, rule):
     assert any(one.startswith(rule) for seed in SEEDS for one in check(DurableToy(seed, fault).run()))
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_correct_history_with_breakers_and_batches_passes_the_checker(seed):
+    history = FlowToy(seed).run()
+    assert len(history.deliveries) > 300
+    assert history.sights and history.notes and any(v.pause for v in history.verdicts)
+    assert check(history) == []
+
+
+@pytest.mark.parametrize("fault,rule", FLOW_FAULTS.items())
+def test_every_seeded_fault_of_breakers_and_batches_is_found_by_its_rule(fault, rule):
+    assert any(one.startswith(rule) for seed in SEEDS for one in check(FlowToy(seed, fault).run()))
+
+
 def report(found):
     return f"{len(found)} violations:\n" + "\n".join(found[:20])
 
 
 @pytest.mark.slow
 def test_a_history_of_the_real_server_passes_the_checker(server):
-    history, found = run(server.port, seconds=4, seed=7)
+    history, found = run(server, seconds=4, seed=7)
     assert not found, report(found)
     assert len(history.final["finished"]) > 200
+    assert history.sights and any(send.after for send in history.sends) and any(send.parent for send in history.sends)
 
 
 @pytest.mark.slow
@@ -57,7 +72,7 @@ def test_a_history_with_reloads_passes_the_checker(make_server):
             client.execute_command("DEBUG", "RELOAD")
             reloads.append(elapsed)
 
-    _, found = run(server.port, seconds=4, seed=8, fault=fault)
+    _, found = run(server, seconds=4, seed=8, fault=fault)
     assert reloads
     assert not found, report(found)
 
@@ -73,6 +88,6 @@ def test_a_history_with_rewrites_of_the_log_and_saves_passes_the_checker(make_se
             client.execute_command("BGREWRITEAOF" if len(done) % 2 else "BGSAVE")
             done.append(elapsed)
 
-    _, found = run(server.port, seconds=4, seed=9, fault=fault)
+    _, found = run(server, seconds=4, seed=9, fault=fault)
     assert done
     assert not found, report(found)

@@ -2,29 +2,40 @@
 
 import random
 import time
+from dataclasses import replace
 
 import pytest
 
+from tests.checker.link import Link, Unknown
 from tests.harness.aof import increments
+from tests.harness.lossy import CuttingProxy
 from tests.harness.replies import Queue
 from tests.harness.server import now_ms
 from tests.torture.faults import FAULTS
 from tests.torture.preload import Power, WallClock
 from tests.torture.run import run
 from tests.torture.stage import Rigged
+from tests.torture.trade import FAR, ORDERS
 
 # One of each kind; each takes its seconds and about three more for draining.
 SHORT = {
     "kill9-always": 3, "power-always": 3, "torn-tail": 3, "reload": 2,
-    "lost-replies": 2, "failover": 3, "slot-migration": 3, "clock-steps": 3,
+    "lost-replies": 2, "cut-replies": 3, "failover": 3, "slot-migration": 3, "clock-steps": 3,
     "family-resharded": 3, "family-doubled": 4,
 }  # fmt: skip
+
+
+def few(trades) -> tuple:
+    """With fewer processes."""
+    return tuple(replace(trade, producers=min(2, trade.producers), consumers=trade.consumers * 2 // 3) for trade in trades)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", SHORT)
 def test_the_promises_hold_under_faults(fault):
-    row = run(fault, FAULTS[fault](7), SHORT[fault], 7, producers=2, consumers=3)
+    stage = FAULTS[fault](7)
+    stage.trades = few(stage.trades)
+    row = run(fault, stage, SHORT[fault], 7)
     assert row.violations == []
     assert row.operations > 100
     assert row.injected > 0
@@ -89,6 +100,7 @@ def test_the_checker_finds_the_messages_lost_without_a_log():
     """A run in which messages are lost for certain must fail."""
 
     class Forgetful(FAULTS["kill9-always"]):
+        trades = (replace(ORDERS, producers=1, consumers=2),)
         conf = {"appendonly": "no"}
 
         def inject(self):
@@ -97,5 +109,84 @@ def test_the_checker_finds_the_messages_lost_without_a_log():
         def finish(self):
             """There is no log to compare with."""
 
-    row = run("forgetful", Forgetful(5), 2, 5, producers=1, consumers=2)
+    row = run("forgetful", Forgetful(5), 2, 5)
     assert any(violation.startswith("nothing_lost") for violation in row.violations)
+
+
+@pytest.mark.slow
+def test_the_checker_finds_the_attempts_that_lost_replies_cost_without_a_token():
+    """The same fault costs nothing with a token."""
+
+    class Tokenless(FAULTS["lost-replies"]):
+        trades = (replace(ORDERS, producers=1, consumers=2),)
+        # Asking again takes less time than a lease, and a lease less than the patience of the consumers.
+        lease = 1_500
+        ways = FAULTS["cut-replies"].ways | {"tokens": False}
+
+    row = run("tokenless", Tokenless(5), 3, 5)
+    assert any(violation.startswith("attempts_exact") for violation in row.violations)
+
+
+# ---- one reply, cut at every byte --------------------------------------------------------------------------------
+
+
+def until_whole(link, *call):
+    """Sends the same bytes until there is an answer. Returns it, and how many answers were lost."""
+    lost = 0
+    while True:
+        try:
+            return link.call(*call), lost
+        except Unknown:
+            lost += 1
+
+
+def plain(q):
+    q.send("x" * 50, "ID", "m")
+
+
+def in_a_batch_delivery(q):
+    for n in range(3):
+        q.send("x" * 50, "ID", f"m{n}", "GROUP", "g")
+
+
+def handed_on(q):
+    q.send("x", "ID", "first")
+    q.do("ACKSEND", q.one().receipt, "NEXT", q.key, "x" * 50, "ID", "m")
+
+
+def released(q):
+    q.send("x", "ID", "member", "BATCH", "b")
+    q.send("x" * 50, "ID", "m", "AFTER", "b")
+    q.ack(q.one().receipt)
+
+
+def after_a_pause(q):
+    q.send("x" * 50, "ID", "m", "GROUP", "g")
+    q.nack(q.one().receipt, "SILENT", "PAUSE", "GROUP", 1)
+
+
+@pytest.mark.parametrize("prepare", [plain, in_a_batch_delivery, handed_on, released, after_a_pause], ids=lambda p: p.__name__)
+def test_a_reply_that_is_cut_at_every_byte_costs_no_attempt(server, key, prepare):
+    proxy = CuttingProxy(server.port, b"DQ.FETCH")
+    try:
+        q = Queue(server.client(), key)
+        q.do("CREATE", "RETAIN", FAR)
+        prepare(q)
+        link = Link([proxy.port])
+        fetch = ("DQ.FETCH", key, "COUNT", 3, "PERGROUP", 3, "BLOCK", 1000, "CONSUMER", "w", "TOKEN", "t")
+        messages, lost = until_whole(link, *fetch)
+        # One cut before each byte of the reply.
+        assert lost == proxy.cuts == len(resp2(messages))
+        assert [attempt for _, _, attempt, _ in messages] == [1] * len(messages)
+        assert q.info()["delivered"] == len(messages) + q.info()["acked"] + q.info()["nacked"]
+        assert q.ack(*(receipt for _, receipt, _, _ in messages)) == len(messages)
+        assert all(q.get(id)["attempt"] == 1 for id, *_ in messages)
+    finally:
+        proxy.close()
+
+
+def resp2(reply) -> bytes:
+    """The bytes of a reply of arrays, integers and strings."""
+    if isinstance(reply, list):
+        return b"*%d\r\n%s" % (len(reply), b"".join(map(resp2, reply)))
+    return b":%d\r\n" % reply if isinstance(reply, int) else b"$%d\r\n%s\r\n" % (len(reply), reply)

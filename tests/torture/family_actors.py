@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.checker.actors import hash_of, payload
 from tests.checker.history import Journal, clock
 from tests.harness.server import ROOT
-from tests.torture.actors import GROUPS, PATIENCE
+from tests.torture.actors import PATIENCE
 
 sys.path.insert(0, str(ROOT / "clients/python/src"))
 
@@ -50,7 +50,7 @@ def partitions_in(folder) -> tuple:
     return now, before or None
 
 
-def produce(ports, key, path, name, seed, until, rate):
+def produce(ports, key, path, name, seed, until, ways):
     """Sends to groups of its own and to none, some delayed, until the monotonic ms `until`."""
     rng, journal, folder = random.Random(seed), Journal(path), Path(path).parent
     family = family_of(ports, key, folder)
@@ -59,7 +59,7 @@ def produce(ports, key, path, name, seed, until, rate):
         n += 1
         id = f"{name}-{n}"
         # All messages of a group come from one producer: the others may not know yet that the family has grown.
-        group = f"{name}:g{rng.randrange(GROUPS)}" if rng.random() < 0.6 else ""
+        group = f"{name}:g{rng.randrange(ways.groups)}" if rng.random() < 0.6 else ""
         score = rng.randrange(10**6) + hash_of(name) * 1e-3 + n * 1e-9
         delay = rng.choice((0, 0, rng.randrange(1, 250)))
         now = partitions_in(folder)
@@ -69,10 +69,10 @@ def produce(ports, key, path, name, seed, until, rate):
         options = {"group": group, "score": score} if group else {}
         family.send(payload(id, group), id=id, delay=delay, **options)
         journal.write(what="sent", id=id, end=clock())
-        time.sleep(rng.expovariate(rate))
+        time.sleep(rng.expovariate(ways.rate))
 
 
-def consume(ports, key, directory, name, seed, until, lease, crash):
+def consume(ports, key, directory, name, seed, until, lease, ways):
     """Keeps one consumer alive, as `actors.consume` does."""
     os.setpgid(0, 0)
     for life in range(10_000):
@@ -80,7 +80,7 @@ def consume(ports, key, directory, name, seed, until, lease, crash):
         if child == 0:
             try:
                 path = f"{directory}/{name}.{life}.jsonl"
-                Consumer(ports, key, path, f"{name}.{life}", seed + life, lease, crash).run(until, f"{directory}/healed")
+                Consumer(ports, key, path, f"{name}.{life}", seed + life, lease, ways.crash).run(until, f"{directory}/healed")
                 os._exit(0)
             except BaseException:
                 traceback.print_exc()

@@ -6,15 +6,15 @@ import random
 import signal
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tests.checker.actors import watch
 from tests.checker.check import check
 from tests.checker.history import History, clock
-from tests.torture.stage import RETRIES, Stage
+from tests.torture.stage import Stage
 
-LEASE = 300
-# Seconds that the actors may take to drain the queue after the last fault.
+# Seconds that the actors may take to drain the queues after the last fault.
 DRAINING = 60
 
 
@@ -31,9 +31,10 @@ class Row:
     seconds: float = 0.0
 
 
-def run(name: str, stage: Stage, seconds: float, seed: int, producers: int = 3, consumers: int = 5) -> Row:
-    """Does the fault for so many seconds, then lets everything end and judges the history."""
+def run(name: str, stage: Stage, seconds: float, seed: int) -> Row:
+    """Does the fault for so many seconds, then lets everything end and judges the histories."""
     began = time.monotonic()
+    row = Row(name, 0, 0)
     stage.open()
     try:
         with tempfile.TemporaryDirectory(prefix="dq-torture-") as folder:
@@ -41,22 +42,26 @@ def run(name: str, stage: Stage, seconds: float, seed: int, producers: int = 3, 
             stage.create()
             stage.created()
             until = clock() + seconds * 1000
-            crew = Crew(stage, Path(folder), seed, until, producers, consumers)
+            crew = Crew(stage, seed, until)
             try:
                 inject(stage, until)
                 stage.heal()
-                (Path(folder) / "healed").touch()
+                (stage.journals / "healed").touch()
                 crew.join(until)
             finally:
                 crew.stop()
             stage.finish()
-            history = read(stage, folder)
+            for trade in stage.trades:
+                history = read(stage, trade)
+                row.operations += history.operations
+                row.gone += history.gone
+                row.violations += [f"{violation} ({trade.name})" for violation in check(history)]
     finally:
         stage.close()
-    return Row(
-        name, history.operations + stage.extra_operations, stage.injected, history.gone, check(history),
-        time.monotonic() - began,
-    )  # fmt: skip
+    row.operations += stage.extra_operations
+    row.violations += [f"same_state: {difference}" for difference in stage.differences]
+    row.injected, row.seconds = stage.injected, time.monotonic() - began
+    return row
 
 
 def inject(stage, until) -> None:
@@ -68,30 +73,36 @@ def inject(stage, until) -> None:
         time.sleep(max(0.0, min(left, stage.pause * stage.rng.uniform(0.5, 1.5))))
 
 
-def read(stage, folder) -> History:
-    final, dead = stage.end_state()
+def read(stage, trade) -> History:
     return History.read(
-        sorted(Path(folder).glob("*.jsonl")), final=final, dead=dead, retries=RETRIES, windows=stage.windows,
-        steps=stage.steps, disturbed=stage.disturbed, quiet=stage.quiet, differences=stage.differences,
+        sorted(stage.journals.glob(f"{trade.name}.*.jsonl")),
+        retries=trade.retries, breaker=trade.breaker, concurrency=trade.concurrency, windows=stage.windows,
+        steps=stage.steps, disturbed=stage.disturbed, quiet=stage.quiet, **stage.end_state(trade),
     )  # fmt: skip
 
 
 class Crew:
     """The processes of the actors."""
 
-    def __init__(self, stage, folder, seed, until, producers, consumers):
-        rng, context = random.Random(seed), multiprocessing.get_context("fork")
-        ports = list(stage.ports)
-        produce, consume = stage.actors
+    def __init__(self, stage, seed, until):
+        self.rng, self.context = random.Random(seed), multiprocessing.get_context("fork")
         self.processes = []
-        for n in range(producers):
-            args = (ports, stage.key, folder / f"p{n}.jsonl", f"p{n}", rng.randrange(2**31), until, 60)
-            self.processes.append(context.Process(target=produce, args=args))
-        for n in range(consumers):
-            args = (ports, stage.key, folder, f"c{n}", rng.randrange(2**31), until, LEASE, 0.003)
-            self.processes.append(context.Process(target=consume, args=args))
-        for process in self.processes:
-            process.start()
+        for trade in stage.trades:
+            ways, folder = replace(trade.ways, **stage.ways), stage.journals
+            where, name = (list(stage.ports), stage.key + trade.suffix), trade.name
+            for n in range(trade.producers):
+                journal = folder / f"{name}.p{n}.jsonl"
+                self.start(trade.produce, *where, journal, f"p{n}", self.rng.randrange(2**31), until, ways)
+            for n in range(trade.consumers):
+                seed = self.rng.randrange(2**31)
+                self.start(trade.consume, *where, folder, f"{name}.c{n}", seed, until, stage.lease, ways)
+            if trade.breaker:
+                self.start(watch, *where, folder / f"{name}.watch.jsonl", until)
+
+    def start(self, target, *args) -> None:
+        process = self.context.Process(target=target, args=args)
+        process.start()
+        self.processes.append(process)
 
     def join(self, until) -> None:
         """Returns when all have come to their end by themselves."""

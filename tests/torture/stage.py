@@ -9,17 +9,12 @@ from pathlib import Path
 
 from tests.checker.history import Window, clock
 from tests.checker.run import end_state
-from tests.harness.replies import digest
 from tests.harness.server import Server, engine, wait_for
 from tests.harness.wire import Error
-from tests.torture.actors import consume, produce
+from tests.torture.trade import ORDERS, PARTNERS
 
 # After a fault, so many ms may pass before everything has to come in time again.
 HEALING = 1_500.0
-
-FAR = 2**50
-
-RETRIES = 3
 
 
 class Rigged(Server):
@@ -55,13 +50,16 @@ class Stage:
     # Seconds from one injection to the next.
     pause = 1.0
     conf: dict = {}
-    # What the processes do: functions for those that send, and for those that fetch.
-    actors = (produce, consume)
+    # What the queues are used for.
+    trades: tuple = (ORDERS, PARTNERS)
+    # The leases that the consumers ask for, in ms, and what else the actors do otherwise than usual (Ways).
+    lease = 300
+    ways: dict = {}
     # Where the actors write.
     journals: Path
 
     def __init__(self, seed: int):
-        self.rng, self.key = random.Random(seed), f"torture:{seed}"
+        self.rng, self.key = random.Random(seed), f"{{torture:{seed}}}"
         self.injected = 0
         self.windows, self.steps, self.disturbed, self.quiet, self.differences = [], [], [], [], []
         self.extra_operations = 0
@@ -79,16 +77,20 @@ class Stage:
         """Starts what is needed."""
         raise NotImplementedError
 
-    def create(self) -> None:
-        """Makes the queue."""
-        self.primary().client().execute_command(
-            "DQ.CREATE", self.key, "RETRIES", RETRIES, "RETAIN", FAR, "RETAINCOUNT", 0, "DEDUP", FAR,
-            "BACKOFF", "FIXED", 20,
-        )  # fmt: skip
+    @property
+    def keys(self) -> list:
+        """All queues. They are in one slot, and the first is `key`."""
+        return [self.key + trade.suffix for trade in self.trades]
 
-    def end_state(self) -> tuple:
-        """Ids by state, and what is said of the dead ones."""
-        return end_state(self.primary().client(), self.key)
+    def create(self) -> None:
+        """Makes the queues."""
+        client = self.primary().client()
+        for trade, key in zip(self.trades, self.keys):
+            trade.create(client, key)
+
+    def end_state(self, trade) -> dict:
+        """What a History says of the end of this queue."""
+        return end_state(self.primary().client(), self.key + trade.suffix)
 
     def created(self) -> None:
         """The queue has been made; nothing to do for most."""
@@ -122,16 +124,25 @@ class Stage:
             self.differences.append(f"{what}: {one.hex()[:12]} and {other.hex()[:12]}")
 
     def freeze(self, server: Server, ms: int = 8_000) -> bytes:
-        """One last record, the digest right after it, and from then on no change for so long."""
+        """One last entry for each queue, the digests right after that, and from then on no change for so long."""
         with server.wire() as w:
             w.ok("MULTI")
-            w.ok("DQ.GROUPSET", self.key, "frozen", "WEIGHT", self.rng.randrange(1, 100))
-            w.ok("DEBUG", "DIGEST-VALUE", self.key)
+            self.mark(w)
+            w.ok("DEBUG", "DIGEST-VALUE", *self.keys)
             w.ok("CLIENT", "PAUSE", ms, "WRITE")
             replies = w.ok("EXEC")
         errors = [reply for reply in replies if isinstance(reply, Error)]
         assert not errors, errors
-        return replies[1][0]
+        return b"".join(replies[len(self.keys)])
+
+    def mark(self, wire) -> None:
+        """Something for the log of each queue, which harms nobody."""
+        for key in self.keys:
+            wire.ok("DQ.GROUPSET", key, "frozen", "WEIGHT", self.rng.randrange(1, 100))
+
+    def digest(self, server: Server) -> bytes:
+        """The digests of all queues."""
+        return b"".join(server.client().execute_command("DEBUG", "DIGEST-VALUE", *self.keys))
 
     def listen(self, server: Server) -> None:
         """A record that did not go as it went elsewhere is told in the log alone."""
@@ -149,7 +160,7 @@ class Stage:
             shutil.copytree(server.dir / "appendonlydir", Path(twin.dir) / "appendonlydir")
             twin.start()
             self.listen(twin)
-            return digest(twin.client(), self.key)
+            return self.digest(twin)
         finally:
             twin.close()
 
@@ -182,9 +193,9 @@ class Alone(Stage):
         if self.conf.get("appendonly") == "yes":
             if self.conf.get("appendfsync") != "always":
                 time.sleep(2.2)
-            before = digest(self.server.client(), self.key)
+            before = self.digest(self.server)
             self.server.restart(crash=True)
-            self.differ("after the last restart", before, digest(self.server.client(), self.key))
+            self.differ("after the last restart", before, self.digest(self.server))
 
     def close(self) -> None:
         self.server.close()

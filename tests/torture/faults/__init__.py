@@ -27,6 +27,7 @@ FAULTS = {
     "client-kill": clients.ClientKill,
     "client-pause": clients.ClientPause,
     "lost-replies": clients.LostReplies,
+    "cut-replies": clients.CutReplies,
     "partial-resync": replicas.PartialResync,
     "full-resync": replicas.FullResync,
     "failover": replicas.Failover,

@@ -2,9 +2,10 @@
 
 import time
 
-from tests.harness.lossy import LossyProxy
-from tests.harness.server import now_ms
-from tests.torture.stage import Alone
+from tests.checker.history import clock
+from tests.harness.lossy import CuttingProxy, LossyProxy
+from tests.harness.server import now_ms, wait_for
+from tests.torture.stage import HEALING, Alone
 
 
 class ClientKill(Alone):
@@ -39,6 +40,40 @@ class ClientPause(Alone):
             w.ok("CLIENT", "UNPAUSE")
 
 
+class CutReplies(Alone):
+    """Replies to FETCH are cut after every one of their bytes, while the worker sends the same token again and again.
+
+    No attempt may be lost by that: leases are long, so that none is over before the reply has come whole.
+    """
+
+    pause = 0.5
+    lease = 10_000
+    # Whatever holds a message until its lease is over would take as long. Few replies come, so more is done with each.
+    ways = {"crash": 0.0, "slow": 0.0, "forget": 0.0, "nack": 0.15, "silent": 0.15, "hand_on": 0.3, "note": 0.2}
+
+    def open(self) -> None:
+        super().open()
+        self.proxy = CuttingProxy(self.server.port, b"DQ.FETCH", lambda: self.rng.random() < 0.1)
+        self.began = clock()
+
+    @property
+    def ports(self) -> list:
+        return [self.proxy.port]
+
+    def do(self) -> None:
+        """The proxy does it all the time."""
+
+    def heal(self) -> None:
+        wait_for(lambda: self.proxy.whole, 60, "a reply that was cut at each of its bytes")
+        self.proxy.stop()
+        self.injected = self.proxy.cuts
+        self.disturbed.append((self.began, clock() + HEALING))
+
+    def close(self) -> None:
+        self.proxy.close()
+        super().close()
+
+
 class LostReplies(Alone):
     """The server does what it is asked, and the connection breaks before the reply."""
 
@@ -53,7 +88,7 @@ class LostReplies(Alone):
         return [self.proxy.port]
 
     def inject(self) -> None:
-        self.proxy.lose(self.rng.choice((b"DQ.SEND", b"DQ.FETCH", b"DQ.ACK", b"DQ.NACK")))
+        self.proxy.lose(self.rng.choice((b"DQ.SEND", b"DQ.FETCH", b"DQ.ACK", b"DQ.ACKSEND", b"DQ.NACK")))
 
     def close(self) -> None:
         self.proxy.close()

@@ -27,10 +27,10 @@ class PowerLoss(Alone):
         return Rigged(env=self.power.env, auto_aof_rewrite_percentage=0, **self.conf)
 
     def created(self) -> None:
-        """The queue itself is to outlive the first failure."""
+        """The queues themselves are to outlive the first failure."""
         with self.server.wire() as w:
             w.ok("CONFIG", "SET", "appendfsync", "always")
-            w.ok("DQ.GROUPSET", self.key, "frozen", "WEIGHT", 1)
+            self.mark(w)
             w.ok("CONFIG", "SET", "appendfsync", self.conf["appendfsync"])
 
     def inject(self) -> None:

@@ -9,7 +9,8 @@ from tests.harness.server import Server, wait_for
 from tests.harness.topology import Cluster, Pair
 from tests.torture import family_actors
 from tests.torture.family_actors import Family, connect
-from tests.torture.stage import FAR, RETRIES, Stage
+from tests.torture.stage import Stage
+from tests.torture.trade import FAR, RETRIES, Trade
 
 PARTITIONS = 16
 
@@ -17,7 +18,7 @@ PARTITIONS = 16
 class OverNodes(Stage):
     """A family over three nodes, as the Python package uses it."""
 
-    actors = (family_actors.produce, family_actors.consume)
+    trades = (Trade(name="family", produce=family_actors.produce, consume=family_actors.consume),)
     conf = {"appendonly": "yes"}
     replicas = 0
 
@@ -49,14 +50,15 @@ class OverNodes(Stage):
         told.rename(self.journals / "partitions")
         self.partitions = partitions
 
-    def end_state(self) -> tuple:
-        final, dead = {}, {}
+    def end_state(self, trade) -> dict:
+        state = {"final": {}, "attempts": {}, "dead": {}}
         for queue in self.family.queues():
-            ids, more = end_state(self.client, queue.key)
-            for state in ids:
-                final.setdefault(state, []).extend(ids[state])
-            dead |= more
-        return final, dead
+            one = end_state(self.client, queue.key)
+            for name, ids in one["final"].items():
+                state["final"].setdefault(name, []).extend(ids)
+            state["attempts"] |= one["attempts"]
+            state["dead"] |= one["dead"]
+        return state
 
     def finish(self) -> None:
         for node in self.cluster.nodes + self.cluster.replicas:

@@ -3,7 +3,6 @@
 import time
 
 from tests.checker.history import clock
-from tests.harness.replies import digest
 from tests.harness.server import Server, wait_for
 from tests.harness.topology import Pair
 from tests.torture.stage import Rigged, Stage, wait_link
@@ -33,7 +32,7 @@ class Replicated(Stage):
     def reach_replica(self) -> None:
         """Until the replica gets what the primary does: after a full resync that takes a second more."""
         with self.first.wire() as w:
-            w.ok("DQ.GROUPSET", self.key, "frozen", "WEIGHT", 1)
+            self.mark(w)
             if w.ok("WAIT", 1, 10_000) != 1:
                 links = [server.info("replication") for server in (self.first, self.second)]
                 raise AssertionError(f"the replica does not get anything: {links}")
@@ -48,7 +47,7 @@ class Replicated(Stage):
         """At one moment of the traffic the replica holds what its primary holds."""
         frozen = self.freeze(self.first)
         wait_link(self.first, self.second)
-        self.differ("primary and replica", frozen, digest(self.second.client(), self.key))
+        self.differ("primary and replica", frozen, self.digest(self.second))
         self.thaw(self.first)
 
     def finish(self) -> None:

@@ -1,0 +1,55 @@
+"""What a queue under faults is used for: its options, who works on it, and how."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.checker.actors import Ways, produce
+from tests.checker.history import Breaker
+from tests.torture.actors import consume
+
+FAR = 2**50
+RETRIES = 3
+
+
+@dataclass(frozen=True)
+class Trade:
+    """One queue, or one family of queues."""
+
+    name: str = "orders"
+    # What is added to the key of the stage.
+    suffix: str = ""
+    retries: int = RETRIES
+    options: tuple = ("DEDUP", FAR)
+    ways: Ways = Ways()
+    producers: int = 3
+    consumers: int = 5
+    # The functions of the processes that send and of those that fetch.
+    produce: Callable = produce
+    consume: Callable = consume
+    # Those of the options that the checker needs to know.
+    breaker: Breaker | None = None
+    concurrency: dict = field(default_factory=dict)
+
+    def create(self, client, key) -> None:
+        """Makes the queue."""
+        client.execute_command(
+            "DQ.CREATE", key, "RETRIES", self.retries, "RETAIN", FAR, "RETAINCOUNT", 0, "BACKOFF", "FIXED", 20, *self.options
+        )  # fmt: skip
+        for group, most in self.concurrency.items():
+            client.execute_command("DQ.GROUPSET", key, group, "CONCURRENCY", most)
+
+
+ORDERS = Trade()
+
+# Partners that fail a lot, each a group with a breaker; half of them are called by three at a time.
+PARTNERS = Trade(
+    name="partners",
+    suffix=":partners",
+    retries=30,
+    options=("BREAKER", 3, "PER", 400, "OPEN", 150, "MAX", 600),
+    ways=Ways(groups=6, ungrouped=0, batches=0, nack=0.25, silent=0.1, pause_queue=0.03, batch_fetches=False, rate=40),
+    producers=1,
+    consumers=3,
+    breaker=Breaker(failures=3, per=400, open=150),
+    concurrency={f"g{n}": 3 for n in range(0, 6, 2)},
+)
