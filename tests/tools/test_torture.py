@@ -6,16 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from tests.checker.link import Link, Unknown
 from tests.harness.aof import increments
-from tests.harness.lossy import CuttingProxy
 from tests.harness.replies import Queue
 from tests.harness.server import now_ms
 from tests.torture.faults import FAULTS
 from tests.torture.preload import Power, WallClock
 from tests.torture.run import run
 from tests.torture.stage import Rigged
-from tests.torture.trade import FAR, ORDERS
+from tests.torture.trade import ORDERS
 
 # One of each kind; each takes its seconds and about three more for draining.
 SHORT = {
@@ -125,68 +123,3 @@ def test_the_checker_finds_the_attempts_that_lost_replies_cost_without_a_token()
 
     row = run("tokenless", Tokenless(5), 3, 5)
     assert any(violation.startswith("attempts_exact") for violation in row.violations)
-
-
-# ---- one reply, cut at every byte --------------------------------------------------------------------------------
-
-
-def until_whole(link, *call):
-    """Sends the same bytes until there is an answer. Returns it, and how many answers were lost."""
-    lost = 0
-    while True:
-        try:
-            return link.call(*call), lost
-        except Unknown:
-            lost += 1
-
-
-def plain(q):
-    q.send("x" * 50, "ID", "m")
-
-
-def in_a_batch_delivery(q):
-    for n in range(3):
-        q.send("x" * 50, "ID", f"m{n}", "GROUP", "g")
-
-
-def handed_on(q):
-    q.send("x", "ID", "first")
-    q.do("ACKSEND", q.one().receipt, "NEXT", q.key, "x" * 50, "ID", "m")
-
-
-def released(q):
-    q.send("x", "ID", "member", "BATCH", "b")
-    q.send("x" * 50, "ID", "m", "AFTER", "b")
-    q.ack(q.one().receipt)
-
-
-def after_a_pause(q):
-    q.send("x" * 50, "ID", "m", "GROUP", "g")
-    q.nack(q.one().receipt, "SILENT", "PAUSE", "GROUP", 1)
-
-
-@pytest.mark.parametrize("prepare", [plain, in_a_batch_delivery, handed_on, released, after_a_pause], ids=lambda p: p.__name__)
-def test_a_reply_that_is_cut_at_every_byte_costs_no_attempt(server, key, prepare):
-    proxy = CuttingProxy(server.port, b"DQ.FETCH")
-    try:
-        q = Queue(server.client(), key)
-        q.do("CREATE", "RETAIN", FAR)
-        prepare(q)
-        link = Link([proxy.port])
-        fetch = ("DQ.FETCH", key, "COUNT", 3, "PERGROUP", 3, "BLOCK", 1000, "CONSUMER", "w", "TOKEN", "t")
-        messages, lost = until_whole(link, *fetch)
-        # One cut before each byte of the reply.
-        assert lost == proxy.cuts == len(resp2(messages))
-        assert [attempt for _, _, attempt, _ in messages] == [1] * len(messages)
-        assert q.info()["delivered"] == len(messages) + q.info()["acked"] + q.info()["nacked"]
-        assert q.ack(*(receipt for _, receipt, _, _ in messages)) == len(messages)
-        assert all(q.get(id)["attempt"] == 1 for id, *_ in messages)
-    finally:
-        proxy.close()
-
-
-def resp2(reply) -> bytes:
-    """The bytes of a reply of arrays, integers and strings."""
-    if isinstance(reply, list):
-        return b"*%d\r\n%s" % (len(reply), b"".join(map(resp2, reply)))
-    return b":%d\r\n" % reply if isinstance(reply, int) else b"$%d\r\n%s\r\n" % (len(reply), reply)
