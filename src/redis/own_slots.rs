@@ -1,6 +1,11 @@
 //! The hash slots that this node serves, as the cluster knows them.
 
+use std::ffi::CStr;
+
 use super::{raw, Context};
+
+/// What CLUSTER INFO says where this node must not serve its slots.
+const DOWN: &[u8] = b"cluster_state:fail";
 
 /// The slots of this node: the first and the last of each range.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,30 +36,40 @@ impl OwnSlots {
 }
 
 impl Context {
-    /// The slots of this node; `None` if it is not part of a cluster. O(nodes).
+    /// The slots of this node; `None` if it is not part of a cluster. It has none while the cluster
+    /// is down for it: another node may have them by now. O(nodes).
     pub fn own_slots(&self) -> Option<OwnSlots> {
         if !self.is_in_cluster() {
             return None;
         }
-        // SAFETY: the context is live, the format describes the arguments, and the reply is freed
-        // once.
+        let is_down = |info: &[u8]| info.windows(DOWN.len()).any(|part| part == DOWN);
+        match self.ask_cluster(c"INFO", is_down)? {
+            true => Some(OwnSlots::default()),
+            false => self.ask_cluster(c"NODES", OwnSlots::of_nodes),
+        }
+    }
+
+    /// Reads the reply of a subcommand of CLUSTER that replies with text.
+    fn ask_cluster<R>(&self, subcommand: &CStr, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        // SAFETY: the context is live, the format describes the arguments, the text lives as long as
+        // the reply, and the reply is freed once.
         unsafe {
             let call = raw::RedisModule_Call?;
             let reply = call(
                 self.as_ptr(),
                 c"CLUSTER".as_ptr(),
                 c"c".as_ptr(),
-                c"NODES".as_ptr(),
+                subcommand.as_ptr(),
             );
             if reply.is_null() {
                 return None;
             }
             let mut len = 0;
             let text = api!(RedisModule_CallReplyStringPtr(reply, &mut len));
-            let slots = (!text.is_null())
-                .then(|| OwnSlots::of_nodes(std::slice::from_raw_parts(text.cast::<u8>(), len)));
+            let found =
+                (!text.is_null()).then(|| read(std::slice::from_raw_parts(text.cast::<u8>(), len)));
             api!(RedisModule_FreeCallReply(reply));
-            slots
+            found
         }
     }
 }

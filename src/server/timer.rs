@@ -8,7 +8,7 @@ use dq_queue::{Done, Moment, Op, Queue};
 
 use super::commit::{self, change, Replication, Slot};
 use super::due_index::Due;
-use super::{bound_leases, bulk_ops, clock, config, metrics, wakeups};
+use super::{bound_leases, bulk_ops, clock, config, metrics, own_slots, wakeups};
 
 /// The number of steps between two readings of the clock.
 const STEPS: u64 = 64;
@@ -42,6 +42,7 @@ pub fn fire(ctx: &mut Context) {
     if !replicated {
         run_due_slices(ctx);
     }
+    own_slots::follow(ctx);
     match bound_leases::any_released() {
         true => wakeups::ensure(ctx, 0),
         false => wakeups::set_to_next(ctx),

@@ -281,6 +281,29 @@ def test_what_comes_at_once_is_given_in_turn_to_those_who_wait(server, w):
     assert sorted(keys[:2]) == [key(1), key(2)] and sorted(keys[2:]) == [key(1), key(2)]
 
 
+def test_waiters_that_repeat_a_token_get_the_same_messages(server, w):
+    w.ok("DQ.CREATE", key(1))
+    asked = ("CONSUMER", "c", "TOKEN", "t")
+    first, repeated = waiter(server, *asked), waiter(server, *asked)
+    other = waiter(server, "CONSUMER", "c", "TOKEN", "u")
+    send(w, 1, "a")
+    replies = [first.recv(), repeated.recv()]
+    assert replies[0] == replies[1] and [m.payload for m in msgs(replies[0][1])] == [b"a"]
+    send(w, 1, "b")
+    assert got(other) == (key(1), [b"b"])
+
+
+def test_a_waiter_that_repeats_the_token_of_a_closed_connection_is_served(server, w):
+    w.ok("DQ.CREATE", key(1))
+    asked = ("CONSUMER", "c", "TOKEN", "t")
+    waiter(server, *asked).close()
+    repeated = waiter(server, *asked)
+    server.wait_blocked(1)
+    send(w, 1, "a", "b")
+    assert got(repeated) == (key(1), [b"a"])
+    assert nfetch(w) == (key(1), [b"b"])
+
+
 def test_a_waiter_gives_up_after_its_time_or_when_it_is_unblocked(server, w):
     assert w.ok("DQ.NFETCH", "f", "BLOCK", 20) is None
     blocked = server.wire()

@@ -1,7 +1,10 @@
 """DQ.NFETCH in a cluster: it takes what lies on its node, and its waiters learn of slots that move."""
 
+import time
+
 from tests.harness.replies import msgs
 from tests.harness.scene import text
+from tests.harness.server import wait_for
 from tests.harness.wire import Error
 
 
@@ -65,6 +68,48 @@ def test_waiters_get_null_when_the_slots_of_their_node_change(cluster):
             assert taken(old) == []
     finally:
         cluster.move_slot(slot, target, source)
+
+
+def test_a_waiter_at_the_new_node_gets_the_messages_of_a_queue_that_comes(cluster):
+    source, target = cluster.nodes[0], cluster.nodes[1]
+    name = keys_by_node(cluster)[0][0]
+    with source.wire() as w:
+        w.ok("DQ.SEND", name, "a")
+        # The node may still have to learn that an earlier test has given the slot back.
+        wait_for(lambda: taken(w) == [name], what="the message")
+        w.ok("DQ.SEND", name, "b")
+    blocked = target.wire()
+    blocked.send("DQ.NFETCH", "f", "BLOCK", 0)
+    target.wait_blocked(1)
+    slot = cluster.slot(name)
+    cluster.move_slot(slot, source, target)
+    try:
+        # The message, and not null.
+        assert blocked.recv()[0].decode() == name
+    finally:
+        cluster.move_slot(slot, target, source)
+
+
+def test_a_node_that_the_others_do_not_hear_gives_nothing(cluster):
+    """Another node may have its slots by then."""
+    node, *others = cluster.nodes
+    name = keys_by_node(cluster)[0][0]
+    with node.wire() as w:
+        w.ok("DQ.SEND", name, "a")
+        w.ok("DQ.SEND", name, "b")
+        wait_for(lambda: w.ok("DQ.NFETCH", "f") is not None, what="a message")
+        for other in others:
+            other.pause()
+        try:
+            wait_for(lambda: "cluster_state:fail" in w.ok("CLUSTER", "INFO").decode(), 30, "the node to notice")
+            # It looks four times a second.
+            time.sleep(0.5)
+            assert w.ok("DQ.NFETCH", "f") is None
+        finally:
+            for other in others:
+                other.resume()
+        wait_for(cluster.is_ready, 30, "the cluster")
+        wait_for(lambda: w.ok("DQ.NFETCH", "f", "BLOCK", 1) is not None, 10, "the messages")
 
 
 def test_a_script_may_not_call_it_but_a_transaction_may(cluster):

@@ -79,7 +79,7 @@ pub fn before_command(ctx: &mut Context, key: Name<'_>) -> bool {
 fn serve_list(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
     if !ctx.owns(key) {
         wakeups::schedule(ctx, db, key.bytes(), clock::now_ms() + NOT_OWNED_RETRY_MS);
-        families::not_ours(db, key.bytes());
+        families::not_ours(ctx, db, key.bytes());
         return;
     }
     let mut ahead = None;

@@ -6,31 +6,44 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
-use dq_queue::op::Fetch;
-
 use super::wait_list::BlockedFetch;
 use crate::server::QueueAddress;
 
-/// A queue, the name of the consumer, and the token.
-type Asked = (QueueAddress, Box<[u8]>, Box<[u8]>);
+/// What a client waits for: a queue, or a family with the rights of a user.
+#[derive(PartialEq, Eq, Hash)]
+enum Awaited {
+    Queue(QueueAddress),
+    Family(i32, Rc<[u8]>, Rc<[u8]>),
+}
+
+/// What is awaited, the name of the consumer, and the token.
+type Asked = (Awaited, Box<[u8]>, Box<[u8]>);
 
 thread_local! {
     /// The last client that was blocked with a token.
     static LAST: RefCell<HashMap<Asked, Weak<BlockedFetch>>> = RefCell::default();
 }
 
-fn asked(fetch: &Fetch<'_>, db: i32, key: &Rc<[u8]>) -> Option<Asked> {
-    let (consumer, token) = (fetch.consumer.as_ref()?, fetch.token.as_ref()?);
-    let address = (db, Rc::clone(key));
-    Some((address, (**consumer).into(), (**token).into()))
+/// What a client asked for, once for each of its queues. Nothing for a client without a token.
+fn asked(client: &BlockedFetch) -> Vec<Asked> {
+    let fetch = &client.request.fetch;
+    let (Some(consumer), Some(token)) = (&fetch.consumer, &fetch.token) else {
+        return Vec::new();
+    };
+    let queues = client.keys.iter();
+    let queues = queues.map(|key| Awaited::Queue((client.db, Rc::clone(key))));
+    let family = client.family.iter();
+    let family = family
+        .map(|family| Awaited::Family(client.db, Rc::clone(&family.name), Rc::clone(&family.user)));
+    let awaited = queues.chain(family);
+    awaited
+        .map(|awaited| (awaited, (**consumer).into(), (**token).into()))
+        .collect()
 }
 
-/// Notes that a client was blocked on these queues. Clients without a token have no twins.
-pub fn joined(client: &Rc<BlockedFetch>, db: i32, keys: &[Rc<[u8]>]) {
-    for key in keys {
-        let Some(asked) = asked(&client.request.fetch, db, key) else {
-            return;
-        };
+/// Notes that a client is blocked. Clients without a token have no twins.
+pub fn joined(client: &Rc<BlockedFetch>) {
+    for asked in asked(client) {
         let earlier = LAST.with_borrow_mut(|last| last.insert(asked, Rc::downgrade(client)));
         if let Some(earlier) = earlier.and_then(|earlier| earlier.upgrade()) {
             earlier.twin.replace(Some(Rc::clone(client)));
@@ -39,11 +52,8 @@ pub fn joined(client: &Rc<BlockedFetch>, db: i32, keys: &[Rc<[u8]>]) {
 }
 
 /// Notes that a client is no longer blocked.
-pub fn left(client: &BlockedFetch, db: i32, keys: &[Rc<[u8]>]) {
-    for key in keys {
-        let Some(asked) = asked(&client.request.fetch, db, key) else {
-            return;
-        };
+pub fn left(client: &BlockedFetch) {
+    for asked in asked(client) {
         LAST.with_borrow_mut(|last| {
             let is_last = |last: &Weak<BlockedFetch>| std::ptr::eq(last.as_ptr(), client);
             if last.get(&asked).is_some_and(is_last) {

@@ -30,7 +30,7 @@ pub struct BlockedFetch {
     pub(super) request: Request,
     class: Class,
     pub(super) db: i32,
-    keys: Vec<Rc<[u8]>>,
+    pub(super) keys: Vec<Rc<[u8]>>,
     /// If it waits for a family, it waits for no keys.
     pub(super) family: Option<OfFamily>,
     /// Its position. 0 while it is not in the wait lists.
@@ -99,7 +99,7 @@ impl BlockedFetch {
             }
         });
         WAITING.fetch_add(1, Relaxed);
-        twins::joined(self, self.db, &self.keys);
+        twins::joined(self);
     }
 
     /// Removes the client from all wait lists. O(keys * log n).
@@ -120,7 +120,7 @@ impl BlockedFetch {
             }
         });
         WAITING.fetch_sub(1, Relaxed);
-        twins::left(self, self.db, &self.keys);
+        twins::left(self);
     }
 
     /// The handle to answer the client, as long as it waits.

@@ -12,7 +12,6 @@ pub mod tokens;
 mod turns;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -21,7 +20,7 @@ use crate::redis::spec::Access;
 use crate::redis::{clock, Context, Name};
 use dq_queue::family;
 
-use super::{own_slots, wakeups};
+use super::{own_slots, wakeups, QueueAddress};
 pub use turns::{Candidate, Gives, Query};
 use turns::{Families, Member};
 
@@ -77,8 +76,9 @@ pub fn cannot_give(db: i32, key: &[u8], no_ack: bool) {
 }
 
 /// The slot of a queue is not this node's: the queue is passed over until the slots change.
-pub fn not_ours(db: i32, key: &[u8]) {
+pub fn not_ours(ctx: &Context, db: i32, key: &[u8]) {
     change(db, key, |member| member.is_foreign = true);
+    own_slots::expect(ctx);
 }
 
 fn change(db: i32, key: &[u8], change: impl FnOnce(&mut Member)) {
@@ -123,18 +123,23 @@ pub fn swap(first: i32, second: i32) {
     });
 }
 
-/// The slots of this node have changed: queues that were not this node's may be now.
-pub fn slots_changed() {
+/// The slots of this node have changed. Returns the queues that were not this node's, which may be
+/// now.
+pub fn slots_changed() -> Vec<QueueAddress> {
     FAMILIES.with_borrow_mut(|families| {
-        let all = families.by_db.values_mut().flat_map(HashMap::values_mut);
-        for family in all {
-            let foreign = family.members.values().filter(|member| member.is_foreign);
-            let keys: Vec<Rc<[u8]>> = foreign.map(|member| Rc::clone(&member.key)).collect();
-            for key in keys {
-                family.change(&key, |member| member.is_foreign = false);
+        let mut again = Vec::new();
+        for (db, of_db) in &mut families.by_db {
+            for family in of_db.values_mut() {
+                let foreign = family.members.values().filter(|member| member.is_foreign);
+                let keys: Vec<Rc<[u8]>> = foreign.map(|member| Rc::clone(&member.key)).collect();
+                for key in keys {
+                    family.change(&key, |member| member.is_foreign = false);
+                    again.push((*db, key));
+                }
             }
         }
-    });
+        again
+    })
 }
 
 /// The queue that is next to be tried, behind `after`. O(log n), but O(n) the first time that a
@@ -161,7 +166,7 @@ pub fn may_take(ctx: &Context, query: Query<'_>, key: Name<'_>) -> bool {
         return true;
     }
     if !is_ours {
-        not_ours(query.db, key.bytes());
+        not_ours(ctx, query.db, key.bytes());
         return false;
     }
     FAMILIES.with_borrow_mut(|families| {
