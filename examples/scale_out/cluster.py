@@ -1,24 +1,22 @@
 """One logical queue over the nodes of a Redis Cluster, growing and failing over while traffic flows.
 
-A queue is one key, so it lives on one node. A queue that is too busy for one node is cut into a fixed number of
-partitions, 64 here, each a queue of its own: `events:{00}` to `events:{63}`. Redis Cluster places a key by the
-hash of what stands in braces, so the partitions spread over the slots, and what belongs to a partition
-(`events:{07}:done`, say) stays beside it.
+A queue is one key, so it lives on one node. A queue that is too busy for one node becomes a family: 64 queues here,
+`events:{10}`, `events:{18}` and so on, whose names are chosen so that they spread evenly over the slots.
 
-* A producer sends an event of a user to partition crc32(user) % 64. All events of a user meet in one partition,
-  where their group keeps them in order. The number of partitions never changes, so neither does a user's
-  partition.
-* A consumer waits at all partitions at once, each with a blocked DQ.FETCH in a thread: no polling and nothing
-  to configure. Consumers come and go as they like.
-* To grow, add a node and move slots to it (`redis-cli --cluster reshard`). Queues move with their slots, with
-  leases and receipts. Clients follow by the redirections of the cluster; nothing is drained. 64 partitions
-  serve up to 64 nodes.
+* A producer sends an event of a user to the user's group. The package finds the queue of the group, so all events of a
+  user meet in one queue, where they keep their order.
+* A consumer waits at all queues, with one connection for each node: no polling and nothing to configure. Consumers come
+  and go as they like.
+* To use more nodes, add one and move slots to it (`redis-cli --cluster reshard`). Queues move with their slots, with
+  leases and receipts. Consumers follow, and nothing is drained.
+* To use more nodes than there are partitions, double the partitions. Each group stays in its old queue as long as that
+  has messages of it, and so keeps its order.
 
-This script starts a cluster of its own (three primaries, and a replica of the first), sends and handles events,
-and meanwhile moves slots between nodes, lets a consumer join and fails one node over:
+This script starts a cluster of its own (three primaries, and a replica of the first), sends and handles events, and
+meanwhile moves slots between nodes, lets a consumer join, fails one node over and doubles the partitions:
 
-    python3 -m venv .venv && .venv/bin/pip install 'redis>=5'
-    .venv/bin/python cluster.py --module ../../target/release/libdq.so --seconds 20
+    python3 -m venv .venv && .venv/bin/pip install ./clients/python      (Python 3.11 or newer)
+    .venv/bin/python examples/scale_out/cluster.py --module target/release/libdq.so --seconds 20
 
 It prints what it does and, at the end, events lost and order violations; exit code 1 if there are any.
 """
@@ -27,102 +25,64 @@ import argparse
 import multiprocessing
 import os
 import random
-import signal
 import sys
 import tempfile
-import threading
 import time
-import zlib
 
-import redis
+from dqueue import Family, Worker, connect_cluster
 from history import Journal, report
 from local_cluster import LocalCluster
-from redis.cluster import ClusterNode, RedisCluster
-from redis.crc import key_slot
-from redis.exceptions import RedisClusterException
 
-PARTITIONS = [f"events:{{{number:02}}}" for number in range(64)]
+PARTITIONS = 64
 LEASE_MS = 3000
-# While slots move or a node fails over any command can fail. In redis-py 5 and 6 the second is no kind of the first.
-PASSING = (redis.RedisError, RedisClusterException)
 PRODUCERS = 2
 
 
-def connect(ports):
-    nodes = [ClusterNode("127.0.0.1", port) for port in ports]
-    # A blocked FETCH needs a connection of its own, so up to one for each partition on a node.
-    return RedisCluster(startup_nodes=nodes, decode_responses=True, protocol=3, max_connections=200)
+def family(ports, partitions=PARTITIONS, grown_from=None):
+    client = connect_cluster(f"redis://127.0.0.1:{ports[0]}")
+    # While slots move or a node fails over, a command can fail. A send repeats itself for half a minute.
+    return Family("events", partitions, client, grown_from=grown_from, patience=30_000)
 
 
-def partition_of(user):
-    # Not hash(): it differs from process to process. crc32 is the same in every language.
-    return PARTITIONS[zlib.crc32(user.encode()) % len(PARTITIONS)]
-
-
-def surely(client, *command):
-    """The reply to a command that may be repeated: while slots move or a node fails over, any command can fail."""
-    while True:
-        try:
-            return client.execute_command(*command)
-        except PASSING:
-            time.sleep(0.02)
-
-
-def produce(options, ports, folder, changed, producer):
+def produce(options, ports, folder, grown, changed, producer):
     """Sends events of this producer's users, numbered from 1 for each user, until the cluster has changed for the last time."""
-    client, journal, dice = connect(ports), Journal(folder, f"producer-{producer}"), random.Random(producer)
+    events, journal, dice = family(ports), Journal(folder, f"producer-{producer}"), random.Random(producer)
     numbers = {f"user-{user}": 0 for user in range(producer, options.users, PRODUCERS)}
     end = time.monotonic() + options.seconds
     while time.monotonic() < end or not changed.is_set():
+        # All producers of a group must learn of it together. Here each group has only one.
+        if grown.is_set() and events.layout.partitions == PARTITIONS:
+            events = family(ports, 2 * PARTITIONS, grown_from=PARTITIONS)
         user = dice.choice(list(numbers))
         numbers[user] += 1
         payload = f"{user} {numbers[user]}"
-        # The ID makes the repetition harmless. The SCORE gives the place in the group: without it that is the time of
+        # The id makes a repetition harmless. The score gives the place in the group: without it that is the time of
         # arrival, and the clocks of two nodes that follow each other as primary of the partition may differ.
-        surely(client, "DQ.SEND", partition_of(user), payload, "ID", payload, "GROUP", user, "SCORE", numbers[user])
+        events.send(payload, id=payload, group=user, score=numbers[user])
         journal.write("sent", user, numbers[user])
         time.sleep(PRODUCERS / options.rate)
 
 
-def consume_partition(client, journal, dice, stopped, handler_ms, partition):
-    while not stopped.is_set():
-        try:
-            batch = client.execute_command("DQ.FETCH", partition, "BLOCK", 1000)
-        except PASSING:
-            # The partition moves or its node hands over: ask again, wherever it is now.
-            time.sleep(0.02)
-            continue
-        for _id, receipt, _attempt, payload in batch:
-            user, number = payload.split()
-            journal.write("begin", user, int(number))
-            time.sleep(dice.uniform(0, 2 * handler_ms) / 1000)
-            journal.write("done", user, int(number))
-            # Acknowledging twice does nothing; not acknowledging would repeat the event.
-            surely(client, "DQ.ACK", partition, receipt)
-
-
 def consume(options, ports, folder, name):
-    stopped = threading.Event()
-    signal.signal(signal.SIGTERM, lambda _signal, _frame: stopped.set())
-    client, journal, dice = connect(ports), Journal(folder, name), random.Random(name)
-    threads = [
-        threading.Thread(
-            target=consume_partition, args=(client, journal, dice, stopped, options.handler_ms, partition)
-        )
-        for partition in PARTITIONS
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    journal, dice = Journal(folder, name), random.Random(name)
+    worker = Worker(family(ports), concurrency=8, lease=LEASE_MS, consumer=name)
+
+    @worker.handler()
+    def handle(message):
+        user, number = message.text.split()
+        journal.write("begin", user, int(number))
+        time.sleep(dice.uniform(0, 2 * options.handler_ms) / 1000)
+        journal.write("done", user, int(number))
+
+    worker.run()
 
 
 def play(options, cluster, folder):
     ports = cluster.ports
     primaries, replica = ports[:3], ports[3]
-    client = connect(ports)
-    for partition in PARTITIONS:
-        client.execute_command("DQ.CREATE", partition, "LEASE", LEASE_MS, "RETRIES", -1, "DEDUP", 60_000)
+    events = family(ports)
+    settings = {"lease": LEASE_MS, "retries": -1, "dedup": 60_000}
+    events.ensure(**settings)
     started = time.monotonic()
 
     def tell(text):
@@ -130,7 +90,7 @@ def play(options, cluster, folder):
 
     def layout():
         owners = cluster.owners()
-        homes = [owners.get(key_slot(partition.encode())) for partition in PARTITIONS]
+        homes = [owners.get(events.client.keyslot(queue.key)) for queue in events.queues()]
         return homes, ", ".join(
             f"node {ports.index(port)}: {homes.count(port)}" for port in sorted(set(homes), key=ports.index)
         )
@@ -146,7 +106,8 @@ def play(options, cluster, folder):
         )
         return moved
 
-    workers, moved, changed = [], 0, multiprocessing.Event()
+    workers, moved = [], 0
+    grown, changed = multiprocessing.Event(), multiprocessing.Event()
 
     def join():
         name = f"worker-{len(workers)}"
@@ -154,11 +115,11 @@ def play(options, cluster, folder):
         workers[-1].start()
 
     producers = [
-        multiprocessing.Process(target=produce, args=(options, ports, folder, changed, number))
+        multiprocessing.Process(target=produce, args=(options, ports, folder, grown, changed, number))
         for number in range(PRODUCERS)
     ]
     try:
-        tell(f"64 partitions: {layout()[1]}")
+        tell(f"{PARTITIONS} partitions: {layout()[1]}")
         for _ in range(2):
             join()
         for process in producers:
@@ -167,6 +128,11 @@ def play(options, cluster, folder):
         moved += reshard(primaries[0], primaries[2])
         join()
         tell("a consumer joined")
+        # The queues first, then the producers.
+        events = family(ports, 2 * PARTITIONS, grown_from=PARTITIONS)
+        events.ensure(**settings)
+        grown.set()
+        tell(f"{2 * PARTITIONS} partitions: {layout()[1]}")
         moved += reshard(primaries[1], primaries[0])
         cluster.fail_over(replica)
         tell(f"node 0 failed over to its replica, node 3 ({layout()[1]})")
@@ -176,7 +142,7 @@ def play(options, cluster, folder):
             process.join()
         tell("all events sent")
         end = time.monotonic() + LEASE_MS / 1000 + 30
-        while any(surely(client, "DQ.LEN", partition) for partition in PARTITIONS) and time.monotonic() < end:
+        while (sum(queue.len() for queue in events.queues()) or events.moving()) and time.monotonic() < end:
             time.sleep(0.05)
         tell("all partitions empty")
     finally:

@@ -147,7 +147,7 @@ def test_the_example_scale_out_on_one_server_proves_its_promises(server):
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_the_example_scale_out_over_a_cluster_proves_its_promises():
-    output = python(
+    output = with_package(
         "scale_out/cluster.py",
         *("--module", module_path(), "--redis-server", engine(), "--redis-cli", cli()),
         # A slot takes redis-cli a millisecond on an idle machine and a fifth of a second on a very busy one.
@@ -155,8 +155,16 @@ def test_the_example_scale_out_over_a_cluster_proves_its_promises():
         seconds=110,
     )
     assert figure(output, "partitions moved") > 3
+    assert "128 partitions" in output
     assert figure(output, "events sent") > 500
     assert "failed over to its replica" in output
+
+
+@pytest.mark.slow
+def test_the_example_tenants_waits_at_ten_thousand_queues(server):
+    output = python("tenants/tenants.py", "--url", url(server), "--tenants", 10_000, "--backlog", 5_000)
+    assert figure(output, "queues") == 10_001
+    assert figure(output, "messages handled") == 15_000
 
 
 def cli() -> str:
