@@ -23,7 +23,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-core
+.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-families bench-core
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,6 +109,9 @@ bench: ## measure the module against its peers on this machine: a quarter of an 
 bench-groups: ## what groups cost where most of them are in the way
 	@scripts/setup.sh build server tests && scripts/build.sh
 	@.venv/bin/python benches/groups.py --module target/release/libdq.so
+
+bench-families: ## how evenly families spread, what they cost, and what consumers notice of moves: BENCH_FLAGS=--help; needs valgrind
+	@scripts/python.sh tests.load.families $(BENCH_FLAGS)
 
 bench-core: ## what the core costs without a server: Criterion benches; BENCH_FLAGS=--help
 	@scripts/bench-core.sh $(BENCH_FLAGS)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.harness.absence import Absences
 from tests.harness.server import wait_for
+from tests.load.families.__main__ import main as families
 from tests.load.probe import Probe, Waits
 from tests.load.punctual import Punctual
 from tests.load.searches import Searches
@@ -43,6 +44,18 @@ def test_mixed_traffic_leaves_no_memory_behind(make_server, capsys):
     faults = soak(make_server(appendonly="yes"), Namespace(seconds=4, samples=2, messages=2000, seed=1))
     assert not [fault for fault in faults if "left" in fault], faults
     assert capsys.readouterr().out.count("MEMORY USAGE") == 5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_families_are_measured(capsys):
+    args = ["--consumers", "20", "--partitions", "16", "--nodes", "3", "--messages", "50", "--idle", "0.2", "--groups", "5000"]
+    args += ["--worked", "640", "--rounds", "1", "--moved", "2", "--only", "spread", "--only", "crowd"]
+    # What is beyond its limit on a busy machine does not matter here.
+    families([*args, "--only", "processor", "--only", "moves"])
+    printed = capsys.readouterr().out
+    assert "waiting connections of the busiest node        20" in printed
+    assert "a family, 4 nodes" in printed and "2 moves of a partition" in printed
 
 
 SPIN = """

@@ -1,0 +1,1 @@
+"""What families cost and how evenly they spread: `make bench-families`."""

@@ -1,0 +1,140 @@
+"""python -m tests.load.families: how evenly families spread, what they cost, and what consumers notice of moves.
+
+Each part prints a table, and what is beyond its limit. The exit status is 1 if anything is. Wall-clock times need a
+quiet machine; instructions and the spread do not.
+"""
+
+import argparse
+import shutil
+import sys
+from statistics import median
+
+from tests.harness.topology import Cluster
+from tests.load.families.balance import balance, names
+from tests.load.families.cost import Setting, instructions
+from tests.load.families.moves import moves
+from tests.load.families.wires import Crowd, idle_cpu, queues, used_memory
+
+
+def main(words=None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.load.families", description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=list(PARTS), action="append", help="only this part; may be given several times")
+    parser.add_argument("--groups", type=int, default=100_000, help="groups that are spread (%(default)s)")
+    parser.add_argument("--consumers", type=int, default=1000, help="that wait at each node (%(default)s)")
+    parser.add_argument("--partitions", type=int, default=1024, help="of the family that they wait for (%(default)s)")
+    parser.add_argument("--nodes", type=int, default=6, help="over which it lies (%(default)s)")
+    parser.add_argument("--messages", type=int, default=2000, help="that wake a consumer each (%(default)s)")
+    parser.add_argument("--rate", type=float, default=100, help="of these messages, a second (%(default)s)")
+    parser.add_argument("--counted", type=int, default=4096, help="messages whose instructions are counted (%(default)s)")
+    parser.add_argument("--worked", type=int, default=20_000, help="messages whose processor time is taken (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="of those (%(default)s)")
+    parser.add_argument("--moved", type=int, default=20, help="moves of a partition (%(default)s)")
+    parser.add_argument("--idle", type=float, default=5, help="seconds in which nothing is asked (%(default)s)")
+    args = parser.parse_args(words)
+    beyond = []
+    for part in args.only or PARTS:
+        print(f"\n== {part}", flush=True)
+        beyond += PARTS[part](args)
+    for text in beyond:
+        print(f"beyond its limit: {text}")
+    return 1 if beyond else 0
+
+
+def spread(args):
+    """Groups over nodes that hold even ranges of slots."""
+    print(f"{'groups':<10}{'partitions':>11}{'nodes':>7}{'busiest node':>14}{'by chance':>11}{'of partitions':>15}")
+    for kind in ("random", "numbered"):
+        some = names(kind, args.groups)
+        for partitions, nodes in [(64, 2), (64, 4), (64, 8), *((1024, n) for n in (2, 4, 6, 8, 16, 32, 48, 64))]:
+            row = balance(partitions, nodes, some)
+            print(f"{kind:<10}{partitions:>11,}{nodes:>7}{row.groups:>14.3f}{row.chance:>11.3f}{row.own:>15.3f}")
+            # Few groups for each node differ by chance, and some numbers of nodes cannot have equal shares.
+            if row.groups > max(1.05, row.own * (2 * row.chance - 1)):
+                yield f"{kind} groups, {partitions} partitions, {nodes} nodes: {row.groups:.3f} of an even share"
+
+
+def crowd(args):
+    """Consumers that wait at all nodes for all partitions."""
+    cluster = Cluster(nodes=args.nodes, maxclients="20000").start()
+    try:
+        homes = queues(cluster, args.partitions)
+        still = idle_cpu(cluster.nodes, args.idle)
+        before = [used_memory(node) for node in cluster.nodes]
+        people = Crowd(cluster, args.consumers)
+        waiting = [int(node.info("clients")["blocked_clients"]) for node in cluster.nodes]
+        idle = idle_cpu(cluster.nodes, args.idle)
+        # The server gives back the buffers of clients that have been idle for some seconds.
+        memory = max(used_memory(node) - was for node, was in zip(cluster.nodes, before)) / args.consumers
+        took, pings = people.wake_ups(homes, args.messages, args.rate)
+        people.close()
+    finally:
+        cluster.close()
+    p99, ping = (times[len(times) * 99 // 100] * 1000 for times in (took, pings))
+    print(f"{args.consumers:,} consumers, {args.partitions:,} partitions, {args.nodes} nodes")
+    print(f"waiting connections of the busiest node        {max(waiting):,}")
+    print(f"memory of the server for each of them          {memory:,.0f} bytes")
+    print(f"from SEND until a consumer has it, p50 and p99 {median(took) * 1000:.2f} ms, {p99:.2f} ms")
+    print(f"a PING meanwhile, p50 and p99                  {median(pings) * 1000:.2f} ms, {ping:.2f} ms")
+    print(f"idle processor of all nodes, before and with   {still:.2f} %, {idle:.2f} % of one")
+    if max(waiting) > args.consumers:
+        yield f"{max(waiting)} waiting connections at a node"
+    if p99 - ping >= 5:
+        yield f"{p99:.2f} ms until a consumer is awake"
+
+
+def counted(args):
+    """Instructions by the number of partitions."""
+    if shutil.which("valgrind") is None:
+        print("counting instructions needs valgrind")
+        return
+    rows = {partitions: instructions(partitions, args.counted, args.idle) for partitions in (1, 64, 1024)}
+    print(f"{'partitions':>10}{'NFETCH':>10}{'that gives nothing':>20}{'idle, a second':>16}")
+    for partitions, row in rows.items():
+        print(f"{partitions:>10,}{row['gives']:>10,.0f}{row['nothing']:>20,.0f}{row['idle']:>16,.0f}")
+    for what in ("gives", "nothing", "idle"):
+        counts = [row[what] for row in rows.values()]
+        if max(counts) > 1.05 * counts[0]:
+            yield f"instructions ({what}) grow by {max(counts) / counts[0] - 1:.1%} with the number of partitions"
+
+
+def processor(args):
+    """Processor time of the servers for each message: SEND, FETCH or NFETCH, and ACK."""
+    settings = [
+        Setting("a queue, no cluster", 0, 0),
+        Setting("a queue, cluster", 1, 0),
+        *(Setting(f"a family, {nodes} nodes", nodes, 64) for nodes in (1, 2, 4)),
+    ]
+    found = {setting.name: [] for setting in settings}
+    try:
+        for setting in settings:
+            setting.us_a_message(args.worked // 4)
+        for _ in range(args.rounds):
+            for setting in settings:
+                found[setting.name].append(setting.us_a_message(args.worked))
+    finally:
+        for setting in settings:
+            setting.close()
+    plain = median(found["a queue, cluster"])
+    print(f"{'':<24}{'us a message':>13}{'of a queue':>12}{'a second by it':>16}")
+    for name, costs in found.items():
+        cost = median(costs)
+        print(f"{name:<24}{cost:>13.2f}{cost / plain:>12.2f}{1e6 / cost:>16,.0f}")
+        if name.startswith("a family") and cost > 1.1 * plain:
+            yield f"{name}: {cost / plain:.2f} of the processor time of a queue"
+
+
+def moved(args):
+    """Moves of a partition, seen by its consumers."""
+    rows = moves(args.moved)
+    gaps, still = sorted(row.gap for row in rows), sorted(row.still for row in rows)
+    print(f"{len(rows)} moves of a partition; longest time without a delivery, in ms, of a message every 2 ms")
+    print(f"while it moves: median {median(gaps):.1f}, longest {gaps[-1]:.1f}")
+    print(f"without a move: median {median(still):.1f}, longest {still[-1]:.1f}")
+    if median(gaps) >= 100:
+        yield f"nothing came for {median(gaps):.0f} ms"
+
+
+PARTS = {"spread": spread, "crowd": crowd, "instructions": counted, "processor": processor, "moves": moved}
+
+if __name__ == "__main__":
+    sys.exit(main())
