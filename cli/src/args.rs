@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{batches, bench, explain, find, ls, pause, peek, redrive, show, tail};
 use crate::server::Endpoint;
-use crate::top;
+use crate::{top, web};
 
 /// See and steer the dq queues of a Redis or Valkey server.
 #[derive(Debug, Parser)]
@@ -48,6 +48,8 @@ pub enum Verb {
     Resume(pause::ResumeArgs),
     /// Measure a send, fetch and ack loop in a queue of its own, for a quick look
     Bench(bench::Args),
+    /// Serve all of it as web pages: see, find, redrive, pause
+    Web(Box<web::Args>),
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //!
 //! Each layer uses only those before it: `text` and `table` (what is printed),
 //! `server` (the connection), `model` (replies of the server as values), `command`
-//! (one file for each command that prints and ends), `top` (the live view).
+//! (one file for each command that prints and ends), `top` (the live view), `web` (the
+//! same and more as web pages).
 
 mod args;
 mod command;
@@ -15,6 +16,7 @@ mod server;
 mod table;
 mod text;
 mod top;
+mod web;
 
 use std::process::ExitCode;
 

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::model::deed::Target;
 use crate::server::Server;
 use crate::text::printable;
-use crate::top;
+use crate::{top, web};
 
 /// The output of a command.
 pub struct Output<'a> {
@@ -61,6 +61,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Pause(args) => pause::pause(&mut connect()?, args, out),
         Verb::Resume(args) => pause::resume(&mut connect()?, args, out),
         Verb::Bench(args) => bench::run(&mut connect()?, args, out),
+        Verb::Web(args) => web::run(&cli.endpoint, args, out),
     }
 }
 

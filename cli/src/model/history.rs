@@ -19,11 +19,29 @@ struct Point {
     totals: Totals,
     late: Millis,
     worst: Millis,
+    waiting: u64,
+    dead: u64,
 }
 
 /// The last samples of one queue.
 #[derive(Debug, Clone, Default)]
 pub struct History(VecDeque<Point>);
+
+/// What a line over the last samples shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line {
+    /// Messages sent per second.
+    Sent,
+    /// Messages acked per second.
+    Acked,
+    /// Messages that are pending.
+    Waiting,
+    /// The age of the oldest ready message in ms, or the lateness of a delivery if that
+    /// was higher.
+    Late,
+    /// Messages that are dead.
+    Dead,
+}
 
 /// Events per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -66,7 +84,32 @@ impl History {
             totals: queue.totals,
             late,
             worst,
+            waiting: queue.pending(),
+            dead: queue.count("dead"),
         });
+    }
+
+    /// Returns a figure of the last samples, the newest one last.
+    pub fn line(&self, of: Line) -> Vec<f64> {
+        let points = self.0.iter();
+        match of {
+            Line::Waiting => points.map(|point| point.waiting as f64).collect(),
+            Line::Dead => points.map(|point| point.dead as f64).collect(),
+            Line::Late => points.map(|point| point.late as f64).collect(),
+            Line::Sent => self.per_second(|totals| totals.sent),
+            Line::Acked => self.per_second(|totals| totals.acked),
+        }
+    }
+
+    /// Returns the rate between each sample and the one before it.
+    fn per_second(&self, count: fn(&Totals) -> u64) -> Vec<f64> {
+        let pairs = self.0.iter().zip(self.0.iter().skip(1));
+        pairs
+            .map(|(before, after)| {
+                let seconds = (after.at - before.at).as_secs_f64().max(0.05);
+                count(&after.totals).saturating_sub(count(&before.totals)) as f64 / seconds
+            })
+            .collect()
     }
 
     /// Returns the number of samples.
@@ -227,5 +270,20 @@ mod tests {
             history.add(start + Duration::from_secs(i), &queue(i, None, 0), KEPT);
         }
         assert_eq!(history.0.len(), KEPT);
+    }
+
+    #[test]
+    fn lines_show_rates_and_counts() {
+        let start = Instant::now();
+        let mut history = History::default();
+        for (second, sent) in [(0, 0), (2, 10), (3, 10)] {
+            let mut queue = queue(sent, Some(7), 0);
+            queue.counts[6] = sent;
+            history.add(start + Duration::from_secs(second), &queue, 9);
+        }
+        assert_eq!(history.line(Line::Sent), [5.0, 0.0]);
+        assert_eq!(history.line(Line::Acked), [0.0, 0.0]);
+        assert_eq!(history.line(Line::Dead), [0.0, 10.0, 10.0]);
+        assert_eq!(history.line(Line::Late), [7.0, 7.0, 7.0]);
     }
 }

@@ -22,6 +22,9 @@ pub enum Sort {
 }
 
 impl Sort {
+    /// All orders.
+    pub const ALL: [Sort; 4] = [Sort::Name, Sort::Oldest, Sort::Load, Sort::Dead];
+
     /// Returns the next order. The first one follows the last one.
     pub fn next(self) -> Sort {
         match self {

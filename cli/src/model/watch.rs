@@ -172,6 +172,15 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Returns the samples of this entry with newer figures.
+    pub fn with(&self, queue: Queue) -> Entry {
+        Entry {
+            queue,
+            history: self.history.clone(),
+            parts: self.parts,
+        }
+    }
+
     /// Returns the rates of the last seconds, if they are known.
     pub fn rates(&self) -> Option<Rates> {
         self.history.rates()

@@ -1,0 +1,324 @@
+//! Who may see the pages: by a password file, by a header that a proxy sets, or anybody
+//! who reaches them.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::{digest, hmac};
+
+use crate::failure::Failure;
+
+/// Time after which a session ends in which nothing was asked for.
+const IDLE: Duration = Duration::from_secs(12 * 3600);
+
+/// Maximum number of sessions, and of names with wrong passwords that are remembered.
+const MOST: usize = 1000;
+
+/// Maximum number of wrong passwords for a name within `WINDOW`.
+const TRIES: u32 = 5;
+
+/// Time for which a wrong password counts.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Somebody who asks for a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Visitor {
+    /// The name. Empty if nobody has to sign in.
+    pub user: String,
+    /// The address of the connection.
+    pub address: String,
+    /// What a form of this visitor must contain to be accepted.
+    pub csrf: String,
+}
+
+/// How visitors are known.
+pub enum Gate {
+    /// By name and password. The hashes are those of bcrypt.
+    Passwords(HashMap<String, String>),
+    /// By this header, from one of these addresses.
+    Header(String, Vec<IpAddr>),
+    /// Everybody may see the pages under one of these host names.
+    Open(Vec<String>),
+}
+
+struct Session {
+    user: String,
+    csrf: String,
+    used: Instant,
+}
+
+/// Lets visitors in.
+pub struct Access {
+    /// How they are known.
+    pub gate: Gate,
+    sessions: Mutex<HashMap<String, Session>>,
+    wrong: Mutex<HashMap<String, (u32, Instant)>>,
+    /// Makes the tokens of forms where there are no sessions.
+    key: hmac::Key,
+}
+
+/// Why somebody is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The visitor has to sign in.
+    SignIn,
+    /// The request did not come through the proxy, or without the header.
+    NoProxy,
+    /// The page was asked for under a name that is not ours.
+    OtherHost,
+}
+
+impl Access {
+    /// Creates the access for a gate.
+    pub fn new(gate: Gate) -> Result<Access, Failure> {
+        let secret = random()?;
+        Ok(Access {
+            gate,
+            sessions: Mutex::default(),
+            wrong: Mutex::default(),
+            key: hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()),
+        })
+    }
+
+    /// Returns who asks, from the address of the connection and the headers of the
+    /// request: the cookie of a session, the header of the proxy, and the host.
+    pub fn visitor(
+        &self,
+        address: IpAddr,
+        session: Option<&str>,
+        header: impl Fn(&str) -> Option<String>,
+    ) -> Result<Visitor, Refusal> {
+        let known = |user: &str, csrf: String| Visitor {
+            user: user.to_owned(),
+            address: address.to_string(),
+            csrf,
+        };
+        match &self.gate {
+            Gate::Passwords(_) => {
+                let mut sessions = lock(&self.sessions);
+                let session = session.and_then(|id| sessions.get_mut(id));
+                let session = session.filter(|session| session.used.elapsed() < IDLE);
+                let session = session.ok_or(Refusal::SignIn)?;
+                session.used = Instant::now();
+                Ok(known(&session.user, session.csrf.clone()))
+            }
+            Gate::Header(name, proxies) => {
+                let user = header(name).filter(|user| !user.is_empty());
+                match user.filter(|_| proxies.contains(&address.to_canonical())) {
+                    Some(user) => Ok(known(&user, self.token(&user))),
+                    None => Err(Refusal::NoProxy),
+                }
+            }
+            Gate::Open(hosts) => {
+                // A page of somebody else, whose name was made to lead here, must not
+                // be able to read ours.
+                let host = header("host").unwrap_or_default();
+                match hosts.iter().any(|known| *known == name(&host)) {
+                    true => Ok(known("", self.token(""))),
+                    false => Err(Refusal::OtherHost),
+                }
+            }
+        }
+    }
+
+    /// Returns whether visitors sign in here, and so can sign out.
+    pub fn has_sessions(&self) -> bool {
+        matches!(self.gate, Gate::Passwords(_))
+    }
+
+    fn token(&self, user: &str) -> String {
+        hex(hmac::sign(&self.key, user.as_bytes()).as_ref())
+    }
+
+    /// Checks a password. Returns the new session, or `None` if name or password is
+    /// wrong. This takes a tenth of a second or more.
+    pub fn sign_in(&self, user: &str, password: &[u8]) -> Result<Option<String>, Failure> {
+        let Gate::Passwords(users) = &self.gate else {
+            return Ok(None);
+        };
+        {
+            let wrong = lock(&self.wrong);
+            let tries = wrong.get(user).filter(|(_, at)| at.elapsed() < WINDOW);
+            if tries.is_some_and(|(tries, _)| *tries >= TRIES) {
+                return Err(Failure::mistake("too many wrong passwords: try later"));
+            }
+        }
+        let hash = users.get(user);
+        // For an unknown name another's password is checked, so that it takes as long.
+        let checked = hash.or(users.values().next()).map_or("", String::as_str);
+        let right = bcrypt::verify(password, checked).unwrap_or(false);
+        if !right || hash.is_none() {
+            let mut wrong = lock(&self.wrong);
+            wrong.retain(|_, (_, at)| at.elapsed() < WINDOW);
+            if wrong.len() < MOST {
+                let tries = wrong.entry(user.to_owned()).or_insert((0, Instant::now()));
+                *tries = (tries.0 + 1, Instant::now());
+            }
+            return Ok(None);
+        }
+        let id = random()?;
+        let session = Session {
+            user: user.to_owned(),
+            csrf: random()?,
+            used: Instant::now(),
+        };
+        let mut sessions = lock(&self.sessions);
+        sessions.retain(|_, session| session.used.elapsed() < IDLE);
+        if sessions.len() >= MOST {
+            let oldest = sessions.iter().min_by_key(|(_, session)| session.used);
+            if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
+                sessions.remove(&oldest);
+            }
+        }
+        sessions.insert(id.clone(), session);
+        Ok(Some(id))
+    }
+
+    /// Ends a session.
+    pub fn sign_out(&self, session: &str) {
+        lock(&self.sessions).remove(session);
+    }
+}
+
+impl Visitor {
+    /// Returns whether a form contains the token of this visitor.
+    pub fn accepts(&self, token: &[u8]) -> bool {
+        // The time of comparing digests says nothing about the token.
+        let digest = |bytes: &[u8]| digest::digest(&digest::SHA256, bytes);
+        digest(self.csrf.as_bytes()).as_ref() == digest(token).as_ref()
+    }
+}
+
+/// Reads a password file, as `htpasswd -B` writes it: `name:hash` in each line.
+pub fn read_passwords(path: &Path) -> Result<HashMap<String, String>, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::mistake(format!("{shown}: {error}")))?;
+    let mut users = HashMap::new();
+    for (i, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (name, hash) = line.split_once(':').unwrap_or_default();
+        if name.is_empty() || !["$2a$", "$2b$", "$2y$"].iter().any(|p| hash.starts_with(p)) {
+            return Err(Failure::mistake(format!(
+                "{shown}, line {}: expected name:hash with a hash of bcrypt, as `dq web \
+                 --hash-password NAME` or `htpasswd -nB NAME` prints it",
+                i + 1
+            )));
+        }
+        users.insert(name.to_owned(), hash.to_owned());
+    }
+    match users.is_empty() {
+        true => Err(Failure::mistake(format!("{shown}: no users"))),
+        false => Ok(users),
+    }
+}
+
+/// Returns a line of a password file.
+pub fn password_line(user: &str, password: &[u8]) -> Result<String, Failure> {
+    if user.is_empty() || user.contains([':', '\n']) {
+        return Err(Failure::mistake("a user's name has no colon"));
+    }
+    if password.len() < 8 || password.len() > 72 {
+        return Err(Failure::mistake("a password has 8 to 72 bytes"));
+    }
+    let hash = bcrypt::hash(password, 11).map_err(|error| Failure::mistake(error.to_string()))?;
+    Ok(format!("{user}:{hash}"))
+}
+
+/// Returns the name in a Host header, in lower case and without the port.
+fn name(host: &str) -> String {
+    let host = host.to_ascii_lowercase();
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name.to_owned(),
+        _ => host,
+    }
+}
+
+/// Returns 32 random bytes as 64 digits.
+fn random() -> Result<String, Failure> {
+    let mut bytes = [0; 32];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| Failure::mistake("the system has no random numbers"))?;
+    Ok(hex(&bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn passwords() -> Access {
+        // The lowest cost, so that the test is quick.
+        let hash = bcrypt::hash("right", 4).unwrap();
+        let users = HashMap::from([("ann".to_owned(), hash)]);
+        Access::new(Gate::Passwords(users)).unwrap()
+    }
+
+    #[test]
+    fn a_session_begins_with_the_password_and_ends_with_signing_out() {
+        let access = passwords();
+        let visitor = |id: Option<&str>| access.visitor(HERE, id, |_| None);
+        assert_eq!(visitor(None), Err(Refusal::SignIn));
+        assert_eq!(access.sign_in("ann", b"wrong"), Ok(None));
+        assert_eq!(access.sign_in("bob", b"right"), Ok(None));
+        let id = access.sign_in("ann", b"right").unwrap().unwrap();
+        let ann = visitor(Some(&id)).unwrap();
+        assert_eq!(ann.user, "ann");
+        assert!(ann.accepts(ann.csrf.as_bytes()) && !ann.accepts(b"") && !ann.accepts(b"x"));
+        access.sign_out(&id);
+        assert_eq!(visitor(Some(&id)), Err(Refusal::SignIn));
+    }
+
+    #[test]
+    fn passwords_cannot_be_tried_without_end() {
+        let access = passwords();
+        for _ in 0..TRIES {
+            assert_eq!(access.sign_in("ann", b"wrong"), Ok(None));
+        }
+        assert!(access.sign_in("ann", b"right").is_err());
+    }
+
+    #[test]
+    fn the_header_counts_only_from_the_proxy() {
+        let proxies = vec![HERE];
+        let access = Access::new(Gate::Header("X-User".to_owned(), proxies)).unwrap();
+        let header = |name: &str| (name == "X-User").then(|| "ann".to_owned());
+        let visitor = access.visitor(HERE, None, header).unwrap();
+        assert_eq!(visitor.user, "ann");
+        let mapped = "::ffff:127.0.0.1".parse().unwrap();
+        assert!(access.visitor(mapped, None, header).is_ok());
+        let other = "192.0.2.1".parse().unwrap();
+        assert_eq!(access.visitor(other, None, header), Err(Refusal::NoProxy));
+        assert_eq!(access.visitor(HERE, None, |_| None), Err(Refusal::NoProxy));
+    }
+
+    #[test]
+    fn an_open_page_is_not_given_under_another_name() {
+        let access =
+            Access::new(Gate::Open(vec!["localhost".to_owned(), "[::1]".to_owned()])).unwrap();
+        let visit = |host: &str| access.visitor(HERE, None, |_| Some(host.to_owned()));
+        for host in ["localhost:8377", "LOCALHOST", "[::1]:8377", "[::1]"] {
+            assert!(visit(host).is_ok(), "{host}");
+        }
+        for host in ["evil.example:8377", "localhost.evil.example", "", "::1"] {
+            assert_eq!(visit(host), Err(Refusal::OtherHost), "{host}");
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! What can be changed from a page: what it would change is counted before, and each
+//! action is written to the audit log.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redis::Value;
+
+use super::access::Visitor;
+use super::jobs::Job;
+use super::page::Trouble;
+use super::query::{link, Query};
+use super::site::Site;
+use crate::failure::Failure;
+use crate::model::deed::{what, Deed, Target};
+use crate::model::find::{self, Act, Filter, Step};
+use crate::model::queue::{Queue, STATES};
+use crate::model::record::{bytes, integer, Record};
+use crate::moment::{parse_moment, parse_span, span};
+use crate::server::{verb, Server};
+use crate::text::{plural, printable};
+
+/// Number of messages that one step changes or counts. The server serves others between
+/// two steps.
+const STEP: usize = 200;
+
+/// Maximum time for which messages are counted before an action.
+const COUNTING: Duration = Duration::from_millis(1500);
+
+/// Something that can be changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Pause or resume.
+    Deed(Deed),
+    /// Redrive, cancel or purge all messages that are found.
+    Found(Target, Box<Filter>, Act),
+    /// Redrive or cancel one message.
+    One(Vec<u8>, Vec<u8>, Act),
+    /// Remove all messages and records of a queue.
+    Empty(Vec<u8>),
+    /// Send what a schedule sends, now.
+    Fire(Vec<u8>, Vec<u8>),
+    /// Send a message.
+    Send(Vec<u8>, Query),
+}
+
+/// How many messages an action is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// The number that was found.
+    pub found: u64,
+    /// Whether there may be more, because counting took too long.
+    pub more: bool,
+}
+
+impl Count {
+    /// Returns the count in words.
+    pub fn words(self) -> String {
+        let found = plural(self.found, "message");
+        match self.more {
+            true => format!("at least {found} (not all were counted)"),
+            false => found,
+        }
+    }
+}
+
+/// Reads the queue or the family of an address.
+pub fn target(query: &Query) -> Result<Target, Trouble> {
+    match (query.get("queue"), query.get("family")) {
+        (Some(queue), None) => Ok(Target::Queue(queue.to_vec())),
+        (None, Some(family)) => Ok(Target::Family(family.to_vec())),
+        _ => Err(Trouble::mistake("the address names no queue")),
+    }
+}
+
+/// Reads the queue of an address.
+pub fn queue(query: &Query) -> Result<Vec<u8>, Trouble> {
+    match target(query)? {
+        Target::Queue(queue) => Ok(queue),
+        Target::Family(_) => Err(Trouble::mistake("this is for one queue, not a family")),
+    }
+}
+
+/// Returns the address of a page about a queue or a family.
+pub fn of_target(target: &Target) -> Query {
+    match target {
+        Target::Queue(queue) => Query::default().with("queue", queue),
+        Target::Family(family) => Query::default().with("family", family),
+    }
+}
+
+/// Reads the conditions of an address.
+pub fn filter(query: &Query) -> Result<Filter, Trouble> {
+    let bytes = |name: &str| query.get(name).map(<[u8]>::to_vec);
+    let moment = |name: &str| match query.text(name).trim() {
+        "" => Ok(None),
+        text => parse_moment(text)
+            .map(Some)
+            .map_err(|why| Trouble::mistake(&format!("{name}: {why}"))),
+    };
+    let field = bytes("header");
+    Ok(Filter {
+        id: bytes("id"),
+        kind: bytes("type"),
+        group: bytes("group"),
+        batch: bytes("batch"),
+        header: field.map(|field| (field, bytes("value").unwrap_or_default())),
+        error: bytes("error"),
+        payload: bytes("payload"),
+        since: moment("since")?,
+        until: moment("until")?,
+        ..Filter::of_state(query.text("state"))?
+    })
+}
+
+impl Action {
+    /// Reads the action of an address or a form.
+    pub fn parse(query: &Query) -> Result<Action, Trouble> {
+        let group = query.get("group").map(<[u8]>::to_vec);
+        let name = |field: &str| {
+            let name = query.get(field).map(<[u8]>::to_vec);
+            name.ok_or_else(|| Trouble::mistake(&format!("the address has no {field}")))
+        };
+        Ok(match query.text("act") {
+            "pause" => {
+                let time = match query.text("for").trim() {
+                    "" => None,
+                    text => Some(parse_span(text).map_err(|why| Trouble::mistake(&why))?),
+                };
+                Action::Deed(Deed::Pause(target(query)?, group, time))
+            }
+            "resume" => Action::Deed(Deed::Resume(target(query)?, group)),
+            "redrive-one" => Action::One(queue(query)?, name("id")?, Act::Redrive),
+            "cancel-one" => Action::One(queue(query)?, name("id")?, Act::Cancel),
+            "empty" => Action::Empty(queue(query)?),
+            "fire" => Action::Fire(queue(query)?, name("schedule")?),
+            "send" => Action::Send(queue(query)?, query.clone()),
+            word => {
+                let act = Act::of(word).ok_or_else(|| Trouble::mistake("no such action"))?;
+                let filter = filter(query)?;
+                if !act.fits(&filter.state) {
+                    let why = format!("{word} does nothing to messages that are {}", filter.state);
+                    return Err(Trouble::mistake(&why));
+                }
+                Action::Found(target(query)?, Box::new(filter), act)
+            }
+        })
+    }
+
+    /// Returns the word for the audit log and for buttons.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Action::Deed(Deed::Pause(..)) => "pause",
+            Action::Deed(Deed::Resume(..)) => "resume",
+            Action::Deed(Deed::Redrive(..)) => "redrive",
+            Action::Found(_, _, act) | Action::One(_, _, act) => act.word(),
+            Action::Empty(_) => "purge",
+            Action::Fire(..) => "run schedule",
+            Action::Send(..) => "send",
+        }
+    }
+
+    /// Returns what it is about, in words.
+    pub fn what(&self) -> String {
+        match self {
+            Action::Deed(deed) => match deed {
+                Deed::Pause(target, group, time) => {
+                    let time = time.map(|time| format!(", for {}", span(time)));
+                    what(target, group.as_deref()) + &time.unwrap_or_default()
+                }
+                Deed::Resume(target, group) => what(target, group.as_deref()),
+                Deed::Redrive(target, _) => target.shown(),
+            },
+            Action::Found(target, filter, _) => {
+                format!("messages of {}: {}", target.shown(), filter.words())
+            }
+            Action::One(queue, id, _) => {
+                format!("message {} of {}", printable(id), printable(queue))
+            }
+            Action::Empty(queue) => {
+                format!("all messages and records of {}", printable(queue))
+            }
+            Action::Fire(queue, name) => {
+                format!("schedule {} of {}", printable(name), printable(queue))
+            }
+            Action::Send(queue, form) => {
+                let id = form.get("id").map(|id| format!(", id {}", printable(id)));
+                format!(
+                    "a message to {}{}",
+                    printable(queue),
+                    id.unwrap_or_default()
+                )
+            }
+        }
+    }
+
+    /// Returns what it means, for the page that asks for confirmation.
+    pub fn meaning(&self) -> &'static str {
+        match self {
+            Action::Deed(Deed::Pause(..)) => {
+                "Nothing is delivered while it is paused. Sends and acks go on."
+            }
+            Action::Deed(Deed::Resume(..)) => "Its messages are delivered again.",
+            Action::Found(_, _, Act::Redrive) | Action::One(_, _, Act::Redrive) => {
+                "They are pending again, due now, with their attempts and failures at zero."
+            }
+            Action::Found(_, _, Act::Cancel) | Action::One(_, _, Act::Cancel) => {
+                "They are not delivered any more. The receipts of running ones are stale."
+            }
+            Action::Found(_, _, Act::Purge) | Action::One(_, _, Act::Purge) | Action::Empty(_) => {
+                "They are removed for good, and leave no record."
+            }
+            Action::Fire(..) => {
+                "A copy of the message that the schedule sent last is sent now. The schedule \
+                 itself goes on as before."
+            }
+            Action::Deed(Deed::Redrive(..)) | Action::Send(..) => "",
+        }
+    }
+
+    /// Returns the address of the page to go back to.
+    pub fn back(&self) -> String {
+        match self {
+            Action::Deed(
+                Deed::Pause(target, ..) | Deed::Resume(target, _) | Deed::Redrive(target, _),
+            ) => of_target(target).link(page_of(target)),
+            Action::Found(target, filter, _) => of_target(target)
+                .with("state", filter.state.as_bytes())
+                .link("messages"),
+            Action::One(queue, id, _) => link("message", "queue", queue) + "&" + &tail("id", id),
+            Action::Empty(queue) | Action::Fire(queue, _) | Action::Send(queue, _) => {
+                link("queue", "queue", queue)
+            }
+        }
+    }
+
+    /// Counts the messages that it would change, for a limited time. `None` if it is not
+    /// about messages.
+    pub fn count(&self, server: &mut Server) -> Result<Option<Count>, Failure> {
+        match self {
+            Action::Found(target, filter, _) => {
+                let queues = target.queues(server)?;
+                count(server, &queues, filter).map(Some)
+            }
+            Action::Empty(name) => {
+                let info = Queue::of(name, server.call(&verb("DQ.INFO", name))?)?;
+                let found = STATES.map(|state| info.count(state)).iter().sum();
+                Ok(Some(Count { found, more: false }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Begins it. What takes long goes on in a thread of its own, and the job tells how
+    /// far it is.
+    pub fn begin(self, site: &Arc<Site>, visitor: &Visitor) -> Arc<Job> {
+        let words = format!("{} {}", self.word(), self.what());
+        let job = site.jobs.begin(words, &visitor.user, self.back());
+        let (site, visitor, begun) = (Arc::clone(site), visitor.clone(), Arc::clone(&job));
+        let run = move || {
+            let outcome = site.change(|server| self.execute(server, &begun));
+            let outcome = outcome.map_err(|failure| failure.to_string());
+            begun.end(outcome);
+            site.audit
+                .write(&visitor, self.word(), &self.what(), &begun.progress());
+        };
+        let thread = thread::spawn(run);
+        // Most are done at once, and their page tells what came of them.
+        let patience = Instant::now() + Duration::from_millis(500);
+        while !thread.is_finished() && Instant::now() < patience {
+            thread::sleep(Duration::from_millis(2));
+        }
+        job
+    }
+
+    fn execute(&self, server: &mut Server, job: &Job) -> Result<String, Failure> {
+        match self {
+            Action::Deed(deed) => {
+                must_exist(server, deed)?;
+                let redriven = deed.execute(server)?;
+                Ok(deed.done(redriven))
+            }
+            Action::Found(target, filter, act) => {
+                let queues = target.queues(server)?;
+                change(server, &queues, filter, *act, job)?;
+                let done = format!("{} {}", plural(job.changed(), "message"), act.done());
+                Ok(if job.is_stopped() {
+                    done + ", then stopped"
+                } else {
+                    done
+                })
+            }
+            Action::One(queue, id, act) => one(server, queue, id, *act),
+            Action::Empty(queue) => {
+                let removed = integer(&server.call(&verb("DQ.PURGE", queue))?)?;
+                Ok(format!("{} removed", plural(removed, "message")))
+            }
+            Action::Fire(queue, name) => fire(server, queue, name),
+            Action::Send(queue, form) => send(server, queue, form),
+        }
+    }
+}
+
+fn page_of(target: &Target) -> &'static str {
+    match target {
+        Target::Queue(_) => "queue",
+        Target::Family(_) => "family",
+    }
+}
+
+fn tail(name: &str, value: &[u8]) -> String {
+    link("", name, value).trim_start_matches('?').to_owned()
+}
+
+/// Fails unless the queue exists: DQ.PAUSE would create it.
+fn must_exist(server: &mut Server, deed: &Deed) -> Result<(), Failure> {
+    let (Deed::Pause(Target::Queue(queue), ..) | Deed::Resume(Target::Queue(queue), _)) = deed
+    else {
+        return Ok(());
+    };
+    match server.call(&verb("DQ.INFO", queue)) {
+        Err(failure) if !failure.is_forbidden() => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+fn count(server: &mut Server, queues: &[Vec<u8>], filter: &Filter) -> Result<Count, Failure> {
+    let begun = Instant::now();
+    let mut found = 0;
+    for queue in queues {
+        if filter.is_whole_state() {
+            let mut cmd = verb("DQ.LEN", queue);
+            cmd.arg(&filter.state);
+            found += integer(&server.call(&cmd)?)?;
+            continue;
+        }
+        let mut step = Step::first(STEP);
+        loop {
+            let (next, more) = find::count(server, queue, filter, &step)?;
+            found += more;
+            let Some(cursor) = next else {
+                break;
+            };
+            if begun.elapsed() > COUNTING {
+                return Ok(Count { found, more: true });
+            }
+            step.cursor = Some(cursor);
+        }
+    }
+    Ok(Count { found, more: false })
+}
+
+fn change(
+    server: &mut Server,
+    queues: &[Vec<u8>],
+    filter: &Filter,
+    act: Act,
+    job: &Job,
+) -> Result<(), Failure> {
+    for queue in queues {
+        let mut step = Step::first(STEP);
+        loop {
+            if job.is_stopped() {
+                return Ok(());
+            }
+            let (next, changed) = find::act(server, queue, filter, &step, act)?;
+            job.add(changed);
+            match next {
+                Some(cursor) => step.cursor = Some(cursor),
+                None => break,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn one(server: &mut Server, queue: &[u8], id: &[u8], act: Act) -> Result<String, Failure> {
+    if act == Act::Redrive {
+        let mut cmd = verb("DQ.REDRIVE", queue);
+        cmd.arg("IDS").arg(1).arg(id);
+        return match integer(&server.call(&cmd)?)? {
+            0 => Err(Failure::mistake("it is not dead any more")),
+            _ => Ok("It is pending again.".to_owned()),
+        };
+    }
+    let mut cmd = verb("DQ.CANCEL", queue);
+    cmd.arg(id);
+    let Value::Array(states) = server.call(&cmd)? else {
+        return Err(crate::model::record::unexpected());
+    };
+    match states.first().and_then(bytes) {
+        None => Err(Failure::mistake("there is no such message any more")),
+        Some(b"finished" | b"cancelled") => Err(Failure::mistake("it had ended before")),
+        Some(state) => Ok(format!("It was {}, and is cancelled.", printable(state))),
+    }
+}
+
+/// Sends a copy of the message that a schedule has sent last. The server does not tell
+/// what a schedule would send, so this needs that message or its record.
+fn fire(server: &mut Server, queue: &[u8], name: &[u8]) -> Result<String, Failure> {
+    let schedules = Record::all(server.call(&verb("DQ.SCHEDULES", queue))?)?;
+    let found = schedules.iter().find(|one| one.bytes("name") == Some(name));
+    let schedule = found.ok_or_else(|| Failure::mistake("there is no such schedule any more"))?;
+    let message = match schedule.number("last-at") {
+        Some(at) => {
+            let mut cmd = verb("DQ.GET", queue);
+            cmd.arg([name, format!("@{at}").as_bytes()].concat());
+            Record::maybe(server.call(&cmd)?)?
+        }
+        None => None,
+    };
+    let message = message.ok_or_else(|| {
+        Failure::mistake(
+            "the message that it sent last is gone, and it is not known what it would send: \
+             send a test message, or give the queue a RETAIN",
+        )
+    })?;
+    let mut cmd = verb("DQ.SEND", queue);
+    cmd.arg(message.bytes("payload").unwrap_or_default());
+    for (option, field) in [("TYPE", "type"), ("GROUP", "group")] {
+        if let Some(value) = message.bytes(field) {
+            cmd.arg(option).arg(value);
+        }
+    }
+    if let Value::Int(priority) = message.get("priority") {
+        cmd.arg("PRIORITY").arg(*priority);
+    }
+    if let Value::Map(headers) = message.get("headers") {
+        cmd.arg("HEADERS").arg(headers.len());
+        for (field, value) in headers {
+            cmd.arg(bytes(field)).arg(bytes(value));
+        }
+    }
+    sent(server.call(&cmd)?)
+}
+
+fn send(server: &mut Server, queue: &[u8], form: &Query) -> Result<String, Failure> {
+    let mut cmd = verb("DQ.SEND", queue);
+    cmd.arg(form.get("payload").unwrap_or_default());
+    for (option, field) in [("ID", "id"), ("TYPE", "type"), ("GROUP", "group")] {
+        if let Some(value) = form.get(field) {
+            cmd.arg(option).arg(value);
+        }
+    }
+    if let Some(priority) = form.get("priority") {
+        cmd.arg("PRIORITY").arg(priority);
+    }
+    let delay = form.text("delay").trim();
+    if !delay.is_empty() {
+        cmd.arg("DELAY")
+            .arg(parse_span(delay).map_err(Failure::mistake)?);
+    }
+    sent(server.call(&cmd)?)
+}
+
+fn sent(reply: Value) -> Result<String, Failure> {
+    match bytes(&reply) {
+        Some(id) => Ok(format!("Sent, with the id {}.", printable(id))),
+        None => Err(Failure::mistake("the id is taken")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Action, Trouble> {
+        Action::parse(&Query::parse(text.as_bytes()))
+    }
+
+    #[test]
+    fn actions_are_read_from_addresses() {
+        let pause = parse("act=pause&queue=q&group=g%ff&for=5m").unwrap();
+        assert_eq!(pause.what(), "group g\\xff of q, for 5m0s");
+        assert_eq!(pause.back(), "queue?queue=q");
+        let purge = parse("act=purge&family=f&state=dead&type=mail&since=2026-11-20").unwrap();
+        assert_eq!(
+            purge.what(),
+            "messages of f:{*}: dead, type mail, since 2026-11-20 00:00:00.000Z"
+        );
+        assert_eq!(purge.back(), "messages?family=f&state=dead");
+        let one = parse("act=cancel-one&queue=q&id=a%26b").unwrap();
+        assert_eq!(one.back(), "message?queue=q&id=a%26b");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for bad in [
+            "act=pause",
+            "act=pause&queue=q&family=f",
+            "act=pause&queue=q&for=soon",
+            "act=redrive&queue=q&state=ready",
+            "act=purge&queue=q",
+            "act=purge&queue=q&state=dead&since=soon",
+            "act=cancel-one&queue=q",
+            "act=empty&family=f",
+            "act=fly&queue=q",
+            "",
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+// Keeps the parts of a page new that are marked data-live, and lets keys do what links and buttons do. Everything works
+// without it, too.
+"use strict";
+
+const EVERY = 2000;
+
+// ---- live parts
+
+let failed = false;
+
+function unanswered(yes) {
+  if (failed === yes) return;
+  failed = yes;
+  document.body.classList.toggle("unanswered", yes);
+}
+
+// Whether the user is doing something with this part that a newer version of it would undo.
+function inUse(part) {
+  const selection = document.getSelection();
+  if (selection && !selection.isCollapsed && part.contains(selection.anchorNode)) return true;
+  return part.contains(document.activeElement) && document.activeElement !== document.body;
+}
+
+async function refresh() {
+  if (document.hidden || !document.querySelector("[data-live]")) return;
+  let response;
+  try {
+    response = await fetch(location.href, { headers: { Accept: "text/html" } });
+  } catch {
+    unanswered(true);
+    return;
+  }
+  unanswered(false);
+  // Signed out meanwhile.
+  if (response.redirected) return location.reload();
+  if (!response.ok) return;
+  const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const newer = fresh.getElementById(part.id);
+    if (!newer || newer.isEqualNode(part) || inUse(part)) continue;
+    const selected = [...part.querySelectorAll("[data-row]")].findIndex((row) => row.classList.contains("selected"));
+    part.replaceWith(document.adoptNode(newer));
+    if (selected >= 0) newer.querySelectorAll("[data-row]")[selected]?.classList.add("selected");
+  }
+}
+
+async function keepFresh() {
+  await refresh();
+  setTimeout(keepFresh, EVERY);
+}
+setTimeout(keepFresh, EVERY);
+
+// ---- keys
+
+function move(step) {
+  const rows = [...document.querySelectorAll("[data-row]")];
+  if (!rows.length) return;
+  const at = rows.findIndex((row) => row.classList.contains("selected"));
+  const next = at < 0 ? 0 : Math.min(Math.max(at + step, 0), rows.length - 1);
+  rows[at]?.classList.remove("selected");
+  rows[next].classList.add("selected");
+  rows[next].scrollIntoView({ block: "nearest" });
+}
+
+function up() {
+  const steps = document.querySelectorAll("header nav a");
+  const link = document.querySelector('main [data-key="u"]') || steps[steps.length - 2];
+  (link || document.querySelector("a.home")).click();
+}
+
+const HELP = [
+  ["j, k", "select a line"],
+  ["Enter", "open it"],
+  ["u", "one step up, or back"],
+  ["o", "all queues"],
+  ["/", "search, or conditions"],
+  ["[, ]", "the page before, the next page"],
+  ["p", "pause or resume"],
+  ["r", "redrive"],
+  ["n", "send a test message"],
+  ["?", "this help"],
+];
+
+function help() {
+  let dialog = document.querySelector("dialog");
+  if (!dialog) {
+    dialog = document.createElement("dialog");
+    const list = dialog.appendChild(document.createElement("dl"));
+    for (const [key, words] of HELP) {
+      list.appendChild(document.createElement("dt")).textContent = key;
+      list.appendChild(document.createElement("dd")).textContent = words;
+    }
+    dialog.addEventListener("click", () => dialog.close());
+    document.body.appendChild(dialog);
+  }
+  dialog.open ? dialog.close() : dialog.showModal();
+}
+
+const KEYS = {
+  j: () => move(1),
+  k: () => move(-1),
+  Enter: () => document.querySelector(".selected a")?.click(),
+  u: up,
+  "?": help,
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  const within = event.target.closest("input, textarea, select, summary, dialog, a, button");
+  if (event.key === "Escape") return within?.blur();
+  if (within && (event.key === "Enter" || within.matches("input, textarea, select"))) return;
+  const marked = [...document.querySelectorAll("[data-key]")].find((one) => one.dataset.key === event.key);
+  const act = KEYS[event.key];
+  if (!act && !marked) return;
+  event.preventDefault();
+  if (act) act();
+  else if (marked.matches("input")) marked.focus();
+  else marked.click();
+});
+
+const keys = document.getElementById("keys");
+if (keys) {
+  keys.hidden = false;
+  keys.addEventListener("click", help);
+}
+document.querySelector("select[name=sort]")?.addEventListener("change", (event) => event.target.form.requestSubmit());

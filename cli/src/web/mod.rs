@@ -1,0 +1,139 @@
+//! `dq web`: the queues as web pages.
+//!
+//! `access` knows who asks, `serve` brings requests to `page` (one file for each page)
+//! and `action` (what can be changed), `site` holds what they share. All bytes that come
+//! from a queue go through `text::printable` and the templates of maud, which escape.
+
+mod access;
+mod action;
+mod audit;
+mod jobs;
+mod page;
+mod query;
+mod serve;
+mod site;
+
+use std::io::{BufRead, IsTerminal};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::command::Output;
+use crate::failure::Failure;
+use crate::model::watch::Watch;
+use crate::moment::{parse_span, Millis};
+use crate::server::Endpoint;
+use access::{Access, Gate};
+use audit::Audit;
+use site::Site;
+
+/// Options of `dq web`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only these queues are listed; without, the server is searched for all
+    #[arg(value_name = "QUEUE")]
+    queues: Vec<String>,
+    /// Only queues are listed whose names match, as of KEYS: 'jobs:*'
+    #[arg(long = "match", value_name = "GLOB", conflicts_with = "queues")]
+    pattern: Option<String>,
+    /// The address and port to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8377")]
+    listen: SocketAddr,
+    /// Show everything, change nothing
+    #[arg(long)]
+    read_only: bool,
+    /// Ask for name and password. The file has a line for each user, as --hash-password or
+    /// `htpasswd -nB` prints it
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Trust this header of a proxy for the name of the user: X-Forwarded-User
+    #[arg(long, value_name = "NAME", conflicts_with = "password_file")]
+    user_header: Option<String>,
+    /// With --user-header: the addresses of the proxies
+    #[arg(long, value_name = "ADDRESS", default_values = ["127.0.0.1", "::1"], requires = "user_header")]
+    proxy: Vec<IpAddr>,
+    /// Let everybody in who reaches the address, though it is not of this machine only
+    #[arg(long, conflicts_with_all = ["password_file", "user_header"])]
+    no_login: bool,
+    /// Without a login: another name under which browsers may ask for the pages
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// Append a line for each action to this file, instead of the standard error
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
+    /// How often the server is asked
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_span)]
+    interval: Millis,
+    /// Read a password from the standard input, print the line of this user for
+    /// --password-file, and end
+    #[arg(long, value_name = "USER")]
+    hash_password: Option<String>,
+}
+
+/// Serves the pages until the program is ended.
+pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Failure> {
+    if let Some(user) = &args.hash_password {
+        if std::io::stdin().is_terminal() {
+            eprint!("password (it is shown): ");
+        }
+        let mut password = String::new();
+        std::io::stdin().lock().read_line(&mut password)?;
+        let password = password.trim_end_matches(['\r', '\n']);
+        return out.line(&access::password_line(user, password.as_bytes())?);
+    }
+    let access = Access::new(gate(args)?)?;
+    let audit = Audit::open(args.audit_log.as_deref())?;
+    let site = Arc::new(Site::new(endpoint.clone(), access, args.read_only, audit));
+    // A mistake in the URL ends the program. A server that is not there may come yet.
+    if let Err(failure @ Failure::Mistake(_)) = endpoint.connect() {
+        return Err(failure);
+    }
+    let names = args.queues.iter().map(|name| name.clone().into_bytes());
+    let pattern = args.pattern.clone().map(String::into_bytes);
+    let watch = Watch::new(names.collect(), pattern);
+    Arc::clone(&site).watch(watch, Duration::from_millis(args.interval));
+    // One thread serves the connections. What waits for the server of the queues runs in
+    // threads of its own.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(16)
+        .build()?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind(args.listen)
+            .await
+            .map_err(|error| Failure::mistake(format!("{}: {error}", args.listen)))?;
+        let address = listener.local_addr()?;
+        out.line(&format!("dq web listens on http://{address}"))?;
+        out.to.flush()?;
+        let service = serve::router(site).into_make_service_with_connect_info::<SocketAddr>();
+        Ok(axum::serve(listener, service).await?)
+    })
+}
+
+/// Returns how visitors are known.
+fn gate(args: &Args) -> Result<Gate, Failure> {
+    if let Some(path) = &args.password_file {
+        return Ok(Gate::Passwords(access::read_passwords(path)?));
+    }
+    if let Some(header) = &args.user_header {
+        return Ok(Gate::Header(header.clone(), args.proxy.clone()));
+    }
+    if !args.listen.ip().is_loopback() && !args.no_login {
+        return Err(Failure::mistake(
+            "this address can be reached from elsewhere: use --password-file or --user-header, \
+             or --no-login if everybody there may see and change the queues",
+        ));
+    }
+    let mut hosts = args.host.clone();
+    hosts.push("localhost".to_owned());
+    let local = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    for address in local.into_iter().chain([args.listen.ip()]) {
+        hosts.push(match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        });
+    }
+    Ok(Gate::Open(hosts))
+}

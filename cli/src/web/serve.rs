@@ -1,0 +1,295 @@
+//! Brings requests to pages: who asks, whether a form is ours, and the headers of every
+//! answer.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
+use axum::http::{header, HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::Router;
+use tokio::sync::Semaphore;
+
+use super::access::{Gate, Refusal, Visitor};
+use super::page::{self, Answer, Ask, Trouble};
+use super::query::Query;
+use super::site::Site;
+
+/// Maximum number of requests that are answered at once. Others wait.
+const AT_ONCE: usize = 8;
+
+/// Maximum size of a form: a test message with its payload.
+const FORM: usize = 2 << 20;
+
+/// The name of the cookie of a session.
+const COOKIE: &str = "dq-session";
+
+/// Nothing is loaded from elsewhere, no script runs but ours, and nobody frames a page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+#[derive(Clone)]
+struct Shared {
+    site: Arc<Site>,
+    permits: Arc<Semaphore>,
+}
+
+/// Returns all routes.
+pub fn router(site: Arc<Site>) -> Router {
+    let mut router = Router::new();
+    for (path, kind, text) in [
+        ("/style.css", "text/css", include_str!("assets/style.css")),
+        ("/dq.js", "text/javascript", include_str!("assets/dq.js")),
+        (
+            "/icon.svg",
+            "image/svg+xml",
+            include_str!("assets/icon.svg"),
+        ),
+    ] {
+        let kind = format!("{kind}; charset=utf-8");
+        let headers = [
+            (header::CONTENT_TYPE, kind),
+            (header::CACHE_CONTROL, "max-age=60".to_owned()),
+        ];
+        router = router.route(path, get(move || async move { (headers, text) }));
+    }
+    let shared = Shared {
+        site,
+        permits: Arc::new(Semaphore::new(AT_ONCE)),
+    };
+    router
+        .fallback(answer)
+        .layer(DefaultBodyLimit::max(FORM))
+        .layer(axum::middleware::map_response(guarded))
+        .with_state(shared)
+}
+
+/// Adds the headers that every answer has.
+async fn guarded(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        ("content-security-policy", POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("referrer-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+async fn answer(
+    State(shared): State<Shared>,
+    ConnectInfo(address): ConnectInfo<SocketAddr>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    form: Bytes,
+) -> Response {
+    let Ok(_permit) = shared.permits.acquire().await else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
+    let site = shared.site;
+    // A page waits for the server of the queues, which must not hold up other requests.
+    let answer = tokio::task::spawn_blocking(move || {
+        let request = Incoming {
+            address,
+            path: uri.path().trim_start_matches('/').to_owned(),
+            posted: method == Method::POST,
+            query: Query::parse(uri.query().unwrap_or_default().as_bytes()),
+            form: Query::parse(&form),
+            headers,
+        };
+        match method {
+            Method::GET | Method::HEAD | Method::POST => respond(&site, request),
+            _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+        }
+    });
+    answer
+        .await
+        .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
+
+struct Incoming {
+    address: SocketAddr,
+    path: String,
+    posted: bool,
+    query: Query,
+    form: Query,
+    headers: HeaderMap,
+}
+
+impl Incoming {
+    fn header(&self, name: &str) -> Option<String> {
+        let value = self.headers.get(name)?;
+        Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+    }
+
+    fn session(&self) -> Option<String> {
+        let cookies = self.header("cookie")?;
+        let pairs = cookies
+            .split(';')
+            .filter_map(|pair| pair.trim().split_once('='));
+        let mut ours = pairs.filter(|(name, _)| *name == COOKIE);
+        ours.next().map(|(_, value)| value.to_owned())
+    }
+
+    /// Returns the cookie of a session. An empty one ends it. It is kept to encrypted
+    /// connections if the proxy says that this is one.
+    fn cookie(&self, session: &str) -> String {
+        let secure = self.header("x-forwarded-proto").as_deref() == Some("https");
+        let secure = if secure { "; Secure" } else { "" };
+        let age = if session.is_empty() {
+            "; Max-Age=0"
+        } else {
+            ""
+        };
+        format!("{COOKIE}={session}; Path=/; HttpOnly; SameSite=Lax{secure}{age}")
+    }
+}
+
+fn respond(site: &Arc<Site>, request: Incoming) -> Response {
+    if request.path == "health" {
+        let status = match site.live().lost {
+            None => StatusCode::OK,
+            Some(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        return status.into_response();
+    }
+    if request.path == "login" {
+        return login(site, &request);
+    }
+    let session = request.session();
+    let found = site
+        .access
+        .visitor(request.address.ip(), session.as_deref(), |name| {
+            request.header(name)
+        });
+    let visitor = match found {
+        Ok(visitor) => visitor,
+        Err(Refusal::SignIn) if !request.posted => return to("login", None),
+        Err(refusal) => return refuse(refusal),
+    };
+    let ask = Ask {
+        site: Arc::clone(site),
+        visitor,
+        query: request.query.clone(),
+        form: request.form.clone(),
+    };
+    if request.posted {
+        let token = ask.form.get("csrf").unwrap_or_default();
+        if !ask.visitor.accepts(token) {
+            let why = "This form is not from a page of yours. Go back, reload the page, try again.";
+            return finish(&ask, Err(Trouble::forbidden(why)));
+        }
+        if request.path == "logout" {
+            site.access.sign_out(session.as_deref().unwrap_or_default());
+            site.audit.write(&ask.visitor, "sign out", "", "done");
+            return to("login", Some(request.cookie("")));
+        }
+        if site.read_only {
+            let why = "Nothing can be changed here: dq web runs with --read-only.";
+            return finish(&ask, Err(Trouble::forbidden(why)));
+        }
+    }
+    let answer = page::route(&ask, &request.path, request.posted);
+    finish(&ask, answer)
+}
+
+fn finish(ask: &Ask, answer: Result<Answer, Trouble>) -> Response {
+    match answer {
+        Ok(Answer::Page(markup)) => html(StatusCode::OK, markup.into_string()),
+        Ok(Answer::Bytes(bytes)) => {
+            let headers = [
+                (header::CONTENT_TYPE, "application/octet-stream"),
+                (
+                    header::CONTENT_DISPOSITION,
+                    "attachment; filename=\"payload\"",
+                ),
+            ];
+            (headers, bytes).into_response()
+        }
+        Ok(Answer::To(address)) => to(&address, None),
+        Err(trouble) => {
+            let status = StatusCode::from_u16(trouble.status);
+            let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            html(status, page::trouble(ask, &trouble).into_string())
+        }
+    }
+}
+
+fn html(status: StatusCode, text: String) -> Response {
+    let kind = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
+    (status, kind, text).into_response()
+}
+
+/// Sends the browser to another page. Addresses are relative, so that a proxy can serve
+/// all pages below a path of its own.
+fn to(address: &str, cookie: Option<String>) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    let headers = [
+        (header::LOCATION, Some(address.to_owned())),
+        (header::SET_COOKIE, cookie),
+    ];
+    for (name, value) in headers {
+        if let Some(Ok(value)) = value.map(HeaderValue::try_from) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+fn refuse(refusal: Refusal) -> Response {
+    let words = match refusal {
+        Refusal::SignIn => "Sign in first.",
+        Refusal::NoProxy => {
+            "This page is only for those whom the proxy knows: the request did not come through \
+             it, or without the name of a user."
+        }
+        Refusal::OtherHost => {
+            "This page is not served under this name: start dq web with --host NAME to allow it."
+        }
+    };
+    html(StatusCode::FORBIDDEN, page::refusal(words).into_string())
+}
+
+/// Shows the form for name and password, and signs in.
+fn login(site: &Site, request: &Incoming) -> Response {
+    if !matches!(site.access.gate, Gate::Passwords(_)) {
+        return to("./", None);
+    }
+    if !request.posted {
+        return html(StatusCode::OK, page::login(None).into_string());
+    }
+    // There is no session yet that could have a token. A page of somebody else that signs
+    // in for the visitor is refused by what the browser says about it.
+    let site_of = request.header("sec-fetch-site");
+    if !matches!(site_of.as_deref(), None | Some("same-origin" | "none")) {
+        return refuse(Refusal::SignIn);
+    }
+    let user = request.form.text("user").to_owned();
+    let password = request.form.get("password").unwrap_or_default();
+    let visitor = Visitor {
+        user: user.clone(),
+        address: request.address.ip().to_string(),
+        csrf: String::new(),
+    };
+    let (status, words) = match site.access.sign_in(&user, password) {
+        Ok(Some(session)) => {
+            site.audit.write(&visitor, "sign in", "", "done");
+            return to("./", Some(request.cookie(&session)));
+        }
+        Ok(None) => (StatusCode::FORBIDDEN, "Wrong name or password.".to_owned()),
+        Err(failure) => (StatusCode::TOO_MANY_REQUESTS, failure.to_string()),
+    };
+    site.audit.write(&visitor, "sign in", "", &words);
+    html(status, page::login(Some(&words)).into_string())
+}

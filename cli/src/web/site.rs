@@ -1,0 +1,169 @@
+//! What all requests share: the figures, the connections, and who may do what.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::access::Access;
+use super::audit::Audit;
+use super::jobs::Jobs;
+use crate::failure::Failure;
+use crate::model::watch::{Board, Watch};
+use crate::server::{Endpoint, Server};
+
+/// Maximum number of connections that are kept for the next request.
+const IDLE: usize = 4;
+
+/// Time for which a queue counts as looked at after its page was asked for.
+const SEEN: Duration = Duration::from_secs(15);
+
+/// Maximum number of queues whose figures are new in each sample.
+const SEEN_MOST: usize = 500;
+
+/// What all requests share.
+pub struct Site {
+    /// Where the server is.
+    pub endpoint: Endpoint,
+    /// Who may see the pages.
+    pub access: Access,
+    /// Whether nothing can be changed.
+    pub read_only: bool,
+    /// Where actions are written down.
+    pub audit: Audit,
+    /// The actions that were begun.
+    pub jobs: Jobs,
+    idle: Mutex<Vec<Server>>,
+    live: Mutex<Live>,
+}
+
+/// The figures of all queues, which a thread of its own keeps new.
+#[derive(Default)]
+pub struct Live {
+    /// The figures.
+    pub board: Board,
+    /// Where the server is.
+    pub place: String,
+    /// Why there are no new figures.
+    pub lost: Option<String>,
+    seen: Vec<(Vec<u8>, Instant)>,
+}
+
+impl Site {
+    /// Creates the site. Nothing is asked of the server yet.
+    pub fn new(endpoint: Endpoint, access: Access, read_only: bool, audit: Audit) -> Site {
+        Site {
+            endpoint,
+            access,
+            read_only,
+            audit,
+            jobs: Jobs::default(),
+            idle: Mutex::default(),
+            live: Mutex::default(),
+        }
+    }
+
+    /// Returns the figures. They are locked only while somebody reads them.
+    pub fn live(&self) -> MutexGuard<'_, Live> {
+        lock(&self.live)
+    }
+
+    /// Notes that somebody looks at these queues.
+    pub fn look_at(&self, names: impl IntoIterator<Item = Vec<u8>>) {
+        let now = Instant::now();
+        let mut live = self.live();
+        live.seen.retain(|(_, at)| now - *at < SEEN);
+        for name in names.into_iter().take(SEEN_MOST) {
+            match live.seen.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, at)) => *at = now,
+                None => live.seen.push((name, now)),
+            }
+        }
+        let surplus = live.seen.len().saturating_sub(SEEN_MOST);
+        live.seen.drain(..surplus);
+    }
+
+    /// Reads from the server. If an idle connection turns out to be broken, a new one is
+    /// made, and `read` runs again.
+    pub fn read<T>(&self, read: impl Fn(&mut Server) -> Result<T, Failure>) -> Result<T, Failure> {
+        let idle = lock(&self.idle).pop();
+        if let Some(mut server) = idle {
+            match read(&mut server) {
+                Err(Failure::Lost(_)) => lock(&self.idle).clear(),
+                result => {
+                    self.keep(server);
+                    return result;
+                }
+            }
+        }
+        let mut server = self.endpoint.connect()?;
+        let result = read(&mut server);
+        if !matches!(result, Err(Failure::Lost(_))) {
+            self.keep(server);
+        }
+        result
+    }
+
+    /// Changes something, over a new connection: with one that was broken nobody could
+    /// tell whether it was done.
+    pub fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Server) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut server = self.endpoint.connect()?;
+        let result = change(&mut server);
+        if !matches!(result, Err(Failure::Lost(_))) {
+            self.keep(server);
+        }
+        result
+    }
+
+    fn keep(&self, server: Server) {
+        let mut idle = lock(&self.idle);
+        if idle.len() < IDLE {
+            idle.push(server);
+        }
+    }
+
+    /// Keeps the figures new, for ever, in a thread of its own.
+    pub fn watch(self: Arc<Site>, mut watch: Watch, interval: Duration) {
+        thread::spawn(move || {
+            let mut server = None;
+            loop {
+                let begun = Instant::now();
+                if let Err(failure) = self.sample(&mut server, &mut watch) {
+                    if matches!(failure, Failure::Lost(_)) {
+                        server = None;
+                        watch.restart();
+                    }
+                    self.live().lost = Some(failure.to_string());
+                }
+                // At least half of the time the server is left alone.
+                let taken = begun.elapsed();
+                thread::sleep(interval.saturating_sub(taken).max(taken));
+            }
+        });
+    }
+
+    fn sample(&self, server: &mut Option<Server>, watch: &mut Watch) -> Result<(), Failure> {
+        let connected = match server.take() {
+            Some(server) => server,
+            None => self.endpoint.connect()?,
+        };
+        let server = server.insert(connected);
+        let seen: Vec<_> = {
+            let live = self.live();
+            let fresh = live.seen.iter().filter(|(_, at)| at.elapsed() < SEEN);
+            fresh.map(|(name, _)| name.clone()).collect()
+        };
+        let round = watch.step(server, &seen)?;
+        let mut live = self.live();
+        live.board.take(round);
+        live.place = server.place().to_owned();
+        live.lost = None;
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
