@@ -44,9 +44,15 @@ func (o option) findWords() []string     { return o }
 func (o option) scopeWords() []string    { return o }
 func (o option) groupSetWords() []string { return o }
 
-func millis(span time.Duration) string { return number(span.Milliseconds()) }
+// millis rounds up, so that nothing is due before its time and no length of time becomes 0.
+func millis(span time.Duration) string {
+	return number(int64((span + time.Millisecond - 1) / time.Millisecond))
+}
 
-func unixMillis(at time.Time) string { return number(at.UnixMilli()) }
+// unixMillis rounds up, too.
+func unixMillis(at time.Time) string {
+	return number(at.Add(time.Millisecond - 1).UnixMilli())
+}
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 

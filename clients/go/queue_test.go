@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +58,14 @@ func TestOneRoundTripAcksAndFetches(t *testing.T) {
 	equal(t, "result", *get(t, q, "1").Result, "done")
 }
 
+func TestTimesAreRoundedUp(t *testing.T) {
+	q := newQueue(t, dq.ManualClock(time.UnixMilli(0)))
+	send(t, q, "x", dq.ID("a"), dq.At(time.UnixMilli(7).Add(time.Microsecond)), dq.Lease(time.Nanosecond))
+	equal(t, "at", get(t, q, "a").DueAt, time.UnixMilli(8))
+	send(t, q, "x", dq.ID("b"), dq.Delay(3*time.Millisecond))
+	equal(t, "delay", get(t, q, "b").DueAt, time.UnixMilli(3))
+}
+
 func TestATakenIDIsEmpty(t *testing.T) {
 	q := newQueue(t)
 	equal(t, "first", send(t, q, "x", dq.ID("a")), "a")
@@ -64,6 +74,8 @@ func TestATakenIDIsEmpty(t *testing.T) {
 	equal(t, "state", get(t, q, "a").State, dq.Delayed)
 	equal(t, "no group", send(t, q, "x", dq.Group("g"), dq.IfGroup()), "")
 }
+
+var uuid7 = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 
 func TestASendWhoseReplyIsLostIsRepeatedOnce(t *testing.T) {
 	lost := 0
@@ -75,6 +87,13 @@ func TestASendWhoseReplyIsLostIsRepeatedOnce(t *testing.T) {
 	}})
 	id := send(t, q, "x")
 	equal(t, "tries", lost, 2)
+	if !uuid7.MatchString(id) {
+		t.Fatalf("%s is no UUIDv7", id)
+	}
+	ms, err := strconv.ParseInt(id[:8]+id[9:13], 16, 64)
+	must(t, err)
+	age := time.Since(time.UnixMilli(ms))
+	equal(t, "its time is now", age >= 0 && age < time.Minute, true)
 	equal(t, "payload", string(get(t, q, id).Payload), "x")
 	equal(t, "messages", infoOf(t, q, "sent"), int64(1))
 }
@@ -106,6 +125,8 @@ func TestErrorsAreTyped(t *testing.T) {
 	_, err = q.Do(ctx, "SEND", "x", "NONSENSE")
 	var reply *dq.ServerError
 	equal(t, "option", errors.As(err, &reply) && reply.Code == "ERR" && strings.Contains(reply.Text, "NONSENSE"), true)
+	_, err = dq.NewQueue(as(t, "poor", "-@all"), t.Name()).Len(ctx)
+	equal(t, "right", errors.Is(err, dq.ErrNoPermission), true)
 	ended, end := context.WithCancel(ctx)
 	end()
 	_, err = q.Send(ended, []byte("x"))
@@ -229,6 +250,23 @@ func TestWithoutBlockingCliAWaitEndsWithItsBlock(t *testing.T) {
 	defer end()
 	_, err := q.Fetch(waiting, dq.Block(50*time.Millisecond))
 	equal(t, "fetch", errors.Is(err, context.DeadlineExceeded), true)
+}
+
+func TestAnUnblockEndsNoLaterWait(t *testing.T) {
+	waiting, end := context.WithCancel(ctx)
+	begun, unblocked := make(chan bool), make(chan bool, 1)
+	_, err := dq.Unblocking(waiting, func() (interface{}, error) {
+		end()
+		<-begun
+		return nil, nil
+	}, func() error {
+		close(begun)
+		time.Sleep(20 * time.Millisecond)
+		unblocked <- true
+		return errors.New("enough")
+	})
+	must(t, err)
+	equal(t, "it has ended", len(unblocked), 1)
 }
 
 func TestAnEndedWaitLosesNoMessage(t *testing.T) {

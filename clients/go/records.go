@@ -1,7 +1,6 @@
 package dq
 
 import (
-	"sort"
 	"strconv"
 	"time"
 )
@@ -242,16 +241,6 @@ func (i Info) Text(name string) string {
 	}
 	s, _ := read(i[name], nil, text)
 	return s
-}
-
-// Names returns all names, in order.
-func (i Info) Names() []string {
-	names := make([]string, 0, len(i))
-	for name := range i {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return names
 }
 
 func info(value interface{}) Info { return fields(value) }

@@ -122,19 +122,19 @@ func counted(t *testing.T) (*dq.Queue, func(name string) *int64) {
 func TestWhatIsDoneWhileAFetchWaitsIsAckedAtOnce(t *testing.T) {
 	q := newQueue(t)
 	seen := make(chan string, 2)
-	go_on := make(chan bool)
+	goOn := make(chan bool)
 	running(t, &dq.Worker{Queue: q, Concurrency: 5, Block: time.Hour, Handler: func(_ context.Context, m *dq.Message) error {
 		seen <- string(m.Payload)
-		<-go_on
+		<-goOn
 		return nil
 	}})
 	send(t, q, "1", dq.Group("g"))
 	equal(t, "first", <-seen, "1")
 	waitFor(t, "a fetch that waits", func() bool { return infoOf(t, q, "blocked-clients") == 1 })
 	send(t, q, "2", dq.Group("g"))
-	go_on <- true
+	goOn <- true
 	equal(t, "second", <-seen, "2")
-	go_on <- true
+	goOn <- true
 	emptied(t, q)
 }
 
@@ -287,25 +287,46 @@ func TestALostReplyCostsNoLeaseAndNoAttempt(t *testing.T) {
 }
 
 func TestAReplyThatIsLostDuringAStopIsGivenBack(t *testing.T) {
-	begun := make(chan bool, 1)
+	running, stop := context.WithCancel(ctx)
 	q := queueOver(t, losing{connect(t), func(args []interface{}) bool {
 		if args[0] != "DQ.FETCH" || args[3] != "BLOCK" {
 			return false
 		}
-		select {
-		case begun <- true:
-		default:
-		}
+		stop()
 		return true
 	}})
 	send(t, q, "x", dq.ID("a"))
-	stop := running(t, &dq.Worker{Queue: q, Block: 20 * time.Millisecond,
-		Handler: func(context.Context, *dq.Message) error { return nil }})
-	<-begun
-	must(t, stop())
+	worker := dq.Worker{Queue: q, Logf: t.Logf, Handler: func(context.Context, *dq.Message) error { return nil }}
+	must(t, worker.Run(running))
 	r := get(t, q, "a")
 	equal(t, "state", r.State, dq.Ready)
 	equal(t, "failures", r.Failures, 0)
+	equal(t, "delivered", infoOf(t, q, "delivered"), int64(1))
+}
+
+func TestResultsAndNoResultsAreAckedTogether(t *testing.T) {
+	q := newQueue(t, dq.Retain(time.Hour))
+	const all = 200
+	for i := 0; i < all; i++ {
+		send(t, q, fmt.Sprint(i), dq.ID(fmt.Sprint(i)))
+	}
+	stop := running(t, &dq.Worker{Queue: q, Concurrency: 20, Handler: func(_ context.Context, m *dq.Message) error {
+		if len(m.Payload)%2 == 0 {
+			m.SetResult("did " + string(m.Payload))
+		}
+		return nil
+	}})
+	emptied(t, q)
+	must(t, stop())
+	for i := 0; i < all; i++ {
+		id := fmt.Sprint(i)
+		result := get(t, q, id).Result
+		if len(id)%2 == 0 {
+			equal(t, "result", *result, "did "+id)
+		} else {
+			equal(t, "no result", result == nil, true)
+		}
+	}
 }
 
 func TestAWorkerSurvivesClosedConnections(t *testing.T) {

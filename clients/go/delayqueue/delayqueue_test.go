@@ -37,6 +37,22 @@ func connect(t testing.TB) *redigo.Client {
 // onlyDo is a client as others write it: it has nothing but Do, and each call has a connection of its own.
 type onlyDo struct{ delayqueue.RedisCli }
 
+// telling is a client that tells when it begins to wait for events.
+type telling struct {
+	delayqueue.RedisCli
+	listens chan<- bool
+}
+
+func (c telling) Do(args ...interface{}) (interface{}, error) {
+	if args[0] == "XREAD" {
+		select {
+		case c.listens <- true:
+		default:
+		}
+	}
+	return c.RedisCli.Do(args...)
+}
+
 // newQueue returns an empty queue that is named after the test.
 func newQueue(t testing.TB, opts ...interface{}) *delayqueue.DelayQueue {
 	t.Helper()
@@ -121,8 +137,7 @@ func TestNoMessageComesEarlyOrWaitsForAnInterval(t *testing.T) {
 	for i := 0; i < 5; i++ {
 		due := time.Now().Add(150 * time.Millisecond)
 		must(t, q.SendScheduleMsg("x", due))
-		early := due.Truncate(time.Millisecond).Sub(<-arrived)
-		if early > 0 {
+		if early := due.Sub(<-arrived); early > 0 {
 			t.Fatalf("it came %v early", early)
 		}
 	}
@@ -289,16 +304,21 @@ func TestPublisherAndMonitor(t *testing.T) {
 	publisher := delayqueue.NewPublisher0(t.Name(), cli).WithLogger(quiet)
 	monitor := delayqueue.NewMonitor0(t.Name(), cli).WithLogger(quiet)
 	must(t, publisher.SendDelayMsg("later", time.Hour))
-	must(t, publisher.SendScheduleMsg("good", time.Now()))
+	must(t, publisher.SendScheduleMsg("good", time.Now().Add(-time.Minute)))
 	must(t, publisher.SendDelayMsg("bad", 0, delayqueue.WithRetryCount(1)))
 	equal(t, "counts", counts(t, monitor), "1 2 0")
+	q.EnableReport()
+	must(t, q.SendDelayMsg("before anybody listens", time.Hour))
+	q.DisableReport()
 
 	here, there := &recorder{}, &recorder{}
 	end, err := monitor.ListenEvent(there)
 	must(t, err)
 	stopped := &recorder{}
-	stop, err := monitor.ListenEvent(stopped)
+	listens := make(chan bool, 1)
+	stop, err := delayqueue.NewMonitor0(t.Name(), telling{cli, listens}).ListenEvent(stopped)
 	must(t, err)
+	<-listens
 	stop()
 	q.EnableReport()
 	done := q.StartConsume()
