@@ -5,7 +5,7 @@ from pathlib import Path
 
 from report import table
 
-RESULTS = Path(__file__).parent / "core" / "target" / "criterion"
+RESULTS = Path(__file__).parent.parent / "target" / "criterion"
 UNITS = (("ms", 1e6), ("us", 1e3), ("ns", 1))
 
 
