@@ -57,6 +57,8 @@ class Dq:
 
     name = "dq: ACKSEND"
     module = True
+    # After so many failures the log is written anew.
+    rewrite_every = 50
     held_every = 4
 
     def __init__(self):
@@ -191,6 +193,7 @@ class Lists:
     """
 
     module = False
+    rewrite_every = 50
 
     def __init__(self):
         self.waiting = [f"{{pipeline}}:{n}" for n in range(STAGES + 1)]
@@ -248,6 +251,16 @@ class Multi(Lists):
             ok(wire.recv())
 
 
+class Rewritten(Multi):
+    """The same, and whoever starts the server again has the log written anew before anybody works with it.
+
+    So a transaction that was torn does not stay in the log, where it would take in what comes after it.
+    """
+
+    name = "lists: rewritten"
+    rewrite_every = 1
+
+
 class Lua(Lists):
     """Handed on by a script."""
 
@@ -290,4 +303,4 @@ class ListWorker:
             self.handed_on += 1
 
 
-PIPELINES = {"dq": Dq, "multi": Multi, "lua": Lua}
+PIPELINES = {"dq": Dq, "multi": Multi, "lua": Lua, "rewritten": Rewritten}

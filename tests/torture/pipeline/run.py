@@ -19,8 +19,6 @@ from tests.torture.stage import Rigged
 FILLED, PAUSE = 40, 0.005
 # After every so many power failures the log is torn once: at any byte of what was written since the last failure.
 TORN_EVERY = 4
-# After every so many failures the log is written anew.
-REWRITE_EVERY = 50
 # Seconds of work between two failures, at most.
 WORK = 0.06
 # Seconds for the items to come to the end after the last failure.
@@ -163,7 +161,7 @@ class Run:
         with self.wire() as wire:
             self.pipeline.restarted(wire, torn)
             self.audit(wire, torn)
-            if (self.outcome.failures + self.outcome.torn) % REWRITE_EVERY == 0:
+            if (self.outcome.failures + self.outcome.torn) % self.pipeline.rewrite_every == 0:
                 self.rewrite(wire)
         self.marks = {path: path.stat().st_size for path in self.log_files()}
 
