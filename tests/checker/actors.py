@@ -10,7 +10,7 @@ from tests.checker.link import Link, Refused, Unknown
 from tests.harness.replies import as_map
 
 # How long, in ms, a consumer goes on sending the same token where no answer comes.
-INSISTS = 20_000
+INSISTS = 40_000
 
 
 @dataclass(frozen=True)

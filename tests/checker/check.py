@@ -114,6 +114,9 @@ def group_order(view):
                 first = view.by_id[other.id][0] if other.id in view.by_id else None
                 if first is None or first.receipt < d.receipt or view.split(other):
                     continue
+                # Where several of a group run at a time, it may have been running for somebody who never got to know.
+                if first.attempt > 1 and view.h.concurrency.get(group, 1) > 1:
+                    continue
                 if d.at is None or first.due is None:
                     stood = other.end + other.delay + DRIFT < d.begin
                 else:

@@ -47,7 +47,7 @@ class CutReplies(Alone):
     """
 
     pause = 0.5
-    lease = 10_000
+    lease = 60_000
     # Whatever holds a message until its lease is over would take as long. Few replies come, so more is done with each.
     ways = {"crash": 0.0, "slow": 0.0, "forget": 0.0, "nack": 0.15, "silent": 0.15, "hand_on": 0.3, "note": 0.2}
 
