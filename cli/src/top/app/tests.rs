@@ -1,10 +1,10 @@
 use std::time::{Duration, Instant};
 
-use super::super::sampler::Sample;
 use super::*;
 use crate::model::group::Groups;
 use crate::model::queue::Queue;
 use crate::model::watch::Round;
+use crate::top::sampler::Sample;
 
 /// Returns a queue with this many dead messages.
 fn queue(name: &str, dead: u64) -> Queue {
