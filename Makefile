@@ -23,7 +23,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-families bench-core
+.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-node test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-families bench-core
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ test-engines: ## the server tests on this and on other Redis and Valkey servers 
 test-php: ## clients/php with its drivers for Laravel and Symfony, and their own tests of such drivers
 	@scripts/setup.sh build server tests optional && scripts/build.sh
 	@.venv/bin/python -m pytest -q $(PYTEST_FLAGS) tests/tools/test_php_client.py
+
+test-node: ## clients/node with ioredis and node-redis, on a server and a cluster, and its transporter for NestJS
+	@scripts/setup.sh build server tests optional && scripts/build.sh
+	@.venv/bin/python -m pytest -q $(PYTEST_FLAGS) tests/tools/test_node_client.py
 
 test-go: ## clients/go with the race detector, go vet, and its examples
 	@scripts/setup.sh build server tests optional && scripts/build.sh

@@ -89,7 +89,7 @@ install_documents() {
     local file mode
     find README.md README.zh-CN.md CHANGELOG.md CONTRIBUTING.md SECURITY.md redis.conf docs monitoring examples clients \
         \( "${unwanted[@]}" -o -path clients/python/tests -o -path clients/php/tests -o -name phpunit.xml.dist \
-        -o -name '*_test.go' -o -path clients/go/testdata -o -name debian.mod \) -prune -o -type f -print0 |
+        -o -path clients/node/test -o -path clients/node/dist -o -name '*_test.go' -o -path clients/go/testdata -o -name debian.mod \) -prune -o -type f -print0 |
         while IFS= read -rd '' file; do
             if [ -x "$file" ]; then mode=755; else mode=644; fi
             install -D -m "$mode" "$file" "$1/$file"

@@ -9,8 +9,9 @@
 #   tests      the Python environment .venv with tests/requirements.txt
 #   optional   programs that only some tests need, which are skipped without them: git, openssl, tmux, PHP, Node and Go
 #              for the example clients, Laravel's queues and Symfony Messenger with PHPUnit for clients/php, redigo for
-#              clients/go, Prometheus and its exporter for Redis, and in .venv the frameworks that the Python package
-#              has drivers for. A program that is not available is left out, and a line says so
+#              clients/go, what clients/node is built and tested with, Prometheus and its exporter for Redis, and in .venv
+#              the frameworks that the Python package has drivers for. What is not available is left out, and a line says
+#              so
 #   lint       rustfmt, clippy, and .venv for ruff
 #   pgo        llvm-profdata, of the LLVM version of rustc
 #   cxx        a C++ compiler, for libFuzzer
@@ -159,6 +160,7 @@ setup_optional() {
     setup_php_suites
     # A Node that is not Debian's has its own npm, which would conflict with Debian's.
     optional Node 'have node' nodejs npm
+    setup_node_client
     optional Go 'have go' golang-go
     optional "Go's clients" '(cd /usr/share/gocode/src && ls gopkg.in/redis.v5 github.com/gomodule/redigo)' \
         golang-gopkg-redis.v5-dev golang-github-gomodule-redigo-dev
@@ -173,6 +175,26 @@ setup_drivers() {
         cp tests/drivers/requirements.txt "$VENV/drivers.txt"
     else
         say "the frameworks are not to be had: the tests of the drivers will be skipped"
+    fi
+}
+
+# What clients/node is built and tested with goes into a place of its own. Debian 12 has an older Node.
+setup_node_client() {
+    local place=$TARGET/node-client
+    cmp -s clients/node/package-lock.json "$place/package-lock.json" && return
+    if ! node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' 2>/dev/null; then
+        say "Node is older than 20.19: the tests of clients/node will be skipped"
+        return
+    fi
+    say "installing what clients/node/package-lock.json names into $place"
+    rm -rf "$place" && mkdir -p "$place"
+    cp clients/node/package.json "$place"
+    # The lock file is copied last, as the sign that all is there.
+    cp clients/node/package-lock.json "$place/npm-shrinkwrap.json"
+    if (cd "$place" && npm ci --silent --no-audit --no-fund --ignore-scripts); then
+        mv "$place/npm-shrinkwrap.json" "$place/package-lock.json"
+    else
+        say "they are not to be had: the tests of clients/node will be skipped"
     fi
 }
 

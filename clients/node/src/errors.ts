@@ -1,0 +1,92 @@
+/** Errors that this package throws, and those that handlers throw to say what becomes of a message. */
+
+/** An error reply of the server. Nothing has changed. */
+export class CommandError extends Error {
+  override name = 'CommandError';
+
+  /** `code` is the first word of the reply, such as `ERR`, `WRONGTYPE` or `NOPERM`. */
+  constructor(
+    readonly code: string,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** MAXLEN or MAXBYTES of the queue is reached. Nothing was added. */
+export class QueueFullError extends CommandError {
+  override name = 'QueueFullError';
+}
+
+/** The connection was lost before the reply. It is unknown whether the command was run. */
+export class ConnectionError extends Error {
+  override name = 'ConnectionError';
+}
+
+/** Thrown by a handler to fail, and to be tried again after `delay` ms instead of the queue's backoff. */
+export class Retry extends Error {
+  override name = 'Retry';
+  readonly delay: number | undefined;
+
+  constructor(message = '', options: { delay?: number } & ErrorOptions = {}) {
+    super(message, options);
+    this.delay = options.delay;
+  }
+}
+
+/** Thrown by a handler if the message can never succeed. It is dead at once, with the reason `rejected`. */
+export class Reject extends Error {
+  override name = 'Reject';
+}
+
+/**
+ * Thrown by a handler to hand the message back without blame: no attempt and no failure is counted.
+ *
+ * The message comes again after `delay` ms. `pauseGroup` and `pauseQueue` (ms) pause its group, or the whole queue, in
+ * the same step, as a "429, Retry-After" asks for.
+ */
+export class Snooze extends Error {
+  override name = 'Snooze';
+  readonly delay: number | undefined;
+  readonly pauseGroup: number | undefined;
+  readonly pauseQueue: number | undefined;
+
+  constructor(message: string, options: { delay?: number; pauseGroup?: number; pauseQueue?: number } & ErrorOptions = {}) {
+    super(message, options);
+    this.delay = options.delay;
+    this.pauseGroup = options.pauseGroup;
+    this.pauseQueue = options.pauseQueue;
+  }
+}
+
+/** Returns an error of a Redis library as an error of this package. A mistake of the caller stays what it is. */
+export function translated(error: unknown): Error {
+  if (error instanceof TypeError || error instanceof CommandError || error instanceof ConnectionError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  if (!isErrorReply(error)) return new ConnectionError(message, { cause: error });
+  const code = /^[A-Z]+/.exec(message)?.[0] ?? 'ERR';
+  const Kind = code === 'QUEUEFULL' ? QueueFullError : CommandError;
+  return new Kind(code, message, { cause: error });
+}
+
+/** ioredis throws `ReplyError`, and node-redis throws subclasses of `ErrorReply`. */
+function isErrorReply(error: unknown): boolean {
+  for (let one: unknown = error; one; one = Object.getPrototypeOf(one)) {
+    const name = (one as { constructor?: { name?: string } }).constructor?.name;
+    if (name === 'ReplyError' || name === 'ErrorReply') return true;
+  }
+  return false;
+}
+
+const PASSING = new Set(['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'UNBLOCKED', 'MOVED', 'ASK']);
+
+/** Returns whether another try can help: after a lost connection, while a server loads, or during a failover. */
+export function isTransient(error: unknown): boolean {
+  return error instanceof ConnectionError || (error instanceof CommandError && PASSING.has(error.code));
+}
+
+/** Yields the milliseconds to wait before each further try. They double up to 2 s and are partly random. */
+export function* pauses(): Generator<number, never> {
+  for (let pause = 20; ; pause = Math.min(pause * 2, 2000)) yield pause * (0.5 + Math.random() / 2);
+}

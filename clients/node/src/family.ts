@@ -1,0 +1,127 @@
+/** One queue over many servers. */
+
+import { randomUUID } from 'node:crypto';
+
+import { type RedisClient, type Server, serverOf } from './connection.js';
+import { type Jobs, Queue, type QueueSettings } from './queue.js';
+import type { Counts } from './records.js';
+import { shaped } from './replies.js';
+import { queues, route, tags } from './routing.js';
+import { WaitingConnections } from './waiting.js';
+import type { Payload, QueueOptions, SendOneOptions } from './words.js';
+
+/** DQ.NINFO, added up over the nodes. The figures of lateness are those of the worst node. */
+export interface FamilyInfo extends Counts {
+  /** How many queues there are. A partition that was never sent to has none. */
+  queues: number;
+  oldestReadyAge: number | null;
+  latenessP50: number;
+  latenessP99: number;
+  latenessMax: number;
+  /** Clients that wait for the family. */
+  blockedClients: number;
+}
+
+/** What a Family may be told. */
+export interface FamilySettings extends QueueSettings {
+  /** The family grows: messages of groups that have some in the queue for half as many partitions are sent there. */
+  growing?: boolean;
+}
+
+/**
+ * A family: one queue that is cut into partitions, which a Redis Cluster spreads over its nodes.
+ *
+ * The number of partitions is a power of two. A group is always in one partition, so its order holds. Messages without a
+ * group go to the partition of their id. It works on a single server too.
+ */
+export class Family<J extends Jobs = Jobs> {
+  readonly server: Server;
+  readonly #queues = new Map<string, Queue<J>>();
+  readonly #waiting: WaitingConnections;
+  readonly #growing: boolean;
+
+  constructor(
+    readonly client: RedisClient,
+    readonly name: string,
+    readonly partitions: number,
+    private readonly settings: FamilySettings = {},
+  ) {
+    if (!name || /[{}]/.test(name)) throw new RangeError(`a family must have a name without braces, not ${JSON.stringify(name)}`);
+    // Throws if it is not a power of two.
+    tags(partitions);
+    this.server = serverOf(client);
+    this.#growing = (settings.growing ?? false) && partitions > 1;
+    this.#waiting = new WaitingConnections(settings.waiting ?? 16);
+  }
+
+  /** Returns a queue of the family by its name, such as that of a message. */
+  queue(name: string): Queue<J> {
+    let queue = this.#queues.get(name);
+    if (!queue) this.#queues.set(name, (queue = new Queue<J>(this.client, name, this.settings)));
+    return queue;
+  }
+
+  /** Returns the queue that a group belongs to. */
+  queueOf(group: string): Queue<J> {
+    return this.queue(route(this.name, this.partitions, group));
+  }
+
+  /** Returns the queues of all partitions. */
+  queues(): Queue<J>[] {
+    return queues(this.name, this.partitions).map((name) => this.queue(name));
+  }
+
+  /** Gives all queues these options. Queues that do not exist are made. */
+  async ensure(options: QueueOptions = {}): Promise<void> {
+    await Promise.all(this.queues().map((queue) => queue.ensure(options)));
+  }
+
+  /** DQ.SEND to the queue of its group, or of its id if it has no group. As `Queue.send`. */
+  async send(payload: Payload, options: SendOneOptions = {}): Promise<string | null> {
+    const { group } = options;
+    const id = options.id ?? randomUUID();
+    const queue = this.queueOf(group ?? id);
+    if (this.#growing && group != null) {
+      const old = this.queue(route(this.name, this.partitions / 2, group));
+      if (old !== queue) {
+        const sent = await old.send(payload, { ...options, id, ifGroup: true });
+        if (sent !== null) return sent;
+        // The group has no message in the old queue, or the id is taken there: by another message, or by this one in an
+        // earlier try.
+        if (await old.get(id)) return options.id == null ? id : null;
+      }
+    }
+    const sent = await queue.send(payload, { ...options, id });
+    return sent === null && options.id == null && !options.ifGroup ? id : sent;
+  }
+
+  /** Sends data as JSON, with a type. As `Queue.add`. */
+  add<K extends keyof J & string>(type: K, data: J[K], options: Omit<SendOneOptions, 'type'> = {}): Promise<string | null> {
+    return this.send(JSON.stringify(data), { ...options, type });
+  }
+
+  /** DQ.NINFO of each node, added up. */
+  async info(): Promise<FamilyInfo> {
+    const nodes = await this.server.nodes();
+    const replies = await Promise.all(nodes.map((node) => this.#waiting.call(node, ['DQ.NINFO', this.name], 0)));
+    const [first, ...others] = replies.map((reply) => shaped<FamilyInfo>(reply));
+    return others.reduce(added, first!);
+  }
+
+  /** Closes the connections that the family has made. The client is yours to close. */
+  close(): void {
+    this.#waiting.close();
+    for (const queue of this.#queues.values()) queue.close();
+  }
+}
+
+function added(one: FamilyInfo, other: FamilyInfo): FamilyInfo {
+  const sum = {} as Record<string, number | null>;
+  for (const [field, value] of Object.entries(one)) {
+    const more = other[field as keyof FamilyInfo];
+    if (value === null || more === null) sum[field] = value ?? more;
+    else sum[field] = /^(lateness|oldest)/.test(field) ? Math.max(value, more) : value + more;
+  }
+  return sum as unknown as FamilyInfo;
+}
+

@@ -1,0 +1,166 @@
+/**
+ * How a worker fetches the messages of a family: one connection to each primary, and one waiting NFETCH on it.
+ *
+ * A worker with room for one message that waits at six nodes may get six. It gives back those that it has no room for,
+ * which counts no attempt, and does not ask again before there is room.
+ */
+
+import { setImmediate as turn } from 'node:timers/promises';
+
+import { Connection, type ServerNode } from './connection.js';
+import { CommandError, isTransient, pauses } from './errors.js';
+import type { Family } from './family.js';
+import { common, type Crew, MOST, pauseFor } from './fetching.js';
+import { Message } from './message.js';
+import type { Jobs } from './queue.js';
+import { list, text } from './replies.js';
+
+/** A null that comes this many ms before BLOCK is over means that slots have moved. */
+const EARLY = 50;
+
+/** Other nodes learn by gossip that slots have moved, within this many ms. */
+const GOSSIP = 1000;
+
+/** Fetches from all nodes until the worker stops. */
+export async function fetchFromFamily<J extends Jobs>(family: Family<J>, crew: Crew): Promise<void> {
+  const nodes = new Nodes(family.server, crew, (node) => fetchFromNode(family.name, node, nodes, crew));
+  await nodes.look();
+  while (!crew.stopping.aborted) {
+    await nodes.change();
+    // Now, and once more when all nodes know of the change.
+    await nodes.look();
+    await pauseFor(GOSSIP, crew);
+    await nodes.look();
+  }
+  await nodes.finish();
+}
+
+/** The nodes that there are, each with its loop. */
+class Nodes {
+  readonly #loops = new Map<string, Promise<void>>();
+  #known = new Set<string>();
+  #changed: () => void = () => {};
+  #change = Promise.resolve();
+
+  constructor(
+    private readonly server: Family['server'],
+    private readonly crew: Crew,
+    private readonly loop: (node: ServerNode) => Promise<void>,
+  ) {
+    this.#expect();
+    crew.stopping.addEventListener('abort', () => this.#changed(), { once: true });
+  }
+
+  /** How many loops share the room of the worker. */
+  get count(): number {
+    return Math.max(1, this.#loops.size);
+  }
+
+  has(node: ServerNode): boolean {
+    return this.#known.has(node.name);
+  }
+
+  /** Says that slots may have moved. */
+  changed(): void {
+    this.#changed();
+  }
+
+  /** Returns when slots may have moved, or when the worker stops. */
+  change(): Promise<void> {
+    return this.#change;
+  }
+
+  /** Asks the cluster for its nodes, and begins at the new ones. A node that is gone ends by itself. */
+  async look(): Promise<void> {
+    if (this.crew.stopping.aborted) return;
+    this.#expect();
+    try {
+      if (this.#known.size) await this.server.refresh();
+      const nodes = await this.server.nodes();
+      this.#known = new Set(nodes.map(({ name }) => name));
+      for (const node of nodes) this.#begin(node);
+    } catch (error) {
+      this.crew.warn(error as Error);
+      await pauseFor(GOSSIP, this.crew);
+      this.changed();
+    }
+  }
+
+  /** Returns when the loops have ended. */
+  async finish(): Promise<void> {
+    await Promise.all(this.#loops.values());
+  }
+
+  #begin(node: ServerNode): void {
+    if (this.#loops.has(node.name)) return;
+    const loop = this.loop(node)
+      .catch((error: unknown) => this.crew.fail(error))
+      .finally(() => this.#loops.delete(node.name));
+    this.#loops.set(node.name, loop);
+  }
+
+  #expect(): void {
+    this.#change = new Promise((resolve) => {
+      this.#changed = resolve;
+    });
+    if (this.crew.stopping.aborted) this.#changed();
+  }
+}
+
+/** Fetches from a node until the worker stops or the node is gone. Throws an error that will not pass. */
+async function fetchFromNode(family: string, node: ServerNode, nodes: Nodes, crew: Crew): Promise<void> {
+  const { handling, settling } = crew;
+  let connection: Connection | undefined;
+  let hot = false;
+
+  /** Sends the same words until there is a reply. Returns undefined if the node is gone or the worker stops. */
+  async function insist(words: string[], block: number): Promise<unknown> {
+    for (const pause of pauses()) {
+      try {
+        connection = connection?.usable ? connection : await Connection.to(node);
+        return await connection.call(words, block);
+      } catch (error) {
+        if (!isTransient(error)) throw error;
+        crew.warn(error as Error);
+        if (error instanceof CommandError) connection?.close();
+        nodes.changed();
+        await pauseFor(pause, crew);
+        if (crew.stopping.aborted || !nodes.has(node)) return undefined;
+      }
+    }
+  }
+
+  try {
+    while (!crew.stopping.aborted) {
+      await handling.waitForRoom();
+      await turn();
+      const { room } = handling;
+      if (crew.stopping.aborted || room === 0) continue;
+      // Where the last reply was full there is probably more, and no other node need be asked for this room.
+      const count = Math.min(hot ? room : Math.max(1, Math.floor(room / nodes.count)), MOST);
+      const release = hot ? handling.reserve(count) : () => {};
+      const block = hot ? [] : ['BLOCK', String(crew.block)];
+      const since = performance.now();
+      let reply: unknown;
+      try {
+        reply = await insist(['DQ.NFETCH', family, ...common(crew, count), ...block] as string[], hot ? 0 : crew.block);
+      } finally {
+        release();
+      }
+      if (reply === undefined) break;
+      if (reply === null) {
+        if (!hot && performance.now() - since < crew.block - EARLY) nodes.changed();
+        hot = false;
+        continue;
+      }
+      const [queue, messages] = reply as [unknown, unknown];
+      const batch = list(messages).map((one) => new Message(text(queue), one));
+      hot = batch.length >= count;
+      const taken = handling.room;
+      handling.start(batch.slice(0, taken));
+      if (batch.length > taken) await settling.giveBack(batch.slice(taken));
+    }
+  } finally {
+    connection?.close();
+  }
+}

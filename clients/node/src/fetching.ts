@@ -1,0 +1,104 @@
+/** The loop in which a worker fetches the messages of one queue. */
+
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
+
+import { Connection, type Server } from './connection.js';
+import { CommandError, isTransient, pauses } from './errors.js';
+import type { Handling } from './handling.js';
+import { Message } from './message.js';
+import { acks } from './queue.js';
+import { list } from './replies.js';
+import type { Done, Settling } from './settling.js';
+import type { Word } from './words.js';
+
+/** What the loops of a worker share. */
+export interface Crew {
+  readonly server: Server;
+  readonly handling: Handling;
+  readonly settling: Settling;
+  readonly lease: number;
+  readonly block: number;
+  readonly consumer: string;
+  readonly stopping: AbortSignal;
+  /** A new token for each new call. */
+  token(): string;
+  warn(error: Error): void;
+  /** Stops the worker, whose `run` throws the error. */
+  fail(error: unknown): void;
+}
+
+/** TOKEN allows no larger COUNT. */
+export const MOST = 1000;
+
+/** The options that all fetches of a worker have. */
+export function common(crew: Crew, count: number): Word[] {
+  return ['WITHMETA', 'COUNT', String(count), 'LEASE', String(crew.lease), 'CONSUMER', crew.consumer, 'TOKEN', crew.token()];
+}
+
+/** Waits, but not for longer than the worker runs. */
+export async function pauseFor(ms: number, crew: Crew): Promise<void> {
+  await sleep(ms, undefined, { signal: crew.stopping }).catch(() => {});
+}
+
+/** Fetches from a queue until the worker stops. Throws an error that will not pass. */
+export async function fetchFromQueue(queue: string, crew: Crew): Promise<void> {
+  const { handling, settling } = crew;
+  let connection: Connection | undefined;
+  let drained = true;
+
+  /** Sends the same words until there is a reply. Their token makes it the reply that was lost. */
+  async function insist(words: Word[], block: number): Promise<unknown> {
+    for (const pause of pauses()) {
+      try {
+        if (!connection?.usable) connection = await Connection.to(await crew.server.nodeOf(queue));
+        return await connection.call(words, block);
+      } catch (error) {
+        if (!isTransient(error)) throw error;
+        crew.warn(error as Error);
+        // Another server may have the queue now.
+        connection?.close();
+        await pauseFor(pause, crew);
+        if (crew.stopping.aborted) throw error;
+        if (error instanceof CommandError) await crew.server.refresh().catch(crew.warn);
+      }
+    }
+  }
+
+  try {
+    while (!crew.stopping.aborted) {
+      await handling.waitForRoom();
+      // Handlers that end in the same turn of the event loop are acked together, and replaced together.
+      await turn();
+      if (crew.stopping.aborted) break;
+      const count = Math.min(handling.room, MOST);
+      const done = settling.take();
+      // If the last reply was full, there is probably more. Otherwise wait, and let acks go their own way meanwhile.
+      const block = drained || !handling.running ? ['BLOCK', String(crew.block)] : [];
+      if (block.length) settling.wait();
+      const words = ['DQ.FETCH', queue, ...common(crew, count), ...block, ...withResults(done)];
+      let batch: Message[];
+      try {
+        batch = list(await insist(words, block.length ? crew.block : 0)).map((one) => new Message(queue, one));
+      } catch (error) {
+        settling.restore(done);
+        if (crew.stopping.aborted && isTransient(error)) break;
+        throw error;
+      }
+      settling.hold();
+      drained = batch.length < count;
+      if (crew.stopping.aborted) await settling.giveBack(batch);
+      else handling.start(batch);
+    }
+  } finally {
+    settling.wait();
+    connection?.close();
+  }
+}
+
+function withResults(done: Done[]): Word[] {
+  const results = done.some(({ result }) => result !== undefined) ? done.map(({ result }) => result ?? '') : [];
+  return acks(
+    done.map(({ message }) => message),
+    results,
+  );
+}

@@ -1,0 +1,11 @@
+export type { RedisClient } from './connection.js';
+export { CommandError, ConnectionError, QueueFullError, Reject, Retry, Snooze } from './errors.js';
+export { Family, type FamilyInfo, type FamilySettings } from './family.js';
+export type { Context } from './handling.js';
+export type { Ended } from './inspection.js';
+export { Message } from './message.js';
+export { type FetchOptions, type Jobs, type NackOptions, type Next, Queue, type QueueSettings, type Receipt, type ScheduleOptions } from './queue.js';
+export type { After, Batch, Consumer, Counts, Explanation, Group, Info, Record, Schedule, Ticked } from './records.js';
+export { partition, queues, route, slot, tags } from './routing.js';
+export type { Backoff, Conditions, Instant, Payload, QueueOptions, Rate, SendOneOptions, SendOptions, State } from './words.js';
+export { type Handler, type Handlers, Worker, type WorkerEvents, type WorkerOptions } from './worker.js';

@@ -1,0 +1,138 @@
+/** The adapter for ioredis. */
+
+import { once } from 'node:events';
+
+import type { Link, Server, ServerNode } from './connection.js';
+import { slot } from './routing.js';
+import type { Word } from './words.js';
+
+/** What is needed of `Redis` of ioredis. */
+interface Redis {
+  callBuffer(command: Word, ...words: Word[]): Promise<unknown>;
+  duplicate(override: object): Redis;
+  connect(): Promise<void>;
+  disconnect(): void;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  options: { host?: string; port?: number };
+}
+
+/** What is needed of `Cluster` of ioredis. */
+interface Cluster {
+  isCluster: true;
+  status: string;
+  slots: string[][];
+  callBuffer(command: Word, ...words: Word[]): Promise<unknown>;
+  nodes(role: 'master'): Redis[];
+  refreshSlotsCache(done: (error?: Error | null) => void): void;
+  once(event: 'ready', listener: () => void): unknown;
+}
+
+export function isIoredis(client: object): client is Redis | Cluster {
+  return 'callBuffer' in client;
+}
+
+export function ioredisServer(client: Redis | Cluster): Server {
+  return 'isCluster' in client && client.isCluster ? new ClusterServer(client) : new SingleServer(client as Redis);
+}
+
+/** A connection of one's own ends when it is lost, and repeats nothing. The caller knows what may be repeated. */
+const OWN = {
+  lazyConnect: true,
+  autoResendUnfulfilledCommands: false,
+  enableReadyCheck: false,
+  maxRetriesPerRequest: null,
+  retryStrategy: () => null,
+  reconnectOnError: null,
+  readOnly: false,
+};
+
+async function linkTo(redis: Redis): Promise<Link> {
+  const own = redis.duplicate(OWN);
+  // The error of the command says the same. Without a listener, ioredis prints it.
+  own.on('error', () => {});
+  await own.connect();
+  return {
+    send: ([command, ...words]) => own.callBuffer(command!, ...words),
+    close: () => own.disconnect(),
+  };
+}
+
+class SingleServer implements Server, ServerNode {
+  readonly name = '';
+
+  constructor(private readonly redis: Redis) {}
+
+  send([command, ...words]: readonly Word[]): Promise<unknown> {
+    return this.redis.callBuffer(command!, ...words);
+  }
+
+  link(): Promise<Link> {
+    return linkTo(this.redis);
+  }
+
+  async nodeOf(): Promise<ServerNode> {
+    return this;
+  }
+
+  async nodes(): Promise<ServerNode[]> {
+    return [this];
+  }
+
+  async refresh(): Promise<void> {}
+}
+
+class ClusterServer implements Server {
+  constructor(private readonly cluster: Cluster) {}
+
+  async send([command, ...words]: readonly Word[], key: string): Promise<unknown> {
+    const owner = this.#owner(key);
+    if (owner) {
+      try {
+        return await owner.callBuffer(command!, ...words);
+      } catch (error) {
+        // Nothing was done. The cluster's own routing follows the redirection, and learns from it.
+        if (!/^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN)\b/.test((error as Error).message)) throw error;
+      }
+    }
+    return this.cluster.callBuffer(command!, ...words);
+  }
+
+  async nodeOf(key: string): Promise<ServerNode> {
+    await this.#ready();
+    return node(this.#owner(key) ?? this.cluster.nodes('master')[0]!);
+  }
+
+  async nodes(): Promise<ServerNode[]> {
+    await this.#ready();
+    // A former primary, or one whose slots have all moved away, stays known for a while.
+    const owners = new Set(this.cluster.slots.map((keys) => keys?.[0]));
+    return this.cluster
+      .nodes('master')
+      .filter((redis) => owners.has(address(redis)))
+      .map(node);
+  }
+
+  async refresh(): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.cluster.refreshSlotsCache((error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  async #ready(): Promise<void> {
+    if (this.cluster.status !== 'ready') await once(this.cluster as never, 'ready');
+  }
+
+  /** ioredis does not know where the key of a module's command is, and would ask a random node. */
+  #owner(key: string): Redis | undefined {
+    const owner = this.cluster.slots[slot(key)]?.[0];
+    return owner === undefined ? undefined : this.cluster.nodes('master').find((redis) => address(redis) === owner);
+  }
+}
+
+function address(redis: Redis): string {
+  return `${redis.options.host}:${redis.options.port}`;
+}
+
+function node(redis: Redis): ServerNode {
+  return { name: address(redis), link: () => linkTo(redis) };
+}

@@ -1,0 +1,115 @@
+/** A delivered message. */
+
+import type { After } from './records.js';
+import { bytes, maybeText, shaped, text } from './replies.js';
+
+interface Meta {
+  group: string | null;
+  score: number | null;
+  priority: number;
+  type: string | null;
+  headers: Record<string, string> | null;
+  sentAt: number;
+  dueAt: number;
+  leaseUntil: number | null;
+  retriesLeft: number;
+  note?: string | null;
+  batch?: string | null;
+  after?: After | null;
+}
+
+/**
+ * One delivery of a message. `T` is the type of its JSON payload.
+ *
+ * `receipt` grows with every delivery of the queue, so it is a fencing token. Let the store that you write to refuse a
+ * write whose receipt is lower than one that it has seen (`UPDATE ... WHERE fence < :receipt`). Then a worker that was
+ * frozen for longer than its lease cannot overwrite what the next one did.
+ */
+export class Message<T = unknown> {
+  /** The name of its queue. */
+  readonly queue: string;
+  readonly id: string;
+  readonly receipt: number;
+  /** Counts from 1. */
+  readonly attempt: number;
+  readonly payload: Buffer;
+  readonly #meta: Meta;
+  #data: { value: T } | undefined;
+
+  /** Reads one element of the reply to FETCH ... WITHMETA. */
+  constructor(queue: string, reply: unknown) {
+    const [id, receipt, attempt, payload, meta] = reply as [unknown, unknown, unknown, unknown, unknown];
+    this.queue = queue;
+    this.id = text(id);
+    this.receipt = Number(receipt);
+    this.attempt = Number(attempt);
+    this.payload = bytes(payload);
+    this.#meta = shaped<Meta>(meta);
+  }
+
+  /** The payload as UTF-8 text. */
+  get text(): string {
+    return this.payload.toString();
+  }
+
+  /** The payload parsed as JSON. Throws SyntaxError if it is none. */
+  get data(): T {
+    this.#data ??= { value: JSON.parse(this.text) as T };
+    return this.#data.value;
+  }
+
+  get type(): string | null {
+    return this.#meta.type;
+  }
+
+  get group(): string | null {
+    return this.#meta.group;
+  }
+
+  get score(): number | null {
+    return this.#meta.score;
+  }
+
+  get priority(): number {
+    return this.#meta.priority;
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    return this.#meta.headers ?? {};
+  }
+
+  /** Unix ms. */
+  get sentAt(): number {
+    return this.#meta.sentAt;
+  }
+
+  /** Unix ms. */
+  get dueAt(): number {
+    return this.#meta.dueAt;
+  }
+
+  /** Unix ms by the server's clock, as of the delivery. Heartbeats extend it on the server. */
+  get leaseUntil(): number {
+    return this.#meta.leaseUntil ?? 0;
+  }
+
+  /** -1 means without limit. */
+  get retriesLeft(): number {
+    return this.#meta.retriesLeft;
+  }
+
+  /** What an earlier attempt has left with it. */
+  get note(): string | null {
+    return maybeText(this.#meta.note);
+  }
+
+  /** The batch that it is in. */
+  get batch(): string | null {
+    return maybeText(this.#meta.batch);
+  }
+
+  /** The batch that it waited for, and how its messages ended. */
+  get after(): After | null {
+    return this.#meta.after ?? null;
+  }
+}

@@ -1,0 +1,27 @@
+import { BaseRpcContext } from '@nestjs/microservices';
+
+import type { Context } from '../handling.js';
+import type { Message } from '../message.js';
+
+/** What a handler gets with `@Ctx()`. */
+export class DqContext extends BaseRpcContext<[message: Message, context: Context]> {
+  /** The message: id, attempt, receipt, group, headers and so on. */
+  getMessage(): Message {
+    return this.args[0];
+  }
+
+  /** Aborted when the lease is lost, the time limit is over, or the worker stops and `grace` is over. */
+  getSignal(): AbortSignal {
+    return this.args[1].signal;
+  }
+
+  /** Keeps a text with the message for its next attempt, and renews its lease. Returns whether the lease was on. */
+  note(text: string): Promise<boolean> {
+    return this.args[1].note(text);
+  }
+
+  /** The metadata that the client's dispatch hook has attached. They are the headers of the message. */
+  getMetadata(): Readonly<Record<string, string>> {
+    return this.getMessage().headers;
+  }
+}

@@ -1,0 +1,115 @@
+import { type CustomTransportStrategy, type MessageHandler, Server } from '@nestjs/microservices';
+import { isObservable, lastValueFrom, toArray } from 'rxjs';
+
+import { Reject, Retry, Snooze } from '../errors.js';
+import type { Family } from '../family.js';
+import type { Context } from '../handling.js';
+import type { Message } from '../message.js';
+import type { Queue } from '../queue.js';
+import { Worker, type WorkerOptions } from '../worker.js';
+import { DqContext } from './context.js';
+import type { Reply } from './reply.js';
+
+/** Where messages come from, and how they are worked on. */
+export interface DqServerOptions extends WorkerOptions {
+  source: Queue | Family;
+}
+
+/** What NestJS gives in place of an error of an event handler. */
+type Failure = Error | { message?: string } | string;
+
+/**
+ * The transport strategy of a NestJS microservice: a worker whose handlers are those of controllers.
+ *
+ * The pattern is the TYPE of a message, and the data is its payload as JSON. An event that fails is tried again, as the
+ * queue says. The answer to a request, also an error, is the RESULT of its message.
+ */
+export class DqServer extends Server<Record<string, never>, 'connected' | 'disconnected'> implements CustomTransportStrategy {
+  override readonly transportId = Symbol.for('dq');
+  /** A failed event is nacked, which reports it. */
+  override readonly propagatesEventHandlerErrors = true;
+  #worker: Worker | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(private readonly options: DqServerOptions) {
+    super();
+    this.initializeSerializer({});
+    this.initializeDeserializer({});
+  }
+
+  listen(callback: (...words: unknown[]) => unknown): void {
+    const { source, ...options } = this.options;
+    this.#worker = new Worker(source as Queue, (message, context) => this.#handle(message, context), options);
+    this.#worker.on('warning', (error) => this.logger.warn(error.message));
+    this.#worker.on('failed', (message, error) => this.logger.error(`${message.id} failed in attempt ${message.attempt}: ${told(error)}`));
+    this.#running = this.#worker.run().then(
+      () => this._status$.next('disconnected'),
+      (error: unknown) => {
+        this._status$.next('disconnected');
+        this.logger.error(error);
+      },
+    );
+    this._status$.next('connected');
+    callback();
+  }
+
+  async close(): Promise<void> {
+    this.#worker?.stop();
+    await this.#running;
+  }
+
+  on(): never {
+    throw new Error('the events are those of the worker: unwrap() returns it');
+  }
+
+  /** Returns the worker. */
+  unwrap<T = Worker>(): T {
+    return this.#worker as T;
+  }
+
+  async #handle(message: Message, context: Context): Promise<string | undefined> {
+    const pattern = message.type ?? '';
+    const handler = this.getHandlerByPattern(pattern);
+    // It fails, so that somebody sees it, and redrives it when there is a handler.
+    if (!handler) throw new Error(`no handler for pattern ${JSON.stringify(pattern)}`);
+    const given = new DqContext([message, context]);
+    const packet = await this.deserializer.deserialize({ pattern, data: message.text === '' ? undefined : message.data }, { channel: pattern });
+    try {
+      const values = await this.#run(handler, packet.data, given);
+      return handler.isEventHandler ? undefined : this.#reply({ values });
+    } catch (error) {
+      if (handler.isEventHandler || error instanceof Retry || error instanceof Reject || error instanceof Snooze) throw asError(error as Failure);
+      return this.#reply({ err: error instanceof Error ? { status: 'error', message: error.message } : error });
+    }
+  }
+
+  /** Runs a handler to the end of what it returns, between the hooks of the framework. */
+  #run(handler: MessageHandler, data: unknown, context: DqContext): Promise<unknown[]> {
+    return new Promise((resolve, reject) => {
+      const work = async () => {
+        try {
+          const result: unknown = await handler(data, context);
+          resolve(isObservable(result) ? await lastValueFrom(result.pipe(toArray())) : [result]);
+        } catch (error) {
+          reject(error as Error);
+        } finally {
+          this.onProcessingEndHook?.(this.transportId, context);
+        }
+      };
+      this.onProcessingStartHook(this.transportId, context, work);
+    });
+  }
+
+  #reply(reply: Reply): string {
+    return JSON.stringify(this.serializer.serialize(reply as never));
+  }
+}
+
+function asError(failure: Failure): Error {
+  return failure instanceof Error ? failure : new Error(told(failure));
+}
+
+function told(failure: unknown): string {
+  if (typeof failure === 'string') return failure;
+  return (failure as { message?: string } | null)?.message ?? JSON.stringify(failure);
+}

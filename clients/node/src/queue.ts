@@ -1,0 +1,316 @@
+/** A queue on the server, with a method for each command. */
+
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { call, type RedisClient, type Server, serverOf } from './connection.js';
+import { isTransient, pauses } from './errors.js';
+import { Inspection } from './inspection.js';
+import { Message } from './message.js';
+import type { Ticked } from './records.js';
+import { list, maybeText, shaped, text } from './replies.js';
+import { WaitingConnections } from './waiting.js';
+import {
+  type Instant,
+  options,
+  type Payload,
+  type QueueOptions,
+  type Rate,
+  type SendOneOptions,
+  type SendOptions,
+  type State,
+  type Word,
+  word,
+} from './words.js';
+
+/** A receipt, or the message that carries it. */
+export type Receipt = number | Message<never> | Message;
+
+/** One message of `ackSend`. `to` is the name of another queue; without it the message goes to the same queue. */
+export interface Next extends SendOneOptions {
+  payload: Payload;
+  to?: string;
+}
+
+/** Options of DQ.FETCH. Spans of time are ms. */
+export interface FetchOptions {
+  /** The default is 1. */
+  count?: number;
+  /** How long to wait for a message. 0 waits for ever. Without it, nothing waits. */
+  block?: number;
+  lease?: number;
+  consumer?: string;
+  /** A repeated call with the same token and consumer gets the same messages. */
+  token?: string;
+  group?: string;
+  perGroup?: number;
+  maxBytes?: number;
+  /** Messages that are done: they are acked first. */
+  ack?: readonly Receipt[];
+  /** A result for each message of `ack`. An empty one is none. */
+  results?: readonly Payload[];
+  noAck?: boolean;
+}
+
+/** Options of DQ.NACK. Spans of time are ms. */
+export interface NackOptions {
+  delay?: number;
+  error?: string;
+  note?: string;
+  /** Counts no attempt and no failure. With `delay` it is a snooze. */
+  silent?: boolean;
+  /** It is dead at once. */
+  fatal?: boolean;
+  pause?: readonly ['GROUP' | 'QUEUE', number];
+}
+
+/** When a schedule sends, and what becomes of missed times. */
+export type ScheduleOptions = SendOptions & {
+  missed?: 'SKIP' | 'ONCE' | 'ALL';
+  overlap?: 'QUEUE' | 'SKIP';
+} & ({ cron: string; tz?: string } | { every: number; start?: Instant });
+
+/** Types of messages, each with the type of its JSON payload. */
+export type Jobs = Record<string, unknown>;
+
+/** What a Queue may be told. */
+export interface QueueSettings {
+  /** Milliseconds for which `send` repeats a command while the connection is down. The default is 10,000. */
+  patience?: number;
+  /** How many calls may wait at the server at a time, each on a connection of its own. The default is 16. */
+  waiting?: number;
+}
+
+/**
+ * A queue on the server. It holds no state: make as many as you like.
+ *
+ * `J` names the types of messages, and with each the type of its JSON payload, for `add` and for handlers.
+ *
+ * An error reply is a CommandError, and nothing has changed. After a ConnectionError it is unknown whether the command
+ * was run.
+ */
+export class Queue<J extends Jobs = Jobs> extends Inspection {
+  readonly server: Server;
+  readonly #waiting: WaitingConnections;
+  readonly #patience: number;
+
+  constructor(
+    readonly client: RedisClient,
+    readonly name: string,
+    { patience = 10_000, waiting = 16 }: QueueSettings = {},
+  ) {
+    super();
+    this.server = serverOf(client);
+    this.#patience = patience;
+    this.#waiting = new WaitingConnections(waiting);
+  }
+
+  /** Runs any command of this queue: `queue.do('TICK', 'ADVANCE', 500)`. Strings come back as Buffers. */
+  async do(verb: string, ...words: (string | number | Uint8Array)[]): Promise<unknown> {
+    return this.call(verb, words.map(word));
+  }
+
+  /** Closes the connections of this queue on which calls have waited. The client is yours to close. */
+  close(): void {
+    this.#waiting.close();
+  }
+
+  protected call(verb: string, words: readonly Word[] = []): Promise<unknown> {
+    return call(this.server, [`DQ.${verb}`, this.name, ...words], this.name);
+  }
+
+  protected async wait_(verb: string, words: readonly Word[], block: number): Promise<unknown> {
+    const node = await this.server.nodeOf(this.name);
+    return this.#waiting.call(node, [`DQ.${verb}`, this.name, ...words], block === 0 ? 2 ** 30 : block);
+  }
+
+  // ---- making a queue
+
+  /** DQ.CREATE. Throws if the queue exists. */
+  async create(given: QueueOptions & { clock?: 'SERVER' | 'MANUAL' } = {}): Promise<void> {
+    await this.call('CREATE', options(given));
+  }
+
+  /** DQ.ALTER: changes options of a queue that exists. */
+  async alter(given: QueueOptions): Promise<void> {
+    await this.call('ALTER', options(given));
+  }
+
+  /** Creates the queue, or gives these options to the one that exists. */
+  async ensure(given: QueueOptions = {}): Promise<void> {
+    try {
+      await this.create(given);
+    } catch (error) {
+      if (!(error as Error).message.includes('queue already exists')) throw error;
+      if (Object.keys(given).length) await this.alter(given);
+    }
+  }
+
+  // ---- sending
+
+  /**
+   * DQ.SEND. Returns the id, or null if the id is taken, and then nothing was added.
+   *
+   * While the connection is down, it repeats the command. That cannot add a message twice, because each message has an
+   * id: yours or a new UUID.
+   */
+  async send(payload: Payload, given: SendOneOptions = {}): Promise<string | null> {
+    const id = given.id ?? randomUUID();
+    const words = [word(payload), ...options({ ...given, id })];
+    const reply = maybeText(await this.#insist('SEND', words));
+    // An id that was made just now can only be taken by an earlier try of this call. With IFGROUP, null may also mean
+    // that the group had no message.
+    return reply === null && given.id == null && !given.ifGroup ? id : reply;
+  }
+
+  /** Sends data as JSON, with a type. Returns the id, or null if the id is taken. */
+  add<K extends keyof J & string>(type: K, data: J[K], given: Omit<SendOneOptions, 'type'> = {}): Promise<string | null> {
+    return this.send(JSON.stringify(data), { ...given, type });
+  }
+
+  /**
+   * DQ.MSEND: adds all or none. Returns the ids, or none if IFGROUP does not hold.
+   *
+   * The ids come from the server, so it is never repeated here. (ioredis itself repeats commands after a lost
+   * connection, unless its `autoResendUnfulfilledCommands` is false.)
+   */
+  async sendMany(payloads: readonly Payload[], given: SendOptions = {}): Promise<string[]> {
+    const words = [String(payloads.length), ...payloads.map(word), ...options(given)];
+    return list(await this.call('MSEND', words)).map(text);
+  }
+
+  /** DQ.GROUPPUSH: reads the group from a JSON object. Returns the group and the id, or null if the id is taken. */
+  async groupPush(
+    json: Payload | object,
+    by: readonly string[],
+    given: Omit<SendOneOptions, 'group'> & { idPath?: string; scorePath?: string; atPath?: string } = {},
+  ): Promise<{ group: string; id: string } | null> {
+    const payload = typeof json === 'string' || json instanceof Uint8Array ? word(json) : JSON.stringify(json);
+    const reply = await this.call('GROUPPUSH', [payload, 'GROUPBY', String(by.length), ...by, ...options(given)]);
+    const [group, id] = list(reply);
+    return group === undefined ? null : { group: text(group), id: text(id) };
+  }
+
+  async #insist(verb: string, words: readonly Word[]): Promise<unknown> {
+    const end = performance.now() + this.#patience;
+    for (const pause of pauses()) {
+      try {
+        return await this.call(verb, words);
+      } catch (error) {
+        if (!isTransient(error) || performance.now() + pause > end) throw error;
+      }
+      await sleep(pause);
+    }
+    return undefined;
+  }
+
+  // ---- consuming
+
+  /** DQ.FETCH. With `block` it waits on a connection of its own. */
+  async fetch(given: FetchOptions = {}): Promise<Message[]> {
+    const { ack = [], results, ...rest } = given;
+    const words = ['WITHMETA', ...acks(ack, results), ...options(rest)];
+    const reply = given.block === undefined ? await this.call('FETCH', words) : await this.wait_('FETCH', words, given.block);
+    return list(reply).map((one) => new Message(this.name, one));
+  }
+
+  /** DQ.ACK. Returns how many were acked; the other receipts were stale. */
+  async ack(done: Receipt | readonly Receipt[], result?: Payload): Promise<number> {
+    return Number(await this.call('ACK', [...receipts(done), ...options({ result })]));
+  }
+
+  /**
+   * DQ.ACKSEND: finishes a message and sends those that follow from it, all or nothing. Returns the new ids, null for
+   * one that is taken. Returns null, and nothing is done, if the receipt is stale.
+   */
+  async ackSend(done: Receipt, next: readonly Next[], result?: Payload): Promise<(string | null)[] | null> {
+    const words = [...receipts(done), ...options({ result })];
+    for (const { payload, to = this.name, ...given } of next) words.push('NEXT', to, word(payload), ...options(given));
+    const reply = await this.call('ACKSEND', words);
+    return reply === null ? null : list(reply).map(maybeText);
+  }
+
+  /** DQ.NACK. Returns how many were nacked. */
+  async nack(failed: Receipt | readonly Receipt[], given: NackOptions = {}): Promise<number> {
+    return Number(await this.call('NACK', [...receipts(failed), ...options(given)]));
+  }
+
+  /** DQ.TOUCH: leases end `lease` ms from now. Returns how many receipts were current. */
+  async touch(lease: number, running: Receipt | readonly Receipt[], given: { note?: string } = {}): Promise<number> {
+    return Number(await this.call('TOUCH', [String(lease), ...receipts(running), ...options(given)]));
+  }
+
+  // ---- changing
+
+  /** DQ.CANCEL. Returns the state each was in, or null. */
+  async cancel(...ids: string[]): Promise<(State | null)[]> {
+    return list(await this.call('CANCEL', ids)).map(maybeText) as (State | null)[];
+  }
+
+  /** DQ.RESCHEDULE. Returns whether the message waits and was moved. */
+  async reschedule(id: string, when: { delay: number } | { at: Instant }): Promise<boolean> {
+    return Boolean(await this.call('RESCHEDULE', [id, ...options(when)]));
+  }
+
+  /** DQ.UPDATE. Returns whether the message waits and was changed. */
+  async update(id: string, payload: Payload): Promise<boolean> {
+    return Boolean(await this.call('UPDATE', [id, word(payload)]));
+  }
+
+  /** DQ.REDRIVE: dead messages are pending again: these, or `count` of them, or all. Returns how many. */
+  async redrive(which: { ids?: readonly string[]; count?: number } = {}): Promise<number> {
+    const { ids, count } = which;
+    const words = ids ? ['IDS', String(ids.length), ...ids] : ['ALL', ...options({ count })];
+    return Number(await this.call('REDRIVE', words));
+  }
+
+  /** DQ.PURGE: removes messages and records. Returns how many. */
+  async purge(which: { state?: State; group?: string } = {}): Promise<number> {
+    return Number(await this.call('PURGE', options(which)));
+  }
+
+  /** DQ.PAUSE: the queue, or a group, delivers nothing, `for` ms long or until `resume`. */
+  async pause(what: { group?: string; for?: number } = {}): Promise<void> {
+    await this.call('PAUSE', options(what));
+  }
+
+  /** DQ.RESUME. */
+  async resume(what: { group?: string } = {}): Promise<void> {
+    await this.call('RESUME', options(what));
+  }
+
+  /** DQ.GROUPSET. */
+  async setGroup(group: string, given: { weight?: number; concurrency?: number; rate?: Rate | 0 }): Promise<void> {
+    await this.call('GROUPSET', [group, ...options(given)]);
+  }
+
+  // ---- time
+
+  /** DQ.SCHEDULE: makes the server send the payload at these times. Returns the first of them, in Unix ms. */
+  async schedule(name: string, payload: Payload, given: ScheduleOptions): Promise<number> {
+    return Number(await this.call('SCHEDULE', [name, ...options({ ...given, payload })]));
+  }
+
+  /** DQ.UNSCHEDULE. Returns whether it existed. */
+  async unschedule(name: string): Promise<boolean> {
+    return Boolean(await this.call('UNSCHEDULE', [name]));
+  }
+
+  /** DQ.TICK: processes everything that is due, or moves a manual clock. Returns how much of each kind. */
+  async tick(move: { advance?: number; to?: Instant } = {}): Promise<Ticked> {
+    return shaped<Ticked>(await this.call('TICK', options(move)));
+  }
+}
+
+/** Returns receipts as words. */
+export function receipts(given: Receipt | readonly Receipt[]): Word[] {
+  const all = Array.isArray(given) ? (given as readonly Receipt[]) : [given as Receipt];
+  return all.map((one) => String(typeof one === 'number' ? one : one.receipt));
+}
+
+/** Returns the words of FETCH that ack messages and keep their results. */
+export function acks(done: readonly Receipt[], results: readonly Payload[] = []): Word[] {
+  if (!done.length) return [];
+  const words: Word[] = ['ACK', String(done.length), ...receipts(done)];
+  return results.length ? [...words, 'RESULTS', String(results.length), ...results.map(word)] : words;
+}

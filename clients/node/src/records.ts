@@ -1,0 +1,142 @@
+/** What the server tells about messages, groups and queues. Times are Unix ms. A field that does not apply is null. */
+
+import type { State } from './words.js';
+
+/** The batch that a message waits for or waited for, and the messages of it. */
+export interface After {
+  batch: string;
+  pending: number;
+  finished: number;
+  dead: number;
+  cancelled: number;
+}
+
+/** A message as DQ.GET, DQ.LIST, DQ.FIND and DQ.PEEK show it. */
+export interface Record {
+  id: string;
+  status: 'pending' | 'running' | 'finished' | 'error' | 'cancelled';
+  state: State;
+  payload: Buffer;
+  /** Deliveries so far. */
+  attempt: number;
+  failures: number;
+  timeouts: number;
+  /** -1 means without limit. */
+  retriesLeft: number;
+  group: string | null;
+  score: number | null;
+  priority: number;
+  type: string | null;
+  headers: { [field: string]: string } | null;
+  sentAt: number;
+  dueAt: number;
+  firstStartedAt: number | null;
+  startedAt: number | null;
+  leaseUntil: number | null;
+  finishedAt: number | null;
+  consumer: string | null;
+  receipt: number | null;
+  error: string | null;
+  result: string | null;
+  reason: 'retries' | 'rejected' | 'expired' | 'batch' | null;
+  /** What a consumer has left with it for its next attempt. */
+  note: string | null;
+  batch: string | null;
+  after: After | null;
+  firstSentAt: number | null;
+}
+
+/** Why a message is in its state: the code, a sentence, until when, and what holds it. */
+export interface Explanation {
+  code: string;
+  why: string;
+  until: number | null;
+  by: string | null;
+}
+
+/** A group as DQ.GROUPS shows it. */
+export interface Group {
+  group: string;
+  state: 'ready' | 'running' | 'blocked' | 'paused' | 'waiting';
+  waiting: number;
+  running: number;
+  head: string | null;
+  headDueAt: number | null;
+  leaseUntil: number | null;
+  weight: number;
+  concurrency: number;
+  breaker: 'closed' | 'open' | 'half-open';
+  openUntil: number | null;
+}
+
+/** An open batch as DQ.BATCHES shows it. */
+export interface Batch {
+  batch: string;
+  pending: number;
+  running: number;
+  dead: number;
+  finished: number;
+  cancelled: number;
+  held: number;
+}
+
+/** A consumer as DQ.CONSUMERS shows it. */
+export interface Consumer {
+  name: string;
+  running: number;
+  lastSeen: number;
+  delivered: number;
+  acked: number;
+  nacked: number;
+}
+
+/** A schedule as DQ.SCHEDULES shows it. */
+export interface Schedule {
+  name: string;
+  definition: string;
+  nextAt: number | null;
+  lastAt: number | null;
+  fired: number;
+}
+
+/** The counts of messages by state. */
+export type Counts = { [state in State]: number };
+
+/** DQ.INFO. Options of the queue are there too, by their names in lower case. */
+export interface Info extends Counts {
+  bytes: number;
+  groups: number;
+  consumers: number;
+  blockedClients: number;
+  paused: boolean;
+  now: number;
+  sent: number;
+  duplicates: number;
+  delivered: number;
+  redelivered: number;
+  acked: number;
+  nacked: number;
+  timeouts: number;
+  deaths: number;
+  expired: number;
+  cancellations: number;
+  redriven: number;
+  nextDueAt: number | null;
+  oldestReadyAge: number | null;
+  latenessP50: number;
+  latenessP99: number;
+  latenessMax: number;
+  breakersOpen: number;
+  batches: number;
+  [more: string]: number | string | boolean | null;
+}
+
+/** DQ.TICK: how much of each kind was processed. */
+export interface Ticked {
+  due: number;
+  timeouts: number;
+  dead: number;
+  expired: number;
+  pruned: number;
+  fired: number;
+}

@@ -1,0 +1,149 @@
+/** The words of commands: options by name, and how they are written on the wire. */
+
+/** One argument of a command. */
+export type Word = string | Buffer;
+
+/** A payload or a result: text, which is sent as UTF-8, or bytes. */
+export type Payload = string | Uint8Array;
+
+/** A point in time: Unix milliseconds, or a Date. */
+export type Instant = number | Date;
+
+/** How the wait after a failure grows, and its length in ms. */
+export type Backoff = readonly [kind: 'FIXED' | 'LINEAR' | 'EXP', ms: number];
+
+/** The states of a message. */
+export type State = 'delayed' | 'ready' | 'blocked' | 'retry' | 'held' | 'running' | 'finished' | 'dead' | 'cancelled';
+
+/** Options of one message. One that is left out or null has the value of the queue. Spans of time are ms. */
+export interface SendOptions {
+  /** It is due this long from now. Not together with `at`. */
+  delay?: number | null;
+  /** It is due at this time. A time in the past means now. */
+  at?: Instant | null;
+  /** The group. The messages of a group are delivered in order, at most GROUPCONCURRENCY at a time. */
+  group?: string | null;
+  /** Its position in the group. The default is its due time. */
+  score?: number | null;
+  /** From -128 to 127, the lower first. The default is 0. */
+  priority?: number | null;
+  /** How long a consumer may hold it, at least 1. */
+  lease?: number | null;
+  /** Number of failures after which it is delivered again. -1 means all. */
+  retries?: number | null;
+  /** The wait after a failure. */
+  backoff?: Backoff | null;
+  /** It is dead this long after its due time if it is not finished by then. 0 means never. */
+  ttl?: number | null;
+  /** It is dead if it is not finished by this time. Not together with `ttl`. */
+  expireAt?: Instant | null;
+  /** How long its record is kept. 0 means not at all. */
+  retain?: number | null;
+  /** Only with `replace`: it is due at the latest this long after the first of the sends that replaced each other. */
+  maxWait?: number | null;
+  /** Only with `group`: it is added only if the group has a pending or running message. */
+  ifGroup?: boolean;
+  /** A label, by which workers choose the handler. */
+  type?: string | null;
+  /** Fields that are delivered with the payload. */
+  headers?: Readonly<Record<string, string | number>> | null;
+  /** The batch that it joins. */
+  batch?: string | null;
+  /** It is held until all messages of this batch have ended. */
+  after?: string | null;
+  /** What a dead message of that batch means: it holds on, counts as ended, or kills. Only with `after`. */
+  onFail?: 'HOLD' | 'GO' | 'DIE' | null;
+}
+
+/** Options of one message that may have an id of its own. */
+export interface SendOneOptions extends SendOptions {
+  /** Its id. A taken id adds nothing. */
+  id?: string | null;
+  /** Whether it replaces a message of this id that waits. */
+  replace?: boolean;
+}
+
+/** Options of DQ.CREATE and DQ.ALTER. The command reference explains them. Spans of time are ms. */
+export interface QueueOptions {
+  lease?: number;
+  retries?: number;
+  backoff?: Backoff;
+  maxBackoff?: number;
+  jitter?: number;
+  ttl?: number;
+  retain?: number;
+  retainCount?: number;
+  deadRetain?: number;
+  deadCount?: number;
+  dedup?: number;
+  maxLen?: number;
+  maxBytes?: number;
+  maxRunning?: number;
+  /** Maximum number of deliveries in any window of this length. 0 removes the limit. */
+  rate?: Rate | 0;
+  groupConcurrency?: number;
+  onRetry?: 'BLOCK' | 'SKIP';
+  onDead?: 'CONTINUE' | 'BLOCK';
+  /** Failures in a window that open the breaker, and how long it is open. 0 removes it. */
+  breaker?: { failures: number; per: number; open: number; max?: number } | 0;
+}
+
+/** Deliveries in any window of `per` ms. */
+export interface Rate {
+  limit: number;
+  per: number;
+}
+
+/** Conditions of DQ.FIND. A message is found if all that are given apply. Patterns are those of KEYS. */
+export interface Conditions {
+  /** A pattern of the id. */
+  id?: string;
+  type?: string;
+  group?: string;
+  batch?: string;
+  /** A header: its field and its value. */
+  header?: readonly [field: string, value: string];
+  /** A pattern of the last error. */
+  error?: string;
+  /** A pattern of the payload, which is matched up to its first 64 KiB. */
+  payload?: string;
+  /** The time that orders the state is this one or later. */
+  since?: Instant;
+  /** The time that orders the state is before this one. */
+  until?: Instant;
+  /** The last message comes first. */
+  rev?: boolean;
+}
+
+/** Returns a value as words of the wire. */
+export function word(value: string | number | Uint8Array | Date): Word {
+  if (typeof value === 'string' || Buffer.isBuffer(value)) return value;
+  if (value instanceof Date) return String(value.getTime());
+  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  return String(value);
+}
+
+/** Returns options as words: the name in upper case, then the value. `true` gives the name alone. */
+export function options(given: object): Word[] {
+  const words: Word[] = [];
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined || value === null || value === false) continue;
+    const upper = name.toUpperCase();
+    if (value === true) words.push(upper);
+    else if (name === 'headers') words.push(upper, ...headers(value));
+    else if (name === 'rate' && value !== 0) words.push(upper, word(value.limit), 'PER', word(value.per));
+    else if (name === 'breaker' && value !== 0) words.push(upper, ...breaker(value));
+    else if (Array.isArray(value)) words.push(upper, ...value.map(word));
+    else words.push(upper, word(value));
+  }
+  return words;
+}
+
+function headers(fields: Record<string, string | number>): Word[] {
+  const pairs = Object.entries(fields);
+  return [String(pairs.length), ...pairs.flatMap(([field, value]) => [field, String(value)])];
+}
+
+function breaker({ failures, ...spans }: { failures: number; per: number; open: number; max?: number }): Word[] {
+  return [String(failures), ...options(spans)];
+}

@@ -1,0 +1,83 @@
+/** The conformance cases for clients, with each library and protocol. docs/clients.md says what the steps mean. */
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import test from 'node:test';
+
+import { Queue, Reject, Retry, Worker, partition, queues, route, slot, tags } from 'dq-queue';
+import { each } from './setup.mjs';
+
+const folder = process.env.DQ_CONFORMANCE ?? new URL('../../../tests/conformance/', import.meta.url);
+const read = (name) => JSON.parse(readFileSync(new URL(name, folder)));
+
+for (const { name, steps } of read('cases.json').cases) {
+  each(name, async ({ client, queue }) => {
+    const known = { key: queue.name };
+    for (const step of steps) {
+      if (step.work) await work(client, queue.name, step);
+      else await command(client, known, step);
+    }
+  });
+}
+
+async function command(client, known, step) {
+  const [verb, ...words] = step.do.map((word) => filled(String(word), known));
+  let reply;
+  try {
+    reply = client.callBuffer ? await client.callBuffer(verb, ...words) : await client.sendCommand([verb, ...words]);
+  } catch (error) {
+    assert.ok(step.error, `${step.do}: ${error.message}`);
+    assert.ok(error.message.startsWith(step.error), error.message);
+    return;
+  }
+  assert.ok('reply' in step, `${step.do} gave no error`);
+  compare(step.reply, reply, known, step.do.join(' '));
+}
+
+const filled = (text, known) => text.replace(/<(\w+)>/g, (_, name) => known[name]);
+
+function compare(expected, given, known, what) {
+  if (Buffer.isBuffer(given)) given = given.toString();
+  const name = typeof expected === 'string' && /^<(\w+)>$/.exec(expected)?.[1];
+  if (expected === null) assert.equal(given, null, what);
+  else if (name) {
+    assert.notEqual(given, null, what);
+    if (name !== 'any') assert.equal(given, (known[name] ??= given), what);
+  } else if (typeof expected === 'string') assert.equal(given, filled(expected, known), what);
+  else if (typeof expected === 'boolean') assert.equal(Boolean(given), expected, what);
+  else if (typeof expected === 'number') assert.equal(Number(given), expected, what);
+  else if (Array.isArray(expected)) {
+    assert.equal(given.length, expected.length, what);
+    expected.forEach((one, at) => compare(one, given[at], known, what));
+  } else {
+    const entries = Array.isArray(given) ? given.flatMap((_, at) => (at % 2 ? [] : [[String(given[at]), given[at + 1]]])) : Object.entries(given);
+    const fields = new Map(entries);
+    for (const [field, value] of Object.entries(expected)) compare(value, fields.get(field), known, `${what}: ${field}`);
+  }
+}
+
+async function work(client, key, { work: count, grace }) {
+  const worker = new Worker(new Queue(client, key), (message, { signal }) => {
+    if (--count === 0) worker.stop();
+    const [verb, text, delay] = message.data;
+    if (verb === 'fail') throw new Error(text);
+    if (verb === 'retry') throw new Retry(text, { delay });
+    if (verb === 'reject') throw new Reject(text);
+    if (verb === 'hang') return new Promise((resolve) => signal.addEventListener('abort', resolve));
+    return text;
+  }, { grace });
+  await worker.run();
+}
+
+test('groups belong to the queues of the examples', () => {
+  const examples = read('routing.json');
+  for (const [partitions, expected] of Object.entries(examples.tags)) assert.deepEqual(tags(Number(partitions)), expected);
+  for (const { tag, slot: expected } of examples.slots) assert.equal(slot(tag), expected);
+  for (const { family, partitions, group_hex, partition: number, queue } of examples.routes) {
+    const group = Buffer.from(group_hex, 'hex');
+    assert.equal(partition(partitions, group), number);
+    assert.equal(route(family, partitions, group), queue);
+    assert.ok(queues(family, partitions).includes(queue));
+  }
+  for (const partitions of [0, 3, -2, 1.5, 32_768]) assert.throws(() => tags(partitions), RangeError);
+});

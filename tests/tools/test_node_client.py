@@ -1,0 +1,100 @@
+"""clients/node: its own tests with each Redis library, and the code of its pages."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.harness.optional import need
+from tests.harness.server import ROOT
+
+CLIENT = ROOT / "clients/node"
+# Where scripts/setup.sh puts the packages. The client is built there, so that the checkout stays as it is.
+FOLDER = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "node-client"
+PAGES = [CLIENT / "README.md", ROOT / "docs/drivers/node.md", ROOT / "docs/drivers/nestjs.md"]
+SOURCES = ["src", "test", "package.json", "tsconfig.json", "README.md", "LICENSE"]
+
+pytestmark = pytest.mark.slow
+
+
+def run(*words, seconds=170, **env) -> str:
+    """Runs a program to its end, which must be a good one. Returns what it printed."""
+    env = {**os.environ, **env}
+    done = subprocess.run(words, cwd=FOLDER, env=env, capture_output=True, text=True, timeout=seconds)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    """The client, built from its sources."""
+    version = subprocess.run(["node", "-p", "process.versions.node"], capture_output=True, text=True).stdout if shutil.which("node") else "0.0"
+    need(tuple(map(int, version.split(".")[:2])) >= (20, 19), "Node 20.19 or newer")
+    lock = FOLDER / "package-lock.json"
+    need(lock.exists() and lock.read_bytes() == (CLIENT / "package-lock.json").read_bytes(), "what clients/node/package-lock.json names")
+    for name in [*SOURCES, "dist", "pages"]:
+        shutil.rmtree(FOLDER / name, ignore_errors=True)
+    for name in SOURCES:
+        (shutil.copytree if (CLIENT / name).is_dir() else shutil.copy)(CLIENT / name, FOLDER / name)
+    run("npm", "run", "build")
+
+
+@pytest.mark.parametrize(
+    "file, tests",
+    [("conformance", 230), ("queue", 85), ("worker", 75), ("family", 30), ("nestjs", 25), ("package", 4)],
+)
+def test_the_package(server, cluster, file, tests):
+    env = {
+        "DQ_TEST_URL": f"redis://127.0.0.1:{server.port}",
+        "DQ_TEST_CLUSTER": ",".join(f"127.0.0.1:{node.port}" for node in cluster.nodes),
+        "DQ_CONFORMANCE": f"{(ROOT / 'tests/conformance').as_uri()}/",
+    }
+    said = run("node", "--test", "--test-reporter=tap", "--test-timeout=160000", f"test/{file}.test.mjs", **env)
+    count = {name: int(n) for name, n in re.findall(r"^# (pass|fail|skipped) (\d+)$", said, re.MULTILINE)}
+    assert count["pass"] >= tests and (count["fail"], count["skipped"]) == (0, 0), said[-3000:]
+
+
+@pytest.fixture
+def pages(server):
+    """The examples of the pages, compiled, with the address of the server. Returns the folder."""
+    folder = FOLDER / "pages"
+    if folder.exists():
+        return folder
+    folder.mkdir()
+    address = f"redis://127.0.0.1:{server.port}"
+    for page in PAGES:
+        for number, code in enumerate(re.findall(r"^```ts\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)):
+            code = code.replace("redis://localhost", address).replace("new Redis()", f"new Redis('{address}')")
+            (folder / f"{page.stem}-{number}.mts").write_text(code)
+    # The decorators of NestJS take handlers of any shape only without strictFunctionTypes, as its own projects are.
+    flags = "--ignoreConfig --strict --strictFunctionTypes false --skipLibCheck --module nodenext --target es2022 --types node"
+    run("npx", "tsc", *flags.split(), "--experimentalDecorators", "--emitDecoratorMetadata", *(str(path) for path in sorted(folder.glob("*.mts"))))
+    return folder
+
+
+def test_the_code_of_the_pages(pages):
+    """Every example compiles, and those that end by themselves run."""
+    ends = re.compile(r"^(redis\.disconnect|client\.destroy)\(\);$", re.MULTILINE)
+    ending = [path for path in sorted(pages.glob("*.mjs")) if ends.search(path.read_text())]
+    assert len(ending) == 6
+    for path in ending:
+        run("node", str(path), seconds=30)
+
+
+def test_the_service_of_the_page_starts_works_and_stops(pages, r3):
+    """The service of nestjs.md, which runs until SIGTERM."""
+    words = ["node", str(pages / "nestjs-0.mjs")]
+    process = subprocess.Popen(words, cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        r3.execute_command("DQ.SEND", "orders", '{"id":7}', "TYPE", "order.created", "RETAIN", 60_000, "ID", "o7")
+        assert r3.execute_command("DQ.WAIT", "orders", "o7", 15_000) == [b"finished", None]
+        r3.execute_command("DQ.SEND", "orders", "[1,2]", "TYPE", "price", "RETAIN", 60_000, "ID", "p")
+        assert r3.execute_command("DQ.WAIT", "orders", "p", 15_000) == [b"finished", b'{"values":[3]}']
+        process.terminate()
+        said, _ = process.communicate(timeout=15)
+    finally:
+        process.kill()
+        process.wait()
+    assert re.search(r"^7 1 \d+ false$", said, re.MULTILINE), said
