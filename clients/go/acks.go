@@ -1,8 +1,6 @@
 package dq
 
-import (
-	"sync"
-)
+import "sync"
 
 // done is a message to be acked, with its result if it has one.
 type done struct {

@@ -259,11 +259,11 @@ func (r *run) fetch(ctx context.Context, from source, consumer string, places in
 		"BLOCK", millis(r.Block), "COUNT", count(places), "LEASE", millis(r.Lease),
 		"CONSUMER", consumer, "TOKEN", newToken(),
 	}
-	var done doneList
+	var acking doneList
 	if from.acksToo() {
-		done = r.acks.beginFetch()
+		acking = r.acks.beginFetch()
 		defer r.acks.endFetch()
-		words = append(words, done.words()...)
+		words = append(words, acking.words()...)
 	}
 	for tries := 0; ; tries++ {
 		last := tries > 0 && ctx.Err() != nil
@@ -275,7 +275,7 @@ func (r *run) fetch(ctx context.Context, from source, consumer string, places in
 			return batch
 		}
 		if last || !IsTransient(err) {
-			for _, one := range done {
+			for _, one := range acking {
 				r.acks.addLate(one)
 			}
 			if !IsTransient(err) {

@@ -142,9 +142,9 @@ func TestHeartbeatsKeepTheLeaseOfALongHandler(t *testing.T) {
 	q := newQueue(t)
 	_, err := q.SendMany(ctx, make([][]byte, 3))
 	must(t, err)
-	stop := running(t, &dq.Worker{Queue: q, Concurrency: 3, Lease: 600 * time.Millisecond,
+	stop := running(t, &dq.Worker{Queue: q, Concurrency: 3, Lease: 1500 * time.Millisecond,
 		Handler: func(context.Context, *dq.Message) error {
-			time.Sleep(1500 * time.Millisecond)
+			time.Sleep(2 * time.Second)
 			return nil
 		}})
 	emptied(t, q)
@@ -157,7 +157,7 @@ func TestATimeLimitEndsTheContextAndTheHeartbeats(t *testing.T) {
 	q := newQueue(t, dq.Retain(time.Hour))
 	send(t, q, "x", dq.ID("a"))
 	var lost int32
-	stop := running(t, &dq.Worker{Queue: q, Concurrency: 2, Lease: 400 * time.Millisecond, TimeLimit: 100 * time.Millisecond,
+	stop := running(t, &dq.Worker{Queue: q, Concurrency: 2, Lease: time.Second, TimeLimit: 100 * time.Millisecond,
 		Observe: func(step dq.Step, m *dq.Message) {
 			if step == dq.Lost {
 				atomic.AddInt32(&lost, 1)

@@ -193,20 +193,20 @@ func TestConcurrentAndFetchLimitBoundTheCallbacks(t *testing.T) {
 
 func TestACallbackThatTakesTooLongLosesItsMessage(t *testing.T) {
 	var attempts int32
+	events := &recorder{}
 	q := newQueue(t, func(string) bool {
 		if atomic.AddInt32(&attempts, 1) == 1 {
-			time.Sleep(300 * time.Millisecond)
+			waitFor(t, "the second attempt", func() bool { return events.count(delayqueue.AckEvent) == 1 })
 		}
 		return true
-	}).WithMaxConsumeDuration(50 * time.Millisecond).WithConcurrent(2)
-	events := &recorder{}
+	}).WithMaxConsumeDuration(time.Second).WithConcurrent(2)
 	q.ListenEvent(events)
 	must(t, q.SendDelayMsg("x", 0))
 	done := q.StartConsume()
 	waitFor(t, "the second attempt", func() bool { return events.count(delayqueue.AckEvent) == 1 })
 	q.StopConsume()
 	<-done
-	equal(t, "acks", events.count(delayqueue.AckEvent), 1)
+	equal(t, "events", events.String(), "new 1, ready 1, delivered 1, ack 1, nack 0, retry 1, failed 0")
 	equal(t, "attempts", atomic.LoadInt32(&attempts), 2)
 }
 

@@ -75,7 +75,7 @@ func (c *Single) DoBlocking(ctx context.Context, wait time.Duration, args ...int
 		func() (interface{}, error) { return process(context.Background(), w.conn, args) },
 		func() error {
 			if w.id == 0 {
-				return errors.New("no right to CLIENT ID")
+				return errors.New("the connection has no id")
 			}
 			return c.redis.ClientUnblock(context.Background(), w.id).Err()
 		})
@@ -91,15 +91,18 @@ func (c *Single) DoBlocking(ctx context.Context, wait time.Duration, args ...int
 }
 
 func (c *Single) waiter(wait time.Duration) waiter {
-	if w, found := c.idleWaiter(wait); found {
-		return w
+	w, found := c.idleWaiter(wait)
+	if !found {
+		timeout := wait + slack
+		if wait == 0 {
+			timeout = 0
+		}
+		w.conn = c.redis.WithTimeout(timeout).Conn()
 	}
-	timeout := wait + slack
-	if wait == 0 {
-		timeout = 0
+	// Without an id a wait cannot be ended early. It may be missing because the server was loading.
+	if w.id == 0 {
+		w.id, _ = w.conn.ClientID(context.Background()).Result()
 	}
-	w := waiter{conn: c.redis.WithTimeout(timeout).Conn()}
-	w.id, _ = w.conn.ClientID(context.Background()).Result()
 	return w
 }
 

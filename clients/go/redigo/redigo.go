@@ -87,7 +87,7 @@ func (c *Client) DoBlocking(ctx context.Context, wait time.Duration, args ...int
 		func() (interface{}, error) { return redis.DoWithTimeout(w.conn, timeout, name, rest...) },
 		func() error {
 			if w.id == nil {
-				return errors.New("no right to CLIENT ID")
+				return errors.New("the connection has no id")
 			}
 			_, err := c.Do("CLIENT", "UNBLOCK", w.id)
 			return err
@@ -98,12 +98,15 @@ func (c *Client) DoBlocking(ctx context.Context, wait time.Duration, args ...int
 
 // waiter returns a connection for a command that waits. If it is broken, the command will say so.
 func (c *Client) waiter() waiter {
-	if w, found := c.idleWaiter(); found {
-		return w
+	w, found := c.idleWaiter()
+	if !found {
+		w.conn = c.pool.Get()
 	}
-	w := waiter{conn: c.pool.Get()}
-	if id, err := w.conn.Do("CLIENT", "ID"); err == nil {
-		w.id = id
+	// Without an id a wait cannot be ended early. It may be missing because the server was loading.
+	if w.id == nil {
+		if id, err := w.conn.Do("CLIENT", "ID"); err == nil {
+			w.id = id
+		}
 	}
 	return w
 }
