@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::collections::ordered::{Key, Measure, OrderedSet};
 use crate::groups::Groups;
+use crate::index::batches::Batches;
 use crate::index::leases::Series;
 use crate::index::records::DedupMemory;
 use crate::message::store::Store;
@@ -16,6 +17,8 @@ use crate::queue::Queue;
 const ENTRIES: usize = 1024;
 /// Groups that are freed at a time.
 const GROUPS: usize = 32;
+/// Entries of named batches that are freed at a time. Many are allocations of their own.
+const OF_BATCHES: usize = 32;
 /// Remembered ids that are freed at a time. Each is an allocation of its own.
 const IDS: usize = 64;
 
@@ -54,6 +57,12 @@ impl<K: Key, V: Measure> Free for OrderedSet<K, V> {
 impl Free for Series {
     fn free_some(&mut self) -> usize {
         self.drain_some(ENTRIES).min(64)
+    }
+}
+
+impl Free for Batches {
+    fn free_some(&mut self) -> usize {
+        self.drain_some(OF_BATCHES)
     }
 }
 
@@ -109,6 +118,11 @@ impl Queue {
         if leases.len() > 0 {
             self.garbage.push(leases);
         }
+    }
+
+    /// Named batches with all that they hold are to be freed.
+    pub(super) fn discard_batches(&mut self, batches: Batches) {
+        self.garbage.push(batches);
     }
 
     /// Remembered ids are to be freed.

@@ -101,7 +101,9 @@ impl Queue {
         self.discard_series(in_step);
         self.discard_index(others);
         self.discard_index(ends);
-        self.batches = None;
+        if let Some(batches) = self.batches.take() {
+            self.discard_batches(*batches);
+        }
         self.ids = Ids::new(self.ids.salt());
         self.plain_position = None;
         self.withdraw_plain();

@@ -1,7 +1,9 @@
 //! What is purged is gone, though the content of a whole queue is freed later.
 
 use super::bench::{kill, later, letter, with_ttl, Bench};
+use super::named_batches::with;
 use super::plan::purge;
+use crate::message::after::OnFail;
 use crate::message::state::State;
 use crate::op::{Done, DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Op, Send};
 use crate::queue::rebuild::validate;
@@ -156,4 +158,31 @@ fn what_time_does_is_the_same_however_much_is_freed() {
     assert!(slices > 10, "{slices}");
     assert_eq!(b.queue.count(State::Dead), 1);
     assert_eq!(validate(&b.queue), Ok(()));
+}
+
+#[test]
+fn the_batches_of_a_purged_queue_are_freed_in_slices() {
+    const BATCHES: usize = 1000;
+    let slices = |with_batches: bool| {
+        let mut b = Bench::new(Settings::default());
+        for number in 0..BATCHES {
+            let name = number.to_string();
+            let member = || with(letter(None), Some(&name), None);
+            let held = with(letter(None), None, Some((&name, OnFail::Hold)));
+            b.send(if with_batches { member() } else { letter(None) });
+            b.send(if with_batches { held } else { letter(None) });
+        }
+        let purged = b.apply(&purge(None, None));
+        assert_eq!(purged, Done::Count(2 * BATCHES as u64));
+        assert!(b.queue.batches().is_none());
+        assert_eq!(validate(&b.queue), Ok(()));
+        let mut slices = 1;
+        while b.queue.free_garbage(1) {
+            slices += 1;
+        }
+        slices
+    };
+    // Each batch and the set of what it holds are allocations of their own.
+    let of_batches = slices(true) - slices(false);
+    assert!(of_batches >= BATCHES, "{of_batches}");
 }

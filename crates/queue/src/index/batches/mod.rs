@@ -22,102 +22,28 @@
 //! its counts are zero and nobody sees it. Its name is kept as long as records of its
 //! messages are, since they show it.
 
+mod members;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use hashbrown::HashMap;
 
 use crate::collections::footprint::allocated;
-use crate::collections::number_table::NumberTable;
 use crate::collections::ordered::OrderedSet;
 use crate::message::after::{Counts, OnFail};
 use crate::message::id::NameHasher;
 use crate::{Millis, Seq, TimeIndex};
-
-/// Messages whose numbers differ only below this share an entry for each batch.
-const PAGE: u64 = 128;
-
-/// In which batch each message is, by the number of the message.
-#[derive(Debug, Clone, Default)]
-pub struct Members {
-    /// By page: the batches that messages of the page are in, and which ones, a bit
-    /// for each.
-    pages: NumberTable<Vec<(Seq, u128)>>,
-    /// The number of these pages.
-    len: usize,
-}
-
-fn bit_of(seq: Seq) -> u128 {
-    1 << (seq % PAGE)
-}
-
-impl Members {
-    /// Puts a message that is in no batch into one. O(batches of the page).
-    pub fn insert(&mut self, seq: Seq, batch: Seq) {
-        let page = seq / PAGE;
-        if self.pages.get(page).is_none() {
-            self.pages.insert(page, Vec::with_capacity(1));
-            self.len += 1;
-        }
-        let Some(batches) = self.pages.get_mut(page) else {
-            return;
-        };
-        match batches.iter_mut().find(|(number, _)| *number == batch) {
-            Some((_, bits)) => *bits |= bit_of(seq),
-            None => {
-                batches.reserve_exact(1);
-                batches.push((batch, bit_of(seq)));
-            }
-        }
-    }
-
-    /// The batch that a message is in. O(batches of the page).
-    pub fn batch_of(&self, seq: Seq) -> Option<Seq> {
-        let batches = self.pages.get(seq / PAGE)?;
-        let own = batches.iter().find(|(_, bits)| bits & bit_of(seq) != 0);
-        own.map(|(batch, _)| *batch)
-    }
-
-    /// Takes a message out of its batch. Returns the batch, if it was in one.
-    pub fn remove(&mut self, seq: Seq) -> Option<Seq> {
-        let page = seq / PAGE;
-        let batches = self.pages.get_mut(page)?;
-        let at = batches
-            .iter()
-            .position(|(_, bits)| bits & bit_of(seq) != 0)?;
-        let (batch, bits) = batches.get_mut(at)?;
-        let batch = *batch;
-        *bits &= !bit_of(seq);
-        if *bits == 0 {
-            batches.swap_remove(at);
-        }
-        if batches.is_empty() {
-            self.pages.remove(page);
-            self.len -= 1;
-        }
-        Some(batch)
-    }
-
-    /// All messages that are in a batch, by number. O(n log n).
-    pub fn all(&self) -> Vec<(Seq, Seq)> {
-        let mut all = Vec::new();
-        for (page, batches) in self.pages.iter() {
-            for (batch, bits) in batches {
-                let seqs = (0..PAGE).filter(|bit| bits >> bit & 1 == 1);
-                all.extend(seqs.map(|bit| (page * PAGE + bit, *batch)));
-            }
-        }
-        all.sort_unstable();
-        all
-    }
-
-    /// Bytes allocated, roughly. O(1).
-    fn memory_bytes(&self) -> usize {
-        self.pages.allocation_size() + self.len * allocated(size_of::<(Seq, u128)>())
-    }
-}
+pub use members::Members;
 
 /// The held messages of a batch, by their ONFAIL, each in send order.
 pub type Held = [OrderedSet<Seq>; OnFail::ALL.len()];
+
+/// Drops up to `limit` held messages. Returns how many.
+fn drain_held(held: &mut Held, limit: usize) -> usize {
+    let drain =
+        |drained, of_kind: &mut OrderedSet<Seq>| drained + of_kind.drain_some(limit - drained);
+    held.iter_mut().fold(0, drain)
+}
 
 /// One named batch.
 #[derive(Debug, Clone, Default)]
@@ -330,6 +256,34 @@ impl Batches {
         None
     }
 
+    /// Drops up to `limit` entries of one part of all this. Returns how many, 0 if
+    /// nothing is left. Only for freeing everything in slices: it must not be used for
+    /// anything else afterwards.
+    pub fn drain_some(&mut self, limit: usize) -> usize {
+        if let Some(released) = self.released.back_mut() {
+            return match drain_held(&mut released.held, limit) {
+                0 => self.released.pop_back().map_or(0, |_| 1),
+                count => count,
+            };
+        }
+        if let Some(mut last) = self.all.last_entry() {
+            let named = last.get_mut();
+            let held = drain_held(&mut named.held, limit);
+            let waits_for = (held..limit).map_while(|_| named.waits_for.pop_last());
+            return match held + waits_for.count() {
+                0 => {
+                    let named = last.remove();
+                    self.by_name.remove(&named.name);
+                    1
+                }
+                count => count,
+            };
+        }
+        let open = self.open.drain_some(limit);
+        let held = self.held.drain_some(limit - open);
+        open + held + self.members.drain_some(limit - open - held)
+    }
+
     /// Bytes allocated, roughly. O(batches).
     pub fn memory_bytes(&self) -> usize {
         const ENTRY: usize = size_of::<NamedBatch>() + 2 * size_of::<Seq>();
@@ -354,32 +308,8 @@ impl Batches {
 
 #[cfg(test)]
 mod tests {
+    use super::members::PAGE;
     use super::*;
-
-    #[test]
-    fn members_are_found_in_their_batches_until_they_leave() {
-        let mut members = Members::default();
-        let batch_of = |seq: Seq| if seq.is_multiple_of(3) { 1 } else { 2 };
-        for seq in 100..400 {
-            members.insert(seq, batch_of(seq));
-        }
-        assert_eq!(members.all().len(), 300);
-        for seq in 100..400 {
-            assert_eq!(members.batch_of(seq), Some(batch_of(seq)));
-            assert_eq!(members.remove(seq), Some(batch_of(seq)));
-            assert_eq!((members.batch_of(seq), members.remove(seq)), (None, None));
-        }
-        assert_eq!((members.pages.iter().count(), members.len), (0, 0));
-    }
-
-    #[test]
-    fn a_million_members_sent_one_after_the_other_take_less_than_two_bytes_each() {
-        let mut members = Members::default();
-        for seq in 1..=1_000_000 {
-            members.insert(seq, 1);
-        }
-        assert!(members.memory_bytes() < 2_000_000);
-    }
 
     #[test]
     fn a_way_is_found_within_its_steps() {
@@ -404,5 +334,51 @@ mod tests {
         let more = [(one, &b"new"[..]), (&b"new"[..], four)];
         let way = batches.way(one, four, &more, &without, 64);
         assert_eq!(way, Some(vec![one, b"new", four]));
+    }
+
+    /// All entries that are freed one by one.
+    fn entries(batches: &Batches) -> usize {
+        let of_held = |held: &Held| held.iter().map(OrderedSet::len).sum::<usize>();
+        let named = batches.all.values();
+        let named = named.map(|named| 1 + of_held(&named.held) + named.waits_for.len());
+        let released = batches.released.iter();
+        let released = released.map(|released| 1 + of_held(&released.held));
+        let indexes = batches.open.len() + batches.held.len();
+        named.sum::<usize>() + released.sum::<usize>() + indexes + batches.members.len()
+    }
+
+    #[test]
+    fn all_is_freed_in_slices_that_are_bounded() {
+        const LIMIT: usize = 100;
+        let mut batches = Batches::default();
+        let set = |from: Seq| (from..from + 1000).map(|seq| (seq, ()));
+        for batch in 1..=50 {
+            batches.add(batch, &batch.to_le_bytes());
+            batches.open.insert(batch, ());
+            let named = batches.get_mut(batch).unwrap();
+            for kind in &mut named.held {
+                *kind = OrderedSet::from_sorted(set(batch));
+            }
+            named.waits_for = (0..1000).map(|other| (other, 1)).collect();
+            batches.released.push_back(Released {
+                batch,
+                at: 0,
+                dies: false,
+                counts: Counts::default(),
+                held: [(); 3].map(|()| OrderedSet::from_sorted(set(batch))),
+            });
+        }
+        for seq in 0..PAGE * 100 {
+            batches.members.insert(seq, 1);
+            batches.held.insert((0, seq), ());
+        }
+        let mut left = entries(&batches);
+        while left > 0 {
+            let count = batches.drain_some(LIMIT);
+            assert!((1..=LIMIT).contains(&count), "{count}");
+            assert_eq!(left - entries(&batches), count);
+            left -= count;
+        }
+        assert_eq!((batches.drain_some(LIMIT), batches.by_name.len()), (0, 0));
     }
 }

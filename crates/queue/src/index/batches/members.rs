@@ -1,0 +1,132 @@
+//! In which batch each message is.
+
+use crate::collections::footprint::allocated;
+use crate::collections::number_table::NumberTable;
+use crate::Seq;
+
+/// Messages whose numbers differ only below this share an entry for each batch.
+pub(super) const PAGE: u64 = 128;
+
+/// In which batch each message is, by the number of the message.
+#[derive(Debug, Clone, Default)]
+pub struct Members {
+    /// By page: the batches that messages of the page are in, and which ones, a bit
+    /// for each.
+    pages: NumberTable<Vec<(Seq, u128)>>,
+    /// The number of these pages.
+    len: usize,
+}
+
+fn bit_of(seq: Seq) -> u128 {
+    1 << (seq % PAGE)
+}
+
+impl Members {
+    /// Puts a message that is in no batch into one. O(batches of the page).
+    pub fn insert(&mut self, seq: Seq, batch: Seq) {
+        let page = seq / PAGE;
+        if self.pages.get(page).is_none() {
+            self.pages.insert(page, Vec::with_capacity(1));
+            self.len += 1;
+        }
+        let Some(batches) = self.pages.get_mut(page) else {
+            return;
+        };
+        match batches.iter_mut().find(|(number, _)| *number == batch) {
+            Some((_, bits)) => *bits |= bit_of(seq),
+            None => {
+                batches.reserve_exact(1);
+                batches.push((batch, bit_of(seq)));
+            }
+        }
+    }
+
+    /// The batch that a message is in. O(batches of the page).
+    pub fn batch_of(&self, seq: Seq) -> Option<Seq> {
+        let batches = self.pages.get(seq / PAGE)?;
+        let own = batches.iter().find(|(_, bits)| bits & bit_of(seq) != 0);
+        own.map(|(batch, _)| *batch)
+    }
+
+    /// Takes a message out of its batch. Returns the batch, if it was in one.
+    pub fn remove(&mut self, seq: Seq) -> Option<Seq> {
+        let page = seq / PAGE;
+        let batches = self.pages.get_mut(page)?;
+        let at = batches
+            .iter()
+            .position(|(_, bits)| bits & bit_of(seq) != 0)?;
+        let (batch, bits) = batches.get_mut(at)?;
+        let batch = *batch;
+        *bits &= !bit_of(seq);
+        if *bits == 0 {
+            batches.swap_remove(at);
+        }
+        if batches.is_empty() {
+            self.pages.remove(page);
+            self.len -= 1;
+        }
+        Some(batch)
+    }
+
+    /// All messages that are in a batch, by number. O(n log n).
+    pub fn all(&self) -> Vec<(Seq, Seq)> {
+        let mut all = Vec::new();
+        for (page, batches) in self.pages.iter() {
+            for (batch, bits) in batches {
+                let seqs = (0..PAGE).filter(|bit| bits >> bit & 1 == 1);
+                all.extend(seqs.map(|bit| (page * PAGE + bit, *batch)));
+            }
+        }
+        all.sort_unstable();
+        all
+    }
+
+    /// Drops up to `limit` pages. Returns how many. Only for freeing everything in
+    /// slices: it must not be used for anything else afterwards.
+    pub fn drain_some(&mut self, limit: usize) -> usize {
+        let count = (0..limit).map_while(|_| self.pages.pop()).count();
+        self.len -= count;
+        count
+    }
+
+    /// The number of pages. O(1).
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes allocated, roughly. O(1).
+    pub fn memory_bytes(&self) -> usize {
+        self.pages.allocation_size() + self.len * allocated(size_of::<(Seq, u128)>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_found_in_their_batches_until_they_leave() {
+        let mut members = Members::default();
+        let batch_of = |seq: Seq| if seq.is_multiple_of(3) { 1 } else { 2 };
+        for seq in 100..400 {
+            members.insert(seq, batch_of(seq));
+        }
+        assert_eq!(members.all().len(), 300);
+        for seq in 100..400 {
+            assert_eq!(members.batch_of(seq), Some(batch_of(seq)));
+            assert_eq!(members.remove(seq), Some(batch_of(seq)));
+            assert_eq!((members.batch_of(seq), members.remove(seq)), (None, None));
+        }
+        assert_eq!((members.pages.iter().count(), members.len), (0, 0));
+    }
+
+    #[test]
+    fn a_million_members_sent_one_after_the_other_take_less_than_two_bytes_each() {
+        let mut members = Members::default();
+        for seq in 1..=1_000_000 {
+            members.insert(seq, 1);
+        }
+        assert!(members.memory_bytes() < 2_000_000);
+    }
+}
