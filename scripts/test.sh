@@ -27,6 +27,7 @@ for program in "${PROGRAMS[@]}"; do
 done
 
 say "simulation"
+cargo test --package dq-simulation --profile simulation "${CARGO_FLAGS_LIST[@]}" 2>&1 | tee -a "$logs/rust" || failed=1
 SEED=1 STEPS=200000 scripts/simulate.sh | tee "$logs/simulation" || failed=1
 
 say "fuzzing, for seconds"

@@ -6,13 +6,12 @@
 //! which faults happen. The queue and its codec are the module's own code; only
 //! the server is left out.
 
-pub mod batches;
+pub mod bugs;
 pub mod cluster;
 pub mod corruptor;
 pub mod disk;
 pub mod ops;
 pub mod oracle;
-pub mod probes;
 pub mod trace;
 
 use dq_queue::Queue;

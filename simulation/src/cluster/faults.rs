@@ -1,0 +1,156 @@
+//! What happens to the servers of a cluster, and whether they have the same queue then.
+
+use super::{Cluster, VALIDATED};
+use crate::corruptor::{is_sound, try_record, try_snapshot, Fate};
+use crate::disk::{apply_entry, Disk};
+use crate::{difference, saved};
+use dq_queue::message::state::State;
+use dq_queue::op::Send;
+use dq_queue::queue::rebuild::validate;
+use dq_queue::{Op, Queue};
+
+impl Cluster {
+    /// Compares primary and replica, and draws when that is done again: after at
+    /// most 8 steps and one for each 64 bytes of the snapshot, so that a large
+    /// queue is compared less often.
+    pub(super) fn compare(&mut self) -> Result<(), String> {
+        self.tally.compared += 1;
+        let size = self.compare_snapshots()?;
+        self.compare_in = self.rng.u64(0..8 + size / 64);
+        match self.tally.compared % VALIDATED {
+            0 => is_sound(&self.primary).and_then(|()| validate(&self.replica)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Compares primary and replica. Returns the size of their snapshot in bytes.
+    pub(super) fn compare_snapshots(&self) -> Result<u64, String> {
+        let bytes = saved(&self.primary);
+        match difference(&bytes, &saved(&self.replica)) {
+            None => Ok(bytes.len() as u64),
+            Some(place) => Err(format!("the replica differs {place}")),
+        }
+    }
+
+    /// Rewrites the log: it begins with a new snapshot.
+    pub(super) fn rewrite_log(&mut self) {
+        self.event("the log is rewritten");
+        self.disk = Disk::new(&self.primary, self.rng.bool());
+        self.lagging = self.replica.clone();
+        self.applied = 0;
+        self.lag = self.rng.usize(0..6);
+    }
+
+    /// The primary dies and loses the last entries of its log, one of them in part.
+    /// What it loads when it starts must be what the replica has that applied as
+    /// many entries.
+    pub(super) fn crash(&mut self) -> Result<(), String> {
+        self.event("crash");
+        self.tally.crashes += 1;
+        if self.rng.u8(0..4) == 0 {
+            while self.applied < self.disk.records() {
+                apply_entry(&mut self.lagging, self.disk.entry(self.applied))?;
+                self.applied += 1;
+            }
+        }
+        self.disk.tear(self.applied, self.rng.usize(0..64));
+        let found = self.disk.recover()?;
+        if let Some(place) = difference(&saved(&found), &saved(&self.lagging)) {
+            return Err(format!("the queue that was recovered differs {place}"));
+        }
+        validate(&found)?;
+        self.primary = found;
+        self.take_over();
+        Ok(())
+    }
+
+    /// Replaces the primary by a replica.
+    pub(super) fn promote(&mut self) -> Result<(), String> {
+        self.tally.promotions += 1;
+        let promoted = match self.rng.bool() {
+            true => {
+                self.event("the replica is promoted");
+                &self.replica
+            }
+            false => {
+                self.event("the replica that lags behind is promoted");
+                &self.lagging
+            }
+        };
+        self.primary = promoted.clone();
+        validate(&self.primary)?;
+        self.take_over();
+        Ok(())
+    }
+
+    /// Begins the term of a new primary. It has what it applied so far, and the
+    /// replicas begin with its snapshot.
+    fn take_over(&mut self) {
+        self.us += self.rng.u64(1_000..3_000_000);
+        self.term += 1;
+        self.acting_since = self.us / 1000;
+        self.receipt = self.primary.last_receipt() + 1;
+        self.bulk = None;
+        self.primary.take_effects();
+        self.disk = Disk::new(&self.primary, self.rng.bool());
+        // The log was written just now, so it can be read.
+        if let Ok(synced) = self.disk.recover() {
+            self.lagging = synced.clone();
+            self.replica = synced;
+        }
+        self.applied = 0;
+        self.lag = self.rng.usize(0..6);
+        let now = self.primary.now(self.moment());
+        self.oracle.begin(&self.primary, now);
+    }
+
+    /// Checks that a copy of the queue is sound and that no message in it is
+    /// running.
+    pub(super) fn copy(&mut self) -> Result<(), String> {
+        self.event("copy");
+        let copy = self.primary.copy();
+        if copy.count(State::Running) > 0 {
+            return Err("a message is running in a copy".into());
+        }
+        is_sound(&copy)?;
+        self.send_into(copy)?;
+        let disk = Disk::new(&self.primary, true);
+        self.send_into(disk.recover()?)
+    }
+
+    /// Sends a message to a copy of the queue, and checks that its id is one that
+    /// no other copy has made.
+    fn send_into(&mut self, mut elsewhere: Queue) -> Result<(), String> {
+        let moment = self.moment();
+        let rng = &mut self.rng;
+        let op = Op::Send(Send::plain(b"elsewhere"));
+        let renewing = elsewhere.renewing(&op, self.term, || rng.u64(..));
+        let op = renewing.unwrap_or(op);
+        let done = elsewhere.apply(&op, moment).ok();
+        self.oracle.check_ids(&elsewhere, &op, done.as_ref())
+    }
+
+    pub(super) fn corrupt_snapshot(&mut self) -> Result<(), String> {
+        let fate = try_snapshot(&mut self.rng, saved(&self.replica), self.us)?;
+        self.count(fate);
+        Ok(())
+    }
+
+    pub(super) fn corrupt_entry(&mut self) -> Result<(), String> {
+        let Some(last) = self.disk.records().checked_sub(1) else {
+            return Ok(());
+        };
+        let number = self.rng.usize(0..=last);
+        let bytes = self.disk.record(number);
+        let fate = try_record(&mut self.rng, bytes, &self.replica, self.us)?;
+        self.count(fate);
+        Ok(())
+    }
+
+    fn count(&mut self, fate: Fate) {
+        match fate {
+            Fate::Refused => self.tally.refused += 1,
+            Fate::Taken => self.tally.taken += 1,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! One operation: what a server does for it, and what is checked then.
+
+use super::Cluster;
+use crate::bugs::Bug;
+use crate::oracle::{check_search, Before, Step};
+use crate::trace::Entry;
+use dq_queue::codec::log_entry::LogEntry;
+use dq_queue::codec::verbatim;
+use dq_queue::op::{FindAct, Sent};
+use dq_queue::{Done, Millis, Moment, Op};
+
+impl Cluster {
+    pub(super) fn perform(
+        &mut self,
+        moment: Moment,
+        op: Op<'static>,
+        most: u64,
+    ) -> Result<(), String> {
+        let now = self.primary.now(moment);
+        let mut before = Before::of(&self.primary);
+        let (mut steps, mut fired) = (0, 0);
+        if self.primary.has_work(now) && !self.primary.has_missed(self.acting_since) {
+            let advanced = self.primary.advance(now, most);
+            (steps, fired) = (advanced.steps, advanced.ticked.fired);
+        }
+        let asked = match op {
+            Op::FindDo { act, .. } => self.find(act, now)?,
+            op => op,
+        };
+        let queue = &self.primary;
+        self.oracle.inspect(&mut before, queue, &asked, now, fired);
+        let has_more = self.do_unasked(&asked, moment, steps)?;
+        if has_more {
+            steps = 0;
+        }
+        let op = self.with_bug_in(asked.clone(), |bug| bug.does);
+        let rng = &mut self.rng;
+        let renewing = self.primary.renewing(&op, self.term, || rng.u64(..));
+        let is_renewing = renewing.is_some();
+        let op = renewing.unwrap_or(op);
+        let of_command = match steps == 0 && !has_more {
+            true => verbatim::moment(&self.primary, &op, moment, self.receipt - 1),
+            false => None,
+        };
+        let can = match &op {
+            Op::AckSend(ack_send) => self.primary.can_ack_send(ack_send, moment).is_ok(),
+            _ => true,
+        };
+        let op = if can { op } else { Op::Tick };
+        let mut done = self.primary.apply(&op, of_command.unwrap_or(moment)).ok();
+        let has_renewed = match &done {
+            None | Some(Done::AckSent(None)) => false,
+            Some(Done::Sent(sent)) => sent.first() != Some(&Sent::NoGroup),
+            Some(_) => true,
+        };
+        if is_renewing && can && has_renewed {
+            self.primary.noted_term = self.term;
+        }
+        let as_command = of_command.is_some() && done.is_some();
+        let logged = match &done {
+            None => Op::Tick,
+            Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) && !as_command => {
+                Op::Duplicate
+            }
+            Some(_) => self.with_bug_in(op, |bug| bug.logs),
+        };
+        if let (Some(bug), Some(done)) = (&self.bug, &mut done) {
+            (bug.replies)(&asked, done);
+        }
+        let now = self.primary.now(moment);
+        let checked = self.oracle.check(&Step {
+            queue: &self.primary,
+            before: &before,
+            op: if can { &asked } else { &Op::Tick },
+            done: done.as_ref(),
+            now,
+            caught_up: !self.primary.has_work(now),
+        });
+        let recorded = match self.primary.take_effects().changed {
+            true => self.record(&LogEntry::of(moment, steps, None, &logged), as_command),
+            false => Ok(()),
+        };
+        self.add_to_trace(Entry::Op {
+            us: moment.us,
+            steps,
+            op: Box::new(asked),
+        });
+        checked.and(recorded)
+    }
+
+    /// The operation as the seeded bug changes it, if there is one.
+    fn with_bug_in(
+        &self,
+        mut op: Op<'static>,
+        part: fn(&Bug) -> fn(&mut Op<'static>),
+    ) -> Op<'static> {
+        if let Some(bug) = &self.bug {
+            part(bug)(&mut op);
+        }
+        op
+    }
+
+    /// Does what a seeded bug does before an operation. Returns whether it does anything.
+    fn do_unasked(
+        &mut self,
+        asked: &Op<'static>,
+        moment: Moment,
+        steps: u64,
+    ) -> Result<bool, String> {
+        let Some(op) = self.bug.and_then(|bug| (bug.first)(asked)) else {
+            return Ok(false);
+        };
+        let done = self.primary.apply(&op, moment);
+        let logged = if done.is_ok() { &op } else { &Op::Tick };
+        if self.primary.take_effects().changed || steps > 0 {
+            self.record(&LogEntry::of(moment, steps, None, logged), false)?;
+        }
+        Ok(true)
+    }
+
+    /// Searches a state, and does something with the messages that are found.
+    fn find(&mut self, act: FindAct, now: Millis) -> Result<Op<'static>, String> {
+        let conditions = self.ops(now).conditions(act);
+        let mut search = conditions.search();
+        let wanted = search.clone();
+        if let Some(bug) = &self.bug {
+            (bug.searches)(&mut search);
+        }
+        let (_, seqs) = self.primary.search(&search, now);
+        check_search(&self.primary, &wanted, &seqs, now)?;
+        Ok(Op::FindDo { act, seqs })
+    }
+}

@@ -1,0 +1,146 @@
+//! Draws messages: SEND, ACKSEND and SCHEDULE.
+
+use std::num::NonZeroU64;
+
+use smallvec::SmallVec;
+
+use super::{one_of, Ops, PAYLOADS};
+use dq_queue::message::after::{After, Batching, Counts, OnFail};
+use dq_queue::message::{Choices, RareChoices};
+use dq_queue::op::{AckSend, DueTime, NewSchedule, Send};
+use dq_queue::schedule::recurrence::Recurrence;
+use dq_queue::schedule::{Missed, Overlap};
+use dq_queue::Op;
+
+const CRONS: [(&str, Option<&str>); 3] = [
+    ("* * * * * *", None),
+    ("*/5 * * * *", None),
+    ("30 2 * * *", Some("Europe/Berlin")),
+];
+
+impl Ops<'_> {
+    pub(super) fn choices(&mut self) -> Choices {
+        if !self.one_in(4) {
+            return Choices::default();
+        }
+        let headers = match self.one_in(4) {
+            true => vec![(self.text().as_ref().into(), self.text().as_ref().into())],
+            false => Vec::new(),
+        };
+        let ttl = self.maybe(3, Self::ms);
+        let mut choices = Choices {
+            score: self.maybe(3, |a| a.rng.f64() * 6.0 - 3.0),
+            lease: self.maybe(3, Self::some_ms).and_then(NonZeroU64::new),
+            retries: self.maybe(3, |a| a.rng.i64(-1..3)),
+            backoff: self.maybe(3, Self::backoff),
+            ttl,
+            label: self.maybe(4, |a| a.id().as_ref().into()),
+            headers: headers.into(),
+            rare: None,
+        };
+        if self.one_in(2) {
+            let rare = RareChoices {
+                retain: self.maybe(2, Self::ms),
+                expire_at: self.maybe(3, |a| a.now + a.ms()).filter(|_| ttl.is_none()),
+                max_wait: self.maybe(3, Self::ms),
+                batching: self.maybe(2, Self::batching),
+            };
+            choices.change_rare(|own| *own = rare);
+        }
+        choices
+    }
+
+    pub(super) fn batching(&mut self) -> Box<Batching> {
+        let name = |number: u8| Box::from([b'a' + number]);
+        let (batch, after) = (self.rng.u8(0..4), self.rng.u8(0..4));
+        let after = self.maybe(2, |a| After {
+            batch: name(after),
+            on_fail: *one_of(a.rng, &OnFail::ALL),
+            counts: Counts::default(),
+        });
+        let has_batch = after.as_ref().is_none_or(|of| *of.batch != [b'a' + batch]);
+        Box::new(Batching {
+            batch: has_batch.then(|| name(batch)),
+            after,
+        })
+    }
+
+    pub(super) fn send(&mut self) -> Send<'static> {
+        let id = self.maybe(2, Self::id);
+        let count = match (id.is_some(), self.one_in(8)) {
+            (true, _) => 1,
+            (_, true) => self.rng.usize(1..=self.profile.batch),
+            _ => 1,
+        };
+        let group = match self.one_in(3) {
+            true => None,
+            false => Some(self.group()),
+        };
+        let mut choices = self.choices();
+        if group.is_none() {
+            choices.score = None;
+        }
+        let replace = id.is_some() && self.one_in(2);
+        choices.change_rare(|rare| rare.max_wait = rare.max_wait.filter(|_| replace));
+        let payloads: SmallVec<_> = (0..count).map(|_| *one_of(self.rng, &PAYLOADS)).collect();
+        Send {
+            payloads,
+            replace,
+            if_group: group.is_some() && self.one_in(12),
+            id,
+            due: self.due(),
+            group,
+            priority: self.maybe(4, |a| a.rng.i8(-2..=2)).unwrap_or_default(),
+            choices,
+            new_salt: None,
+        }
+    }
+
+    pub(super) fn ack_send(&mut self) -> AckSend<'static> {
+        let receipt = self.rng.u8(0..8) > 0;
+        let receipt = receipt.then(|| self.oracle.receipt(self.rng));
+        let sends = (0..self.rng.usize(1..4)).map(|_| {
+            let mut send = self.send();
+            send.payloads.truncate(1);
+            send
+        });
+        let sends = sends.collect();
+        AckSend {
+            receipt,
+            result: self.maybe(3, Self::text).filter(|_| receipt.is_some()),
+            sends,
+        }
+    }
+
+    pub(super) fn schedule(&mut self) -> Op<'static> {
+        let rule = match self.one_in(4) {
+            true => {
+                let (expression, zone) = *one_of(self.rng, &CRONS);
+                Recurrence::cron(expression, zone).ok()
+            }
+            false => None,
+        };
+        let every = Recurrence::Every {
+            // A shorter period would leave time for little else.
+            period: self.some_ms().max(15),
+            start: (self.now + self.ms()).saturating_sub(30),
+            start_given: self.one_in(2),
+        };
+        let mut send = self.send();
+        send.payloads.truncate(1);
+        send.id = None;
+        send.replace = false;
+        send.due = DueTime::Now;
+        send.choices.change_rare(|rare| {
+            rare.expire_at = None;
+            rare.max_wait = None;
+        });
+        Op::Schedule(NewSchedule {
+            name: self.name('s', 3),
+            rule: rule.unwrap_or(every),
+            send,
+            missed: *one_of(self.rng, &[Missed::Skip, Missed::Once, Missed::All]),
+            overlap: *one_of(self.rng, &[Overlap::Queue, Overlap::Skip]),
+        })
+    }
+}

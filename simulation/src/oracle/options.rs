@@ -1,0 +1,239 @@
+//! The later options of a message: RETAIN, EXPIREAT, MAXWAIT and IFGROUP.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::before::is_live;
+use super::step::Step;
+use dq_queue::message::state::{Reason, State};
+use dq_queue::op::{FindAct, Sent};
+use dq_queue::{Millis, Op, Seq};
+
+/// The options of one message that say when it ends.
+#[derive(Default)]
+struct Own {
+    id: Option<Box<[u8]>>,
+    retain: Option<Millis>,
+    expire_at: Option<Millis>,
+    /// When it finished or was cancelled, if it did.
+    ended_at: Option<Millis>,
+}
+
+/// The options of messages, as they were sent.
+#[derive(Default)]
+pub struct Options {
+    own: BTreeMap<Seq, Own>,
+    /// By id: the last message, and when the first of the row was sent that it ends.
+    rows: HashMap<Box<[u8]>, (Seq, Millis)>,
+}
+
+impl Options {
+    /// Forgets all options.
+    pub fn forget(&mut self) {
+        *self = Options::default();
+    }
+
+    /// Checks RETAIN, EXPIREAT, MAXWAIT and IFGROUP after an operation.
+    pub fn check(&mut self, step: &Step<'_>) -> Result<(), String> {
+        check_if_group(step)?;
+        self.check_rows(step)?;
+        for (send, seq, _) in step.added() {
+            let own = Own {
+                id: send.id.as_deref().map(Into::into),
+                retain: send.choices.retain(),
+                expire_at: send.choices.expire_at(),
+                ended_at: None,
+            };
+            if own.retain.is_some() || own.expire_at.is_some() {
+                self.own.insert(seq, own);
+            }
+        }
+        self.check_acked(step)?;
+        let mut gone = Vec::new();
+        for (seq, own) in &mut self.own {
+            own.check_expiry(step, *seq)?;
+            if own.check_record(step, *seq)? {
+                gone.push(*seq);
+            }
+        }
+        for seq in gone {
+            self.own.remove(&seq);
+        }
+        Ok(())
+    }
+
+    /// Checks that a message which is delivered has not expired.
+    pub fn check_delivery(&self, step: &Step<'_>, seq: Seq) -> Result<(), String> {
+        let expire_at = self.own.get(&seq).and_then(|own| own.expire_at);
+        match expire_at.filter(|at| *at <= step.now) {
+            Some(at) => Err(format!("{seq} expired at {at} and was delivered")),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that messages which were acked have left a record where their RETAIN says
+    /// so, and only there.
+    fn check_acked(&self, step: &Step<'_>) -> Result<(), String> {
+        let is_ack = matches!(
+            step.op,
+            Op::Ack { .. } | Op::AckEach { .. } | Op::Fetch(_) | Op::AckSend(_)
+        );
+        if !is_ack || step.done.is_none() {
+            return Ok(());
+        }
+        for named in &step.before.named {
+            let Some(own) = self.own.get(&named.seq) else {
+                continue;
+            };
+            let is_there = step.queue.message(named.seq).is_some();
+            match own.retain {
+                Some(0) if is_there => {
+                    return Err(format!("{} has a record despite its RETAIN", named.seq));
+                }
+                Some(1..) if !is_there && own.must_stay(step) => {
+                    return Err(format!("{} has no record despite its RETAIN", named.seq));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that a message which replaces another is due in the time that the first of
+    /// the row allows.
+    fn check_rows(&mut self, step: &Step<'_>) -> Result<(), String> {
+        for (send, seq, before) in step.added() {
+            let Some(id) = send.id.as_deref() else {
+                continue;
+            };
+            let last = self.rows.remove(id);
+            let first = match before.has_id {
+                _ if step.before.is_unclear => continue,
+                None => step.now,
+                Some(replaced) => match last {
+                    Some((seq, first)) if seq == replaced => first,
+                    _ => continue,
+                },
+            };
+            self.rows.insert(id.into(), (seq, first));
+            let view = step.queue.view(seq, step.now);
+            let view = view.filter(|view| is_live(view.state));
+            let (Some(view), Some(wait)) = (view, send.choices.max_wait()) else {
+                continue;
+            };
+            let due = send.due.from(step.now).min(first + wait).max(step.now);
+            let seen = (view.message.due_at(), view.first_sent_at);
+            if seen != (due, Some(first)) {
+                return Err(format!(
+                    "{seq} ends a row that began at {first}: it is to be due at {due}, not {seen:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Own {
+    /// Whether nothing but its RETAIN may remove its record in this step.
+    fn must_stay(&self, step: &Step<'_>) -> bool {
+        let (old, new) = (&step.before.totals, step.queue.totals());
+        // A NOACK delivery ends a message, too.
+        let ended = (new.acked - old.acked)
+            + (new.cancellations - old.cancellations)
+            + (new.delivered - old.delivered);
+        let most = step.queue.settings().retain_count;
+        let may_be_pruned = most > 0 && step.before.records + ended > most;
+        let is_replaced = step
+            .sends()
+            .iter()
+            .any(|(send, ..)| send.id.as_deref() == self.id.as_deref());
+        let may_go = may_be_pruned
+            || step.is_removal()
+            || matches!(step.op, Op::Alter(_))
+            || self.id.is_some() && is_replaced;
+        !may_go
+    }
+
+    /// Checks the record of a message. Returns whether the message is no more.
+    fn check_record(&mut self, step: &Step<'_>, seq: Seq) -> Result<bool, String> {
+        let end = |at: Millis| self.retain.map(|retain| at + retain);
+        let Some(view) = step.queue.view(seq, step.now) else {
+            let end = self.ended_at.and_then(end);
+            return match end.filter(|end| *end > step.now && self.must_stay(step)) {
+                Some(end) => Err(format!("the record of {seq} is gone before {end}")),
+                None => Ok(true),
+            };
+        };
+        if !matches!(view.state, State::Finished | State::Cancelled) {
+            return Ok(false);
+        }
+        self.ended_at = view.ended_at();
+        match self.ended_at.and_then(end) {
+            Some(end) if end <= step.now && step.caught_up => {
+                Err(format!("the record of {seq} is there after {end}"))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Checks that a message dies when its EXPIREAT has come, and not because it has
+    /// expired before that.
+    fn check_expiry(&mut self, step: &Step<'_>, seq: Seq) -> Result<(), String> {
+        let Some(view) = step.queue.view(seq, step.now) else {
+            return Ok(());
+        };
+        if matches!(
+            step.op,
+            Op::Redrive(_)
+                | Op::FindDo {
+                    act: FindAct::Redrive,
+                    ..
+                }
+        ) {
+            // A message that was redriven has lost it.
+            self.expire_at = view
+                .message
+                .choices()
+                .and_then(|choices| choices.expire_at());
+        }
+        let Some(at) = self.expire_at else {
+            return Ok(());
+        };
+        let is_pending = is_live(view.state) && view.state != State::Running;
+        if is_pending && at <= step.now {
+            return Err(format!("{seq} has not expired at {at}"));
+        }
+        let has_expired = view.reason() == Some(Reason::Expired);
+        match view.ended_at().filter(|ended| has_expired && *ended < at) {
+            Some(ended) => Err(format!("{seq} expired at {ended}, before {at}")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks that IFGROUP adds a message exactly where its group has one.
+fn check_if_group(step: &Step<'_>) -> Result<(), String> {
+    let mut earlier: Vec<&[u8]> = Vec::new();
+    for (send, sent, before) in step.sends() {
+        let group = send.group.as_deref().unwrap_or_default();
+        match (sent, before.of_group) {
+            (Sent::NoGroup, _) if !send.if_group => {
+                return Err("a message without IFGROUP was not added for its group".into());
+            }
+            (Sent::NoGroup, Some(live)) => {
+                let named = step.before.named.iter();
+                let acked = named.filter(|named| named.group.as_deref() == Some(group));
+                if live > acked.count() as u64 && !step.before.is_unclear {
+                    return Err("IFGROUP has not found its group".into());
+                }
+            }
+            (Sent::Added(_), Some(0)) if !earlier.contains(&group) => {
+                return Err("IFGROUP has added a message to an empty group".into());
+            }
+            _ => {}
+        }
+        if matches!(sent, Sent::Added(_)) && send.group.is_some() {
+            earlier.push(group);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! One operation with all that came of it, as the rules judge it.
+
+use super::before::{Before, BeforeSend};
+use dq_queue::op::{Send, Sent};
+use dq_queue::{Done, Millis, Op, Queue, Seq};
+
+/// An operation that was done.
+pub struct Step<'a> {
+    /// The queue after it.
+    pub queue: &'a Queue,
+    /// What the queue was like before it.
+    pub before: &'a Before,
+    /// What was asked for.
+    pub op: &'a Op<'static>,
+    /// What came of it; `None` if it was refused.
+    pub done: Option<&'a Done>,
+    /// The time at which it was done, in Unix milliseconds.
+    pub now: Millis,
+    /// Whether everything that was due has been processed.
+    pub caught_up: bool,
+}
+
+impl<'a> Step<'a> {
+    /// What was to be sent, with the outcome for each message and what was there before.
+    pub fn sends(&self) -> Vec<(&'a Send<'static>, Sent, &'a BeforeSend)> {
+        match (self.op, self.done) {
+            (Op::Send(send), Some(Done::Sent(sent))) => {
+                let before = self.before.sends.first();
+                let sent = sent.iter().map(|sent| (send, *sent));
+                let all = sent.filter_map(|(send, sent)| Some((send, sent, before?)));
+                all.collect()
+            }
+            (Op::AckSend(ack_send), Some(Done::AckSent(Some(sent)))) => {
+                let sends = ack_send.sends.iter().zip(sent).zip(&self.before.sends);
+                sends
+                    .map(|((send, sent), before)| (send, *sent, before))
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The messages that were added.
+    pub fn added(&self) -> impl Iterator<Item = (&'a Send<'static>, Seq, &'a BeforeSend)> {
+        let sends = self.sends().into_iter();
+        sends.filter_map(|(send, sent, before)| match sent {
+            Sent::Added(seq) => Some((send, seq, before)),
+            Sent::Taken | Sent::NoGroup => None,
+        })
+    }
+
+    /// Whether it removes messages or records that nobody has ended.
+    pub fn is_removal(&self) -> bool {
+        matches!(
+            self.op,
+            Op::Purge { .. } | Op::PurgeSome { .. } | Op::Remove(_) | Op::FindDo { .. }
+        )
+    }
+
+    /// Whether it makes dead messages pending again.
+    pub fn is_redrive(&self) -> bool {
+        matches!(self.op, Op::Redrive(_) | Op::FindDo { .. })
+    }
+}

@@ -1,0 +1,54 @@
+//! The simulation finds every seeded bug, by the rule that is about it.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use dq_simulation::bugs::{Bug, BUGS};
+use dq_simulation::cluster::Cluster;
+
+/// Number of clusters in which a bug must be found at least once.
+const CLUSTERS: u64 = 400;
+/// Number of steps that each of them does at most.
+const STEPS: u64 = 3_000;
+
+/// What the simulation says in the first cluster in which it finds the bug by its rule. If
+/// there is none, what else it says.
+fn hunt(bug: Bug) -> Result<String, Vec<String>> {
+    let mut others = Vec::new();
+    for seed in 1..=CLUSTERS {
+        let mut cluster = Cluster::new(seed, false).with_bug(bug);
+        let run = || (0..STEPS).find_map(|_| cluster.step().err());
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Some(found)) if found.contains(bug.finds) => return Ok(found),
+            Ok(Some(other)) => others.push(other),
+            Ok(None) => {}
+            Err(_) => others.push("it panicked".into()),
+        }
+    }
+    others.sort_unstable();
+    others.dedup();
+    others.truncate(5);
+    Err(others)
+}
+
+#[test]
+fn every_seeded_bug_is_found_by_the_rule_that_is_about_it() {
+    let next = AtomicUsize::new(0);
+    let hunt_all = || {
+        let mut missed = Vec::new();
+        while let Some(bug) = BUGS.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match hunt(*bug) {
+                Ok(found) => println!("{}: {found}", bug.name),
+                Err(others) => missed.push((bug.name, bug.finds, others)),
+            }
+        }
+        missed
+    };
+    let missed = thread::scope(|scope| {
+        let hunters: Vec<_> = (0..2).map(|_| scope.spawn(hunt_all)).collect();
+        let missed = hunters.into_iter().map(|hunter| hunter.join().unwrap());
+        missed.flatten().collect::<Vec<_>>()
+    });
+    assert!(missed.is_empty(), "not found: {missed:#?}");
+}
