@@ -1,5 +1,6 @@
 """Everything that any version has ever written still loads unchanged."""
 
+import re
 import shutil
 
 import pytest
@@ -14,9 +15,11 @@ from tests.golden import (
     versions,
     without_new,
 )
+from tests.harness.recorded import RecordedPrimary
 from tests.harness.replies import Queue
-from tests.harness.server import Server
+from tests.harness.server import ROOT, Server, wait_for
 
+SNAPSHOT = ROOT / "crates/queue/src/codec/snapshot/mod.rs"
 # On a replica without a primary nothing falls due, however old the files are.
 STILL = {"replicaof": "127.0.0.1 1"}
 
@@ -82,3 +85,40 @@ def test_queues_of_every_version_can_be_used_after_loading(server_with_files, ve
         assert fetched, key
         assert min(m.receipt for m in fetched) > highest
         assert q.ack(*(m.receipt for m in fetched)) == len(fetched)
+
+
+def test_every_version_of_the_encoding_has_its_files():
+    """The newest version writes what the files of its name hold, so that they cannot be those of another."""
+    newest = re.search(r"VERSION: u32 = (\d+);", SNAPSHOT.read_text())[1]
+    assert versions() == [f"v{number}" for number in range(1, int(newest) + 1)]
+
+
+@pytest.mark.parametrize("version", versions())
+def test_a_replica_follows_a_primary_of_every_version(make_server, version):
+    """It gets the snapshot of that primary, and then all that the primary has replicated since."""
+    folder = FOLDER / version / "preamble"
+    [snapshot], [log] = folder.glob("*.base.rdb"), folder.glob("*.incr.aof")
+    primary = RecordedPrimary(snapshot.read_bytes(), log.read_bytes())
+    try:
+        replica = make_server()
+        client = replica.client()
+        client.execute_command("REPLICAOF", "127.0.0.1", primary.port)
+
+        def follows():
+            info = client.info("replication")
+            return info["master_link_status"] == "up" and info["slave_repl_offset"] == primary.offset
+
+        wait_for(follows, 20, "the end of the stream")
+        held = description(version)
+        assert without_new(describe(client), held) == held
+        client.execute_command("REPLICAOF", "NO", "ONE")
+    finally:
+        primary.close()
+    # Promoted, it does what only this version can.
+    q = Queue(client, "manual")
+    q.send("one", "BATCH", "new", "PRIORITY", -128, "GROUP", "new")
+    q.send("after it", "ID", "after", "AFTER", "new", "GROUP", "after new")
+    assert q.state("after") == "held"
+    q.do("RESUME")
+    assert q.ack(q.one("GROUP", "new").receipt) == 1
+    assert q.state("after") == "ready"

@@ -12,8 +12,8 @@ FOLDER = Path(__file__).parent
 # One queue with every kind of state and option on a clock of its own, one on the server's, one of random traffic.
 KEYS = ("manual", "server", "traffic")
 # The values of new fields where they do not apply.
-EMPTY = (None, 0, "closed")
-STATES = "delayed ready blocked retry running finished dead cancelled".split()
+EMPTY = (None, 0, "closed", [])
+STATES = "delayed ready blocked retry running finished dead cancelled held".split()
 # What tells of the moment of asking and not of the queue.
 MOMENTARY = ("now", "oldest-ready-age", "blocked-clients")
 
@@ -40,6 +40,7 @@ def queue(q) -> dict:
     seen["next"] = [message["id"] for message in q.peek("COUNT", 1000)]
     seen["groups"] = as_maps(q.do("GROUPS", "COUNT", 1000)[1])
     seen["consumers"] = as_maps(q.do("CONSUMERS"))
+    seen["batches"] = as_maps(q.do("BATCHES", "COUNT", 1000)[1])
     seen["schedules"] = as_maps(q.do("SCHEDULES"))
     return seen
 

@@ -5,8 +5,9 @@ import shutil
 import sys
 
 from tests.golden import FOLDER, KEYS, describe
+from tests.harness.replies import Queue
 from tests.harness.server import Server, wait_for
-from tests.harness.traffic import Traffic, rich
+from tests.harness.traffic import FAR, Traffic, rich
 
 # Nothing in the files may fall due as long as they are to load.
 CENTURIES = 10**13
@@ -27,7 +28,7 @@ def write(server, folder, name) -> None:
     """The log of one kind. The one with a preamble has records after it; the other is that of the dumps."""
     client = server.client()
     if name == "preamble":
-        fill(client)
+        fill(server)
     else:
         # The same queues as in the other files.
         for key in KEYS:
@@ -38,6 +39,7 @@ def write(server, folder, name) -> None:
     if name == "preamble":
         # On a clock of its own nothing falls due between the writing of one file and of the next.
         Traffic(client, "traffic", 5).run(150)
+        client.execute_command("DQ.TICK", "traffic", "ADVANCE", 150)
         for key in KEYS:
             (folder / f"{key}.dump").write_text(client.dump(key).hex())
         client.save()
@@ -47,7 +49,8 @@ def write(server, folder, name) -> None:
     shutil.copytree(server.dir / "appendonlydir", folder / name)
 
 
-def fill(client) -> None:
+def fill(server) -> None:
+    client = server.client()
     rich(client, "manual", "MANUAL")
     rich(client, "server", "SERVER", CENTURIES)
     Traffic(client, "traffic", 4, "CLOCK", "MANUAL", "RETAIN", 5000, "DEDUP", 900, "MAXLEN", 60).run(200)
@@ -55,6 +58,17 @@ def fill(client) -> None:
     client.execute_command("DEBUG", "RELOAD")
     for key in KEYS:
         client.execute_command("DQ.MSEND", key, 3, *"abc", "DELAY", CENTURIES)
+    for key, far in ("manual", FAR), ("server", CENTURIES):
+        leave_bound(server, Queue(client, key), far)
+
+
+def leave_bound(server, q, far) -> None:
+    """A lease of a connection that has closed, which a FETCH with the same token would get back in time."""
+    q.send("bound", "ID", "bound", "GROUP", "bound")
+    with server.wire() as wire:
+        wire.call("DQ.FETCH", q.key, "GROUP", "bound", "CONSUMER", "gone", "TOKEN", "last", "BIND", "GRACE", far // 2)
+        bound = q.get("bound")["lease-until"]
+    wait_for(lambda: q.get("bound")["lease-until"] < bound, 20, "the end of the connection")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,47 @@ def rich(client, key, clock="MANUAL", far=FAR) -> Queue:
     q.do("GROUPSET", b"group\0" + b"1", "WEIGHT", 3, "CONCURRENCY", 2, "RATE", 5, "PER", far)
     q.do("PAUSE", "GROUP", b"group\0" + b"1", "FOR", far)
     q.do("SCHEDULE", "every", "EVERY", far, "PAYLOAD", "tick", "PRIORITY", 3)
+    hand_back(q, far)
+    batches(q, far)
     return q
+
+
+def hand_back(q, far) -> None:
+    """Adds what a NACK, TOKEN and the later options of a message leave behind."""
+    q.do("ALTER", "BREAKER", 2, "PER", far, "OPEN", far, "MAX", far * 4)
+    for n in range(3):
+        q.send(n, "ID", f"broken{n}", "GROUP", "broken")
+    q.nack(*(m.receipt for m in q.fetch("COUNT", 2, "GROUP", "broken")))
+    q.do("TOUCH", far, q.running, "NOTE", b"half\0")
+    alone(q, "snoozed", "NACK", "SILENT", "DELAY", far, "NOTE", b"\xfd note")
+    alone(q, "limited", "NACK", "SILENT", "PAUSE", "GROUP", far)
+    alone(q, "retained", "ACK", "RESULT", "kept", options=("RETAIN", far * 2))
+    now = q.info()["now"]
+    q.send("expires", "ID", "expires", "DELAY", far, "EXPIREAT", now + far * 2)
+    for n in range(2):
+        q.send(n, "ID", "debounced", "DELAY", far, "REPLACE", "MAXWAIT", far * 3)
+    q.send("asked twice", "ID", "asked twice", "GROUP", "tokens")
+    q.fetch("GROUP", "tokens", "CONSUMER", "with token", "TOKEN", b"t\0")
+
+
+def batches(q, far) -> None:
+    """Adds a batch with messages in every state, those that wait for it, and those that wait for these."""
+    for n in range(3):
+        q.send(n, "ID", f"member{n}", "BATCH", b"b\0")
+    for kind in ("HOLD", "GO", "DIE"):
+        q.send(kind, "ID", kind, "AFTER", b"b\0", "ONFAIL", kind, "BATCH", "second", "DELAY", far)
+    q.send("last", "ID", "last", "AFTER", "second", "GROUP", "last", "SCORE", 1)
+    alone(q, "member finished", "ACK", options=("BATCH", b"b\0", "RETAIN", far))
+    alone(q, "member dead", "NACK", "FATAL", options=("BATCH", b"b\0"))
+    q.send("running", "ID", "member running", "BATCH", b"b\0", "GROUP", "member running")
+    q.fetch("GROUP", "member running")
+    q.do("CANCEL", "member2")
+
+
+def alone(q, name, verb, *words, options=()) -> None:
+    """Delivers a message of a group of its own, and hands it back."""
+    q.send(name, "ID", name, "GROUP", name, *options)
+    q.do(verb, q.one("GROUP", name).receipt, *words)
 
 
 class Traffic:
@@ -89,6 +129,10 @@ class Traffic:
                             options += ["MAXWAIT", rng.randrange(400)]
                 if rng.random() < 0.2:
                     options += ["RETAIN", rng.randrange(500)]
+                if rng.random() < 0.15:
+                    options += ["BATCH", f"b{rng.randrange(3)}"]
+                elif rng.random() < 0.1:
+                    options += ["AFTER", f"b{rng.randrange(3)}", "ONFAIL", rng.choice(["HOLD", "GO", "DIE"])]
                 q.send(rng.randbytes(rng.randrange(40)), *options)
             case 4:
                 q.do("MSEND", 3, "a", "b", "c", "DELAY", rng.randrange(100))
