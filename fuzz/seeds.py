@@ -9,8 +9,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.harness.aof import commands, increments  # noqa: E402
+from tests.harness.replies import Queue  # noqa: E402
 from tests.harness.server import Server, wait_for  # noqa: E402
-from tests.harness.traffic import Traffic, rich  # noqa: E402
+from tests.harness.traffic import Traffic, batches, hand_back, rich  # noqa: E402
 from tests.harness.verbs import KEYS  # noqa: E402
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -68,6 +69,16 @@ def line(wait: int, *words) -> bytes:
     return bytes([wait]) + b"\x1f".join(w if isinstance(w, bytes) else str(w).encode() for w in words) + b"\n"
 
 
+def later(client) -> None:
+    """What `rich` does last, alone, so that all of it fits into one input."""
+    q = Queue(client, "q")
+    q.do("CREATE", "CLOCK", "MANUAL", "RETAIN", 5000)
+    q.send("running")
+    q.running = q.one().receipt
+    hand_back(q, 5000)
+    batches(q, 5000)
+
+
 def main() -> None:
     works = [
         lambda c: rich(c, "q"),
@@ -75,11 +86,12 @@ def main() -> None:
         lambda c: Traffic(c, "q", 1, "RETAIN", 500).run(60),
         lambda c: Traffic(c, "q", 2, "CLOCK", "MANUAL", "MAXLEN", 20).run(60),
         lambda c: c.execute_command("DQ.CREATE", "q"),
+        later,
     ]
     for number, work in enumerate(works):
         records, snapshots = log_of(work)
         put("snapshot", number, b"".join(snapshots))
-        put("record", number, b"".join(bytes([len(r)]) + r for r in records if len(r) < 256)[:4000])
+        put("log_entry", number, b"".join(bytes([len(r)]) + r for r in records if len(r) < 256)[:4000])
     calls = [line(9, args[0], *args[1:]) for args, _ in KEYS]
     put("arguments", 0, b"m" + b"".join(calls))
     put("arguments", 1, b"s" + b"".join(calls[::-1]))
@@ -104,6 +116,32 @@ def main() -> None:
         line(0, "SCHEDULE", "k", "n", "EVERY", 7, "PAYLOAD", "p", "MISSED", "ALL", "OVERLAP", "SKIP"),
         line(90, "FETCH", "k", "COUNT", 99),
     ]
+    handed_back = [
+        line(0, "CREATE", "k", "RETAIN", 99, "ONDEAD", "BLOCK"),
+        line(0, "SEND", "k", "p", "GROUP", "g", "BATCH", "b", "RETAIN", 5),
+        line(0, "SEND", "k", "p", "BATCH", "b", "EXPIREAT", 1700000000500),
+        line(0, "SEND", "k", "p", "AFTER", "b", "ONFAIL", "GO", "BATCH", "c"),
+        line(0, "SEND", "k", "p", "AFTER", "b", "ONFAIL", "DIE", "GROUP", "g"),
+        line(0, "SEND", "k", "p", "AFTER", "c", "ID", "last"),
+        line(0, "SEND", "k", "p", "GROUP", "g", "IFGROUP", "ID", "d", "DELAY", 9, "REPLACE", "MAXWAIT", 20),
+        line(9, "FETCH", "k", "CONSUMER", "c", "TOKEN", "t", "BIND", "GRACE", 50, "COUNT", 2, "LEASE", 90),
+        line(0, "CLOSE", "k"),
+        line(9, "FETCH", "k", "CONSUMER", "c", "TOKEN", "t"),
+        line(0, "TOUCH", "k", 500, "~", "NOTE", "half"),
+        line(0, "ACKSEND", "k", "~", "RESULT", "r", "NEXT", "k", "q", "BATCH", "b", "NEXT", "k", "q", "ID", "n"),
+        line(9, "FETCH", "k"),
+        line(0, "NACK", "k", "~", "SILENT", "DELAY", 9, "NOTE", "n", "PAUSE", "QUEUE", 5),
+        line(90, "FETCH", "k", "COUNT", 3),
+        line(0, "NACK", "k", "~", "FATAL", "ERROR", "e"),
+        line(9, "FETCH", "k", "COUNT", 9, "ACK", 1, "~", "RESULTS", 1, "r"),
+        line(0, "LIST", "k", "held", "REV"),
+        line(0, "BATCHES", "k", "COUNT", 5),
+        line(0, "FIND", "k", "held", "BATCH", "c", "SINCE", 1, "UNTIL", 1800000000000, "DO", "CANCEL"),
+        line(255, "FIND", "k", "dead", "HEADER", "f", "v", "PAYLOAD", "*p*", "TYPE", "t", "ID", "*", "DO", "REDRIVE"),
+        line(0, "PURGE", "k"),
+    ]
+    put("arguments", 52, b"s" + b"".join(handed_back))
+    put("arguments", 53, b"m" + b"".join(handed_back))
     put("arguments", 50, b"s" + b"".join(life))
     put("arguments", 51, b"m" + b"".join(life))
     for number, document in enumerate(DOCUMENTS):

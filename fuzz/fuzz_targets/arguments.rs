@@ -3,7 +3,7 @@
 //!
 //! The first byte chooses the clock. Then each line is a command: one byte for the
 //! time that passes before it, and the verb, the key and more words with a unit
-//! separator between them.
+//! separator between them. The word `~` stands for the receipt that was given out last.
 
 #![no_main]
 

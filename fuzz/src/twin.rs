@@ -3,12 +3,13 @@
 //! must give the same queue.
 
 use crate::{loaded, saved};
+use dq_queue::args::fetch::FetchRequest;
 use dq_queue::args::find::{FindRequest, Found};
 use dq_queue::args::{self, Parsed, Words};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
-use dq_queue::op::{AckSend, Op};
+use dq_queue::op::{AckSend, Op, Receipts};
 use dq_queue::settings::{Clock, Settings};
-use dq_queue::{Millis, Moment, Queue};
+use dq_queue::{Done, Millis, Moment, Queue};
 
 /// Maximum size of a payload, in bytes.
 const MAX_PAYLOAD: u64 = 1 << 20;
@@ -17,12 +18,18 @@ const STEPS: u64 = 512;
 /// When the first command is done, in Unix milliseconds.
 const START: Millis = 1_700_000_000_000;
 
+/// The word that stands for the receipt that was given out last.
+const LAST_RECEIPT: &[u8] = b"~";
+
 /// A queue and its replica.
 pub struct Twins {
     queue: Queue,
     replica: Queue,
     us: u64,
     receipt: u64,
+    /// The leases that end when the connection closes, and the GRACE of each FETCH that
+    /// gave some.
+    bound: Vec<(Millis, Receipts)>,
 }
 
 impl Twins {
@@ -42,55 +49,86 @@ impl Twins {
             replica: creation.queue(),
             us: START * 1000,
             receipt: START * 1000,
+            bound: Vec::new(),
         }
     }
 
     /// Lets `passed` milliseconds pass, and then runs a command. Words that are no
     /// command do nothing.
     pub fn command(&mut self, passed: Millis, words: &[&[u8]]) {
+        let last = self.queue.last_receipt().to_string();
+        let words = words.iter().map(|word| match *word {
+            LAST_RECEIPT => last.as_bytes(),
+            word => word,
+        });
+        self.run(passed, &words.collect::<Vec<_>>());
+    }
+
+    fn run(&mut self, passed: Millis, words: &[&[u8]]) {
         self.us = self.us.saturating_add(passed.saturating_mul(1000) + 1);
-        let moment = Moment {
-            us: self.us,
-            receipt: self.receipt.max(self.us),
-        };
-        let Ok(Some(command)) = command(words, self.queue.now(moment)) else {
-            return;
-        };
-        let now = self.queue.now(moment);
-        let steps = if self.queue.has_work(now) {
-            self.queue.advance(now, STEPS).steps
-        } else {
-            0
-        };
-        let op = match command {
-            Command::Op(Op::AckSend(ack_send))
-                if self.queue.can_ack_send(&ack_send, moment).is_err() =>
-            {
-                Op::Tick
-            }
-            Command::Op(op) => op,
-            Command::Find(FindRequest { search, found }) => {
-                let (_, seqs) = self.queue.search(&search, now);
-                match found {
-                    Found::Do(act) => Op::FindDo { act, seqs },
-                    Found::Messages | Found::Ids => Op::Tick,
+        let now = self.queue.now(self.moment());
+        match command(words, now) {
+            Ok(Command::Op(op)) => drop(self.apply(op)),
+            Ok(Command::Fetch(request)) => {
+                let done = self.apply(Op::fetch(request.fetch));
+                if let (Some(grace), Some(Done::Fetched(given))) = (request.bind, done) {
+                    let receipts = given.iter().map(|one| one.receipt);
+                    self.bound.push((grace, receipts.collect()));
                 }
             }
-        };
-        let done = self.queue.apply(&op, moment);
-        let changed = self.queue.take_effects().changed;
-        self.receipt = self.receipt.max(self.queue.last_receipt() + 1);
-        if !changed {
-            return;
+            Ok(Command::Find(FindRequest { search, found })) => {
+                let (_, seqs) = self.queue.search(&search, now);
+                if let Found::Do(act) = found {
+                    self.apply(Op::FindDo { act, seqs });
+                }
+            }
+            Ok(Command::Close) => {
+                for (ms, receipts) in std::mem::take(&mut self.bound) {
+                    self.apply(match ms {
+                        0 => Op::EndLeases { receipts },
+                        ms => Op::Grace { ms, receipts },
+                    });
+                }
+            }
+            Ok(Command::Read) | Err(_) => {}
         }
-        let logged = if done.is_ok() { &op } else { &Op::Tick };
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            us: self.us,
+            receipt: self.receipt.max(self.us),
+        }
+    }
+
+    /// Applies an operation after what is due, and replays both on the replica. Returns
+    /// what came of it; `None` if it was refused.
+    fn apply(&mut self, op: Op<'_>) -> Option<Done> {
+        let moment = self.moment();
+        let now = self.queue.now(moment);
+        let steps = match self.queue.has_work(now) {
+            true => self.queue.advance(now, STEPS).steps,
+            false => 0,
+        };
+        let is_refused = match &op {
+            Op::AckSend(ack_send) => self.queue.can_ack_send(ack_send, moment).is_err(),
+            _ => false,
+        };
+        let op = if is_refused { Op::Tick } else { op };
+        let done = self.queue.apply(&op, moment).ok();
+        self.receipt = self.receipt.max(self.queue.last_receipt() + 1);
+        if !self.queue.take_effects().changed {
+            return done;
+        }
+        let logged = if done.is_some() { &op } else { &Op::Tick };
         let mut bytes = Vec::new();
         LogEntry::of(moment, steps, None, logged).encode_into(&mut bytes);
-        let record = LogEntry::decode(&bytes).expect("a log entry can be read");
-        record
+        let entry = LogEntry::decode(&bytes).expect("a log entry can be read");
+        entry
             .replay(&mut self.replica)
             .expect("a log entry can be replayed");
         self.replica.take_effects();
+        done
     }
 
     /// Compares queue, replica, and the queue that their snapshot loads as.
@@ -111,14 +149,20 @@ impl Twins {
 enum Command<'a> {
     /// It applies an operation.
     Op(Op<'a>),
+    /// It delivers messages, whose leases may be bound to its connection.
+    Fetch(FetchRequest<'a>),
     /// It searches, and what it finds decides about the operation.
     Find(FindRequest<'a>),
+    /// It is none, but the end of the connection.
+    Close,
+    /// It only reads.
+    Read,
 }
 
-/// Parses a command. Returns `None` for a command that only reads.
-fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Command<'a>>> {
+/// Parses a command. Words that begin with no verb are taken for one that only reads.
+fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Command<'a>> {
     let Some((verb, _)) = args.split_first() else {
-        return Ok(None);
+        return Ok(Command::Read);
     };
     // The arguments begin with the verb and the key, as in a server.
     let words = || Words::new(args.get(2..).unwrap_or_default());
@@ -129,8 +173,10 @@ fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Command<'a>>>
         b"SEND" => Op::Send(args::send::send(words(), MAX_PAYLOAD)?),
         b"MSEND" => Op::Send(args::send::multi(words(), MAX_PAYLOAD)?),
         b"GROUPPUSH" => Op::Send(args::grouppush::group_push(words(), MAX_PAYLOAD)?),
-        b"FETCH" => Op::fetch(args::fetch::fetch(words())?.fetch),
-        b"MFETCH" => Op::fetch(args::fetch::multi(from_keys())?.request.fetch),
+        b"FETCH" => return Ok(Command::Fetch(args::fetch::fetch(words())?)),
+        b"MFETCH" => return Ok(Command::Fetch(args::fetch::multi(from_keys())?.request)),
+        b"NFETCH" => return Ok(Command::Fetch(args::family::fetch(from_keys())?.request)),
+        b"CLOSE" => return Ok(Command::Close),
         b"ACK" => args::ack::ack(words())?,
         b"ACKSEND" => {
             let request = args::acksend::ack_send(words(), MAX_PAYLOAD)?;
@@ -146,7 +192,7 @@ fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Command<'a>>>
         b"RESCHEDULE" => args::reschedule::reschedule(words())?,
         b"UPDATE" => args::update::update(words(), MAX_PAYLOAD)?,
         b"REDRIVE" => args::redrive::redrive(words())?,
-        b"FIND" => return Ok(Some(Command::Find(args::find::find(words())?))),
+        b"FIND" => return Ok(Command::Find(args::find::find(words())?)),
         b"PURGE" => args::purge::purge(words())?,
         b"PAUSE" => args::pause::pause(words())?,
         b"RESUME" => args::resume::resume(words())?,
@@ -157,31 +203,24 @@ fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Option<Command<'a>>>
             args::tick::tick(from_keys())?;
             Op::Tick
         }
-        b"GET" => {
-            args::get::message(words())?;
-            return Ok(None);
-        }
-        b"LEN" => {
-            args::len::len(words())?;
-            return Ok(None);
-        }
-        b"PEEK" => {
-            args::peek::peek(words())?;
-            return Ok(None);
-        }
-        b"LIST" => {
-            args::list::list(words())?;
-            return Ok(None);
-        }
-        b"GROUPS" => {
-            args::groups::groups(words())?;
-            return Ok(None);
-        }
-        b"WAIT" => {
-            args::wait::wait(words())?;
-            return Ok(None);
-        }
-        _ => return Ok(None),
+        verb => return read(verb, words(), from_keys()).map(|()| Command::Read),
     };
-    Ok(Some(Command::Op(op)))
+    Ok(Command::Op(op))
+}
+
+/// Parses a command that only reads.
+fn read(verb: &[u8], words: Words<'_>, from_keys: Words<'_>) -> Parsed<()> {
+    match verb {
+        b"GET" => args::get::message(words).map(drop),
+        b"LEN" => args::len::len(words).map(drop),
+        b"PEEK" => args::peek::peek(words).map(drop),
+        b"LIST" => args::list::list(words).map(drop),
+        b"GROUPS" => args::groups::groups(words).map(drop),
+        b"BATCHES" => args::batches::batches(words).map(drop),
+        b"WAIT" => args::wait::wait(words).map(drop),
+        b"ROUTE" => args::family::route(from_keys).map(drop),
+        b"PARTITIONS" => args::family::partitions(from_keys).map(drop),
+        b"NINFO" => args::family::info(from_keys).map(drop),
+        _ => Ok(()),
+    }
 }

@@ -12,9 +12,9 @@ use libfuzzer_sys::fuzz_target;
 /// Maximum steps of time before an operation. No server takes more.
 const MAX_STEPS: u64 = 4096;
 
-fn encoded(record: &LogEntry<'_, '_>) -> Vec<u8> {
+fn encoded(entry: &LogEntry<'_, '_>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    record.encode_into(&mut bytes);
+    entry.encode_into(&mut bytes);
     bytes
 }
 
@@ -37,19 +37,19 @@ fuzz_target!(|bytes: &[u8]| {
             }
             continue;
         }
-        let Ok(record) = LogEntry::decode(one) else {
+        let Ok(entry) = LogEntry::decode(one) else {
             continue;
         };
-        let written = encoded(&record);
+        let written = encoded(&entry);
         let again = LogEntry::decode(&written).expect("what was written can be read");
         assert_eq!(written, encoded(&again));
-        if record.steps > MAX_STEPS {
+        if entry.steps > MAX_STEPS {
             continue;
         }
-        if let Some(created) = &record.created {
+        if let Some(created) = &entry.created {
             queue = created.queue();
         }
-        record.replay(&mut queue).ok();
+        entry.replay(&mut queue).ok();
         queue.take_effects();
     }
     let kept = saved(&queue);
