@@ -84,7 +84,8 @@ impl Queue {
         };
         match hold {
             Hold::Free => {
-                let named = batches.named(&after.batch);
+                // One that the same operation has ended still has its counts.
+                let named = batches.named(&after.batch).filter(|named| named.is_open());
                 let counts = named.map_or(Counts::default(), |named| named.counts);
                 self.keep_counts(seq, counts);
             }

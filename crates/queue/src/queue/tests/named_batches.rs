@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::state::{Reason, State};
 use crate::message::{Choices, RareChoices};
-use crate::op::{Done, Fetch, NackKind, Op, Send};
+use crate::op::{Done, Fetch, NackKind, Op, Send, Sent};
 use crate::queue::inspect::explain::Code;
 use crate::queue::plan::Step;
 use crate::queue::rebuild::validate;
@@ -299,4 +299,35 @@ fn a_member_without_other_options_has_no_extension() {
     let seq = b.send(of("b"));
     assert!(b.queue.message(seq).unwrap().extension().is_none());
     assert_eq!(b.queue.batch_of(seq), Some(&b"b"[..]));
+}
+
+/// The first message of the command dies of the dead one of the batch, and pushes it out
+/// of the dead ones that are kept. With that the batch has ended for the second message.
+#[test]
+fn a_message_after_a_batch_that_its_own_command_has_ended_counts_nothing_of_it() {
+    let mut b = Bench::new(Settings {
+        dead_count: 1,
+        ..Settings::default()
+    });
+    b.send(Send {
+        id: Some(b"cancelled".as_slice().into()),
+        ..of("b")
+    });
+    let dead = b.send(of("b"));
+    b.cancel("cancelled");
+    reject_next(&mut b);
+    assert_eq!(b.state(dead), Some(State::Dead));
+    let mut two = after("b", OnFail::Die);
+    two.payloads = smallvec::smallvec![&b"x"[..]; 2];
+    let Done::Sent(sent) = b.apply(&Op::Send(two)) else {
+        panic!("nothing was sent");
+    };
+    let [Sent::Added(first), Sent::Added(second)] = sent[..] else {
+        panic!("{sent:?}");
+    };
+    let states = [dead, first, second].map(|seq| b.state(seq));
+    assert_eq!(states, [None, Some(State::Dead), Some(State::Ready)]);
+    let view = b.queue.view(second, b.now).unwrap();
+    assert_eq!(view.after, Some((&b"b"[..], Counts::default())));
+    assert_eq!(validate(&b.queue), Ok(()));
 }
