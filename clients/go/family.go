@@ -181,12 +181,13 @@ func (f *Family) nodes(ctx context.Context) ([]RedisCli, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if cluster, ok := f.cli.(NodesCli); ok {
-		nodes, err := cluster.Nodes(ctx)
-		_, err = checked(nil, err)
-		return nodes, err
+	cluster, ok := f.cli.(NodesCli)
+	if !ok {
+		return []RedisCli{f.cli}, nil
 	}
-	return []RedisCli{f.cli}, nil
+	nodes, err := cluster.Nodes(ctx)
+	_, err = checked(nil, err)
+	return nodes, err
 }
 
 // familyOnNode is the partitions of a family on one node, as a source of a Worker.
@@ -207,6 +208,15 @@ func (s familyOnNode) fetch(ctx context.Context, words []string) ([]*Message, er
 		both := listOf(2, value)
 		return each(s.family.queue(text(both[0])).delivery)(both[1])
 	})
+}
+
+// overFamily fetches from the family until the worker stops.
+func (r *run) overFamily() {
+	if _, isCluster := r.Family.cli.(NodesCli); isCluster {
+		r.overNodes()
+	} else {
+		r.loop(r.fetching, familyOnNode{r.Family, r.Family.cli}, r.Consumer)
+	}
 }
 
 // overNodes runs a loop for each node, until the worker stops. After each empty reply it looks for nodes that have come or
@@ -238,7 +248,7 @@ func (r *run) overNodes() {
 			loops.Add(1)
 			go func(node RedisCli) {
 				defer loops.Done()
-				r.loop(ctx, reporting{familyOnNode{r.Family, node}, empty}, consumer)
+				r.loopOnNode(ctx, familyOnNode{r.Family, node}, consumer, empty)
 			}(node)
 		}
 		for node, end := range ends {
@@ -258,19 +268,35 @@ func (r *run) overNodes() {
 	}
 }
 
-// reporting is a source that tells when a fetch has brought nothing.
-type reporting struct {
-	familyOnNode
-	empty chan<- struct{}
-}
-
-func (s reporting) fetch(ctx context.Context, words []string) ([]*Message, error) {
-	messages, err := s.familyOnNode.fetch(ctx, words)
-	if len(messages) == 0 {
-		select {
-		case s.empty <- struct{}{}:
-		default:
+// loopOnNode fetches from one of several nodes until ctx is done. It takes a place only for a moment, as the other nodes
+// need it too: it asks the node, and if that has nothing, it waits there for one message without a place. If there is no
+// place when the message comes, it gives the message back, and another consumer gets it at once.
+func (r *run) loopOnNode(ctx context.Context, node source, consumer string, empty chan<- struct{}) {
+	for {
+		places := r.take(ctx)
+		if places == 0 {
+			return
 		}
+		batch := r.fetch(ctx, node, consumer, places, 0)
+		r.release(places - len(batch))
+		if ctx.Err() == nil && len(batch) == 0 {
+			if batch = r.fetch(ctx, node, consumer, 1, r.Block); len(batch) == 0 {
+				select {
+				case empty <- struct{}{}:
+				default:
+				}
+			}
+			if free := r.takeFree(len(batch)); free < len(batch) {
+				r.release(free)
+				r.giveBack(batch)
+				batch = nil
+			}
+		}
+		if ctx.Err() != nil {
+			r.release(len(batch))
+			r.giveBack(batch)
+			return
+		}
+		r.begin(batch)
 	}
-	return messages, err
 }

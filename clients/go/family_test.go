@@ -3,11 +3,14 @@ package dq_test
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"dq"
+	"dq/redigo"
 )
 
 func TestRoutingIsThatOfTheServer(t *testing.T) {
@@ -83,6 +86,68 @@ func TestAWorkerOfAFamilyKeepsTheOrderOfGroups(t *testing.T) {
 	})
 	must(t, stop())
 	equal(t, "queues", len(queues) > 1, true)
+}
+
+// nodes is a cluster as a Worker sees it. Its nodes are databases of the server.
+type nodes []dq.RedisCli
+
+func connectNodes(t *testing.T) (all nodes) {
+	for db := 0; db < 3; db++ {
+		cli := redigo.Dial(fmt.Sprint(url, "/", db))
+		t.Cleanup(func() { cli.Close() })
+		all = append(all, cli)
+	}
+	return all
+}
+
+func (n nodes) Do(args ...interface{}) (interface{}, error) {
+	return n[crc32.ChecksumIEEE([]byte(args[1].(string)))%uint32(len(n))].Do(args...)
+}
+
+func (n nodes) Nodes(context.Context) ([]dq.RedisCli, error) { return n, nil }
+
+func TestAWorkerWaitsAtAllNodesAndHandlesNoMoreThanItCan(t *testing.T) {
+	cli := connectNodes(t)
+	f, err := dq.NewFamily(cli, t.Name(), 16)
+	must(t, err)
+	for _, key := range f.Keys() {
+		_, err := cli.Do("DEL", key)
+		must(t, err)
+	}
+	must(t, f.Ensure(ctx, dq.Retain(time.Hour)))
+	sum := func(name string) (sum int64) {
+		infos, err := f.Info(ctx)
+		must(t, err)
+		equal(t, "nodes", len(infos), 3)
+		for _, info := range infos {
+			sum += info.Int(name)
+		}
+		return sum
+	}
+
+	var now, most int32
+	stop := running(t, &dq.Worker{Family: f, Concurrency: 2, Handler: func(_ context.Context, m *dq.Message) error {
+		if n := atomic.AddInt32(&now, 1); n > atomic.LoadInt32(&most) {
+			atomic.StoreInt32(&most, n)
+		}
+		time.Sleep(2 * time.Millisecond)
+		atomic.AddInt32(&now, -1)
+		if m.Attempt != 1 {
+			t.Errorf("attempt %d", m.Attempt)
+		}
+		return nil
+	}})
+	waitFor(t, "three that wait", func() bool { return sum("blocked-clients") == 3 })
+	const all = 100
+	for i := 0; i < all; i++ {
+		_, err := f.Send(ctx, []byte("x"), dq.Group(fmt.Sprint("g", i%20)))
+		must(t, err)
+	}
+	waitFor(t, "all messages", func() bool { return sum("finished") == all })
+	must(t, stop())
+	equal(t, "at once", most, 2)
+	equal(t, "waiting", sum("blocked-clients"), int64(0))
+	equal(t, "running", sum("running"), int64(0))
 }
 
 func TestAFamilyIsFetchedFromByHand(t *testing.T) {

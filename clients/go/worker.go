@@ -25,7 +25,7 @@ type Worker struct {
 	Family *Family
 	// Handler does the work. A panic in it is a failure of the message.
 	Handler Handler
-	// Concurrency is how many messages are handled at once, 1 by default. With a Family: of each node.
+	// Concurrency is how many messages are handled at once, 1 by default.
 	Concurrency int
 	// Lease is the time after a crash of this process until others get its messages, 30 seconds by default. Because of
 	// the heartbeats it is not the time that a handler may take.
@@ -85,8 +85,10 @@ type run struct {
 	fetching, settling         context.Context
 	stopFetching, stopSettling context.CancelFunc
 
-	leases   leases
-	acks     acks
+	leases leases
+	acks   acks
+	// free has an element for each message that may be handled besides those that are.
+	free     chan struct{}
 	handlers sync.WaitGroup
 
 	mutex   sync.Mutex
@@ -122,6 +124,8 @@ func (w *Worker) start(ctx context.Context) *run {
 	r.settling, r.stopSettling = context.WithCancel(context.Background())
 	r.leases.running = map[*Message]*held{}
 	r.acks.init()
+	r.free = make(chan struct{}, r.Concurrency)
+	r.release(r.Concurrency)
 	return r
 }
 
@@ -150,7 +154,7 @@ func (r *run) work() error {
 	if r.Queue != nil {
 		r.loop(r.fetching, r.Queue, r.Consumer)
 	} else {
-		r.overNodes()
+		r.overFamily()
 	}
 	r.stopFetching()
 	r.acks.noMoreFetches()
@@ -201,64 +205,69 @@ type source interface {
 	acksToo() bool
 }
 
-// loop fetches until ctx is done.
+// loop fetches from one source until ctx is done, if there is no other. While it waits, it has all free places.
 func (r *run) loop(ctx context.Context, from source, consumer string) {
-	free := make(chan struct{}, r.Concurrency)
-	for i := 0; i < r.Concurrency; i++ {
-		free <- struct{}{}
-	}
 	for {
-		places := take(ctx, free)
+		places := r.take(ctx)
 		if places == 0 {
 			return
 		}
-		batch := r.fetch(ctx, from, consumer, places)
-		for i := len(batch); i < places; i++ {
-			free <- struct{}{}
-		}
+		batch := r.fetch(ctx, from, consumer, places, r.Block)
+		r.release(places - len(batch))
 		if ctx.Err() != nil {
 			r.giveBack(batch)
 			return
 		}
-		for _, m := range batch {
-			m.lease = r.Lease
-			handling := r.leases.add(m, r.TimeLimit)
-			r.handlers.Add(1)
-			go func(m *Message) {
-				defer r.handlers.Done()
-				r.handle(handling, m)
-				free <- struct{}{}
-			}(m)
-		}
+		r.begin(batch)
+	}
+}
+
+// begin handles messages, each of which has a place.
+func (r *run) begin(batch []*Message) {
+	for _, m := range batch {
+		m.lease = r.Lease
+		handling := r.leases.add(m, r.TimeLimit)
+		r.handlers.Add(1)
+		go func(m *Message) {
+			defer r.handlers.Done()
+			r.handle(handling, m)
+			r.release(1)
+		}(m)
 	}
 }
 
 // take waits for a free place, and takes all that are free. It returns 0 when ctx is done.
-func take(ctx context.Context, free chan struct{}) int {
+func (r *run) take(ctx context.Context) int {
 	select {
 	case <-ctx.Done():
 		return 0
-	case <-free:
+	case <-r.free:
+		return 1 + r.takeFree(mostReceipts-1)
 	}
-	for taken := 1; ; taken++ {
-		if taken == mostReceipts {
-			return taken
-		}
+}
+
+// takeFree takes up to most places that are free now.
+func (r *run) takeFree(most int) (taken int) {
+	for ; taken < most; taken++ {
 		select {
-		case <-free:
+		case <-r.free:
 		default:
 			return taken
 		}
 	}
+	return taken
 }
 
-// fetch takes up to places messages. It repeats itself after errors that may pass, with the same token, until ctx is done,
-// and then once more: what a lost reply has leased must be given back.
-func (r *run) fetch(ctx context.Context, from source, consumer string, places int) []*Message {
-	words := []string{
-		"BLOCK", millis(r.Block), "COUNT", count(places), "LEASE", millis(r.Lease),
-		"CONSUMER", consumer, "TOKEN", newToken(),
+func (r *run) release(places int) {
+	for ; places > 0; places-- {
+		r.free <- struct{}{}
 	}
+}
+
+// fetch takes up to places messages, and waits for them for up to block. It repeats itself after errors that may pass, with
+// the same token, until ctx is done, and then once more: what a lost reply has leased must be given back.
+func (r *run) fetch(ctx context.Context, from source, consumer string, places int, block time.Duration) []*Message {
+	words := []string{"COUNT", count(places), "LEASE", millis(r.Lease), "CONSUMER", consumer, "TOKEN", newToken()}
 	var acking doneList
 	if from.acksToo() {
 		acking = r.acks.beginFetch()
@@ -267,10 +276,11 @@ func (r *run) fetch(ctx context.Context, from source, consumer string, places in
 	}
 	for tries := 0; ; tries++ {
 		last := tries > 0 && ctx.Err() != nil
-		if last {
-			words = words[2:] // no BLOCK
+		all := words
+		if block > 0 && !last {
+			all = append([]string{"BLOCK", millis(block)}, words...)
 		}
-		batch, err := from.fetch(ctx, words)
+		batch, err := from.fetch(ctx, all)
 		if err == nil {
 			return batch
 		}
