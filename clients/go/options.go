@@ -58,6 +58,23 @@ func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 func count(n int) string { return strconv.Itoa(n) }
 
+// AnyOption is an option of every command, as far as this package can tell.
+type AnyOption interface {
+	SendOption
+	QueueOption
+	FetchOption
+	NackOption
+	TouchOption
+	DueOption
+	ListOption
+	FindOption
+	ScopeOption
+	GroupSetOption
+}
+
+// Raw is an option in the words of the command reference, such as one of a newer server. The server refuses a wrong one.
+func Raw(words ...string) AnyOption { return option(words) }
+
 // ---- of several commands
 
 // ID is the id of a message, by which it can be cancelled, and sent again without being added twice. In Find it is a

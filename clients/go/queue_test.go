@@ -66,6 +66,14 @@ func TestTimesAreRoundedUp(t *testing.T) {
 	equal(t, "delay", get(t, q, "b").DueAt, time.UnixMilli(3))
 }
 
+func TestAnyOptionCanBeGivenInItsWords(t *testing.T) {
+	q := newQueue(t, dq.Raw("LEASE", "7000"))
+	equal(t, "lease", infoOf(t, q, "lease"), int64(7000))
+	equal(t, "id", send(t, q, "x", dq.Raw("ID", "a"), dq.Raw("PRIORITY", "5")), "a")
+	_, err := q.Send(ctx, []byte("x"), dq.Raw("SHINY", "1"))
+	equal(t, "refused", err != nil && strings.Contains(err.Error(), "SHINY"), true)
+}
+
 func TestATakenIDIsEmpty(t *testing.T) {
 	q := newQueue(t)
 	equal(t, "first", send(t, q, "x", dq.ID("a")), "a")
