@@ -102,7 +102,7 @@ class Intake:
                 self._look.set()
                 self._closed.wait(next(tries))
         if self._nodes.is_cluster:
-            node.connection_pool.disconnect()
+            node.connection_pool.disconnect(inuse_connections=False)
 
     def _is_over(self, name: str, line: int) -> bool:
         return self._closed.is_set() or self._lines.get(name) != line

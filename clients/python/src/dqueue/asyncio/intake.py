@@ -113,7 +113,7 @@ class Intake:
                 self._look.set()
                 await asyncio.sleep(next(tries))
         if self._nodes.is_cluster:
-            await node.connection_pool.disconnect()
+            await node.connection_pool.disconnect(inuse_connections=False)
 
     def _is_over(self, name: str, line: int) -> bool:
         return self._is_closed or self._lines.get(name) != line
