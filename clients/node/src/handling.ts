@@ -30,10 +30,38 @@ export interface Timing {
   readonly timeLimit: number | undefined;
 }
 
-interface Running {
-  readonly message: Message;
-  readonly since: number;
-  readonly abort: AbortController;
+/** A message that is being handled, and the context of its handler. */
+class Running implements Context {
+  readonly since = performance.now();
+  #abort: AbortController | undefined;
+  #reason: Error | undefined;
+
+  constructor(
+    readonly message: Message,
+    private readonly keep: (text: string) => Promise<boolean>,
+  ) {}
+
+  /** Made when it is asked for, because making it costs more than the rest of a short handler. */
+  get signal(): AbortSignal {
+    if (!this.#abort) {
+      this.#abort = new AbortController();
+      if (this.#reason) this.#abort.abort(this.#reason);
+    }
+    return this.#abort.signal;
+  }
+
+  /** Bound, so that a handler may take it out of the context. */
+  readonly note = (text: string): Promise<boolean> => this.keep(text);
+
+  /** Whether the message is no longer this worker's. */
+  get aborted(): boolean {
+    return this.#reason !== undefined;
+  }
+
+  abort(reason: string): void {
+    this.#reason ??= new Error(reason);
+    this.#abort?.abort(this.#reason);
+  }
 }
 
 /** The longest text of an error that is kept with a message. */
@@ -106,7 +134,7 @@ export class Handling {
   abandon(): Message[] {
     const left = [...this.#running.values()];
     this.#running.clear();
-    for (const { abort } of left) abort.abort(new Error('the worker stops'));
+    for (const one of left) one.abort('the worker stops');
     return left.map(({ message }) => message);
   }
 
@@ -115,9 +143,9 @@ export class Handling {
     const now = performance.now();
     const due: Running[] = [];
     for (const one of this.#running.values()) {
-      if (one.abort.signal.aborted) continue;
+      if (one.aborted) continue;
       if (now - one.since < (this.timing.timeLimit ?? Infinity)) due.push(one);
-      else one.abort.abort(new Error('the time limit is over'));
+      else one.abort('the time limit is over');
     }
     await Promise.all(byQueue(due, ({ message }) => message).map(([queue, all]) => this.#touch(queue, all)));
   }
@@ -128,7 +156,7 @@ export class Handling {
       for (const one of all) {
         // A message that was finished in the meantime has no lease, either.
         if ((await this.#renew(queue, [one])) === 0 && this.#running.has(one.message)) {
-          one.abort.abort(new Error('the lease is lost'));
+          one.abort('the lease is lost');
           this.reports.lost(one.message);
         }
       }
@@ -143,14 +171,10 @@ export class Handling {
   }
 
   async #run(message: Message): Promise<void> {
-    const running: Running = { message, since: performance.now(), abort: new AbortController() };
+    const running: Running = new Running(message, async (text) => (await this.#renew(message.queue, [running], text)) === 1);
     this.#running.set(message, running);
-    const context: Context = {
-      signal: running.abort.signal,
-      note: async (text) => (await this.#renew(message.queue, [running], text)) === 1,
-    };
     try {
-      const result = await this.handle(message, context);
+      const result = await this.handle(message, running);
       if (this.#over(running)) return;
       this.reports.done(message, result);
       this.settling.done({ message, result: asResult(result) });
@@ -166,8 +190,8 @@ export class Handling {
   }
 
   /** Whether another consumer may have the message by now, so that its outcome does not count. */
-  #over({ message, abort }: Running): boolean {
-    return abort.signal.aborted || !this.#running.has(message);
+  #over({ message, aborted }: Running): boolean {
+    return aborted || !this.#running.has(message);
   }
 
   /** All in line look for themselves: the first may wait at the server without keeping the room. */

@@ -12,8 +12,11 @@ export interface Ended {
 
 /** The base of Queue. */
 export abstract class Inspection {
+  /** The key of the queue. */
+  abstract readonly name: string;
+
   protected abstract call(verb: string, words?: readonly Word[]): Promise<unknown>;
-  protected abstract wait_(verb: string, words: readonly Word[], block: number): Promise<unknown>;
+  protected abstract callBlocking(verb: string, words: readonly Word[], block: number): Promise<unknown>;
 
   /** DQ.GET: all about a message, or null. */
   async get(id: string): Promise<Record | null> {
@@ -79,7 +82,7 @@ export abstract class Inspection {
 
   /** DQ.WAIT: waits up to `ms` (0: for ever) until a message has ended, on a connection of its own. Null if it has not. */
   async wait(id: string, ms: number): Promise<Ended | null> {
-    const reply = await this.wait_('WAIT', [id, String(ms)], ms);
+    const reply = await this.callBlocking('WAIT', [this.name, id, String(ms)], ms);
     if (reply === null) return null;
     const [state, result] = list(reply);
     return { state: text(state) as Ended['state'], result: maybeText(result) };

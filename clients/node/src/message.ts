@@ -33,7 +33,8 @@ export class Message<T = unknown> {
   /** Counts from 1. */
   readonly attempt: number;
   readonly payload: Buffer;
-  readonly #meta: Meta;
+  readonly #reply: unknown;
+  #shaped: Meta | undefined;
   #data: { value: T } | undefined;
 
   /** Reads one element of the reply to FETCH ... WITHMETA. */
@@ -44,7 +45,12 @@ export class Message<T = unknown> {
     this.receipt = Number(receipt);
     this.attempt = Number(attempt);
     this.payload = bytes(payload);
-    this.#meta = shaped<Meta>(meta);
+    this.#reply = meta;
+  }
+
+  /** Read when it is asked for: many handlers need only the payload. */
+  get #meta(): Meta {
+    return (this.#shaped ??= shaped<Meta>(this.#reply));
   }
 
   /** The payload as UTF-8 text. */

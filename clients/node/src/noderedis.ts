@@ -12,6 +12,7 @@ interface Client {
   destroy(): void;
   on(event: 'error', listener: (error: Error) => void): unknown;
   options?: { socket?: object };
+  isOpen: boolean;
 }
 
 interface Shard {
@@ -53,7 +54,10 @@ async function linkTo(client: Client): Promise<Link> {
   await own.connect();
   return {
     send: (words) => own.sendCommand(words, AS_BYTES),
-    close: () => own.destroy(),
+    // A client that has lost its connection is closed, and node-redis 5 throws if it is closed once more.
+    close: () => {
+      if (own.isOpen) own.destroy();
+    },
   };
 }
 

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { call, type RedisClient, type Server, serverOf } from './connection.js';
-import { isTransient, pauses } from './errors.js';
+import { CommandError, isTransient, pauses } from './errors.js';
 import { Inspection } from './inspection.js';
 import { Message } from './message.js';
 import type { Ticked } from './records.js';
@@ -45,6 +45,9 @@ export interface FetchOptions {
   group?: string;
   perGroup?: number;
   maxBytes?: number;
+  /** The leases end with the connection of this call, or `grace` ms later. */
+  bind?: boolean;
+  grace?: number;
   /** Messages that are done: they are acked first. */
   ack?: readonly Receipt[];
   /** A result for each message of `ack`. An empty one is none. */
@@ -119,9 +122,19 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
     return call(this.server, [`DQ.${verb}`, this.name, ...words], this.name);
   }
 
-  protected async wait_(verb: string, words: readonly Word[], block: number): Promise<unknown> {
-    const node = await this.server.nodeOf(this.name);
-    return this.#waiting.call(node, [`DQ.${verb}`, this.name, ...words], block === 0 ? 2 ** 30 : block);
+  /** Runs a command that waits up to `block` ms (0: for ever) on a connection of its own. */
+  protected async callBlocking(verb: string, words: readonly Word[], block: number): Promise<unknown> {
+    const run = async () => {
+      const node = await this.server.nodeOf(this.name);
+      return this.#waiting.call(node, [`DQ.${verb}`, ...words], block === 0 ? 2 ** 30 : block);
+    };
+    try {
+      return await run();
+    } catch (error) {
+      if (!(error instanceof CommandError && error.code === 'MOVED')) throw error;
+      await this.server.refresh();
+      return run();
+    }
   }
 
   // ---- making a queue
@@ -210,8 +223,28 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
   async fetch(given: FetchOptions = {}): Promise<Message[]> {
     const { ack = [], results, ...rest } = given;
     const words = ['WITHMETA', ...acks(ack, results), ...options(rest)];
-    const reply = given.block === undefined ? await this.call('FETCH', words) : await this.wait_('FETCH', words, given.block);
+    const reply = given.block === undefined ? await this.call('FETCH', words) : await this.callBlocking('FETCH', [this.name, ...words], given.block);
     return list(reply).map((one) => new Message(this.name, one));
+  }
+
+  /**
+   * DQ.MFETCH: fetches from the first of several queues that can give, this one before the others. Returns null if none
+   * can. In a cluster they must be in one slot.
+   */
+  async fetchFirst(
+    others: readonly Queue[],
+    given: Omit<FetchOptions, 'ack' | 'results' | 'group'> = {},
+  ): Promise<{ queue: string; messages: Message[] } | null> {
+    const keys = [this.name, ...others.map(({ name }) => name)];
+    const words = [String(keys.length), ...keys, 'WITHMETA', ...options(given)];
+    const reply =
+      given.block === undefined
+        ? await call(this.server, ['DQ.MFETCH', ...words], this.name)
+        : await this.callBlocking('MFETCH', words, given.block);
+    if (reply === null) return null;
+    const [key, messages] = list(reply);
+    const queue = text(key);
+    return { queue, messages: list(messages).map((one) => new Message(queue, one)) };
   }
 
   /** DQ.ACK. Returns how many were acked; the other receipts were stale. */

@@ -134,6 +134,32 @@ eachCluster('queues move to another node while messages flow', async ({ family }
     });
     handled = '';
   }
+  // Calls that wait find the queue, too.
+  assert.deepEqual(await queue.fetch({ block: 1 }), []);
+  await moveSlot(slot(queue.name));
+  assert.deepEqual(await queue.fetch({ block: 1 }), []);
   const { redelivered, timeouts, finished } = await queue.info();
   assert.deepEqual([redelivered, timeouts, finished], [0, 0, 4]);
+});
+
+eachCluster('a node that joins is found when slots move', async ({ family }) => {
+  await family.ensure();
+  const { server } = family;
+  const nodes = server.nodes.bind(server);
+  const [joining] = await nodes();
+  let joined = false;
+  server.nodes = async () => (await nodes()).filter(({ name }) => joined || name !== joining.name);
+  let handled = 0;
+  const worker = new Worker(family, () => void handled++, { concurrency: 32, block: 2000 });
+  await working(worker, async () => {
+    await Promise.all(family.queues().map((queue) => queue.send('x')));
+    await until(async () => {
+      const { ready, running } = await family.info();
+      return ready + running === 0;
+    });
+    assert.ok(handled < 16, 'the partitions of the unknown node are waiting');
+    joined = true;
+    for (const { name } of family.queues().slice(0, 2)) await moveSlot(slot(name));
+    await until(() => handled === 16);
+  });
 });

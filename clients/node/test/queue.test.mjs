@@ -117,6 +117,16 @@ each('more calls wait than there are connections', async ({ client, queue }) => 
   narrow.close();
 });
 
+each('a fetch takes from the first of several queues that can give', async ({ client, queue }) => {
+  const low = new Queue(client, `${queue.name}:low`);
+  assert.equal(await queue.fetchFirst([low], { block: 1 }), null);
+  await low.send('x', { id: 'a' });
+  const { queue: from, messages } = await queue.fetchFirst([low], { consumer: 'w' });
+  assert.deepEqual([from, messages[0].id, messages[0].queue], [low.name, 'a', low.name]);
+  await queue.send('y');
+  assert.equal((await queue.fetchFirst([low], { block: 1000 })).queue, queue.name);
+});
+
 each('a wait ends with the message', async ({ queue }) => {
   await queue.create({ retain: 60_000 });
   await queue.send('1+1', { id: 'a' });
