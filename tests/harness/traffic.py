@@ -85,13 +85,16 @@ def alone(q, name, verb, *words, options=()) -> None:
 
 
 class Traffic:
-    """Random operations on one queue, most of them sensible, some stale or doubled."""
+    """Random operations on one queue, most of them sensible, some stale or doubled.
 
-    def __init__(self, client, key, seed, *options):
+    If `linked`, also those that link messages and deliveries with others: batches, ACKSEND, tokens, pauses by NACK.
+    """
+
+    def __init__(self, client, key, seed, *options, linked: bool = False):
         self.q = Queue(client, key)
         self.rng = random.Random(seed)
         self.receipts = []
-        self.manual = "MANUAL" in options
+        self.manual, self.linked = "MANUAL" in options, linked
         if not client.exists(key):
             self.q.do("CREATE", *options)
 
@@ -106,6 +109,31 @@ class Traffic:
         return self.rng.choice(self.receipts) if self.receipts else 1
 
     def step(self) -> None:
+        if self.linked and self.rng.random() < 0.5:
+            self.linked_step()
+        else:
+            self.plain_step()
+
+    def linked_step(self) -> None:
+        rng, q = self.rng, self.q
+        batch, group = f"b{rng.randrange(3)}", f"g{rng.randrange(5)}"
+        match rng.randrange(7):
+            case 0 | 1:
+                q.send("member", "BATCH", batch, *rng.choice([(), ("GROUP", group), ("RETRIES", 0)]))
+            case 2:
+                q.send("after", "AFTER", batch, "ONFAIL", rng.choice(["HOLD", "GO", "DIE"]))
+            case 3 | 4:
+                options = ("COUNT", rng.randrange(1, 4), "CONSUMER", f"c{rng.randrange(2)}", "TOKEN", rng.randrange(2))
+                self.receipts += [m.receipt for m in q.fetch(*options)]
+            case 5:
+                following = [["NEXT", q.key, "next", *rng.choice([(), ("BATCH", batch)])] for _ in range(rng.randrange(1, 3))]
+                q.do("ACKSEND", self.receipt(), *sum(following, []))
+            case 6:
+                for m in q.fetch("GROUP", group):
+                    how = rng.choice([("SILENT",), ("SILENT", "DELAY", 30), ()])
+                    q.nack(m.receipt, *how, "PAUSE", *rng.choice([("GROUP", 50), ("QUEUE", 5)]))
+
+    def plain_step(self) -> None:
         rng, q = self.rng, self.q
         id = f"id{rng.randrange(60)}"
         match rng.randrange(16):

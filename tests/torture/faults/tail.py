@@ -37,7 +37,8 @@ class TornTail(Alone):
         source = Server(**self.conf).start()
         try:
             client = source.client()
-            traffic = Traffic(client, "q", self.rng.randrange(10**6), "CLOCK", "MANUAL")
+            options = ("CLOCK", "MANUAL", "BREAKER", 2, "PER", 500, "OPEN", 100, "MAX", 300)
+            traffic = Traffic(client, "q", self.rng.randrange(10**6), *options, linked=True)
             [log] = increments(source)
             self.records = []
             for _ in range(self.length):
