@@ -1,16 +1,13 @@
 //! DQ.ACKSEND: finishes a message and sends those that follow from it, to any queues of its slot. All
 //! of that is done, or nothing.
 
-use super::options::{
-    AFTER, BACKOFF, BATCH, DUE, EXPIRE_AT, GROUP, HEADERS, ID, IF_GROUP, LEASE, MAX_WAIT,
-    OWN_RETAIN, PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
-};
+use super::message_options::with_message_options;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::acksend;
 use crate::server::config::MAX_PAYLOAD;
-use dq_queue::args::{self, Words};
+use dq_queue::args::{self, Scope, Words};
 
 /// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -31,33 +28,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
 };
 
-const NEXT: Arg = Arg::block(
-    "next",
-    &[
-        Arg::key(),
-        Arg::text("payload"),
-        ID,
-        REPLACE,
-        DUE.optional(),
-        GROUP,
-        SCORE,
-        PRIORITY,
-        LEASE,
-        RETRIES,
-        BACKOFF,
-        TTL,
-        TYPE,
-        HEADERS,
-        OWN_RETAIN,
-        EXPIRE_AT,
-        MAX_WAIT,
-        IF_GROUP,
-        BATCH,
-        AFTER,
-    ],
-)
-.after("NEXT")
-.multiple();
+const NEXT: Arg = Arg::block("next", &NEXT_PARTS).after("NEXT").multiple();
+
+const NEXT_PARTS: [Arg; 20] =
+    with_message_options(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]);
 
 /// The positions of the keys to which messages are sent, among the arguments after the name. None
 /// where the arguments are not valid: then the command does nothing.

@@ -1,17 +1,14 @@
 //! DQ.GROUPPUSH: adds a JSON object to the group that its fields name. Replies with the group and
 //! the id, or with null if the id is taken.
 
-use super::options::{
-    AFTER, BACKOFF, BATCH, DUE, EXPIRE_AT, HEADERS, ID, IF_GROUP, LEASE, MAX_WAIT, OWN_RETAIN,
-    PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
-};
+use super::message_options::with_message_options;
 use super::send::{id, sent};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use crate::server::config::MAX_PAYLOAD;
-use dq_queue::args::{self, Words};
+use dq_queue::args::{self, Scope, Words};
 use dq_queue::op::{Op, Sent};
 
 /// The description of the command, for the server and for COMMAND DOCS.
@@ -25,35 +22,22 @@ pub const SPEC: CommandSpec = CommandSpec {
     summary: "Adds a JSON object as a message, its group read from its fields.",
     complexity: "O(L + log N) with a payload of L bytes and N messages in the queue",
     since: FIRST,
-    args: &[
-        Arg::key(),
-        Arg::text("json"),
-        Arg::block(
-            "groupby",
-            &[Arg::integer("numpaths"), Arg::text("path").multiple()],
-        )
-        .after("GROUPBY"),
-        Arg::text("idpath").after("IDPATH").optional(),
-        Arg::text("scorepath").after("SCOREPATH").optional(),
-        Arg::text("atpath").after("ATPATH").optional(),
-        ID,
-        REPLACE,
-        DUE.optional(),
-        SCORE,
-        PRIORITY,
-        LEASE,
-        RETRIES,
-        BACKOFF,
-        TTL,
-        TYPE,
-        HEADERS,
-        OWN_RETAIN,
-        EXPIRE_AT,
-        MAX_WAIT,
-        IF_GROUP,
-        BATCH,
-        AFTER,
-    ],
+    args: &with_message_options::<23>(
+        &[
+            Arg::key(),
+            Arg::text("json"),
+            Arg::block(
+                "groupby",
+                &[Arg::integer("numpaths"), Arg::text("path").multiple()],
+            )
+            .after("GROUPBY"),
+            Arg::text("idpath").after("IDPATH").optional(),
+            Arg::text("scorepath").after("SCOREPATH").optional(),
+            Arg::text("atpath").after("ATPATH").optional(),
+        ],
+        Scope::GROUP_PUSH,
+        &[],
+    ),
 };
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {

@@ -21,6 +21,7 @@ mod info;
 mod inspect;
 mod len;
 mod list;
+mod message_options;
 mod mfetch;
 mod msend;
 mod nack;

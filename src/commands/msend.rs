@@ -1,16 +1,13 @@
 //! DQ.MSEND: adds several messages. Replies with their ids, in the order of the payloads.
 
-use super::options::{
-    AFTER, BACKOFF, BATCH, DUE, EXPIRE_AT, GROUP, HEADERS, IF_GROUP, LEASE, OWN_RETAIN, PRIORITY,
-    RETRIES, SCORE, TTL, TYPE,
-};
+use super::message_options::with_message_options;
 use super::send::{id, sent};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use crate::server::config::MAX_PAYLOAD;
-use dq_queue::args::{self, Words};
+use dq_queue::args::{self, Scope, Words};
 use dq_queue::op::{Op, Sent};
 
 /// The description of the command, for the server and for COMMAND DOCS.
@@ -24,26 +21,15 @@ pub const SPEC: CommandSpec = CommandSpec {
     summary: "Adds several messages with the same options, all or none.",
     complexity: "O(M log N) with M messages added to N in the queue",
     since: FIRST,
-    args: &[
-        Arg::key(),
-        Arg::integer("numpayloads"),
-        Arg::text("payload").multiple(),
-        DUE.optional(),
-        GROUP,
-        SCORE,
-        PRIORITY,
-        LEASE,
-        RETRIES,
-        BACKOFF,
-        TTL,
-        TYPE,
-        HEADERS,
-        OWN_RETAIN,
-        EXPIRE_AT,
-        IF_GROUP,
-        BATCH,
-        AFTER,
-    ],
+    args: &with_message_options::<18>(
+        &[
+            Arg::key(),
+            Arg::integer("numpayloads"),
+            Arg::text("payload").multiple(),
+        ],
+        Scope::MSEND,
+        &[],
+    ),
 };
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {

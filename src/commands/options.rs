@@ -41,13 +41,13 @@ pub const BREAKER: Arg = Arg::block(
 .optional();
 
 /// `DELAY ms | AT unix-ms`
-pub const DUE: Arg = Arg::one_of("due", DUE_FORMS);
-
-/// The forms of [`DUE`].
-pub const DUE_FORMS: &[Arg] = &[
-    Arg::integer("delay").after("DELAY"),
-    Arg::time("at").after("AT"),
-];
+pub const DUE: Arg = Arg::one_of(
+    "due",
+    &[
+        Arg::integer("delay").after("DELAY"),
+        Arg::time("at").after("AT"),
+    ],
+);
 
 /// `COUNT n`
 pub const COUNT: Arg = Arg::integer("count").after("COUNT").optional();
@@ -59,57 +59,14 @@ pub const GROUP: Arg = Arg::text("group").after("GROUP").optional();
 pub const LEASE: Arg = Arg::integer("lease").after("LEASE").optional();
 /// `ID id`
 pub const ID: Arg = Arg::text("id").after("ID").optional();
-/// `REPLACE`
-pub const REPLACE: Arg = Arg::word("replace", "REPLACE").optional();
-/// `SCORE x`
-pub const SCORE: Arg = Arg::double("score").after("SCORE").optional();
-/// `PRIORITY p`
-pub const PRIORITY: Arg = Arg::integer("priority").after("PRIORITY").optional();
 /// `RETRIES n`
 pub const RETRIES: Arg = Arg::integer("retries").after("RETRIES").optional();
 /// `TTL ms`
 pub const TTL: Arg = Arg::integer("ttl").after("TTL").optional();
-/// `RETAIN ms` of one message
-pub const OWN_RETAIN: Arg = Arg::integer("retain").after("RETAIN").optional();
-/// `EXPIREAT unix-ms`
-pub const EXPIRE_AT: Arg = Arg::time("expireat").after("EXPIREAT").optional();
-/// `MAXWAIT ms`
-pub const MAX_WAIT: Arg = Arg::integer("maxwait").after("MAXWAIT").optional();
-/// `IFGROUP`
-pub const IF_GROUP: Arg = Arg::word("ifgroup", "IFGROUP").optional();
 /// `TYPE t`
 pub const TYPE: Arg = Arg::text("type").after("TYPE").optional();
-/// `HEADERS n field value ...`
-pub const HEADERS: Arg = Arg::block(
-    "headers",
-    &[
-        Arg::integer("numfields"),
-        Arg::block("header", &[Arg::text("field"), Arg::text("value")]).multiple(),
-    ],
-)
-.after("HEADERS")
-.optional();
 /// `BATCH b`
 pub const BATCH: Arg = Arg::text("batch").after("BATCH").optional();
-/// `AFTER b [ONFAIL HOLD | GO | DIE]`
-pub const AFTER: Arg = Arg::block(
-    "after",
-    &[
-        Arg::text("batch"),
-        Arg::one_of(
-            "onfail",
-            &[
-                Arg::word("hold", "HOLD"),
-                Arg::word("go", "GO"),
-                Arg::word("die", "DIE"),
-            ],
-        )
-        .after("ONFAIL")
-        .optional(),
-    ],
-)
-.after("AFTER")
-.optional();
 /// `BLOCK ms`
 pub const BLOCK: Arg = Arg::integer("block").after("BLOCK").optional();
 /// `CONSUMER c`

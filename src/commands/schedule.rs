@@ -1,16 +1,13 @@
 //! DQ.SCHEDULE: has the server send a message repeatedly. Replies with the next fire time.
 
-use super::options::{
-    AFTER, BACKOFF, BATCH, GROUP, HEADERS, IF_GROUP, LEASE, OWN_RETAIN, PRIORITY, RETRIES, SCORE,
-    TTL, TYPE,
-};
+use super::message_options::with_message_options;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name};
 use crate::server::clock;
 use crate::server::commit::{self, Missing};
 use crate::server::config::MAX_PAYLOAD;
-use dq_queue::args::{self, Words};
+use dq_queue::args::{self, Scope, Words};
 use dq_queue::op::Op;
 use dq_queue::{Done, Millis};
 
@@ -25,61 +22,53 @@ pub const SPEC: CommandSpec = CommandSpec {
     summary: "Has the server send a message again and again by a rule.",
     complexity: "O(log S) with S schedules",
     since: FIRST,
-    args: &[
-        Arg::key(),
-        Arg::text("name"),
-        Arg::one_of(
-            "rule",
-            &[
-                Arg::block(
-                    "cron",
-                    &[
-                        Arg::text("expression"),
-                        Arg::text("zone").after("TZ").optional(),
-                    ],
-                )
-                .after("CRON"),
-                Arg::block(
-                    "every",
-                    &[
-                        Arg::integer("ms"),
-                        Arg::time("start").after("START").optional(),
-                    ],
-                )
-                .after("EVERY"),
-            ],
-        ),
-        Arg::text("payload").after("PAYLOAD"),
-        GROUP,
-        SCORE,
-        PRIORITY,
-        LEASE,
-        RETRIES,
-        BACKOFF,
-        TTL,
-        TYPE,
-        HEADERS,
-        OWN_RETAIN,
-        IF_GROUP,
-        BATCH,
-        AFTER,
-        Arg::one_of(
-            "missed",
-            &[
-                Arg::word("skip", "SKIP"),
-                Arg::word("once", "ONCE"),
-                Arg::word("all", "ALL"),
-            ],
-        )
-        .after("MISSED")
-        .optional(),
-        Arg::one_of(
-            "overlap",
-            &[Arg::word("queue", "QUEUE"), Arg::word("skip", "SKIP")],
-        )
-        .after("OVERLAP")
-        .optional(),
-    ],
+    args: &with_message_options::<19>(
+        &[
+            Arg::key(),
+            Arg::text("name"),
+            Arg::one_of(
+                "rule",
+                &[
+                    Arg::block(
+                        "cron",
+                        &[
+                            Arg::text("expression"),
+                            Arg::text("zone").after("TZ").optional(),
+                        ],
+                    )
+                    .after("CRON"),
+                    Arg::block(
+                        "every",
+                        &[
+                            Arg::integer("ms"),
+                            Arg::time("start").after("START").optional(),
+                        ],
+                    )
+                    .after("EVERY"),
+                ],
+            ),
+            Arg::text("payload").after("PAYLOAD"),
+        ],
+        Scope::SCHEDULE,
+        &[
+            Arg::one_of(
+                "missed",
+                &[
+                    Arg::word("skip", "SKIP"),
+                    Arg::word("once", "ONCE"),
+                    Arg::word("all", "ALL"),
+                ],
+            )
+            .after("MISSED")
+            .optional(),
+            Arg::one_of(
+                "overlap",
+                &[Arg::word("queue", "QUEUE"), Arg::word("skip", "SKIP")],
+            )
+            .after("OVERLAP")
+            .optional(),
+        ],
+    ),
 };
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {

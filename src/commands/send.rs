@@ -1,16 +1,13 @@
 //! DQ.SEND: adds a message. Replies with its id, or with null if the id is taken.
 
-use super::options::{
-    AFTER, BACKOFF, BATCH, DUE, EXPIRE_AT, GROUP, HEADERS, ID, IF_GROUP, LEASE, MAX_WAIT,
-    OWN_RETAIN, PRIORITY, REPLACE, RETRIES, SCORE, TTL, TYPE,
-};
+use super::message_options::with_message_options;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
 use crate::server::commit::{self, Form, Missing};
 use crate::server::config::MAX_PAYLOAD;
 use crate::server::replay;
-use dq_queue::args::{self, Words};
+use dq_queue::args::{self, Scope, Words};
 use dq_queue::op::{Op, Send, Sent};
 use dq_queue::{Done, Queue, Seq};
 
@@ -25,28 +22,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     summary: "Adds a message, due now or later.",
     complexity: "O(log N) with N messages in the queue",
     since: FIRST,
-    args: &[
-        Arg::key(),
-        Arg::text("payload"),
-        ID,
-        REPLACE,
-        DUE.optional(),
-        GROUP,
-        SCORE,
-        PRIORITY,
-        LEASE,
-        RETRIES,
-        BACKOFF,
-        TTL,
-        TYPE,
-        HEADERS,
-        OWN_RETAIN,
-        EXPIRE_AT,
-        MAX_WAIT,
-        IF_GROUP,
-        BATCH,
-        AFTER,
-    ],
+    args: &with_message_options::<20>(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]),
 };
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {

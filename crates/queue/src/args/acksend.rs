@@ -54,12 +54,8 @@ pub fn ack_send<'a>(mut words: Words<'a>, max: u64) -> Parsed<AckSendRequest<'a>
                     words.bytes(what)?;
                 }
                 let payload = words.payload(max)?;
-                let scope = Scope {
-                    id: true,
-                    due: true,
-                    group: true,
-                };
-                *open = Some((key.start, payload, MessageOptions::new(scope)));
+                let options = MessageOptions::new(Scope::SEND);
+                *open = Some((key.start, payload, options));
             }
             (_, Some((_, _, options))) => options.read(&option, &mut words)?,
             (_, None) => return Err(option.unknown()),

@@ -25,11 +25,7 @@ pub fn group_push<'a>(mut words: Words<'a>, max: u64) -> Parsed<Send<'a>> {
     let payload = words.payload(max)?;
     let mut group_by = None;
     let (mut id_path, mut score_path, mut at_path) = (None, None, None);
-    let mut options = MessageOptions::new(Scope {
-        id: true,
-        due: true,
-        group: false,
-    });
+    let mut options = MessageOptions::new(Scope::GROUP_PUSH);
     while let Some(option) = words.option() {
         match option.name() {
             what @ "GROUPBY" => once(&mut group_by, what, paths(&mut words, what)?)?,

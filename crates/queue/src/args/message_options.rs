@@ -1,4 +1,4 @@
-//! The options of a message, which SEND, MSEND, GROUPPUSH and SCHEDULE share.
+//! The options of a message, which SEND, MSEND, ACKSEND, GROUPPUSH and SCHEDULE share.
 
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -28,6 +28,31 @@ pub struct Scope {
     /// GROUP. A command without it accepts SCORE only if it sets
     /// [`MessageOptions::group`] itself.
     pub group: bool,
+}
+
+impl Scope {
+    /// The options of SEND, and of each NEXT of ACKSEND: all.
+    pub const SEND: Scope = Scope {
+        id: true,
+        due: true,
+        group: true,
+    };
+    /// The options of MSEND, whose messages cannot share an id.
+    pub const MSEND: Scope = Scope {
+        id: false,
+        ..Scope::SEND
+    };
+    /// The options of GROUPPUSH, which reads the group from the payload.
+    pub const GROUP_PUSH: Scope = Scope {
+        group: false,
+        ..Scope::SEND
+    };
+    /// The options of SCHEDULE, whose rule gives the due times and ids.
+    pub const SCHEDULE: Scope = Scope {
+        id: false,
+        due: false,
+        ..Scope::SEND
+    };
 }
 
 /// The options of a message that have been read so far.

@@ -70,6 +70,7 @@ pub mod update;
 pub mod wait;
 mod words;
 
+pub use message_options::Scope;
 pub use words::Words;
 
 use std::borrow::Cow;

@@ -57,11 +57,7 @@ pub fn schedule(mut words: Words<'_>, max: u64) -> Parsed<ScheduleRequest<'_>> {
     let name = read_name(&mut words)?;
     let (mut cron, mut zone, mut every, mut start) = (None, None, None, None);
     let (mut payload, mut missed, mut overlap) = (None, None, None);
-    let mut options = MessageOptions::new(Scope {
-        id: false,
-        due: false,
-        group: true,
-    });
+    let mut options = MessageOptions::new(Scope::SCHEDULE);
     while let Some(option) = words.option() {
         match option.name() {
             what @ "CRON" => once(&mut cron, what, words.bytes(what)?)?,

@@ -13,12 +13,7 @@ pub fn send<'a>(mut words: Words<'a>, max: u64) -> Parsed<Send<'a>> {
     if words.left() == 0 {
         return Ok(Send::plain(payload));
     }
-    let scope = Scope {
-        id: true,
-        due: true,
-        group: true,
-    };
-    read_options(words, scope, SmallVec::from_buf([payload]))
+    read_options(words, Scope::SEND, SmallVec::from_buf([payload]))
 }
 
 /// Reads the arguments of MSEND: `n payload [payload ...] [options]`. Each
@@ -29,12 +24,7 @@ pub fn multi<'a>(mut words: Words<'a>, max: u64) -> Parsed<Send<'a>> {
     for _ in 0..count {
         payloads.push(words.payload(max)?);
     }
-    let scope = Scope {
-        id: false,
-        due: true,
-        group: true,
-    };
-    read_options(words, scope, payloads)
+    read_options(words, Scope::MSEND, payloads)
 }
 
 fn read_options<'a>(
