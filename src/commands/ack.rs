@@ -1,11 +1,11 @@
 //! DQ.ACK: finishes messages. Replies with the number of receipts that were current.
 
-use super::replies;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Form, Missing};
 use crate::server::replay;
+use crate::server::replies;
 use dq_queue::args::{self, Words};
 
 /// The description of the command, for the server and for COMMAND DOCS.

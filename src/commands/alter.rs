@@ -1,10 +1,10 @@
 //! DQ.ALTER: changes options of a queue.
 
-use super::replies;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
+use crate::server::replies;
 use dq_queue::args::{self, Words};
 use dq_queue::Op;
 

@@ -35,7 +35,6 @@ mod pause;
 mod peek;
 mod purge;
 mod redrive;
-mod replies;
 mod reschedule;
 mod resume;
 mod route;

@@ -1,12 +1,12 @@
 //! DQ.NACK: gives messages back. Replies with the number of receipts that were current.
 
 use super::options::NOTE;
-use super::replies;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::clock;
 use crate::server::commit::{self, Missing};
+use crate::server::replies;
 use dq_queue::args::{self, Words};
 
 /// The description of the command, for the server and for COMMAND DOCS.

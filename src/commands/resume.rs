@@ -1,11 +1,11 @@
 //! DQ.RESUME: ends a pause of a queue or a group, and unblocks a group that a dead message blocks.
 
 use super::options::GROUP;
-use super::replies;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
+use crate::server::replies;
 use dq_queue::args::{self, Words};
 
 /// The description of the command, for the server and for COMMAND DOCS.

@@ -1,10 +1,10 @@
 //! DQ.UNSCHEDULE: removes a schedule. Replies with 1, or with 0 if there is none with that name.
 
-use super::replies;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
+use crate::server::replies;
 use dq_queue::args::{self, Words};
 
 /// The description of the command, for the server and for COMMAND DOCS.

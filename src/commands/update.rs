@@ -1,12 +1,12 @@
 //! DQ.UPDATE: changes the payload of a message. Replies with 1, or with 0 if the message is not
 //! pending.
 
-use super::replies;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use crate::server::config::MAX_PAYLOAD;
+use crate::server::replies;
 use dq_queue::args::{self, Words};
 
 /// The description of the command, for the server and for COMMAND DOCS.

@@ -27,6 +27,7 @@ pub mod message_reply;
 pub mod metrics;
 pub mod own_slots;
 pub mod replay;
+pub mod replies;
 mod timer;
 pub mod wakeups;
 
@@ -45,7 +46,7 @@ pub type QueueAddress = (i32, Rc<[u8]>);
 pub fn start(ctx: &mut Context) -> Result<(), String> {
     server_timer::install(timer::fire);
     if !server_events::subscribe(ctx, events::EVENTS) || !event_loop::install(ctx, before_sleep) {
-        return Err("the server refuses to tell of its events".to_owned());
+        return Err("the server refuses a subscription to its events".to_owned());
     }
     server_info::install(ctx, info::write);
     wakeups::start_acting();

@@ -14,10 +14,10 @@ use std::rc::Rc;
 use crate::redis::blocking::{self, Wait};
 use crate::redis::{CommandResult, Context, Failure, Name, Reply};
 use dq_queue::queue::plan::Plan;
-use dq_queue::{Done, Op, Queue};
+use dq_queue::Op;
 
 use super::commit::{self, Missing};
-use super::{clock, wakeups};
+use super::{clock, replies, wakeups};
 
 /// Runs a bulk operation, and replies with the number of messages that it removed or revived.
 /// Inside MULTI and scripts it always runs at once. Error: the key holds another type.
@@ -31,7 +31,7 @@ pub fn run(ctx: &mut Context, key: Name<'_>, op: Op<'_>) -> CommandResult {
             }
         }
     }
-    commit::run(ctx, key, &op, Missing::Nothing, write_count)
+    commit::run(ctx, key, &op, Missing::Nothing, replies::count)
 }
 
 /// How to run the operation in slices; `None` if the queue can run it at once.
@@ -51,13 +51,6 @@ fn block(ctx: &mut Context, key: Name<'_>, plan: Plan) -> bool {
     pending::add(ctx.db(), key.bytes(), plan, client);
     wakeups::schedule(ctx, ctx.db(), key.bytes(), clock::now().ms());
     true
-}
-
-fn write_count(reply: Reply<'_>, outcome: Option<(&Queue, &Done)>) {
-    match outcome {
-        Some((_, Done::Count(count))) => reply.unsigned(*count),
-        _ => reply.integer(0),
-    }
 }
 
 /// A client that waits for its bulk operation. `pending.rs` answers it.

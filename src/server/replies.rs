@@ -1,6 +1,6 @@
 //! Replies that several commands share.
 //!
-//! They take the arguments of the `reply` of [`commit::run`](crate::server::commit::run). The
+//! They take the arguments of the `reply` of [`commit::run`](super::commit::run). The
 //! outcome is `None` if there is no queue; then they reply as for an empty queue.
 
 use crate::redis::Reply;
