@@ -31,6 +31,13 @@ pub struct Request {
 }
 
 impl Request {
+    fn new(fetch: Fetch<'_>, delivery: DeliveryReply) -> Request {
+        Request {
+            fetch: without_acks(fetch),
+            delivery,
+        }
+    }
+
     /// The class of the client. It contains every option that decides whether
     /// [`Queue::can_serve`](dq_queue::Queue::can_serve) the request.
     fn class(&self) -> Class {
@@ -62,10 +69,7 @@ pub fn block(
     fetch: Fetch<'_>,
     delivery: DeliveryReply,
 ) {
-    let request = Request {
-        fetch: without_acks(fetch),
-        delivery,
-    };
+    let request = Request::new(fetch, delivery);
     let names = keys.iter().map(|key| key.bytes().into());
     let blocked = BlockedFetch::new(request, ctx.db(), names);
     match blocking::block(ctx, keys, ms, Rc::clone(&blocked) as Rc<dyn Wait>) {
@@ -88,10 +92,7 @@ pub fn block_on_family(
     fetch: Fetch<'_>,
     delivery: DeliveryReply,
 ) {
-    let request = Request {
-        fetch: without_acks(fetch),
-        delivery,
-    };
+    let request = Request::new(fetch, delivery);
     let blocked = BlockedFetch::of_family(request, ctx.db(), family);
     match blocking::block_without_keys(ctx, ms, Rc::clone(&blocked) as Rc<dyn Wait>) {
         Some(handle) => {

@@ -1,0 +1,201 @@
+//! Runs the operation of a command on one queue: opens the key, processes due events, applies the
+//! operation, replies and replicates.
+
+use crate::redis::{CommandResult, Context, Name, Reply};
+use dq_queue::codec::log_entry::LogEntry;
+use dq_queue::codec::verbatim;
+use dq_queue::op::{DueTime, Sent};
+use dq_queue::settings::{Changes, Clock};
+use dq_queue::{Done, Millis, Moment, Op, Queue};
+
+use super::due_events::process_due_events;
+use super::{change, creation, Replication, Slot};
+use crate::server::{clock, errors, wakeups};
+
+/// What an operation does if the key does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// Creates a queue with the module's defaults.
+    Create,
+    /// Changes nothing and replies as an empty queue does.
+    Nothing,
+    /// Replies with an error.
+    Refuse,
+}
+
+/// The form in which a command may be replicated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As a log entry, with its moment.
+    Entry,
+    /// Verbatim if the command carries all that a replica needs (see [`verbatim`]), otherwise as a
+    /// log entry.
+    Verbatim,
+}
+
+/// Runs an operation on the queue of a key, and replicates it as a log entry. `reply` gets the
+/// queue after the operation and its outcome, or `None` if there is no queue.
+///
+/// Errors: the key holds another type, there is no queue and `missing` is [`Missing::Refuse`], or
+/// the queue refuses the operation. Then `reply` does not run.
+#[inline]
+pub fn run(
+    ctx: &mut Context,
+    key: Name<'_>,
+    op: &Op<'_>,
+    missing: Missing,
+    reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
+) -> CommandResult {
+    run_in_form(ctx, key, op, missing, Form::Entry, reply)
+}
+
+/// Like [`run`], but may replicate the command verbatim (see [`Form`]).
+pub fn run_in_form(
+    ctx: &mut Context,
+    key: Name<'_>,
+    op: &Op<'_>,
+    missing: Missing,
+    form: Form,
+    reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
+) -> CommandResult {
+    let moment = moment_of(op);
+    change(ctx, key, |slot| match slot.split() {
+        (_, Some(_)) => run_on_queue(slot, op, moment, form, reply),
+        (ctx, None) => match missing {
+            // A queue that does not exist has no group.
+            Missing::Create if !needs_group(op) => run_on_new_queue(slot, op, moment, reply),
+            Missing::Refuse => Err(errors::NO_SUCH_QUEUE.into()),
+            Missing::Create | Missing::Nothing => {
+                reply(ctx.reply(), None);
+                Ok(())
+            }
+        },
+    })?
+}
+
+/// Whether an operation does nothing unless a group has messages.
+fn needs_group(op: &Op<'_>) -> bool {
+    matches!(op, Op::Send(send) if send.if_group)
+}
+
+/// Whether IFGROUP has kept a SEND from doing anything.
+fn sent_nothing(done: &Done) -> bool {
+    matches!(done, Done::Sent(sent) if sent.first() == Some(&Sent::NoGroup))
+}
+
+fn run_on_queue(
+    slot: &mut Slot<'_>,
+    op: &Op<'_>,
+    moment: Moment,
+    form: Form,
+    reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
+) -> CommandResult {
+    let (ctx, Some(queue)) = slot.split() else {
+        return Ok(());
+    };
+    let steps = process_due_events(queue, moment);
+    let renewing = queue.renewing(op, wakeups::term(), clock::random);
+    let op = renewing.as_ref().unwrap_or(op);
+    let verbatim = match form {
+        Form::Verbatim if steps == 0 && ctx.may_replicate_verbatim() => {
+            verbatim::moment(queue, op, moment, clock::last_receipt())
+        }
+        _ => None,
+    };
+    let result = queue.apply(op, verbatim.unwrap_or(moment));
+    if let Ok(done) = &result {
+        if renewing.is_some() && !sent_nothing(done) {
+            queue.noted_term = wakeups::term();
+        }
+        reply(ctx.reply(), Some((queue, done)));
+    }
+    match (verbatim, &result) {
+        (Some(_), Ok(_)) => slot.commit(moment, Replication::Verbatim),
+        (_, done) => {
+            let entry = LogEntry::of(moment, steps, None, replicated(op, done.as_ref().ok()));
+            slot.commit(moment, Replication::Entry(&entry));
+        }
+    }
+    match (result, slot.split().1) {
+        (Err(error), _) => Err(errors::reply_for(&error)),
+        (Ok(done), Some(queue)) => {
+            queue.take_back(done);
+            Ok(())
+        }
+        (Ok(_), None) => Ok(()),
+    }
+}
+
+/// Runs an operation that depends on what the queue holds once its due events are processed:
+/// `choose` gets the queue and its time, and returns the operation and a value for `reply`. The
+/// operation may not be refused, nor send. `reply` gets the outcome and that value, or `None` where
+/// there is no queue.
+pub fn run_chosen<T>(
+    ctx: &mut Context,
+    key: Name<'_>,
+    choose: impl FnOnce(&Queue, Millis) -> (Op<'static>, T),
+    reply: impl FnOnce(Reply<'_>, Option<(&Done, T)>),
+) -> CommandResult {
+    let moment = clock::now();
+    change(ctx, key, |slot| {
+        let (ctx, Some(queue)) = slot.split() else {
+            reply(slot.split().0.reply(), None);
+            return Ok(());
+        };
+        let steps = process_due_events(queue, moment);
+        let (op, value) = choose(queue, queue.now(moment));
+        let done = queue
+            .apply(&op, moment)
+            .map_err(|error| errors::reply_for(&error))?;
+        reply(ctx.reply(), Some((&done, value)));
+        let entry = LogEntry::of(moment, steps, None, &op);
+        slot.commit(moment, Replication::Entry(&entry));
+        Ok(())
+    })?
+}
+
+fn run_on_new_queue(
+    slot: &mut Slot<'_>,
+    op: &Op<'_>,
+    moment: Moment,
+    reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
+) -> CommandResult {
+    let creation = creation(&Changes::default(), Clock::Server);
+    let mut queue = creation.queue();
+    let done = queue
+        .apply(op, moment)
+        .map_err(|error| errors::reply_for(&error))?;
+    reply(slot.split().0.reply(), Some((&queue, &done)));
+    queue.made_at(moment);
+    queue.noted_term = wakeups::term();
+    slot.create(queue);
+    let entry = LogEntry::of(moment, 0, Some(creation), replicated(op, Some(&done)));
+    slot.commit(moment, Replication::Entry(&entry));
+    Ok(())
+}
+
+/// The moment of an operation that runs now. It may be some microseconds old for frequent
+/// operations without a delay. A delay counts from the exact time, so that nothing is delivered
+/// early.
+fn moment_of(op: &Op<'_>) -> Moment {
+    let may_be_recent = match op {
+        Op::Send(send) => send.due == DueTime::Now,
+        Op::Fetch(_) | Op::Ack { .. } | Op::AckEach { .. } => true,
+        _ => false,
+    };
+    match may_be_recent {
+        true => clock::recent(),
+        false => clock::now(),
+    }
+}
+
+/// The operation that a replica must apply. It differs from `op` if `op` was refused, did nothing,
+/// or did nothing but count a duplicate.
+fn replicated<'o, 'a>(op: &'o Op<'a>, done: Option<&Done>) -> &'o Op<'a> {
+    match done {
+        None => &Op::Tick,
+        Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) => &Op::Duplicate,
+        Some(done) if sent_nothing(done) => &Op::Tick,
+        Some(_) => op,
+    }
+}
