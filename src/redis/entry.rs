@@ -85,7 +85,7 @@ pub unsafe fn on_load(
     }
     log_panics();
     // SAFETY: context and arguments are the server's, for this call.
-    let loaded = contain(Err("a bug".into()), || unsafe {
+    let loaded = contain(Err("an internal error".into()), || unsafe {
         load(ctx, Args::new(argv, argc), module)
     });
     match loaded {

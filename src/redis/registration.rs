@@ -132,7 +132,7 @@ pub(super) unsafe fn register(
     commands: &'static [CommandSpec],
 ) -> Result<(), String> {
     if commands.len() > ENTRIES.len() {
-        return Err("it has more commands than there are entries for".into());
+        return Err("the module has more commands than entry functions".into());
     }
     COMMANDS.get_or_init(|| commands);
     // SAFETY: guaranteed by the caller, here and below.

@@ -127,12 +127,12 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
         // SAFETY: as above.
         let is_broken = unsafe { api!(RedisModule_IsIOError(io)) } != 0;
         match loaded {
-            _ if is_broken => refuse(io, "it is cut off"),
+            _ if is_broken => refuse(io, "the input ends too early"),
             Ok(value) if is_complete => {
                 events::loaded();
                 return into_server(value);
             }
-            Ok(_) => refuse(io, "something follows its end"),
+            Ok(_) => refuse(io, "there are bytes after the end"),
             Err(why) => refuse(io, &why),
         }
         ptr::null_mut()

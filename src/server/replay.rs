@@ -17,8 +17,8 @@ use dq_queue::Op;
 use super::clock;
 use super::commit::{change, Replication, Slot};
 
-const NO_QUEUE: &str = "there is no queue of which the record is";
-const WRONG_TYPE: &str = "the key holds another type";
+const NO_QUEUE: &str = "the key has no queue, and the log entry does not create one";
+const WRONG_TYPE: &str = "the key holds a value of another type";
 
 thread_local! {
     static RESTORING: RefCell<Restoring> = RefCell::default();
@@ -30,7 +30,7 @@ thread_local! {
 /// an entry that cannot be applied is logged instead.
 pub fn op(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let (Some(key), true) = (args.name(1), args.len() > 2) else {
-        return Err("ERR DQ.OP needs a key and a record".into());
+        return Err("ERR DQ.OP needs a key and a log entry".into());
     };
     replay_all(
         ctx,
@@ -44,7 +44,7 @@ pub fn op(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 /// Errors: as for [`op`].
 pub fn ops(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     if args.len() < 3 || args.len().is_multiple_of(2) {
-        return Err("ERR DQ.OPS needs pairs of a key and a record".into());
+        return Err("ERR DQ.OPS needs pairs of a key and a log entry".into());
     }
     let pairs = (1..args.len()).step_by(2);
     replay_all(
@@ -64,7 +64,7 @@ fn replay_all<'a>(
             Err(why) if must_obey => {
                 // An error reply to the primary would not undo what it has done. The log must show
                 // that this server differs from it.
-                warn(&format!("a record could not be applied: {why}"));
+                warn(&format!("a log entry could not be applied: {why}"));
             }
             Err(why) => return Err(format!("ERR {why}").into()),
             Ok(()) => {}

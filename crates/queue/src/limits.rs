@@ -62,20 +62,23 @@ pub fn ensure(good: bool, what: &'static str) -> Result<(), Invalid> {
 pub fn name(name: &[u8]) -> Result<(), Invalid> {
     ensure(
         (1..=MAX_NAME).contains(&name.len()),
-        "a name has 1 to 1024 bytes",
+        "a name must be 1 to 1024 bytes long",
     )
 }
 
 /// Checks the length of a note.
 pub fn note(note: &[u8]) -> Result<(), Invalid> {
-    ensure(note.len() <= MAX_NOTE, "a note is beyond 65536 bytes")
+    ensure(
+        note.len() <= MAX_NOTE,
+        "a note must be at most 65536 bytes long",
+    )
 }
 
 /// Checks the length of a TOKEN.
 pub fn token(token: &[u8]) -> Result<(), Invalid> {
     ensure(
         (1..=MAX_TOKEN).contains(&token.len()),
-        "a token has 1 to 64 bytes",
+        "a token must be 1 to 64 bytes long",
     )
 }
 
@@ -83,28 +86,25 @@ pub fn token(token: &[u8]) -> Result<(), Invalid> {
 pub fn schedule_name(name: &[u8]) -> Result<(), Invalid> {
     ensure(
         (1..=MAX_SCHEDULE_NAME).contains(&name.len()),
-        "the name of a schedule has 1 to 1000 bytes",
+        "the name of a schedule must be 1 to 1000 bytes long",
     )
 }
 
 /// Checks a time, a duration, a receipt or a limit: 0 to 2^53-1.
 pub fn exact(n: u64) -> Result<(), Invalid> {
-    ensure(n <= MAX_EXACT, "a number is beyond 2^53-1")
+    ensure(n <= MAX_EXACT, "a number must be at most 2^53-1")
 }
 
 /// Checks a number that must be 1 to 2^53-1.
 pub fn positive(n: u64) -> Result<(), Invalid> {
-    ensure(
-        (1..=MAX_EXACT).contains(&n),
-        "a number is not in 1 to 2^53-1",
-    )
+    ensure((1..=MAX_EXACT).contains(&n), "a number must be 1 to 2^53-1")
 }
 
 /// Checks a value of RETRIES: -1 to 2^53-1.
 pub fn retries(n: i64) -> Result<(), Invalid> {
     ensure(
         (-1..=MAX_EXACT as i64).contains(&n),
-        "RETRIES is not in -1 to 2^53-1",
+        "RETRIES must be -1 to 2^53-1",
     )
 }
 
@@ -124,14 +124,14 @@ pub fn rate(rate: Rate) -> Result<(), Invalid> {
 pub fn breaker(breaker: Breaker) -> Result<(), Invalid> {
     ensure(
         (1..=MAX_FAILURES).contains(&breaker.failures),
-        "the failures of a BREAKER are not in 1 to 1000",
+        "the failures of a BREAKER must be 1 to 1000",
     )?;
     [breaker.per, breaker.open, breaker.max]
         .into_iter()
         .try_for_each(positive)?;
     ensure(
         breaker.open <= breaker.max,
-        "MAX of a BREAKER is below its OPEN",
+        "MAX of a BREAKER must not be below OPEN",
     )
 }
 
@@ -159,7 +159,7 @@ pub fn changes(changes: &Changes) -> Result<(), Invalid> {
     changes.breaker.flatten().map_or(Ok(()), breaker)?;
     ensure(
         changes.jitter.is_none_or(|percent| percent <= MAX_JITTER),
-        "JITTER is beyond 100",
+        "JITTER must be at most 100",
     )
 }
 
@@ -168,16 +168,16 @@ pub fn changes(changes: &Changes) -> Result<(), Invalid> {
 pub fn template(choices: &Choices, has_group: bool, if_group: bool) -> Result<(), Invalid> {
     ensure(
         choices.expire_at().is_none() && choices.max_wait().is_none(),
-        "a schedule with EXPIREAT or MAXWAIT",
+        "a schedule must have neither EXPIREAT nor MAXWAIT",
     )?;
-    ensure(has_group || !if_group, "an IFGROUP without a group")
+    ensure(has_group || !if_group, "IFGROUP needs a group")
 }
 
 /// Checks the options of a message. Headers may be anything.
 pub fn choices(choices: &Choices) -> Result<(), Invalid> {
     ensure(
         choices.score.is_none_or(f64::is_finite),
-        "a score is not finite",
+        "SCORE must be a finite number",
     )?;
     choices.retries.map_or(Ok(()), retries)?;
     choices.backoff.map_or(Ok(()), backoff)?;
@@ -205,6 +205,6 @@ fn batching(batching: &Batching) -> Result<(), Invalid> {
     }
     ensure(
         !batching.is_after_itself(),
-        "a message would wait for its own batch",
+        "AFTER must not name the batch of the message itself",
     )
 }

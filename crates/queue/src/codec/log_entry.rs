@@ -173,10 +173,15 @@ impl<'o, 'a> LogEntry<'o, 'a> {
         }
         let done = queue
             .apply(&self.op, moment)
-            .map_err(|error| format!("an operation was refused: {error:?}"))?;
+            .map_err(|error| format!("the queue refuses the operation: {error:?}"))?;
         match missing {
             0 => Ok(done),
-            missing => Err(format!("time took {missing} steps less than elsewhere")),
+            missing => Err(format!(
+                "only {} of {} due events were there to process, so the queue was not the same \
+                 as where the log entry was written",
+                self.steps - missing,
+                self.steps
+            )),
         }
     }
 }
@@ -218,7 +223,7 @@ fn kind(reader: &mut Reader) -> Result<u8, Invalid> {
     let tag = reader.byte()?;
     ensure(
         tag >> KIND_BITS == VERSION,
-        "a record of an unknown version",
+        "the version of a log entry must be 1",
     )?;
     Ok(tag & ((1 << KIND_BITS) - 1))
 }

@@ -31,7 +31,7 @@ impl Restoring {
         let mut decoder = match (chunk.first, before) {
             (true, _) => Decoder::new(),
             (false, Some(decoder)) => decoder,
-            (false, None) => return Err(Invalid("the parts before this one are missing")),
+            (false, None) => return Err(Invalid("the earlier parts of this queue are missing")),
         };
         if decoder.feed(chunk.block)? {
             return decoder.finish().map(Some);

@@ -26,7 +26,9 @@ impl Queue {
     /// The input may come from anyone: every count is checked.
     pub fn load(version: u32, next: &mut dyn FnMut() -> Option<Vec<u8>>) -> Result<Queue, String> {
         if !(1..=VERSION).contains(&version) {
-            return Err(format!("version {version} of the encoding is not known"));
+            return Err(format!(
+                "the encoding has version {version}, but must have 1 to {VERSION}"
+            ));
         }
         let mut decoder = Decoder::new();
         while let Some(block) = next() {

@@ -87,7 +87,7 @@ pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
-const CUT_OFF: Invalid = Invalid("it ends too early");
+const CUT_OFF: Invalid = Invalid("the input ends too early");
 
 impl<'a> Reader<'a> {
     /// Starts at the first of `bytes`.
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
     pub fn end(self) -> Result<(), Invalid> {
         match self.is_at_end() {
             true => Ok(()),
-            false => Err(Invalid("something follows its end")),
+            false => Err(Invalid("there are bytes after the end")),
         }
     }
 
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
                 return Ok(n);
             }
         }
-        Err(Invalid("a number is beyond 64 bits"))
+        Err(Invalid("a number has more than 64 bits"))
     }
 
     /// Reads a number that may be negative.
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
         match self.byte()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Invalid("a flag is neither 0 nor 1")),
+            _ => Err(Invalid("a flag must be 0 or 1")),
         }
     }
 

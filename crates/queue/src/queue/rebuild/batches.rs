@@ -75,12 +75,12 @@ impl Builder {
         exact(&counts)?;
         ensure(
             (1..self.queue.next_seq).contains(&number),
-            "a batch was opened by no message",
+            "a batch was opened by a message that was never sent",
         )?;
         let batches = self.queue.batches.get_or_insert_default();
         ensure(
             batches.find(batch).is_none() && batches.get(number).is_none(),
-            "two batches have one name",
+            "two batches have the same name or number",
         )?;
         batches.add(number, batch);
         if let Some(named) = batches.get_mut(number) {
@@ -94,7 +94,7 @@ impl Builder {
     pub fn released(&mut self, part: ReleasedPart) -> Checked {
         crate::limits::exact(part.at)?;
         exact(&part.counts)?;
-        ensure(!part.held.is_empty(), "nothing is released")?;
+        ensure(!part.held.is_empty(), "a release must have a message")?;
         self.released.push(part);
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Builder {
             batches.members.insert(seq, number);
             batches.get_mut(number)
         });
-        let named = found.ok_or(Invalid("there is no such batch"))?;
+        let named = found.ok_or(Invalid("a message names a batch that is missing"))?;
         named.members += 1;
         match message.stored {
             StoredState::Running => named.counts.running += 1,
@@ -138,7 +138,7 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
         for seq in part.held {
             ensure(
                 left.remove(&seq).is_some(),
-                "a message is released that is not held",
+                "a released message must be held",
             )?;
             let on_fail = on_fail_of(queue, seq)? as usize;
             if let Some(of_kind) = released.held.get_mut(on_fail) {
@@ -159,11 +159,11 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
         let holder = batches
             .zip(after)
             .and_then(|(batches, after)| batches.find(&after.batch));
-        let holder = holder.ok_or(Invalid("a message is held by no batch"))?;
+        let holder = holder.ok_or(Invalid("a held message waits for a batch that is missing"))?;
         let named = batches.and_then(|batches| batches.get(holder));
         ensure(
             named.is_some_and(|named| named.holds(on_fail) && !on_fail.dies_of(&named.counts)),
-            "a message is held by a batch that has ended",
+            "a held message waits for a batch that has ended",
         )?;
         queue.hold_by(seq, holder);
     }
@@ -182,7 +182,7 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
                 } = named.counts;
                 named.members > 0 && (named.is_open() || finished + cancelled == 0)
             }),
-            "a batch has no messages",
+            "a batch has no messages, or has ended and still counts them",
         )?;
         batches.settle(number);
     }
@@ -191,7 +191,7 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
 
 fn on_fail_of(queue: &Queue, seq: Seq) -> Result<OnFail, Invalid> {
     let after = queue.store.get(seq).and_then(Message::after);
-    let after = after.ok_or(Invalid("a message is held and waits for no batch"))?;
+    let after = after.ok_or(Invalid("a held message must have AFTER"))?;
     Ok(after.on_fail)
 }
 
