@@ -7,8 +7,6 @@ calling. Clients and the replication do not go through it.
 import asyncio
 import threading
 
-from tests.harness.server import free_port
-
 
 class Bus:
     """The proxies of a cluster, in a thread."""
@@ -24,8 +22,8 @@ class Bus:
     def node(self, port: int) -> dict:
         """Opens the proxy of a new node with this port. Returns its part of the configuration."""
         self._nodes += 1
-        own, bus = f"127.0.1.{self._nodes}", free_port()
-        self._call(self._open(own, bus, port + 10_000))
+        own = f"127.0.1.{self._nodes}"
+        bus = self._call(self._open(own, port + 10_000))
         return {
             "bind": f"127.0.0.1 {own}",
             "bind-source-addr": own,
@@ -49,10 +47,12 @@ class Bus:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
-    def _call(self, work) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+    def _call(self, work):
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
-    async def _open(self, own: str, bus: int, behind: int) -> None:
+    async def _open(self, own: str, behind: int) -> int:
+        """Opens a proxy, and returns its port."""
+
         async def connected(reader, writer):
             pair = frozenset((writer.get_extra_info("peername")[0], own))
             if pair & self._cut:
@@ -69,7 +69,8 @@ class Bus:
             await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
             self._pumps.discard(ends)
 
-        await asyncio.start_server(connected, "127.0.0.1", bus)
+        server = await asyncio.start_server(connected, "127.0.0.1", 0)
+        return server.sockets[0].getsockname()[1]
 
     async def _drop(self) -> None:
         for pair, *writers in list(self._pumps):

@@ -11,7 +11,7 @@ from statistics import median
 
 from tests.harness.topology import Cluster
 from tests.load.families.balance import balance, names
-from tests.load.families.cost import Setting, instructions
+from tests.load.families.cost import Setting, instructions, of_a_message
 from tests.load.families.moves import moves
 from tests.load.families.wires import Crowd, idle_cpu, queues, used_memory
 
@@ -95,6 +95,12 @@ def counted(args):
         counts = [row[what] for row in rows.values()]
         if max(counts) > 1.05 * counts[0]:
             yield f"instructions ({what}) grow by {max(counts) / counts[0] - 1:.1%} with the number of partitions"
+    print(f"\n{'taken at once':>13}{'of a queue':>12}{'of a family':>13}{'ratio':>7}   instructions of a message")
+    for count in (1, 10):
+        plain, family = (of_a_message(partitions, args.counted, count) for partitions in (0, 64))
+        print(f"{count:>13}{plain:>12,.0f}{family:>13,.0f}{family / plain:>7.2f}")
+        if family > 1.1 * plain:
+            yield f"a message taken {count} at once: {family / plain:.2f} of the instructions of a queue"
 
 
 def processor(args):
@@ -104,23 +110,24 @@ def processor(args):
         Setting("a queue, cluster", 1, 0),
         *(Setting(f"a family, {nodes} nodes", nodes, 64) for nodes in (1, 2, 4)),
     ]
-    found = {setting.name: [] for setting in settings}
+    counts = (1, 10)
+    found = {(setting.name, count): [] for setting in settings for count in counts}
     try:
         for setting in settings:
-            setting.us_a_message(args.worked // 4)
+            setting.us_a_message(args.worked // 4, 1)
         for _ in range(args.rounds):
-            for setting in settings:
-                found[setting.name].append(setting.us_a_message(args.worked))
+            for count in counts:
+                for setting in settings:
+                    found[setting.name, count].append(setting.us_a_message(args.worked, count))
     finally:
         for setting in settings:
             setting.close()
-    plain = median(found["a queue, cluster"])
-    print(f"{'':<24}{'us a message':>13}{'of a queue':>12}{'a second by it':>16}")
-    for name, costs in found.items():
-        cost = median(costs)
-        print(f"{name:<24}{cost:>13.2f}{cost / plain:>12.2f}{1e6 / cost:>16,.0f}")
+    print(f"{'':<24}{'taken at once':>15}{'us a message':>14}{'of a queue':>12}{'a second by it':>16}")
+    for (name, count), costs in sorted(found.items(), key=lambda row: row[0][1]):
+        cost, plain = median(costs), median(found["a queue, cluster", count])
+        print(f"{name:<24}{count:>15}{cost:>14.2f}{cost / plain:>12.2f}{1e6 / cost:>16,.0f}")
         if name.startswith("a family") and cost > 1.1 * plain:
-            yield f"{name}: {cost / plain:.2f} of the processor time of a queue"
+            yield f"{name}, {count} at once: {cost / plain:.2f} of the processor time of a queue"
 
 
 def moved(args):

@@ -9,10 +9,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.harness.server import Server, engine
+from tests.harness.server import Server, engine, wait_for
 from tests.harness.topology import Cluster
 from tests.harness.wire import Wire
 from tests.load.families.wires import FAMILY, queues
+from tests.torture.family_actors import routing
 
 PAYLOAD = b"x" * 100
 # Commands on their way at a time.
@@ -21,8 +22,11 @@ DEPTH = 64
 MOST = 1024
 
 
-def rounds(homes: list, messages: int) -> None:
-    """Sends so many messages to queues in rotation, then takes and finishes them, node by node."""
+def rounds(homes: list, messages: int, count: int) -> None:
+    """Sends so many messages to queues in rotation, then takes and finishes them, node by node.
+
+    Messages are sent in a stream. They are taken `count` at a time, and each reply is awaited, as by a consumer.
+    """
     of_wire = {}
     for n in range(messages):
         key, wire = homes[n % len(homes)]
@@ -35,22 +39,19 @@ def rounds(homes: list, messages: int) -> None:
             assert all(isinstance(reply, bytes) and len(reply) == 36 for reply in replies), replies[0]
         left = len(keys)
         while left:
-            ask = min(left, DEPTH)
-            given = taken(wire, homes, ask)
-            assert len(given) == ask
-            wire.send_many([("DQ.ACK", key, receipt) for key, receipt in given])
-            assert [wire.recv() for _ in given] == [1] * ask
-            left -= ask
+            key, receipts = take(wire, homes, count)
+            assert wire.ok("DQ.ACK", key, *receipts) == len(receipts)
+            left -= len(receipts)
 
 
-def taken(wire: Wire, homes: list, count: int) -> list:
-    """The queue and the receipt of so many messages, one in a reply."""
-    if len(homes) == 1 and not homes[0][0].startswith(f"{FAMILY}:"):
+def take(wire: Wire, homes: list, count: int) -> tuple:
+    """The queue and the receipts of up to so many messages."""
+    if homes[0][0].startswith(f"{FAMILY}:"):
+        key, messages = wire.ok("DQ.NFETCH", FAMILY, "COUNT", count)
+    else:
         key = homes[0][0]
-        wire.send_many([("DQ.FETCH", key)] * count)
-        return [(key, wire.recv()[0][1]) for _ in range(count)]
-    wire.send_many([("DQ.NFETCH", FAMILY)] * count)
-    return [(reply[0], reply[1][0][1]) for reply in (wire.recv() for _ in range(count))]
+        messages = wire.ok("DQ.FETCH", key, "COUNT", count)
+    return key, [message[1] for message in messages]
 
 
 class Setting:
@@ -69,10 +70,10 @@ class Setting:
             wire.ok("DQ.CREATE", "plain:{3}")
             self.homes = [("plain:{3}", wire)]
 
-    def us_a_message(self, messages: int) -> float:
+    def us_a_message(self, messages: int, count: int) -> float:
         """Processor time of all servers for each message, in us."""
         before = sum(server.cpu_seconds() for server in self.servers)
-        rounds(self.homes, messages)
+        rounds(self.homes, messages, count)
         return (sum(server.cpu_seconds() for server in self.servers) - before) / messages * 1e6
 
     def close(self) -> None:
@@ -121,9 +122,9 @@ def instructions(partitions: int, counted: int, idle: float) -> dict:
 
         def ask(count):
             def work():
-                for at in range(0, count, DEPTH):
-                    wire.send_many([("DQ.NFETCH", FAMILY, "NOACK")] * DEPTH)
-                    [wire.recv() for _ in range(DEPTH)]
+                # One by one, as a consumer does.
+                for _ in range(count):
+                    wire.ok("DQ.NFETCH", FAMILY, "NOACK")
 
             return work
 
@@ -140,5 +141,20 @@ def instructions(partitions: int, counted: int, idle: float) -> dict:
         server.wait_blocked(1)
         slices = server.count(lambda: time.sleep(idle)) / idle
         return {"gives": gives, "nothing": nothing, "idle": slices}
+    finally:
+        server.close()
+
+
+def of_a_message(partitions: int, messages: int, count: int) -> float:
+    """Instructions of the one node of a cluster for each message of a family; without partitions, of a plain queue."""
+    server = Counted(cluster_enabled="yes").start(timeout=120)
+    try:
+        wire = server.wire(protocol=2, timeout=120)
+        wire.ok("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        wait_for(lambda: b"cluster_state:ok" in wire.ok("CLUSTER", "INFO"), 60, "the cluster")
+        homes = [(key, wire) for key in routing.queues(FAMILY, partitions)] if partitions else [("plain", wire)]
+        # What a server and its queues do the first time is not counted.
+        rounds(homes, messages, count)
+        return server.count(lambda: rounds(homes, messages, count)) / messages
     finally:
         server.close()

@@ -7,6 +7,7 @@ from tests.checker.run import end_state
 from tests.harness.bus import Bus
 from tests.harness.server import Server, wait_for
 from tests.harness.topology import Cluster, Pair
+from tests.harness.wire import Error
 from tests.torture import family_actors
 from tests.torture.family_actors import Family, connect
 from tests.torture.stage import Stage
@@ -69,14 +70,35 @@ class OverNodes(Stage):
 
 
 class Resharded(OverNodes):
-    """redis-cli moves slots with their queues from one node to another."""
+    """redis-cli moves slots with their queues from one node to another; the engine does, where it can by itself."""
 
     pause = 1.0
     slots = 150
 
     def inject(self) -> None:
         source, target = self.rng.sample(self.cluster.nodes, 2)
-        self.cluster.reshard(source, target, self.slots)
+        if self.rng.random() < 0.5 or not self.moved_whole(source, target):
+            self.cluster.reshard(source, target, self.slots)
+
+    def moved_whole(self, source: Server, target: Server) -> bool:
+        """Whether the engine moves slots in one piece, and has moved that of a queue so."""
+        keys = [queue.key for queue in self.family.queues()]
+        of_source = [key for key in keys if self.cluster.owner(key) is source]
+        if not of_source:
+            return False
+        key = self.rng.choice(of_source)
+        slot = self.cluster.slot(key)
+        with source.wire() as s, target.wire() as t:
+            id = self.cluster.node_id(target)
+            calls = (
+                # Valkey 9, and Redis 8.4.
+                (s, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", id),
+                (t, "CLUSTER", "MIGRATION", "IMPORT", slot, slot),
+            )
+            if all(isinstance(wire.call(*words), Error) for wire, *words in calls):
+                return False
+            wait_for(lambda: not isinstance(t.call("TYPE", key), Error), 30, "the slot to move")
+        return True
 
 
 class NodeAdded(OverNodes):
