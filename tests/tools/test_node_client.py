@@ -34,8 +34,9 @@ def built():
     need(tuple(map(int, version.split(".")[:2])) >= (20, 19), "Node 20.19 or newer")
     lock = FOLDER / "package-lock.json"
     need(lock.exists() and lock.read_bytes() == (CLIENT / "package-lock.json").read_bytes(), "what clients/node/package-lock.json names")
-    for name in [*SOURCES, "dist", "pages"]:
+    for name in [*SOURCES, "dist", "pages", "examples"]:
         shutil.rmtree(FOLDER / name, ignore_errors=True)
+    (FOLDER / "examples").mkdir()
     for name in SOURCES:
         (shutil.copytree if (CLIENT / name).is_dir() else shutil.copy)(CLIENT / name, FOLDER / name)
     run("npm", "run", "build")
@@ -98,3 +99,10 @@ def test_the_service_of_the_page_starts_works_and_stops(pages, r3):
         process.kill()
         process.wait()
     assert re.search(r"^7 1 \d+ false$", said, re.MULTILINE), said
+
+
+def test_the_example_keeps_its_promises(server):
+    """examples/drivers/node_shop.mjs, beside which the package is installed."""
+    shutil.copy(ROOT / "examples/drivers/node_shop.mjs", FOLDER / "examples")
+    said = run("node", str(FOLDER / "examples/node_shop.mjs"), seconds=90, DQ_URL=f"redis://127.0.0.1:{server.port}")
+    assert said.count("ok  ") == 7, said

@@ -1,5 +1,6 @@
 """The version and the revision that the module reports, and that the build finds the right revision."""
 
+import json
 import os
 import re
 import shutil
@@ -31,7 +32,9 @@ def test_module_list_shows_the_version_as_a_number(server):
 def test_everything_released_together_has_one_version():
     others = ["cli/Cargo.toml", "clients/python/pyproject.toml"]
     found = {name: re.search(r'^version = "(.*)"$', (ROOT / name).read_text(), re.MULTILINE)[1] for name in others}
-    assert found == dict.fromkeys(others, VERSION)
+    for name in ("clients/node/package.json", "clients/node/package-lock.json"):
+        found[name] = json.loads((ROOT / name).read_text())["version"]
+    assert found == dict.fromkeys(found, VERSION)
 
 
 # ---- build.rs
