@@ -92,8 +92,9 @@ struct Known {
     /// When deliveries of it were nacked while its breaker was closed, as far as these are
     /// certain to count.
     nacked: VecDeque<Millis>,
-    /// Until when its breaker is open, and for how long, if it was opened by a nack.
-    open: Option<(Millis, Millis)>,
+    /// Until when its breaker is open at least, and for how long it was opened the last
+    /// time, as far as that is known: a probe whose lease ends opens it anew.
+    open: Option<(Millis, Option<Millis>)>,
 }
 
 /// When breakers open, and for how long.
@@ -177,7 +178,13 @@ impl Failures {
         let failed = (new.nacked - old.nacked) + (new.timeouts - old.timeouts);
         let nacked = matches!(step.op, Op::Nack { .. });
         let names = step.before.named.iter().filter(|_| nacked);
-        let names = names.map(|named| Some(named.group.clone()));
+        let names: Vec<_> = names.map(|named| Some(named.group.clone())).collect();
+        if failed > names.len() as u64 {
+            for known in self.known.values_mut() {
+                known.open = known.open.map(|(until, _)| (until, None));
+            }
+        }
+        let names = names.into_iter();
         let names = names.chain(std::iter::repeat(None)).take(failed as usize);
         self.all.extend(names.map(|name| (step.now, name)));
         let is_over = |(at, _): &(Millis, Option<Name>)| step.now - at > rule.per;
@@ -204,7 +211,7 @@ impl Failures {
         if known.open.is_some_and(|(end, _)| end == until) {
             return Ok(());
         }
-        let last = known.open.map(|(_, length)| length);
+        let last = known.open.and_then(|(_, length)| length);
         let length = match (named.breaker, last) {
             ("closed", _) => rule.open,
             ("half-open", Some(last)) => (2 * last).min(rule.max),
@@ -216,7 +223,7 @@ impl Failures {
                 "a breaker is open from {from} until {until}, not for {length}"
             ));
         }
-        known.open = Some((until, length));
+        known.open = Some((until, Some(length)));
         let may_count = self
             .all
             .iter()
