@@ -8,7 +8,7 @@ use dq_simulation::bugs::{Bug, BUGS};
 use dq_simulation::cluster::Cluster;
 
 /// Number of clusters in which a bug must be found at least once.
-const CLUSTERS: u64 = 400;
+const CLUSTERS: u64 = 2_000;
 /// Number of steps that each of them does at most.
 const STEPS: u64 = 3_000;
 
