@@ -50,6 +50,28 @@ def memory(bench):
     return rows
 
 
+MEMBER_AT_MOST = 8
+"""Bytes that a member of a batch may take more than the same message outside."""
+
+
+def members(bench):
+    """Returns a row of what a message of a batch takes more than one of no batch."""
+    if not bench.wanted("batch"):
+        return []
+    million = bench.scaled(MILLION)
+    with bench.server() as server:
+        bench.say("memory: members of a batch")
+        over = {
+            options: _over_payload(server, million, lambda: fill(bench, server, f"DQ.SEND q {{payload}}{options}", million))
+            for options in ("", " BATCH b")
+        }
+    member, plain = over[" BATCH b"], over[""]
+    section = "Memory of a batch of a million, bytes a member more than without"
+    return [
+        Row(section, "ready", f"{member:.1f} B", f"{plain:.1f} B  in no batch", member - plain, "B", at_most=MEMBER_AT_MOST)
+    ]
+
+
 def _over_payload(server, messages, load):
     server.empty()
     before = server.used_memory()

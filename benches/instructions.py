@@ -18,13 +18,13 @@ from bench import INSTRUCTIONS, Bench, parser
 from generator import Generator
 from report import Row, summary, targets
 from server import Server
-from throughput import LOGGED, OVER_GROUPS, PLAIN
-from workloads import BASELINE, GROUPED, OURS, PEERS, STREAMS, prepare_millions
+from throughput import ALL, COSTLESS, GOES_ON, LOGGED, OVER_GROUPS, PLAIN
+from workloads import prepare_millions
 
 MESSAGES = 20_000
 BACKLOG = 100_000
 """Used instead of a million, because filling takes ten times as long under valgrind."""
-WORKLOADS = {workload.name: workload for workload in [*PEERS, *BASELINE, *OURS, *STREAMS, *GROUPED]}
+WORKLOADS = {workload.name: workload for workload in ALL}
 FEW_GROUPS = [pair for pair in OVER_GROUPS if not pair.ours.endswith("1000000")]
 """The comparisons whose groups are not more than the messages of the backlog."""
 TOTAL = re.compile(r"^totals: (\d+)", re.MULTILINE)
@@ -71,7 +71,7 @@ class Counter:
 
 def measure(bench, comparisons, aof):
     """Returns the instructions a message of each workload, by its name."""
-    names = {name for pair in comparisons for name in (pair.ours, pair.peer)}
+    names = {name for pair in comparisons for name in pair.names()}
     workloads = [workload for name, workload in WORKLOADS.items() if name in names]
     counts = {}
     with Counter(bench, aof) as counter:
@@ -99,12 +99,13 @@ def _measure(bench, counter, workload):
 def rows(section, comparisons, counts):
     """Yields the comparisons as rows."""
     for pair in comparisons:
-        ours, peer = counts[pair.ours], counts[pair.peer]
+        common = counts[pair.without] if pair.without else 0
+        ours, peer = counts[pair.ours] - common, counts[pair.peer] - common
         yield Row(
             section,
-            WORKLOADS[pair.ours].title,
+            pair.title(WORKLOADS, pair.ours),
             f"{ours:,.0f}",
-            f"{peer:,.0f}  {WORKLOADS[pair.peer].title}",
+            f"{peer:,.0f}  {pair.title(WORKLOADS, pair.peer)}",
             ours / peer,
             # A sorted set mostly waits for memory, which instructions do not show: the limit does not apply.
             at_most=None if pair.peer == "zadd" else pair.at_most,
@@ -126,7 +127,7 @@ def main():
     )
     found = []
     for kind, section, comparisons, aof in (
-        ("command", "Instructions a message", PLAIN, False),
+        ("command", "Instructions a message", [*PLAIN, GOES_ON, *COSTLESS], False),
         ("groups", "Instructions a message, over groups", FEW_GROUPS, False),
         ("aof", "Instructions a message, with AOF everysec", LOGGED, True),
     ):

@@ -5,7 +5,7 @@
                    [--generator PATH] [--write FILE]
 
 `make bench` builds what it needs and runs it. Rows are named `command-NAME`, `groups-NAME`, `aof-NAME` (see
-workloads.py for the names), `life`, `backlog`, `memory`, `rdb`, `stall-alone`, `stall-waiting`,
+workloads.py for the names), `life`, `backlog`, `memory`, `batch`, `rdb`, `stall-alone`, `stall-waiting`,
 `stall-draining`, `lateness-50`, `lateness-4` and `idle`. A missed target is a finding, not a failure: the exit code is 0.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench import Bench, parser
 from document import document
-from footprint import memory, snapshot
+from footprint import members, memory, snapshot
 from generator import Generator
 from lifetime import backlog, whole_life
 from report import summary, targets
@@ -50,7 +50,7 @@ def main():
     throughput = Throughput(bench)
     with bench.by_host:
         rows = throughput.measure()
-        for part in (whole_life, backlog, memory, snapshot, stall, lateness, idle):
+        for part in (whole_life, backlog, memory, members, snapshot, stall, lateness, idle):
             rows += part(bench)
     if not rows:
         raise SystemExit(f"no row matches {chosen.rows.pattern}")

@@ -8,6 +8,8 @@ from bench import median_ratio
 from report import Row, rate, table
 from workloads import (
     BASELINE,
+    BESIDE,
+    GOING_ON,
     GROUP_COUNTS,
     GROUPED,
     MANY_GROUPS,
@@ -25,6 +27,14 @@ class Comparison:
     ours: str
     peer: str
     at_most: float | None = None
+    without: str | None = None
+    """A workload that both begin with, whose cost is subtracted from both."""
+
+    def names(self):
+        return {name for name in (self.ours, self.peer, self.without) if name}
+
+    def title(self, workloads, name):
+        return workloads[name].title + (f", less its {workloads[self.without].title}" if self.without else "")
 
 
 BASELINE_PAIRS = [
@@ -67,6 +77,9 @@ BASELINE_GROUPS = f"baseline-groups-{MANY_GROUPS}"
 OVER_GROUPS += [Comparison(BASELINE_GROUPS, "send"), Comparison(BASELINE_GROUPS, "baseline-push")]
 GROUPS_SECTION = "Groups against no groups and against a stream a group, server CPU a message"
 
+COSTLESS = [Comparison(f"{verb}-beside", verb, 1.1) for verb in ("send", "fetch-ack")]
+GOES_ON = Comparison("acksend", "ack-send", 1.15, without="fetch")
+
 LOGGED = [
     Comparison("send", "xadd", 1.0),
     Comparison("fetch-ack", "xread1", 0.45),
@@ -77,9 +90,12 @@ LOGGED = [
     Comparison("send", "lua-send"),
     Comparison("fetch1-ack1", "lua-fetch"),
     *BASELINE_PAIRS,
+    GOES_ON,
 ]
 
 LOG_BYTES_AT_MOST = 0.6
+
+ALL = [*PEERS, *BASELINE, *OURS, *GOING_ON, *BESIDE, *STREAMS, *GROUPED]
 
 
 class Figures:
@@ -96,13 +112,13 @@ class Throughput:
 
     def __init__(self, bench):
         self._bench = bench
-        self._workloads = {workload.name: workload for workload in [*PEERS, *BASELINE, *OURS, *STREAMS, *GROUPED]}
+        self._workloads = {workload.name: workload for workload in ALL}
         self._plain = defaultdict(Figures)
         self._logged = defaultdict(Figures)
 
     def measure(self):
         """Returns the rows of all comparisons."""
-        plain = self._wanted(PLAIN, "command")
+        plain = self._wanted([*PLAIN, GOES_ON, *COSTLESS], "command")
         grouped = self._wanted(OVER_GROUPS, "groups")
         logged = self._wanted(LOGGED, "aof")
         self._measure_plain(self._needed(plain + grouped))
@@ -115,7 +131,9 @@ class Throughput:
             rows.append(self._grouped_send_on_baseline())
         rows += [self._row("With AOF everysec, server CPU a message", pair, self._logged) for pair in logged]
         ours = [pair for pair in logged if pair not in BASELINE_PAIRS]
-        rows += [self._bytes_row([pair.ours], [pair.peer], pair.at_most) for pair in ours]
+        for pair in ours:
+            limit = pair.at_most if pair is GOES_ON else pair.at_most and LOG_BYTES_AT_MOST
+            rows.append(self._bytes_row([pair.ours], [pair.peer], limit, pair.without))
         if {"send", "fetch-ack"} <= {pair.ours for pair in logged}:
             rows.append(self._bytes_row(["send", "fetch-ack"], ["xadd", "xread1"], LOG_BYTES_AT_MOST))
         return rows
@@ -152,7 +170,7 @@ class Throughput:
         return [pair for pair in comparisons if self._bench.wanted(kind, f"{kind}-{pair.ours}", f"{kind}-{pair.peer}")]
 
     def _needed(self, comparisons):
-        names = {name for pair in comparisons for name in (pair.ours, pair.peer)}
+        names = {name for pair in comparisons for name in pair.names()}
         return [workload for name, workload in self._workloads.items() if name in names]
 
     def _measure_plain(self, workloads):
@@ -197,11 +215,14 @@ class Throughput:
 
     def _row(self, section, pair, figures):
         ours, peer = figures[pair.ours, 64].cpu_us, figures[pair.peer, 64].cpu_us
+        if pair.without:
+            common = figures[pair.without, 64].cpu_us
+            ours, peer = ([one - less for one, less in zip(of, common)] for of in (ours, peer))
         return Row(
             section,
-            self._workloads[pair.ours].title,
+            pair.title(self._workloads, pair.ours),
             f"{median(ours):.2f} us",
-            f"{median(peer):.2f} us  {self._workloads[pair.peer].title}",
+            f"{median(peer):.2f} us  {pair.title(self._workloads, pair.peer)}",
             median_ratio(ours, peer),
             at_most=pair.at_most,
         )
@@ -218,12 +239,16 @@ class Throughput:
             median_ratio(sums, send),
         )
 
-    def _bytes_row(self, ours, peers, judged):
+    def _bytes_row(self, ours, peers, at_most, without=None):
         def sums(names):
-            return [sum(of_round) for of_round in zip(*(self._logged[name, 64].log_bytes for name in names))]
+            found = [sum(of_round) for of_round in zip(*(self._logged[name, 64].log_bytes for name in names))]
+            if without:
+                found = [one - less for one, less in zip(found, self._logged[without, 64].log_bytes)]
+            return found
 
         def titles(names):
-            return " + ".join(self._workloads[name].title for name in names)
+            less = f", less its {self._workloads[without].title}" if without else ""
+            return " + ".join(self._workloads[name].title for name in names) + less
 
         return Row(
             "Bytes a message in the AOF, its 100 of payload included",
@@ -231,5 +256,5 @@ class Throughput:
             f"{median(sums(ours)):.0f} B",
             f"{median(sums(peers)):.0f} B  {titles(peers)}",
             median_ratio(sums(ours), sums(peers)),
-            at_most=LOG_BYTES_AT_MOST if judged else None,
+            at_most=at_most,
         )

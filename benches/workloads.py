@@ -71,6 +71,26 @@ def lua_ready(bench, server, messages):
     return design.fetch_ack
 
 
+def fill_beside(to_fetch):
+    """Fills the queue with a million snoozed messages and 100,000 open breakers, and with messages that can be fetched."""
+
+    def prepare(bench, server, messages):
+        snoozed, broken = bench.scaled(MILLION), bench.scaled(MANY_GROUPS)
+        fetch = Step("DQ.FETCH q COUNT 100", "receipts")
+        server.client.execute_command("DQ.CREATE", "q", "RETRIES", -1, "BREAKER", 1, "PER", 1000, "OPEN", 7_200_000)
+        fill_queue(bench, server, snoozed)
+        bench.generator.run(server, [fetch, Step("DQ.NACK q {taken} SILENT DELAY 7200000")], snoozed // 100 + 1, pipeline=1)
+        fill(bench, server, f"DQ.SEND q {{payload}} GROUP g{{seq:{broken}}}", broken)
+        bench.generator.run(server, [fetch, Step("DQ.NACK q {taken} DELAY 7200000")], broken // 100 + 1, pipeline=1)
+        counts = {name: server.client.execute_command("DQ.LEN", "q", name) for name in ("delayed", "blocked", "retry")}
+        if counts["delayed"] < snoozed or counts["blocked"] + counts["retry"] < broken:
+            raise RuntimeError(f"not what was to stand in the queue: {counts}")
+        if to_fetch:
+            fill_queue(bench, server, messages)
+
+    return prepare
+
+
 def group_options(groups):
     # Thousands of fetches are in flight. With fewer groups than that and one lease for each of them, most replies would
     # be empty.
@@ -104,6 +124,7 @@ def read_group(count, *, delete):
     return [*steps, Step("XDEL x {taken}")] if delete else steps
 
 
+FETCH = [Step("DQ.FETCH q", "receipts")]
 FETCH_ACK = [Step("DQ.FETCH q", "receipts"), Step("DQ.ACK q {taken}")]
 FETCH_1_ACK_1 = [Step("DQ.FETCH q [ ACK {count} {taken} ]", "receipts")]
 FETCH_10_ACK_10 = [Step("DQ.FETCH q COUNT 10 [ ACK {count} {taken} ]", "receipts")]
@@ -171,6 +192,40 @@ OURS = [
     Workload("fetch-ack", "FETCH, ACK: two commands", FETCH_ACK, prepare=fill_queue),
     Workload("fetch1-ack1", "FETCH COUNT 1 ACK 1: one command", FETCH_1_ACK_1, prepare=fill_queue),
     Workload("fetch10-ack10", "FETCH COUNT 10 ACK 10: one command", FETCH_10_ACK_10, batch=10, prepare=fill_queue),
+]
+
+# What a message that goes on to another step costs, in one command and in two.
+GOING_ON = [
+    Workload("fetch", "FETCH", FETCH, prepare=fill_queue, pipelines=(64,)),
+    Workload(
+        "acksend",
+        "FETCH, ACKSEND",
+        [*FETCH, Step("DQ.ACKSEND q {taken} NEXT q {payload}")],
+        prepare=fill_queue,
+        pipelines=(64,),
+    ),
+    Workload(
+        "ack-send",
+        "FETCH, ACK, SEND",
+        [*FETCH_ACK, Step("DQ.SEND q {payload}")],
+        prepare=fill_queue,
+        pipelines=(64,),
+    ),
+]
+
+# The same commands in a queue in which very many others stand and wait.
+BESIDE = [
+    Workload(
+        f"{name}-beside",
+        f"{title}, beside 1M snoozed and {MANY_GROUPS:,} open breakers",
+        steps,
+        prepare=fill_beside(to_fetch=name != "send"),
+        pipelines=(64,),
+    )
+    for name, title, steps in (
+        ("send", "SEND, due now", [Step("DQ.SEND q {payload}")]),
+        ("fetch-ack", "FETCH, ACK: two commands", FETCH_ACK),
+    )
 ]
 
 GROUP_COUNTS = (1, 1_000, MANY_GROUPS, 1_000_000)
