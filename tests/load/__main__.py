@@ -4,7 +4,7 @@ Prints two tables. The first: the longest wait with nothing going on and the lon
 processor was absent during each, for whatever program (tests/harness/absence.py), and by how much
 the longest wait without such absences exceeds the same of the idle server. The exit status is 1
 where that is beyond the limit in more than half of the rounds. The rows of batches and FIND also
-name the command that took longest, by the server's own clock.
+say how much processor time the server took for the longest of their commands.
 
 The second: how late messages are that somebody waits for, at the median and at most, as the server
 counts it. The exit status is 1, too, where the median, less twice what this machine is late by
@@ -55,7 +55,7 @@ def main() -> int:
             for row, longest in () if args.slices else searches.rows():
                 found.setdefault(row.name, []).append(row.beyond)
                 show(row)
-                print(f"    {longest.name} took {longest.ms:.2f} ms at most", flush=True)
+                print(f"    {longest.name}: at most {longest.ms:.2f} ms of processor time", flush=True)
     if not args.slices:
         with Punctual() as punctual:
             print(f"\nhow late, in ms\n{PUNCTUAL_HEAD}", flush=True)
