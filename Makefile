@@ -23,7 +23,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-node test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages bench-groups bench-families bench-core
+.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-node test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages test-container bench-groups bench-families bench-core
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -134,3 +134,6 @@ dist: ## pack what is given to others, who need no compiler: a Debian package an
 
 test-packages: ## install what make dist has made on bare Debian 12 and 13 systems and try it; needs root and debootstrap
 	@scripts/fresh-package.sh
+
+test-container: ## run the steps of packaging/container/Containerfile on bare Debian systems and try the images; needs root and debootstrap
+	@scripts/fresh_container.py

@@ -1,0 +1,106 @@
+"""What packaging/ has for containers and Kubernetes fits together, and fits what it is made of.
+
+`make test-container` runs the steps of the Containerfile itself.
+"""
+
+import json
+import re
+
+import yaml
+
+from tests.harness.server import ROOT
+
+CONTAINER = ROOT / "packaging/container"
+CONTAINERFILE = (CONTAINER / "Containerfile").read_text()
+COMPOSE = yaml.safe_load((CONTAINER / "compose.yaml").read_text())
+STAGES = re.findall(r"^FROM \S+ AS (\w+)$", CONTAINERFILE, re.MULTILINE)
+VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
+
+
+def manifests() -> dict:
+    """Kind -> the only manifest of this kind."""
+    found = [one for file in (ROOT / "packaging/kubernetes").iterdir() for one in yaml.safe_load_all(file.read_text())]
+    kinds = {one["kind"]: one for one in found}
+    assert len(kinds) == len(found)
+    return kinds
+
+
+def test_the_images_are_built_with_the_rust_that_is_needed():
+    needed = re.search(r'^rust-version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
+    assert f"ARG RUST={needed}\n" in CONTAINERFILE
+
+
+def test_every_file_that_an_image_copies_exists():
+    copied = re.findall(r"^COPY (?!--from)(\S+) ", CONTAINERFILE, re.MULTILINE)
+    assert len(copied) >= 3
+    for source in copied:
+        assert (ROOT / source).exists(), source
+
+
+def test_no_image_runs_as_root_and_each_has_a_health_check():
+    for text in CONTAINERFILE.split("\nFROM ")[2:]:
+        assert re.search(r"^USER (?!root)", text, re.MULTILINE), text[:80]
+        assert "\nHEALTHCHECK " in text
+        assert json.loads(re.search(r"^CMD (.*)$", text, re.MULTILINE)[1])
+
+
+def test_compose_names_stages_files_volumes_and_services_that_exist():
+    services = COMPOSE["services"]
+    for name, service in services.items():
+        if "build" in service:
+            assert service["build"]["target"] in STAGES, name
+            assert (CONTAINER / service["build"]["context"]).resolve() == ROOT
+            assert (ROOT / service["build"]["dockerfile"]).exists()
+        else:
+            assert re.search(r":v?[\d.]+$", service["image"]), f"{name} has no fixed version"
+        for mount in service.get("volumes", ()):
+            source = mount.split(":")[0]
+            assert source in COMPOSE["volumes"] or (CONTAINER / source).is_file(), mount
+        assert set(service.get("depends_on", ())) <= set(services)
+        for port in service.get("ports", ()):
+            assert port.startswith("127.0.0.1:"), f"{name} is open to other machines"
+
+
+def test_prometheus_and_grafana_of_compose_read_the_files_of_monitoring():
+    prometheus = yaml.safe_load((CONTAINER / "prometheus.yml").read_text())
+    [job] = prometheus["scrape_configs"]
+    assert job["job_name"] == "dq", "the alert DqDown names the job"
+    host, port = job["static_configs"][0]["targets"][0].split(":")
+    assert host in COMPOSE["services"] and f"EXPOSE {port}\n" in CONTAINERFILE
+    mounted = {mount.split(":")[1] for mount in COMPOSE["services"]["prometheus"]["volumes"]}
+    assert set(prometheus["rule_files"]) <= mounted
+    boards = yaml.safe_load((CONTAINER / "grafana-dashboards.yaml").read_text())["providers"][0]["options"]["path"]
+    assert any(mount.split(":")[1].startswith(boards) for mount in COMPOSE["services"]["grafana"]["volumes"])
+
+
+def test_the_manifests_select_name_and_mount_what_exists():
+    kinds = manifests()
+    spec = kinds["StatefulSet"]["spec"]
+    pod = spec["template"]
+    labels = pod["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert kinds["Service"]["spec"]["selector"].items() <= labels.items()
+    assert spec["serviceName"] == kinds["Service"]["metadata"]["name"]
+    ports = {port["name"] for container in pod["spec"]["containers"] for port in container["ports"]}
+    assert {port["targetPort"] for port in kinds["Service"]["spec"]["ports"]} <= ports
+    volumes = {volume["name"] for volume in pod["spec"]["volumes"]}
+    volumes |= {claim["metadata"]["name"] for claim in spec["volumeClaimTemplates"]}
+    for container in pod["spec"]["containers"]:
+        name, version = container["image"].split(":")
+        assert name.removeprefix("dq-") in STAGES and version == VERSION
+        assert {mount["name"] for mount in container.get("volumeMounts", ())} <= volumes
+        assert "readinessProbe" in container
+    assert {volume.get("configMap", {}).get("name") for volume in pod["spec"]["volumes"]} == {kinds["ConfigMap"]["metadata"]["name"]}
+    assert pod["spec"]["terminationGracePeriodSeconds"] >= 60
+
+
+def test_the_user_of_the_manifests_is_that_of_the_image():
+    pod = manifests()["StatefulSet"]["spec"]["template"]["spec"]
+    assert f"useradd --system --uid {pod['securityContext']['runAsUser']} " in CONTAINERFILE
+    assert f"groupadd --system --gid {pod['securityContext']['fsGroup']} " in CONTAINERFILE
+
+
+def test_the_server_of_an_image_keeps_the_settings_of_a_reliable_queue():
+    conf = (CONTAINER / "redis.conf").read_text()
+    assert "\ninclude /etc/redis/dq.conf\n" in conf
+    assert "\nmaxmemory-policy noeviction\n" in conf
