@@ -293,8 +293,7 @@ def test_purge_of_ready_messages_includes_all_that_are_due(r3, key):
     for n in range(count // 10):
         pipe.execute_command("DQ.MSEND", key, 10, *[b"x"] * 10, "GROUP", f"g{n}", "AT", at)
     pipe.execute()
-    now = lambda: q.info()["now"]  # noqa: E731
-    assert now() < at
-    wait_for(lambda: now() >= at, what="the due time")
+    # A slow machine may still be sending when they fall due. They must all be purged then, too.
+    wait_for(lambda: q.info()["now"] >= at, what="the due time")
     assert q.do("PURGE", "STATE", "ready") == count
     assert q.len() == 0
