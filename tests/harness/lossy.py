@@ -90,12 +90,12 @@ class CuttingProxy(Proxy):
     """Breaks the connection inside of replies, at each byte in turn.
 
     The reply to a command with this word is cut before its first byte. Where the client sends the same bytes again,
-    its reply is cut after the first byte, then after the second, until one comes whole. `chosen` says of each new command
-    whether this is done to it. An empty array is passed on: nothing is lost with it.
+    its reply is cut after the first byte, then after the second, until one comes whole. This is done to `at_a_time`
+    commands at a time, and the others pass. An empty array is passed on: nothing is lost with it.
     """
 
-    def __init__(self, server_port: int, word: bytes, chosen=lambda: True):
-        self._word, self._chosen = word, chosen
+    def __init__(self, server_port: int, word: bytes, at_a_time: int = 1):
+        self._word, self._at_a_time = word, at_a_time
         # Where the next reply to a command is to be cut.
         self._places: dict[bytes, int] = {}
         # How often a reply was cut, and how many have come whole in the end.
@@ -105,7 +105,7 @@ class CuttingProxy(Proxy):
     def stop(self) -> None:
         """From now on nothing is cut."""
         with self._lock:
-            self._chosen = lambda: False
+            self._at_a_time = 0
             self._places.clear()
 
     def asked(self, connection, data):
@@ -114,14 +114,17 @@ class CuttingProxy(Proxy):
             self.whole += 1
         if self._word not in data.upper():
             return
-        if data not in self._places and self._chosen():
+        if data not in self._places and len(self._places) < self._at_a_time:
             self._places[data] = 0
         if data in self._places:
             connection["left"], connection["asked"] = self._places[data], data
 
     def answered(self, connection, data):
         left = connection.get("left")
-        if left is None or data == b"*0\r\n" or connection["asked"] not in self._places:
+        if left is None or connection["asked"] not in self._places:
+            return data
+        if data == b"*0\r\n":
+            del self._places[connection["asked"]]
             return data
         if len(data) <= left:
             connection["left"] = left - len(data)
