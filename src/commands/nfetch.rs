@@ -1,5 +1,6 @@
 //! DQ.NFETCH: takes messages of any queue of a family that lies on this node.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::fetch::{is_next, repeats, take};
@@ -10,13 +11,14 @@ use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name, OwnedName};
 use crate::server::blocked_fetch::{self, OfFamily};
-use crate::server::commit::Form;
+use crate::server::commit::{self, Form};
 use crate::server::delivery_reply::DeliveryReply;
 use crate::server::families::{self, tokens, Query};
-use crate::server::{clock, own_slots};
+use crate::server::own_slots;
 use dq_queue::args::family::FamilyFetch;
 use dq_queue::args::{self, Words};
 use dq_queue::op::Fetch;
+use dq_queue::{Done, Op, Queue};
 
 /// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -76,13 +78,13 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             after = Some(candidate);
             continue;
         }
-        match can_give(ctx, key, &request.fetch) {
-            Some(true) if take(ctx, key, &request.fetch, Form::Entry, delivery)? => {
+        match take_if_any(ctx, key, &request.fetch, delivery)? {
+            Some(true) => {
                 families::gave(query.db, key.bytes());
                 tokens::gave(query.db, family, &request.fetch, key.bytes());
                 return Ok(());
             }
-            Some(_) => blocked_fetch::passed_over(ctx, key, query.no_ack),
+            Some(false) => blocked_fetch::passed_over(ctx, key, query.no_ack),
             None => families::forget(query.db, key.bytes()),
         }
     }
@@ -121,11 +123,25 @@ fn take_again(
     Ok(false)
 }
 
-/// Whether a queue has messages for a fetch; `None` if there is no queue of this name. This does not
-/// change the queue, so the command changes at most one queue.
-fn can_give(ctx: &mut Context, key: Name<'_>, fetch: &Fetch<'_>) -> Option<bool> {
-    let moment = clock::now();
-    let opened = ctx.open_read(key).ok()?;
-    let queue = opened.get()?;
-    Some(queue.can_serve(fetch, queue.now(moment)))
+/// Takes messages of a queue that has some, and writes them. Returns whether there were any, or `None`
+/// if there is no queue of this name. A queue that has none is not changed, so the command changes at
+/// most one queue.
+fn take_if_any(
+    ctx: &mut Context,
+    key: Name<'_>,
+    fetch: &Fetch<'_>,
+    delivery: DeliveryReply,
+) -> Result<Option<bool>, Failure> {
+    let op = &Op::Fetch(Cow::Borrowed(fetch));
+    let mut has_given = false;
+    let can_serve = |queue: &Queue, now| queue.can_serve(fetch, now);
+    let is_there = commit::run_if(ctx, key, op, can_serve, |reply, outcome| {
+        if let Some((queue, Done::Fetched(given))) = outcome {
+            if !given.is_empty() {
+                has_given = true;
+                delivery.write(reply, key, queue, given);
+            }
+        }
+    })?;
+    Ok(is_there.then_some(has_given))
 }

@@ -3,6 +3,7 @@
 use super::name::string_bytes;
 use super::spec::Access;
 use super::{docs, raw, Context, Name, OwnedName};
+use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hasher};
 use std::os::raw::c_int;
 use std::rc::Rc;
@@ -14,6 +15,22 @@ const RIGHTS: u32 = raw::REDISMODULE_CMD_KEY_ACCESS
     | raw::REDISMODULE_CMD_KEY_DELETE
     | raw::REDISMODULE_CMD_KEY_UPDATE;
 
+thread_local! {
+    /// The last user that was asked for. Most calls are those of one user.
+    static LAST: RefCell<Option<(Rc<[u8]>, OwnedName)>> = const { RefCell::new(None) };
+}
+
+/// Calls `use_it` with the name of a user in both forms.
+fn with_user<R>(user: &[u8], use_it: impl FnOnce(&Rc<[u8]>, &OwnedName) -> R) -> R {
+    LAST.with_borrow_mut(|last| {
+        let last = match last.take() {
+            Some(same) if *same.0 == *user => last.insert(same),
+            _ => last.insert((Rc::from(user), OwnedName::new(user))),
+        };
+        use_it(&last.0, &last.1)
+    })
+}
+
 impl Context {
     /// The name of the user whose call this is.
     pub fn user_name(&self) -> Rc<[u8]> {
@@ -23,9 +40,9 @@ impl Context {
             if name.is_null() {
                 return Rc::from(&b"default"[..]);
             }
-            let bytes = Rc::from(string_bytes(name));
+            let user = with_user(string_bytes(name), |user, _| Rc::clone(user));
             api!(RedisModule_FreeString(self.as_ptr(), name));
-            bytes
+            user
         }
     }
 
@@ -62,11 +79,14 @@ impl Context {
 
 /// Whether a user may access a key in this way. Nobody may if there is no user of this name.
 pub fn may_access(user: &[u8], key: Name<'_>, access: Access) -> bool {
-    let name = OwnedName::new(user);
+    with_user(user, |_, name| has_access(name.name(), key, access))
+}
+
+fn has_access(user: Name<'_>, key: Name<'_>, access: Access) -> bool {
     let flags = (docs::key_flags(access) & RIGHTS) as c_int;
     // SAFETY: both names are live, and the user is freed once.
     unsafe {
-        let user = api!(RedisModule_GetModuleUserFromUserName(name.name().as_ptr()));
+        let user = api!(RedisModule_GetModuleUserFromUserName(user.as_ptr()));
         if user.is_null() {
             return false;
         }

@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
 
 /// The connection uses RESP3.
 pub(super) const CTX_RESP3: c_int = raw::REDISMODULE_CTX_FLAGS_RESP3 as c_int;
@@ -138,7 +139,9 @@ impl Context {
     /// Whether this server is a node of a cluster.
     #[inline]
     pub fn is_in_cluster(&self) -> bool {
-        self.flags() & CTX_CLUSTER != 0
+        // A server is started as one or is none.
+        static IS_IN_CLUSTER: OnceLock<bool> = OnceLock::new();
+        *IS_IN_CLUSTER.get_or_init(|| self.flags() & CTX_CLUSTER != 0)
     }
 
     /// Whether the command repeats a change that another server has made (replication, loading,

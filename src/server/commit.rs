@@ -23,7 +23,7 @@ use super::families;
 use super::{blocked_wait, clock, config, wakeups};
 
 pub use due_events::process_due_events;
-pub use run::{run, run_chosen, run_in_form, Form, Missing};
+pub use run::{run, run_chosen, run_if, run_in_form, Form, Missing};
 
 /// The maximum number of removed messages that a command frees.
 const FREED_BY_A_COMMAND: usize = 64;
@@ -161,7 +161,12 @@ fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Queue, moment: Moment) {
             };
             queue.can_serve(&fetch, now)
         };
-        families::update(ctx.db(), key.bytes(), [may_give(false), may_give(true)]);
+        let gives = [may_give(false), may_give(true)];
+        let note = families::note_of(gives);
+        if queue.noted_gives != note {
+            families::update(ctx.db(), key.bytes(), gives);
+            queue.noted_gives = note;
+        }
     }
     // A queue of a family enters the order of turns again when its RATE allows a delivery.
     let wake = match queue.next_wake(now, is_awaited || is_of_family) {

@@ -1,7 +1,7 @@
 //! Runs the operation of a command on one queue: opens the key, processes due events, applies the
 //! operation, replies and replicates.
 
-use crate::redis::{CommandResult, Context, Name, Reply};
+use crate::redis::{CommandResult, Context, Failure, Name, Reply};
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::codec::verbatim;
 use dq_queue::op::{DueTime, Sent};
@@ -47,6 +47,28 @@ pub fn run(
     reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
 ) -> CommandResult {
     run_in_form(ctx, key, op, missing, Form::Entry, reply)
+}
+
+/// Like [`run`], but only on a queue for which `may_run` holds, at the queue's time. Nothing happens to
+/// other queues. Returns whether there is a queue.
+pub fn run_if(
+    ctx: &mut Context,
+    key: Name<'_>,
+    op: &Op<'_>,
+    may_run: impl FnOnce(&Queue, Millis) -> bool,
+    reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
+) -> Result<bool, Failure> {
+    let moment = moment_of(op);
+    let found = change(ctx, key, |slot| {
+        let (_, Some(queue)) = slot.split() else {
+            return Ok(false);
+        };
+        if may_run(queue, queue.now(moment)) {
+            run_on_queue(slot, op, moment, Form::Entry, reply)?;
+        }
+        Ok(true)
+    });
+    found.unwrap_or(Ok(false))
 }
 
 /// Like [`run`], but may replicate the command verbatim (see [`Form`]).

@@ -13,7 +13,7 @@ mod turns;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::redis::acl::may_access;
 use crate::redis::spec::Access;
@@ -33,6 +33,23 @@ thread_local! {
 
 /// Whether any command has asked for a family.
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// Grows whenever what is kept of a queue has changed in another way than by [`update`]. What queues
+/// have noted before is then void.
+static EPOCH: AtomicU64 = AtomicU64::new(1);
+
+/// Whether any queue was ever refused to a user.
+static ANY_REFUSED: AtomicBool = AtomicBool::new(false);
+
+/// What a queue notes when it has told what it gives, so that it need not tell the same again.
+#[inline]
+pub fn note_of([to_leases, to_no_ack]: Gives) -> u64 {
+    EPOCH.load(Relaxed) << 2 | u64::from(to_leases) << 1 | u64::from(to_no_ack)
+}
+
+fn notes_are_void() {
+    EPOCH.fetch_add(1, Relaxed);
+}
 
 /// Whether families are kept.
 #[inline]
@@ -62,6 +79,7 @@ pub fn update(db: i32, key: &[u8], gives: Gives) {
 /// There may be a queue of this name now.
 pub fn arrived(db: i32, key: &[u8]) {
     if is_active() {
+        notes_are_void();
         update(db, key, [true; 2]);
     }
 }
@@ -69,6 +87,7 @@ pub fn arrived(db: i32, key: &[u8]) {
 /// A queue was tried and has nothing to give: to clients with a lease, nor, if `no_ack` is set, to
 /// those with NOACK.
 pub fn cannot_give(db: i32, key: &[u8], no_ack: bool) {
+    notes_are_void();
     change(db, key, |member| {
         let [_, without_lease] = member.gives;
         member.gives = [false, without_lease && !no_ack];
@@ -102,11 +121,13 @@ pub fn gave(db: i32, key: &[u8]) {
 
 /// There is no queue of this name any more.
 pub fn forget(db: i32, key: &[u8]) {
+    notes_are_void();
     FAMILIES.with_borrow_mut(|families| families.forget(db, key));
 }
 
 /// Forgets all queues of a database, or of all databases.
 pub fn forget_db(db: Option<i32>) {
+    notes_are_void();
     FAMILIES.with_borrow_mut(|families| match db {
         Some(db) => _ = families.by_db.remove(&db),
         None => families.by_db.clear(),
@@ -115,6 +136,7 @@ pub fn forget_db(db: Option<i32>) {
 
 /// Two databases were swapped.
 pub fn swap(first: i32, second: i32) {
+    notes_are_void();
     FAMILIES.with_borrow_mut(|families| {
         let one = families.by_db.remove(&first);
         let other = families.by_db.remove(&second);
@@ -180,6 +202,7 @@ pub fn may_take(ctx: &Context, query: Query<'_>, key: Name<'_>) -> bool {
             if view.refused.is_empty() {
                 view.rights = None;
             }
+            ANY_REFUSED.store(true, Relaxed);
             view.refused.insert(Rc::clone(&member.key));
             view.remove(member);
         }
@@ -190,6 +213,9 @@ pub fn may_take(ctx: &Context, query: Query<'_>, key: Name<'_>) -> bool {
 /// If queues were refused to a user, checks now and then whether the user's rights have changed
 /// since. Returns the queues that must be tried again because of it.
 pub fn check_rights(ctx: &Context, db: i32, family: &[u8], user: &[u8]) -> Vec<Rc<[u8]>> {
+    if !ANY_REFUSED.load(Relaxed) {
+        return Vec::new();
+    }
     let now = clock::monotonic_us() / 1000;
     let is_due = FAMILIES.with_borrow_mut(|families| {
         let family = families.get(db, family);

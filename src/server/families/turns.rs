@@ -1,16 +1,20 @@
 //! The order of turns: for each family and user, the queues that may be able to give.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::rc::Rc;
 
 use dq_queue::family;
+use dq_queue::message::id::NameHasher;
 
 /// A queue in the order of turns: the turn in which it has last given, and its name.
 pub type Candidate = (u64, Rc<[u8]>);
 
 /// What a queue may be able to give: to clients with a lease, and to those with NOACK.
 pub type Gives = [bool; 2];
+
+/// Queues by their turns, of which each has its own.
+type Ready = BTreeMap<u64, Rc<[u8]>>;
 
 /// One queue of a family.
 pub(super) struct Member {
@@ -25,8 +29,8 @@ pub(super) struct Member {
 /// The queues of a family that a user may take from, as far as that is known.
 #[derive(Default)]
 pub(super) struct View {
-    /// Those that may be able to give, in the order of their turns; for each of [`Gives`].
-    ready: [BTreeSet<Candidate>; 2],
+    /// Those that may be able to give, for each of [`Gives`]. `None` until they are asked for.
+    ready: [Option<Ready>; 2],
     /// Those that the user may not take from.
     pub refused: HashSet<Rc<[u8]>>,
     /// The rights of the user when they were last read; `None` since a queue was refused first.
@@ -38,40 +42,54 @@ pub(super) struct View {
 impl View {
     /// Enters a member where it belongs, and takes it out elsewhere.
     pub fn update(&mut self, member: &Member) {
-        let is_open = !member.is_foreign && !self.refused.contains(&member.key);
+        let is_open = self.is_open(member);
         for (ready, gives) in self.ready.iter_mut().zip(member.gives) {
-            let candidate = (member.turn, Rc::clone(&member.key));
+            let Some(ready) = ready else {
+                continue;
+            };
             match gives && is_open {
-                true => ready.insert(candidate),
-                false => ready.remove(&candidate),
+                true => ready.insert(member.turn, Rc::clone(&member.key)),
+                false => ready.remove(&member.turn),
             };
         }
     }
 
     pub fn remove(&mut self, member: &Member) {
-        let candidate = (member.turn, Rc::clone(&member.key));
-        self.ready.iter_mut().for_each(|ready| {
-            ready.remove(&candidate);
+        self.ready.iter_mut().flatten().for_each(|ready| {
+            ready.remove(&member.turn);
         });
+    }
+
+    fn is_open(&self, member: &Member) -> bool {
+        !member.is_foreign && !self.refused.contains(&member.key)
     }
 }
 
 /// One family on this server, in one database.
 #[derive(Default)]
 pub(super) struct Family {
-    pub members: HashMap<Rc<[u8]>, Member>,
+    pub members: HashMap<Rc<[u8]>, Member, NameHasher>,
     /// By the name of the user.
-    pub views: HashMap<Rc<[u8]>, View>,
+    pub views: HashMap<Rc<[u8]>, View, NameHasher>,
 }
 
 impl Family {
-    fn view(&mut self, user: &[u8]) -> Option<&mut View> {
+    /// The queues that may be able to give to a user, with or without leases.
+    fn ready(&mut self, user: &[u8], no_ack: bool) -> Option<&Ready> {
         if !self.views.contains_key(user) {
-            let mut view = View::default();
-            self.members.values().for_each(|member| view.update(member));
-            self.views.insert(user.into(), view);
+            self.views.insert(user.into(), View::default());
         }
-        self.views.get_mut(user)
+        let view = self.views.get_mut(user)?;
+        let kind = usize::from(no_ack);
+        if view.ready.get(kind)?.is_none() {
+            let members = self.members.values();
+            let open = members.filter(|member| member.gives.get(kind) == Some(&true));
+            let open = open.filter(|member| view.is_open(member));
+            let ready = open.map(|member| (member.turn, Rc::clone(&member.key)));
+            let ready = ready.collect();
+            *view.ready.get_mut(kind)? = Some(ready);
+        }
+        view.ready.get(kind)?.as_ref()
     }
 
     /// Changes a member, and its place in all views.
@@ -87,7 +105,7 @@ impl Family {
 
 #[derive(Default)]
 pub(super) struct Families {
-    pub by_db: HashMap<i32, HashMap<Rc<[u8]>, Family>>,
+    pub by_db: HashMap<i32, HashMap<Rc<[u8]>, Family, NameHasher>, NameHasher>,
     pub last_turn: u64,
 }
 
@@ -147,12 +165,13 @@ impl Families {
     }
 
     pub fn next(&mut self, query: Query<'_>, after: Option<&Candidate>) -> Option<Candidate> {
-        let view = self.get(query.db, query.family)?.view(query.user)?;
-        let ready = view.ready.get(usize::from(query.no_ack))?;
+        let family = self.get(query.db, query.family)?;
+        let ready = family.ready(query.user, query.no_ack)?;
         match after {
-            Some(after) => ready.range((Excluded(after), Unbounded)).next().cloned(),
-            None => ready.first().cloned(),
+            Some((after, _)) => ready.range((Excluded(after), Unbounded)).next(),
+            None => ready.first_key_value(),
         }
+        .map(|(turn, key)| (*turn, Rc::clone(key)))
     }
 }
 

@@ -136,6 +136,9 @@ pub struct Queue {
     /// of generated ids was drawn. 0 means in none: the queue was loaded from
     /// elsewhere or from an older copy.
     pub noted_term: u64,
+    /// Note of the server, not replicated: what the server last noted of what the
+    /// queue may be able to give. 0 means nothing.
+    pub noted_gives: u64,
     /// Empty list with the capacity of the last deliveries, kept so that the next
     /// FETCH need not allocate.
     given: Deliveries,
@@ -186,6 +189,7 @@ impl Queue {
             noted_wake: None,
             noted_arrival: 0,
             noted_term: 0,
+            noted_gives: 0,
             batches: None,
             given: Deliveries::new(),
             garbage: Garbage::default(),
@@ -380,6 +384,7 @@ impl Queue {
         copy.noted_wake = None;
         copy.noted_arrival = 0;
         copy.noted_term = 0;
+        copy.noted_gives = 0;
         let now = copy.last;
         copy.ticket += 1;
         copy.release_all(now);
