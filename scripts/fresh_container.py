@@ -37,6 +37,11 @@ def shell(script, **options):
     return subprocess.run(["bash", "-euo", "pipefail", "-c", lines], cwd=ROOT, check=True, text=True, **options)
 
 
+def mounts() -> list:
+    """Where something is mounted. Path.is_mount does not see that a folder of the same disk is."""
+    return [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+
+
 def instructions(text) -> list:
     """The instructions of a Containerfile: (word, rest)."""
     text = re.sub(r"\\\n", " ", text)
@@ -60,13 +65,19 @@ class Stage:
         place = self.root / "usr/local/rust"
         place.mkdir()
         subprocess.run(["mount", "--bind", home, place], check=True)
+        # Read-only, so that nothing here can change the machine's own Rust.
+        subprocess.run(["mount", "-o", "remount,bind,ro", place], check=True)
         self.env.update(RUST)
 
     def close(self):
         place = self.root / "usr/local/rust"
-        if place.is_mount():
+        if str(place) in mounts():
             subprocess.run(["umount", "-l", place], check=True)
         shell(f"leave_root {shlex.quote(str(self.root))}")
+        # What is still mounted below is not ours to delete.
+        left = [mount for mount in mounts() if Path(mount).is_relative_to(self.root)]
+        if left:
+            raise SystemExit(f"error: still mounted: {' '.join(left)}")
         shutil.rmtree(self.root)
 
     def words(self, line) -> list:
