@@ -9,9 +9,9 @@
 #   tests      the Python environment .venv with tests/requirements.txt
 #   optional   programs that only some tests need, which are skipped without them: git, openssl, tmux, PHP, Node and Go
 #              for the example clients, Laravel's queues and Symfony Messenger with PHPUnit for clients/php, redigo for
-#              clients/go, what clients/node is built and tested with, Prometheus and its exporter for Redis, and in .venv
-#              the frameworks that the Python package has drivers for. What is not available is left out, and a line says
-#              so
+#              clients/go, what clients/node is built and tested with, Chromium for the pages of dq web, Prometheus and its
+#              exporter for Redis, and in .venv the frameworks that the Python package has drivers for, and Selenium. What
+#              is not available is left out, and a line says so
 #   lint       rustfmt, clippy, and .venv for ruff
 #   pgo        llvm-profdata, of the LLVM version of rustc
 #   cxx        a C++ compiler, for libFuzzer
@@ -149,7 +149,7 @@ optional() {
 
 setup_optional() {
     setup_tests
-    have apt-get || die "the optional parts come from apt-get; elsewhere install yourself what you want of git, openssl, tmux, PHP with phpredis, Node with npm, Go, Prometheus and its exporter for Redis"
+    have apt-get || die "the optional parts come from apt-get; elsewhere install yourself what you want of git, openssl, tmux, PHP with phpredis, Node with npm, Go, Chromium with its driver, Prometheus and its exporter for Redis"
     optional git 'have git' git
     optional openssl 'have openssl' openssl
     optional tmux 'have tmux' tmux
@@ -164,6 +164,7 @@ setup_optional() {
     optional Go 'have go' golang-go
     optional "Go's clients" '(cd /usr/share/gocode/src && ls gopkg.in/redis.v5 github.com/gomodule/redigo)' \
         golang-gopkg-redis.v5-dev golang-github-gomodule-redigo-dev
+    optional Chromium 'have chromium && have chromedriver' chromium chromium-driver
     setup_prometheus
     setup_drivers
 }

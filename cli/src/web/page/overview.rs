@@ -67,7 +67,7 @@ pub fn tiles(entry: &Entry, target: &Query) -> Markup {
     html! {
         div.tiles {
             @for state in crate::model::queue::STATES {
-                a.tile class={ "tile state-" (state) } href=(messages(state)) {
+                a class={ "tile state-" (state) } href=(messages(state)) {
                     b { (compact(queue.count(state))) }
                     span { (state) }
                 }

@@ -1,0 +1,214 @@
+"""`dq web` in a headless Chromium: what a person sees and does, with the mouse and with keys."""
+
+import re
+import subprocess
+
+import pytest
+
+from tests.harness.browser import Browser
+from tests.harness.cli import Cli
+from tests.harness.server import wait_for
+from tests.harness.web import Web
+
+pytest_plugins = ["tests.harness.cli_fixtures"]
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def web(program, server, tmp_path):
+    with Web(Cli(program, f"redis://127.0.0.1:{server.port}"), tmp_path / "web.log") as web:
+        yield web
+
+
+@pytest.fixture
+def clean(browser):
+    """The browser; afterwards nothing has been refused, and nothing was asked of other sites."""
+    browser.driver.get("about:blank")
+    browser.complaints(), browser.requested()
+    browser.driver.delete_all_cookies()
+    yield browser
+    hosts = {re.sub(r"^(\w+://[^/:]*).*", r"\1", address) for address in browser.requested()}
+    assert hosts <= {"http://127.0.0.1", "about:blank"}, hosts
+    assert browser.complaints() == []
+
+
+def fill(do):
+    """Dead messages of two types, one group that is held, another queue."""
+    do("DQ.CREATE", "shop", "BACKOFF", "FIXED", 600000)
+    for n in range(5):
+        do("DQ.SEND", "shop", '{"n": %d}' % n, "ID", f"dead-{n}", "TYPE", "ab"[n % 2])
+    for _, receipt, *_ in do("DQ.FETCH", "shop", "COUNT", 5):
+        do("DQ.NACK", "shop", receipt, "FATAL", "ERROR", "HTTP 500")
+    do("DQ.SEND", "mails", "x")
+
+
+def test_a_newcomer_finds_and_redrives_failed_messages(r3, web, clean):
+    fill(r3.execute_command)
+    clean.open(web.url)
+    clean.sees("mails", "shop")
+    clean.click("shop")
+    clean.sees("Groups", "Settings")
+    clean.all("a.state-dead")[0].click()
+    clean.sees("dead messages of shop", "dead-0", "dead-4", "HTTP 500")
+    clean.click("Conditions")
+    clean.all('input[name="type"]')[0].send_keys("b\n")
+    clean.at("type=b")
+    clean.sees("dead-1", "dead-3", within="table")
+    assert "dead-0" not in clean.text("table")
+    clean.click("Redrive all that match")
+    clean.sees("This is about 2 messages")
+    assert r3.execute_command("DQ.LEN", "shop", "dead") == 5
+    clean.click("Redrive")
+    clean.sees("2 messages pending again")
+    assert r3.execute_command("DQ.LEN", "shop", "dead") == 3
+    clean.click("Go on")
+    clean.sees("dead messages of shop", "dead-0")
+    clean.click("dead-0")
+    clean.sees("died: rejected", "HTTP 500", '"n": 0')
+
+
+def test_figures_come_without_a_reload(r3, web, clean):
+    fill(r3.execute_command)
+    clean.open(f"{web.url}queue?queue=shop")
+    clean.sees("5\ndead", within=".tiles")
+    clean.run("window.same = true")
+    r3.execute_command("DQ.MSEND", "shop", 7, *["x"] * 7)
+    clean.sees("7\nready", within=".tiles")
+    r3.execute_command("DQ.SEND", "shop", "x", "GROUP", "new", "ID", "n1")
+    r3.execute_command("DQ.PAUSE", "shop", "GROUP", "new")
+    assert clean.run("return window.same")
+    wait_for(lambda: clean.run("return document.querySelectorAll('.chart polyline').length") == 5, what="the charts")
+
+
+def test_keys_do_what_the_mouse_does(r3, web, clean):
+    fill(r3.execute_command)
+    clean.open(web.url)
+    clean.sees("mails", "shop")
+    clean.press("?")
+    clean.sees("select a line", within="dialog")
+    clean.press("?")
+    clean.press("j", "j")
+    assert "shop" in clean.text("tr.selected")
+    clean.press("\ue007")
+    clean.at("queue?queue=shop")
+    clean.sees("Settings")
+    clean.press("p")
+    clean.sees("Nothing is delivered while it is paused")
+    assert clean.run("return document.activeElement.id") == "yes"
+    clean.press("\ue007")
+    clean.sees("shop is paused")
+    assert r3.execute_command("DQ.INFO", "shop")[b"paused"]
+    clean.press("u")
+    clean.sees("Nothing is delivered.")
+    clean.press("p")
+    clean.at("act=resume")
+    clean.press("u")
+    clean.at("queue?queue=shop")
+    clean.sees("Settings")
+    clean.press("o")
+    clean.at(web.url)
+    clean.sees("2 lines")
+    clean.press("/")
+    # Letters in a field are only letters.
+    clean.press("ujp", "\ue007")
+    clean.at("q=ujp")
+    clean.sees("No queue with such a name")
+    assert r3.execute_command("DQ.INFO", "shop")[b"paused"]
+
+
+def test_a_test_message_is_sent(r3, web, clean):
+    fill(r3.execute_command)
+    clean.open(f"{web.url}queue?queue=mails")
+    clean.sees("Settings")
+    clean.press("n")
+    clean.sees("Send a test message to mails")
+    clean.all("textarea")[0].send_keys("<b>bold</b>")
+    clean.all('input[name="id"]')[0].send_keys("t1")
+    clean.click("Send")
+    clean.sees("Sent, with the id t1.")
+    clean.open(f"{web.url}message?queue=mails&id=t1")
+    assert clean.sees("<b>bold</b>", within="#payload")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width, height", [(1200, 900), (390, 844)])
+def test_every_page_fits_its_screen(r3, web, clean, scheme, width, height):
+    fill(r3.execute_command)
+    long = "a-name-without-any-blank-" * 12
+    r3.execute_command("DQ.SEND", long, long, "ID", long, "GROUP", long, "TYPE", long)
+    clean.emulate(scheme, width, height)
+    try:
+        pages = ["", f"queue?queue={long}", "queue?queue=shop", "messages?queue=shop&state=dead", f"messages?queue={long}&state=ready"]
+        pages += [f"message?queue={long}&id={long}", "confirm?act=pause&queue=shop", f"send?queue={long}", "nope"]
+        for page in pages:
+            clean.open(web.url + page)
+            clean.sees("dq")
+            wide = clean.run("return document.documentElement.scrollWidth")
+            assert wide <= width, (page, wide)
+            paper, ink = clean.run("const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]")
+            levels = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in (paper, ink)]
+            assert (levels[0] > levels[1]) == (scheme == "light"), (page, paper, ink)
+        # The browser says what it thinks of a page that does not exist.
+        clean.complaints()
+    finally:
+        clean.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_no_script_of_a_queue_runs(r3, web, clean):
+    attack = "<img src=x onerror=\"document.title='broken in'\"><script>document.title='broken in'</script>"
+    do = r3.execute_command
+    do("DQ.SEND", attack, attack, "ID", attack, "GROUP", attack, "TYPE", attack, "HEADERS", 1, attack, attack)
+    [[_, receipt, *_]] = do("DQ.FETCH", attack, "CONSUMER", attack)
+    do("DQ.NACK", attack, receipt, "FATAL", "ERROR", attack, "NOTE", attack)
+    clean.open(web.url)
+    clean.sees(attack[:50])
+    clean.press("j", "\ue007")
+    clean.sees("Settings")
+    for steps in ([], [lambda: clean.all("a.state-dead")[0].click()], [lambda: clean.all("td.first a")[0].click()]):
+        for step in steps:
+            step()
+        clean.sees(attack[:50])
+        assert "broken in" != clean.driver.title and not clean.all("main img") and not clean.all("main script")
+    clean.sees("died: rejected")
+
+
+def test_signing_in_and_out(program, server, r3, clean, tmp_path):
+    cli = Cli(program, f"redis://127.0.0.1:{server.port}")
+    command = [program, "web", "--hash-password", "ann"]
+    line = subprocess.run(command, input="correct horse\n", capture_output=True, text=True, check=True).stdout
+    (tmp_path / "passwords").write_text(line)
+    with Web(cli, tmp_path / "web.log", "--password-file", tmp_path / "passwords") as web:
+        clean.open(web.url)
+        clean.sees("Password")
+        clean.press("ann", "\ue004", "wrong horse", "\ue007")
+        clean.sees("Wrong name or password")
+        clean.press("ann", "\ue004", "correct horse", "\ue007")
+        clean.sees("sign out")
+        assert clean.run("return document.cookie") == ""
+        clean.all("header form button")[0].click()
+        clean.sees("Password")
+        # The browser says that the answer to a wrong password was 403.
+        assert all("403" in line for line in clean.complaints())
+
+
+def test_a_server_that_goes_away_is_said_and_found_again(program, make_server, clean, tmp_path):
+    server = make_server(appendonly="yes")
+    server.client().execute_command("DQ.SEND", "q", "x")
+    with Web(Cli(program, f"redis://127.0.0.1:{server.port}"), tmp_path / "web.log") as web:
+        clean.open(web.url)
+        clean.sees("1 line")
+        server.stop()
+        clean.sees("The figures are old")
+        server.start()
+        wait_for(lambda: "The figures are old" not in clean.text(), 30, "the end of the warning")
+        web.process.kill()
+        wait_for(lambda: clean.run("return document.body.classList.contains('unanswered')"), 30, "the warning")
+        # Nobody answers there any more, and the browser says so.
+        clean.open("about:blank")
+        assert all("ERR_CONNECTION_REFUSED" in line for line in clean.complaints())
