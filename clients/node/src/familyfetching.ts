@@ -15,9 +15,6 @@ import { Message } from './message.js';
 import type { Jobs } from './queue.js';
 import { list, text } from './replies.js';
 
-/** A null that comes this many ms before BLOCK is over means that slots have moved. */
-const EARLY = 50;
-
 /** Other nodes learn by gossip that slots have moved, within this many ms. */
 const GOSSIP = 1000;
 
@@ -140,7 +137,6 @@ async function fetchFromNode(family: string, node: ServerNode, nodes: Nodes, cre
       const count = Math.min(hot ? room : Math.max(1, Math.floor(room / nodes.count)), MOST);
       const release = hot ? handling.reserve(count) : () => {};
       const block = hot ? [] : ['BLOCK', String(crew.block)];
-      const since = performance.now();
       let reply: unknown;
       try {
         reply = await insist(['DQ.NFETCH', family, ...common(crew, count), ...block] as string[], hot ? 0 : crew.block);
@@ -149,7 +145,9 @@ async function fetchFromNode(family: string, node: ServerNode, nodes: Nodes, cre
       }
       if (reply === undefined) break;
       if (reply === null) {
-        if (!hot && performance.now() - since < crew.block - EARLY) nodes.changed();
+        // A wait ends early where slots have moved. At its regular end the nodes are looked at, too, because slots
+        // may have moved while nobody waited here.
+        if (!hot) nodes.changed();
         hot = false;
         continue;
       }
