@@ -195,20 +195,3 @@ def test_signing_in_and_out(program, server, r3, clean, tmp_path):
         clean.sees("Password")
         # The browser says that the answer to a wrong password was 403.
         assert all("403" in line for line in clean.complaints())
-
-
-def test_a_server_that_goes_away_is_said_and_found_again(program, make_server, clean, tmp_path):
-    server = make_server(appendonly="yes")
-    server.client().execute_command("DQ.SEND", "q", "x")
-    with Web(Cli(program, f"redis://127.0.0.1:{server.port}"), tmp_path / "web.log") as web:
-        clean.open(web.url)
-        clean.sees("1 line")
-        server.stop()
-        clean.sees("The figures are old")
-        server.start()
-        wait_for(lambda: "The figures are old" not in clean.text(), 30, "the end of the warning")
-        web.process.kill()
-        wait_for(lambda: clean.run("return document.body.classList.contains('unanswered')"), 30, "the warning")
-        # Nobody answers there any more, and the browser says so.
-        clean.open("about:blank")
-        assert all("ERR_CONNECTION_REFUSED" in line for line in clean.complaints())
