@@ -49,7 +49,8 @@ impl Queue {
     /// step; `None` at the end.
     ///
     /// O(count), and up to 16 operations for each byte of the text that it matches,
-    /// which is at most [`MOST_TEXT`] bytes and the texts of one message.
+    /// which is at most [`MOST_TEXT`] bytes and the texts of one message. A text
+    /// without sets is found many bytes at a time.
     pub fn search(&self, wanted: &Search, now: Millis) -> (Option<Cursor>, Vec<Seq>) {
         let mut found = Vec::new();
         let group = match wanted.group.map(|name| self.groups.find(name)) {
