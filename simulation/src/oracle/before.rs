@@ -58,6 +58,8 @@ pub struct Before {
     /// without that being processed yet.
     pub(super) is_unclear: bool,
     pub(super) breakers: Breakers,
+    /// Whether everything that was due had been processed.
+    pub(super) caught_up: bool,
     /// The messages that have not ended and that are in a batch which holds others, and
     /// the name of the batch.
     pub(super) holding: Vec<(Seq, Box<[u8]>)>,
@@ -78,6 +80,7 @@ impl Before {
             is_stale: false,
             is_unclear: false,
             breakers: Breakers::default(),
+            caught_up: false,
             holding: holding(queue),
             fired: 0,
         }
@@ -94,6 +97,7 @@ impl Before {
         fired: u64,
     ) {
         self.fired = fired;
+        self.caught_up = !queue.has_work(now);
         self.breakers = Breakers::before(queue, op, now);
         self.name(queue, leases, op, now);
         match op {

@@ -213,6 +213,8 @@ impl Failures {
         }
         let last = known.open.and_then(|(_, length)| length);
         let length = match (named.breaker, last) {
+            // It may be an event before the nack that has opened it.
+            _ if !step.before.caught_up => return Ok(()),
             ("closed", _) => rule.open,
             ("half-open", Some(last)) => (2 * last).min(rule.max),
             _ => return Ok(()),

@@ -213,6 +213,9 @@ impl Own {
 /// Checks that IFGROUP adds a message exactly where its group has one.
 fn check_if_group(step: &Step<'_>) -> Result<(), String> {
     let mut earlier: Vec<&[u8]> = Vec::new();
+    // Whether an earlier message of the same command has replaced one, which may have been
+    // the last of its group.
+    let mut has_replaced = false;
     for (send, sent, before) in step.sends() {
         let group = send.group.as_deref().unwrap_or_default();
         match (sent, before.of_group) {
@@ -222,7 +225,8 @@ fn check_if_group(step: &Step<'_>) -> Result<(), String> {
             (Sent::NoGroup, Some(live)) => {
                 let named = step.before.named.iter();
                 let acked = named.filter(|named| named.group.as_deref() == Some(group));
-                if live > acked.count() as u64 && !step.before.is_unclear {
+                let has_live = live > acked.count() as u64;
+                if has_live && !has_replaced && !step.before.is_unclear {
                     return Err("IFGROUP has not found its group".into());
                 }
             }
@@ -231,8 +235,9 @@ fn check_if_group(step: &Step<'_>) -> Result<(), String> {
             }
             _ => {}
         }
-        if matches!(sent, Sent::Added(_)) && send.group.is_some() {
-            earlier.push(group);
+        if matches!(sent, Sent::Added(_)) {
+            has_replaced |= send.replace && before.has_id.is_some();
+            earlier.extend(send.group.as_deref());
         }
     }
     Ok(())
