@@ -108,6 +108,8 @@ impl Options {
             let last = self.rows.remove(id);
             let first = match before.has_id {
                 _ if step.before.is_unclear => continue,
+                // An event before the operation may have ended it.
+                Some(_) if !send.replace || !step.before.caught_up => continue,
                 None => step.now,
                 Some(replaced) => match last {
                     Some((seq, first)) if seq == replaced => first,

@@ -2,9 +2,11 @@
 
 use super::bench::{later, letter, with_ttl, Bench};
 use super::driver::Pair;
+use super::named_batches::with;
+use crate::message::after::OnFail;
 use crate::message::Choices;
 use crate::op::{Done, Fetch, GroupChanges, NackKind, Op, Send};
-use crate::settings::{Changes, OnRetry, Settings};
+use crate::settings::{Changes, OnRetry, Rate, Settings};
 use crate::Moment;
 
 fn scored(group: &'static str, score: f64) -> Send<'static> {
@@ -250,4 +252,45 @@ fn a_full_fetch_leaves_the_next_group_where_it_is_though_its_turn_is_over() {
         }
         assert_eq!(pair.queue.peek(9, pair.now), [2, 3]);
     }
+}
+
+/// Two groups that can give by the same command join the ready line by the heads that they
+/// have then. What a batch releases in the same FETCH does not change that.
+#[test]
+fn what_a_fetch_releases_does_not_change_which_of_two_groups_joined_first() {
+    let changes = Changes {
+        rate: Some(Some(Rate { count: 1, per: 20 })),
+        ..Changes::default()
+    };
+    let mut pair = Pair::new(&changes, false);
+    let send = |group, batch, after: Option<&str>| {
+        let after = after.map(|batch| (batch, OnFail::Hold));
+        Op::Send(with(letter(Some(group)), batch, after))
+    };
+    let fetch = |acks: &[u64]| {
+        Op::fetch(Fetch {
+            acks: acks.into(),
+            ..Fetch::one()
+        })
+    };
+    let steps = [
+        (1000, Op::Send(letter(Some("h")))),
+        (1000, send("g", Some("z"), None)),
+        (1000, send("h", None, Some("z"))),
+        (1000, Op::Send(letter(Some("g")))),
+        (1000, fetch(&[])),
+        (1014, Op::Send(letter(Some("h")))),
+        (1059, fetch(&[])),
+        // Nothing is delivered yet, because of the RATE.
+        (1062, fetch(&[1_059_000, 1_000_000])),
+    ];
+    for (at, op) in &steps {
+        pair.advance(*at);
+        pair.apply(op);
+        pair.compare();
+    }
+    pair.advance(1080);
+    assert_eq!(pair.queue.peek(1, pair.now), [4]);
+    pair.apply(&fetch(&[]));
+    pair.compare();
 }

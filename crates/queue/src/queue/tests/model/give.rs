@@ -51,6 +51,8 @@ impl Model {
         self.ack(&fetch.acks);
         self.line_up(self.ticket);
         self.settle_batches();
+        // A group keeps the head with which it has joined the line, whatever is released now.
+        self.ticket += 1;
         let repeated = self.repeated(fetch);
         if !repeated.is_empty() {
             return repeated;
