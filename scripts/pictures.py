@@ -1,22 +1,27 @@
 #!/usr/bin/env python3
-"""Draws docs/pictures/: the screens of `dq top`, as a real terminal (tmux) shows them, over queues with real traffic.
+"""Draws docs/pictures/: the screens of `dq top`, as a real terminal (tmux) shows them, and the pages of `dq web`, as
+Chromium shows them, over queues with real traffic.
 
     scripts/python.sh scripts.pictures
 
-The pictures are SVG, and what is text on the screen is text in them. Takes half a minute. DQ_CLI names the program;
-without, it is built from cli/.
+The pictures of the terminal are SVG, and what is text on the screen is text in them. Those of the pages are PNG. Takes a
+minute. DQ_CLI names the program; without, it is built from cli/.
 """
 
 import random
 import re
+import tempfile
 import threading
 import time
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 import redis
 
+from tests.harness.browser import Browser
 from tests.harness.cli import Cli, Screen, build
 from tests.harness.server import ROOT, Server
+from tests.harness.web import Web
 
 PICTURES = ROOT / "docs/pictures"
 
@@ -155,16 +160,49 @@ def draw(name: str, title: str, screen: Screen) -> None:
     print(path.relative_to(ROOT))
 
 
+def photograph(url: str) -> None:
+    """The pages of dq web, in the light and the dark scheme."""
+    with Browser(1180, 760) as browser:
+        for name, page, sees, scheme, height in [
+            ("web.png", "", ["orders", "events:{*}"], "light", 400),
+            ("web-queue.png", "queue?queue=orders", ["user-4", "album-7", "billing-1"], "light", 980),
+            ("web-message.png", "message?queue=orders&id=order-3-paid", ["HTTP 500", "died"], "dark", 900),
+        ]:
+            browser.emulate(scheme, 1180, height)
+            browser.open(url + page)
+            browser.sees(*sees)
+            browser.driver.save_screenshot(str(PICTURES / name))
+            print(f"docs/pictures/{name}")
+
+
+def show_more(do) -> None:
+    """What the pages show beside: a dead message with a payload, a batch, a schedule, a family."""
+    payload = '{"order": 3, "user": "user-3", "total": 129.90, "lines": [{"sku": "A-17", "count": 2}]}'
+    headers = ["HEADERS", 2, "tenant", "eu-1", "trace", "4bf92f35"]
+    do("DQ.SEND", "orders", payload, "ID", "order-3-paid", "TYPE", "paid", "PRIORITY", -2, "RETRIES", 0, *headers)
+    [(_, receipt, *_)] = do("DQ.FETCH", "orders", "CONSUMER", "billing-2")
+    do("DQ.TOUCH", "orders", 30_000, receipt, "NOTE", "charged, receipt not sent")
+    do("DQ.NACK", "orders", receipt, "ERROR", "HTTP 500 from the mail relay")
+    do("DQ.MSEND", "orders", 12, *["scale"] * 12, "BATCH", "album-7", "DELAY", 600_000)
+    do("DQ.SEND", "orders", "publish", "ID", "publish-7", "AFTER", "album-7")
+    do("DQ.SCHEDULE", "orders", "nightly-report", "CRON", "0 3 * * *", "TZ", "Europe/Berlin", "PAYLOAD", "x")
+    for key in do("DQ.PARTITIONS", "events", 16):
+        do("DQ.MSEND", key, 20, *["x"] * 20)
+
+
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     server = Server().start()
     shop = Shop(server.port)
     try:
-        hold(shop.client().execute_command)
+        do = shop.client().execute_command
+        hold(do)
+        show_more(do)
         shop.open()
-        with Screen(Cli(build(), f"redis://127.0.0.1:{server.port}"), "top") as screen:
-            screen.sees(">invoices")
-            screen.press("Down", "Down")
+        cli = Cli(build(), f"redis://127.0.0.1:{server.port}")
+        with Screen(cli, "top") as screen:
+            screen.sees(">events", " orders")
+            screen.press("Down", "Down", "Down")
             screen.sees("── orders ──")
             time.sleep(20)  # until the bars of lateness reach back
             draw("top.svg", "dq top: the queues of a server, with rates, states and lateness", screen)
@@ -174,6 +212,9 @@ def main() -> None:
             screen.press("g")
             screen.sees(">user-4", "its backoff ends")
             draw("top-groups.svg", "dq top: the groups that are held, by what, and until when", screen)
+        with tempfile.TemporaryDirectory() as there, Web(cli, Path(there) / "log") as web:
+            time.sleep(15)  # until the charts reach back
+            photograph(web.url)
     finally:
         shop.close()
         server.close()

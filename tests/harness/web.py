@@ -66,9 +66,11 @@ class Page:
         """All elements, as name and attributes, as a browser reads them."""
         parser = HTMLParser()
         found = []
-        parser.handle_starttag = lambda tag, attributes: found.append((tag, dict(attributes)))
+        parser.handle_starttag = lambda tag, attributes: found.append((tag, attributes))
         parser.feed(self.text)
-        return found
+        # A browser ignores the second attribute of a name.
+        assert all(len(dict(attributes)) == len(attributes) for _, attributes in found), found
+        return [(tag, dict(attributes)) for tag, attributes in found]
 
     def csrf(self) -> str:
         return re.search(r'name="csrf" value="([^"]*)"', self.text)[1]

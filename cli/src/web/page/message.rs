@@ -96,7 +96,8 @@ pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
             }
             @if let Some(why) = &why {
                 p.why {
-                    (badge(&why.code, "")) " " (why.why)
+                    @if why.code != state { (badge(&why.code, "")) " " }
+                    (why.why)
                     @if let Some(until) = why.until { " Until " (time(Some(until), now)) "." }
                     @if !why.by.is_empty() { " By " b { (why.by) } "." }
                 }

@@ -206,7 +206,7 @@ fn line(row: &Row) -> Markup {
             td.n data-label="later" { (compact(later)) }
             td.n data-label="blocked" { (compact(queue.count("blocked"))) }
             td.n data-label="running" { (compact(queue.count("running"))) }
-            td.n data-label="dead" class=[(dead > 0).then_some("n bad")] { (compact(dead)) }
+            td.n.bad[dead > 0] data-label="dead" { (compact(dead)) }
             td.n data-label="sent" { (rate(rates, |rates| rates.sent)) }
             td.n data-label="acked" { (rate(rates, |rates| rates.acked)) }
             td.n data-label="oldest" { (late(queue)) }

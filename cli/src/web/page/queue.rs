@@ -273,7 +273,7 @@ fn batches(batches: &(Vec<Batch>, bool), target: &Query) -> Markup {
                                 td.n data-label="of" { (all) }
                                 td.n data-label="pending" { a href=(members(&one.name, b"ready")) { (one.pending) } }
                                 td.n data-label="running" { a href=(members(&one.name, b"running")) { (one.running) } }
-                                td.n data-label="dead" class=[(one.dead > 0).then_some("n bad")] {
+                                td.n.bad[one.dead > 0] data-label="dead" {
                                     a href=(members(&one.name, b"dead")) { (one.dead) }
                                 }
                                 td.n data-label="held by it" { (one.held) }
