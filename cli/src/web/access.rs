@@ -1,5 +1,5 @@
-//! Who may see the pages: by a password file, by a header that a proxy sets, or anybody
-//! who reaches them.
+//! Access to the pages: a password file decides it, or a header that a proxy sets, or
+//! everybody who reaches the pages has it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -327,7 +327,7 @@ impl Sets {
 enum Run {
     /// The part matched, up to here.
     Matched(usize),
-    /// So many bytes were read, and no match begins in them.
+    /// No match ends or begins in this many bytes, which were read.
     Nothing(usize),
 }
 

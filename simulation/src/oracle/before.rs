@@ -1,4 +1,4 @@
-//! What a queue was like right before an operation.
+//! The state of a queue right before an operation.
 
 use std::collections::HashSet;
 

@@ -24,7 +24,7 @@ thread_local! {
     static LAST: RefCell<HashMap<Asked, Weak<BlockedFetch>>> = RefCell::default();
 }
 
-/// What a client asked for, once for each of its queues. Nothing for a client without a token.
+/// The fetches of a client, one for each of its queues. A client without a token has none here.
 fn asked(client: &BlockedFetch) -> Vec<Asked> {
     let fetch = &client.request.fetch;
     let (Some(consumer), Some(token)) = (&fetch.consumer, &fetch.token) else {

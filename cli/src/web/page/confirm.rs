@@ -43,7 +43,7 @@ pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
 /// Does it, and shows what came of it.
 pub fn act(ask: &Ask) -> Result<Answer, Trouble> {
     let mut query = ask.query.clone();
-    // What the form itself asks for.
+    // These fields are filled in by the form itself.
     for field in ["for", "payload", "id", "type", "group", "priority", "delay"] {
         if let Some(value) = ask.form.get(field) {
             query = query.without(&[field]).with(field, value);

@@ -47,7 +47,7 @@ pub enum Answer {
 pub struct Trouble {
     /// The status of HTTP.
     pub status: u16,
-    /// What is wrong.
+    /// The message for the reader: what was wrong, and what was expected.
     pub words: String,
 }
 

@@ -1,4 +1,4 @@
-//! What is sent: messages with their options, by a SEND, an ACKSEND or a schedule.
+//! The messages of a SEND, an ACKSEND or a schedule, with their options.
 
 use std::borrow::Cow;
 

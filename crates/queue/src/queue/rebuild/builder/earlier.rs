@@ -1,4 +1,4 @@
-//! What earlier versions had begun and not completed when they wrote a snapshot.
+//! Operations that an earlier version had begun and not completed when it wrote a snapshot.
 
 use crate::index::ready_line::Join;
 use crate::op::Effects;
