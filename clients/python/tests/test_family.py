@@ -344,6 +344,16 @@ def test_a_worker_that_stops_gives_back_what_it_has(f):
     assert f.len("ready") == 20
 
 
+def test_a_message_that_is_given_back_too_late_is_told(one, caplog):
+    one.send("x")
+    messages = one.fetch(lease=1)
+    wait_for(lambda: one.len("running") == 0)
+    intake = one._intake({"count": 1}, 100)
+    intake._give_back(messages)
+    intake.close()
+    assert caplog.messages == ["1 of 1 messages came too late to be given back"]
+
+
 def test_leases_of_messages_with_equal_receipts_are_kept_apart(f):
     from dqueue.leases import Leases
     from dqueue.message import Message

@@ -150,3 +150,17 @@ def test_waiting_consumers_follow_a_queue_to_another_node(cluster):
             await asyncio.to_thread(cluster.move_slot, slot, target, source)
 
     play(cluster, scene)
+
+
+def test_a_message_that_is_given_back_too_late_is_told(cluster, caplog):
+    async def scene(f):
+        await f.send("x")
+        messages = await f.fetch(lease=1)
+        while await f.len("running"):
+            await asyncio.sleep(0.001)
+        intake = f._intake({"count": 1}, 100)
+        await intake._give_back(messages)
+        await intake.close()
+
+    play(cluster, scene)
+    assert caplog.messages == ["1 of 1 messages came too late to be given back"]

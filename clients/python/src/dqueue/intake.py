@@ -154,9 +154,12 @@ class Intake:
     def _give_back(self, messages: list[Message]) -> None:
         for call in given_back(messages):
             try:
-                self._client.execute_command(*call.words)
+                given = call.read(self._client.execute_command(*call.words))
             except Exception as error:
                 log.warning("a message was not given back, it comes again after its lease: %s", error)
+            else:
+                if given < len(messages):
+                    log.warning("%d of %d messages came too late to be given back", len(messages) - given, len(messages))
 
     # ---- all lines --------------------------------------------------------------------------------------------------
 
