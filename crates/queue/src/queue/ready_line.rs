@@ -25,6 +25,19 @@ impl Queue {
     /// Updates the position of a group in the ready line to what it can give. Call
     /// it after every change to its messages, holds, limits or settings.
     pub(super) fn refresh(&mut self, ix: GroupIx, now: Millis, join: Join) {
+        self.refresh_with(ix, now, join, now);
+    }
+
+    /// Updates the position of a group as [`Queue::refresh`] does, after a message
+    /// has expired at `at`. What falls due in the same millisecond is processed
+    /// later, so a position that the group has from then on has not come yet.
+    pub(super) fn refresh_at_expiry(&mut self, ix: GroupIx, at: Millis) {
+        self.refresh_with(ix, at, Join::by_time(at), at.saturating_sub(1));
+    }
+
+    /// `come`: the time (Unix ms) up to which the positions of the group count that
+    /// it has not joined the line with.
+    fn refresh_with(&mut self, ix: GroupIx, now: Millis, join: Join, come: Millis) {
         if !ix.is_some() {
             return self.refresh_plain(now, join);
         }
@@ -33,11 +46,12 @@ impl Queue {
         };
         let line = group.position(ix);
         // An event that is processed late must not undo what happened after it.
-        let now = now.max(line.map_or(0, |key| key.join.time));
+        let joined_at = line.map_or(0, |key| key.join.time);
+        let now = now.max(joined_at);
         let head = self.group_head(group, now);
         // A position whose time has come counts, even if the group has not joined
         // the line yet.
-        let given = group.given_position(ix, now);
+        let given = group.given_position(ix, come.max(joined_at));
         let had = given.or(line);
         let has = head.map(|head| {
             let joined = Position {

@@ -1,6 +1,5 @@
 //! ALTER: other options for a queue and what is in it.
 
-use crate::index::ready_line::Join;
 use crate::message::state::StoredState;
 use crate::op::Done;
 use crate::queue::Queue;
@@ -61,14 +60,8 @@ impl Queue {
             if expiry > now {
                 return;
             }
-            let join = match at {
-                Some(at) => self.join(at),
-                None => Join {
-                    time: expiry,
-                    ticket: 0,
-                },
-            };
-            self.expire_next(at.unwrap_or(expiry), join);
+            let by = at.map(|at| self.join(at));
+            self.expire_next(at.unwrap_or(expiry), by);
         }
     }
 

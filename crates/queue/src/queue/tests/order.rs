@@ -4,7 +4,7 @@ use super::bench::{later, letter, with_ttl, Bench};
 use super::driver::Pair;
 use super::named_batches::with;
 use crate::message::after::OnFail;
-use crate::message::Choices;
+use crate::message::{Choices, RareChoices};
 use crate::op::{Done, Fetch, GroupChanges, NackKind, Op, Send};
 use crate::settings::{Changes, OnRetry, Rate, Settings};
 use crate::Moment;
@@ -252,6 +252,30 @@ fn a_full_fetch_leaves_the_next_group_where_it_is_though_its_turn_is_over() {
         }
         assert_eq!(pair.queue.peek(9, pair.now), [2, 3]);
     }
+}
+
+/// A message that expires when it falls due is never one that its group can give.
+#[test]
+fn a_group_keeps_its_turn_when_an_urgent_message_expires_as_it_falls_due() {
+    let mut pair = Pair::new(&Changes::default(), false);
+    pair.advance(pair.now);
+    let never_given = Send {
+        choices: Choices {
+            rare: Some(Box::new(RareChoices {
+                expire_at: Some(pair.now + 30),
+                ..RareChoices::default()
+            })),
+            ..Choices::default()
+        },
+        priority: -1,
+        ..later(Some("g"), 30)
+    };
+    for send in [letter(Some("g")), letter(Some("h")), never_given] {
+        pair.apply(&Op::Send(send));
+    }
+    pair.advance(pair.now + 31);
+    pair.compare();
+    assert_eq!(pair.queue.peek(9, pair.now), [1, 2]);
 }
 
 /// Two groups that can give by the same command join the ready line by the heads that they

@@ -257,7 +257,7 @@ impl Queue {
             }
             Event::Expiry => {
                 ticked.expired += 1;
-                self.expire_next(at, join);
+                self.expire_next(at, None);
             }
             Event::Due => self.promote_all(at, most, progress),
             Event::PauseEnd => self.paused_until = None,
@@ -307,13 +307,17 @@ impl Queue {
         self.settle_batches_at_event()
     }
 
-    /// Moves the message whose TTL ends first to dead, as of `at`.
-    pub(super) fn expire_next(&mut self, at: Millis, join: Join) {
+    /// Moves the message that expires first to dead, as of `at`. `by`: how an
+    /// operation that makes it expire places its group, or `None` if time does.
+    pub(super) fn expire_next(&mut self, at: Millis, by: Option<Join>) {
         if let Some(((_, seq), ())) = self.expiring.first() {
             let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
             self.leave_pending(seq);
             self.die(seq, Reason::Expired, at);
-            self.refresh(group, at, join);
+            match by {
+                Some(join) => self.refresh(group, at, join),
+                None => self.refresh_at_expiry(group, at),
+            }
         }
     }
 
