@@ -36,6 +36,8 @@ class Call(Generic[T]):
 
     words: list[Word]
     read: Callable[[Any], T]
+    may_be_repeated: bool = False
+    """Whether it does nothing more if it is sent again after a lost reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def send(key: str, payload: Payload, id: str | None, replace: bool, options: Map
         is_own = id is None and not options.get("if_group")
         return own if reply is None and is_own else maybe_text(reply)
 
-    return Call(["DQ.SEND", encode(key), encode(payload), *words(given)], read)
+    return Call(["DQ.SEND", encode(key), encode(payload), *words(given)], read, may_be_repeated=True)
 
 
 def send_many(key: str, payloads: Sequence[Payload], options: Mapping[str, Any]) -> Call[list[str]]:

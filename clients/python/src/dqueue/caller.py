@@ -1,0 +1,83 @@
+"""Runs calls, and makes methods of verbs: what `Queue` and `Family` share."""
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from dqueue.calls import Call, Page
+from dqueue.connection import Client, is_transient, pauses
+from dqueue.options import Millis, millis
+from dqueue.verbs import Pages, Steps, explain
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Caller:
+    """What has a client and verbs. `patience` is how long (ms) a call that may be repeated is, while there is no server."""
+
+    verbs: Any
+
+    def __init__(self, client: Client, patience: Millis) -> None:
+        self.client = client
+        self.patience = millis(patience)
+
+    def _do(self, call: Call[T]) -> T:
+        if not call.may_be_repeated:
+            return call.read(self.client.execute_command(*call.words))
+        deadline = time.monotonic() + self.patience / 1000
+        for pause in pauses():
+            try:
+                return call.read(self.client.execute_command(*call.words))
+            except Exception as error:
+                if not is_transient(error) or time.monotonic() + pause > deadline:
+                    raise
+            time.sleep(pause)
+        raise AssertionError("pauses() does not end")
+
+
+def one(verb: Callable[Concatenate[Any, P], Call[T]]) -> Callable[Concatenate[Any, P], T]:
+    """Makes a method of a verb of one call."""
+
+    def method(self: Caller, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._do(verb(self.verbs, *args, **kwargs))
+
+    explain(method, verb)
+    return method
+
+
+def several(verb: Callable[Concatenate[Any, P], Steps[T]]) -> Callable[Concatenate[Any, P], T]:
+    """Makes a method of a verb of several calls."""
+
+    def method(self: Caller, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        steps = verb(self.verbs, *args, **kwargs)
+        go: Callable[[], Call[Any]] = functools.partial(next, steps)
+        while True:
+            try:
+                call = go()
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            try:
+                go = functools.partial(steps.send, self._do(call))
+            except Exception as error:
+                go = functools.partial(steps.throw, error)
+
+    explain(method, verb)
+    return method
+
+
+def listed(verb: Callable[Concatenate[Any, P], Pages[T]]) -> Callable[Concatenate[Any, P], Iterator[T]]:
+    """Makes a method, which yields records, of a verb that lists."""
+
+    def method(self: Caller, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        for page_at in verb(self.verbs, *args, **kwargs):
+            cursor: str | None = "0"
+            while cursor is not None:
+                page: Page[T] = self._do(page_at(cursor))
+                yield from page.items
+                cursor = page.cursor
+
+    explain(method, verb)
+    return method

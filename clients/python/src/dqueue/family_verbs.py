@@ -1,0 +1,331 @@
+"""The verbs of a family, each as the calls that it takes: what `Family` and `asyncio.Family` share."""
+
+import builtins
+import uuid
+from collections.abc import Sequence
+from typing import Any, Literal, Unpack
+
+from dqueue import calls
+from dqueue.calls import Next, Payload
+from dqueue.message import Message, by_queue
+from dqueue.options import (
+    Conditions,
+    Instant,
+    Millis,
+    Pause,
+    QueueOptions,
+    SendOptions,
+    State,
+)
+from dqueue.records import Batch, Consumer, Explanation, Group, Record, Schedule
+from dqueue.routing import Layout
+from dqueue.verbs import Pages, QueueVerbs, Steps, step
+
+
+class FamilyVerbs:
+    """The verbs of a family, except those that ask nodes. `client` is only asked for its settings."""
+
+    def __init__(self, client: Any, layout: Layout) -> None:
+        self.client = client
+        self.layout = layout
+
+    # ---- the queues -------------------------------------------------------------------------------------------------
+
+    def _queues(self) -> builtins.list[QueueVerbs]:
+        return [QueueVerbs(self.client, key) for key in self.layout.keys()]
+
+    def _homes(self, group: str | None, id: str = "") -> builtins.list[QueueVerbs]:
+        """Returns the queues in which a message may be, the one that is tried first before the other."""
+        return [QueueVerbs(self.client, key) for key in self.layout.homes(id if group is None else group)]
+
+    def _of(self, group: str | None) -> builtins.list[QueueVerbs]:
+        """Returns the queues of a group, or all queues."""
+        return self._queues() if group is None else self._homes(group)
+
+    # ---- creating ---------------------------------------------------------------------------------------------------
+
+    def create(self, **options: Unpack[QueueOptions]) -> Steps[None]:
+        """Creates all queues with these options. Fails if one exists."""
+        for queue in self._queues():
+            yield from step(queue.create(**options))
+
+    def alter(self, **options: Unpack[QueueOptions]) -> Steps[None]:
+        """Changes options of all queues, also for the messages in them."""
+        for queue in self._queues():
+            yield from step(queue.alter(**options))
+
+    def ensure(self, **options: Unpack[QueueOptions]) -> Steps[None]:
+        """Creates the queues that are missing, and gives all of them these options."""
+        for queue in self._queues():
+            yield from queue.ensure(**options)
+
+    # ---- producing --------------------------------------------------------------------------------------------------
+
+    def send(
+        self, payload: Payload, *, id: str | None = None, replace: bool = False, **options: Unpack[SendOptions]
+    ) -> Steps[str | None]:
+        """Adds a message to the queue of its group, or of its id, as `Queue.send` does."""
+        own = id or str(uuid.uuid4())
+        group = options.get("group")
+        home, *others = self._homes(group, own)
+        if others and group is not None:
+            (old,) = others
+            held: SendOptions = {**options, "if_group": True}
+            # Without an id of its own, calls.send would not tell a taken id from a group without messages.
+            if (yield from step(calls.send(old.key, payload, own, replace, held))) is not None:
+                return own
+            if (yield from step(old.get(own))) is not None:
+                return own if id is None else None
+        sent = yield from step(calls.send(home.key, payload, own, replace, options))
+        # The id of this call can only be taken by an earlier try of it.
+        return own if id is None and not options.get("if_group") else sent
+
+    def send_many(self, payloads: Sequence[Payload], **options: Unpack[SendOptions]) -> Steps[builtins.list[str]]:
+        """DQ.MSEND: adds all of the messages to one queue, or none: that of their group, or any."""
+        group = options.get("group")
+        home, *others = self._homes(group, str(uuid.uuid4()))
+        if others and group is not None:
+            held: SendOptions = {**options, "if_group": True}
+            if sent := (yield from step(others[0].send_many(payloads, **held))):
+                return sent
+        return (yield from step(home.send_many(payloads, **options)))
+
+    # ---- consuming --------------------------------------------------------------------------------------------------
+
+    def ack(self, *messages: Message, result: Payload | None = None) -> Steps[int]:
+        """DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease."""
+        count = 0
+        for key, own in by_queue(messages).items():
+            count += yield from step(calls.ack(key, own, result))
+        return count
+
+    def ack_send(
+        self, message: Message, *following: Next, result: Payload | None = None
+    ) -> Steps[builtins.list[str | None] | None]:
+        """DQ.ACKSEND: finishes a message and sends those that follow from it to its queue, all in one step.
+
+        They must be of the group of the message, or without a group, or name a queue in the same hash slot.
+        """
+        return (yield from step(calls.ack_send(message.queue, message, following, result)))
+
+    def nack(
+        self,
+        *messages: Message,
+        delay: Millis | None = None,
+        error: str | None = None,
+        silent: bool = False,
+        fatal: bool = False,
+        note: str | None = None,
+        pause: Pause | None = None,
+    ) -> Steps[int]:
+        """DQ.NACK: fails messages, as `Queue.nack` does. Returns how many failed. The others had lost their lease."""
+        options = {"delay": delay, "error": error, "silent": silent, "fatal": fatal, "note": note, "pause": pause}
+        count = 0
+        for key, own in by_queue(messages).items():
+            count += yield from step(calls.nack(key, own, options))
+        return count
+
+    def touch(self, lease: Millis, *messages: Message, note: str | None = None) -> Steps[int]:
+        """DQ.TOUCH: makes leases end this long (at least 1 ms) from now. Returns how many do. The others were over."""
+        count = 0
+        for key, own in by_queue(messages).items():
+            count += yield from step(calls.touch(key, lease, own, note))
+        return count
+
+    # ---- one message ------------------------------------------------------------------------------------------------
+
+    def get(self, id: str, *, group: str | None = None) -> Steps[Record | None]:
+        """DQ.GET: returns everything about one message, or None if the id is unknown."""
+        found = None
+        for queue in self._homes(group, id):
+            found = found or (yield from step(queue.get(id)))
+        return found
+
+    def explain(self, id: str, *, group: str | None = None) -> Steps[Explanation | None]:
+        """DQ.EXPLAIN: says why a message is in its state. Returns None if the id is unknown."""
+        found = None
+        for queue in self._homes(group, id):
+            found = found or (yield from step(queue.explain(id)))
+        return found
+
+    def cancel(self, id: str, *, group: str | None = None) -> Steps[str | None]:
+        """DQ.CANCEL: cancels a message. Returns the state that it had, or None if the id is unknown."""
+        state = None
+        for queue in self._homes(group, id):
+            state = state or (yield from step(queue.cancel(id)))[0]
+        return state
+
+    def reschedule(
+        self, id: str, *, group: str | None = None, delay: Millis | None = None, at: Instant | None = None
+    ) -> Steps[bool]:
+        """DQ.RESCHEDULE: changes the due time. Returns False if the message was not pending."""
+        is_done = False
+        for queue in self._homes(group, id):
+            is_done = is_done or (yield from step(queue.reschedule(id, delay=delay, at=at)))
+        return is_done
+
+    def update(self, id: str, payload: Payload, *, group: str | None = None) -> Steps[bool]:
+        """DQ.UPDATE: replaces the payload. Returns False if the message was not pending."""
+        is_done = False
+        for queue in self._homes(group, id):
+            is_done = is_done or (yield from step(queue.update(id, payload)))
+        return is_done
+
+    def wait(self, id: str, timeout: Millis, *, group: str | None = None) -> Steps[tuple[str, str | None] | None]:
+        """DQ.WAIT: waits until a message has ended, as `Queue.wait` does."""
+        home, *others = self._homes(group, id)
+        for queue in others:
+            if (yield from step(queue.get(id))) is not None:
+                home = queue
+        return (yield from step(home.wait(id, timeout)))
+
+    # ---- all messages -----------------------------------------------------------------------------------------------
+
+    def list(
+        self, state: State, *, group: str | None = None, type: str | None = None, rev: bool = False, page: int = 100
+    ) -> Pages[Record]:
+        """DQ.LIST: yields all records in a state, one queue after the other."""
+        for queue in self._of(group):
+            yield from queue.list(state, group=group, type=type, rev=rev, page=page)
+
+    def find(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Pages[Record]:
+        """DQ.FIND: yields the records in a state to which all conditions apply, one queue after the other."""
+        for queue in self._of(conditions.get("group")):
+            yield from queue.find(state, page=page, **conditions)
+
+    def redrive_found(self, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
+        """DQ.FIND DO REDRIVE: makes the dead messages to which all conditions apply pending. Returns how many."""
+        count = 0
+        for queue in self._of(conditions.get("group")):
+            count += yield from queue.redrive_found(page=page, **conditions)
+        return count
+
+    def cancel_found(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
+        """DQ.FIND DO CANCEL: cancels the messages in a state to which all conditions apply. Returns how many."""
+        count = 0
+        for queue in self._of(conditions.get("group")):
+            count += yield from queue.cancel_found(state, page=page, **conditions)
+        return count
+
+    def purge_found(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
+        """DQ.FIND DO PURGE: removes the messages in a state to which all conditions apply. Returns how many."""
+        count = 0
+        for queue in self._of(conditions.get("group")):
+            count += yield from queue.purge_found(state, page=page, **conditions)
+        return count
+
+    def peek(self, count: int = 1) -> Steps[builtins.list[Record]]:
+        """DQ.PEEK: returns up to `count` messages that can be delivered now, one queue after the other."""
+        found: builtins.list[Record] = []
+        for queue in self._queues():
+            if len(found) < count:
+                found += yield from step(queue.peek(count - len(found)))
+        return found
+
+    def redrive(self, *, count: int | None = None) -> Steps[int]:
+        """DQ.REDRIVE: makes all dead messages pending again, or up to `count` of each queue. Returns how many."""
+        redriven = 0
+        for queue in self._queues():
+            redriven += yield from step(queue.redrive(count=count))
+        return redriven
+
+    def purge(self, *, state: State | None = None, group: str | None = None) -> Steps[int]:
+        """DQ.PURGE: removes messages for good. Returns how many."""
+        count = 0
+        for queue in self._of(group):
+            count += yield from step(queue.purge(state=state, group=group))
+        return count
+
+    def consumers(self) -> Steps[builtins.list[Consumer]]:
+        """DQ.CONSUMERS: returns the consumers of all queues. One that has fetched from several is there several times."""
+        found: builtins.list[Consumer] = []
+        for queue in self._queues():
+            found += yield from step(queue.consumers())
+        return found
+
+    def batches(self, *, page: int = 100) -> Pages[Batch]:
+        """DQ.BATCHES: yields the open batches, one queue after the other. A batch is of one queue."""
+        for queue in self._queues():
+            yield from queue.batches(page=page)
+
+    # ---- groups and pauses ------------------------------------------------------------------------------------------
+
+    def groups(
+        self, *, state: Literal["ready", "running", "blocked", "paused"] | None = None, page: int = 100
+    ) -> Pages[Group]:
+        """DQ.GROUPS: yields the groups that have messages, settings or a hold, one queue after the other."""
+        for queue in self._queues():
+            yield from queue.groups(state=state, page=page)
+
+    def moving(self) -> Steps[int]:
+        """Returns how many groups still have messages in the queue that they had before the family has grown.
+
+        If there are none, `grown_from` is needed no more. O(groups of the old queues).
+        """
+        count = 0
+        for key in self.layout.old_keys():
+            cursor: str | None = "0"
+            while cursor is not None:
+                page = yield from step(calls.groups(key, {"cursor": cursor, "count": 1000}))
+                cursor = page.cursor
+                count += sum(
+                    self.layout.is_moving(key, group.group) and group.waiting + group.running > 0
+                    for group in page.items
+                )
+        return count
+
+    def pause(self, *, group: str | None = None, for_: Millis | None = None) -> Steps[None]:
+        """DQ.PAUSE: stops deliveries of all queues or of a group, for this long or until `resume`."""
+        for queue in self._of(group):
+            yield from step(queue.pause(group=group, for_=for_))
+
+    def resume(self, *, group: str | None = None) -> Steps[None]:
+        """DQ.RESUME: ends a pause, or the hold of a group."""
+        for queue in self._of(group):
+            yield from step(queue.resume(group=group))
+
+    def set_group(
+        self,
+        group: str,
+        *,
+        weight: int | None = None,
+        concurrency: int | None = None,
+        rate: tuple[int, Millis] | Literal[0] | None = None,
+    ) -> Steps[None]:
+        """DQ.GROUPSET: changes settings of a group. Concurrency 0 and rate 0 restore those of the queue."""
+        for queue in self._homes(group):
+            yield from step(queue.set_group(group, weight=weight, concurrency=concurrency, rate=rate))
+
+    # ---- schedules --------------------------------------------------------------------------------------------------
+
+    def schedule(
+        self,
+        name: str,
+        payload: Payload,
+        *,
+        cron: str | None = None,
+        tz: str | None = None,
+        every: Millis | None = None,
+        start: Instant | None = None,
+        missed: Literal["SKIP", "ONCE", "ALL"] | None = None,
+        overlap: Literal["QUEUE", "SKIP"] | None = None,
+        **options: Unpack[SendOptions],
+    ) -> Steps[int]:
+        """DQ.SCHEDULE in the queue of its group, or else of its name. Returns the first time, in Unix ms."""
+        home = self._homes(options.get("group"), name)[0]
+        timing: Any = {"cron": cron, "tz": tz, "every": every, "start": start, "missed": missed, "overlap": overlap}
+        return (yield from step(home.schedule(name, payload, **timing, **options)))
+
+    def unschedule(self, name: str, *, group: str | None = None) -> Steps[bool]:
+        """DQ.UNSCHEDULE: removes a schedule. Returns whether it existed."""
+        existed = False
+        for queue in self._homes(group, name):
+            existed |= yield from step(queue.unschedule(name))
+        return existed
+
+    def schedules(self) -> Steps[builtins.list[Schedule]]:
+        """DQ.SCHEDULES: returns the schedules of all queues."""
+        found: builtins.list[Schedule] = []
+        for queue in self._queues():
+            found += yield from step(queue.schedules())
+        return found

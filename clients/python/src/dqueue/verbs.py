@@ -1,0 +1,364 @@
+"""The verbs of a queue, each as the call or the calls that it takes: what `Queue` and `asyncio.Queue` share.
+
+Nothing here waits. `dqueue.caller` and `dqueue.asyncio.caller` run the calls, and turn these methods into theirs.
+"""
+
+import builtins
+import functools
+import inspect
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, Unpack
+
+import redis
+
+from dqueue import calls
+from dqueue.calls import Call, Next, Page, Payload, Receipt
+from dqueue.connection import check_block
+from dqueue.message import Message
+from dqueue.options import (
+    Conditions,
+    Instant,
+    Millis,
+    Pause,
+    QueueOptions,
+    SendOptions,
+    State,
+    millis,
+)
+from dqueue.records import Batch, Consumer, Explanation, Group, Info, Record, Schedule
+
+T = TypeVar("T")
+
+Steps = Generator[Call[Any], Any, T]
+"""A verb of several calls: it yields each, is sent what the call has read, or thrown its error, and returns a result."""
+
+Pages = Iterable[Callable[[str], Call[Page[T]]]]
+"""A verb that lists: one function for each queue, which returns the call for the page at a cursor."""
+
+
+def explain(method: Callable[..., Any], verb: Callable[..., Any]) -> None:
+    """Gives a method name, text and signature of its verb, without what the verb returns."""
+    functools.update_wrapper(method, verb)
+    signature = inspect.signature(verb).replace(return_annotation=inspect.Signature.empty)
+    method.__dict__["__signature__"] = signature
+
+
+def step(call: Call[T]) -> Steps[T]:
+    """Makes one call, as a part of other steps."""
+    read: T = yield call
+    return read
+
+
+def all_changed(key: str, state: str, act: str, options: Mapping[str, Any]) -> Steps[int]:
+    """DQ.FIND with DO, to the end. Returns how many messages were changed."""
+    changed = 0
+    cursor: str | None = "0"
+    while cursor is not None:
+        cursor, count = yield from step(calls.find_do(key, state, act, {"cursor": cursor, **options}))
+        changed += count
+    return changed
+
+
+class QueueVerbs:
+    """The verbs of one queue. `client` is only asked for its settings."""
+
+    def __init__(self, client: Any, key: str) -> None:
+        self.client = client
+        self.key = key
+
+    # ---- creating ---------------------------------------------------------------------------------------------------
+
+    def create(self, **options: Unpack[QueueOptions]) -> Call[None]:
+        """DQ.CREATE: creates the queue with these options. Fails if it exists. Sending creates one with defaults."""
+        return calls.create(self.key, options)
+
+    def alter(self, **options: Unpack[QueueOptions]) -> Call[None]:
+        """DQ.ALTER: changes options of the queue, also for the messages in it."""
+        return calls.alter(self.key, options)
+
+    def ensure(self, **options: Unpack[QueueOptions]) -> Steps[None]:
+        """Creates the queue, or gives it these options if it exists. To be called when a program starts."""
+        try:
+            yield from step(self.create(**options))
+        except redis.exceptions.ResponseError as error:
+            if "queue already exists" not in str(error):
+                raise
+            if options:
+                yield from step(self.alter(**options))
+
+    # ---- producing --------------------------------------------------------------------------------------------------
+
+    def send(
+        self, payload: Payload, *, id: str | None = None, replace: bool = False, **options: Unpack[SendOptions]
+    ) -> Call[str | None]:
+        """DQ.SEND: adds a message and returns its id, or None if the id was taken and nothing was added.
+
+        While the connection is down it repeats itself, for `patience` ms, then raises. A message is not added twice by
+        that: it always has an id, a new UUID if none is given. Of an id of yours, None may also mean that an earlier
+        try got through. Set `dedup` on the queue to a minute or so: without it an id is free again as soon as
+        its message is finished, and a try repeated later than that would add it anew.
+
+        With `replace` a message of that id that has not been delivered is replaced.
+        """
+        return calls.send(self.key, payload, id, replace, options)
+
+    def send_many(self, payloads: Sequence[Payload], **options: Unpack[SendOptions]) -> Call[list[str]]:
+        """DQ.MSEND: adds all of the messages or none. Returns their ids.
+
+        The server makes the ids, so a repetition adds the messages again: it is not repeated by itself, and an error
+        of the connection leaves open whether they are there.
+        """
+        return calls.send_many(self.key, payloads, options)
+
+    def group_push(
+        self,
+        json: Payload,
+        group_by: Sequence[str],
+        *,
+        id_path: str | None = None,
+        score_path: str | None = None,
+        at_path: str | None = None,
+        id: str | None = None,
+        replace: bool = False,
+        **options: Unpack[SendOptions],
+    ) -> Call[tuple[str, str] | None]:
+        """DQ.GROUPPUSH: adds a JSON object, and reads group, id, score and due time from it.
+
+        Returns (group, id), or None if the id was taken.
+        """
+        paths = {"id_path": id_path, "score_path": score_path, "at_path": at_path, "id": id, "replace": replace}
+        return calls.group_push(self.key, json, group_by, paths, options)
+
+    # ---- consuming --------------------------------------------------------------------------------------------------
+
+    def fetch(
+        self,
+        *,
+        count: int = 1,
+        block: Millis | None = None,
+        ack: Sequence[Receipt] = (),
+        results: Sequence[Payload] = (),
+        lease: Millis | None = None,
+        consumer: str | None = None,
+        group: str | None = None,
+        per_group: int | None = None,
+        max_bytes: int | None = None,
+        bind: bool = False,
+        grace: Millis | None = None,
+        token: str | bytes | None = None,
+        no_ack: bool = False,
+    ) -> Call[list[Message]]:
+        """DQ.FETCH ... WITHMETA: acks the given messages, then takes up to `count` others. May return none.
+
+        `results` holds a result for each message of `ack`, in the same order, or nothing.
+
+        `block` waits that long (ms) for one. It must be shorter than the client's socket timeout (ValueError), as a
+        reply that nobody reads is a delivery lost until its lease is over.
+
+        `token`, with `consumer`: if the reply was lost, the same call gives the same messages once more. With `bind` the
+        leases end when the connection does, `grace` ms later.
+        """
+        check_block(self.client, None if block is None else millis(block))
+        options = {
+            "count": count,
+            "block": block,
+            "lease": lease,
+            "consumer": consumer,
+            "group": group,
+            "per_group": per_group,
+            "max_bytes": max_bytes,
+            "bind": bind,
+            "grace": grace,
+            "token": token,
+            "no_ack": no_ack,
+        }
+        return calls.fetch(self.key, ack, results, options)
+
+    def ack(self, *receipts: Receipt, result: Payload | None = None) -> Call[int]:
+        """DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease."""
+        return calls.ack(self.key, receipts, result)
+
+    def ack_send(
+        self, receipt: Receipt, *following: Next, result: Payload | None = None
+    ) -> Call[list[str | None] | None]:
+        """DQ.ACKSEND: finishes a message and sends those that follow from it, all in one step.
+
+        Returns their ids, with None for an id that was taken; or None, and nothing was done, if the lease was lost.
+        """
+        return calls.ack_send(self.key, receipt, following, result)
+
+    def nack(
+        self,
+        *receipts: Receipt,
+        delay: Millis | None = None,
+        error: str | None = None,
+        silent: bool = False,
+        fatal: bool = False,
+        note: str | None = None,
+        pause: Pause | None = None,
+    ) -> Call[int]:
+        """DQ.NACK: fails messages. Returns how many failed. The others had lost their lease.
+
+        `silent`: given back, as if it had not been delivered; with `delay` it is snoozed: delayed without a failure.
+        `fatal`: dead at once. `note` stays with the message for its next attempt; "" removes it. `pause`, for example
+        `("GROUP", 30_000)`, pauses its group or the queue in the same step.
+        """
+        options = {"delay": delay, "error": error, "silent": silent, "fatal": fatal, "note": note, "pause": pause}
+        return calls.nack(self.key, receipts, options)
+
+    def touch(self, lease: Millis, *receipts: Receipt, note: str | None = None) -> Call[int]:
+        """DQ.TOUCH: makes leases end this long (at least 1 ms) from now. Returns how many do. The others were over.
+
+        `note` stays with the messages for their next attempt; "" removes it.
+        """
+        return calls.touch(self.key, lease, receipts, note)
+
+    # ---- reading ----------------------------------------------------------------------------------------------------
+
+    def get(self, id: str) -> Call[Record | None]:
+        """DQ.GET: returns everything about one message, or None if the id is unknown."""
+        return calls.get(self.key, id)
+
+    def list(
+        self, state: State, *, group: str | None = None, type: str | None = None, rev: bool = False, page: int = 100
+    ) -> Pages[Record]:
+        """DQ.LIST: yields all records in a state, in the order of that state. Fetches `page` of them at a time."""
+        options = {"count": page, "group": group, "type": type, "rev": rev}
+        return [lambda cursor: calls.listing(self.key, state, {"cursor": cursor, **options})]
+
+    def find(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Pages[Record]:
+        """DQ.FIND: yields the records in a state to which all conditions apply. A step examines `page` messages."""
+        options = {"count": page, **conditions}
+        return [lambda cursor: calls.find(self.key, state, {"cursor": cursor, **options})]
+
+    def redrive_found(self, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
+        """DQ.FIND DO REDRIVE: makes the dead messages to which all conditions apply pending. Returns how many."""
+        return all_changed(self.key, "dead", "REDRIVE", {"count": page, **conditions})
+
+    def cancel_found(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
+        """DQ.FIND DO CANCEL: cancels the messages in a state to which all conditions apply. Returns how many."""
+        return all_changed(self.key, state, "CANCEL", {"count": page, **conditions})
+
+    def purge_found(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
+        """DQ.FIND DO PURGE: removes the messages in a state to which all conditions apply. Returns how many."""
+        return all_changed(self.key, state, "PURGE", {"count": page, **conditions})
+
+    def peek(self, count: int = 1) -> Call[builtins.list[Record]]:
+        """DQ.PEEK: returns the messages that `fetch` would take next, without taking them."""
+        return calls.peek(self.key, count)
+
+    def len(self, state: State | None = None) -> Call[int]:
+        """DQ.LEN: returns the number of pending and running messages, or of those in one state."""
+        return calls.length(self.key, state)
+
+    def info(self) -> Call[Info]:
+        """DQ.INFO: returns states, options and counters, under the names of the command reference."""
+        return calls.queue_info(self.key)
+
+    def groups(
+        self, *, state: Literal["ready", "running", "blocked", "paused"] | None = None, page: int = 100
+    ) -> Pages[Group]:
+        """DQ.GROUPS: yields the groups that have messages, settings or a hold. Fetches `page` of them at a time."""
+        options = {"count": page, "state": state}
+        return [lambda cursor: calls.groups(self.key, {"cursor": cursor, **options})]
+
+    def batches(self, *, page: int = 100) -> Pages[Batch]:
+        """DQ.BATCHES: yields the open batches. Fetches `page` of them at a time."""
+        return [lambda cursor: calls.batches(self.key, {"cursor": cursor, "count": page})]
+
+    def consumers(self) -> Call[builtins.list[Consumer]]:
+        """DQ.CONSUMERS: returns the consumers that fetched under a name, and what they hold."""
+        return calls.consumers(self.key)
+
+    def explain(self, id: str) -> Call[Explanation | None]:
+        """DQ.EXPLAIN: returns why a message is in its state, or None for an unknown id."""
+        return calls.explain(self.key, id)
+
+    def wait(self, id: str, timeout: Millis) -> Call[tuple[str, str | None] | None]:
+        """DQ.WAIT: waits until the message has ended. Returns (state, result or error).
+
+        Returns None at the timeout, or if the id is unknown.
+
+        The timeout (ms) must be shorter than the client's socket timeout (ValueError).
+        """
+        check_block(self.client, millis(timeout))
+        return calls.wait(self.key, id, millis(timeout))
+
+    # ---- changing ---------------------------------------------------------------------------------------------------
+
+    def cancel(self, *ids: str) -> Call[builtins.list[str | None]]:
+        """DQ.CANCEL: cancels messages. Returns the state that each of them had, or None for an unknown one."""
+        return calls.cancel(self.key, ids)
+
+    def reschedule(self, id: str, *, delay: Millis | None = None, at: Instant | None = None) -> Call[bool]:
+        """DQ.RESCHEDULE: changes the due time. Returns False if the message was not pending."""
+        return calls.reschedule(self.key, id, delay, at)
+
+    def update(self, id: str, payload: Payload) -> Call[bool]:
+        """DQ.UPDATE: replaces the payload. Returns False if the message was not pending."""
+        return calls.update(self.key, id, payload)
+
+    def redrive(self, *ids: str, count: int | None = None) -> Call[int]:
+        """DQ.REDRIVE: makes dead messages pending again: the given ones, or else up to `count`, or all.
+
+        Returns how many.
+        """
+        return calls.redrive(self.key, ids, count)
+
+    def purge(self, *, state: State | None = None, group: str | None = None) -> Call[int]:
+        """DQ.PURGE: removes messages for good. Returns how many."""
+        return calls.purge(self.key, {"state": state, "group": group})
+
+    def pause(self, *, group: str | None = None, for_: Millis | None = None) -> Call[None]:
+        """DQ.PAUSE: stops deliveries of the queue or of a group, for this long or until `resume`."""
+        return calls.pause(self.key, {"group": group, "for_": for_})
+
+    def resume(self, *, group: str | None = None) -> Call[None]:
+        """DQ.RESUME: ends a pause, or the hold of a group."""
+        return calls.resume(self.key, group)
+
+    def set_group(
+        self,
+        group: str,
+        *,
+        weight: int | None = None,
+        concurrency: int | None = None,
+        rate: tuple[int, Millis] | Literal[0] | None = None,
+    ) -> Call[None]:
+        """DQ.GROUPSET: changes settings of a group. Concurrency 0 and rate 0 restore those of the queue."""
+        options = {"weight": weight, "concurrency": concurrency, "rate": rate}
+        return calls.set_group(self.key, group, options)
+
+    # ---- schedules --------------------------------------------------------------------------------------------------
+
+    def schedule(
+        self,
+        name: str,
+        payload: Payload,
+        *,
+        cron: str | None = None,
+        tz: str | None = None,
+        every: Millis | None = None,
+        start: Instant | None = None,
+        missed: Literal["SKIP", "ONCE", "ALL"] | None = None,
+        overlap: Literal["QUEUE", "SKIP"] | None = None,
+        **options: Unpack[SendOptions],
+    ) -> Call[int]:
+        """DQ.SCHEDULE: makes the server send the payload at these times. Returns the first of them, in Unix ms."""
+        timing = {"cron": cron, "tz": tz, "every": every, "start": start}
+        given = {**options, "missed": missed, "overlap": overlap}
+        return calls.schedule(self.key, name, payload, timing, given)
+
+    def unschedule(self, name: str) -> Call[bool]:
+        """DQ.UNSCHEDULE: removes a schedule. Returns whether it existed."""
+        return calls.unschedule(self.key, name)
+
+    def schedules(self) -> Call[builtins.list[Schedule]]:
+        """DQ.SCHEDULES: returns all schedules."""
+        return calls.schedules(self.key)
+
+    # ---- time -------------------------------------------------------------------------------------------------------
+
+    def tick(self) -> Call[Info]:
+        """DQ.TICK: processes everything that is due, as the server does by itself. Returns how much of each kind."""
+        return calls.tick(self.key, {})
