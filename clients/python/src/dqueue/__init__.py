@@ -1,11 +1,13 @@
 """A thin, typed client for dq, the durable, ordered delay queue in Redis.
 
-Four nouns, on top of redis-py:
+On top of redis-py:
 
 - `Queue`: one queue on the server, with a method for each command.
 - `Family`: one logical queue over many servers, with the same methods.
 - `Worker`: fetches, hands each message to the handler of its type, keeps the leases alive, stops gracefully.
 - `Message`: what a handler gets.
+- `Tasks`: functions whose calls are sent as messages; the program `dq-worker` runs them.
+- `Middleware`: what runs around sends and handlers.
 
 `dqueue.asyncio` has the same for asyncio. `dqueue.testing` runs a queue under virtual time in pytest. All times are
 milliseconds. As an argument, a `timedelta` or (for a point in time) a `datetime` will do as well.
@@ -27,9 +29,11 @@ milliseconds. As an argument, a `timedelta` or (for a point in time) a `datetime
 from dqueue._needs import REDIS_PY  # noqa: F401  before all that imports redis-py
 from dqueue.calls import Next
 from dqueue.connection import connect, connect_cluster
+from dqueue.definition import Serializer, TaskFailed, TaskOptions
 from dqueue.family import Family
 from dqueue.handlers import Follow, Handlers, Outcome, Reject, Retry, Snooze
 from dqueue.message import Message
+from dqueue.middleware import Middleware, Sending, current_message
 from dqueue.options import (
     BackoffKind,
     Conditions,
@@ -40,6 +44,7 @@ from dqueue.options import (
 )
 from dqueue.queue import Queue
 from dqueue.records import Batch, Consumer, Explanation, Group, Info, Record, Schedule
+from dqueue.tasks import Job, Task, Tasks
 from dqueue.worker import Worker
 
 __all__ = [
@@ -53,7 +58,9 @@ __all__ = [
     "Group",
     "Handlers",
     "Info",
+    "Job",
     "Message",
+    "Middleware",
     "Next",
     "Outcome",
     "Pause",
@@ -64,9 +71,16 @@ __all__ = [
     "Retry",
     "Schedule",
     "SendOptions",
+    "Sending",
+    "Serializer",
     "Snooze",
     "State",
+    "Task",
+    "TaskFailed",
+    "TaskOptions",
+    "Tasks",
     "Worker",
     "connect",
     "connect_cluster",
+    "current_message",
 ]

@@ -1,11 +1,13 @@
 """Handlers by type, and the commands that follow from their outcome."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any, Generic, TypeVar, cast
 
 from dqueue import calls
 from dqueue.calls import Call, Next, Payload
 from dqueue.message import Message, by_queue
+from dqueue.middleware import Context, Middleware, handling
 from dqueue.options import Millis, Pause
 
 H = TypeVar("H", bound=Callable[[Message], Any])
@@ -61,9 +63,11 @@ class Handlers(Generic[H]):
     BACKOFF what comes next. `Retry`, `Reject` and `Snooze` say it otherwise.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, middleware: Sequence[Middleware] = ()) -> None:
+        self.middleware = list(middleware)
         self._by_type: dict[str, H] = {}
         self._default: H | None = None
+        self._included: list[Handlers[H]] = []
 
     def handler(self, *types: str) -> Callable[[H], H]:
         """Decorates a function that handles these types. With no type it handles all that no other function handles."""
@@ -77,12 +81,42 @@ class Handlers(Generic[H]):
 
         return register
 
+    def include(self, other: "Handlers[H]") -> None:
+        """Adds the handlers of another object, also those that it gets later. Its middleware holds only for them."""
+        self._included.append(other)
+
     def find(self, type: str | None) -> H:
-        """Returns the handler of a type. Raises LookupError if there is none, and the message fails with that error."""
-        found = self._default if type is None else self._by_type.get(type, self._default)
+        """Returns the handler of a type, inside its middleware.
+
+        Raises LookupError if there is none, and the message fails with that error.
+        """
+        found = self._found(type)
         if found is None:
             raise LookupError(f"no handler for type {type!r}")
         return found
+
+    def _found(self, type: str | None) -> H | None:
+        function = None if type is None else self._by_type.get(type)
+        for other in self._included if function is None else ():
+            function = function or other._found(type)
+        function = function or self._default
+        return None if function is None else self._inside(function)
+
+    def _inside(self, function: H) -> H:
+        def handle(message: Message) -> Any:
+            with ExitStack() as stack:
+                stack.enter_context(handling(message))
+                for one in self.middleware:
+                    stack.enter_context(cast(Any, one.handle(message)))
+                return function(message)
+
+        return cast(H, handle)
+
+    def around_work(self) -> Iterator[Context]:
+        """Yields what is entered before a worker begins and left after it has ended."""
+        yield from (one.work() for one in self.middleware)
+        for other in self._included:
+            yield from other.around_work()
 
 
 def failure(message: Message, error: BaseException) -> Call[int]:

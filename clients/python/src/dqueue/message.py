@@ -54,6 +54,17 @@ class Message:
         return json.loads(self.payload)
 
 
+def about(message: Message) -> dict[str, str | int | None]:
+    """Returns what a line of a log says about a message, for the argument `extra` of the methods of a logger."""
+    return {
+        "queue": message.queue,
+        "message_id": message.id,
+        "message_type": message.type,
+        "group": message.group,
+        "attempt": message.attempt,
+    }
+
+
 def delivered(queue: str, reply: Any) -> Message:
     """One element of the reply of a FETCH ... WITHMETA from this queue."""
     id, receipt, attempt, payload, meta = reply

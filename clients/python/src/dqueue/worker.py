@@ -5,9 +5,9 @@ import queue as queues
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, cast
 
 from dqueue.calls import Call
 from dqueue.connection import is_transient, pauses
@@ -22,7 +22,8 @@ from dqueue.handlers import (
     success,
 )
 from dqueue.leases import Leases, Timing, consumer_name
-from dqueue.message import Message
+from dqueue.message import Message, about
+from dqueue.middleware import Middleware
 from dqueue.options import Millis
 from dqueue.queue import Queue
 
@@ -52,7 +53,7 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
     Of a `Family` it has one waiting connection for each node beside those of the threads, and closes the family in the
     end.
 
-    `consumer` is the name that DQ.CONSUMERS shows. The default is host and process id.
+    `consumer` is the name that DQ.CONSUMERS shows. The default is host and process id. `middleware` is for all handlers.
     """
 
     def __init__(
@@ -65,8 +66,9 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
         block: Millis = 2_000,
         grace: Millis = 20_000,
         time_limit: Millis | None = None,
+        middleware: Sequence[Middleware] = (),
     ) -> None:
-        super().__init__()
+        super().__init__(middleware)
         self.queue = queue
         self.concurrency = concurrency
         self.consumer = consumer or consumer_name()
@@ -83,7 +85,10 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
 
         `signals` says whether to handle SIGTERM and SIGINT, which only the main thread can do. A worker runs only once.
         """
-        with self._signals(signals and threading.current_thread() is threading.main_thread()):
+        is_main = threading.current_thread() is threading.main_thread()
+        with self._signals(signals and is_main), ExitStack() as stack:
+            for context in self.around_work():
+                stack.enter_context(cast(Any, context))
             heart = threading.Thread(target=self._beat, name="dqueue-heartbeat", daemon=True)
             loops = [
                 threading.Thread(target=self._loop, name=f"dqueue-{number}", daemon=True)
@@ -177,10 +182,10 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
         try:
             result = self.find(message.type)(message)
         except Snooze as error:
-            log.info("%s is given back in attempt %d: %s", message.id, message.attempt, error)
+            log.info("%s is given back in attempt %d: %s", message.id, message.attempt, error, extra=about(message))
             verdict = failure(message, error)
         except BaseException as error:
-            log.warning("%s failed in attempt %d", message.id, message.attempt, exc_info=True)
+            log.warning("%s failed in attempt %d", message.id, message.attempt, exc_info=True, extra=about(message))
             verdict = failure(message, error)
             if not isinstance(error, Exception):
                 self._reports.put(error)

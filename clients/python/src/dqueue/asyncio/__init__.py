@@ -1,4 +1,4 @@
-"""The same for asyncio: `connect`, `Queue`, `Family` and `Worker`, whose handlers are coroutine functions.
+"""The same for asyncio: `connect`, `Queue`, `Family`, `Tasks` and `Worker`, whose handlers are coroutine functions.
 
     import asyncio
     from dqueue.asyncio import Queue, Worker, connect
@@ -18,8 +18,9 @@
 
 from dqueue.asyncio.family import Family
 from dqueue.asyncio.queue import Queue
+from dqueue.asyncio.tasks import Job, Task, Tasks
 from dqueue.asyncio.worker import Worker
 from dqueue.connection import connect_asyncio as connect
 from dqueue.connection import connect_cluster_asyncio as connect_cluster
 
-__all__ = ["Family", "Queue", "Worker", "connect", "connect_cluster"]
+__all__ = ["Family", "Job", "Queue", "Task", "Tasks", "Worker", "connect", "connect_cluster"]

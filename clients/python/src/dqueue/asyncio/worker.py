@@ -4,16 +4,16 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 from dqueue.asyncio.family import Family
+from dqueue.asyncio.handlers import AsyncHandlers, enter
 from dqueue.asyncio.queue import Queue
 from dqueue.calls import Call
 from dqueue.connection import is_transient, pauses
 from dqueue.handlers import (
-    Handlers,
     Outcome,
     Snooze,
     acked,
@@ -22,7 +22,8 @@ from dqueue.handlers import (
     success,
 )
 from dqueue.leases import Leases, Timing, consumer_name
-from dqueue.message import Message
+from dqueue.message import Message, about
+from dqueue.middleware import Middleware
 from dqueue.options import Millis
 
 log = logging.getLogger("dqueue")
@@ -31,7 +32,7 @@ _LAST_WORDS = 2.0
 """Seconds for which a stopping worker repeats a command to a server that does not answer."""
 
 
-class Worker(Handlers[Callable[[Message], Awaitable[Outcome]]]):
+class Worker(AsyncHandlers):
     """Handles the messages of a queue or of a family with `concurrency` tasks.
 
     It works like `dqueue.Worker`, but handlers are coroutine functions and can be stopped: one that has not finished
@@ -49,8 +50,9 @@ class Worker(Handlers[Callable[[Message], Awaitable[Outcome]]]):
         block: Millis = 2_000,
         grace: Millis = 20_000,
         time_limit: Millis | None = None,
+        middleware: Sequence[Middleware] = (),
     ) -> None:
-        super().__init__()
+        super().__init__(middleware)
         self.queue = queue
         self.concurrency = concurrency
         self.consumer = consumer or consumer_name()
@@ -65,7 +67,10 @@ class Worker(Handlers[Callable[[Message], Awaitable[Outcome]]]):
 
         `signals`: whether to handle SIGTERM and SIGINT. Cancelling `run` stops it without grace. A worker runs once.
         """
-        with self._signals(signals):
+        async with AsyncExitStack() as stack:
+            stack.enter_context(self._signals(signals))
+            for context in self.around_work():
+                await enter(stack, context)
             heart = asyncio.create_task(self._beat())
             loops = [asyncio.create_task(self._loop()) for _ in range(self.concurrency)]
             try:
@@ -167,10 +172,10 @@ class Worker(Handlers[Callable[[Message], Awaitable[Outcome]]]):
                 # The handler cancelled itself. If the message were given back, it would come again at once, for ever.
                 verdict = failure(message, error)
         except Snooze as error:
-            log.info("%s is given back in attempt %d: %s", message.id, message.attempt, error)
+            log.info("%s is given back in attempt %d: %s", message.id, message.attempt, error, extra=about(message))
             verdict = failure(message, error)
         except Exception as error:
-            log.warning("%s failed in attempt %d", message.id, message.attempt, exc_info=True)
+            log.warning("%s failed in attempt %d", message.id, message.attempt, exc_info=True, extra=about(message))
             verdict = failure(message, error)
         else:
             if result is not None:

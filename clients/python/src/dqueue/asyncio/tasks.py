@@ -1,0 +1,228 @@
+"""Functions as tasks, for asyncio. The twin of `dqueue.tasks`."""
+
+import asyncio
+import inspect
+import time
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+from dqueue.asyncio.family import Family
+from dqueue.asyncio.handlers import AsyncHandlers
+from dqueue.asyncio.queue import Queue
+from dqueue.asyncio.worker import Worker
+from dqueue.definition import (
+    JSON,
+    Definition,
+    JobCalls,
+    Serializer,
+    TaskOptions,
+    was_open,
+)
+from dqueue.handlers import Outcome
+from dqueue.message import Message
+from dqueue.middleware import Context, Middleware
+from dqueue.options import Millis, SendOptions, millis
+from dqueue.records import Record
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C")
+
+
+class Decorator(Protocol):
+    """Makes a function a task: a coroutine function, or one that is called in a thread."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> "Task[P, R, Coroutine[Any, Any, R]]": ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> "Task[P, R, R]": ...
+
+
+class Tasks(AsyncHandlers):
+    """The tasks of a queue or a family, as in `dqueue.Tasks`. `send` and the other verbs of a task are coroutines.
+
+    Tasks are coroutine functions. A plain function will do, too: it is called in a thread.
+    """
+
+    def __init__(
+        self,
+        queue: Queue | Family,
+        *,
+        serializer: Serializer = JSON,
+        middleware: Sequence[Middleware] = (),
+        **options: Unpack[SendOptions],
+    ) -> None:
+        super().__init__(middleware)
+        self.queue = queue
+        self.serializer = serializer
+        self.options = options
+        self._tasks: dict[str, Task[Any, Any, Any]] = {}
+
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> "Task[P, R, Coroutine[Any, Any, R]]": ...
+
+    @overload
+    def task(self, function: Callable[P, R], /) -> "Task[P, R, R]": ...
+
+    @overload
+    def task(self, /, *, name: str | None = None, **options: Unpack[TaskOptions]) -> Decorator: ...
+
+    def task(self, function: Any = None, /, *, name: str | None = None, **options: Unpack[TaskOptions]) -> Any:
+        """Makes a function a task, as `dqueue.Tasks.task` does."""
+        if function is None:
+            return lambda function: self._add(function, name, options)
+        return self._add(function, name, options)
+
+    def _add(self, function: Callable[..., Any], name: str | None, options: TaskOptions) -> "Task[Any, Any, Any]":
+        definition: Definition[Any, Any] = Definition(
+            name or function.__name__, function, {**self.options, **options}, self.serializer
+        )
+        if definition.name in self._tasks:
+            raise ValueError(f"there is a task {definition.name!r} already: give this one another name")
+        task = Task[Any, Any, Any](self, definition)
+        self._tasks[definition.name] = task
+
+        async def handle(message: Message) -> Outcome:
+            args, kwargs = definition.arguments(message)
+            if inspect.iscoroutinefunction(function):
+                result = await function(*args, **kwargs)
+            else:
+                result = await asyncio.to_thread(function, *args, **kwargs)
+            outcome: Outcome = definition.outcome(result)
+            return outcome
+
+        self.handler(definition.name)(handle)
+        return task
+
+    async def declare_schedules(self) -> None:
+        """Makes or replaces the schedules of the tasks with `cron` or `every`. A worker does so when it begins."""
+        for task in self._tasks.values():
+            if task.definition.has_times():
+                await task.schedule(**task.definition.timing)
+
+    def worker(
+        self,
+        *,
+        concurrency: int = 1,
+        consumer: str | None = None,
+        lease: Millis = 30_000,
+        block: Millis = 2_000,
+        grace: Millis = 20_000,
+        time_limit: Millis | None = None,
+        middleware: Sequence[Middleware] = (),
+    ) -> Worker:
+        """Returns a worker for these tasks, with the options of `Worker`."""
+        worker = Worker(
+            self.queue,
+            concurrency=concurrency,
+            consumer=consumer,
+            lease=lease,
+            block=block,
+            grace=grace,
+            time_limit=time_limit,
+            middleware=middleware,
+        )
+        worker.include(self)
+        return worker
+
+    def around_work(self) -> Iterator[Context]:
+        yield from super().around_work()
+        yield self._declared()
+
+    @asynccontextmanager
+    async def _declared(self) -> AsyncIterator[None]:
+        await self.declare_schedules()
+        yield
+
+
+class Task(Generic[P, R, C]):
+    """A function of `Tasks`. Calling it calls the function; `send` has a worker call it."""
+
+    def __init__(self, tasks: Tasks, definition: Definition[P, R], options: Mapping[str, Any] | None = None) -> None:
+        self.tasks = tasks
+        self.definition = definition
+        self.options = dict(options or {})
+
+    def __repr__(self) -> str:
+        return f"Task({self.definition.name!r})"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
+        called: C = self.definition.function(*args, **kwargs)
+        return called
+
+    def with_options(self, **options: Unpack[SendOptions]) -> "Task[P, R, C]":
+        """Returns the task with other options of the message, such as `delay`. Its `send` is typed like the function."""
+        return Task(self.tasks, self.definition, {**self.options, **options})
+
+    async def send(self, *args: P.args, **kwargs: P.kwargs) -> "Job[R]":
+        """Sends a call of the function. It is repeated while the connection is down, as in `Queue.send`."""
+        return await self.send_with_options(args=args, kwargs=kwargs)
+
+    async def send_with_options(
+        self,
+        *,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        id: str | None = None,
+        replace: bool = False,
+        **options: Unpack[SendOptions],
+    ) -> "Job[R]":
+        """Sends a call with options of its message: those of `Queue.send`."""
+        queue = self.tasks.queue
+        sending = self.definition.sending(queue, args, kwargs, id, {**self.options, **options})
+        sent = None
+        with ExitStack() as stack:
+            for middleware in self.tasks.middleware:
+                stack.enter_context(middleware.send(sending))
+            given: Any = {**sending.options, "type": sending.type}
+            sent = await queue.send(sending.payload, id=sending.id, replace=replace, **given)
+        group = sending.options.get("group")
+        return Job(queue, self.definition, sent or sending.id or "", group, sent is not None)
+
+    async def schedule(
+        self,
+        name: str | None = None,
+        *,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> int:
+        """DQ.SCHEDULE: has the server send a call at these times, as `dqueue.Task.schedule` says."""
+        queue = self.tasks.queue
+        payload, given = self.definition.scheduled(queue, args, kwargs, {**self.options, **options})
+        return await queue.schedule(name or self.definition.name, payload, **given)
+
+    def job(self, id: str, *, group: str | None = None) -> "Job[R]":
+        """Returns the job of an id that was kept, to read its result. Of a family, give the group if it has one."""
+        return Job(self.tasks.queue, self.definition, id, group, False)
+
+
+class Job(JobCalls[R]):
+    """A call that was sent."""
+
+    async def result(self, timeout: Millis = 60_000) -> R:
+        """DQ.WAIT: waits until the task has ended, and returns or raises what `dqueue.Job.result` does."""
+        deadline = time.monotonic() + millis(timeout) / 1000
+        while True:
+            ended = await self.queue.wait(self.id, self._step(deadline), **self._where)
+            if ended is not None:
+                return self.definition.result(self.id, ended)
+            self._check(await self.record(), deadline)
+
+    async def record(self) -> Record | None:
+        """DQ.GET: returns everything about the message, or None if there is no record of it."""
+        record: Record | None = await self.queue.get(self.id, **self._where)
+        return record
+
+    async def cancel(self) -> bool:
+        """DQ.CANCEL: cancels it. Returns False if it had ended before, or is unknown."""
+        return was_open(await self.queue.cancel(self.id, **self._where))
