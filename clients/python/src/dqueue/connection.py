@@ -2,6 +2,7 @@
 
 import inspect
 import random
+import urllib.parse
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -9,9 +10,11 @@ import redis
 import redis.asyncio
 import redis.asyncio.cluster
 import redis.asyncio.retry
+import redis.asyncio.sentinel
 import redis.backoff
 import redis.cluster
 import redis.retry
+import redis.sentinel
 
 SOCKET_TIMEOUT = 10.0
 """Seconds after which `connect` gives up on a reply."""
@@ -46,6 +49,66 @@ def redis_url(url: str) -> str:
     """Returns the URL for redis-py. `dq://` stands for `redis://`, and `dqs://` for `rediss://`."""
     scheme, _, rest = url.partition("://")
     return f"{_SCHEMES.get(scheme, scheme)}://{rest}"
+
+
+def open_client(url: str, **options: Any) -> Any:
+    """Returns a client for the URL of a server, of a cluster, or of Sentinels. The drivers' URLs are opened by it.
+
+        redis://host:port/db, rediss://...        a server
+        redis+cluster://host:port                 any node of a cluster
+        redis+sentinel://host:port,host:port/name/db    the primary of that name; user and password are those of the server
+
+    `dq` may stand for `redis`, and `dqs` for `rediss`. `options` are those of redis-py's client of that kind.
+    """
+    plain, kind = _kind(url)
+    if kind == "cluster":
+        return connect_cluster(plain, **options)
+    if kind == "sentinel":
+        hosts, name, given = _sentinels(plain)
+        suited = _suited(given | options, redis.retry.Retry(redis.backoff.NoBackoff(), 0))
+        sentinel: Any = redis.sentinel.Sentinel
+        return sentinel(hosts, **suited).master_for(name)
+    return connect(plain, **options)
+
+
+def open_client_asyncio(url: str, **options: Any) -> Any:
+    """`open_client` for asyncio."""
+    plain, kind = _kind(url)
+    if kind == "cluster":
+        return connect_cluster_asyncio(plain, **options)
+    if kind == "sentinel":
+        hosts, name, given = _sentinels(plain)
+        suited = _suited(given | options, redis.asyncio.retry.Retry(redis.backoff.NoBackoff(), 0))
+        sentinel: Any = redis.asyncio.sentinel.Sentinel
+        return sentinel(hosts, **suited).master_for(name)
+    return connect_asyncio(plain, **options)
+
+
+def _kind(url: str) -> tuple[str, str]:
+    """Returns the URL with the scheme of redis-py, and what it leads to: a server (""), a cluster or Sentinels."""
+    scheme, _, rest = url.partition("://")
+    base, _, kind = scheme.partition("+")
+    if kind not in ("", "cluster", "sentinel"):
+        raise ValueError(f"the scheme of a URL is redis, redis+cluster or redis+sentinel, not {scheme!r}")
+    return redis_url(f"{base}://{rest}"), kind
+
+
+def _sentinels(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
+    """Returns the addresses of the Sentinels, the name of the primary, and options of the connections to it."""
+    parts = urllib.parse.urlsplit(url)
+    user, _, hosts = parts.netloc.rpartition("@")
+    username, _, password = user.partition(":")
+    name, _, db = parts.path.strip("/").partition("/")
+    if not hosts or not name:
+        raise ValueError(f"a URL of Sentinels is redis+sentinel://host:port,host:port/name/db, not {url!r}")
+    addresses = []
+    for address in hosts.split(","):
+        host, _, port = address.partition(":")
+        addresses.append((host, int(port or 26_379)))
+    given: dict[str, Any] = {"db": int(db or 0), "ssl": parts.scheme == "rediss"}
+    given |= {"username": urllib.parse.unquote(username)} if username else {}
+    given |= {"password": urllib.parse.unquote(password)} if password else {}
+    return addresses, name, given
 
 
 def connect_asyncio(url: str, **options: Any) -> redis.asyncio.Redis:

@@ -23,7 +23,7 @@ from dramatiq.logging import get_logger
 from dramatiq.message import Message
 
 from dqueue import message as dq
-from dqueue.connection import connect, is_transient, redis_url, socket_timeout
+from dqueue.connection import is_transient, open_client, socket_timeout
 from dqueue.leases import consumer_name
 from dqueue.queue import Queue
 
@@ -38,7 +38,7 @@ class DqBroker(Broker):
     """A broker whose queues are those of dq.
 
     Parameters:
-      url: of the server: `redis://`, `rediss://`, or the same as `dq://`, `dqs://`.
+      url: of the server, a cluster or Sentinels, see `dqueue.connection.open_client`.
       middleware: as in every broker.
       namespace: the prefix of the keys. The key of a queue is `namespace:name`.
       heartbeat_timeout: how long (ms) a message belongs to a worker that does not renew it.
@@ -65,7 +65,7 @@ class DqBroker(Broker):
         self.dead_message_ttl = dead_message_ttl
         self.queues: set[str] = set()
         if client is None:
-            client = connect(redis_url(url)) if url else redis.Redis(**parameters)
+            client = open_client(url) if url else redis.Redis(**parameters)
         self.client = client
         self._leases: dict[str, Leases] = {}
 

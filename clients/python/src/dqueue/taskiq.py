@@ -29,7 +29,7 @@ from taskiq import (
 from taskiq.exceptions import ScheduledTaskCancelledError
 from taskiq.message import TaskiqMessage
 
-from dqueue.connection import connect_asyncio, is_transient, pauses, redis_url
+from dqueue.connection import is_transient, open_client_asyncio, pauses
 from dqueue.leases import consumer_name
 from dqueue.options import Word, words
 from dqueue.records import text
@@ -44,14 +44,15 @@ class DqBroker(AsyncBroker):
     """A broker whose queue is one of dq.
 
     Parameters:
-      url: of the server: `redis://`, `rediss://`, or the same as `dq://`, `dqs://`.
+      url: of the server, a cluster or Sentinels, see `dqueue.connection.open_client`. On a cluster all queues of a
+        broker must lie in one hash slot: name them `{taskiq}`, `{taskiq}:mails` and so on.
       queue_name: the key. The label `queue_name` of a task chooses another one for it.
       additional_queues: queues that `listen` takes messages of, too.
       lease: how long (ms) a message belongs to a worker that does not renew it. The broker renews it three times in
         that time.
       block: how long (ms) one fetch waits in the server. The shutdown of a worker may take that long.
       consumer_name: the name of the worker in DQ.CONSUMERS.
-      connection_kwargs: options of `redis.asyncio.Redis.from_url`.
+      connection_kwargs: options of redis-py's client.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class DqBroker(AsyncBroker):
         **connection_kwargs: Any,
     ) -> None:
         super().__init__()
-        self.client: Any = connect_asyncio(redis_url(url), **connection_kwargs)
+        self.client: Any = open_client_asyncio(url, **connection_kwargs)
         self.queue_name = queue_name
         self.queue_names = [*dict.fromkeys([queue_name, *additional_queues])]
         self.lease = lease

@@ -15,7 +15,7 @@ from django.tasks.signals import task_enqueued
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from dqueue.connection import connect, redis_url
+from dqueue.connection import open_client
 from dqueue.options import Millis
 from dqueue.queue import Queue
 from dqueue.records import Record
@@ -35,7 +35,7 @@ class DqBackend(BaseTaskBackend):
     """Keeps tasks in queues of dq.
 
     OPTIONS:
-      url: of the server: `redis://`, `rediss://`, or the same as `dq://`, `dqs://`. Default redis://127.0.0.1:6379/0.
+      url: of the server, a cluster or Sentinels, see `dqueue.connection.open_client`. Default redis://127.0.0.1:6379/0.
       prefix: of the keys (`django:`). The key of a queue is the prefix and the name.
       retries: how often a task that raised an exception is run again (0).
       lease: ms without a heartbeat after which a task of a lost worker goes to another one (30000).
@@ -51,7 +51,7 @@ class DqBackend(BaseTaskBackend):
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
         super().__init__(alias, params)
         options = self.options
-        self.client = connect(redis_url(options.get("url", "redis://127.0.0.1:6379/0")))
+        self.client = open_client(options.get("url", "redis://127.0.0.1:6379/0"))
         self.prefix: str = options.get("prefix", "django:")
         self.retries: int = options.get("retries", 0)
         self.lease: Millis = options.get("lease", 30_000)

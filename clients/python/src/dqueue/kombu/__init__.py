@@ -1,6 +1,6 @@
-"""A transport for kombu and Celery: `broker_url = "dq://host:port/db"`, or `dqs://` for TLS.
+"""A transport for kombu and Celery: `broker_url = "dq://host:port/db"`, `dqs://` for TLS, `dq-sentinel://` for Sentinels.
 
-Importing this module makes the two URL schemes known. Exchanges, bindings, fan-out (events, remote control, mingle,
+Importing this module makes the URL schemes known. Exchanges, bindings, fan-out (events, remote control, mingle,
 gossip) and the connections are those of kombu's Redis transport. The queues are dq's: priorities, due times, leases,
 redelivery and expiry are the server's work, and no worker polls or sweeps.
 
@@ -13,9 +13,10 @@ from kombu.transport import TRANSPORT_ALIASES
 from dqueue.kombu.channel import Channel
 from dqueue.kombu.messages import Tag
 from dqueue.kombu.qos import QoS
-from dqueue.kombu.transport import SecureTransport, Transport
+from dqueue.kombu.transport import SecureTransport, SentinelTransport, Transport
 
-__all__ = ["Channel", "QoS", "SecureTransport", "Tag", "Transport"]
+__all__ = ["Channel", "QoS", "SecureTransport", "SentinelTransport", "Tag", "Transport"]
 
 TRANSPORT_ALIASES["dq"] = "dqueue.kombu:Transport"
 TRANSPORT_ALIASES["dqs"] = "dqueue.kombu:SecureTransport"
+TRANSPORT_ALIASES["dq-sentinel"] = "dqueue.kombu:SentinelTransport"

@@ -14,6 +14,11 @@ from kombu.utils.encoding import bytes_to_str
 from redis.exceptions import ConnectionError, ResponseError
 
 from dqueue.connection import is_transient
+from dqueue.kombu.connection import (
+    Following,
+    FollowingConnection,
+    FollowingSSLConnection,
+)
 from dqueue.kombu.messages import UNREADABLE, Tag, delivered, redelivered, sending
 from dqueue.kombu.qos import QoS
 from dqueue.leases import consumer_name
@@ -33,6 +38,9 @@ class Channel(kombu_redis.Channel):
     """A channel whose queues are those of the server."""
 
     QoS = QoS
+
+    connection_class = FollowingConnection
+    connection_class_ssl = FollowingSSLConnection
 
     from_transport_options = (*kombu_redis.Channel.from_transport_options, "queue_options", "bind_grace")
 
@@ -92,6 +100,13 @@ class Channel(kombu_redis.Channel):
                 pipe.execute_command(*words)
             replies: list[Any] = pipe.execute()
             return replies
+
+    def _connparams(self, asynchronous: bool = False) -> Any:
+        parameters = super()._connparams(asynchronous=asynchronous)
+        if issubclass(parameters["connection_class"], Following):
+            self.connection.place.prefix = self.global_keyprefix
+            parameters["place"] = self.connection.place
+        return parameters
 
     # ---- sending
 

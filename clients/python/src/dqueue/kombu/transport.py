@@ -7,6 +7,8 @@ from kombu.log import get_logger
 from kombu.transport import redis as kombu_redis
 
 from dqueue.kombu.channel import Channel
+from dqueue.kombu.connection import Place
+from dqueue.kombu.sentinel import SentinelChannel
 
 logger = get_logger(__name__)
 
@@ -38,6 +40,7 @@ class Transport(kombu_redis.Transport):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.place = Place()
         self.cycle = Poller()
 
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:
@@ -58,3 +61,13 @@ class SecureTransport(Transport):
     def __init__(self, client: Any, **kwargs: Any) -> None:
         client.ssl = client.ssl if isinstance(client.ssl, dict) else {"ssl_cert_reqs": ssl.CERT_REQUIRED}
         super().__init__(client, **kwargs)
+
+
+class SentinelTransport(Transport):
+    """`dq-sentinel://host:26379;dq-sentinel://host2:26379`: at the primary that the Sentinels name.
+
+    The options are those of kombu's transport `sentinel://`, among them `master_name`.
+    """
+
+    Channel = SentinelChannel
+    default_port = 26379
