@@ -1,6 +1,7 @@
 """The pages of `dq web`: the program, running, and somebody who asks for its pages."""
 
 import html
+import json
 import re
 import subprocess
 import urllib.error
@@ -40,6 +41,10 @@ class Web:
 
     def visitor(self, **headers) -> "Visitor":
         return Visitor(self.url, headers)
+
+    def audit(self) -> list:
+        """The lines of the audit log, which go to its standard error."""
+        return [json.loads(line) for line in self.log_path.read_text().splitlines() if line.startswith("{")]
 
 
 class Page:

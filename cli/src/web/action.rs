@@ -1,32 +1,29 @@
 //! What can be changed from a page: what it would change is counted before, and each
 //! action is written to the audit log.
 
+pub mod found;
+mod message;
+pub mod schedule;
+
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redis::Value;
-
 use super::access::Visitor;
+use super::address::{filter, of_target, queue, target};
 use super::jobs::Job;
 use super::page::Trouble;
 use super::query::{link, Query};
 use super::site::Site;
 use crate::failure::Failure;
 use crate::model::deed::{what, Deed, Target};
-use crate::model::find::{self, Act, Filter, Step};
+use crate::model::find::{Act, Filter};
 use crate::model::queue::{Queue, STATES};
-use crate::model::record::{bytes, integer, Record};
-use crate::moment::{parse_moment, parse_span, span};
+use crate::model::record::integer;
+use crate::moment::{parse_span, span};
 use crate::server::{verb, Server};
 use crate::text::{plural, printable};
-
-/// Number of messages that one step changes or counts. The server serves others between
-/// two steps.
-const STEP: usize = 200;
-
-/// Maximum time for which messages are counted before an action.
-const COUNTING: Duration = Duration::from_millis(1500);
+use found::Count;
 
 /// Something that can be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,75 +40,6 @@ pub enum Action {
     Fire(Vec<u8>, Vec<u8>),
     /// Send a message.
     Send(Vec<u8>, Query),
-}
-
-/// How many messages an action is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
-    /// The number that was found.
-    pub found: u64,
-    /// Whether there may be more, because counting took too long.
-    pub more: bool,
-}
-
-impl Count {
-    /// Returns the count in words.
-    pub fn words(self) -> String {
-        let found = plural(self.found, "message");
-        match self.more {
-            true => format!("at least {found} (not all were counted)"),
-            false => found,
-        }
-    }
-}
-
-/// Reads the queue or the family of an address.
-pub fn target(query: &Query) -> Result<Target, Trouble> {
-    match (query.get("queue"), query.get("family")) {
-        (Some(queue), None) => Ok(Target::Queue(queue.to_vec())),
-        (None, Some(family)) => Ok(Target::Family(family.to_vec())),
-        _ => Err(Trouble::mistake("the address names no queue")),
-    }
-}
-
-/// Reads the queue of an address.
-pub fn queue(query: &Query) -> Result<Vec<u8>, Trouble> {
-    match target(query)? {
-        Target::Queue(queue) => Ok(queue),
-        Target::Family(_) => Err(Trouble::mistake("this is for one queue, not a family")),
-    }
-}
-
-/// Returns the address of a page about a queue or a family.
-pub fn of_target(target: &Target) -> Query {
-    match target {
-        Target::Queue(queue) => Query::default().with("queue", queue),
-        Target::Family(family) => Query::default().with("family", family),
-    }
-}
-
-/// Reads the conditions of an address.
-pub fn filter(query: &Query) -> Result<Filter, Trouble> {
-    let bytes = |name: &str| query.get(name).map(<[u8]>::to_vec);
-    let moment = |name: &str| match query.text(name).trim() {
-        "" => Ok(None),
-        text => parse_moment(text)
-            .map(Some)
-            .map_err(|why| Trouble::mistake(&format!("{name}: {why}"))),
-    };
-    let field = bytes("header");
-    Ok(Filter {
-        id: bytes("id"),
-        kind: bytes("type"),
-        group: bytes("group"),
-        batch: bytes("batch"),
-        header: field.map(|field| (field, bytes("value").unwrap_or_default())),
-        error: bytes("error"),
-        payload: bytes("payload"),
-        since: moment("since")?,
-        until: moment("until")?,
-        ..Filter::of_state(query.text("state"))?
-    })
 }
 
 impl Action {
@@ -241,7 +169,7 @@ impl Action {
         match self {
             Action::Found(target, filter, _) => {
                 let queues = target.queues(server)?;
-                count(server, &queues, filter).map(Some)
+                found::count(server, &queues, filter).map(Some)
             }
             Action::Empty(name) => {
                 let info = Queue::of(name, server.call(&verb("DQ.INFO", name))?)?;
@@ -283,7 +211,7 @@ impl Action {
             }
             Action::Found(target, filter, act) => {
                 let queues = target.queues(server)?;
-                change(server, &queues, filter, *act, job)?;
+                found::change(server, &queues, filter, *act, job)?;
                 let done = format!("{} {}", plural(job.changed(), "message"), act.done());
                 Ok(if job.is_stopped() {
                     done + ", then stopped"
@@ -291,13 +219,13 @@ impl Action {
                     done
                 })
             }
-            Action::One(queue, id, act) => one(server, queue, id, *act),
+            Action::One(queue, id, act) => message::one(server, queue, id, *act),
             Action::Empty(queue) => {
                 let removed = integer(&server.call(&verb("DQ.PURGE", queue))?)?;
                 Ok(format!("{} removed", plural(removed, "message")))
             }
-            Action::Fire(queue, name) => fire(server, queue, name),
-            Action::Send(queue, form) => send(server, queue, form),
+            Action::Fire(queue, name) => schedule::fire(server, queue, name),
+            Action::Send(queue, form) => message::send(server, queue, form),
         }
     }
 }
@@ -322,142 +250,6 @@ fn must_exist(server: &mut Server, deed: &Deed) -> Result<(), Failure> {
     match server.call(&verb("DQ.INFO", queue)) {
         Err(failure) if !failure.is_forbidden() => Err(failure),
         _ => Ok(()),
-    }
-}
-
-fn count(server: &mut Server, queues: &[Vec<u8>], filter: &Filter) -> Result<Count, Failure> {
-    let begun = Instant::now();
-    let mut found = 0;
-    for queue in queues {
-        if filter.is_whole_state() {
-            let mut cmd = verb("DQ.LEN", queue);
-            cmd.arg(&filter.state);
-            found += integer(&server.call(&cmd)?)?;
-            continue;
-        }
-        let mut step = Step::first(STEP);
-        loop {
-            let (next, more) = find::count(server, queue, filter, &step)?;
-            found += more;
-            let Some(cursor) = next else {
-                break;
-            };
-            if begun.elapsed() > COUNTING {
-                return Ok(Count { found, more: true });
-            }
-            step.cursor = Some(cursor);
-        }
-    }
-    Ok(Count { found, more: false })
-}
-
-fn change(
-    server: &mut Server,
-    queues: &[Vec<u8>],
-    filter: &Filter,
-    act: Act,
-    job: &Job,
-) -> Result<(), Failure> {
-    for queue in queues {
-        let mut step = Step::first(STEP);
-        loop {
-            if job.is_stopped() {
-                return Ok(());
-            }
-            let (next, changed) = find::act(server, queue, filter, &step, act)?;
-            job.add(changed);
-            match next {
-                Some(cursor) => step.cursor = Some(cursor),
-                None => break,
-            }
-        }
-    }
-    Ok(())
-}
-
-fn one(server: &mut Server, queue: &[u8], id: &[u8], act: Act) -> Result<String, Failure> {
-    if act == Act::Redrive {
-        let mut cmd = verb("DQ.REDRIVE", queue);
-        cmd.arg("IDS").arg(1).arg(id);
-        return match integer(&server.call(&cmd)?)? {
-            0 => Err(Failure::mistake("it is not dead any more")),
-            _ => Ok("It is pending again.".to_owned()),
-        };
-    }
-    let mut cmd = verb("DQ.CANCEL", queue);
-    cmd.arg(id);
-    let Value::Array(states) = server.call(&cmd)? else {
-        return Err(crate::model::record::unexpected());
-    };
-    match states.first().and_then(bytes) {
-        None => Err(Failure::mistake("there is no such message any more")),
-        Some(b"finished" | b"cancelled") => Err(Failure::mistake("it had ended before")),
-        Some(state) => Ok(format!("It was {}, and is cancelled.", printable(state))),
-    }
-}
-
-/// Sends a copy of the message that a schedule has sent last. The server does not tell
-/// what a schedule would send, so this needs that message or its record.
-fn fire(server: &mut Server, queue: &[u8], name: &[u8]) -> Result<String, Failure> {
-    let schedules = Record::all(server.call(&verb("DQ.SCHEDULES", queue))?)?;
-    let found = schedules.iter().find(|one| one.bytes("name") == Some(name));
-    let schedule = found.ok_or_else(|| Failure::mistake("there is no such schedule any more"))?;
-    let message = match schedule.number("last-at") {
-        Some(at) => {
-            let mut cmd = verb("DQ.GET", queue);
-            cmd.arg([name, format!("@{at}").as_bytes()].concat());
-            Record::maybe(server.call(&cmd)?)?
-        }
-        None => None,
-    };
-    let message = message.ok_or_else(|| {
-        Failure::mistake(
-            "the message that it sent last is gone, and it is not known what it would send: \
-             send a test message, or give the queue a RETAIN",
-        )
-    })?;
-    let mut cmd = verb("DQ.SEND", queue);
-    cmd.arg(message.bytes("payload").unwrap_or_default());
-    for (option, field) in [("TYPE", "type"), ("GROUP", "group")] {
-        if let Some(value) = message.bytes(field) {
-            cmd.arg(option).arg(value);
-        }
-    }
-    if let Value::Int(priority) = message.get("priority") {
-        cmd.arg("PRIORITY").arg(*priority);
-    }
-    if let Value::Map(headers) = message.get("headers") {
-        cmd.arg("HEADERS").arg(headers.len());
-        for (field, value) in headers {
-            cmd.arg(bytes(field)).arg(bytes(value));
-        }
-    }
-    sent(server.call(&cmd)?)
-}
-
-fn send(server: &mut Server, queue: &[u8], form: &Query) -> Result<String, Failure> {
-    let mut cmd = verb("DQ.SEND", queue);
-    cmd.arg(form.get("payload").unwrap_or_default());
-    for (option, field) in [("ID", "id"), ("TYPE", "type"), ("GROUP", "group")] {
-        if let Some(value) = form.get(field) {
-            cmd.arg(option).arg(value);
-        }
-    }
-    if let Some(priority) = form.get("priority") {
-        cmd.arg("PRIORITY").arg(priority);
-    }
-    let delay = form.text("delay").trim();
-    if !delay.is_empty() {
-        cmd.arg("DELAY")
-            .arg(parse_span(delay).map_err(Failure::mistake)?);
-    }
-    sent(server.call(&cmd)?)
-}
-
-fn sent(reply: Value) -> Result<String, Failure> {
-    match bytes(&reply) {
-        Some(id) => Ok(format!("Sent, with the id {}.", printable(id))),
-        None => Err(Failure::mistake("the id is taken")),
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod access;
 mod action;
+mod address;
 mod audit;
 mod jobs;
 mod page;

@@ -1,16 +1,25 @@
 //! Asks for confirmation of an action, with a count of what it would change, and does it.
 
-use maud::html;
+use maud::{html, Markup};
 
 use super::{layout, token, Answer, Ask, Trail, Trouble};
+use crate::failure::Failure;
+use crate::model::record::shown;
+use crate::text::{cut, printable};
+use crate::web::action::schedule::{LastMessage, UNTOLD};
 use crate::web::action::Action;
 use crate::web::query::link;
+
+/// Number of bytes of a payload that is copied that are shown.
+const SHOWN: usize = 2000;
 
 /// Asks.
 pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
     let action = Action::parse(&ask.query)?;
     let count = ask.site.read(|server| action.count(server))?;
-    let none = count.is_some_and(|count| count.found == 0 && !count.more);
+    let copy = copy(ask, &action)?;
+    let none =
+        count.is_some_and(|count| count.found == 0 && !count.more) || matches!(copy, Some(Err(_)));
     let words = format!("{} {}", capital(action.word()), action.what());
     let pauses = action.word() == "pause";
     let content = html! {
@@ -20,6 +29,11 @@ pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
             p.count { "This is about " b #count { (count.words()) } "." }
         }
         p { (action.meaning()) }
+        @match &copy {
+            Some(Ok(copy)) => (preview(copy)),
+            Some(Err(why)) => p.alarm role="alert" { "It cannot run now: " (why) "." },
+            None => {}
+        }
         @if none {
             p.actions { a.button href=(action.back()) data-key="u" { "Back" } }
         } @else {
@@ -38,6 +52,43 @@ pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
         }
     };
     Ok(layout(ask, &words, &Trail::new(), content))
+}
+
+/// Looks for the message that an action would copy. `None` if it copies none, and an error with
+/// the reason if there is no such message.
+fn copy(ask: &Ask, action: &Action) -> Result<Option<Result<LastMessage, String>>, Trouble> {
+    let Action::Fire(queue, name) = action else {
+        return Ok(None);
+    };
+    match ask
+        .site
+        .read(|server| LastMessage::of_last(server, queue, name))
+    {
+        Ok(copy) => Ok(Some(Ok(copy))),
+        Err(Failure::Mistake(why)) => Ok(Some(Err(why))),
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+/// Shows what is copied, and says what is not.
+fn preview(copy: &LastMessage) -> Markup {
+    let payload = copy.message.bytes("payload").unwrap_or_default();
+    let head = payload.get(..SHOWN).unwrap_or(payload);
+    html! {
+        h2 { "The copy" }
+        dl #copy {
+            dt { "copy of" } dd { (copy.message.text("id")) }
+            @for (option, values) in copy.options() {
+                dt { (option) }
+                dd { (cut(&values.iter().map(|value| shown(value)).collect::<Vec<_>>().join(" "), 400)) }
+            }
+        }
+        pre { (printable(head)) @if head.len() < payload.len() { "…" } }
+        p.note {
+            "The server does not tell more of the message. If the schedule was made with " (UNTOLD)
+            ", the copy is without them, and the settings of the queue apply."
+        }
+    }
 }
 
 /// Does it, and shows what came of it.

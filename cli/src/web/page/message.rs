@@ -15,7 +15,7 @@ use crate::model::record::{bytes, shown, Record};
 use crate::moment::{stamp, Millis};
 use crate::server::{verb, Server};
 use crate::text::printable;
-use crate::web::action::{of_target, queue};
+use crate::web::address::{of_target, queue};
 use crate::web::query::Query;
 
 /// Maximum number of bytes of a payload that a page shows.

@@ -14,7 +14,7 @@ use crate::model::queue::{Queue, STATES};
 use crate::model::record::Record;
 use crate::server::{verb, Server};
 use crate::text::{cut, printable};
-use crate::web::action::{filter, of_target, target};
+use crate::web::address::{filter, of_target, target};
 use crate::web::query::Query;
 
 /// Number of messages on a page.

@@ -10,7 +10,7 @@ use crate::model::history::Line;
 use crate::model::overview::{rows, Row, Sort};
 use crate::model::watch::Entry;
 use crate::text::{compact, plural, printable};
-use crate::web::action::of_target;
+use crate::web::address::of_target;
 use crate::web::query::{link, Query};
 
 /// Number of queues on a page.

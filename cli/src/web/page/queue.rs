@@ -18,7 +18,7 @@ use crate::model::watch::Entry;
 use crate::moment::{span, Millis};
 use crate::server::{verb, Server};
 use crate::text::{plural, printable};
-use crate::web::action::{of_target, queue};
+use crate::web::address::{of_target, queue};
 use crate::web::query::{link, Query};
 
 /// Maximum number of groups and batches that are shown.

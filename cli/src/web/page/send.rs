@@ -6,7 +6,7 @@ use super::queue::trail;
 use super::{layout, token, Answer, Ask, Trouble};
 use crate::model::deed::Target;
 use crate::text::printable;
-use crate::web::action::{of_target, queue};
+use crate::web::address::{of_target, queue};
 
 /// Shows the form.
 pub fn show(ask: &Ask) -> Result<Answer, Trouble> {

@@ -1,0 +1,56 @@
+//! What an address is about: a queue, a family, or some of their messages.
+
+use super::page::Trouble;
+use super::query::Query;
+use crate::model::deed::Target;
+use crate::model::find::Filter;
+use crate::moment::parse_moment;
+
+/// Reads the queue or the family of an address.
+pub fn target(query: &Query) -> Result<Target, Trouble> {
+    match (query.get("queue"), query.get("family")) {
+        (Some(queue), None) => Ok(Target::Queue(queue.to_vec())),
+        (None, Some(family)) => Ok(Target::Family(family.to_vec())),
+        _ => Err(Trouble::mistake("the address names no queue")),
+    }
+}
+
+/// Reads the queue of an address.
+pub fn queue(query: &Query) -> Result<Vec<u8>, Trouble> {
+    match target(query)? {
+        Target::Queue(queue) => Ok(queue),
+        Target::Family(_) => Err(Trouble::mistake("this is for one queue, not a family")),
+    }
+}
+
+/// Returns the address of a page about a queue or a family.
+pub fn of_target(target: &Target) -> Query {
+    match target {
+        Target::Queue(queue) => Query::default().with("queue", queue),
+        Target::Family(family) => Query::default().with("family", family),
+    }
+}
+
+/// Reads the conditions of an address.
+pub fn filter(query: &Query) -> Result<Filter, Trouble> {
+    let bytes = |name: &str| query.get(name).map(<[u8]>::to_vec);
+    let moment = |name: &str| match query.text(name).trim() {
+        "" => Ok(None),
+        text => parse_moment(text)
+            .map(Some)
+            .map_err(|why| Trouble::mistake(&format!("{name}: {why}"))),
+    };
+    let field = bytes("header");
+    Ok(Filter {
+        id: bytes("id"),
+        kind: bytes("type"),
+        group: bytes("group"),
+        batch: bytes("batch"),
+        header: field.map(|field| (field, bytes("value").unwrap_or_default())),
+        error: bytes("error"),
+        payload: bytes("payload"),
+        since: moment("since")?,
+        until: moment("until")?,
+        ..Filter::of_state(query.text("state"))?
+    })
+}

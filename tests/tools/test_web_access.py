@@ -1,0 +1,164 @@
+"""Who may see and change what in `dq web`, and what the audit log has of it."""
+
+import json
+import re
+import subprocess
+
+import pytest
+
+from tests.harness.cli import Cli
+from tests.harness.server import wait_for
+
+pytest_plugins = ["tests.harness.web_fixtures"]
+pytestmark = pytest.mark.timeout(600)
+
+
+def test_every_answer_forbids_foreign_content(web, shop):
+    for page in ["", "queue?queue=shop", "nope", "style.css", "dq.js", "login", "payload?queue=shop&id=a1"]:
+        headers = web.ask(page).headers
+        policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
+        assert policy["default-src"] == "'none'" and policy["script-src"] == "'self'" and "unsafe" not in str(policy)
+        assert policy["frame-ancestors"] == "'none'" and headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in headers
+    page = web.get("queue", queue="shop")
+    assert page.headers["cache-control"] == "no-store"
+    assert not re.findall(r"(?:src|href|action)=\"(?:https?:)?//", page.text)
+    for tag, attributes in page.elements():
+        assert "style" not in attributes and tag != "style", (tag, attributes)
+
+
+def test_a_form_without_the_token_of_its_visitor_is_refused(start, shop):
+    web = start()
+    me, other = web.visitor(), start().visitor()
+    token = me.get("confirm", act="pause", queue="shop").csrf()
+    for form in [{}, {"csrf": ""}, {"csrf": "x"}, {"csrf": other.get("confirm", act="pause", queue="shop").csrf()}]:
+        refused = me.ask("do?act=pause&queue=shop", form)
+        assert refused.status == 403 and "not from a page of yours" in refused.words()
+    assert not shop.execute_command("DQ.INFO", "shop")[b"paused"]
+    assert web.audit() == []
+    assert me.ask("do?act=pause&queue=shop", {"csrf": token}).status == 200
+    assert shop.execute_command("DQ.INFO", "shop")[b"paused"]
+
+
+def test_without_a_login_other_names_of_this_machine_are_refused(start, shop):
+    """A page of somebody else whose name was made to lead here must not be able to read ours."""
+    me = start("--host", "queues.example").visitor()
+    for host in ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""]:
+        assert me.ask("queue?queue=shop", Host=host).status == 403
+    for host in ["localhost", "127.0.0.1:99", "queues.example"]:
+        assert me.ask("queue?queue=shop", Host=host).status == 200
+
+
+@pytest.fixture
+def passwords(program, tmp_path):
+    """A password file with the user ann, whose password is correct horse."""
+    command = [program, "web", "--hash-password", "ann"]
+    line = subprocess.run(command, input="correct horse\n", capture_output=True, text=True, check=True).stdout
+    path = tmp_path / "passwords"
+    path.write_text("# who may see the queues\n" + line)
+    return path
+
+
+def test_name_and_password_are_asked_for(start, passwords, shop):
+    web = start("--password-file", passwords)
+    me = web.visitor()
+    for page in ["", "queue?queue=shop", "payload?queue=shop&id=a1", "nope"]:
+        assert me.ask(page).address.endswith("/login")
+    assert me.ask("do?act=pause&queue=shop", {"csrf": ""}).status == 403
+    assert me.ask("login", {"user": "ann", "password": "wrong"}).status == 403
+    assert me.ask("login", {"user": "bob", "password": "correct horse"}).status == 403
+    assert me.ask("login", {"user": "ann", "password": "correct horse"}, Sec_Fetch_Site="cross-site").status == 403
+    assert me.ask("login", {"user": "ann", "password": "correct horse"}).address == web.url
+    [cookie] = me.cookies
+    assert cookie.has_nonstandard_attr("HttpOnly") and cookie.get_nonstandard_attr("SameSite") == "Lax"
+    assert not cookie.secure and len(cookie.value) == 64
+    me.act(act="pause", queue="shop")
+    assert me.ask("logout", {"csrf": "x"}).status == 403
+    page = me.get("queue", queue="shop")
+    assert "ann" in page.words()
+    assert me.ask("logout", {"csrf": page.csrf()}).address.endswith("/login")
+    me.cookies.set_cookie(cookie)
+    assert me.ask("").address.endswith("/login"), "the session has ended, also for who still has its cookie"
+    lines = wait_for(lambda: (lines := web.audit()) and len(lines) == 5 and lines, what="the audit log")
+    assert [(line["user"], line["action"]) for line in lines] == [
+        ("ann", "sign in"),
+        ("bob", "sign in"),
+        ("ann", "sign in"),
+        ("ann", "pause"),
+        ("ann", "sign out"),
+    ]
+    assert "Wrong" in lines[0]["outcome"] and lines[2]["outcome"] == "done"
+    assert "correct" not in web.log_path.read_text()
+
+
+def test_the_cookie_is_kept_to_encrypted_connections_if_there_are_any(start, passwords):
+    me = start("--password-file", passwords).visitor(X_Forwarded_Proto="https")
+    me.ask("login", {"user": "ann", "password": "correct horse"})
+    assert all(cookie.secure for cookie in me.cookies) and me.cookies
+
+
+def test_passwords_cannot_be_tried_without_end(start, passwords):
+    me = start("--password-file", passwords).visitor()
+    tried = [me.ask("login", {"user": "ann", "password": "wrong"}).status for _ in range(6)]
+    assert tried == [403] * 5 + [429]
+
+
+def test_a_proxy_names_the_user(start, shop):
+    web = start("--user-header", "X-Forwarded-User")
+    me = web.visitor(X_Forwarded_User="ann <b>")
+    assert "ann <b>" in me.get("").words()
+    assert web.visitor().ask("").status == 403
+    me.act(act="pause", queue="shop")
+    token = me.get("confirm", act="resume", queue="shop").csrf()
+    bob = web.visitor(X_Forwarded_User="bob")
+    assert bob.ask("do?act=resume&queue=shop", {"csrf": token}).status == 403
+    [line] = wait_for(lambda: web.audit(), what="the audit log")
+    assert line["user"] == "ann <b>"
+    elsewhere = start("--user-header", "X-Forwarded-User", "--proxy", "192.0.2.7")
+    assert elsewhere.visitor(X_Forwarded_User="ann").ask("").status == 403
+
+
+def test_read_only_shows_everything_and_changes_nothing(start, shop):
+    me = start("--read-only").visitor()
+    page = me.get("queue", queue="shop")
+    assert "read-only" in page.words() and "Pause" not in page.links() and "confirm?" not in page.text
+    assert "no such mailbox" in me.get("messages", queue="shop", state="dead", error="*").words()
+    token = me.get("confirm", act="pause", queue="shop").csrf()
+    refused = me.ask("do?act=pause&queue=shop", {"csrf": token})
+    assert refused.status == 403 and "--read-only" in refused.words()
+    assert not shop.execute_command("DQ.INFO", "shop")[b"paused"]
+
+
+def test_the_audit_log_can_be_a_file(start, shop, tmp_path):
+    path = tmp_path / "audit.log"
+    path.write_text("before\n")
+    web = start("--audit-log", path)
+    web.visitor().act(act="pause", queue="shop")
+    wait_for(lambda: path.read_text().count("\n") == 2, what="the line")
+    assert json.loads(path.read_text().splitlines()[1])["what"] == "shop"
+    assert web.audit() == []
+
+
+def test_a_hostile_name_cannot_forge_a_line_of_the_audit_log(start, r3):
+    name = 'q"}\n{"user":"root"'
+    r3.execute_command("DQ.SEND", name, "x")
+    web = start()
+    web.visitor().act(act="pause", queue=name)
+    [line] = wait_for(lambda: web.audit(), what="the line")
+    assert line["what"] == name.replace("\n", "\\n")
+
+
+def test_it_does_not_open_to_others_by_mistake(program, dq):
+    refused = dq("web", "--listen", "0.0.0.0:0", code=1).stderr
+    assert "--password-file" in refused and "--no-login" in refused
+    assert dq("web", "--user-header", "X", "--password-file", "x", code=2)
+    assert "URL" in Cli(program, "http://x")("web", code=1).stderr
+
+
+def test_a_wrong_password_file_is_an_error(dq, tmp_path):
+    path = tmp_path / "passwords"
+    for text, why in [("", "no users"), ("ann:secret\n", "line 1"), ("ann\n", "line 1")]:
+        path.write_text(text)
+        told = dq("web", "--password-file", path, code=1).stderr
+        assert why in told and "secret" not in told
+    assert "No such file" in dq("web", "--password-file", tmp_path / "none", code=1).stderr
