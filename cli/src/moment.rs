@@ -1,5 +1,7 @@
 //! Formats and parses times for people. The server's times are milliseconds.
 
+use chrono::{DateTime, NaiveDate, NaiveDateTime};
+
 /// Milliseconds of a span, or since the Unix epoch.
 pub type Millis = u64;
 
@@ -38,33 +40,20 @@ pub fn relative(at: Millis, now: Millis) -> String {
 
 /// Formats a time in UTC: 2026-11-20 11:08:25.679Z.
 pub fn stamp(at: Millis) -> String {
-    let (year, month, day) = date(at / DAY);
-    format!("{year}-{month:02}-{day:02} {}Z", clock(at))
+    format(at, "%F %T%.3fZ")
 }
 
 /// Formats the time of day in UTC: 11:08:25.679.
 pub fn clock(at: Millis) -> String {
-    let (hour, minute) = (at % DAY / HOUR, at % HOUR / MINUTE);
-    let (second, ms) = (at % MINUTE / SECOND, at % SECOND);
-    format!("{hour:02}:{minute:02}:{second:02}.{ms:03}")
+    format(at, "%T%.3f")
 }
 
-/// Returns year, month and day of a number of days since 1970-01-01. This is Howard
-/// Hinnant's `civil_from_days`, whose year begins in March so that the leap day is last.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let of_era = days % 146_097;
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 {
-        march_month + 3
-    } else {
-        march_month - 9
-    };
-    (year + era * 400 + u64::from(month <= 2), month, day)
+/// Formats a time in UTC. Times beyond the calendar, which a hostile queue may have, stay a number.
+fn format(at: Millis, format: &str) -> String {
+    let time = i64::try_from(at)
+        .ok()
+        .and_then(DateTime::from_timestamp_millis);
+    time.map_or(at.to_string(), |time| time.format(format).to_string())
 }
 
 /// Returns the time of this machine in Unix milliseconds. It is never compared with
@@ -117,45 +106,13 @@ const EXAMPLES: &str =
     "write a time as 2026-11-20T12:00, Unix milliseconds, or 2h for two hours ago";
 
 fn parse_stamp(text: &str) -> Option<Millis> {
-    let text = text.strip_suffix('Z').unwrap_or(text);
-    let (date, time) = match text.split_once(['T', ' ']) {
-        Some((date, time)) => (date, Some(time)),
-        None => (text, None),
-    };
-    let mut parts = date.split('-').map(|part| part.parse::<u64>().ok());
-    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-    if parts.next().is_some() || !(1970..10_000).contains(&year) {
-        return None;
-    }
-    // Of the days that have this year and month, the one of this number.
-    let first = days(year, month.checked_sub(1).filter(|m| *m < 12)?);
-    let at = first + day.checked_sub(1)?;
-    if self::date(at) != (year, month, day) {
-        return None;
-    }
-    let mut ms = at * DAY;
-    if let Some(time) = time {
-        let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
-        let mut parts = time.split(':').map(|part| part.parse::<u64>().ok());
-        let (hour, minute) = (parts.next()??, parts.next()??);
-        let second = parts.next().unwrap_or(Some(0))?;
-        let fraction: u64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
-        if parts.next().is_some() || hour > 23 || minute > 59 || second > 59 {
-            return None;
-        }
-        ms += hour * HOUR + minute * MINUTE + second * SECOND + fraction;
-    }
-    Some(ms)
-}
-
-/// Returns the number of days from 1970-01-01 to the first day of a month, which counts
-/// from 0.
-fn days(year: u64, month: u64) -> u64 {
-    const BEFORE: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
-    let leaps = |year: u64| year / 4 - year / 100 + year / 400;
-    let leap = leaps(year) > leaps(year - 1) && month > 1;
-    let of_year = BEFORE.get(month as usize).copied().unwrap_or(0);
-    365 * (year - 1970) + leaps(year - 1) - leaps(1969) + of_year + u64::from(leap)
+    let text = text.strip_suffix('Z').unwrap_or(text).replace('T', " ");
+    let day = |text: &str| Some(NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.into());
+    let time = |format| NaiveDateTime::parse_from_str(&text, format).ok();
+    let time = time("%Y-%m-%d %H:%M:%S%.f")
+        .or_else(|| time("%Y-%m-%d %H:%M"))
+        .or_else(|| day(&text))?;
+    Millis::try_from(time.and_utc().timestamp_millis()).ok()
 }
 
 #[cfg(test)]
@@ -189,6 +146,9 @@ mod tests {
         assert_eq!(stamp(1_709_251_199_999), "2024-02-29 23:59:59.999Z");
         assert_eq!(stamp(1_795_172_905_679), "2026-11-20 11:08:25.679Z");
         assert_eq!(stamp(4_107_542_400_000), "2100-03-01 00:00:00.000Z");
+        assert_eq!(clock(1_795_172_905_679), "11:08:25.679");
+        assert_eq!(stamp((1 << 53) - 1), "9007199254740991");
+        assert_eq!(stamp(Millis::MAX), "18446744073709551615");
     }
 
     #[test]
@@ -217,6 +177,10 @@ mod tests {
         }
         assert_eq!(parse_moment("2026-11-20"), Ok(1_795_132_800_000));
         assert_eq!(parse_moment("2026-11-20T11:08"), Ok(1_795_172_880_000));
+        assert_eq!(
+            parse_moment("2026-11-20 11:08:01.25"),
+            Ok(1_795_172_881_250)
+        );
         assert_eq!(parse_moment("1795172880000"), Ok(1_795_172_880_000));
         let hour = here() - parse_moment("1h").unwrap();
         assert!((HOUR..HOUR + MINUTE).contains(&hour));
@@ -228,6 +192,9 @@ mod tests {
             "2026-13-01",
             "2026-01-01T24:00",
             "1969-01-01",
+            "2026-11-20T",
+            "2026-11-20T1",
+            "2026-11-20 11:08 x",
         ] {
             assert!(parse_moment(bad).is_err(), "{bad}");
         }

@@ -2,8 +2,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use lazy_static::lazy_static;
+use std::sync::LazyLock;
 
 use crate::redis::clock as server_clock;
 use dq_queue::{Moment, Receipt, MAX_EXACT};
@@ -12,10 +11,9 @@ use dq_queue::{Moment, Receipt, MAX_EXACT};
 /// is cheaper to access than a thread-local.
 static LAST_RECEIPT: AtomicU64 = AtomicU64::new(0);
 
-lazy_static! {
-    /// The last random number before mixing. The first is drawn at first use.
-    static ref SEED: AtomicU64 = AtomicU64::new(RandomState::new().build_hasher().finish());
-}
+/// The last random number before mixing. The first is drawn at first use.
+static SEED: LazyLock<AtomicU64> =
+    LazyLock::new(|| AtomicU64::new(RandomState::new().build_hasher().finish()));
 
 /// How far a receipt may be ahead of the clock, in microseconds. A receipt further ahead comes from
 /// a forged or damaged snapshot and is ignored.

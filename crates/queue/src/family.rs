@@ -8,6 +8,8 @@
 
 use std::sync::LazyLock;
 
+use crc::{Crc, CRC_16_XMODEM, CRC_32_ISO_HDLC};
+
 /// Number of hash slots of a cluster.
 pub const SLOTS: u32 = 16_384;
 
@@ -98,23 +100,14 @@ pub fn slot_of_queue(key: &[u8]) -> u32 {
 
 /// The hash slot of a tag: CRC-16 (XMODEM) modulo [`SLOTS`].
 pub fn slot_of(tag: &[u8]) -> u32 {
-    let crc = tag.iter().fold(0u16, |crc, byte| {
-        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| match crc >> 15 {
-            0 => crc << 1,
-            _ => crc << 1 ^ 0x1021,
-        })
-    });
-    u32::from(crc) % SLOTS
+    static CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
+    u32::from(CRC.checksum(tag)) % SLOTS
 }
 
 /// The CRC-32 of zlib.
 fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| match crc & 1 {
-            0 => crc >> 1,
-            _ => crc >> 1 ^ 0xEDB8_8320,
-        })
-    })
+    static CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
+    CRC.checksum(bytes)
 }
 
 #[cfg(test)]
