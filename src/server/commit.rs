@@ -14,7 +14,7 @@ use std::ffi::CStr;
 use crate::redis::{Context, KeyWrite, Name, WrongType};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::family;
-use dq_queue::op::{Effects, Ending, Fetch, Happened};
+use dq_queue::op::{Effects, Ending, Happened};
 use dq_queue::settings::{Changes, Clock, Settings};
 use dq_queue::{Moment, Queue, NEVER};
 
@@ -154,14 +154,7 @@ fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Queue, moment: Moment) {
     let now = queue.now(moment);
     let is_of_family = families::is_active() && family::of_key(key.bytes()).is_some();
     if is_of_family {
-        let may_give = |no_ack| {
-            let fetch = Fetch {
-                no_ack,
-                ..Fetch::one()
-            };
-            queue.can_serve(&fetch, now)
-        };
-        let gives = [may_give(false), may_give(true)];
+        let gives = queue.gives(now);
         let note = families::note_of(gives);
         if queue.noted_gives != note {
             families::update(ctx.db(), key.bytes(), gives);

@@ -43,9 +43,11 @@ pub fn gave(db: i32, family: &[u8], fetch: &Fetch<'_>, key: &[u8]) {
 
 /// Notes that this fetch repeats no delivery, so that its consumer is not looked for again.
 pub fn not_found(db: i32, family: &[u8], fetch: &Fetch<'_>) {
+    if fetch.token.is_none() {
+        return;
+    }
     let is_known = |asker: &Asker| LAST.with_borrow(|last| last.contains_key(asker));
-    let asker = asker(db, family, fetch).filter(|_| fetch.token.is_some());
-    if let Some(asker) = asker.filter(|asker| !is_known(asker)) {
+    if let Some(asker) = asker(db, family, fetch).filter(|asker| !is_known(asker)) {
         note(asker, (None, Rc::from([])));
     }
 }
@@ -62,7 +64,10 @@ fn note(asker: Asker, delivery: Last) {
 /// The queues in which the delivery may be that this fetch repeats. O(1), but O(queues of the
 /// family) for a consumer that is not known.
 pub fn candidates(db: i32, family: &[u8], fetch: &Fetch<'_>) -> Vec<Rc<[u8]>> {
-    let (Some(asker), Some(token)) = (asker(db, family, fetch), fetch.token.as_deref()) else {
+    let Some(token) = fetch.token.as_deref() else {
+        return Vec::new();
+    };
+    let Some(asker) = asker(db, family, fetch) else {
         return Vec::new();
     };
     let known = LAST.with_borrow(|last| {

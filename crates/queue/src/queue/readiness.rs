@@ -89,4 +89,19 @@ impl Queue {
             }
         }
     }
+
+    /// Whether a FETCH would get a message at `now`: with a lease, and with NOACK. O(1), as
+    /// [`Queue::can_serve`] is, which says the same of each.
+    pub fn gives(&self, now: Millis) -> [bool; 2] {
+        let to_leases = self.has_ready_for(now, false);
+        // Only breakers tell the two apart.
+        let to_no_ack = match self.settings.breaker {
+            None => to_leases,
+            Some(_) => self.has_ready_for(now, true),
+        };
+        [
+            to_leases && self.allowance(now, false) > 0,
+            to_no_ack && self.allowance(now, true) > 0,
+        ]
+    }
 }

@@ -121,14 +121,16 @@ impl Pair {
         }
         assert_eq!((queue.live(), queue.bytes()), model.live());
         assert_eq!(*queue.totals(), model.totals);
-        for no_ack in [false, true] {
+        let gives = [false, true].map(|no_ack| {
             let fetch = Fetch {
                 no_ack,
                 ..Fetch::one()
             };
             let gives = model.allowance(no_ack) > 0 && model.first_in_line(no_ack).is_some();
             assert_eq!(queue.can_serve(&fetch, now), gives, "can serve");
-        }
+            gives
+        });
+        assert_eq!(queue.gives(now), gives, "gives");
         let waits = |m: &&Msg| matches!(m.stored, StoredState::Delayed | StoredState::Retry);
         let next_due = model.msgs.iter().filter(waits).map(|m| m.due).min();
         assert_eq!(queue.next_due_at(now), next_due, "next due");
