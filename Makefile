@@ -23,7 +23,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-node test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages test-container bench-groups bench-families bench-core
+.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-node test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages test-container bench-groups bench-families bench-core bench-workers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ bench-groups: ## what groups cost where most of them are in the way
 bench-families: ## how evenly families spread, what they cost, and what consumers notice of moves: BENCH_FLAGS=--help; needs valgrind
 	@scripts/python.sh tests.load.families $(BENCH_FLAGS)
 
+bench-workers: ## a worker of each client beside Celery, BullMQ, Laravel and others: an hour; BENCH_FLAGS=--smoke: two minutes
+	@benches/workers/run.sh $(BENCH_FLAGS)
+
 bench-core: ## what the core costs without a server: Criterion benches; BENCH_FLAGS=--help
 	@scripts/bench-core.sh $(BENCH_FLAGS)
 
@@ -128,6 +131,7 @@ bench-instructions: ## the instructions of commands and their peers in the whole
 
 bench-smoke: ## make bench at a hundredth of the size, unoptimised build: a smoke test of the benchmark, not a measurement
 	@CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 benches/run.sh --quick $(BENCH_FLAGS)
+	@CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 benches/workers/run.sh --smoke
 
 dist: ## pack what is given to others, who need no compiler: a Debian package and a tar.gz in dist/
 	@scripts/dist.sh

@@ -1,0 +1,216 @@
+"""The section of docs/benchmarks.md that a run writes."""
+
+from contenders import BARE, OURS, PEER
+from report import Row, summary, table, targets
+
+CONCURRENCIES = (1, 10, 100)
+LANGUAGES = ("Python", "Node", "PHP", "Go")
+
+TEXT = """\
+## A worker from end to end
+
+Written by `make bench-workers BENCH_FLAGS='--write docs/benchmarks.md'`: what a user sees who replaces a job queue.
+One worker process of each on core {worker_core}, {server} on core {server_core}, median of {rounds} rounds.{load}
+
+{summary}
+
+{targets}
+
+### Jobs a second
+
+*Empty* is a handler that only counts, with a payload of 16 bytes. *1 ms* sleeps for a millisecond. *1 KB* is empty with
+a payload of 1,024 bytes. The number is the concurrency: how many jobs the process handles at a time. A bare loop has
+no handlers at all: it fetches so many messages and acks them with the next fetch, which is the ceiling of the language
+and its Redis client.
+
+{rates}
+
+### What a job costs, and how late it is
+
+Server CPU is that of sending and doing an empty job, worker CPU that of the worker process, both in us a job at the
+concurrency of the column. Bytes are those of the server for a job of 16 bytes that waits. *Start* is from the send to the
+handler, while one job is sent each 5 ms to an idle worker. *Late* is from the time when a delayed job is due to the
+handler. Both are ms, at concurrency 10 where it has that.
+
+{costs}
+{notes}"""
+
+NOTES = """
+- All Python contenders but arq have redis-py 8.1 with hiredis. arq needs redis-py 5. It looks for jobs twice a second, and
+  at concurrency 1 takes one of them each time.
+- Celery runs with `acks_late`, as all others do: a job is acked when it is done. It has one process, with the pool `solo`
+  at concurrency 1 and `threads` above. Delayed jobs wait in the memory of the worker.
+- RQ is its SimpleWorker, which does not fork, with its scheduler. taskiq has a stream as its broker, and its scheduler
+  in the same process. Laravel's worker waits with `block_for` 1, Symfony's sleeps for a second when it finds nothing.
+  All three do one job at a time, as PHP does.
+- Of HDT3213/delayqueue the commands and scripts are measured, written anew from its documentation
+  (`benches/workers/go/delayqueue.go`), because the library could not be had. Jobs may come up to a second early, as its times
+  are whole seconds.
+- `Dq\\Worker` handles one message at a time. The number is then how many a FETCH takes.
+"""
+
+
+def page(results, handlers, rounds, server, load, cores):
+    """Returns the section for the results of a run, by contender."""
+    rows = _rows(results)
+    return TEXT.format(
+        summary=summary(rows),
+        targets=targets(rows),
+        rates=_rates(results, handlers),
+        costs=_costs(results),
+        rounds=rounds,
+        server=server,
+        load=load,
+        server_core=cores[0],
+        worker_core=cores[1],
+        notes=NOTES,
+    )
+
+
+def _rows(results):
+    """Compares each of ours with the best peer of its language, and with the bare loop."""
+    rows = []
+    for ours, result in results.items():
+        if ours.kind != OURS:
+            continue
+        peers = {
+            name: other
+            for name, other in results.items()
+            if name.kind == PEER and name.language == ours.language
+        }
+        bare = next(
+            (
+                other
+                for name, other in results.items()
+                if name.kind == BARE and _alike(name, ours)
+            ),
+            None,
+        )
+        title = ours.language + ours.name.removeprefix("dq")
+        for concurrency in CONCURRENCIES:
+            rows += _speeds(title, concurrency, result, peers, bare)
+        late = {
+            name.name: other.lateness.p99
+            for name, other in peers.items()
+            if other.lateness
+        }
+        if result.lateness:
+            best = min(late, key=late.get, default=None)
+            peer = f"{late[best]:,.2f} ms  {best}" if best else ""
+            value = result.lateness.p99
+            rows.append(
+                Row(
+                    "How late a delayed job begins, p99",
+                    title,
+                    f"{value:.2f} ms",
+                    peer,
+                    value,
+                    "ms",
+                    at_most=5,
+                )
+            )
+    order = (
+        "Jobs a second, empty handler",
+        "Server CPU a job",
+        "How late a delayed job begins, p99",
+    )
+    return sorted(rows, key=lambda row: order.index(row.section))
+
+
+def _speeds(title, concurrency, result, peers, bare):
+    cell = ("empty", concurrency)
+    ours = result.speeds.get(cell)
+    # A peer that does one job at a time has its figure there at any concurrency.
+    theirs = {
+        name.name: other.speeds.get(cell) or other.speeds.get(("empty", 1))
+        for name, other in peers.items()
+    }
+    theirs = {name: speed for name, speed in theirs.items() if speed}
+    if not ours or not theirs:
+        return
+    what = f"{title}, {concurrency} at a time"
+    best = max(theirs, key=lambda name: theirs[name].rate)
+    share = ""
+    if bare and cell in bare.speeds:
+        share = f" ({ours.rate / bare.speeds[cell].rate:.0%} of the bare loop)"
+    yield Row(
+        "Jobs a second, empty handler",
+        what,
+        f"{ours.rate:,.0f}{share}",
+        f"{theirs[best].rate:,.0f}  {best}",
+        ours.rate / theirs[best].rate,
+        at_least=2,
+    )
+    least = min(theirs, key=lambda name: theirs[name].server_us)
+    yield Row(
+        "Server CPU a job",
+        what,
+        f"{ours.server_us:.1f} us",
+        f"{theirs[least].server_us:.1f} us  {least}",
+        ours.server_us / theirs[least].server_us,
+        at_most=0.5,
+    )
+
+
+def _alike(bare, ours):
+    return bare.language == ours.language and ("asyncio" in bare.name) == (
+        "asyncio" in ours.name
+    )
+
+
+def _rates(results, handlers):
+    heads = [
+        "worker",
+        *(f"{handler}, {n}" for handler in handlers for n in CONCURRENCIES),
+    ]
+    return table(
+        heads,
+        [
+            [
+                _title(contender),
+                *(
+                    _figure(result, (handler, n))
+                    for handler in handlers
+                    for n in CONCURRENCIES
+                ),
+            ]
+            for contender, result in results.items()
+        ],
+    )
+
+
+def _figure(result, cell):
+    speed = result.speeds.get(cell)
+    return f"{speed.rate:,.0f}" if speed else ""
+
+
+def _costs(results):
+    heads = [
+        "worker",
+        *(f"server, {n}" for n in CONCURRENCIES),
+        *(f"worker, {n}" for n in CONCURRENCIES),
+    ]
+    heads += ["bytes", "start p50", "start p99", "late p50", "late p99", "earliest"]
+    rows = []
+    for contender, result in results.items():
+        cells = [result.speeds.get(("empty", n)) for n in CONCURRENCIES]
+        first = next(filter(None, cells), None)
+        row = [_title(contender)]
+        row += [f"{cell.server_us:.1f}" if cell else "" for cell in cells]
+        row += [f"{cell.worker_us:.1f}" if cell else "" for cell in cells]
+        row.append(f"{first.bytes:.0f}" if first else "")
+        row += [f"{late:.2f}" for late in (result.latency.p50, result.latency.p99)]
+        row += [
+            f"{late:.2f}"
+            for late in (
+                result.lateness.p50,
+                result.lateness.p99,
+                result.lateness.earliest,
+            )
+        ]
+        rows.append(row)
+    return table(heads, rows)
+
+
+def _title(contender):
+    return f"{contender.language}: {contender.name}"
