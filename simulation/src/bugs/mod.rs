@@ -1,0 +1,71 @@
+//! Seeded bugs: each makes a primary, its log or its replies differ from what was asked for
+//! in one verb or option. The simulation must find each of them, by the rule that is about
+//! it (`tests/seeded_bugs.rs`). None of them is in the queue itself.
+
+mod edits;
+mod table;
+
+pub use table::BUGS;
+
+use dq_queue::queue::inspect::find::Search;
+use dq_queue::{Done, Op};
+
+/// A bug, as the ways in which it changes what happens.
+#[derive(Debug, Clone, Copy)]
+pub struct Bug {
+    /// What is wrong, in a few words.
+    pub name: &'static str,
+    /// Part of the sentence by which the rule says so that must find it.
+    pub finds: &'static str,
+    /// Changes the operation that the primary does.
+    pub does: fn(&mut Op<'static>),
+    /// An operation that the primary does first, unasked.
+    pub first: fn(&Op<'static>) -> Option<Op<'static>>,
+    /// Changes the reply, given what was asked for.
+    pub replies: fn(&Op<'static>, &mut Done),
+    /// Changes the operation that is logged.
+    pub logs: fn(&mut Op<'static>),
+    /// Changes what is searched for.
+    pub searches: fn(&mut Search<'_>),
+}
+
+/// No bug.
+const NONE: Bug = Bug {
+    name: "none",
+    finds: "",
+    does: |_| {},
+    first: |_| None,
+    replies: |_, _| {},
+    logs: |_| {},
+    searches: |_| {},
+};
+
+/// A primary that does something else than it was asked for.
+const fn does(name: &'static str, finds: &'static str, does: fn(&mut Op<'static>)) -> Bug {
+    Bug {
+        name,
+        finds,
+        does,
+        ..NONE
+    }
+}
+
+/// A log that lacks something of what the primary did.
+const fn logs(name: &'static str, logs: fn(&mut Op<'static>)) -> Bug {
+    Bug {
+        name,
+        finds: "the replica differs",
+        logs,
+        ..NONE
+    }
+}
+
+/// A search that passes over a condition.
+const fn searches(name: &'static str, searches: fn(&mut Search<'_>)) -> Bug {
+    Bug {
+        name,
+        finds: "finds",
+        searches,
+        ..NONE
+    }
+}
