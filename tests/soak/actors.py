@@ -3,15 +3,19 @@
 import random
 import time
 
+from tests.harness.server import now_ms
 from tests.harness.wire import Error, Wire
 
 # What each queue is made with; together they use everything that is stored.
 QUEUES = {
     b"soak:plain": ("LEASE", 500, "DEADCOUNT", 500),
-    b"soak:groups": ("LEASE", 700, "RETAIN", 3_600_000, "RETAINCOUNT", 3000, "DEADCOUNT", 1000, "BACKOFF", "EXP", 20),
+    b"soak:groups": (
+        "LEASE", 700, "RETAIN", 3_600_000, "RETAINCOUNT", 3000, "DEADCOUNT", 1000, "BACKOFF", "EXP", 20,
+        "BREAKER", 3, "PER", 1000, "OPEN", 100, "MAX", 400,
+    ),
     b"soak:delayed": ("LEASE", 500, "RETAIN", 2000, "DEDUP", 2000, "DEADRETAIN", 3000, "BACKOFF", "FIXED", 200),
     b"soak:dying": ("LEASE", 300, "TTL", 3000, "RETRIES", 1, "DEADRETAIN", 2000, "MAXRUNNING", 300, "ONDEAD", "BLOCK"),
-}
+}  # fmt: skip
 # Errors that are part of the traffic: the backlog is kept level by running into its limit.
 EXPECTED = ("QUEUEFULL",)
 
@@ -61,7 +65,7 @@ class Producer(Actor):
             if rng.random() < 0.6:
                 extra += ["ID", f"id{rng.randrange(20_000)}"]
                 if rng.random() < 0.3:
-                    extra.append("REPLACE")
+                    extra += ["REPLACE", *rng.choice([(), ("MAXWAIT", rng.randrange(1, 5000))])]
             if rng.random() < 0.3:
                 fields = rng.randrange(1, 4)
                 extra += ["HEADERS", fields]
@@ -87,7 +91,17 @@ class Producer(Actor):
         if rng.random() < 0.1:
             options += ["TYPE", f"type{rng.randrange(50)}"]
         if rng.random() < 0.1:
-            options += ["TTL", rng.randrange(1, 5000)]
+            soon = rng.randrange(1, 5000)
+            options += rng.choice([("TTL", soon), ("EXPIREAT", now_ms() + soon)])
+        if rng.random() < 0.1:
+            options += ["RETAIN", rng.randrange(5000)]
+        # Batches of one second, so that each ends.
+        batch = f"b{int(time.monotonic())}:{rng.randrange(20)}"
+        kind = rng.random()
+        if kind < 0.1:
+            options += ["BATCH", batch]
+        elif kind < 0.13:
+            options += ["AFTER", batch, "ONFAIL", rng.choice(["HOLD", "GO", "DIE"])]
         return options
 
 
@@ -102,22 +116,28 @@ class Consumer(Actor):
         else:
             if rng.random() < 0.3:
                 options += ["CONSUMER", f"consumer{rng.randrange(20)}"]
+                options += rng.choice([(), ("TOKEN", rng.getrandbits(60))])
             if rng.random() < 0.2:
-                options.append("BIND")
+                options += rng.choice([("BIND",), ("BIND", "GRACE", 50)])
         if rng.random() < 0.3:
             options += ["PERGROUP", rng.randrange(1, 5)]
         receipts = [one[1] for one in self.do("FETCH", key, *options) if one[1]]
         if not receipts:
             return
         fate = rng.random()
-        if fate < 0.80:
+        if fate < 0.1:
+            self.do("ACKSEND", key, receipts[0], "NEXT", key, "p" * rng.randrange(200), "DELAY", rng.randrange(1000))
+        elif fate < 0.80:
             result = ["RESULT", "done"] if rng.random() < 0.1 else []
             self.do("ACK", key, *receipts, *result)
         elif fate < 0.95:
-            how = rng.choice([(), ("SILENT",), ("DELAY", rng.randrange(500)), ("FATAL",), ("ERROR", "it broke")])
+            how = rng.choice(
+                [(), ("SILENT",), ("DELAY", rng.randrange(500)), ("FATAL",), ("ERROR", "it broke"), ("NOTE", "half"),
+                 ("SILENT", "DELAY", rng.randrange(500)), ("PAUSE", "QUEUE", 5)]
+            )  # fmt: skip
             self.do("NACK", key, *receipts, *how)
         elif fate < 0.98:
-            self.do("TOUCH", key, rng.randrange(1, 400), *receipts)
+            self.do("TOUCH", key, rng.randrange(1, 400), *receipts, *rng.choice([(), ("NOTE", "n" * 50)]))
 
 
 class Meddler(Actor):
@@ -126,7 +146,7 @@ class Meddler(Actor):
     def turn(self, key) -> None:
         rng = self.rng
         id = f"id{rng.randrange(20_000)}"
-        match rng.randrange(10):
+        match rng.randrange(11):
             case 0 | 1:
                 self.do("CANCEL", key, id, f"id{rng.randrange(20_000)}")
             case 2:
@@ -144,6 +164,10 @@ class Meddler(Actor):
             case 8:
                 self.resume(key)
             case 9:
+                state = rng.choice(["dead", "delayed"])
+                deed = "REDRIVE" if state == "dead" else "CANCEL"
+                self.do("FIND", key, state, "ID", "*7*", "COUNT", 200, "DO", deed)
+            case 10:
                 self.wire.call("COPY", key, b"soak:copy", "REPLACE")
                 self.wire.call("UNLINK", b"soak:copy")
                 time.sleep(0.2)

@@ -21,14 +21,30 @@ class Sample:
     defragmented: int
 
     @property
-    def off(self) -> float:
-        """By which part of it MEMORY USAGE misses what was allocated."""
-        return self.told / self.allocated - 1
+    def beside(self) -> int:
+        """Bytes that were allocated beside what MEMORY USAGE says, by the server for itself."""
+        return self.allocated - self.told
 
     @property
     def each(self) -> float:
-        """Bytes of one record."""
-        return self.allocated / self.records
+        """Bytes of one record by MEMORY USAGE."""
+        return self.told / self.records
+
+
+@dataclass
+class Removal:
+    """What became of one queue that was deleted; bytes."""
+
+    queue: str
+    records: int
+    told: int
+    freed: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.queue}: {self.records:,} records, MEMORY USAGE {self.told / MIB:.2f} MiB,"
+            f" freed {self.freed / MIB:.2f} MiB ({self.told / self.freed - 1:+.1%})"
+        )
 
 
 class Gauge:
@@ -63,10 +79,7 @@ class Gauge:
             records, told, before = self._records(key), self.client.memory_usage(key, samples=0), self.beyond()
             self.client.delete(key)
             freed = before - self.beyond()
-            yield (
-                f"{key.decode()}: {records:,} records, MEMORY USAGE {told / MIB:.2f} MiB, freed {freed / MIB:.2f} MiB"
-                f" ({told / freed - 1:+.1%})"
-            )
+            yield Removal(key.decode(), records, told, freed)
 
     def _records(self, key) -> int:
         ended = ("finished", "cancelled", "dead")
