@@ -1,11 +1,18 @@
 #!/usr/bin/env bash
-# Builds the module.
+# Builds the module. With --checked it is the one that tests run: with debug assertions and overflow checks, and without
+# link-time optimisation, which takes minutes.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 scripts/setup.sh build
-say "building $MODULE"
-cargo build --release "${CARGO_FLAGS_LIST[@]}"
-[ "$(uname -s)" != Darwin ] || ln -sf libdq.dylib "$MODULE"
+module=$MODULE
+flags=(--release)
+if [ "${1:-}" = --checked ]; then
+    module=$CHECKED_MODULE
+    flags=(--profile checked)
+fi
+say "building $module"
+cargo build "${flags[@]}" "${CARGO_FLAGS_LIST[@]}"
+[ "$(uname -s)" != Darwin ] || ln -sf libdq.dylib "$module"

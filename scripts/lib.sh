@@ -28,6 +28,7 @@ PATH=$PATH:$TARGET/bin
 MODULE=$TARGET/release/libdq.so
 # The same by profile-guided optimisation, where it was built.
 PGO_MODULE=$TARGET/pgo/libdq.so
+CHECKED_MODULE=$TARGET/checked/libdq.so
 # The programs beside the module are workspaces of their own, so that what they need stays out of it. Each is built in a
 # directory of its name below the module's.
 PROGRAMS=(benches/load cli)

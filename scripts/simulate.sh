@@ -7,5 +7,5 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 need_rust
-cargo build --package dq-simulation --profile simulation --quiet "${CARGO_FLAGS_LIST[@]}"
-exec "$TARGET/simulation/simulate"
+cargo build --package dq-simulation --profile checked --quiet "${CARGO_FLAGS_LIST[@]}"
+exec "$TARGET/checked/simulate"

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 scripts/setup.sh build server tests
-scripts/build.sh
+scripts/build.sh --checked
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
@@ -27,7 +27,7 @@ for program in "${PROGRAMS[@]}"; do
 done
 
 say "simulation"
-cargo test --package dq-simulation --profile simulation "${CARGO_FLAGS_LIST[@]}" 2>&1 | tee -a "$logs/rust" || failed=1
+cargo test --package dq-simulation --profile checked "${CARGO_FLAGS_LIST[@]}" 2>&1 | tee -a "$logs/rust" || failed=1
 SEED=1 STEPS=200000 scripts/simulate.sh | tee "$logs/simulation" || failed=1
 
 say "fuzzing, for seconds"
@@ -37,7 +37,7 @@ say "server tests"
 # Use the terminal program that the Rust tests have built, so that it need not be compiled again.
 cargo_of cli build
 read -ra pytest_flags <<<"-q ${PYTEST_FLAGS:-}"
-DQ_MODULE=$MODULE REDIS_SERVER=$REDIS_SERVER DQ_CLI=$TARGET/cli/debug/dq \
+DQ_MODULE=$CHECKED_MODULE REDIS_SERVER=$REDIS_SERVER DQ_CLI=$TARGET/cli/debug/dq \
     "$VENV/bin/python" -m pytest -n 4 --dist loadfile "${pytest_flags[@]}" tests clients/python/tests 2>&1 | tee "$logs/pytest" || failed=1
 
 say "summary"
