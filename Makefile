@@ -23,7 +23,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-node test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps dist test-packages test-container bench-groups bench-families bench-core bench-workers
+.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-node test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist test-reproducible test-packages test-container bench-groups bench-families bench-core bench-workers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,6 +120,10 @@ bench-families: ## how evenly families spread, what they cost, and what consumer
 bench-workers: ## a worker of each client beside Celery, BullMQ, Laravel and others: an hour; BENCH_FLAGS=--smoke: two minutes
 	@benches/workers/run.sh $(BENCH_FLAGS)
 
+bench-web: ## what the pages and actions of dq web cost a server with 10,000 queues and 10,000,000 messages: BENCH_FLAGS=--help
+	@scripts/cli.sh
+	@DQ_CLI=$(or $(CARGO_TARGET_DIR),target)/cli/release/dq scripts/python.sh tests.load.pages $(BENCH_FLAGS)
+
 bench-core: ## what the core costs without a server: Criterion benches; BENCH_FLAGS=--help
 	@scripts/bench-core.sh $(BENCH_FLAGS)
 
@@ -133,8 +137,11 @@ bench-smoke: ## make bench at a hundredth of the size, unoptimised build: a smok
 	@CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 benches/run.sh --quick $(BENCH_FLAGS)
 	@CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 benches/workers/run.sh --smoke
 
-dist: ## pack what is given to others, who need no compiler: a Debian package and a tar.gz in dist/
+dist: ## pack what is given to others, who need no compiler: a Debian package and a tar.gz in dist/; ARCHES, SIGN_KEY, PROFILE
 	@scripts/dist.sh
+
+test-reproducible: ## build what make dist builds twice, in different folders, and compare the bytes: a quarter of an hour
+	@scripts/reproduce.sh
 
 test-packages: ## install what make dist has made on bare Debian 12 and 13 systems and try it; needs root and debootstrap
 	@scripts/fresh-package.sh

@@ -1,56 +1,100 @@
 #!/usr/bin/env bash
-# Builds the packages of a release, which need no compiler: dist/dq-VERSION-linux-ARCH.tar.gz,
-# dist/redis-dq_VERSION_ARCH.deb, the debug symbols of both in dist/dq-VERSION-linux-ARCH-debug.tar.gz, and
-# dist/SHA256SUMS. The output is reproducible: it depends only on the commit, the module and the terminal program.
+# Builds the packages of a release, which need no compiler. For each processor of ARCHES (amd64, arm64; default: this
+# machine's) it makes in dist/
+#
+#   dq-VERSION-linux-ARCH.tar.gz          for every Linux
+#   redis-dq_VERSION_ARCH.deb             for Debian
+#   dq-VERSION-linux-ARCH-debug.tar.gz    the debug symbols of both
+#
+# and once dq-VERSION.profdata, the counts that the optimisation went by, dq-VERSION.buildinfo, the tools that were used,
+# SHA256SUMS, and with SIGN_KEY, which names a key of gpg (its fingerprint, as `gpg --list-secret-keys` prints it), the
+# signature SHA256SUMS.asc and the public key dq-release-key.asc.
+#
+# The output depends only on the commit, the tools and the counts, not on the folder or the time. PROFILE names the
+# counts of an earlier build, to repeat it. scripts/reproduce.sh tries that.
+#
 # DQ_MODULE and DQ_CLI name a module and a terminal program that are already built. DIST names the output directory
 # (default: dist).
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
+. scripts/release.sh
 
 have dpkg-deb || die "dpkg-deb not found: the packages are built on Debian or a relative of it"
 have objcopy || die "objcopy not found: it takes the debug symbols out of what is packed; apt-get install binutils"
-if [ -n "${DQ_MODULE:-}" ]; then
-    MODULE=$DQ_MODULE
-else
-    build_for_others
+read -ra ARCHES <<<"${ARCHES:-$(this_arch)}"
+for arch in "${ARCHES[@]}"; do rust_target "$arch" >/dev/null; done
+if [ -n "${SIGN_KEY:-}" ]; then
+    # Before the long build.
+    have gpg || die "gpg not found: it signs SHA256SUMS; apt-get install gnupg"
+    gpg --batch --quiet --list-secret-keys "$SIGN_KEY" >/dev/null 2>&1 ||
+        die "gpg has no secret key $SIGN_KEY, which SIGN_KEY names: gpg --list-secret-keys prints what it has"
 fi
-[ -f "$MODULE" ] || die "no module at $MODULE"
-CLI=${DQ_CLI:-}
-if [ -z "$CLI" ]; then
-    scripts/cli.sh
-    CLI=$TARGET/cli/release/dq
-fi
-[ -f "$CLI" ] || die "no terminal program at $CLI"
 
 DIST=${DIST:-dist}
 VERSION=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
-ARCH=$(dpkg --print-architecture)
 PACKAGE=redis-dq
 # The time of all files: that of the commit, or without git that of the changelog.
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)}
 export SOURCE_DATE_EPOCH
 umask 022
 
 mkdir -p "$DIST"
 DIST=$(realpath "$DIST")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+work=$scratch/work
+if [ -n "${PROFILE:-}" ]; then
+    # It may be one of the files that are removed below.
+    cp "$PROFILE" "$scratch/given.profdata"
+    export PROFILE=$scratch/given.profdata
+fi
+# Files of an earlier run, perhaps of another commit, must not get into the new SHA256SUMS.
+rm -f "$DIST"/dq-"$VERSION"{-linux-*.tar.gz,.profdata,.buildinfo} "$DIST"/"$PACKAGE"_"$VERSION"_*.deb \
+    "$DIST"/SHA256SUMS{,.asc} "$DIST"/dq-release-key.asc
 
-# The newest version of libc whose symbols the module or the program uses. They run with this version and later ones.
-GLIBC=$(grep -ahoE 'GLIBC_2\.[0-9]+' "$MODULE" "$CLI" | sort -uV | tail -n 1 | cut -d_ -f2)
+# Builds the module and the terminal program for ARCH, if they are not given: sets MODULE, CLI and COUNTS, which is empty
+# where no counts were used.
+build_programs() {
+    COUNTS=
+    if [ -n "${DQ_MODULE:-}" ]; then
+        MODULE=$DQ_MODULE
+    elif [ -n "${PROFILE:-}" ] || scripts/setup.sh build pgo; then
+        ARCH=$ARCH scripts/build-pgo.sh
+        MODULE=$PGO_MODULE COUNTS=${PROFILE:-$TARGET/pgo/profile.profdata}
+        [ "$ARCH" = "$(this_arch)" ] || MODULE=$TARGET/pgo/$ARCH/libdq.so
+    else
+        say "no llvm-profdata of LLVM $(llvm_version) is to be had: going on without profile-guided optimisation"
+        build_release "$ARCH" . "$TARGET/dist"
+        MODULE=$TARGET/dist/$(rust_target "$ARCH")/release/libdq.so
+    fi
+    [ -f "$MODULE" ] || die "no module at $MODULE"
+    CLI=${DQ_CLI:-}
+    if [ -z "$CLI" ]; then
+        scripts/setup.sh build
+        say "building the terminal program for $ARCH"
+        build_release "$ARCH" cli "$TARGET/dist/cli"
+        CLI=$TARGET/dist/cli/$(rust_target "$ARCH")/release/dq
+    fi
+    [ -f "$CLI" ] || die "no terminal program at $CLI"
+}
+
+# Prints the newest version of libc whose symbols the module or the program uses. They run with this version and later
+# ones.
+needed_libc() { grep -ahoE 'GLIBC_2\.[0-9]+' "$MODULE" "$CLI" | sort -uV | tail -n 1 | cut -d_ -f2; }
 
 # Separates the debug symbols, which are two thirds of the size, from a program or library: FILE becomes
 # $work/stripped/NAME and $work/debug/NAME.debug. Debuggers find the latter by a link in the former.
 strip_symbols() {
-    local file=$1 name=$2
+    local file=$1 name=$2 objcopy=objcopy
+    [ "$ARCH" = "$(this_arch)" ] || objcopy=$(tools_of "$ARCH")objcopy
     local symbols=$work/debug/$name.debug stripped=$work/stripped/$name
     mkdir -p "$work/debug" "$work/stripped"
-    objcopy --only-keep-debug "$file" "$symbols"
+    "$objcopy" --only-keep-debug "$file" "$symbols"
     chmod 644 "$symbols"
-    objcopy --strip-unneeded "$file" "$stripped"
-    objcopy --add-gnu-debuglink="$symbols" "$stripped"
+    "$objcopy" --strip-unneeded "$file" "$stripped"
+    "$objcopy" --add-gnu-debuglink="$symbols" "$stripped"
 }
 
 # Prints the sections of redis.conf from the section $1 to before the section $2.
@@ -134,6 +178,13 @@ build_debug() {
     archive "$name"
 }
 
+# Prints the size of a package's files in KiB, as dpkg-gencontrol counts it. du would count what the folders themselves
+# take, which each file system does in its own way.
+installed_size() {
+    find "$1" -path "$1/DEBIAN" -prune -o -type f -printf '%s\n' -o -printf '1\n' |
+        awk '{ sum += int(($1 + 1023) / 1024) } END { print sum }'
+}
+
 build_deb() {
     local root=$work/deb
     local doc=$root/usr/share/doc/$PACKAGE
@@ -199,7 +250,7 @@ Architecture: $ARCH
 Maintainer: the dq authors <dq@localhost>
 Section: database
 Priority: optional
-Installed-Size: $(du -k --apparent-size -s "$root" | cut -f1)
+Installed-Size: $(installed_size "$root")
 Depends: redis-server (>= 5:7.0) | valkey-server, libc6 (>= $GLIBC), libgcc-s1
 Suggests: python3-redis, python3-prometheus-client, prometheus
 Conflicts: dq
@@ -233,16 +284,47 @@ TEXT
     dpkg-deb --root-owner-group -Zxz --build "$root" "$DIST/${PACKAGE}_${VERSION}_$ARCH.deb" >/dev/null
 }
 
-say "packing version $VERSION for $ARCH"
-strip_symbols "$MODULE" libdq.so
-strip_symbols "$CLI" dq
-build_tar
-build_deb
-build_debug
-(
-    cd "$DIST"
-    sha256sum "dq-$VERSION-linux-$ARCH.tar.gz" "dq-$VERSION-linux-$ARCH-debug.tar.gz" \
-        "${PACKAGE}_${VERSION}_$ARCH.deb" >SHA256SUMS
-)
+# Packs the programs for one processor.
+pack() {
+    build_programs
+    GLIBC=$(needed_libc)
+    say "packing version $VERSION for $ARCH"
+    strip_symbols "$MODULE" libdq.so
+    strip_symbols "$CLI" dq
+    build_tar
+    build_deb
+    build_debug
+    rm -rf "$work"
+}
+
+# Prints the tools that the output depends on.
+build_info() {
+    echo "commit: $(git rev-parse HEAD 2>/dev/null || echo unknown)"
+    echo "time: $SOURCE_DATE_EPOCH"
+    echo "system: $(system_name)"
+    rustc -vV | sed -n 's/^rustc /rustc: /p; s/^LLVM version/llvm/p'
+    dpkg-query --show --showformat='${Package}: ${Version}\n' gcc binutils libc6-dev libclang1-14 dpkg xz-utils gzip tar 2>/dev/null || true
+}
+
+# Signs SHA256SUMS with a key of gpg, and puts the public key beside it.
+sign() {
+    local fingerprint
+    gpg --batch --yes --local-user "$SIGN_KEY" --armor --detach-sign --output SHA256SUMS.asc SHA256SUMS
+    gpg --batch --armor --export "$SIGN_KEY" >dq-release-key.asc
+    fingerprint=$(gpg --batch --with-colons --list-keys "$SIGN_KEY" | awk -F: '$1 == "fpr" { print $10; exit }')
+    say "signed with the key $fingerprint"
+}
+
+for ARCH in "${ARCHES[@]}"; do pack; done
+build_info >"$DIST/dq-$VERSION.buildinfo"
+[ -z "$COUNTS" ] || install -m 644 "$COUNTS" "$DIST/dq-$VERSION.profdata"
+cd "$DIST"
+find . -maxdepth 1 \( -name "dq-$VERSION[-.]*" -o -name "${PACKAGE}_${VERSION}_*.deb" \) -printf '%f\n' |
+    LC_ALL=C sort | xargs sha256sum >SHA256SUMS
+if [ -n "${SIGN_KEY:-}" ]; then
+    sign
+else
+    say "SHA256SUMS is not signed: SIGN_KEY=FINGERPRINT names the key of gpg for it"
+fi
 say "in $DIST:"
-cat "$DIST/SHA256SUMS"
+cat SHA256SUMS

@@ -3,22 +3,29 @@
 # installs the package with apt-get, and unpacks the tar.gz. A message must go through a queue, and `dq` must show it.
 #
 #   scripts/fresh-package.sh [RELEASE...]      default: bookworm trixie
+#
+# ARCH names the processor (amd64, arm64; default: this machine's). Another one is emulated by qemu-user-static.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
+. scripts/release.sh
 . scripts/fresh-root.sh
 
 DIST=${DIST:-dist}
 PORT=${PORT:-7390}
 VERSION=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
-ls "$DIST"/redis-dq_*.deb >/dev/null 2>&1 || die "no package in $DIST: make dist first"
+ARCH=${ARCH:-$(dpkg --print-architecture)}
+PACKAGE=$DIST/redis-dq_${VERSION}_$ARCH.deb
+[ -f "$PACKAGE" ] || die "there is no $PACKAGE: make dist first"
+can_run "$ARCH"
 [ $# -gt 0 ] || set -- bookworm trixie
 
 # Waits until the server in a system replies.
 answers() {
     local root=$1
-    for _ in $(seq 100); do
+    # An emulated one takes its time.
+    for _ in $(seq 300); do
         [ "$(in_root "$root" redis-cli -p "$PORT" PING 2>/dev/null)" != PONG ] || return 0
         sleep 0.1
     done
@@ -57,7 +64,7 @@ for release; do
     root=$(fresh_root "$release" package)
     trap 'stop "$root" && leave_root "$root"' EXIT
     say "$release: installing the package"
-    cp "$DIST"/redis-dq_*.deb "$root/tmp/"
+    cp "$PACKAGE" "$root/tmp/"
     in_root "$root" apt-get -qq update
     in_root "$root" sh -c 'apt-get -qq install -y --no-install-recommends /tmp/redis-dq_*.deb' >"$root/install.log" 2>&1 ||
         { cat "$root/install.log" && die "apt-get does not install the package"; }
@@ -69,13 +76,12 @@ for release; do
     unit_allows "$root/lib/systemd/system/redis-server.service" /usr/lib/redis/modules/libdq.so
 
     say "$release: unpacking the tar.gz"
-    tar -xzf "$DIST/dq-$VERSION-linux-$(dpkg --print-architecture).tar.gz" -C "$root/root"
+    tar -xzf "$DIST/dq-$VERSION-linux-$ARCH.tar.gz" -C "$root/root"
     in_root "$root" sh -c 'cd /root/dq-*/ && sha256sum --quiet -c SHA256SUMS && mkdir -p data/6379 &&
         redis-server redis.conf --port '"$PORT"' --daemonize yes >/dev/null'
     works "$root" "/$(cd "$root" && echo root/dq-*/bin/dq)"
 
-    leave_root "$root"
+    remove_root "$root"
     trap - EXIT
-    rm -rf "$root"
-    say "$release: the package and the tar.gz work"
+    say "$release, $ARCH: the package and the tar.gz work"
 done

@@ -1,26 +1,36 @@
 # shellcheck shell=bash Functions for minimal Debian systems (debootstrap's minbase), to test what a new user would do.
-# Other scripts source it after lib.sh.
+# Other scripts source it after lib.sh and release.sh.
 
 # The minimal systems are kept here between runs. The tests run in copies of them.
 FRESH=${FRESH:-/var/tmp/dq-fresh}
 MIRROR=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
+# Ends with what to do, if this machine cannot run programs of a processor: can_run ARCH
+can_run() {
+    [ "$1" != "$(dpkg --print-architecture)" ] || return 0
+    # The interpreter is opened when it is registered (F), so it also works where its file cannot be seen.
+    grep -qsE '^flags: .*F' "/proc/sys/fs/binfmt_misc/qemu-$(rust_target "$1" | cut -d- -f1)" ||
+        die "this machine does not run programs of $1: apt-get install qemu-user-static"
+}
+
 # Copies the minimal system of a release (bookworm, trixie), which it makes if needed. Prints the path of the copy.
+# ARCH names the processor, by default this machine's.
 # fresh_root RELEASE NAME
 fresh_root() {
-    local release=$1 root=$FRESH/$1-$2 bare=$FRESH/$1
+    local release=$1 arch=${ARCH:-$(dpkg --print-architecture)} root bare=$FRESH/$1
+    [ "$arch" = "$(dpkg --print-architecture)" ] || bare=$bare-$arch
+    root=$bare-$2
     [ "$(id -u)" -eq 0 ] || die "bare systems are made by root only: run it as root or in a container"
     have debootstrap || die "debootstrap makes the bare systems: apt-get install debootstrap"
     mkdir -p "$FRESH"
     if [ ! -e "$bare/ready" ]; then
         say "making a bare Debian $release in $bare"
-        rm -rf "$bare"
-        debootstrap --variant=minbase --include=ca-certificates "$release" "$bare" "$MIRROR" >"$bare.log" 2>&1 ||
+        remove_root "$bare"
+        debootstrap --arch="$arch" --variant=minbase --include=ca-certificates "$release" "$bare" "$MIRROR" >"$bare.log" 2>&1 ||
             die "debootstrap failed: $bare.log says why"
         touch "$bare/ready"
     fi
-    leave_root "$root"
-    rm -rf "$root"
+    remove_root "$root"
     cp -a "$bare" "$root"
     hand_in_network "$root"
     # No package may start a service, because in a chroot it would listen on the ports of this machine.
@@ -68,6 +78,17 @@ in_root() {
 leave_root() {
     local place
     for place in "$1/proc" "$1/dev"; do
-        ! mountpoint -q "$place" 2>/dev/null || umount -Rl "$place"
+        ! mountpoint -q "$place" 2>/dev/null || umount -Rl "$place" || die "$place cannot be unmounted"
     done
+}
+
+# Deletes a system. It first unmounts what fresh_root has mounted. What somebody else has mounted there is not ours to
+# delete, and neither is this machine's /dev, so as long as anything is mounted below, nothing is deleted.
+remove_root() {
+    local root left
+    root=$(realpath -m "$1")
+    leave_root "$root"
+    left=$(awk -v root="$root/" 'index($5 "/", root) == 1 { print $5 }' /proc/self/mountinfo)
+    [ -z "$left" ] || die "nothing is deleted, because these are still mounted: $left"
+    rm -rf --one-file-system "$root"
 }

@@ -14,6 +14,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
+. scripts/release.sh
 . scripts/fresh-root.sh
 
 # ---- the system
@@ -41,8 +42,7 @@ ask() { on "redis-cli -p $1 $2" 2>&1; }
 
 leave() {
     ! mountpoint -q "$root/opt/rust" || umount -l "$root/opt/rust"
-    leave_root "$root"
-    rm -rf "$root"
+    remove_root "$root"
 }
 
 # ---- steps

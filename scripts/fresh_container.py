@@ -33,7 +33,7 @@ def say(text):
 
 def shell(script, **options):
     """Runs lines of bash with the functions of fresh-root.sh."""
-    lines = f". scripts/lib.sh; . scripts/fresh-root.sh; {script}"
+    lines = f". scripts/lib.sh; . scripts/release.sh; . scripts/fresh-root.sh; {script}"
     return subprocess.run(["bash", "-euo", "pipefail", "-c", lines], cwd=ROOT, check=True, text=True, **options)
 
 
@@ -73,12 +73,7 @@ class Stage:
         place = self.root / "usr/local/rust"
         if str(place) in mounts():
             subprocess.run(["umount", "-l", place], check=True)
-        shell(f"leave_root {shlex.quote(str(self.root))}")
-        # What is still mounted below is not ours to delete.
-        left = [mount for mount in mounts() if Path(mount).is_relative_to(self.root)]
-        if left:
-            raise SystemExit(f"error: still mounted: {' '.join(left)}")
-        shutil.rmtree(self.root)
+        shell(f"remove_root {shlex.quote(str(self.root))}")
 
     def words(self, line) -> list:
         """The words that run a line of shell in the stage, as its user."""

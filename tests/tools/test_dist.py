@@ -28,8 +28,8 @@ def output(*command, **kwargs) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=250, **kwargs).stdout
 
 
-def pack(where):
-    environment = {**os.environ, "DQ_MODULE": str(module_path()), "DIST": str(where)}
+def pack(where, **variables):
+    environment = {**os.environ, "DQ_MODULE": str(module_path()), "DIST": str(where), **variables}
     output(ROOT / "scripts" / "dist.sh", env=environment)
     return where
 
@@ -114,7 +114,7 @@ def dead_links(root):
 def test_file_names_carry_version_and_architecture(dist):
     arch = output("dpkg", "--print-architecture").strip()
     tar = f"dq-{VERSION}-linux-{arch}"
-    names = {f"{tar}.tar.gz", f"{tar}-debug.tar.gz", f"redis-dq_{VERSION}_{arch}.deb"}
+    names = {f"{tar}.tar.gz", f"{tar}-debug.tar.gz", f"redis-dq_{VERSION}_{arch}.deb", f"dq-{VERSION}.buildinfo"}
     assert {file.name for file in dist.iterdir()} == names | {"SHA256SUMS"}
     assert sums(dist / "SHA256SUMS") == {name: checksum(dist / name) for name in names}
 
@@ -338,6 +338,52 @@ def test_an_older_server_is_refused(machine, package):
 def test_the_same_module_gives_the_same_bytes(dist, tmp_path):
     again = pack(tmp_path)
     assert (again / "SHA256SUMS").read_text() == (dist / "SHA256SUMS").read_text()
+
+
+@pytest.fixture
+def signed(tmp_path):
+    """Packages whose checksums are signed with a key that is thrown away, and how gpg is called in its key ring."""
+    need(shutil.which("gpg"), "gpg")
+    home = tmp_path / "gnupg"
+    home.mkdir(mode=0o700)
+    environment = {**os.environ, "GNUPGHOME": str(home)}
+    key = ["--pinentry-mode", "loopback", "--passphrase", "", "--quick-generate-key", "releaser <r@example.org>", "ed25519"]
+    output("gpg", "--batch", *key, env=environment)
+    where = pack(tmp_path / "signed", GNUPGHOME=str(home), SIGN_KEY="r@example.org")
+    yield where
+    subprocess.run(["gpgconf", "--kill", "all"], env=environment)
+
+
+@pytest.mark.slow
+def test_the_checksums_are_signed_and_verified_as_the_page_says(signed, tmp_path):
+    page = (ROOT / "docs/operations.md").read_text()
+    [lines] = re.findall(r"^```\n(gpg --show-keys .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "user").mkdir(mode=0o700)
+    user = {**os.environ, "GNUPGHOME": str(tmp_path / "user")}
+
+    def verify():
+        return subprocess.run(["bash", "-e", "-c", lines], cwd=signed, env=user, capture_output=True, text=True)
+
+    told = verify()
+    assert told.returncode == 0 and "Good signature" in told.stderr, told.stderr
+    assert told.stdout.count(": OK") == len(sums(signed / "SHA256SUMS"))
+    package = next(signed.glob("*.deb"))
+    package.write_bytes(package.read_bytes() + b"x")
+    told = verify()
+    assert told.returncode != 0 and f"{package.name}: FAILED" in told.stdout
+    listed = signed / "SHA256SUMS"
+    listed.write_text(listed.read_text().replace(checksum(signed / f"dq-{VERSION}.buildinfo"), checksum(package)))
+    told = verify()
+    assert told.returncode != 0 and "BAD signature" in told.stderr
+    subprocess.run(["gpgconf", "--kill", "all"], env=user)
+
+
+def test_a_key_that_gpg_has_not_is_refused_before_anything_is_built(tmp_path):
+    need(shutil.which("gpg"), "gpg")
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        pack(tmp_path / "dist", SIGN_KEY="nobody@example.org")
+    assert "gpg has no secret key nobody@example.org" in refused.value.stderr
+    assert not (tmp_path / "dist").exists()
 
 
 def test_the_package_brings_the_exporter_as_a_service_that_systemd_accepts(installed):
