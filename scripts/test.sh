@@ -17,9 +17,9 @@ failed=0
 
 say "Rust tests"
 if cargo nextest --version >/dev/null 2>&1; then
-    cargo nextest run --no-tests pass "${CARGO_FLAGS_LIST[@]}" 2>&1 | tee "$logs/rust" || failed=1
+    cargo nextest run --cargo-profile checked --no-tests pass "${CARGO_FLAGS_LIST[@]}" 2>&1 | tee "$logs/rust" || failed=1
 else
-    cargo test "${CARGO_FLAGS_LIST[@]}" 2>&1 | tee "$logs/rust" || failed=1
+    cargo test --profile checked "${CARGO_FLAGS_LIST[@]}" 2>&1 | tee "$logs/rust" || failed=1
 fi
 for program in "${PROGRAMS[@]}"; do
     say "Rust tests of $program"

@@ -16,6 +16,7 @@ from dqueue import Queue, connect
 from tests.harness.server import wait_for
 
 SOURCES = Path(dqueue.__file__).parents[1]
+needs_watchfiles = pytest.mark.skipif(importlib.util.find_spec("watchfiles") is None, reason="needs watchfiles")
 SHOP = """
 import os
 from dqueue import Queue, Tasks, Worker, connect
@@ -145,7 +146,7 @@ def is_running(pid):
         return False
 
 
-@pytest.mark.skipif(importlib.util.find_spec("watchfiles") is None, reason="needs watchfiles")
+@needs_watchfiles
 def test_reload_starts_anew_with_the_changed_module(shop, q):
     with working(shop, "shop:tasks", "--reload"):
         first = json.loads(result(q, "mark"))[0]
@@ -182,7 +183,9 @@ def test_lines_of_the_log_are_json_with_the_message(shop, q):
         (["shop:worker", "--concurrency", "3"], "a Worker, which has its own concurrency"),
         (["shop:tasks", "--processes", "0"], "must be at least 1"),
         (["nowhere:tasks", "--processes", "2"], "there is no module nowhere"),
-        (["shop:tasks", "--reload", "--watch", "nowhere"], "nowhere is no directory"),
+        pytest.param(
+            ["shop:tasks", "--reload", "--watch", "nowhere"], "nowhere is no directory", marks=needs_watchfiles
+        ),
     ],
 )
 def test_what_cannot_be_used_is_said_in_one_line(shop, words, said):
