@@ -6,10 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench import INSTRUCTIONS
+from bench import INSTRUCTIONS, ROOT
 from core_figures import core_figures
 from report import summary, targets
 from server import CLIENT_CORE, SERVER_CORE
+
+WORKERS = "## A worker from end to end\n"
 
 TEXT = """\
 # Benchmarks
@@ -27,7 +29,7 @@ for stall and lateness; 1 for memory and idle). A result with x is the median of
 from 50 connections with 64 in flight on each.
 
 {targets}
-{details}{instructions}{core}
+{details}{instructions}{core}{workers}
 ## Batches, FIND, ACKSEND, and what waits beside others
 
 Measured at another time, with a module built without link-time and profile-guided optimisation, on Redis 7.0.15. Other
@@ -186,6 +188,7 @@ def document(bench, rows, details, commands):
         else "",
         instructions=COUNTED.format(table=INSTRUCTIONS.read_text()) if INSTRUCTIONS.exists() else "",
         core=CORE.format(figures=core) if (core := core_figures()) else "",
+        workers=_workers(),
         machine=_machine(),
         system=f"{platform.system()} {platform.release()} {platform.machine()}, Python {platform.python_version()}",
         server=version,
@@ -196,6 +199,13 @@ def document(bench, rows, details, commands):
         command=_command_line(),
         commands=f"\n## What is sent\n\n{commands}\n" if commands else "",
     )
+
+
+def _workers():
+    """Returns the section that `make bench-workers` has written into the page."""
+    page = ROOT / "docs" / "benchmarks.md"
+    _, heading, rest = page.read_text().partition(WORKERS) if page.exists() else ("", "", "")
+    return f"\n{heading}{rest.partition(chr(10) + '## ')[0]}" if heading else ""
 
 
 def _command_line():

@@ -36,9 +36,7 @@ class Contender:
     def is_there(self):
         """Returns whether what it needs is installed."""
         program, script = self.work[:2]
-        is_installed = shutil.which(str(program)) and (
-            isinstance(script, str) or script.exists()
-        )
+        is_installed = shutil.which(str(program)) and (isinstance(script, str) or script.exists())
         return bool(is_installed) and (not self.needs or Path(self.needs).exists())
 
 
@@ -52,19 +50,13 @@ def _python(name, kind, script, speeds, sender=None):
 
 def _node(name, kind, script, speeds, sender=None):
     # Beside the packages, where Node looks for them.
-    run, send = (
-        ("node", PLACE / "node" / f"{one}.mjs") for one in (script, sender or script)
-    )
+    run, send = (("node", PLACE / "node" / f"{one}.mjs") for one in (script, sender or script))
     return Contender(name, "Node", kind, (*run, "work"), (*send, "send"), speeds)
 
 
 def _php(name, kind, script, speeds, sender=None, **options):
-    run, send = (
-        ("php", HERE / "php" / f"{one}.php") for one in (script, sender or script)
-    )
-    return Contender(
-        name, "PHP", kind, (*run, "work"), (*send, "send"), speeds, **options
-    )
+    run, send = (("php", HERE / "php" / f"{one}.php") for one in (script, sender or script))
+    return Contender(name, "PHP", kind, (*run, "work"), (*send, "send"), speeds, **options)
 
 
 def _go(name, kind, word, speeds, sender=None, **options):
@@ -117,9 +109,7 @@ CONTENDERS = [
     _node("BullMQ", PEER, "bullmq", _each(2_000, 5_000, 6_000)),
     _node("bare loop", BARE, "bare", _each(6_000, 30_000, 70_000), sender="dq"),
     _php("dq", OURS, "dq", _each(6_000, 30_000, 60_000)),
-    _php(
-        "Laravel", PEER, "laravel", {1: 1_500}, needs="/usr/share/php/Illuminate/Queue"
-    ),
+    _php("Laravel", PEER, "laravel", {1: 1_500}, needs="/usr/share/php/Illuminate/Queue"),
     _php(
         "Symfony",
         PEER,
@@ -129,8 +119,6 @@ CONTENDERS = [
     ),
     _php("bare loop", BARE, "bare", _each(10_000, 60_000, 80_000), sender="dq"),
     _go("dq", OURS, "dq", _each(7_000, 30_000, 70_000)),
-    _go(
-        "delayqueue", PEER, "delayqueue", _each(1_000, 1_000, 1_000), begins_itself=True
-    ),
+    _go("delayqueue", PEER, "delayqueue", _each(1_000, 1_000, 1_000), begins_itself=True),
     _go("bare loop", BARE, "bare", _each(12_000, 60_000, 100_000), sender="dq"),
 ]

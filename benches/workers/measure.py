@@ -17,18 +17,15 @@ from server import CLIENT_CORE, pinned
 TICK = os.sysconf("SC_CLK_TCK")
 PATIENCE = 120
 """Seconds after which a worker or a producer that says nothing is given up."""
-INTERVAL = 0.005
-"""Seconds between the jobs that are sent to an idle worker."""
+INTERVAL = 0.01
+"""Seconds between the jobs that are sent to an idle worker: long enough for all but RQ to keep up."""
 
 
 class Program:
     """A worker or a producer, on the core of the clients. Use it in a `with`, at the end of which it is killed."""
 
     def __init__(self, words, port, **settings):
-        env = {
-            f"BENCH_{name.upper()}": str(value)
-            for name, value in {"port": port, **settings}.items()
-        }
+        env = {f"BENCH_{name.upper()}": str(value) for name, value in {"port": port, **settings}.items()}
         env |= {
             "PYTHONPATH": str(ROOT / "clients/python/src"),
             "PYTHONWARNINGS": "ignore",
@@ -101,9 +98,7 @@ class Program:
 
     def _failure(self, what):
         self._errors.seek(0)
-        return RuntimeError(
-            f"{' '.join(self._words)} {what}:\n{self._errors.read()[-3000:]}"
-        )
+        return RuntimeError(f"{' '.join(self._words)} {what}:\n{self._errors.read()[-3000:]}")
 
 
 @dataclass
@@ -165,9 +160,7 @@ def speed(server, contender, concurrency, jobs, *, sleep_ms=0, size=16):
             worker.cpu() - worked,
         )
     done = jobs - first
-    return Speed(
-        done / seconds, send_us, served / done * 1e6, worked / done * 1e6, memory / jobs
-    )
+    return Speed(done / seconds, send_us, served / done * 1e6, worked / done * 1e6, memory / jobs)
 
 
 def latency(server, contender, concurrency, jobs, starting):
@@ -177,9 +170,7 @@ def latency(server, contender, concurrency, jobs, starting):
     """
     server.empty()
     with (
-        Program(
-            contender.work, server.port, concurrency=concurrency, last=jobs, stamped=1
-        ) as worker,
+        Program(contender.work, server.port, concurrency=concurrency, last=jobs, stamped=1) as worker,
         Program(contender.send, server.port) as producer,
     ):
         time.sleep(starting)
@@ -194,9 +185,7 @@ def lateness(server, contender, concurrency, jobs, seconds, starting):
     server.empty()
     chance = random.Random(1)
     with (
-        Program(
-            contender.work, server.port, concurrency=concurrency, last=jobs, stamped=1
-        ) as worker,
+        Program(contender.work, server.port, concurrency=concurrency, last=jobs, stamped=1) as worker,
         Program(contender.send, server.port) as producer,
     ):
         time.sleep(starting)

@@ -4,7 +4,8 @@ from contenders import BARE, OURS, PEER
 from report import Row, summary, table, targets
 
 CONCURRENCIES = (1, 10, 100)
-LANGUAGES = ("Python", "Node", "PHP", "Go")
+EARLY = -2
+"""Milliseconds before its time at which a job is early. Due times are whole milliseconds, and stamps microseconds."""
 
 TEXT = """\
 ## A worker from end to end
@@ -29,7 +30,7 @@ and its Redis client.
 
 Server CPU is that of sending and doing an empty job, worker CPU that of the worker process, both in us a job at the
 concurrency of the column. Bytes are those of the server for a job of 16 bytes that waits. *Start* is from the send to the
-handler, while one job is sent each 5 ms to an idle worker. *Late* is from the time when a delayed job is due to the
+handler, while one job is sent each 10 ms to an idle worker. *Late* is from the time when a delayed job is due to the
 handler. Both are ms, at concurrency 10 where it has that.
 
 {costs}
@@ -52,8 +53,9 @@ NOTES = """
 
 def page(results, handlers, rounds, server, load, cores):
     """Returns the section for the results of a run, by contender."""
+    handlers = [one for one in handlers if any(one == done for result in results.values() for done, _ in result.speeds)]
     rows = _rows(results)
-    return TEXT.format(
+    text = TEXT.format(
         summary=summary(rows),
         targets=targets(rows),
         rates=_rates(results, handlers),
@@ -65,6 +67,7 @@ def page(results, handlers, rounds, server, load, cores):
         worker_core=cores[1],
         notes=NOTES,
     )
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
 def _rows(results):
@@ -73,27 +76,16 @@ def _rows(results):
     for ours, result in results.items():
         if ours.kind != OURS:
             continue
-        peers = {
-            name: other
-            for name, other in results.items()
-            if name.kind == PEER and name.language == ours.language
-        }
+        peers = {name: other for name, other in results.items() if name.kind == PEER and name.language == ours.language}
         bare = next(
-            (
-                other
-                for name, other in results.items()
-                if name.kind == BARE and _alike(name, ours)
-            ),
+            (other for name, other in results.items() if name.kind == BARE and _alike(name, ours)),
             None,
         )
         title = ours.language + ours.name.removeprefix("dq")
         for concurrency in CONCURRENCIES:
             rows += _speeds(title, concurrency, result, peers, bare)
-        late = {
-            name.name: other.lateness.p99
-            for name, other in peers.items()
-            if other.lateness
-        }
+        # Those whose delays are whole seconds come early.
+        late = {name.name: other.lateness.p99 for name, other in peers.items() if other.lateness.earliest > EARLY}
         if result.lateness:
             best = min(late, key=late.get, default=None)
             peer = f"{late[best]:,.2f} ms  {best}" if best else ""
@@ -121,10 +113,7 @@ def _speeds(title, concurrency, result, peers, bare):
     cell = ("empty", concurrency)
     ours = result.speeds.get(cell)
     # A peer that does one job at a time has its figure there at any concurrency.
-    theirs = {
-        name.name: other.speeds.get(cell) or other.speeds.get(("empty", 1))
-        for name, other in peers.items()
-    }
+    theirs = {name.name: other.speeds.get(cell) or other.speeds.get(("empty", 1)) for name, other in peers.items()}
     theirs = {name: speed for name, speed in theirs.items() if speed}
     if not ours or not theirs:
         return
@@ -153,9 +142,7 @@ def _speeds(title, concurrency, result, peers, bare):
 
 
 def _alike(bare, ours):
-    return bare.language == ours.language and ("asyncio" in bare.name) == (
-        "asyncio" in ours.name
-    )
+    return bare.language == ours.language and ("asyncio" in bare.name) == ("asyncio" in ours.name)
 
 
 def _rates(results, handlers):
@@ -168,11 +155,7 @@ def _rates(results, handlers):
         [
             [
                 _title(contender),
-                *(
-                    _figure(result, (handler, n))
-                    for handler in handlers
-                    for n in CONCURRENCIES
-                ),
+                *(_figure(result, (handler, n)) for handler in handlers for n in CONCURRENCIES),
             ]
             for contender, result in results.items()
         ],

@@ -42,46 +42,15 @@ class Result:
 
 def options():
     known = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    known.add_argument(
-        "--smoke",
-        action="store_true",
-        help="a few jobs each: shows that everything works",
-    )
-    known.add_argument(
-        "--rounds",
-        type=int,
-        default=3,
-        help="how often everything is measured (3; smoke: 1)",
-    )
-    known.add_argument(
-        "--only",
-        type=re.compile,
-        default="",
-        metavar="REGEX",
-        help="contenders, as in 'Python: RQ 3.0'",
-    )
-    known.add_argument(
-        "--seconds",
-        type=float,
-        default=1.5,
-        help="about how long one measurement takes (1.5)",
-    )
+    known.add_argument("--smoke", action="store_true", help="a few jobs each: shows that everything works")
+    known.add_argument("--rounds", type=int, default=3, help="how often everything is measured (3; smoke: 1)")
+    known.add_argument("--only", type=re.compile, default="", metavar="REGEX", help="contenders, as in 'Python: RQ'")
+    known.add_argument("--handlers", type=re.compile, default="", metavar="REGEX", help="of: empty, 1 ms, 1 KB")
+    known.add_argument("--seconds", type=float, default=1.5, help="about how long one measurement takes (1.5)")
     known.add_argument("--module", type=Path, default=ROOT / "target/release/libdq.so")
-    known.add_argument(
-        "--redis-server", default=os.environ.get("REDIS_SERVER") or "redis-server"
-    )
-    known.add_argument(
-        "--note",
-        default="",
-        metavar="TEXT",
-        help="a sentence for the page, such as what else ran",
-    )
-    known.add_argument(
-        "--write",
-        type=Path,
-        metavar="FILE",
-        help="also write the tables into this section of a page",
-    )
+    known.add_argument("--redis-server", default=os.environ.get("REDIS_SERVER") or "redis-server")
+    known.add_argument("--note", default="", metavar="TEXT", help="a sentence for the page, such as what else ran")
+    known.add_argument("--write", type=Path, metavar="FILE", help="also write the section into a page")
     return known.parse_args()
 
 
@@ -92,9 +61,7 @@ def wanted(chosen):
         if contender.is_there():
             yield contender
         else:
-            say(
-                f"{contender.language}: {contender.name} is not installed, and left out"
-            )
+            say(f"{contender.language}: {contender.name} is not installed, and left out")
 
 
 def measured(server, contender, chosen):
@@ -102,6 +69,8 @@ def measured(server, contender, chosen):
     speeds = {}
     for handler, work in HANDLERS.items():
         for concurrency in contender.speeds:
+            if not re.search(chosen.handlers, handler):
+                continue
             if chosen.smoke and (handler, concurrency) != ("empty", 1):
                 continue
             speeds[handler, concurrency] = speed(
@@ -112,7 +81,7 @@ def measured(server, contender, chosen):
                 **work,
             )
     concurrency = 10 if 10 in contender.speeds else 1
-    number, seconds, starting = (20, 0.5, 0) if chosen.smoke else (1000, 4, 3)
+    number, seconds, starting = (20, 0.5, 0) if chosen.smoke else (300, 3, 2)
     return (
         speeds,
         latency(server, contender, concurrency, number, starting),
@@ -130,12 +99,7 @@ def jobs(contender, handler, concurrency, chosen):
 
 def middle(kind, values):
     """Returns the median of each figure of several rounds."""
-    return kind(
-        **{
-            name: median(getattr(one, name) for one in values)
-            for name in kind.__dataclass_fields__
-        }
-    )
+    return kind(**{name: median(getattr(one, name) for one in values) for name in kind.__dataclass_fields__})
 
 
 def say(text):

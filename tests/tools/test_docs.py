@@ -260,5 +260,5 @@ def figures(page):
 def test_the_measured_figures_are_those_of_the_benchmark(name):
     measured = figures((ROOT / "docs/benchmarks.md").read_text())
     told = figures((ROOT / name).read_text())
-    assert len(told) == 10
+    assert len(told) == 20
     assert set(told) <= set(measured)

@@ -10,9 +10,7 @@ async def main():
     client = redis.asyncio.Redis(port=job.PORT, protocol=3)
     acks = []
     while True:
-        batch = await client.execute_command(
-            "DQ.FETCH", "jobs", "COUNT", job.CONCURRENCY, "BLOCK", 2000, *acks
-        )
+        batch = await client.execute_command("DQ.FETCH", "jobs", "COUNT", job.CONCURRENCY, "BLOCK", 2000, *acks)
         for _, _, _, payload in batch or ():
             job.arrived(payload)
         acks = ["ACK", len(batch), *(one[1] for one in batch)] if batch else []

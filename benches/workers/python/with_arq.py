@@ -20,9 +20,7 @@ async def run(_, payload):
 async def send():
     pool = await create_pool(SERVER)
     for payload, delay in job.orders():
-        await pool.enqueue_job(
-            "run", payload, _defer_by=delay / 1000 if delay else None
-        )
+        await pool.enqueue_job("run", payload, _defer_by=delay / 1000 if delay else None)
     job.sent()
 
 

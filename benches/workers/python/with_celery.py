@@ -10,9 +10,7 @@ import job
 from celery import Celery
 
 app = Celery("with_celery", broker=f"redis://127.0.0.1:{job.PORT}/0")
-app.conf.update(
-    task_ignore_result=True, task_acks_late=True, worker_hijack_root_logger=False
-)
+app.conf.update(task_ignore_result=True, task_acks_late=True, worker_hijack_root_logger=False)
 
 
 @app.task(name="run")
@@ -26,11 +24,7 @@ if __name__ == "__main__":
             run.apply_async((payload,), countdown=delay / 1000 if delay else None)
         job.sent()
     else:
-        pool = (
-            ["-P", "solo"]
-            if job.CONCURRENCY == 1
-            else ["-P", "threads", "-c", str(job.CONCURRENCY)]
-        )
+        pool = ["-P", "solo"] if job.CONCURRENCY == 1 else ["-P", "threads", "-c", str(job.CONCURRENCY)]
         app.worker_main(
             [
                 "worker",

@@ -16,9 +16,7 @@ def send():
     for payload, delay in job.orders():
         options = {"result_ttl": 0}
         if delay:
-            queue.enqueue_in(
-                timedelta(milliseconds=delay), "job.handle", payload, **options
-            )
+            queue.enqueue_in(timedelta(milliseconds=delay), "job.handle", payload, **options)
         else:
             queue.enqueue("job.handle", payload, **options)
     job.sent()
@@ -28,6 +26,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "send":
         send()
     else:
-        SimpleWorker([queue], connection=queue.connection).work(
-            with_scheduler=True, logging_level=logging.WARNING
-        )
+        SimpleWorker([queue], connection=queue.connection).work(with_scheduler=True, logging_level=logging.WARNING)

@@ -27,9 +27,7 @@ async def send():
     await source.startup()
     for payload, delay in job.orders():
         if delay:
-            await run.schedule_by_time(
-                source, datetime.now(UTC) + timedelta(milliseconds=delay), payload
-            )
+            await run.schedule_by_time(source, datetime.now(UTC) + timedelta(milliseconds=delay), payload)
         else:
             await run.kiq(payload)
     job.sent()
@@ -40,9 +38,7 @@ async def work():
     await broker.startup()
     receiver = run_receiver_task(broker, max_async_tasks=job.CONCURRENCY)
     # A message of a stream is not looked for when it is due, but once a second.
-    await asyncio.gather(
-        receiver, run_scheduler_task(scheduler, interval=timedelta(seconds=1))
-    )
+    await asyncio.gather(receiver, run_scheduler_task(scheduler, interval=timedelta(seconds=1)))
 
 
 if __name__ == "__main__":
