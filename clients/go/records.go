@@ -140,21 +140,13 @@ func groupRecord(value interface{}) GroupRecord {
 
 // BatchRecord is an open batch as Batches shows it: its messages by state, and how many messages wait for it.
 type BatchRecord struct {
-	Batch                                             string
-	Pending, Running, Dead, Finished, Cancelled, Held int
+	BatchCounts
+	Running, Held int
 }
 
 func batchRecord(value interface{}) BatchRecord {
 	f := fields(value)
-	return BatchRecord{
-		Batch:     text(f["batch"]),
-		Pending:   whole(f["pending"]),
-		Running:   whole(f["running"]),
-		Dead:      whole(f["dead"]),
-		Finished:  whole(f["finished"]),
-		Cancelled: whole(f["cancelled"]),
-		Held:      whole(f["held"]),
-	}
+	return BatchRecord{BatchCounts: batchCounts(value), Running: whole(f["running"]), Held: whole(f["held"])}
 }
 
 // ConsumerRecord is a consumer as Consumers shows it.
