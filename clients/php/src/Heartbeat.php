@@ -13,6 +13,12 @@ namespace Dq;
  */
 final class Heartbeat
 {
+    /**
+     * Seconds in which the child gathers what it is told: to wake for each message would cost more than a short handler.
+     * The socket keeps some 270 lines, and the parent must not wait for room in it.
+     */
+    private const GATHERING = 0.002;
+
     /** @var ?resource the parent's end of the socket */
     private $socket = null;
     private int $child = 0;
@@ -98,8 +104,10 @@ final class Heartbeat
         foreach ([SIGTERM, SIGINT, SIGHUP, SIGQUIT] as $signal) {
             pcntl_signal($signal, SIG_IGN);
         }
+        stream_set_blocking($socket, false);
         $client = null;
         $held = [];
+        $unread = '';
         $interval = $this->lease / 3000;
         $next = microtime(true) + $interval;
         while (posix_getppid() === $parent) {
@@ -107,17 +115,24 @@ final class Heartbeat
             $none = null;
             $wait = max(0.0, $next - microtime(true));
             if (@stream_select($read, $none, $none, (int) $wait, (int) (fmod($wait, 1) * 1e6)) > 0) {
-                $line = fgets($socket);
-                if ($line === false) {
+                usleep((int) (min(self::GATHERING, $interval / 4) * 1e6));
+                $told = (string) stream_get_contents($socket);
+                if ($told === '' && feof($socket)) {
                     return;
                 }
-                [$sign, $receipt, $key] = explode(' ', rtrim($line, "\n"), 3) + [2 => ''];
-                if ($sign === '+') {
-                    $held[$receipt] = [$key, microtime(true)];
-                } else {
-                    unset($held[$receipt]);
+                $lines = explode("\n", $unread . $told);
+                $unread = array_pop($lines);
+                foreach ($lines as $line) {
+                    [$sign, $receipt, $key] = explode(' ', $line, 3) + [2 => ''];
+                    if ($sign === '+') {
+                        $held[$receipt] = [$key, microtime(true)];
+                    } else {
+                        unset($held[$receipt]);
+                    }
                 }
-                continue;
+                if (microtime(true) < $next) {
+                    continue;
+                }
             }
             $next = microtime(true) + $interval;
             try {
