@@ -43,6 +43,7 @@ class Row:
     seconds: list = field(default_factory=list)
     commands: int = 0
     longest: list = field(default_factory=list)
+    ended: float = 0.0
 
     def ms(self) -> float:
         """The longest command, of the round at the median."""
@@ -291,8 +292,11 @@ def main(words=None) -> int:
                 rows.append(row)
                 print(row, flush=True)
     waits = Waits.of(absences, probe)
+    began, _ = max(probe.pings, key=lambda ping: ping[1])
+    meanwhile = next((row.name for row in rows if began < row.ended), "the end")
     print(f"{waits.count:,} PINGs meanwhile: 99 % within {waits.p99:.2f} ms, the longest {waits.longest:.2f} ms,")
-    print(f"of which a processor was absent for {waits.absent:.2f} ms; the longest without absences {waits.own:.2f} ms")
+    print(f"of which a processor was absent for {waits.absent:.2f} ms; the longest without absences {waits.own:.2f} ms;")
+    print(f"the longest was during: {meanwhile}")
     slow = [row for row in rows if row.ms() > args.limit]
     for row in slow:
         print(f"{row.name}: a command of {row.ms():.2f} ms, the limit is {args.limit:g}")
