@@ -23,7 +23,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-node test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist test-reproducible test-packages test-container bench-groups bench-families bench-core bench-workers
+.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-node test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,6 +123,9 @@ bench-workers: ## a worker of each client beside Celery, BullMQ, Laravel and oth
 bench-web: ## what the pages and actions of dq web cost a server with 10,000 queues and 10,000,000 messages: BENCH_FLAGS=--help
 	@scripts/cli.sh
 	@DQ_CLI=$(or $(CARGO_TARGET_DIR),target)/cli/release/dq scripts/python.sh tests.load.pages $(BENCH_FLAGS)
+
+bench-frameworks: ## Celery, Dramatiq and Laravel on dq beside their own transports, an hour: BENCH_FLAGS=--help
+	@scripts/setup.sh build server tests optional && scripts/python.sh benches.frameworks $(BENCH_FLAGS)
 
 bench-core: ## what the core costs without a server: Criterion benches; BENCH_FLAGS=--help
 	@scripts/bench-core.sh $(BENCH_FLAGS)

@@ -1,0 +1,119 @@
+<?php
+/*
+ * The application of Laravel: php laravel.php DRIVER PORT LEDGER-PORT RETRY-AFTER send|work [NAME]
+ *
+ * `send` reads a line of JSON for each job, [kind, args, due, queue], and answers each with a line. `work` is what
+ * `php artisan queue:work --queue=high,low --sleep=0` does.
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/../../clients/php/autoload.php';
+foreach (['Queue', 'Redis', 'Events', 'Bus'] as $package) {
+    require_once "/usr/share/php/Illuminate/$package/autoload.php";
+}
+
+use Illuminate\Container\Container;
+use Illuminate\Contracts\Debug\ExceptionHandler;
+use Illuminate\Queue\InteractsWithQueue;
+use Illuminate\Queue\QueueManager;
+use Illuminate\Queue\Worker;
+use Illuminate\Queue\WorkerOptions;
+
+[, $driver, $port, $ledgerPort, $retryAfter, $what] = $argv;
+define('WORKER', $argv[6] ?? '-');
+define('LEDGER', (int) $ledgerPort);
+
+function ledger(string $what, string $task, string $worker = WORKER): void
+{
+    static $redis = null;
+    if ($redis === null) {
+        $redis = new Redis();
+        $redis->connect('127.0.0.1', LEDGER);
+    }
+    $redis->rpush('ledger', sprintf('%s %s %.6f %s', $what, $task, microtime(true), $worker));
+}
+
+class Job
+{
+    use InteractsWithQueue;
+
+    public function __construct(public string $kind, public array $args)
+    {
+    }
+
+    public function handle(): void
+    {
+        if ($this->kind === 'work') {
+            ledger('start', $this->args[0]);
+            usleep((int) ($this->args[1] * 1e6));
+            ledger('end', $this->args[0]);
+            // Laravel deletes a job when it has returned. Here it is done at once, so that the ack can be noted.
+            $this->delete();
+            ledger('ack', $this->args[0]);
+        } elseif ($this->kind === 'late') {
+            ledger('late', $this->args[0], (string) ((microtime(true) - $this->args[1]) * 1000));
+        }
+    }
+}
+
+class Loud implements ExceptionHandler
+{
+    public function report(Throwable $e)
+    {
+        fwrite(STDERR, "$e\n");
+    }
+
+    public function shouldReport(Throwable $e)
+    {
+        return true;
+    }
+
+    public function render($request, Throwable $e)
+    {
+    }
+
+    public function renderForConsole($output, Throwable $e)
+    {
+    }
+}
+
+$app = new Container();
+Container::setInstance($app);
+$app->instance(Illuminate\Contracts\Container\Container::class, $app);
+$connection = ['driver' => $driver, 'connection' => 'default', 'queue' => 'low', 'retry_after' => (int) $retryAfter, 'block_for' => 5];
+$app->instance('config', new ArrayObject(['queue.default' => 'bench', 'queue.connections.bench' => $connection]));
+$app->instance('redis', new Illuminate\Redis\RedisManager($app, 'phpredis', [
+    'options' => ['prefix' => ''],
+    'default' => ['host' => '127.0.0.1', 'port' => (int) $port, 'database' => 0],
+]));
+$events = new Illuminate\Events\Dispatcher($app);
+$app->instance('events', $events);
+$app->instance(Illuminate\Contracts\Events\Dispatcher::class, $events);
+$app->instance(Illuminate\Contracts\Bus\Dispatcher::class, new Illuminate\Bus\Dispatcher($app));
+$app->singleton('queue', fn ($app) => new QueueManager($app));
+$app['queue']->addConnector('redis', fn () => new Illuminate\Queue\Connectors\RedisConnector($app['redis']));
+$provider = new Dq\Laravel\DqServiceProvider($app);
+$provider->register();
+$provider->boot();
+
+if ($what === 'work') {
+    $how = new WorkerOptions();
+    $how->sleep = 0;
+    $how->maxTries = 0;
+    $how->memory = 1024;
+    exit((new Worker($app['queue'], $app['events'], new Loud(), fn () => false))->daemon('bench', 'high,low', $how));
+}
+
+$queue = $app['queue']->connection();
+while (($line = fgets(STDIN)) !== false) {
+    [$kind, $args, $due, $name] = json_decode($line, true);
+    if ($due === null) {
+        $queue->pushOn($name, new Job($kind, $args));
+    } else {
+        $when = DateTimeImmutable::createFromFormat('U.u', sprintf('%.6f', $due));
+        $queue->laterOn($name, $when, new Job($kind, $args));
+    }
+    echo "sent\n";
+    flush();
+}
