@@ -90,7 +90,7 @@ if __name__ == "__main__":
 
     this.configure(sys.argv[1], json.loads(sys.argv[3]))
     this._note_acks()
-    # What a worker imports only when it starts.
+    # A worker imports these only when it starts.
     import celery.apps.worker  # noqa: F401
     import celery.bin.celery  # noqa: F401
     import celery.bin.worker  # noqa: F401

@@ -100,7 +100,7 @@ def kills(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows:
         return len(progress.ended) == len(sent)
 
     for number in range(count):
-        # Not one that is still starting.
+        # A worker that is still starting does not count.
         victim = workers.pop(random.randrange(len(workers)))
         _until(lambda name=victim.name: is_at_work(name), 30)
         time.sleep(random.uniform(0, WORK))
@@ -110,7 +110,7 @@ def kills(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows:
         if number % 50 == 49:
             say(f"{number + 1} kills")
     _until(is_done, DRAIN if size.divisor == 1 else 60)
-    # What would run once more, although it is acked, has time to.
+    # A task that runs once more although it was acked has time to do so.
     time.sleep(LEASE + 5)
     for worker in workers:
         worker.stop()

@@ -6,6 +6,12 @@ from tests.harness.replies import Manual
 
 
 @pytest.fixture
+def w(server):
+    """A plain connection, with RESP3."""
+    return server.wire(3)
+
+
+@pytest.fixture
 def mixed_queue(r, key):
     """One message in each state, ids are the states; and `first`, which runs and blocks its group."""
     q = Manual(r, key, "RETAIN", 10000, "LEASE", 500, "BACKOFF", "FIXED", 300)

@@ -13,7 +13,7 @@ use dq_queue::{Done, Op};
 /// A bug, as the ways in which it changes what happens.
 #[derive(Debug, Clone, Copy)]
 pub struct Bug {
-    /// What is wrong, in a few words.
+    /// The fault, in a few words.
     pub name: &'static str,
     /// Part of the sentence by which the rule says so that must find it.
     pub finds: &'static str,

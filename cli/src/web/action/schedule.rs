@@ -1,8 +1,8 @@
 //! Running a schedule now.
 //!
 //! DQ.SCHEDULES does not tell which message a schedule sends, so a run now copies the message
-//! that it has sent last, or the record of it. What the replies about a message do not have is not
-//! in the copy.
+//! that it has sent last, or the record of it. The copy lacks the options that no reply
+//! gives.
 
 use redis::{Cmd, Value};
 
@@ -11,7 +11,7 @@ use crate::model::record::{bytes, Record};
 use crate::server::{verb, Server};
 use crate::web::action::message::sent;
 
-/// What the replies about a message do not tell, in words.
+/// The options of a message that no reply gives, in words.
 pub const UNTOLD: &str = "LEASE, RETRIES, BACKOFF, TTL, RETAIN, IFGROUP and AFTER";
 
 /// A message that can be sent again.

@@ -162,7 +162,7 @@ impl Sets {
     }
 }
 
-/// What came of reading a text.
+/// The result of reading a text.
 enum Run {
     /// The part matched, up to here.
     Matched(usize),

@@ -1,7 +1,7 @@
 //! Dead messages that hold their groups, and the commands that end the holds.
 
 use super::bench::{kill, letter, with_ttl, Bench};
-use super::plan::{in_slices, purge, GROUPS};
+use super::slices::{in_slices, purge, GROUPS};
 use crate::message::state::State;
 use crate::op::Op;
 use crate::queue::rebuild::validate;

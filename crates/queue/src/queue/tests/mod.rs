@@ -18,3 +18,4 @@ mod plan;
 mod properties;
 mod purge;
 mod retention;
+mod slices;

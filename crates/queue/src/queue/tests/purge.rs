@@ -2,7 +2,7 @@
 
 use super::bench::{kill, later, letter, with_ttl, Bench};
 use super::named_batches::with;
-use super::plan::purge;
+use super::slices::purge;
 use crate::message::after::OnFail;
 use crate::message::state::State;
 use crate::op::{Done, DueTime, Fetch, GroupChanges, NackKind, NewSchedule, Op, Send};
