@@ -8,7 +8,6 @@ the rounds. A PING each millisecond is the additional view from outside.
 """
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -19,11 +18,11 @@ from statistics import median, median_low
 
 from tests.harness.absence import Absences
 from tests.harness.cli import Cli, build
-from tests.harness.server import Server
 from tests.harness.web import Web
 from tests.harness.wire import encode
 from tests.load.crowd import FAR, PAYLOAD, fill, fill_groups
 from tests.load.probe import Probe, Waits
+from tests.load.server import TimedServer
 
 # Shorter commands are not looked at, in us.
 SHORT = 50
@@ -71,17 +70,8 @@ class Pages:
             raise
 
     def _begin(self) -> "Pages":
-        # What redis.conf of this repository sets.
-        lazy = {
-            f"lazyfree-lazy-{what}": "yes" for what in ("expire", "eviction", "user-del", "user-flush", "server-del")
-        }
-        self.server = Server(slowlog_max_len="100000", slowlog_log_slower_than=str(SHORT), **lazy).start()
+        self.server = TimedServer(slowlog_max_len="100000", slowlog_log_slower_than=str(SHORT)).start()
         self._open.callback(self.server.close)
-        # What else runs on this machine is not to be measured. Not everybody may do it.
-        try:
-            os.setpriority(os.PRIO_PROCESS, self.server.pid, -10)
-        except PermissionError:
-            pass
         self.client = self.server.client(socket_timeout=600)
         self.do = self.client.execute_command
         self._fill()

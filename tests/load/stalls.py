@@ -1,16 +1,13 @@
 """What may hold up others: everything that touches every message of a large queue at once."""
 
-import os
 import time
 from dataclasses import dataclass
 
 from tests.harness.absence import Absences
-from tests.harness.server import Server, now_ms
+from tests.harness.server import now_ms
 from tests.load.crowd import FAR, fill, fill_groups, freed, raise_limit, until, waiting
 from tests.load.probe import Probe, Waits
-
-# What redis.conf of this repository sets; 7.0 would otherwise free an expired key in the main thread.
-LAZY = {f"lazyfree-lazy-{what}": "yes" for what in ("expire", "eviction", "user-del", "user-flush", "server-del")}
+from tests.load.server import TimedServer
 
 AFTERMATH = 0.5
 # Connections beside those of the waiting consumers, and files.
@@ -39,15 +36,10 @@ class Stalls:
     def __init__(self, due: int, big: int, idle: float, crowd: int, bulk: int):
         self.due, self.big, self.idle, self.crowd, self.bulk = due, big, idle, crowd, bulk
         raise_limit(crowd + SPARE)
-        self.server = Server(maxclients=crowd + SPARE, **LAZY)
+        self.server = TimedServer(maxclients=crowd + SPARE)
 
     def __enter__(self) -> "Stalls":
         self.server.start()
-        # What else runs on this machine is not to be measured. Not everybody may do it.
-        try:
-            os.setpriority(os.PRIO_PROCESS, self.server.pid, -10)
-        except PermissionError:
-            pass
         self.client = self.server.client(socket_timeout=600)
         return self
 
