@@ -11,6 +11,7 @@ sys.path.insert(0, str(PACKAGE / "src"))
 from dqueue.testing import dq_client, manual_queue  # noqa: E402, F401
 
 from tests.harness.server import Server, module_path  # noqa: E402
+from tests.harness.topology import Cluster  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +37,17 @@ def server(_server):
 def dq_url(server):
     """Where `dqueue.testing` finds the server."""
     return f"redis://127.0.0.1:{server.port}"
+
+
+@pytest.fixture(scope="module")
+def _nodes():
+    nodes = Cluster().start()
+    yield nodes
+    nodes.close()
+
+
+@pytest.fixture
+def cluster(_nodes):
+    """A cluster of three nodes for the tests of one file; empty at the start of each test."""
+    _nodes.flush()
+    return _nodes

@@ -1,27 +1,13 @@
 """Family: routing, waiting at many nodes, growth, and the worker on it."""
 
 import threading
-from contextlib import contextmanager
 
 import pytest
 import redis
 from dqueue import Family, Next, Queue, Worker, connect, connect_cluster, routing
 
 from tests.harness.server import wait_for
-from tests.harness.topology import Cluster
-
-
-@pytest.fixture(scope="module")
-def _nodes():
-    nodes = Cluster().start()
-    yield nodes
-    nodes.close()
-
-
-@pytest.fixture
-def cluster(_nodes):
-    _nodes.flush()
-    return _nodes
+from tests.harness.threads import running
 
 
 def url(node):
@@ -55,18 +41,6 @@ def drained(family, block=None):
         texts += [message.text for message in batch]
         assert family.ack(*batch) == len(batch)
     return texts
-
-
-@contextmanager
-def running(worker):
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    try:
-        yield
-    finally:
-        worker.stop()
-        thread.join(20)
-    assert not thread.is_alive()
 
 
 def test_other_names_and_numbers_are_refused(dq_url):

@@ -5,23 +5,7 @@ import inspect
 
 import dqueue
 import dqueue.asyncio
-import pytest
 from dqueue.asyncio import Family, Worker, connect_cluster
-
-from tests.harness.topology import Cluster
-
-
-@pytest.fixture(scope="module")
-def _nodes():
-    nodes = Cluster().start()
-    yield nodes
-    nodes.close()
-
-
-@pytest.fixture
-def cluster(_nodes):
-    _nodes.flush()
-    return _nodes
 
 
 def play(cluster, scene):

@@ -121,8 +121,8 @@ def test_each_process_is_started_again_and_ends_with_the_signal(shop, q):
         child, its_parent = json.loads(result(q, "mark"))
         assert its_parent == parent.pid
         os.kill(child, signal.SIGKILL)
-        wait_for(lambda: not is_running(child) and waiting(q) == 2, timeout=20)
-        assert f"process {child} ended with -9" in (shop / "log").read_text()
+        wait_for(lambda: f"process {child} ended with -9" in (shop / "log").read_text(), timeout=20)
+        wait_for(lambda: waiting(q) == 2, timeout=20)
     assert not Path(f"/proc/{child}").exists()
 
 

@@ -1,7 +1,6 @@
 """Tasks: functions whose calls are sent, their options, results, schedules and middleware."""
 
 import pickle
-import threading
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -22,6 +21,8 @@ from dqueue import (
 )
 from dqueue.testing import ManualQueue
 
+from tests.harness.threads import running
+
 HOUR = 3_600_000
 
 
@@ -33,18 +34,6 @@ def q(dq_client):
 @pytest.fixture
 def tasks(q):
     return Tasks(q)
-
-
-@contextmanager
-def working(worker):
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    try:
-        yield
-    finally:
-        worker.stop()
-        thread.join(20)
-    assert not thread.is_alive()
 
 
 def test_a_call_is_sent_handled_and_its_result_read(q, tasks):
@@ -193,7 +182,7 @@ def test_waiting_for_a_result_may_take_longer_than_the_socket_timeout(dq_url):
         return current_message().type
 
     job = later.with_options(delay=600).send()
-    with working(tasks.worker(block=50)):
+    with running(tasks.worker(block=50)):
         assert job.result(timeout=20_000) == "later"
 
 
@@ -220,7 +209,7 @@ def test_schedules_are_declared_when_a_worker_begins(q):
     def nightly():
         return None
 
-    with working(tasks.worker(block=50)):
+    with running(tasks.worker(block=50)):
         pass
     assert {one.name: one.next_at for one in q.schedules()} == {"tick": 60_000, "nightly": 2 * HOUR}
     tick.schedule("tick:ann", args=["ann"], every=90_000, priority=3)
@@ -269,7 +258,7 @@ def test_middleware_is_around_sends_handlers_and_the_worker(q):
     seen.clear()
     worker = Worker(q, block=50, middleware=[Traced("w", seen)])
     worker.include(tasks)
-    with working(worker):
+    with running(worker):
         with pytest.raises(TaskFailed):
             job.result(5000)
     assert seen[:3] == ["w work", "a work", "b work"]
@@ -302,7 +291,7 @@ def test_a_family_has_tasks_too(dq_url):
 
     jobs = [pay.with_options(group=f"g{number}").send(number) for number in range(8)]
     jobs.append(pay.send(8))
-    with working(tasks.worker(concurrency=2, block=100)):
+    with running(tasks.worker(concurrency=2, block=100)):
         assert [job.result() for job in jobs] == [f"{number} of g{number}" for number in range(8)] + ["8 of None"]
     assert not jobs[0].cancel()
     assert pay.job(jobs[3].id, group="g3").result() == "3 of g3"

@@ -10,23 +10,9 @@ from dqueue import Queue
 from dqueue.connection import open_client, open_client_asyncio
 
 from tests.harness.server import Server, wait_for
-from tests.harness.topology import Cluster
 from tests.torture.faults.replicas import Sentinel
 
 HOUR = 3_600_000
-
-
-@pytest.fixture(scope="module")
-def _nodes():
-    nodes = Cluster().start()
-    yield nodes
-    nodes.close()
-
-
-@pytest.fixture
-def cluster(_nodes):
-    _nodes.flush()
-    return _nodes
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import dqueue
@@ -15,6 +14,7 @@ import redis
 from dqueue import Follow, Next, Queue, Reject, Retry, Snooze, Worker, connect
 
 from tests.harness.server import wait_for
+from tests.harness.threads import running
 
 SOURCES = Path(dqueue.__file__).parents[1]
 
@@ -24,27 +24,6 @@ def q(dq_url):
     q = Queue(connect(dq_url), "jobs")
     q.create(retain=3_600_000, dedup=60_000)
     return q
-
-
-@contextmanager
-def running(worker):
-    """The worker, at work in another thread; stopped in the end."""
-    failed = []
-
-    def run():
-        try:
-            worker.run()
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield failed
-    finally:
-        worker.stop()
-        thread.join(20)
-    assert not thread.is_alive()
 
 
 def test_handlers_get_their_types_and_decide_the_outcome(q):

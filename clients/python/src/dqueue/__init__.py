@@ -29,7 +29,7 @@ milliseconds. As an argument, a `timedelta` or (for a point in time) a `datetime
 from dqueue._needs import REDIS_PY  # noqa: F401  before all that imports redis-py
 from dqueue.calls import Next
 from dqueue.connection import connect, connect_cluster
-from dqueue.definition import Serializer, TaskFailed, TaskOptions
+from dqueue.definition import Serializer, TaskFailed
 from dqueue.family import Family
 from dqueue.handlers import Follow, Handlers, Outcome, Reject, Retry, Snooze
 from dqueue.message import Message
@@ -39,6 +39,7 @@ from dqueue.options import (
     Conditions,
     Pause,
     QueueOptions,
+    ScheduleOptions,
     SendOptions,
     State,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "Reject",
     "Retry",
     "Schedule",
+    "ScheduleOptions",
     "SendOptions",
     "Sending",
     "Serializer",
@@ -77,7 +79,6 @@ __all__ = [
     "State",
     "Task",
     "TaskFailed",
-    "TaskOptions",
     "Tasks",
     "Worker",
     "connect",

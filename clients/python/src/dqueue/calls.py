@@ -275,8 +275,10 @@ def set_group(key: str, group: str, options: Mapping[str, Any]) -> Call[None]:
     return Call(["DQ.GROUPSET", encode(key), encode(group), *words(options)], nothing)
 
 
-def schedule(key: str, name: str, payload: Payload, timing: Mapping[str, Any], options: Mapping[str, Any]) -> Call[int]:
-    given = words({**timing, "payload": payload, **options})
+def schedule(key: str, name: str, payload: Payload, options: Mapping[str, Any]) -> Call[int]:
+    # The times come first, in this order, and each is left out if it is None.
+    times = dict.fromkeys(("cron", "tz", "every", "start"))
+    given = words({**times, "payload": payload, **options})
     return Call(["DQ.SCHEDULE", encode(key), encode(name), *given], int)
 
 

@@ -4,13 +4,13 @@ import inspect
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from dqueue.connection import socket_timeout
 from dqueue.handlers import Follow, Reject
 from dqueue.message import Message
 from dqueue.middleware import Sending
-from dqueue.options import Instant, Millis, SendOptions, encode
+from dqueue.options import ScheduleOptions, SendOptions, encode
 from dqueue.records import Record
 
 P = ParamSpec("P")
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Serializer(Protocol):
-    """What writes arguments and results, and reads them: an object with these two functions, like the module json."""
+    """An object that writes arguments and results, and reads them, with the two functions of the module json."""
 
     def dumps(self, value: Any, /) -> str | bytes: ...
 
@@ -27,25 +27,8 @@ class Serializer(Protocol):
 
 JSON = cast(Serializer, json)
 
-
-class TaskOptions(SendOptions, total=False):
-    """Options of a task: those with which it is sent, unless a send says otherwise, and when the server sends it."""
-
-    cron: str | None
-    """The server sends the task at these times. The options of DQ.SCHEDULE explain it."""
-    tz: str | None
-    """An IANA time zone for `cron`. The default is UTC."""
-    every: Millis | None
-    """The server sends the task at every multiple of this span since 1970, or since `start`."""
-    start: Instant | None
-    """The first time of `every`."""
-    missed: Literal["SKIP", "ONCE", "ALL"] | None
-    """Which times are made up for after the server was down."""
-    overlap: Literal["QUEUE", "SKIP"] | None
-    """Whether it is sent while the task of the last time has not ended."""
-
-
-TIMING = ("cron", "tz", "every", "start", "missed", "overlap")
+_TIMES = ScheduleOptions.__annotations__.keys() - SendOptions.__annotations__.keys()
+"""The options of a schedule that are not those of its messages."""
 
 
 class TaskFailed(Exception):
@@ -123,8 +106,8 @@ class Definition(Generic[P, R]):
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the options of a message and those of a schedule."""
-    given = {option: value for option, value in options.items() if option not in TIMING}
-    return given, {option: value for option, value in options.items() if option in TIMING}
+    given = {option: value for option, value in options.items() if option not in _TIMES}
+    return given, {option: value for option, value in options.items() if option in _TIMES}
 
 
 class JobCalls(Generic[R]):
@@ -134,7 +117,7 @@ class JobCalls(Generic[R]):
         self.queue = queue
         self.definition = definition
         self.id = id
-        """That of its message."""
+        """The id of its message."""
         self.added = added
         """False if the id was taken, so that nothing was sent."""
         # The verbs of a family find a message by its group.

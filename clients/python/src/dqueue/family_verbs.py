@@ -14,6 +14,7 @@ from dqueue.options import (
     Millis,
     Pause,
     QueueOptions,
+    ScheduleOptions,
     SendOptions,
     State,
 )
@@ -302,19 +303,11 @@ class FamilyVerbs:
         self,
         name: str,
         payload: Payload,
-        *,
-        cron: str | None = None,
-        tz: str | None = None,
-        every: Millis | None = None,
-        start: Instant | None = None,
-        missed: Literal["SKIP", "ONCE", "ALL"] | None = None,
-        overlap: Literal["QUEUE", "SKIP"] | None = None,
-        **options: Unpack[SendOptions],
+        **options: Unpack[ScheduleOptions],
     ) -> Steps[int]:
         """DQ.SCHEDULE in the queue of its group, or else of its name. Returns the first time, in Unix ms."""
         home = self._homes(options.get("group"), name)[0]
-        timing: Any = {"cron": cron, "tz": tz, "every": every, "start": start, "missed": missed, "overlap": overlap}
-        return (yield from step(home.schedule(name, payload, **timing, **options)))
+        return (yield from step(home.schedule(name, payload, **options)))
 
     def unschedule(self, name: str, *, group: str | None = None) -> Steps[bool]:
         """DQ.UNSCHEDULE: removes a schedule. Returns whether it existed."""

@@ -64,6 +64,23 @@ class SendOptions(TypedDict, total=False):
     """What a dead message of that batch means: it holds on, counts as ended, or kills. Only with `after`."""
 
 
+class ScheduleOptions(SendOptions, total=False):
+    """When the server sends a message by itself, and the options of each of these messages."""
+
+    cron: str | None
+    """It is sent at these times. Not together with `every`."""
+    tz: str | None
+    """An IANA time zone for `cron`. The default is UTC."""
+    every: Millis | None
+    """It is sent again and again after this span, at least 1 ms."""
+    start: Instant | None
+    """The first time of `every`."""
+    missed: Literal["SKIP", "ONCE", "ALL"] | None
+    """Which times are made up for after the server was down."""
+    overlap: Literal["QUEUE", "SKIP"] | None
+    """Whether it is sent while the message of the last time has not ended."""
+
+
 class Conditions(TypedDict, total=False):
     """Conditions of DQ.FIND. A message is found if all that are given apply. Patterns are those of KEYS."""
 

@@ -11,14 +11,13 @@ from dqueue.definition import (
     Definition,
     JobCalls,
     Serializer,
-    TaskOptions,
     was_open,
 )
 from dqueue.family import Family
 from dqueue.handlers import Handlers, Outcome
 from dqueue.message import Message
 from dqueue.middleware import Context, Middleware
-from dqueue.options import Millis, SendOptions, millis
+from dqueue.options import Millis, ScheduleOptions, SendOptions, millis
 from dqueue.queue import Queue
 from dqueue.records import Record
 from dqueue.worker import Worker
@@ -65,10 +64,10 @@ class Tasks(Handlers[Callable[[Message], Outcome]]):
 
     @overload
     def task(
-        self, /, *, name: str | None = None, **options: Unpack[TaskOptions]
+        self, /, *, name: str | None = None, **options: Unpack[ScheduleOptions]
     ) -> Callable[[Callable[P, R]], "Task[P, R]"]: ...
 
-    def task(self, function: Any = None, /, *, name: str | None = None, **options: Unpack[TaskOptions]) -> Any:
+    def task(self, function: Any = None, /, *, name: str | None = None, **options: Unpack[ScheduleOptions]) -> Any:
         """Makes a function a task. Its name is that of the function, and the TYPE of its messages.
 
         `cron` or `every` make the server send it without arguments, as soon as a worker of these tasks has begun.
@@ -77,7 +76,7 @@ class Tasks(Handlers[Callable[[Message], Outcome]]):
             return lambda function: self._add(function, name, options)
         return self._add(function, name, options)
 
-    def _add(self, function: Callable[P, R], name: str | None, options: TaskOptions) -> "Task[P, R]":
+    def _add(self, function: Callable[P, R], name: str | None, options: ScheduleOptions) -> "Task[P, R]":
         if inspect.iscoroutinefunction(function):
             raise TypeError(f"{function.__name__} is a coroutine function: use dqueue.asyncio.Tasks for it")
         definition: Definition[P, R] = Definition(
@@ -187,7 +186,7 @@ class Task(Generic[P, R]):
         *,
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
-        **options: Unpack[TaskOptions],
+        **options: Unpack[ScheduleOptions],
     ) -> int:
         """DQ.SCHEDULE: has the server send a call at these times. Returns the first of them, in Unix ms.
 

@@ -21,6 +21,7 @@ from dqueue.options import (
     Millis,
     Pause,
     QueueOptions,
+    ScheduleOptions,
     SendOptions,
     State,
     millis,
@@ -335,19 +336,10 @@ class QueueVerbs:
         self,
         name: str,
         payload: Payload,
-        *,
-        cron: str | None = None,
-        tz: str | None = None,
-        every: Millis | None = None,
-        start: Instant | None = None,
-        missed: Literal["SKIP", "ONCE", "ALL"] | None = None,
-        overlap: Literal["QUEUE", "SKIP"] | None = None,
-        **options: Unpack[SendOptions],
+        **options: Unpack[ScheduleOptions],
     ) -> Call[int]:
         """DQ.SCHEDULE: makes the server send the payload at these times. Returns the first of them, in Unix ms."""
-        timing = {"cron": cron, "tz": tz, "every": every, "start": start}
-        given = {**options, "missed": missed, "overlap": overlap}
-        return calls.schedule(self.key, name, payload, timing, given)
+        return calls.schedule(self.key, name, payload, options)
 
     def unschedule(self, name: str) -> Call[bool]:
         """DQ.UNSCHEDULE: removes a schedule. Returns whether it existed."""

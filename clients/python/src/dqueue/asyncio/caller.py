@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Caller:
-    """What has a client and verbs. `patience` is how long (ms) a call that may be repeated is, while there is no server."""
+    """A client and verbs. `patience` is how long (ms) a call that may be repeated is repeated while there is no server."""
 
     verbs: Any
 

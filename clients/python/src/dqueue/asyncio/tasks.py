@@ -23,13 +23,12 @@ from dqueue.definition import (
     Definition,
     JobCalls,
     Serializer,
-    TaskOptions,
     was_open,
 )
 from dqueue.handlers import Outcome
 from dqueue.message import Message
 from dqueue.middleware import Context, Middleware
-from dqueue.options import Millis, SendOptions, millis
+from dqueue.options import Millis, ScheduleOptions, SendOptions, millis
 from dqueue.records import Record
 
 P = ParamSpec("P")
@@ -74,15 +73,15 @@ class Tasks(AsyncHandlers):
     def task(self, function: Callable[P, R], /) -> "Task[P, R, R]": ...
 
     @overload
-    def task(self, /, *, name: str | None = None, **options: Unpack[TaskOptions]) -> Decorator: ...
+    def task(self, /, *, name: str | None = None, **options: Unpack[ScheduleOptions]) -> Decorator: ...
 
-    def task(self, function: Any = None, /, *, name: str | None = None, **options: Unpack[TaskOptions]) -> Any:
+    def task(self, function: Any = None, /, *, name: str | None = None, **options: Unpack[ScheduleOptions]) -> Any:
         """Makes a function a task, as `dqueue.Tasks.task` does."""
         if function is None:
             return lambda function: self._add(function, name, options)
         return self._add(function, name, options)
 
-    def _add(self, function: Callable[..., Any], name: str | None, options: TaskOptions) -> "Task[Any, Any, Any]":
+    def _add(self, function: Callable[..., Any], name: str | None, options: ScheduleOptions) -> "Task[Any, Any, Any]":
         definition: Definition[Any, Any] = Definition(
             name or function.__name__, function, {**self.options, **options}, self.serializer
         )
@@ -194,7 +193,7 @@ class Task(Generic[P, R, C]):
         *,
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
-        **options: Unpack[TaskOptions],
+        **options: Unpack[ScheduleOptions],
     ) -> int:
         """DQ.SCHEDULE: has the server send a call at these times, as `dqueue.Task.schedule` says."""
         queue = self.tasks.queue
