@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs all tests: the Rust tests of the module and of the other programs, then the server tests with pytest and a real
-# redis-server. It runs all of them even if some fail, and prints the summaries at the end. Four files of server tests
-# run at a time, because most of them wait. On two cores this takes 4 minutes, with two at a time 5 minutes.
+# redis-server. It runs all of them even if some fail, and prints the summaries at the end. Five files of server tests
+# run at a time, because most of them wait. Those in tests/tools take the longest, so they come first.
 # PYTEST_FLAGS are flags for pytest (-n 0: one at a time), CARGO_FLAGS for cargo. REDIS_SERVER names the server.
 
 set -euo pipefail
@@ -38,7 +38,7 @@ say "server tests"
 cargo_of cli build
 read -ra pytest_flags <<<"-q ${PYTEST_FLAGS:-}"
 DQ_MODULE=$CHECKED_MODULE REDIS_SERVER=$REDIS_SERVER DQ_CLI=$TARGET/cli/debug/dq \
-    "$VENV/bin/python" -m pytest -n 4 --dist loadfile "${pytest_flags[@]}" tests clients/python/tests 2>&1 | tee "$logs/pytest" || failed=1
+    "$VENV/bin/python" -m pytest -n 5 --dist loadfile --no-loadscope-reorder "${pytest_flags[@]}" tests/tools tests clients/python/tests 2>&1 | tee "$logs/pytest" || failed=1
 
 say "summary"
 grep -E '^ *Summary \[|^test result:' "$logs/rust" || echo "Rust tests: no summary, see above"
