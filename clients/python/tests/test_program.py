@@ -19,6 +19,7 @@ SOURCES = Path(dqueue.__file__).parents[1]
 needs_watchfiles = pytest.mark.skipif(importlib.util.find_spec("watchfiles") is None, reason="needs watchfiles")
 SHOP = """
 import os
+from pathlib import Path
 from dqueue import Queue, Tasks, Worker, connect
 from dqueue import asyncio as aq
 
@@ -37,6 +38,7 @@ def mark():
 def sleep(seconds):
     import time
 
+    Path("asleep").touch()
     time.sleep(seconds)
     return "slept"
 
@@ -111,7 +113,7 @@ def test_what_runs_may_finish_after_a_signal(shop, q):
     id = None
     with working(shop, "shop:tasks", "--concurrency", "1"):
         id = q.send('{"args": [1], "kwargs": {}}', type="sleep", retain=60_000)
-        wait_for(lambda: q.len("running") == 1)
+        wait_for((shop / "asleep").exists)
     assert q.get(id).result == '"slept"'
 
 
