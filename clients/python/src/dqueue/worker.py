@@ -10,36 +10,26 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
 from dqueue.calls import Call
-from dqueue.connection import is_transient, pauses
 from dqueue.family import Family
-from dqueue.handlers import (
-    Handlers,
-    Outcome,
-    Snooze,
-    acked,
-    failure,
-    given_back,
-    success,
-)
+from dqueue.fetching import FamilyFetching, Fetching, QueueFetching
+from dqueue.handlers import Handlers, Outcome, Snooze, failure, success
 from dqueue.leases import Leases, Timing, consumer_name
 from dqueue.message import Message, about
 from dqueue.middleware import Middleware
 from dqueue.options import Millis
 from dqueue.queue import Queue
+from dqueue.settling import LAST_WORDS, Settling
 
 log = logging.getLogger("dqueue")
-
-_LAST_WORDS = 2.0
-"""Seconds for which a stopping worker repeats a command to a server that does not answer."""
 
 
 class Worker(Handlers[Callable[[Message], Outcome]]):
     """Handles the messages of a queue or of a family with `concurrency` threads.
 
-    Each thread has a connection and fetches one message at a time, and acks the one before in the same round trip.
-    While handlers run, a heartbeat extends their leases, all in one command. So `lease` (ms) is not the time that a
-    handler may take, but the time after a crash of this process until others get its messages. `time_limit` (ms) is
-    the time that a handler may take. After it the lease is no longer extended, and the message is delivered again.
+    One of the idle threads fetches for all of them, and acks what is done in the same round trip. While handlers run, a
+    heartbeat extends their leases, all in one command. So `lease` (ms) is not the time that a handler may take, but the
+    time after a crash of this process until others get its messages. `time_limit` (ms) is the time that a handler may
+    take. After it the lease is no longer extended, and the message is delivered again.
 
     SIGTERM, SIGINT and `stop` end the worker. It fetches no more, gives its handlers `grace` ms to finish, and gives
     back the messages that are not finished as if they had not been delivered (NACK SILENT). A thread cannot be stopped
@@ -50,8 +40,7 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
     `block` (ms) is how long one fetch waits at the server. It is kept below the socket timeout of the client, and
     `stop` may take that long.
 
-    Of a `Family` it has one waiting connection for each node beside those of the threads, and closes the family in the
-    end.
+    Of a queue it has one waiting connection, of a `Family` one for each node. It closes the family in the end.
 
     `consumer` is the name that DQ.CONSUMERS shows. The default is host and process id. `middleware` is for all handlers.
     """
@@ -79,6 +68,10 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._busy: set[threading.Thread] = set()
+        self._settling = Settling(queue, self._timing.lease, self._stopping)
+        shared = (queue, self._timing, self.consumer, self._settling, self._stopping)
+        is_family = isinstance(queue, Family)
+        self._fetching: Fetching = FamilyFetching(*shared) if is_family else QueueFetching(concurrency, *shared)
 
     def run(self, *, signals: bool = True) -> None:
         """Works until it is stopped. Raises errors that will not pass (no right, a key of another type).
@@ -98,6 +91,7 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
                 thread.start()
             reason = self._reports.get()
             self._stopping.set()
+            self._fetching.stop()
             self._finish(loops)
             if isinstance(self.queue, Family):
                 self.queue.close()
@@ -147,35 +141,20 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
         unfinished = self._leases.take()
         if unfinished:
             log.warning("%d messages not finished in time are given back", len(unfinished))
-            self._insist(*given_back(unfinished))
+            self._settling.give_back(unfinished)
         # A blocked fetch may take its whole BLOCK to return, and its messages must be given back.
-        _join([loop for loop in loops if loop not in self._busy], now + self._timing.block / 1000 + _LAST_WORDS)
+        _join([loop for loop in loops if loop not in self._busy], now + self._timing.block / 1000 + LAST_WORDS)
 
     def _loop(self) -> None:
-        done: list[Message] = []
-        tries = pauses()
-        while not self._stopping.is_set():
-            try:
-                batch = self.queue.fetch(
-                    block=self._timing.block, lease=self._timing.lease, consumer=self.consumer, ack=done
-                )
-            except Exception as error:
-                if not is_transient(error):
-                    self._reports.put(error)
-                    break
-                log.warning("fetching from %s failed, trying again: %s", self.queue, error)
-                self._stopping.wait(next(tries))
-                continue
-            tries = pauses()
-            done = [message for message in batch if self._handle(message)]
-        if done:
-            self._insist(*acked(done))
+        done: Message | None = None
+        try:
+            while (message := self._fetching.next(done)) is not None:
+                done = message if self._handle(message) else None
+        except Exception as error:
+            self._reports.put(error)
 
     def _handle(self, message: Message) -> bool:
         """Handles a message. Returns whether it is done and must be acked."""
-        if self._stopping.is_set():
-            self._insist(*given_back([message]))
-            return False
         self._leases.add(message)
         verdict: Call[Any] | None = None
         self._busy.add(threading.current_thread())
@@ -194,33 +173,11 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
                 verdict = success(message, result)
         self._busy.discard(threading.current_thread())
         if verdict is not None and self._leases.holds(message):
-            self._insist_on(verdict, message)
+            self._settling.run(verdict, message)
         held = self._leases.drop(message)
         if message.lost:
             log.warning("%s was finished after its lease was over", message.id)
         return verdict is None and held and not message.lost
-
-    def _insist(self, *verdicts: Call[int]) -> None:
-        """Runs commands, and repeats each if need be until the lease is over or the worker must end."""
-        for verdict in verdicts:
-            self._insist_on(verdict)
-
-    def _insist_on(self, call: Call[Any], message: Message | None = None) -> None:
-        """Runs a command as `_insist` does. If the server refuses it, `message` has failed."""
-        given_up = time.monotonic() + self._timing.lease / 1000
-        for pause in pauses():
-            try:
-                self.queue._do(call)
-                return
-            except Exception as error:
-                if not is_transient(error) or time.monotonic() + pause > given_up:
-                    log.error("%s failed: %s", call.words[0], error)
-                    if message is not None and not is_transient(error):
-                        self._insist_on(failure(message, error))
-                    return
-            if self._stopping.is_set():
-                given_up = min(given_up, time.monotonic() + _LAST_WORDS)
-            time.sleep(pause)
 
     def _beat(self) -> None:
         while not self._ended.wait(self._timing.beat):

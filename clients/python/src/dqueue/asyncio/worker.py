@@ -3,33 +3,23 @@
 import asyncio
 import logging
 import signal
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 from dqueue.asyncio.family import Family
+from dqueue.asyncio.fetching import FamilyFetching, Fetching, QueueFetching
 from dqueue.asyncio.handlers import AsyncHandlers, enter
 from dqueue.asyncio.queue import Queue
+from dqueue.asyncio.settling import Settling
 from dqueue.calls import Call
-from dqueue.connection import is_transient, pauses
-from dqueue.handlers import (
-    Outcome,
-    Snooze,
-    acked,
-    failure,
-    given_back,
-    success,
-)
+from dqueue.handlers import Outcome, Snooze, failure, given_back, success
 from dqueue.leases import Leases, Timing, consumer_name
 from dqueue.message import Message, about
 from dqueue.middleware import Middleware
 from dqueue.options import Millis
 
 log = logging.getLogger("dqueue")
-
-_LAST_WORDS = 2.0
-"""Seconds for which a stopping worker repeats a command to a server that does not answer."""
 
 
 class Worker(AsyncHandlers):
@@ -61,6 +51,10 @@ class Worker(AsyncHandlers):
         self._handling: set[asyncio.Future[Outcome]] = set()
         self._stopping = asyncio.Event()
         self._fatal: BaseException | None = None
+        self._settling = Settling(queue, self._timing.lease, self._stopping)
+        shared = (queue, self._timing, self.consumer, self._settling, self._stopping)
+        is_family = isinstance(queue, Family)
+        self._fetching: Fetching = FamilyFetching(*shared) if is_family else QueueFetching(concurrency, *shared)
 
     async def run(self, *, signals: bool = True) -> None:
         """Works until it is stopped. Raises errors that will not pass (no right, a key of another type).
@@ -75,6 +69,7 @@ class Worker(AsyncHandlers):
             loops = [asyncio.create_task(self._loop()) for _ in range(self.concurrency)]
             try:
                 await self._stopping.wait()
+                self._fetching.stop()
                 await asyncio.wait(loops, timeout=self._timing.grace / 1000)
                 for handling in self._handling:
                     handling.cancel()
@@ -84,6 +79,7 @@ class Worker(AsyncHandlers):
                 for task in (heart, *loops):
                     task.cancel()
                 await asyncio.gather(heart, *loops, return_exceptions=True)
+                await self._fetching.close()
                 if isinstance(self.queue, Family):
                     await self.queue.aclose()
         if self._fatal is not None:
@@ -121,49 +117,24 @@ class Worker(AsyncHandlers):
         finally:
             restore()
 
-    async def _pause(self, seconds: float) -> None:
-        """Waits, but not for longer than the worker runs."""
-        try:
-            await asyncio.wait_for(self._stopping.wait(), seconds)
-        except TimeoutError:
-            pass
-
     async def _loop(self) -> None:
-        done: list[Message] = []
-        tries = pauses()
-        while not self._stopping.is_set():
-            try:
-                batch = await self.queue.fetch(
-                    block=self._timing.block, lease=self._timing.lease, consumer=self.consumer, ack=done
-                )
-            except Exception as error:
-                if not is_transient(error):
-                    self._fail(error)
-                    break
-                log.warning("fetching from %s failed, trying again: %s", self.queue, error)
-                await self._pause(next(tries))
-                continue
-            tries = pauses()
-            done = [message for message in batch if await self._handle(message)]
-        if done:
-            await self._insist(*acked(done))
-
-    def _fail(self, error: BaseException) -> None:
-        self._fatal = self._fatal or error
-        self._stopping.set()
+        done: Message | None = None
+        try:
+            while (message := await self._fetching.next(done)) is not None:
+                done = message if await self._handle(message) else None
+        except Exception as error:
+            self._fatal = self._fatal or error
+            self._stopping.set()
 
     async def _handle(self, message: Message) -> bool:
         """Handles a message. Returns whether it is done and must be acked."""
-        if self._stopping.is_set():
-            await self._insist(*given_back([message]))
-            return False
         self._leases.add(message)
         verdict: Call[Any] | None = None
         try:
             result = await self._run_handler(message)
         except asyncio.CancelledError as error:
             if _is_cancelled():
-                await self._insist(*given_back([message]))
+                await self._settling.give_back([message])
                 self._leases.drop(message)
                 raise
             if self._stopping.is_set():
@@ -181,7 +152,7 @@ class Worker(AsyncHandlers):
             if result is not None:
                 verdict = success(message, result)
         if verdict is not None:
-            await self._insist_on(verdict, message)
+            await self._settling.run(verdict, message)
         self._leases.drop(message)
         if message.lost:
             log.warning("%s was finished after its lease was over", message.id)
@@ -195,28 +166,6 @@ class Worker(AsyncHandlers):
             return await handling
         finally:
             self._handling.discard(handling)
-
-    async def _insist(self, *verdicts: Call[int]) -> None:
-        """Runs commands, and repeats each if need be until the lease is over or the worker must end."""
-        for verdict in verdicts:
-            await self._insist_on(verdict)
-
-    async def _insist_on(self, call: Call[Any], message: Message | None = None) -> None:
-        """Runs a command as `_insist` does. If the server refuses it, `message` has failed."""
-        given_up = time.monotonic() + self._timing.lease / 1000
-        for pause in pauses():
-            try:
-                await self.queue._do(call)
-                return
-            except Exception as error:
-                if not is_transient(error) or time.monotonic() + pause > given_up:
-                    log.error("%s failed: %s", call.words[0], error)
-                    if message is not None and not is_transient(error):
-                        await self._insist_on(failure(message, error))
-                    return
-            if self._stopping.is_set():
-                given_up = min(given_up, time.monotonic() + _LAST_WORDS)
-            await asyncio.sleep(pause)
 
     async def _beat(self) -> None:
         while True:

@@ -1,0 +1,132 @@
+"""Gives the tasks of a worker their messages. The twin of `dqueue.fetching`."""
+
+import asyncio
+import logging
+from collections import deque
+from typing import Any
+
+from dqueue.asyncio.settling import Settling
+from dqueue.connection import is_transient, pauses
+from dqueue.feed import Ack, Feed, Fetch
+from dqueue.leases import Timing
+from dqueue.message import Message
+
+log = logging.getLogger("dqueue")
+
+
+class Fetching:
+    """What the tasks of a worker share."""
+
+    def __init__(self, queue: Any, timing: Timing, consumer: str, settling: Settling, stopping: asyncio.Event) -> None:
+        self._queue = queue
+        self._timing = timing
+        self._consumer = consumer
+        self._settling = settling
+        self._stopping = stopping
+
+    async def next(self, done: Message | None) -> Message | None:
+        """Acks `done`, and returns another message, or None when the worker stops. Raises errors that will not pass."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """The event of stopping has been set: tasks that wait here return."""
+
+    async def close(self) -> None:
+        """Acks what is done, and gives back what nobody has begun, if the tasks were cancelled."""
+
+    async def _call(self, count: int, done: list[Message], may_wait: bool) -> list[Message]:
+        block = self._timing.block if may_wait else None
+        found: list[Message] = await self._queue.fetch(
+            count=count, block=block, lease=self._timing.lease, consumer=self._consumer, ack=done
+        )
+        return found
+
+    async def _rest(self, error: Exception, seconds: float) -> None:
+        """Waits before a fetch that has failed is tried again. Raises the error if it will not pass."""
+        if not is_transient(error):
+            raise error
+        log.warning("fetching from %s failed, trying again: %s", self._queue, error)
+        try:
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            pass
+
+
+class QueueFetching(Fetching):
+    """Messages of a queue. One of the idle tasks fetches for all (`dqueue.feed`)."""
+
+    def __init__(self, loops: int, *shared: Any) -> None:
+        super().__init__(*shared)
+        self._feed = Feed(loops)
+        self._asleep: deque[asyncio.Future[None]] = deque()
+        self._tries = pauses()
+
+    async def next(self, done: Message | None) -> Message | None:
+        self._feed.add_idle(done)
+        while (task := await self._task()) is not None:
+            if isinstance(task, Message):
+                return task
+            if isinstance(task, Ack):
+                await self._settling.ack(task.done)
+            else:
+                await self._run(task)
+        await self.close()
+        return None
+
+    async def close(self) -> None:
+        done, came = self._feed.close()
+        await self._settling.ack(done)
+        await self._settling.give_back(came)
+
+    def stop(self) -> None:
+        while self._asleep:
+            self._wake_one()
+
+    async def _task(self) -> Message | Fetch | Ack | None:
+        while not self._stopping.is_set():
+            task = self._feed.task()
+            if task is not None:
+                if self._feed.has_work and self._asleep:
+                    self._wake_one()
+                return task
+            waking = asyncio.get_running_loop().create_future()
+            self._asleep.append(waking)
+            await waking
+        return None
+
+    def _wake_one(self) -> None:
+        waking = self._asleep.popleft()
+        if not waking.done():
+            waking.set_result(None)
+
+    async def _run(self, fetch: Fetch) -> None:
+        messages: list[Message] | None = None
+        try:
+            messages = await self._call(fetch.count, fetch.done, fetch.may_wait)
+            self._tries = pauses()
+        except Exception as error:
+            await self._rest(error, next(self._tries))
+        finally:
+            self._feed.end_fetch(fetch, messages)
+
+
+class FamilyFetching(Fetching):
+    """Messages of a family, whose waiting connections all tasks share (`dqueue.asyncio.intake`)."""
+
+    async def next(self, done: Message | None) -> Message | None:
+        acks = [] if done is None else [done]
+        tries = pauses()
+        while not self._stopping.is_set():
+            try:
+                found = await self._call(1, acks, True)
+            except Exception as error:
+                await self._rest(error, next(tries))
+                continue
+            acks = []
+            tries = pauses()
+            if self._stopping.is_set():
+                await self._settling.give_back(found)
+            elif found:
+                return found[0]
+        await self._settling.ack(acks)
+        return None

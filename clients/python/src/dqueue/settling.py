@@ -1,0 +1,54 @@
+"""Tells the server what became of messages."""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from dqueue.calls import Call
+from dqueue.connection import is_transient, pauses
+from dqueue.family import Family
+from dqueue.handlers import acked, failure, given_back
+from dqueue.message import Message
+from dqueue.queue import Queue
+
+log = logging.getLogger("dqueue")
+
+LAST_WORDS = 2.0
+"""Seconds for which a stopping worker repeats a command to a server that does not answer."""
+
+
+class Settling:
+    """Runs commands, and repeats each if need be until the lease is over or the worker must end."""
+
+    def __init__(self, queue: Queue | Family, lease: int, stopping: threading.Event) -> None:
+        self._queue = queue
+        self._lease = lease
+        self._stopping = stopping
+
+    def ack(self, messages: Sequence[Message]) -> None:
+        for call in acked(messages):
+            self.run(call)
+
+    def give_back(self, messages: Sequence[Message]) -> None:
+        """Makes messages as if they had not been delivered."""
+        for call in given_back(messages):
+            self.run(call)
+
+    def run(self, call: Call[Any], message: Message | None = None) -> None:
+        """Runs a command. If the server refuses it, `message` has failed."""
+        given_up = time.monotonic() + self._lease / 1000
+        for pause in pauses():
+            try:
+                self._queue._do(call)
+                return
+            except Exception as error:
+                if not is_transient(error) or time.monotonic() + pause > given_up:
+                    log.error("%s failed: %s", call.words[0], error)
+                    if message is not None and not is_transient(error):
+                        self.run(failure(message, error))
+                    return
+            if self._stopping.is_set():
+                given_up = min(given_up, time.monotonic() + LAST_WORDS)
+            time.sleep(pause)
