@@ -63,6 +63,7 @@ pub fn activate() {
         return;
     }
     let mut addresses = wakeups::with_index(|index| index.addresses());
+    addresses.retain(|(_, key)| family::of_key(key).is_some());
     // The index has them in no order. They get their first turns by their names.
     addresses.sort_unstable();
     for (db, key) in addresses {
