@@ -96,7 +96,7 @@ export async function fetchFromQueue(queue: string, crew: Crew): Promise<void> {
 }
 
 function withResults(done: Done[]): Word[] {
-  const results = done.some(({ result }) => result !== undefined) ? done.map(({ result }) => result ?? '') : [];
+  const results = done.flatMap(({ result }) => result ?? []);
   return acks(
     done.map(({ message }) => message),
     results,

@@ -48,9 +48,16 @@ export class Settling {
     this.#schedule();
   }
 
-  /** Takes what is done, for a fetch that acks it. */
+  /**
+   * Takes what is done, for a fetch that acks it. All of it has a result, or none has: RESULTS has a text for each
+   * receipt, and an empty text is not the same as no result.
+   */
   take(): Done[] {
-    return this.#done.splice(0);
+    const done = this.#done;
+    const plain = done.filter(({ result }) => result === undefined);
+    this.#done = plain.length ? done.filter(({ result }) => result !== undefined) : [];
+    this.#flush();
+    return plain.length ? plain : done;
   }
 
   /** Takes back what a fetch could not ack. An ack that the server has seen is stale the second time. */

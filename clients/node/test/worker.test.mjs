@@ -42,6 +42,25 @@ each('handlers are chosen by type, and what they return is kept', async ({ queue
   assert.deepEqual(told.map(([id]) => id), ['sum', 'say', 'plain', 'strange', 'bytes']);
 });
 
+each('a message without a result gets none from others that end with it', async ({ queue }) => {
+  await queue.create({ retain: 60_000 });
+  for (const id of ['told', 'plain', 'other']) await queue.send('x', { id });
+  const go = promise();
+  let running = 0;
+  const worker = quick(queue, async ({ id }) => {
+    running++;
+    await go;
+    return id === 'plain' ? undefined : id;
+  }, { concurrency: 3 });
+  await working(worker, async () => {
+    await until(() => running === 3);
+    go.resolve();
+    await until(async () => (await queue.len('finished')) === 3);
+  });
+  const results = await Promise.all(['told', 'plain', 'other'].map(async (id) => (await queue.get(id)).result));
+  assert.deepEqual(results, ['told', null, 'other']);
+});
+
 each('a message whose type has no handler fails', async ({ queue }) => {
   await queue.create({ retries: 0 });
   await queue.send('x', { id: 'a', type: 'strange' });
