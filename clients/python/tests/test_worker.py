@@ -64,6 +64,37 @@ def test_handlers_get_their_types_and_decide_the_outcome(q):
     assert q.get("a").consumer == worker.consumer
 
 
+def test_results_are_kept_with_their_own_messages(q):
+    worker = Worker(q, concurrency=4, block=200)
+    together = threading.Barrier(4)
+
+    @worker.handler()
+    def handle(message):
+        together.wait(10)
+        return message.text or None
+
+    ids = q.send_many(["a", "", "b", ""])
+    with running(worker):
+        wait_for(lambda: q.len("finished") == 4)
+    assert [q.get(id).result for id in ids] == ["a", None, "b", None]
+
+
+def test_a_result_of_a_wrong_type_fails_its_message_alone(q):
+    q.alter(retries=0)
+    worker = Worker(q, concurrency=2, block=200)
+    together = threading.Barrier(2)
+
+    @worker.handler()
+    def handle(message):
+        together.wait(10)
+        return {"no": "text"} if message.text == "wrong" else "right"
+
+    wrong, right = q.send_many(["wrong", "right"])
+    with running(worker):
+        wait_for(lambda: q.len() == 0)
+    assert (q.get(wrong).state, q.get(right).result) == ("dead", "right")
+
+
 def test_a_handler_snoozes_and_follows(q):
     q.alter(retries=0)
     worker = Worker(q, block=200)

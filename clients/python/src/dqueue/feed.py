@@ -5,8 +5,11 @@ This is the part of fetching that knows no threads, tasks and connections. `dque
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from dqueue.handlers import Done
 from dqueue.message import Message
 
 MOST = 1000
@@ -18,16 +21,16 @@ class Fetch:
     """What a loop is to do: fetch up to `count` messages, and ack those that are `done` with it."""
 
     count: int
-    done: list[Message]
+    done: list[Done]
     may_wait: bool
     """Whether it may wait at the server. What is done meanwhile is acked by the loops that have done it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """What a loop is to do: ack these messages."""
+    """What a loop is to do: ack these."""
 
-    done: list[Message]
+    done: list[Done]
 
 
 class Feed:
@@ -41,13 +44,13 @@ class Feed:
         self._loops = loops
         self._idle = 0
         self._came: deque[Message] = deque()
-        self._done: list[Message] = []
+        self._done: list[Done] = []
         self._fetch: Fetch | None = None
         self._is_drained = True
         """Whether the last fetch got less than it asked for."""
 
-    def add_idle(self, done: Message | None) -> None:
-        """A loop has nothing to do. `done` is the message that it has handled, if that is to be acked."""
+    def add_idle(self, done: Done | None) -> None:
+        """A loop has nothing to do. `done` is what it has handled, if that is to be acked."""
         self._idle += 1
         if done is not None:
             self._done.append(done)
@@ -58,6 +61,8 @@ class Feed:
             self._idle -= 1
             return self._came.popleft()
         if self._fetch is None:
+            if with_result := self._take_mixed():
+                return Ack(with_result)
             may_wait = self._is_drained or self._idle == self._loops
             self._fetch = Fetch(min(self._idle, MOST), self._take_done(), may_wait)
             return self._fetch
@@ -79,11 +84,26 @@ class Feed:
             self._is_drained = len(messages) < fetch.count
             self._came.extend(messages)
 
-    def close(self) -> tuple[list[Message], list[Message]]:
+    def close(self) -> tuple[list[Done], list[Message]]:
         """Returns what is to be acked, and what is to be given back, as the worker stops."""
         came, self._came = list(self._came), deque()
         return self._take_done(), came
 
-    def _take_done(self) -> list[Message]:
+    def _take_mixed(self) -> list[Done]:
+        # RESULTS has a text for each receipt, and an empty text is not the same as no result.
+        with_result = [one for one in self._done if one.result is not None]
+        if len(with_result) == len(self._done):
+            return []
+        self._done = [one for one in self._done if one.result is None]
+        return with_result
+
+    def _take_done(self) -> list[Done]:
         done, self._done = self._done, []
         return done
+
+
+def acks(done: Sequence[Done]) -> dict[str, Any]:
+    """Returns the options of a FETCH that acks these. All of them have a result, or none has."""
+    messages = [one.message for one in done]
+    results = [one.result for one in done if one.result is not None]
+    return {"ack": messages, "results": results} if results else {"ack": messages}

@@ -5,7 +5,8 @@ import threading
 from typing import Any
 
 from dqueue.connection import is_transient, pauses
-from dqueue.feed import Ack, Feed, Fetch
+from dqueue.feed import Ack, Feed, Fetch, acks
+from dqueue.handlers import Done
 from dqueue.leases import Timing
 from dqueue.message import Message
 from dqueue.settling import Settling
@@ -23,17 +24,20 @@ class Fetching:
         self._settling = settling
         self._stopping = stopping
 
-    def next(self, done: Message | None) -> Message | None:
+    def next(self, done: Done | None) -> Message | None:
         """Acks `done`, and returns another message, or None when the worker stops. Raises errors that will not pass."""
         raise NotImplementedError
 
     def stop(self) -> None:
         """The event of stopping has been set: threads that wait here return."""
 
-    def _call(self, count: int, done: list[Message], may_wait: bool) -> list[Message]:
-        block = self._timing.block if may_wait else None
+    def _call(self, count: int, done: list[Done], may_wait: bool) -> list[Message]:
         found: list[Message] = self._queue.fetch(
-            count=count, block=block, lease=self._timing.lease, consumer=self._consumer, ack=done
+            count=count,
+            block=self._timing.block if may_wait else None,
+            lease=self._timing.lease,
+            consumer=self._consumer,
+            **acks(done),
         )
         return found
 
@@ -56,7 +60,7 @@ class QueueFetching(Fetching):
         self._is_one_woken = False
         self._tries = pauses()
 
-    def next(self, done: Message | None) -> Message | None:
+    def next(self, done: Done | None) -> Message | None:
         with self._changed:
             self._feed.add_idle(done)
         while (task := self._task()) is not None:
@@ -111,20 +115,19 @@ class QueueFetching(Fetching):
 class FamilyFetching(Fetching):
     """Messages of a family, whose waiting connections all threads share (`dqueue.intake`)."""
 
-    def next(self, done: Message | None) -> Message | None:
-        acks = [] if done is None else [done]
+    def next(self, done: Done | None) -> Message | None:
+        if done is not None:
+            self._settling.ack([done])
         tries = pauses()
         while not self._stopping.is_set():
             try:
-                found = self._call(1, acks, True)
+                found = self._call(1, [], True)
             except Exception as error:
                 self._rest(error, next(tries))
                 continue
-            acks = []
-            tries = pauses()
             if self._stopping.is_set():
                 self._settling.give_back(found)
             elif found:
                 return found[0]
-        self._settling.ack(acks)
+            tries = pauses()
         return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from dqueue import calls
@@ -132,11 +133,23 @@ def failure(message: Message, error: BaseException) -> Call[int]:
     return calls.nack(key, [message], {"error": f"{type(error).__name__}: {error}"[:_ERROR_LENGTH]})
 
 
-def success(message: Message, outcome: Outcome) -> Call[Any]:
-    """Returns the command for a message whose handler returned `outcome`."""
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A message to be acked, and its result if it has one."""
+
+    message: Message
+    result: Payload | None = None
+
+
+def success(message: Message, outcome: Outcome) -> Done | Call[Any]:
+    """Returns the command for a message whose handler returned `outcome`, or that it can be acked with others."""
     if isinstance(outcome, Follow) and outcome.following:
         return calls.ack_send(message.queue, message, outcome.following, outcome.result)
-    return calls.ack(message.queue, [message], outcome.result if isinstance(outcome, Follow) else outcome)
+    result = outcome.result if isinstance(outcome, Follow) else outcome
+    if result is None or isinstance(result, (str, bytes)):
+        return Done(message, result)
+    # It is refused, and this must not concern others.
+    return calls.ack(message.queue, [message], result)
 
 
 def given_back(messages: Sequence[Message]) -> list[Call[int]]:
@@ -144,6 +157,9 @@ def given_back(messages: Sequence[Message]) -> list[Call[int]]:
     return [calls.nack(key, of_queue, {"silent": True}) for key, of_queue in by_queue(messages).items()]
 
 
-def acked(messages: Sequence[Message]) -> list[Call[int]]:
-    """Returns the commands that finish handled messages, one for each queue."""
-    return [calls.ack(key, of_queue, None) for key, of_queue in by_queue(messages).items()]
+def acked(done: Sequence[Done]) -> list[Call[int]]:
+    """Returns the commands that ack these: one for each queue, and one for each result."""
+    plain = [one.message for one in done if one.result is None]
+    together = [calls.ack(key, of_queue, None) for key, of_queue in by_queue(plain).items()]
+    single = [calls.ack(one.message.queue, [one.message], one.result) for one in done if one.result is not None]
+    return together + single

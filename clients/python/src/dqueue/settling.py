@@ -9,7 +9,7 @@ from typing import Any
 from dqueue.calls import Call
 from dqueue.connection import is_transient, pauses
 from dqueue.family import Family
-from dqueue.handlers import acked, failure, given_back
+from dqueue.handlers import Done, acked, failure, given_back
 from dqueue.message import Message
 from dqueue.queue import Queue
 
@@ -27,8 +27,8 @@ class Settling:
         self._lease = lease
         self._stopping = stopping
 
-    def ack(self, messages: Sequence[Message]) -> None:
-        for call in acked(messages):
+    def ack(self, done: Sequence[Done]) -> None:
+        for call in acked(done):
             self.run(call)
 
     def give_back(self, messages: Sequence[Message]) -> None:

@@ -26,7 +26,7 @@ import redis
 
 from dqueue import calls
 from dqueue.connection import Client, connect
-from dqueue.handlers import Handlers, failure, success
+from dqueue.handlers import Done, Handlers, acked, failure, success
 from dqueue.message import Message
 from dqueue.options import Instant, Millis, QueueOptions, encode, millis, words
 from dqueue.queue import Queue
@@ -94,7 +94,9 @@ class ManualQueue(Queue):
         except Exception as error:
             self._do(failure(message, error))
         else:
-            self._do(success(message, result))
+            verdict = success(message, result)
+            for call in acked([verdict]) if isinstance(verdict, Done) else [verdict]:
+                self._do(call)
 
     def _next_moment(self) -> int | None:
         """Returns the next time at which something falls due, a lease, pause or limit ends, or a schedule fires."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 from dqueue.calls import Call
 from dqueue.family import Family
 from dqueue.fetching import FamilyFetching, Fetching, QueueFetching
-from dqueue.handlers import Handlers, Outcome, Snooze, failure, success
+from dqueue.handlers import Done, Handlers, Outcome, Snooze, failure, success
 from dqueue.leases import Leases, Timing, consumer_name
 from dqueue.message import Message, about
 from dqueue.middleware import Middleware
@@ -146,17 +146,17 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
         _join([loop for loop in loops if loop not in self._busy], now + self._timing.block / 1000 + LAST_WORDS)
 
     def _loop(self) -> None:
-        done: Message | None = None
+        done: Done | None = None
         try:
             while (message := self._fetching.next(done)) is not None:
-                done = message if self._handle(message) else None
+                done = self._handle(message)
         except Exception as error:
             self._reports.put(error)
 
-    def _handle(self, message: Message) -> bool:
-        """Handles a message. Returns whether it is done and must be acked."""
+    def _handle(self, message: Message) -> Done | None:
+        """Handles a message. Returns what is to be acked, if there is anything left to do for it."""
         self._leases.add(message)
-        verdict: Call[Any] | None = None
+        verdict: Call[Any] | Done
         self._busy.add(threading.current_thread())
         try:
             result = self.find(message.type)(message)
@@ -169,15 +169,14 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
             if not isinstance(error, Exception):
                 self._reports.put(error)
         else:
-            if result is not None:
-                verdict = success(message, result)
+            verdict = success(message, result)
         self._busy.discard(threading.current_thread())
-        if verdict is not None and self._leases.holds(message):
+        if isinstance(verdict, Call) and self._leases.holds(message):
             self._settling.run(verdict, message)
         held = self._leases.drop(message)
         if message.lost:
             log.warning("%s was finished after its lease was over", message.id)
-        return verdict is None and held and not message.lost
+        return verdict if isinstance(verdict, Done) and held and not message.lost else None
 
     def _beat(self) -> None:
         while not self._ended.wait(self._timing.beat):

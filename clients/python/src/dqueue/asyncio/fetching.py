@@ -7,7 +7,8 @@ from typing import Any
 
 from dqueue.asyncio.settling import Settling
 from dqueue.connection import is_transient, pauses
-from dqueue.feed import Ack, Feed, Fetch
+from dqueue.feed import Ack, Feed, Fetch, acks
+from dqueue.handlers import Done
 from dqueue.leases import Timing
 from dqueue.message import Message
 
@@ -24,7 +25,7 @@ class Fetching:
         self._settling = settling
         self._stopping = stopping
 
-    async def next(self, done: Message | None) -> Message | None:
+    async def next(self, done: Done | None) -> Message | None:
         """Acks `done`, and returns another message, or None when the worker stops. Raises errors that will not pass."""
         raise NotImplementedError
 
@@ -34,10 +35,13 @@ class Fetching:
     async def close(self) -> None:
         """Acks what is done, and gives back what nobody has begun, if the tasks were cancelled."""
 
-    async def _call(self, count: int, done: list[Message], may_wait: bool) -> list[Message]:
-        block = self._timing.block if may_wait else None
+    async def _call(self, count: int, done: list[Done], may_wait: bool) -> list[Message]:
         found: list[Message] = await self._queue.fetch(
-            count=count, block=block, lease=self._timing.lease, consumer=self._consumer, ack=done
+            count=count,
+            block=self._timing.block if may_wait else None,
+            lease=self._timing.lease,
+            consumer=self._consumer,
+            **acks(done),
         )
         return found
 
@@ -61,7 +65,7 @@ class QueueFetching(Fetching):
         self._asleep: deque[asyncio.Future[None]] = deque()
         self._tries = pauses()
 
-    async def next(self, done: Message | None) -> Message | None:
+    async def next(self, done: Done | None) -> Message | None:
         self._feed.add_idle(done)
         while (task := await self._task()) is not None:
             if isinstance(task, Message):
@@ -113,20 +117,19 @@ class QueueFetching(Fetching):
 class FamilyFetching(Fetching):
     """Messages of a family, whose waiting connections all tasks share (`dqueue.asyncio.intake`)."""
 
-    async def next(self, done: Message | None) -> Message | None:
-        acks = [] if done is None else [done]
+    async def next(self, done: Done | None) -> Message | None:
+        if done is not None:
+            await self._settling.ack([done])
         tries = pauses()
         while not self._stopping.is_set():
             try:
-                found = await self._call(1, acks, True)
+                found = await self._call(1, [], True)
             except Exception as error:
                 await self._rest(error, next(tries))
                 continue
-            acks = []
-            tries = pauses()
             if self._stopping.is_set():
                 await self._settling.give_back(found)
             elif found:
                 return found[0]
-        await self._settling.ack(acks)
+            tries = pauses()
         return None

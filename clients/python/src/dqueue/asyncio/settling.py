@@ -10,7 +10,7 @@ from dqueue.asyncio.family import Family
 from dqueue.asyncio.queue import Queue
 from dqueue.calls import Call
 from dqueue.connection import is_transient, pauses
-from dqueue.handlers import acked, failure, given_back
+from dqueue.handlers import Done, acked, failure, given_back
 from dqueue.message import Message
 from dqueue.settling import LAST_WORDS
 
@@ -25,8 +25,8 @@ class Settling:
         self._lease = lease
         self._stopping = stopping
 
-    async def ack(self, messages: Sequence[Message]) -> None:
-        for call in acked(messages):
+    async def ack(self, done: Sequence[Done]) -> None:
+        for call in acked(done):
             await self.run(call)
 
     async def give_back(self, messages: Sequence[Message]) -> None:

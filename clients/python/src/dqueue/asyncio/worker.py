@@ -13,7 +13,7 @@ from dqueue.asyncio.handlers import AsyncHandlers, enter
 from dqueue.asyncio.queue import Queue
 from dqueue.asyncio.settling import Settling
 from dqueue.calls import Call
-from dqueue.handlers import Outcome, Snooze, failure, given_back, success
+from dqueue.handlers import Done, Outcome, Snooze, failure, given_back, success
 from dqueue.leases import Leases, Timing, consumer_name
 from dqueue.message import Message, about
 from dqueue.middleware import Middleware
@@ -118,18 +118,18 @@ class Worker(AsyncHandlers):
             restore()
 
     async def _loop(self) -> None:
-        done: Message | None = None
+        done: Done | None = None
         try:
             while (message := await self._fetching.next(done)) is not None:
-                done = message if await self._handle(message) else None
+                done = await self._handle(message)
         except Exception as error:
             self._fatal = self._fatal or error
             self._stopping.set()
 
-    async def _handle(self, message: Message) -> bool:
-        """Handles a message. Returns whether it is done and must be acked."""
+    async def _handle(self, message: Message) -> Done | None:
+        """Handles a message. Returns what is to be acked, if there is anything left to do for it."""
         self._leases.add(message)
-        verdict: Call[Any] | None = None
+        verdict: Call[Any] | Done
         try:
             result = await self._run_handler(message)
         except asyncio.CancelledError as error:
@@ -149,14 +149,13 @@ class Worker(AsyncHandlers):
             log.warning("%s failed in attempt %d", message.id, message.attempt, exc_info=True, extra=about(message))
             verdict = failure(message, error)
         else:
-            if result is not None:
-                verdict = success(message, result)
-        if verdict is not None:
+            verdict = success(message, result)
+        if isinstance(verdict, Call):
             await self._settling.run(verdict, message)
         self._leases.drop(message)
         if message.lost:
             log.warning("%s was finished after its lease was over", message.id)
-        return verdict is None and not message.lost
+        return verdict if isinstance(verdict, Done) and not message.lost else None
 
     async def _run_handler(self, message: Message) -> Outcome:
         # A task of its own can be cancelled while the loop goes on and gives the message back.
