@@ -19,6 +19,7 @@ class Trade:
     # What is added to the key of the stage.
     suffix: str = ""
     retries: int = RETRIES
+    # With DEDUP: a SEND whose reply was lost is asked again, perhaps after its message was acked.
     options: tuple = ("DEDUP", FAR)
     ways: Ways = Ways()
     producers: int = 3
@@ -46,7 +47,7 @@ PARTNERS = Trade(
     name="partners",
     suffix=":partners",
     retries=30,
-    options=("BREAKER", 3, "PER", 400, "OPEN", 150, "MAX", 600),
+    options=("DEDUP", FAR, "BREAKER", 3, "PER", 400, "OPEN", 150, "MAX", 600),
     ways=Ways(groups=6, ungrouped=0, batches=0, nack=0.25, silent=0.1, pause_queue=0.03, batch_fetches=False, rate=40),
     producers=1,
     consumers=3,
