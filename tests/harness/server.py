@@ -4,6 +4,8 @@ Environment: DQ_MODULE names the .so (default target/release/libdq.so), REDIS_SE
 executable (default redis-server), so that the same tests run on other engines.
 """
 
+import fcntl
+import functools
 import os
 import random
 import re
@@ -62,10 +64,14 @@ _given = set()
 
 
 def free_port() -> int:
-    """A free port whose cluster bus port (+10000) is free too; never returns a port twice."""
+    """A free port whose cluster bus port (+10000) is free too.
+
+    While this process runs, neither it nor another run of the tests is given the port again. A node of a cluster goes
+    on asking the ports of its dead peers, and would meet a node of another cluster there.
+    """
     while True:
         port = random.choice(PORTS)
-        if port in _given:
+        if port in _given or not _locks(port):
             continue
         _given.add(port)
         try:
@@ -75,6 +81,21 @@ def free_port() -> int:
         except OSError:
             continue
         return port
+
+
+@functools.cache
+def _port_locks() -> int:
+    """A file of the machine. Whoever has locked the byte at the place of a port has the port."""
+    return os.open(Path(tempfile.gettempdir()) / "dq-ports.lock", os.O_RDWR | os.O_CREAT, 0o666)
+
+
+def _locks(port: int) -> bool:
+    """Locks the port until this process ends. Returns False if another process has it."""
+    try:
+        fcntl.lockf(_port_locks(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    return True
 
 
 class Server:
