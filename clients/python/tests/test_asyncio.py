@@ -10,6 +10,8 @@ import redis
 from dqueue import Follow, Next, Reject, Snooze
 from dqueue.asyncio import Queue, Worker, connect
 
+from tests.harness.lossy import LossyProxy
+
 
 def play(url, scene, **options):
     """Runs scene(queue) in an event loop of its own."""
@@ -181,6 +183,33 @@ def test_an_async_worker_reconnects(dq_url, server):
         assert set(handled) == {str(n) for n in range(20)}
 
     play(dq_url, scene)
+
+
+def test_messages_whose_delivery_was_lost_come_again_at_once(dq_url, server):
+    proxy = LossyProxy(server.port)
+
+    async def scene(q):
+        client = connect(f"redis://127.0.0.1:{proxy.port}")
+        worker, attempts = Worker(Queue(client, "jobs"), concurrency=3, block=200), []
+
+        @worker.handler()
+        async def handle(message):
+            attempts.append(message.attempt)
+
+        await q.send_many(["x"] * 3)
+        proxy.lose(b"DQ.FETCH")
+        run = asyncio.create_task(worker.run())
+        await until(emptied(q))
+        worker.stop()
+        await run
+        await client.aclose()
+        assert attempts == [1, 1, 1] and (await q.info())["timeouts"] == 0
+
+    try:
+        play(dq_url, scene)
+    finally:
+        proxy.close()
+    assert proxy.lost == 1
 
 
 def test_a_permanent_error_ends_the_worker(dq_url):

@@ -13,6 +13,7 @@ import pytest
 import redis
 from dqueue import Follow, Next, Queue, Reject, Retry, Snooze, Worker, connect
 
+from tests.harness.lossy import LossyProxy
 from tests.harness.server import wait_for
 from tests.harness.threads import running
 
@@ -325,6 +326,22 @@ def test_a_worker_survives_closed_connections(q, server, dq_url):
         wait_for(lambda: Queue(connect(dq_url), "jobs").len() == 0, timeout=40)
     assert set(handled) == {str(n) for n in range(20)}
     assert Queue(connect(dq_url), "jobs").len("finished") == 20
+
+
+def test_messages_whose_delivery_was_lost_come_again_at_once(q, server):
+    proxy = LossyProxy(server.port)
+    worker = Worker(Queue(connect(f"redis://127.0.0.1:{proxy.port}"), "jobs"), concurrency=3, block=200)
+    attempts = []
+    worker.handler()(lambda message: attempts.append(message.attempt))
+    q.send_many(["x"] * 3)
+    proxy.lose(b"DQ.FETCH")
+    try:
+        with running(worker):
+            wait_for(lambda: q.len() == 0)
+    finally:
+        proxy.close()
+    # Without the token they would have come after the lease of 30 s, in their second attempt.
+    assert attempts == [1, 1, 1] and proxy.lost == 1 and q.info()["timeouts"] == 0
 
 
 def test_a_permanent_error_ends_the_worker(dq_url):

@@ -4,8 +4,10 @@ This is the part of fetching that knows no threads, tasks and connections. `dque
 `dqueue.asyncio.fetching` wait and call around it.
 """
 
+import itertools
+import secrets
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +15,7 @@ from dqueue.handlers import Done
 from dqueue.message import Message
 
 MOST = 1000
-"""The most messages of one FETCH, which bounds the size of its reply."""
+"""The most messages of one FETCH. A TOKEN allows no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +109,9 @@ def acks(done: Sequence[Done]) -> dict[str, Any]:
     messages = [one.message for one in done]
     results = [one.result for one in done if one.result is not None]
     return {"ack": messages, "results": results} if results else {"ack": messages}
+
+
+def tokens() -> Iterator[str]:
+    """Yields a TOKEN for each FETCH. One whose reply was lost is sent again with the same, and gives the same messages."""
+    start = secrets.token_urlsafe(9)
+    return (f"{start}{number}" for number in itertools.count())

@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 from dqueue.connection import is_transient, pauses
-from dqueue.feed import Ack, Feed, Fetch, acks
+from dqueue.feed import Ack, Feed, Fetch, acks, tokens
 from dqueue.handlers import Done
 from dqueue.leases import Timing
 from dqueue.message import Message
@@ -31,13 +31,14 @@ class Fetching:
     def stop(self) -> None:
         """The event of stopping has been set: threads that wait here return."""
 
-    def _call(self, count: int, done: list[Done], may_wait: bool) -> list[Message]:
+    def _call(self, count: int, done: list[Done], may_wait: bool, **options: Any) -> list[Message]:
         found: list[Message] = self._queue.fetch(
             count=count,
             block=self._timing.block if may_wait else None,
             lease=self._timing.lease,
             consumer=self._consumer,
             **acks(done),
+            **options,
         )
         return found
 
@@ -59,6 +60,8 @@ class QueueFetching(Fetching):
         self._asleep = 0
         self._is_one_woken = False
         self._tries = pauses()
+        self._tokens = tokens()
+        self._token = next(self._tokens)
 
     def next(self, done: Done | None) -> Message | None:
         with self._changed:
@@ -103,7 +106,8 @@ class QueueFetching(Fetching):
     def _run(self, fetch: Fetch) -> None:
         messages: list[Message] | None = None
         try:
-            messages = self._call(fetch.count, fetch.done, fetch.may_wait)
+            messages = self._call(fetch.count, fetch.done, fetch.may_wait, token=self._token)
+            self._token = next(self._tokens)
             self._tries = pauses()
         except Exception as error:
             self._rest(error, next(self._tries))

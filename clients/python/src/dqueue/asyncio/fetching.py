@@ -7,7 +7,7 @@ from typing import Any
 
 from dqueue.asyncio.settling import Settling
 from dqueue.connection import is_transient, pauses
-from dqueue.feed import Ack, Feed, Fetch, acks
+from dqueue.feed import Ack, Feed, Fetch, acks, tokens
 from dqueue.handlers import Done
 from dqueue.leases import Timing
 from dqueue.message import Message
@@ -35,13 +35,14 @@ class Fetching:
     async def close(self) -> None:
         """Acks what is done, and gives back what nobody has begun, if the tasks were cancelled."""
 
-    async def _call(self, count: int, done: list[Done], may_wait: bool) -> list[Message]:
+    async def _call(self, count: int, done: list[Done], may_wait: bool, **options: Any) -> list[Message]:
         found: list[Message] = await self._queue.fetch(
             count=count,
             block=self._timing.block if may_wait else None,
             lease=self._timing.lease,
             consumer=self._consumer,
             **acks(done),
+            **options,
         )
         return found
 
@@ -64,6 +65,8 @@ class QueueFetching(Fetching):
         self._feed = Feed(loops)
         self._asleep: deque[asyncio.Future[None]] = deque()
         self._tries = pauses()
+        self._tokens = tokens()
+        self._token = next(self._tokens)
 
     async def next(self, done: Done | None) -> Message | None:
         self._feed.add_idle(done)
@@ -106,7 +109,8 @@ class QueueFetching(Fetching):
     async def _run(self, fetch: Fetch) -> None:
         messages: list[Message] | None = None
         try:
-            messages = await self._call(fetch.count, fetch.done, fetch.may_wait)
+            messages = await self._call(fetch.count, fetch.done, fetch.may_wait, token=self._token)
+            self._token = next(self._tokens)
             self._tries = pauses()
         except Exception as error:
             await self._rest(error, next(self._tries))
