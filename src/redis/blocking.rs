@@ -170,6 +170,9 @@ thread_local! {
 
 /// Like [`block`], but the client waits for no key. The server sends it away when this server
 /// becomes a replica, but not when a slot leaves the node.
+///
+/// The server frees its record of such a client only after a call of RM_UnblockClient, in whichever
+/// way the wait has ended (module.c, unblockClientFromModule).
 pub fn block_without_keys(
     ctx: &mut Context,
     timeout_ms: u64,
@@ -232,6 +235,7 @@ unsafe extern "C" fn timed_out_without_keys(
         if let Some(Private { wait, client }) = take_without_keys(blocked) {
             client.end();
             wait.timed_out(reply);
+            release(blocked);
         }
     });
     raw::REDISMODULE_OK as c_int
@@ -246,8 +250,16 @@ unsafe extern "C" fn gone_without_keys(
         if let Some(Private { wait, client }) = take_without_keys(blocked) {
             client.end();
             wait.gone();
+            release(blocked);
         }
     });
+}
+
+/// Lets the server free its record of a client without keys, whose wait it has ended itself.
+fn release(blocked: *mut raw::RedisModuleBlockedClient) {
+    // SAFETY: the server has passed the pointer to the callback that is running, which calls this
+    // once, because the wait was taken out of `WITHOUT_KEYS`.
+    unsafe { api!(RedisModule_UnblockClient(blocked, ptr::null_mut())) };
 }
 
 /// The private data of the blocked client whose call this is.

@@ -89,24 +89,51 @@ def test_waiters_that_have_left_are_passed_over(server, r3, key):
     assert got == [b"%d" % n for n in range(10)]
 
 
-def test_clients_that_come_and_go_leak_no_memory(server, r3, key):
+ENDS = {
+    "closed": [],
+    "killed": ["KILL", "ID", "@"],
+    "unblocked": ["UNBLOCK", "@"],
+    "unblocked with an error": ["UNBLOCK", "@", "ERROR"],
+    "timed out": [],
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("command", ["DQ.FETCH", "DQ.NFETCH", "DQ.WAIT"])
+def test_clients_that_come_and_go_leak_no_memory(server, r3, key, command, end):
     q = Queue(r3, key)
-    q.do("CREATE")
+    q.send("x", "ID", "a", "DELAY", 600_000)
+    block = 5 if end == "timed out" else 0
+    call = {
+        "DQ.FETCH": ["DQ.FETCH", key, "BLOCK", block, "CONSUMER", "churn"],
+        "DQ.NFETCH": ["DQ.NFETCH", key, "BLOCK", block, "CONSUMER", "churn"],
+        "DQ.WAIT": ["DQ.WAIT", key, "a", block],
+    }[command]
 
     def churn(n):
-        for _ in range(n):
-            w = server.wire(protocol=2)
-            w.send("DQ.FETCH", key, "BLOCK", 5, "CONSUMER", "churn")
-            w.close()
-        server.wait_blocked(0)
+        for _ in range(n // 100):
+            waiters = [server.wire(protocol=2) for _ in range(100)]
+            ids = [w.ok("CLIENT", "ID") for w in waiters]
+            for w in waiters:
+                w.send(*call)
+            if end != "timed out":
+                server.wait_blocked(100)
+            if words := ENDS[end]:
+                for id in ids:
+                    r3.execute_command("CLIENT", *[id if word == "@" else word for word in words])
+            if end not in ("closed", "killed"):
+                for w in waiters:
+                    w.recv()
+            for w in waiters:
+                w.close()
+            server.wait_blocked(0)
 
     def used():
         return int(server.info("memory")["used_memory"])
 
-    churn(900)
+    churn(300)
     before = used()
-    for _ in range(5):
-        churn(300)
+    churn(500)
     # The server frees closed clients gradually.
     wait_for(lambda: used() < before + 500_000, 20, "the memory of those who left")
 
