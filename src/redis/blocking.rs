@@ -1,7 +1,8 @@
 //! Blocked clients: clients that wait for keys.
 //!
-//! They are always blocked *on keys*, because the server then redirects them when a slot leaves
-//! the node, and unblocks them when the primary becomes a replica. But the module answers them
+//! Those that wait for certain keys are blocked *on keys*, because the server then redirects them
+//! when a slot leaves the node, and unblocks them when the primary becomes a replica. Those that
+//! wait for a family are blocked without keys. In both cases the module answers the clients
 //! itself: when a key is signalled, the server calls back for every client that waits for the key,
 //! so its cost grows with the number of clients.
 
@@ -235,7 +236,8 @@ unsafe extern "C" fn timed_out_without_keys(
         if let Some(Private { wait, client }) = take_without_keys(blocked) {
             client.end();
             wait.timed_out(reply);
-            release(blocked);
+            // SAFETY: the wait was taken out of the table, so this is done once.
+            unsafe { release(blocked) };
         }
     });
     raw::REDISMODULE_OK as c_int
@@ -250,15 +252,18 @@ unsafe extern "C" fn gone_without_keys(
         if let Some(Private { wait, client }) = take_without_keys(blocked) {
             client.end();
             wait.gone();
-            release(blocked);
+            // SAFETY: the wait was taken out of the table, so this is done once.
+            unsafe { release(blocked) };
         }
     });
 }
 
 /// Lets the server free its record of a client without keys, whose wait it has ended itself.
-fn release(blocked: *mut raw::RedisModuleBlockedClient) {
-    // SAFETY: the server has passed the pointer to the callback that is running, which calls this
-    // once, because the wait was taken out of `WITHOUT_KEYS`.
+///
+/// # Safety
+/// The server has passed `blocked` to the callback that is running, and this is called once for it.
+unsafe fn release(blocked: *mut raw::RedisModuleBlockedClient) {
+    // SAFETY: guaranteed by the caller.
     unsafe { api!(RedisModule_UnblockClient(blocked, ptr::null_mut())) };
 }
 
