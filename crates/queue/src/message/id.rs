@@ -30,31 +30,17 @@ pub fn generated(seq: Seq, sent_at: Millis, salt: u64) -> [u8; GENERATED_LEN] {
     text(uuid(seq, sent_at, salt))
 }
 
-/// Formats a UUID. Every SEND and every delivery does this, so it formats eight
-/// digits at a time, which takes a third of the instructions of one by one.
+/// Formats a UUID. Every SEND and every delivery does this.
 fn text(uuid: Uuid) -> [u8; GENERATED_LEN] {
-    let bits = uuid.as_u128();
-    let digits = |shift: u32| digits((bits >> shift) as u32);
-    let [a, b, c, d, e, f, g, h] = digits(96);
-    let [i, j, k, l, m, n, o, p] = digits(64);
-    let [q, r, s, t, u, v, w, x] = digits(32);
-    let [y, z, y1, z1, y2, z2, y3, z3] = digits(0);
-    [
-        a, b, c, d, e, f, g, h, b'-', i, j, k, l, b'-', m, n, o, p, b'-', q, r, s, t, b'-', u, v,
-        w, x, y, z, y1, z1, y2, z2, y3, z3,
-    ]
-}
-
-/// Formats a number as eight hexadecimal digits.
-fn digits(number: u32) -> [u8; 8] {
-    // Spread the eight half bytes over eight bytes, in order.
-    let mut halves = u64::from(number);
-    halves = (halves << 16 | halves) & 0x0000_FFFF_0000_FFFF;
-    halves = (halves << 8 | halves) & 0x00FF_00FF_00FF_00FF;
-    halves = (halves << 4 | halves) & 0x0F0F_0F0F_0F0F_0F0F;
-    // 1 in each byte that is a letter: "a" is 39 behind the character after "9".
-    let letters = (halves + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
-    (halves + 0x3030_3030_3030_3030 + letters * 39).to_be_bytes()
+    let mut hex = const_hex::Buffer::<16>::new();
+    let digits = hex.format(uuid.as_bytes()).as_bytes();
+    let mut text = [b'-'; GENERATED_LEN];
+    text[..8].copy_from_slice(&digits[..8]);
+    text[9..13].copy_from_slice(&digits[8..12]);
+    text[14..18].copy_from_slice(&digits[12..16]);
+    text[19..23].copy_from_slice(&digits[16..20]);
+    text[24..].copy_from_slice(&digits[20..]);
+    text
 }
 
 fn uuid(seq: Seq, sent_at: Millis, salt: u64) -> Uuid {
