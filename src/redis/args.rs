@@ -46,19 +46,20 @@ impl<'a> Args<'a> {
     }
 
     /// The arguments after the key, for a command whose key is argument 1.
-    #[inline]
+    #[inline(always)]
     pub fn after_key(self) -> Collected<'a> {
         self.from(2)
     }
 
-    #[inline]
+    #[inline(always)]
     fn from(self, first: usize) -> Collected<'a> {
         let strings = self.strings.get(first..).unwrap_or_default();
-        // SAFETY: the strings live for 'a (see new).
-        strings
-            .iter()
-            .map(|&string| unsafe { string_bytes(string) })
-            .collect()
+        let mut collected = Collected::new();
+        for &string in strings {
+            // SAFETY: the strings live for 'a (see new).
+            collected.push(unsafe { string_bytes(string) });
+        }
+        collected
     }
 
     /// The number of arguments, including the command's name.
