@@ -14,8 +14,6 @@ pub(super) const CTX_RESP3: c_int = raw::REDISMODULE_CTX_FLAGS_RESP3 as c_int;
 const CTX_NO_BLOCKING: c_int = (raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING
     | raw::REDISMODULE_CTX_FLAGS_MULTI
     | raw::REDISMODULE_CTX_FLAGS_LUA) as c_int;
-const CTX_REPLAY: c_int =
-    (raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING) as c_int;
 const CTX_PRIMARY: c_int = raw::REDISMODULE_CTX_FLAGS_MASTER as c_int;
 const CTX_CLUSTER: c_int = raw::REDISMODULE_CTX_FLAGS_CLUSTER as c_int;
 const CTX_ASYNC_LOADING: c_int = raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING as c_int;
@@ -23,8 +21,6 @@ const CTX_ASYNC_LOADING: c_int = raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING as c_i
 const CTX_NOT_NOW: c_int = (raw::REDISMODULE_CTX_FLAGS_LOADING
     | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING
     | raw::REDISMODULE_CTX_FLAGS_IS_CHILD) as c_int;
-/// The id of the client that replays the append-only file.
-const AOF_CLIENT: u64 = u64::MAX;
 
 /// The address of `RedisModule_MustObeyClient`, or 0 if the server lacks it. The bindings crate
 /// does not declare it.
@@ -128,12 +124,6 @@ impl Context {
     /// by another module. Blocking there would reply with an error.
     pub fn deny_blocking(&self) -> bool {
         self.flags() & CTX_NO_BLOCKING != 0
-    }
-
-    /// Whether the command comes from this server's primary or from its own append-only file.
-    #[inline]
-    pub fn is_replay(&self) -> bool {
-        self.flags() & CTX_REPLAY != 0 || self.client_id() == AOF_CLIENT
     }
 
     /// Whether this server is a node of a cluster.

@@ -3,7 +3,7 @@
 //! The bindings crate supports only half of these events, and decodes one of them wrongly.
 
 use super::guard::contain;
-use super::{followers, raw, Context, Name};
+use super::{followers, raw, replays, Context, Name};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_void};
@@ -122,6 +122,7 @@ unsafe extern "C" fn role(
     _: *mut c_void,
 ) {
     followers::assume_present();
+    replays::assume();
     let primary = sub == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER;
     // SAFETY: the context is the event's, here and below.
     unsafe {
@@ -138,6 +139,7 @@ unsafe extern "C" fn loading(
     _: *mut c_void,
 ) {
     followers::assume_present();
+    replays::assume();
     let step = match sub {
         raw::REDISMODULE_SUBEVENT_LOADING_ENDED => Loading::Ended,
         raw::REDISMODULE_SUBEVENT_LOADING_FAILED => Loading::Failed,
@@ -234,6 +236,7 @@ unsafe extern "C" fn cron(
     unsafe {
         dispatch(ctx, |events, context| {
             followers::check(context);
+            replays::check(context);
             (events.cron)(context);
         })
     };

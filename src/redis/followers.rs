@@ -3,11 +3,11 @@
 //!
 //! Replicating a log entry is a third of the cost of a SEND. The server discards the entry if there
 //! is no follower; for its own commands it does not even compose one. But it reports to modules
-//! only whether there is an append-only file. So the module assumes that replicas are present until
-//! the server's INFO shows neither a replica nor a backlog. From then on there is none until a
-//! child process is forked: a replica that connects while there is no backlog begins with a
-//! snapshot, which contains all earlier changes. What is replicated between its connection and the
-//! fork is not sent to any replica.
+//! only whether there is an append-only file. So the module assumes that followers are present until
+//! there is no append-only file and the server's INFO shows neither a replica nor a backlog. From
+//! then on there is none until a child process is forked: an append-only file that is turned on, and
+//! a replica that connects while there is no backlog, begin with a snapshot, which contains all
+//! earlier changes. What is replicated between that and the fork is not sent to any follower.
 
 use super::{raw, Context};
 use std::os::raw::{c_char, c_int, c_void};
@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// Only the server's main thread uses these.
-static MAY_HAVE_REPLICAS: AtomicBool = AtomicBool::new(true);
+static ARE_POSSIBLE: AtomicBool = AtomicBool::new(true);
 static CRON_CALLS: AtomicU32 = AtomicU32::new(0);
 
 /// INFO is read once in this many calls of the server's cron.
@@ -33,13 +33,13 @@ impl Context {
     /// Whether this server may have followers now.
     #[inline]
     pub(super) fn is_followed(&self) -> bool {
-        MAY_HAVE_REPLICAS.load(Relaxed) || self.flags() & CTX_AOF != 0
+        ARE_POSSIBLE.load(Relaxed)
     }
 }
 
-/// Assumes that a replica or a backlog is present from now on.
+/// Assumes that a follower is present from now on.
 pub(super) fn assume_present() {
-    MAY_HAVE_REPLICAS.store(true, Relaxed);
+    ARE_POSSIBLE.store(true, Relaxed);
 }
 
 /// A child process was forked, or has ended.
@@ -54,9 +54,7 @@ pub(super) unsafe extern "C" fn forked(
 
 /// Checks in regular intervals whether there is still a follower. Called by the server's cron.
 pub(super) fn check(ctx: &Context) {
-    if !MAY_HAVE_REPLICAS.load(Relaxed)
-        || !CRON_CALLS.fetch_add(1, Relaxed).is_multiple_of(CHECK_EACH)
-    {
+    if !ARE_POSSIBLE.load(Relaxed) || !CRON_CALLS.fetch_add(1, Relaxed).is_multiple_of(CHECK_EACH) {
         return;
     }
     let flags = ctx.flags();
@@ -64,7 +62,7 @@ pub(super) fn check(ctx: &Context) {
         return;
     }
     if is_alone(ctx) {
-        MAY_HAVE_REPLICAS.store(false, Relaxed);
+        ARE_POSSIBLE.store(false, Relaxed);
     }
 }
 

@@ -53,6 +53,7 @@ mod name;
 mod own_slots;
 mod queue_clock;
 mod registration;
+mod replays;
 mod reply;
 mod setting;
 mod slots;
