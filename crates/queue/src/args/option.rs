@@ -68,10 +68,24 @@ pub fn flag(slot: &mut bool, what: &str) -> Parsed<()> {
 /// Checks that not both of two options are given. Each is the name of the
 /// option and whether it is given.
 pub fn exclude(one: (&str, bool), other: (&str, bool)) -> Parsed<()> {
-    if one.1 && other.1 {
-        return Err(format!("ERR {} and {} exclude each other", one.0, other.0).into());
+    match one.1 && other.1 {
+        true => Err(both(one.0, other.0)),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+#[cold]
+fn both(one: &str, other: &str) -> ArgError {
+    format!("ERR {one} and {other} exclude each other").into()
+}
+
+/// Checks that an option that was just read is given once. `is_first` says whether it
+/// was not given before.
+pub fn unless_twice(is_first: bool, what: &str) -> Parsed<()> {
+    match is_first {
+        true => Ok(()),
+        false => Err(twice(what)),
+    }
 }
 
 #[cold]

@@ -273,7 +273,7 @@ impl Queue {
         done
     }
 
-    #[inline]
+    #[inline(always)]
     fn do_op(&mut self, op: &Op, moment: Moment, now: Millis) -> Result<Done, Error> {
         match op {
             Op::Tick => Ok(Done::Ticked(Ticked::default())),

@@ -137,13 +137,16 @@ impl Queue {
         term: u64,
         random: impl FnOnce() -> u64,
     ) -> Option<Op<'a>> {
+        if self.noted_term == term {
+            return None;
+        }
         match op {
-            Op::Send(send) if send.id.is_none() && self.noted_term != term => {
+            Op::Send(send) if send.id.is_none() => {
                 let new_salt = Some(random());
                 let send = send.clone();
                 Some(Op::Send(Send { new_salt, ..send }))
             }
-            Op::AckSend(ack_send) if self.noted_term != term => {
+            Op::AckSend(ack_send) => {
                 let first = ack_send.sends.iter().position(|send| send.id.is_none())?;
                 let mut renewed = ack_send.clone();
                 renewed.sends.get_mut(first)?.new_salt = Some(random());

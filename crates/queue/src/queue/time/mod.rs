@@ -181,6 +181,7 @@ impl Queue {
     /// Processes the due events that an operation at `now` cannot see past, in a
     /// burst that is not all processed. The result of an operation must not depend
     /// on how much of the burst was processed.
+    #[cold]
     pub(super) fn catch_up_with(&mut self, now: Millis) {
         let mut progress = Progress::default();
         while let Some((at, _)) = self.leases.first_end().filter(|(at, _)| *at <= now) {
