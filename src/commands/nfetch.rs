@@ -9,7 +9,7 @@ use super::options::{
 };
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
-use crate::redis::{Args, CommandResult, Context, Failure, Name, OwnedName};
+use crate::redis::{Args, CommandResult, Context, Failure, Name};
 use crate::server::blocked_fetch::{self, OfFamily};
 use crate::server::commit::{self, Form};
 use crate::server::delivery_reply::DeliveryReply;
@@ -69,8 +69,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     }
     let mut after = None;
     while let Some(candidate) = families::next(query, after.as_ref()) {
-        let name = OwnedName::new(&candidate.1);
-        let key = name.name();
+        let key = candidate.1.name();
         if !families::may_take(ctx, query, key) {
             continue;
         }
@@ -80,7 +79,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         }
         match take_if_any(ctx, key, &request.fetch, delivery)? {
             Some(true) => {
-                families::gave(query.db, key.bytes());
+                families::gave(query.db, family, key.bytes());
                 tokens::gave(query.db, family, &request.fetch, key.bytes());
                 return Ok(());
             }
@@ -110,8 +109,7 @@ fn take_again(
     delivery: DeliveryReply,
 ) -> Result<bool, Failure> {
     for candidate in tokens::candidates(query.db, query.family, fetch) {
-        let name = OwnedName::new(&candidate);
-        let key = name.name();
+        let key = candidate.name();
         let is_it =
             families::may_take(ctx, query, key) && matches!(repeats(ctx, key, fetch), Ok(true));
         if is_it && take(ctx, key, fetch, Form::Entry, delivery)? {

@@ -3,7 +3,7 @@
 use super::FIRST;
 use crate::redis::acl::may_access;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
-use crate::redis::{Args, CommandResult, Context, OwnedName, Reply};
+use crate::redis::{Args, CommandResult, Context, Reply};
 use crate::server::blocked_fetch::wait_list;
 use crate::server::{clock, families, own_slots};
 use dq_queue::args::{self, Words};
@@ -54,8 +54,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let (db, user, moment) = (ctx.db(), ctx.user_name(), clock::now());
     let mut sum = Sum::default();
     for key in families::members(db, family) {
-        let name = OwnedName::new(&key);
-        let key = name.name();
+        let key = key.name();
         // A replica has the slots of its primary.
         let is_ours = !ctx.is_primary() || own_slots::is_ours(ctx, key);
         if !is_ours || !may_access(&user, key, Access::Read) {

@@ -13,7 +13,6 @@ use std::ffi::CStr;
 
 use crate::redis::{Context, KeyWrite, Name, WrongType};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
-use dq_queue::family;
 use dq_queue::op::{Effects, Ending, Happened};
 use dq_queue::settings::{Changes, Clock, Settings};
 use dq_queue::{Moment, Queue, NEVER};
@@ -152,15 +151,7 @@ impl Slot<'_> {
 fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Queue, moment: Moment) {
     let is_awaited = wait_list::total() > 0 && wait_list::is_awaited(ctx.db(), key.bytes());
     let now = queue.now(moment);
-    let is_of_family = families::is_active() && family::of_key(key.bytes()).is_some();
-    if is_of_family {
-        let gives = queue.gives(now);
-        let note = families::note_of(gives);
-        if queue.noted_gives != note {
-            families::update(ctx.db(), key.bytes(), gives);
-            queue.noted_gives = note;
-        }
-    }
+    let is_of_family = families::is_active() && families::note(ctx, key, queue, now);
     // A queue of a family enters the order of turns again when its RATE allows a delivery.
     let wake = match queue.next_wake(now, is_awaited || is_of_family) {
         Some(wake) => wake.max(now),

@@ -125,7 +125,7 @@ pub fn check_families(ctx: &Context) {
             let again = families::check_rights(ctx, client.db, &family.name, &family.user);
             again
                 .iter()
-                .for_each(|key| wait_list::schedule(client.db, key));
+                .for_each(|key| wait_list::schedule(client.db, key.bytes()));
         }
     }
 }

@@ -5,7 +5,6 @@
 //! added are delivered together and replicated together. Clients that are left wait for the next
 //! turn. So the cost of a command does not depend on the number of blocked clients.
 
-use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::redis::{clock, event_loop, Context, Name, OwnedName};
@@ -101,7 +100,7 @@ fn serve_list(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
         match try_serve(ctx, key, &client) {
             Served::Over => {
                 if let Some(family) = client.family.as_ref().filter(|_| is_of_family) {
-                    families::gave(db, key.bytes());
+                    families::gave(db, &family.name, key.bytes());
                     let fetch = &client.request.fetch;
                     families::tokens::gave(db, &family.name, fetch, key.bytes());
                 }
@@ -124,7 +123,7 @@ fn serve_list(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
     }
     wait_list::end(db, key.bytes(), None);
     if let Some(first) = ahead {
-        wait_list::schedule(db, &first);
+        wait_list::schedule(db, first.bytes());
         wait_list::schedule(db, key.bytes());
     }
 }
@@ -134,7 +133,7 @@ enum Turn {
     /// That of this queue, or the client waits for this queue.
     This,
     /// That of another queue of the family, which has not given for longer.
-    Other(Rc<[u8]>),
+    Other(families::QueueName),
     /// This queue cannot give to the client, or its user may not take from the queue.
     Never,
 }
@@ -150,7 +149,7 @@ fn turn_of(ctx: &Context, db: i32, key: Name<'_>, client: &BlockedFetch) -> Turn
         no_ack: client.request.fetch.no_ack,
     };
     match families::next(query, None) {
-        Some((_, first)) if *first != *key.bytes() => Turn::Other(first),
+        Some((_, first)) if first.bytes() != key.bytes() => Turn::Other(first),
         Some(_) if families::may_take(ctx, query, key) => Turn::This,
         _ => Turn::Never,
     }

@@ -8,21 +8,23 @@
 //! All of this is a hint, as the [due index](super::due_index) is: whoever takes from a queue opens
 //! its key by name. Nothing is kept before the first command asks for a family.
 
+mod queue_name;
 pub mod tokens;
 mod turns;
 
 use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::redis::acl::may_access;
 use crate::redis::spec::Access;
 use crate::redis::{clock, Context, Name};
-use dq_queue::family;
+use dq_queue::{family, Millis, Queue};
 
 use super::{own_slots, wakeups, QueueAddress};
-pub use turns::{Candidate, Gives, Query};
+pub use queue_name::QueueName;
+use turns::Candidate;
 use turns::{Families, Member};
+pub use turns::{Gives, Query};
 
 /// The rights of a user that was refused are read again after this time, in ms.
 const RIGHTS_MS: u64 = 100;
@@ -34,17 +36,39 @@ thread_local! {
 /// Whether any command has asked for a family.
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 
-/// Grows whenever what is kept of a queue has changed in another way than by [`update`]. What queues
-/// have noted before is then void.
+/// Grows whenever a queue may have another name, or what is kept of it has changed in another way
+/// than by [`note`]. What queues have noted before is then void.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 
 /// Whether any queue was ever refused to a user.
 static ANY_REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// What a queue notes when it has told what it gives, so that it need not tell the same again.
+/// Notes what a queue may be able to give, if it belongs to a family. Returns whether it does. The
+/// queue keeps a note of it, so that nothing is looked up as long as nothing changes.
 #[inline]
-pub fn note_of([to_leases, to_no_ack]: Gives) -> u64 {
-    EPOCH.load(Relaxed) << 2 | u64::from(to_leases) << 1 | u64::from(to_no_ack)
+pub fn note(ctx: &Context, key: Name<'_>, queue: &mut Queue, now: Millis) -> bool {
+    let epoch = EPOCH.load(Relaxed);
+    let note_of = |gives: Option<Gives>| match gives {
+        Some([to_leases, to_no_ack]) => {
+            epoch << 3 | 1 << 2 | u64::from(to_leases) << 1 | u64::from(to_no_ack)
+        }
+        None => epoch << 3,
+    };
+    let noted = queue.noted_gives;
+    if noted == note_of(None) {
+        return false;
+    }
+    let is_noted = noted >> 3 == epoch;
+    if !is_noted && family::of_key(key.bytes()).is_none() {
+        queue.noted_gives = note_of(None);
+        return false;
+    }
+    let gives = queue.gives(now);
+    if noted != note_of(Some(gives)) {
+        update(ctx.db(), key.bytes(), gives);
+        queue.noted_gives = note_of(Some(gives));
+    }
+    true
 }
 
 fn notes_are_void() {
@@ -73,7 +97,7 @@ pub fn activate() {
 
 /// A queue has changed: `gives` says what it may be able to give. Does nothing for a queue without
 /// a family. O(users of the family * log n).
-pub fn update(db: i32, key: &[u8], gives: Gives) {
+fn update(db: i32, key: &[u8], gives: Gives) {
     FAMILIES.with_borrow_mut(|families| families.update(db, key, gives));
 }
 
@@ -111,13 +135,15 @@ fn change(db: i32, key: &[u8], change: impl FnOnce(&mut Member)) {
     }
 }
 
-/// A queue has given to an NFETCH: all others come before it.
-pub fn gave(db: i32, key: &[u8]) {
-    let turn = FAMILIES.with_borrow_mut(|families| {
+/// A queue of the family has given to an NFETCH: all others come before it.
+pub fn gave(db: i32, family: &[u8], key: &[u8]) {
+    FAMILIES.with_borrow_mut(|families| {
         families.last_turn += 1;
-        families.last_turn
+        let turn = families.last_turn;
+        if let Some(family) = families.get(db, family) {
+            family.change(key, |member| member.turn = turn);
+        }
     });
-    change(db, key, |member| member.turn = turn);
 }
 
 /// There is no queue of this name any more.
@@ -154,10 +180,10 @@ pub fn slots_changed() -> Vec<QueueAddress> {
         for (db, of_db) in &mut families.by_db {
             for family in of_db.values_mut() {
                 let foreign = family.members.values().filter(|member| member.is_foreign);
-                let keys: Vec<Rc<[u8]>> = foreign.map(|member| Rc::clone(&member.key)).collect();
+                let keys: Vec<QueueName> = foreign.map(|member| member.key.clone()).collect();
                 for key in keys {
-                    family.change(&key, |member| member.is_foreign = false);
-                    again.push((*db, key));
+                    family.change(key.bytes(), |member| member.is_foreign = false);
+                    again.push((*db, key.bytes().into()));
                 }
             }
         }
@@ -172,7 +198,7 @@ pub fn next(query: Query<'_>, after: Option<&Candidate>) -> Option<Candidate> {
 }
 
 /// The names of all queues of a family. O(n).
-pub fn members(db: i32, family: &[u8]) -> Vec<Rc<[u8]>> {
+pub fn members(db: i32, family: &[u8]) -> Vec<QueueName> {
     FAMILIES.with_borrow_mut(|families| {
         let family = families.get(db, family);
         family.map_or(Vec::new(), |family| {
@@ -204,7 +230,7 @@ pub fn may_take(ctx: &Context, query: Query<'_>, key: Name<'_>) -> bool {
                 view.rights = None;
             }
             ANY_REFUSED.store(true, Relaxed);
-            view.refused.insert(Rc::clone(&member.key));
+            view.refused.insert(member.key.clone());
             view.remove(member);
         }
     });
@@ -213,7 +239,7 @@ pub fn may_take(ctx: &Context, query: Query<'_>, key: Name<'_>) -> bool {
 
 /// If queues were refused to a user, checks now and then whether the user's rights have changed
 /// since. Returns the queues that must be tried again because of it.
-pub fn check_rights(ctx: &Context, db: i32, family: &[u8], user: &[u8]) -> Vec<Rc<[u8]>> {
+pub fn check_rights(ctx: &Context, db: i32, family: &[u8], user: &[u8]) -> Vec<QueueName> {
     if !ANY_REFUSED.load(Relaxed) {
         return Vec::new();
     }
@@ -243,7 +269,7 @@ pub fn check_rights(ctx: &Context, db: i32, family: &[u8], user: &[u8]) -> Vec<R
         if view.rights.replace(rights) == Some(rights) {
             return Vec::new();
         }
-        let again: Vec<Rc<[u8]>> = std::mem::take(&mut view.refused).into_iter().collect();
+        let again: Vec<QueueName> = std::mem::take(&mut view.refused).into_iter().collect();
         for key in &again {
             if let Some(member) = family.members.get(key) {
                 view.update(member);
@@ -270,7 +296,7 @@ mod tests {
 
     /// The queue whose turn it is.
     fn first(family: &[u8]) -> Option<Vec<u8>> {
-        next(query(family), None).map(|(_, key)| key.to_vec())
+        next(query(family), None).map(|(_, key)| key.bytes().to_vec())
     }
 
     #[test]
@@ -281,7 +307,7 @@ mod tests {
         let order: Vec<_> = (0..6)
             .map(|_| {
                 let key = first(b"f").unwrap();
-                gave(0, &key);
+                gave(0, b"f", &key);
                 key
             })
             .collect();
@@ -296,7 +322,7 @@ mod tests {
         update(0, b"f:{0}", BOTH);
         forget(0, b"f:{1}");
         let (second, third) = (next(query(b"f"), None), b"f:{3}");
-        assert_eq!(next(query(b"f"), second.as_ref()).unwrap().1[..], third[..]);
+        assert_eq!(next(query(b"f"), second.as_ref()).unwrap().1.bytes(), third);
     }
 
     #[test]
@@ -311,7 +337,7 @@ mod tests {
             no_ack: true,
             ..query(b"g")
         };
-        assert_eq!(next(no_ack, None).unwrap().1[..], b"g:{1}"[..]);
+        assert_eq!(next(no_ack, None).unwrap().1.bytes(), b"g:{1}");
         swap(0, 1);
         assert_eq!(first(b"f").unwrap(), b"f:{2}");
         forget_db(Some(0));

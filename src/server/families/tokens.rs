@@ -5,11 +5,10 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use dq_queue::op::Fetch;
 
-use super::members;
+use super::{members, QueueName};
 
 /// With more consumers than this all of them are forgotten, so that names that never come again
 /// take no memory.
@@ -19,7 +18,7 @@ const MOST_CONSUMERS: usize = 10_000;
 type Asker = (i32, Box<[u8]>, Box<[u8]>);
 
 /// The token, if there was one, and the name of the queue.
-type Last = (Option<Box<[u8]>>, Rc<[u8]>);
+type Last = (Option<Box<[u8]>>, QueueName);
 
 thread_local! {
     static LAST: RefCell<HashMap<Asker, Last>> = RefCell::default();
@@ -48,7 +47,7 @@ pub fn not_found(db: i32, family: &[u8], fetch: &Fetch<'_>) {
     }
     let is_known = |asker: &Asker| LAST.with_borrow(|last| last.contains_key(asker));
     if let Some(asker) = asker(db, family, fetch).filter(|asker| !is_known(asker)) {
-        note(asker, (None, Rc::from([])));
+        note(asker, (None, QueueName::from(&[][..])));
     }
 }
 
@@ -63,7 +62,7 @@ fn note(asker: Asker, delivery: Last) {
 
 /// The queues in which the delivery may be that this fetch repeats. O(1), but O(queues of the
 /// family) for a consumer that is not known.
-pub fn candidates(db: i32, family: &[u8], fetch: &Fetch<'_>) -> Vec<Rc<[u8]>> {
+pub fn candidates(db: i32, family: &[u8], fetch: &Fetch<'_>) -> Vec<QueueName> {
     let Some(token) = fetch.token.as_deref() else {
         return Vec::new();
     };
@@ -73,7 +72,7 @@ pub fn candidates(db: i32, family: &[u8], fetch: &Fetch<'_>) -> Vec<Rc<[u8]>> {
     let known = LAST.with_borrow(|last| {
         last.get(&asker).map(|(last, key)| {
             let is_same = last.as_deref() == Some(token);
-            is_same.then(|| Rc::clone(key))
+            is_same.then(|| key.clone())
         })
     });
     match known {

@@ -7,18 +7,20 @@ use std::rc::Rc;
 use dq_queue::family;
 use dq_queue::message::id::NameHasher;
 
+use super::queue_name::QueueName;
+
 /// A queue in the order of turns: the turn in which it has last given, and its name.
-pub type Candidate = (u64, Rc<[u8]>);
+pub type Candidate = (u64, QueueName);
 
 /// What a queue may be able to give: to clients with a lease, and to those with NOACK.
 pub type Gives = [bool; 2];
 
 /// Queues by their turns, of which each has its own.
-type Ready = BTreeMap<u64, Rc<[u8]>>;
+type Ready = BTreeMap<u64, QueueName>;
 
 /// One queue of a family.
 pub(super) struct Member {
-    pub key: Rc<[u8]>,
+    pub key: QueueName,
     /// The turn in which it has last given, or in which it came.
     pub turn: u64,
     pub gives: Gives,
@@ -32,7 +34,7 @@ pub(super) struct View {
     /// Those that may be able to give, for each of [`Gives`]. `None` until they are asked for.
     ready: [Option<Ready>; 2],
     /// Those that the user may not take from.
-    pub refused: HashSet<Rc<[u8]>>,
+    pub refused: HashSet<QueueName>,
     /// The rights of the user when they were last read; `None` since a queue was refused first.
     pub rights: Option<u64>,
     /// When they were last read, in ms of the monotonic clock.
@@ -48,7 +50,7 @@ impl View {
                 continue;
             };
             match gives && is_open {
-                true => ready.insert(member.turn, Rc::clone(&member.key)),
+                true => ready.insert(member.turn, member.key.clone()),
                 false => ready.remove(&member.turn),
             };
         }
@@ -68,7 +70,7 @@ impl View {
 /// One family on this server, in one database.
 #[derive(Default)]
 pub(super) struct Family {
-    pub members: HashMap<Rc<[u8]>, Member, NameHasher>,
+    pub members: HashMap<QueueName, Member, NameHasher>,
     /// By the name of the user.
     pub views: HashMap<Rc<[u8]>, View, NameHasher>,
 }
@@ -85,7 +87,7 @@ impl Family {
             let members = self.members.values();
             let open = members.filter(|member| member.gives.get(kind) == Some(&true));
             let open = open.filter(|member| view.is_open(member));
-            let ready = open.map(|member| (member.turn, Rc::clone(&member.key)));
+            let ready = open.map(|member| (member.turn, member.key.clone()));
             let ready = ready.collect();
             *view.ready.get_mut(kind)? = Some(ready);
         }
@@ -105,7 +107,7 @@ impl Family {
 
 #[derive(Default)]
 pub(super) struct Families {
-    pub by_db: HashMap<i32, HashMap<Rc<[u8]>, Family, NameHasher>, NameHasher>,
+    pub by_db: BTreeMap<i32, HashMap<Rc<[u8]>, Family, NameHasher>>,
     pub last_turn: u64,
 }
 
@@ -130,9 +132,9 @@ impl Families {
             Some(_) => family.change(key, |member| member.gives = gives),
             None => {
                 self.last_turn += 1;
-                let key: Rc<[u8]> = key.into();
+                let key = QueueName::from(key);
                 let member = Member {
-                    key: Rc::clone(&key),
+                    key: key.clone(),
                     turn: self.last_turn,
                     gives,
                     is_foreign: false,
@@ -171,7 +173,7 @@ impl Families {
             Some((after, _)) => ready.range((Excluded(after), Unbounded)).next(),
             None => ready.first_key_value(),
         }
-        .map(|(turn, key)| (*turn, Rc::clone(key)))
+        .map(|(turn, key)| (*turn, key.clone()))
     }
 }
 

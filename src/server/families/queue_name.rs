@@ -1,0 +1,61 @@
+//! The name of a queue of a family, which is opened by it again and again.
+
+use std::borrow::Borrow;
+use std::cell::OnceCell;
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+
+use crate::redis::{Name, OwnedName};
+
+/// The name of a queue, shared by all that mention the queue.
+#[derive(Clone)]
+pub struct QueueName(Rc<Inner>);
+
+struct Inner {
+    bytes: Box<[u8]>,
+    /// The name as a string of the server. Making it anew for each NFETCH would be 1 % of the
+    /// instructions of a message.
+    of_server: OnceCell<OwnedName>,
+}
+
+impl QueueName {
+    /// The bytes of the name.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0.bytes
+    }
+
+    /// The name as the server wants it to open the queue.
+    pub fn name(&self) -> Name<'_> {
+        let bytes = || OwnedName::new(self.bytes());
+        self.0.of_server.get_or_init(bytes).name()
+    }
+}
+
+impl From<&[u8]> for QueueName {
+    fn from(bytes: &[u8]) -> Self {
+        QueueName(Rc::new(Inner {
+            bytes: bytes.into(),
+            of_server: OnceCell::new(),
+        }))
+    }
+}
+
+impl Borrow<[u8]> for QueueName {
+    fn borrow(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+impl PartialEq for QueueName {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for QueueName {}
+
+impl Hash for QueueName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bytes().hash(state);
+    }
+}
