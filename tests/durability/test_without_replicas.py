@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from redis.exceptions import ResponseError
 
 from tests.harness.replies import Queue, digest
 from tests.harness.server import wait_for
@@ -110,6 +111,22 @@ def test_a_promoted_replica_writes_its_backlog_for_the_old_primary(pair):
         attach(pair)
     let_all_fall_due(pair.primary.client())
     pair.assert_same(*QUEUES)
+
+
+def test_a_server_that_was_a_primary_replays_as_a_replica_whatever_its_primary_sends(pair):
+    pair.replica.start()
+    time.sleep(ALONE)
+    # Its own clients may send no such payload.
+    pair.replica.client().config_set("dq.max-payload", 10)
+    attach(pair)
+    q = Queue(pair.primary.client(), "q0")
+    # What creates a queue is sent in another form than what comes after it.
+    q.send("first")
+    q.send("a payload of more than ten bytes")
+    pair.assert_same("q0")
+    pair.promote()
+    with pytest.raises(ResponseError, match="at most 10 bytes"):
+        Queue(pair.replica.client(), "q0").send("a payload of more than ten bytes")
 
 
 def test_a_log_switched_on_during_traffic_has_everything_since(make_server):

@@ -113,7 +113,7 @@ def test_the_checker_finds_the_messages_lost_without_a_log():
 
 @pytest.mark.slow
 def test_the_checker_finds_the_attempts_that_lost_replies_cost_without_a_token():
-    """The same fault costs nothing with a token."""
+    """The same fault costs nothing with a token. A run on a busy machine may lose too few replies, so there are more."""
 
     class Tokenless(FAULTS["lost-replies"]):
         trades = (replace(ORDERS, producers=1, consumers=2),)
@@ -121,5 +121,5 @@ def test_the_checker_finds_the_attempts_that_lost_replies_cost_without_a_token()
         lease = 1_500
         ways = FAULTS["cut-replies"].ways | {"tokens": False}
 
-    row = run("tokenless", Tokenless(5), 3, 5)
-    assert any(violation.startswith("attempts_exact") for violation in row.violations)
+    rows = (run("tokenless", Tokenless(seed), 3, seed) for seed in range(5, 10))
+    assert any(violation.startswith("attempts_exact") for row in rows for violation in row.violations)
