@@ -69,10 +69,11 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     }
     let mut after = None;
     while let Some(candidate) = families::next(query, after.as_ref()) {
-        let key = candidate.1.name();
-        if !families::may_take(ctx, query, key) {
+        let queue = &candidate.1;
+        if !families::may_take(ctx, query, queue) {
             continue;
         }
+        let key = queue.name();
         if !is_next(ctx, key) && request.block.is_some() {
             after = Some(candidate);
             continue;
@@ -110,8 +111,8 @@ fn take_again(
 ) -> Result<bool, Failure> {
     for candidate in tokens::candidates(query.db, query.family, fetch) {
         let key = candidate.name();
-        let is_it =
-            families::may_take(ctx, query, key) && matches!(repeats(ctx, key, fetch), Ok(true));
+        let is_it = families::may_take(ctx, query, &candidate)
+            && matches!(repeats(ctx, key, fetch), Ok(true));
         if is_it && take(ctx, key, fetch, Form::Entry, delivery)? {
             tokens::gave(query.db, query.family, fetch, key.bytes());
             return Ok(true);

@@ -53,10 +53,10 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     own_slots::check(ctx);
     let (db, user, moment) = (ctx.db(), ctx.user_name(), clock::now());
     let mut sum = Sum::default();
-    for key in families::members(db, family) {
-        let key = key.name();
+    for queue in families::members(db, family) {
+        let key = queue.name();
         // A replica has the slots of its primary.
-        let is_ours = !ctx.is_primary() || own_slots::is_ours(ctx, key);
+        let is_ours = !ctx.is_primary() || own_slots::is_ours(ctx, &queue);
         if !is_ours || !may_access(&user, key, Access::Read) {
             continue;
         }

@@ -36,6 +36,7 @@ impl<'a> Args<'a> {
     }
 
     /// The arguments after the command's name.
+    #[inline(always)]
     pub fn after_name(self) -> Collected<'a> {
         self.from(1)
     }

@@ -49,7 +49,7 @@ unsafe extern "C" fn entry<const ROW: usize>(
     // SAFETY: context and arguments are the server's, for this call.
     unsafe {
         let args = Args::new(argv, argc);
-        if !matches!(spec.keys, Keys::First) && report_keys(ctx, spec, args) {
+        if !matches!(spec.keys, Keys::First | Keys::None) && report_keys(ctx, spec, args) {
             return raw::REDISMODULE_OK as c_int;
         }
         contain_command(ctx, |context| {

@@ -3,11 +3,11 @@
 
 use std::cell::RefCell;
 
-use crate::redis::{clock, Context, Name, OwnSlots};
-use dq_queue::family;
+use crate::redis::{clock, Context, OwnSlots};
 
 use super::blocked_fetch::{self, wait_list};
-use super::{families, wakeups};
+use super::families::{self, QueueName};
+use super::wakeups;
 
 /// The slots are read again after this time, in ms. Waiting clients learn of changes as often.
 const READ_MS: u64 = 250;
@@ -120,14 +120,13 @@ fn now_ms() -> u64 {
 }
 
 /// Whether this node serves the slot of a queue of a family, as far as is known.
-pub fn is_ours(ctx: &Context, key: Name<'_>) -> bool {
+pub fn is_ours(ctx: &Context, queue: &QueueName) -> bool {
     if !ctx.is_in_cluster() {
         return true;
     }
-    let slot = family::slot_of_queue(key.bytes());
     let is_known = KNOWN.with_borrow(|known| {
         let slots = known.slots.as_ref();
-        slots.is_none_or(|slots| slots.contains(slot))
+        slots.is_none_or(|slots| slots.contains(queue.slot()))
     });
-    is_known && ctx.owns(key)
+    is_known && ctx.owns(queue.name())
 }

@@ -150,7 +150,7 @@ fn turn_of(ctx: &Context, db: i32, key: Name<'_>, client: &BlockedFetch) -> Turn
     };
     match families::next(query, None) {
         Some((_, first)) if first.bytes() != key.bytes() => Turn::Other(first),
-        Some(_) if families::may_take(ctx, query, key) => Turn::This,
+        Some((_, first)) if families::may_take(ctx, query, &first) => Turn::This,
         _ => Turn::Never,
     }
 }

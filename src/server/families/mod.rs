@@ -191,8 +191,8 @@ pub fn slots_changed() -> Vec<QueueAddress> {
     })
 }
 
-/// The queue that is next to be tried, behind `after`. O(log n), but O(n) the first time that a
-/// user asks for the family.
+/// The queue that is next to be tried, behind `after`. O(users + log n), but O(n) the first time that
+/// a user asks for the family.
 pub fn next(query: Query<'_>, after: Option<&Candidate>) -> Option<Candidate> {
     FAMILIES.with_borrow_mut(|families| families.next(query, after))
 }
@@ -209,23 +209,23 @@ pub fn members(db: i32, family: &[u8]) -> Vec<QueueName> {
 
 /// Whether this node serves the queue and the user may take from it. If not, the queue is passed
 /// over until the slots of this node or the rights of the user have changed.
-pub fn may_take(ctx: &Context, query: Query<'_>, key: Name<'_>) -> bool {
-    let is_ours = own_slots::is_ours(ctx, key);
-    if is_ours && may_access(query.user, key, Access::ReadUpdate) {
+pub fn may_take(ctx: &Context, query: Query<'_>, queue: &QueueName) -> bool {
+    let is_ours = own_slots::is_ours(ctx, queue);
+    if is_ours && may_access(query.user, queue.name(), Access::ReadUpdate) {
         return true;
     }
     if !is_ours {
-        not_ours(ctx, query.db, key.bytes());
+        not_ours(ctx, query.db, queue.bytes());
         return false;
     }
     FAMILIES.with_borrow_mut(|families| {
         let Some(family) = families.get(query.db, query.family) else {
             return;
         };
-        let Some(member) = family.members.get(key.bytes()) else {
+        let Some(member) = family.members.get(queue.bytes()) else {
             return;
         };
-        if let Some(view) = family.views.get_mut(query.user) {
+        if let Some(view) = family.views.of(query.user) {
             if view.refused.is_empty() {
                 view.rights = None;
             }
@@ -246,7 +246,7 @@ pub fn check_rights(ctx: &Context, db: i32, family: &[u8], user: &[u8]) -> Vec<Q
     let now = clock::monotonic_us() / 1000;
     let is_due = FAMILIES.with_borrow_mut(|families| {
         let family = families.get(db, family);
-        let view = family.and_then(|family| family.views.get_mut(user));
+        let view = family.and_then(|family| family.views.of(user));
         view.is_some_and(|view| {
             let is_due = !view.refused.is_empty() && view.read_at + RIGHTS_MS <= now;
             if is_due {
@@ -263,7 +263,7 @@ pub fn check_rights(ctx: &Context, db: i32, family: &[u8], user: &[u8]) -> Vec<Q
         let Some(family) = families.get(db, family) else {
             return Vec::new();
         };
-        let Some(view) = family.views.get_mut(user) else {
+        let Some(view) = family.views.of(user) else {
             return Vec::new();
         };
         if view.rights.replace(rights) == Some(rights) {

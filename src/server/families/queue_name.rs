@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use crate::redis::{Name, OwnedName};
+use dq_queue::family;
 
 /// The name of a queue, shared by all that mention the queue.
 #[derive(Clone)]
@@ -16,6 +17,7 @@ struct Inner {
     /// The name as a string of the server. Making it anew for each NFETCH would be 1 % of the
     /// instructions of a message.
     of_server: OnceCell<OwnedName>,
+    slot: OnceCell<u32>,
 }
 
 impl QueueName {
@@ -29,6 +31,12 @@ impl QueueName {
         let bytes = || OwnedName::new(self.bytes());
         self.0.of_server.get_or_init(bytes).name()
     }
+
+    /// The hash slot of the queue.
+    pub fn slot(&self) -> u32 {
+        let slot = || family::slot_of_queue(self.bytes());
+        *self.0.slot.get_or_init(slot)
+    }
 }
 
 impl From<&[u8]> for QueueName {
@@ -36,6 +44,7 @@ impl From<&[u8]> for QueueName {
         QueueName(Rc::new(Inner {
             bytes: bytes.into(),
             of_server: OnceCell::new(),
+            slot: OnceCell::new(),
         }))
     }
 }

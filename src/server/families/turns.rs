@@ -67,21 +67,41 @@ impl View {
     }
 }
 
+/// The views of all users that have asked for a family, in a list: few users take from one family,
+/// and every change of a queue goes over all of them.
+#[derive(Default)]
+pub(super) struct Views(Vec<(Rc<[u8]>, View)>);
+
+impl Views {
+    /// The view of a user, if the user has asked for the family. O(users).
+    pub fn of(&mut self, user: &[u8]) -> Option<&mut View> {
+        let known = self.0.iter_mut().find(|(name, _)| **name == *user);
+        known.map(|(_, view)| view)
+    }
+
+    fn of_or_new(&mut self, user: &[u8]) -> Option<&mut View> {
+        if self.of(user).is_none() {
+            self.0.push((user.into(), View::default()));
+        }
+        self.of(user)
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut View> {
+        self.0.iter_mut().map(|(_, view)| view)
+    }
+}
+
 /// One family on this server, in one database.
 #[derive(Default)]
 pub(super) struct Family {
     pub members: HashMap<QueueName, Member, NameHasher>,
-    /// By the name of the user.
-    pub views: HashMap<Rc<[u8]>, View, NameHasher>,
+    pub views: Views,
 }
 
 impl Family {
     /// The queues that may be able to give to a user, with or without leases.
     fn ready(&mut self, user: &[u8], no_ack: bool) -> Option<&Ready> {
-        if !self.views.contains_key(user) {
-            self.views.insert(user.into(), View::default());
-        }
-        let view = self.views.get_mut(user)?;
+        let view = self.views.of_or_new(user)?;
         let kind = usize::from(no_ack);
         if view.ready.get(kind)?.is_none() {
             let members = self.members.values();
@@ -99,9 +119,9 @@ impl Family {
         let Some(member) = self.members.get_mut(key) else {
             return;
         };
-        self.views.values_mut().for_each(|view| view.remove(member));
+        self.views.all().for_each(|view| view.remove(member));
         change(member);
-        self.views.values_mut().for_each(|view| view.update(member));
+        self.views.all().for_each(|view| view.update(member));
     }
 }
 
@@ -139,10 +159,7 @@ impl Families {
                     gives,
                     is_foreign: false,
                 };
-                family
-                    .views
-                    .values_mut()
-                    .for_each(|view| view.update(&member));
+                family.views.all().for_each(|view| view.update(&member));
                 family.members.insert(key, member);
             }
         }
@@ -156,7 +173,7 @@ impl Families {
             return;
         };
         if let Some(member) = family.members.remove(key) {
-            for view in family.views.values_mut() {
+            for view in family.views.all() {
                 view.remove(&member);
                 view.refused.remove(key);
             }
