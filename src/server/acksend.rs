@@ -3,7 +3,7 @@
 //! First every queue is asked whether its part can be done. Only then is anything changed, and the
 //! log entries of all queues are replicated as one command, so that a torn log has all or nothing.
 
-use crate::redis::{Context, Failure, Name};
+use crate::redis::{Context, Failure, Name, WrongType};
 use dq_queue::args::acksend::AckSendRequest;
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::message::id::GENERATED_LEN;
@@ -11,7 +11,9 @@ use dq_queue::op::{AckSend, Sent};
 use dq_queue::settings::{Changes, Clock};
 use dq_queue::{Done, Error, Moment, Op, Queue};
 
-use super::commit::{change_silently, creation, process_due_events, Aftermath, Replication, Slot};
+use super::commit::{
+    change, change_silently, creation, process_due_events, Aftermath, Replication, Slot,
+};
 use super::{clock, errors, wakeups};
 
 /// The id of each message that was sent; `None` where the id is taken.
@@ -39,13 +41,34 @@ pub fn run<'a>(
 ) -> Result<Option<Ids>, Failure> {
     let mut ids: Ids = vec![None; request.next.len()];
     let mut parts = parts(key, request, dest);
+    let moment = clock::now();
+    let verdict = match parts.as_mut_slice() {
+        // Most hand on within their queue, which is then opened once.
+        [part] => change(ctx, part.key, |slot| part.run_alone(slot, moment, &mut ids))?,
+        parts => run_together(ctx, parts, moment, &mut ids)?,
+    };
+    match verdict {
+        Ok(done) => Ok(done.then_some(ids)),
+        Err(error) => Err(errors::reply_for(&error)),
+    }
+}
+
+/// Does the parts of several queues, or none of them. Returns whether they were done, or why a queue
+/// refuses its part.
+///
+/// Error: a key holds another type.
+fn run_together(
+    ctx: &mut Context,
+    parts: &mut [Part<'_>],
+    moment: Moment,
+    ids: &mut Ids,
+) -> Result<Result<bool, Error>, WrongType> {
     // This also removes keys that have expired, so that nothing else runs from here on.
-    for part in &parts {
+    for part in &*parts {
         ctx.open_read(part.key)?;
     }
-    let moment = clock::now();
     let mut verdict = Ok(true);
-    for part in &mut parts {
+    for part in &mut *parts {
         let (can, _) = change_silently(ctx, part.key, |slot| part.prepare(slot, moment))?;
         verdict = can;
         if verdict != Ok(true) {
@@ -54,9 +77,9 @@ pub fn run<'a>(
     }
     ctx.collect_log_entries_of_several();
     let mut published: Vec<Aftermath<'_>> = Vec::with_capacity(parts.len());
-    for part in &parts {
+    for part in &*parts {
         let (done, aftermath) = change_silently(ctx, part.key, |slot| match verdict {
-            Ok(true) => part.commit(slot, moment, &mut ids),
+            Ok(true) => part.commit(slot, moment, ids),
             _ => part.refuse(slot, moment),
         })?;
         // In a burst of lease ends the first part may turn out to be stale only now.
@@ -67,10 +90,7 @@ pub fn run<'a>(
     for aftermath in published {
         aftermath.publish(ctx);
     }
-    match verdict {
-        Ok(done) => Ok(done.then_some(ids)),
-        Err(error) => Err(errors::reply_for(&error)),
-    }
+    Ok(verdict)
 }
 
 /// One part for each queue, that of the acked message first.
@@ -117,6 +137,23 @@ fn parts<'a>(
 }
 
 impl Part<'_> {
+    /// Does this part, if nothing else is to be done. Returns whether it was done.
+    fn run_alone(
+        &mut self,
+        slot: &mut Slot<'_>,
+        moment: Moment,
+        ids: &mut Ids,
+    ) -> Result<bool, Error> {
+        let can = self.prepare(slot, moment);
+        match can {
+            Ok(true) => Ok(self.commit(slot, moment, ids)),
+            _ => {
+                self.refuse(slot, moment);
+                can
+            }
+        }
+    }
+
     /// Processes due events, and then tells whether the part can be done: false if the receipt is
     /// stale.
     fn prepare(&mut self, slot: &mut Slot<'_>, moment: Moment) -> Result<bool, Error> {
