@@ -22,10 +22,11 @@ DEPTH = 64
 MOST = 1024
 
 
-def rounds(homes: list, messages: int, count: int) -> None:
+def rounds(homes: list, messages: int, count: int, crowd: dict | None = None) -> None:
     """Sends so many messages to queues in rotation, then takes and finishes them, node by node.
 
-    Messages are sent in a stream. They are taken `count` at a time, and each reply is awaited, as by a consumer.
+    Messages are sent in a stream. They are taken `count` at a time, and each reply is awaited, as by a consumer. `crowd`
+    has the connections of more consumers by the connection of their node: they take at the same time.
     """
     of_wire = {}
     for n in range(messages):
@@ -38,19 +39,37 @@ def rounds(homes: list, messages: int, count: int) -> None:
             replies = [wire.recv() for _ in some]
             assert all(isinstance(reply, bytes) and len(reply) == 36 for reply in replies), replies[0]
         left = len(keys)
+        consumers = crowd[wire] if crowd else [wire]
         while left:
-            key, receipts = take(wire, homes, count)
-            assert wire.ok("DQ.ACK", key, *receipts) == len(receipts)
-            left -= len(receipts)
+            # All consumers ask before one of them reads, so that the server always has something to do.
+            asking = consumers[: -(-left // count)]
+            for consumer in asking:
+                ask(consumer, homes, count)
+            taken = [(consumer, *received(consumer, homes)) for consumer in asking]
+            for consumer, key, receipts in taken:
+                consumer.send("DQ.ACK", key, *receipts)
+            for consumer, _, receipts in taken:
+                assert consumer.recv() == len(receipts)
+                left -= len(receipts)
 
 
-def take(wire: Wire, homes: list, count: int) -> tuple:
-    """The queue and the receipts of up to so many messages."""
-    if homes[0][0].startswith(f"{FAMILY}:"):
-        key, messages = wire.ok("DQ.NFETCH", FAMILY, "COUNT", count)
+def is_family(homes: list) -> bool:
+    return homes[0][0].startswith(f"{FAMILY}:")
+
+
+def ask(wire: Wire, homes: list, count: int) -> None:
+    """Asks for up to so many messages."""
+    if is_family(homes):
+        wire.send("DQ.NFETCH", FAMILY, "COUNT", count)
     else:
-        key = homes[0][0]
-        messages = wire.ok("DQ.FETCH", key, "COUNT", count)
+        wire.send("DQ.FETCH", homes[0][0], "COUNT", count)
+
+
+def received(wire: Wire, homes: list) -> tuple:
+    """The queue and the receipts of what comes."""
+    reply = wire.recv()
+    assert isinstance(reply, list), reply
+    key, messages = reply if is_family(homes) else (homes[0][0], reply)
     return key, [message[1] for message in messages]
 
 
@@ -70,10 +89,15 @@ class Setting:
             wire.ok("DQ.CREATE", "plain:{3}")
             self.homes = [("plain:{3}", wire)]
 
-    def us_a_message(self, messages: int, count: int) -> float:
+    def crowd(self, consumers: int) -> dict:
+        """So many connections to each node, by the connection that sends to it."""
+        ports = {wire: wire.sock.getpeername()[1] for _, wire in self.homes}
+        return {wire: [Wire(port, protocol=2) for _ in range(consumers)] for wire, port in ports.items()}
+
+    def us_a_message(self, messages: int, count: int, crowd: dict | None = None) -> float:
         """Processor time of all servers for each message, in us."""
         before = sum(server.cpu_seconds() for server in self.servers)
-        rounds(self.homes, messages, count)
+        rounds(self.homes, messages, count, crowd)
         return (sum(server.cpu_seconds() for server in self.servers) - before) / messages * 1e6
 
     def close(self) -> None:
