@@ -43,7 +43,7 @@ pub fn run<'a>(
     let mut parts = parts(key, request, dest);
     let moment = clock::now();
     let verdict = match parts.as_mut_slice() {
-        // Most hand on within their queue, which is then opened once.
+        // No other queue must agree, so this one is opened once, for the check and the change.
         [part] => change(ctx, part.key, |slot| part.run_alone(slot, moment, &mut ids))?,
         parts => run_together(ctx, parts, moment, &mut ids)?,
     };

@@ -120,7 +120,7 @@ def test_a_server_that_was_a_primary_replays_as_a_replica_whatever_its_primary_s
     pair.replica.client().config_set("dq.max-payload", 10)
     attach(pair)
     q = Queue(pair.primary.client(), "q0")
-    # What creates a queue is sent in another form than what comes after it.
+    # The SEND that creates the queue is replicated as a log entry. Only those after it are replicated verbatim.
     q.send("first")
     q.send("a payload of more than ten bytes")
     pair.assert_same("q0")

@@ -43,8 +43,8 @@ static EPOCH: AtomicU64 = AtomicU64::new(1);
 /// Whether any queue was ever refused to a user.
 static ANY_REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Notes what a queue may be able to give, if it belongs to a family. Returns whether it does. The
-/// queue keeps a note of it, so that nothing is looked up as long as nothing changes.
+/// Records what a queue may be able to give, if it belongs to a family. Returns whether it does. The
+/// queue remembers what was recorded, so an unchanged queue is not looked up.
 #[inline]
 pub fn note(ctx: &Context, key: Name<'_>, queue: &mut Queue, now: Millis) -> bool {
     let epoch = EPOCH.load(Relaxed);

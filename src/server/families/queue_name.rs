@@ -14,8 +14,8 @@ pub struct QueueName(Rc<Inner>);
 
 struct Inner {
     bytes: Box<[u8]>,
-    /// The name as a string of the server. Making it anew for each NFETCH would be 1 % of the
-    /// instructions of a message.
+    /// The name as a string of the server. It is kept because making it for each NFETCH would take
+    /// two allocations.
     of_server: OnceCell<OwnedName>,
     slot: OnceCell<u32>,
 }

@@ -88,7 +88,7 @@ class Setting:
             # A name whose slot is on the first node.
             wire.ok("DQ.CREATE", "plain:{3}")
             self.homes = [("plain:{3}", wire)]
-        # What the servers take for themselves is no part of a message's cost, and grows with their number.
+        # Each server uses some processor time even when idle. More nodes use more, so it is not a cost of a message.
         self.idle = idle_cpu(self.servers, 2) / 100
 
     def crowd(self, consumers: int) -> dict:

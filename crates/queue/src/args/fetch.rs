@@ -50,7 +50,7 @@ pub struct MultiFetch<'a> {
 /// Reads the arguments of FETCH: `[options]`
 pub fn fetch(words: Words<'_>) -> Parsed<FetchRequest<'_>> {
     if words.left() == 0 {
-        // Many clients fetch so, and this takes half the instructions.
+        // Many clients fetch without options. There is nothing to read or to check then.
         return Ok(FetchRequest::plain());
     }
     read_options(words, true)
