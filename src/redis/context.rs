@@ -14,8 +14,8 @@ pub(super) const CTX_RESP3: c_int = raw::REDISMODULE_CTX_FLAGS_RESP3 as c_int;
 const CTX_NO_BLOCKING: c_int = (raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING
     | raw::REDISMODULE_CTX_FLAGS_MULTI
     | raw::REDISMODULE_CTX_FLAGS_LUA) as c_int;
-const CTX_PRIMARY: c_int = raw::REDISMODULE_CTX_FLAGS_MASTER as c_int;
-const CTX_CLUSTER: c_int = raw::REDISMODULE_CTX_FLAGS_CLUSTER as c_int;
+pub(super) const CTX_PRIMARY: c_int = raw::REDISMODULE_CTX_FLAGS_MASTER as c_int;
+pub(super) const CTX_CLUSTER: c_int = raw::REDISMODULE_CTX_FLAGS_CLUSTER as c_int;
 const CTX_ASYNC_LOADING: c_int = raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING as c_int;
 /// The data is incomplete, or this process must not change it.
 const CTX_NOT_NOW: c_int = (raw::REDISMODULE_CTX_FLAGS_LOADING

@@ -9,6 +9,7 @@
 //! a replica that connects while there is no backlog, begin with a snapshot, which contains all
 //! earlier changes. What is replicated between that and the fork is not sent to any follower.
 
+use super::context::{CTX_CLUSTER, CTX_PRIMARY};
 use super::{raw, Context};
 use std::os::raw::{c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -22,10 +23,6 @@ static CRON_CALLS: AtomicU32 = AtomicU32::new(0);
 const CHECK_EACH: u32 = 10;
 
 const CTX_AOF: c_int = raw::REDISMODULE_CTX_FLAGS_AOF as c_int;
-/// Other nodes follow slots that are being migrated.
-const CTX_CLUSTER: c_int = raw::REDISMODULE_CTX_FLAGS_CLUSTER as c_int;
-/// A replica has a backlog of its primary, and a loaded file may create one.
-const CTX_PRIMARY: c_int = raw::REDISMODULE_CTX_FLAGS_MASTER as c_int;
 const CTX_NOT_NOW: c_int =
     (raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING) as c_int;
 
@@ -57,6 +54,8 @@ pub(super) fn check(ctx: &Context) {
     if !ARE_POSSIBLE.load(Relaxed) || !CRON_CALLS.fetch_add(1, Relaxed).is_multiple_of(CHECK_EACH) {
         return;
     }
+    // A replica has a backlog of its primary, and a loaded file may create one. In a cluster other
+    // nodes follow slots that are being migrated.
     let flags = ctx.flags();
     if flags & CTX_PRIMARY == 0 || flags & (CTX_AOF | CTX_CLUSTER | CTX_NOT_NOW) != 0 {
         return;

@@ -6,6 +6,7 @@
 //! client's id is looked at. The module finds out in the server's cron that the server is such a
 //! primary, and assumes that it no longer is as soon as it changes its role or loads a file.
 
+use super::context::{CTX_CLUSTER, CTX_PRIMARY};
 use super::{raw, Context};
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -18,11 +19,9 @@ const CTX_REPLAY: c_int =
 /// The id of the client that replays the append-only file.
 const AOF_CLIENT: u64 = u64::MAX;
 
-const CTX_PRIMARY: c_int = raw::REDISMODULE_CTX_FLAGS_MASTER as c_int;
 /// A node of a cluster gets the keys of a slot from another primary, as commands.
-const CTX_OTHERS_SEND: c_int = (raw::REDISMODULE_CTX_FLAGS_CLUSTER
-    | raw::REDISMODULE_CTX_FLAGS_LOADING
-    | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING) as c_int;
+const CTX_OTHERS_SEND: c_int = CTX_CLUSTER
+    | (raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING) as c_int;
 
 impl Context {
     /// Whether the command comes from this server's primary or from its own append-only file.
