@@ -235,6 +235,85 @@ def test_a_reply_that_was_lost_is_given_again(looping, connection, q):
     assert q.len("running") == 1
 
 
+@pytest.fixture
+def full(connection, q):
+    """A consumer in an event loop that may hold one message and does, while a second one waits."""
+    publish(connection, "first")
+    publish(connection, "second")
+    received, hub = [], Hub()
+    with Consumer(
+        connection, [Queue("jobs")], prefetch_count=1, callbacks=[lambda body, message: received.append(message)]
+    ):
+        connection.register_with_event_loop(hub)
+        wait_for(lambda: hub.run_once() or received)
+        yield connection.default_channel, hub, received
+    hub.close()
+
+
+def is_fetched(q):
+    """Whether the first message is acked and the second one fetched."""
+    return q.len("running") == 1 and q.len() == 1
+
+
+def test_an_ack_takes_the_next_fetch_along(full, q):
+    channel, hub, received = full
+    received[0].ack()
+    # No turn of the event loop was needed.
+    wait_for(lambda: is_fetched(q))
+    wait_for(lambda: hub.run_once() or len(received) == 2)
+    received[1].ack()
+    wait_for(lambda: q.len() == 0)
+    # A reply to the ack has come, one to the fetch has not, and the loop goes on.
+    publish(channel.connection.client, "third")
+    wait_for(lambda: hub.run_once() or len(received) == 3)
+
+
+def test_an_ack_whose_reply_is_lost_counts(full, q):
+    channel, hub, received = full
+    received[0].ack()
+    wait_for(lambda: is_fetched(q))
+    channel.client.connection.disconnect()
+    wait_for(lambda: hub.run_once() or len(received) == 2)
+    assert received[1].payload == "second" and q.len() == 1
+
+
+def test_an_ack_that_does_not_get_through_is_sent_again(full, q):
+    channel, hub, received = full
+    connection = channel.client.connection
+    connection.send_packed_command = lambda *args: None
+    received[0].ack()
+    assert q.len("running") == 1 and q.len("ready") == 1
+    del connection.send_packed_command
+    connection.disconnect()
+    wait_for(lambda: hub.run_once() or len(received) == 2)
+    assert is_fetched(q)
+
+
+def test_an_ack_that_comes_too_late_is_logged_and_the_loop_goes_on(full, q, caplog):
+    channel, hub, received = full
+    q.advance(2 * HOUR)
+    received[0].ack()
+    wait_for(lambda: hub.run_once() or len(received) == 2)
+    assert "was acked after its lease" in caplog.text
+
+
+def test_a_closed_channel_loses_nothing_of_an_ack_with_a_fetch(url, q):
+    with Connection(url) as connection:
+        for text in ("first", "second"):
+            publish(connection, text)
+        received, hub = [], Hub()
+        consumer = Consumer(
+            connection, [Queue("jobs")], prefetch_count=1, callbacks=[lambda body, message: received.append(message)]
+        )
+        consumer.consume()
+        connection.register_with_event_loop(hub)
+        wait_for(lambda: hub.run_once() or received)
+        received[0].ack()
+        connection.default_channel.close()
+        hub.close()
+    assert q.len("ready") == 1 and q.len() == 1
+
+
 def test_an_expiration_counts_from_the_send(connection, q):
     # Times of day are the client's, so the clock of the queue is set to them.
     q.advance_to(int(time.time() * 1000) + 60_000)

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from queue import Empty
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -11,30 +10,26 @@ from kombu.log import get_logger
 from kombu.transport import redis as kombu_redis
 from kombu.transport import virtual
 from kombu.utils.encoding import bytes_to_str
-from redis.exceptions import ConnectionError, ResponseError
+from redis.exceptions import ResponseError
 
-from dqueue.connection import is_transient
 from dqueue.kombu.connection import (
     Following,
     FollowingConnection,
     FollowingSSLConnection,
 )
-from dqueue.kombu.messages import UNREADABLE, Tag, delivered, redelivered, sending
+from dqueue.kombu.fetching import FetchingChannel
+from dqueue.kombu.messages import Tag, redelivered, sending
 from dqueue.kombu.qos import QoS
-from dqueue.leases import consumer_name
 from dqueue.options import Word
 
 logger = get_logger(__name__)
-
-MAX_COUNT = 64
-"""The most messages of one fetch."""
 
 QUEUE_OPTIONS = {"DEADRETAIN": 7 * 24 * 3_600_000, "DEADCOUNT": 10_000}
 """Options of the queues that the transport creates. AMQP drops rejected and expired messages; here they are kept for a
 week, where they can be looked at and redriven."""
 
 
-class Channel(kombu_redis.Channel):
+class Channel(FetchingChannel):
     """A channel whose queues are those of the server."""
 
     QoS = QoS
@@ -54,8 +49,6 @@ class Channel(kombu_redis.Channel):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._created: set[str] = set()
         self._no_ack: dict[str, str] = {}
-        # The token of a blocking fetch whose reply has not been read.
-        self._token: str | None = None
         self._touched_at = self._expiry_refreshed_at = monotonic()
         super().__init__(*args, **kwargs)
 
@@ -151,102 +144,15 @@ class Channel(kombu_redis.Channel):
                 return message
         return None
 
-    def _fetch_options(self, count: int, no_ack: bool, token: str) -> list[Word]:
-        options: list[Word] = ["COUNT", count, "CONSUMER", f"{consumer_name()}:{self.channel_id}"]
-        # Without ack_emulation kombu acks nothing.
-        if no_ack or not self.ack_emulation:
-            return [*options, "NOACK"]
-        options += ["LEASE", self.lease]
-        return [*options, "TOKEN", token] if self.knows("TOKEN") else options
-
-    def _brpop_start(self, timeout: float | None = None) -> None:
-        """Sends the blocking fetch. The name is that of the Redis transport, whose event loop calls it."""
-        queues = self._queue_cycle.consume(len(self.active_queues))
-        if not queues:
-            return
-        in_loop = self.connection.in_event_loop
-        seconds = self.brpop_timeout if timeout is None else timeout
-        # Without an event loop nothing but the end of the fetch gives time for a heartbeat.
-        block = int(seconds * 1000) if in_loop else min(int(seconds * 1000), self.lease // 3 or 1)
-        # drain_events delivers one message a call, an event loop all that there is room for.
-        count = self._room() // len(queues) if in_loop else 1
-        no_ack = set(self._no_ack.values()).issuperset(queues)
-        # Where the last reply was lost, the same token gets the same messages.
-        self._token = self._token or uuid4().hex
-        options = [*self._fetch_options(max(count, 1), no_ack, self._token), "BLOCK", block]
-        if self.grace and "LEASE" in options:
-            options += ["BIND", "GRACE", self.grace]
-        connection = self.client.connection
-        self._in_poll = connection
-        self._brpop_sent_at = monotonic()
-        connection.send_command("DQ.MFETCH", len(queues), *map(self.key, queues), *options)
-
-    def _room(self) -> int:
-        # worker_disable_prefetch replaces this method, and then one message at a time is asked for.
-        if "can_consume" in vars(self.qos):
-            return 1
-        room = self.qos.can_consume_max_estimate()
-        return MAX_COUNT if room is None else min(room, MAX_COUNT)
-
-    def _brpop_read(self, **options: Any) -> bool:
-        """Reads the reply of the blocking fetch and delivers the messages."""
-        connection = self.client.connection
-        try:
-            try:
-                reply = self.client.parse_response(connection, "DQ.MFETCH", **options)
-            except self.connection_errors:
-                connection.disconnect()
-                raise
-            except ResponseError as error:
-                if not is_transient(error):
-                    raise
-                # The server has become a replica. kombu connects again after an error of this class.
-                connection.disconnect()
-                raise ConnectionError(str(error)) from error
-        finally:
-            self._in_poll = None
-            self._flush_brpop_reauth()
-        self._token = None
-        if not reply:
-            raise Empty
-        queue = bytes_to_str(reply[0])[len(self.global_keyprefix) :]
-        self._queue_cycle.rotate(queue)
-        self._deliver(queue, reply[1])
-        return True
-
-    def _deliver(self, queue: str, deliveries: list[Any]) -> None:
-        waiting = list(deliveries)
-        try:
-            while waiting:
-                payload = self._payload(queue, waiting.pop(0))
-                if payload is None:
-                    continue
-                if queue in self._no_ack.values():
-                    self.ack(payload["properties"]["delivery_tag"])
-                self.connection._deliver(payload, queue)
-        finally:
-            # Only where a callback has failed.
-            receipts = [int(one[1]) for one in waiting if int(one[1])]
-            if receipts:
-                self.call("DQ.NACK", self.key(queue), *receipts, "SILENT")
-
-    def _payload(self, queue: str, delivery: Any) -> dict[str, Any] | None:
-        """Returns the message of a delivery. One that kombu has not written becomes dead, and the result is None."""
-        id, receipt, attempt, body = delivery
-        tag = Tag.of(queue, int(receipt), bytes_to_str(id))
-        try:
-            return delivered(body, tag, int(attempt))
-        except UNREADABLE as error:
-            logger.error("%s of queue %s is no message of kombu: %r", tag.id, queue, error)
-            if tag.receipt:
-                self.call("DQ.NACK", self.key(queue), tag.receipt, "FATAL", "ERROR", f"no message of kombu: {error!r}")
-            return None
-
     # ---- settling
 
     def ack(self, tag: Tag) -> None:
         # NOACK has the receipt 0.
-        if tag.receipt and not self.call("DQ.ACK", self.key(tag.queue), tag.receipt):
+        if tag.receipt:
+            self._check_ack(tag, self.call("DQ.ACK", self.key(tag.queue), tag.receipt))
+
+    def _check_ack(self, tag: Tag, was_held: int) -> None:
+        if not was_held:
             logger.warning("%s of queue %s was acked after its lease: it may run again", tag.id, tag.queue)
 
     def give_back(self, held: Iterable[tuple[Tag, Any]]) -> None:

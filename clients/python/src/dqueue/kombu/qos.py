@@ -11,9 +11,19 @@ class QoS(virtual.QoS):
     """The messages that a channel holds. A lease on the server stands for each."""
 
     def ack(self, delivery_tag: str) -> None:
-        if isinstance(delivery_tag, Tag):
+        if isinstance(delivery_tag, Tag) and not self.channel.ack_and_fetch(delivery_tag, self._room_after_ack()):
             self.channel.ack(delivery_tag)
         super().ack(delivery_tag)
+
+    def _room_after_ack(self) -> int:
+        """Returns for how many messages there is room after one more ack. 0 where nothing limits them.
+
+        Without a limit a fetch is always on its way. worker_disable_prefetch replaces can_consume and decides itself.
+        """
+        if not self.prefetch_count or "can_consume" in vars(self):
+            return 0
+        room: int = self.prefetch_count - (len(self._delivered) - len(self._dirty)) + 1
+        return room
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
         """Gives the message back at its old position, or makes it dead with the reason `rejected`."""
