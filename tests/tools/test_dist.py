@@ -17,15 +17,15 @@ from tests.harness.optional import need
 from tests.harness.server import ROOT, engine, free_port, module_path, wait_for
 from tests.harness.wire import Wire
 
-# Packing is all computation, which a busy machine makes long.
-pytestmark = pytest.mark.timeout(300)
+# The packages are built here, which takes minutes where nothing has been compiled before.
+pytestmark = pytest.mark.timeout(1200)
 
 VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
 TOOLS = {"dq_exporter.py", "migrate_delayqueue.py"}
 
 
 def output(*command, **kwargs) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=250, **kwargs).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=1000, **kwargs).stdout
 
 
 def pack(where, **variables):
@@ -266,7 +266,7 @@ class Machine:
         # variable DPKG_ROOT: there is no shell in it for them.
         command = ["dpkg", f"--root={self.root}", f"--log={self.root}/dpkg.log", "--path-include=*"]
         command += ["--force-script-chrootless", "--force-confold", *map(str, words)]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=250)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1000)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
