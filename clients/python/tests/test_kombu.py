@@ -1,6 +1,7 @@
 """The transport for kombu and Celery against a real server. `make test-celery` runs the suites of kombu and Celery."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -285,6 +286,15 @@ def test_an_ack_that_does_not_get_through_is_sent_again(full, q):
     assert q.len("running") == 1 and q.len("ready") == 1
     del connection.send_packed_command
     connection.disconnect()
+    wait_for(lambda: hub.run_once() or len(received) == 2)
+    assert is_fetched(q)
+
+
+def test_an_ack_goes_another_way_where_the_connection_of_the_fetch_has_ended(full, q):
+    channel, hub, received = full
+    channel.client.connection._sock.shutdown(socket.SHUT_RDWR)
+    received[0].ack()
+    assert q.len() == 1
     wait_for(lambda: hub.run_once() or len(received) == 2)
     assert is_fetched(q)
 

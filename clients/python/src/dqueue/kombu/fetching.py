@@ -93,7 +93,13 @@ class FetchingChannel(kombu_redis.Channel):
         known = self.connection.cycle._chan_to_sock
         if getattr(connection, "_sock", None) is None or (self, self.client, "BRPOP") not in known:
             return False
-        return self._fetch(None, min(room, MAX_COUNT), tag)
+        try:
+            return self._fetch(None, min(room, MAX_COUNT), tag)
+        except self.connection_errors:
+            # The connection has ended. The event loop makes a new one for the fetch.
+            self.client.connection.disconnect()
+            self._in_poll = self._riding = None
+            return False
 
     def _room(self) -> int:
         # worker_disable_prefetch replaces this method, and then one message at a time is asked for.
