@@ -269,6 +269,21 @@ def test_an_ack_takes_the_next_fetch_along(full, q):
     wait_for(lambda: hub.run_once() or len(received) == 3)
 
 
+def test_without_an_event_loop_an_ack_fetches_nothing(connection, q):
+    publish(connection, "first")
+    publish(connection, "second")
+    received = []
+    with Consumer(
+        connection, [Queue("jobs")], prefetch_count=1, callbacks=[lambda body, message: received.append(message)]
+    ):
+        connection.drain_events(timeout=5)
+        received[0].ack()
+        assert not connection.default_channel._in_poll
+        assert q.len("ready") == 1 and q.len("running") == 0
+        connection.drain_events(timeout=5)
+        assert [message.payload for message in received] == ["first", "second"]
+
+
 def test_an_ack_whose_reply_is_lost_counts(full, q):
     channel, hub, received = full
     received[0].ack()

@@ -85,8 +85,10 @@ class FetchingChannel(kombu_redis.Channel):
         `room` is for how many messages there is room after the ack. Returns False, and does nothing, where the fetch
         cannot be sent now.
         """
+        # Without an event loop nobody would read the reply until the program drains events again.
+        is_looping = self.connection.in_event_loop and get_ident() == self._loop_thread
         is_free = not self._in_poll and not self._is_delivering and not self._closing
-        if not is_free or not tag.receipt or room < 1 or get_ident() != self._loop_thread:
+        if not is_looping or not is_free or not tag.receipt or room < 1:
             return False
         connection = getattr(self.client, "connection", None)
         # The event loop must know the connection, and it forgets one that has ended.
