@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,89 @@ def test_a_consumer_waits_for_room_and_for_messages(broker, q):
     broker.enqueue(dramatiq.Message("default", "b", (), {}, {}))
     threading.Timer(0.05, consumer.ack, [first]).start()
     assert next(consumer).actor_name == "b"
+
+
+class Taking(threading.Thread):
+    """Takes one message of a consumer in a thread."""
+
+    def __init__(self, consumer):
+        super().__init__()
+        self.consumer = consumer
+        self.taken = []
+        self.start()
+
+    def run(self):
+        self.taken.append(next(self.consumer))
+
+    def until_it_waits_for_room(self):
+        while self.is_alive() and not self.consumer._is_waiting_for_room:
+            time.sleep(0.001)
+
+    def result(self):
+        self.join()
+        [message] = self.taken
+        return message
+
+
+def _send(broker, *actor_names):
+    for actor_name in actor_names:
+        broker.enqueue(dramatiq.Message("default", actor_name, (), {}, {}))
+
+
+def test_an_ack_brings_the_message_that_a_full_worker_waits_for(broker, q, dq_client):
+    _send(broker, "a", "b", "c")
+    consumer = broker.consume("default", prefetch=1, timeout=5000)
+    message = next(consumer)
+    dq_client.config_resetstat()
+    for expected in ("b", "c"):
+        taking = Taking(consumer)
+        taking.until_it_waits_for_room()
+        # The next message comes by the reply of this ack: the consumer sends nothing.
+        consumer.ack(message)
+        message = taking.result()
+        assert message.actor_name == expected
+    used = dq_client.info("commandstats")
+    assert (used["cmdstat_dq.fetch"]["calls"], "cmdstat_dq.ack" in used) == (2, False)
+    consumer.ack(message)
+    assert (q.len(), q.info()["acked"], len(consumer.leases)) == (0, 3, 0)
+
+
+def test_what_an_ack_brings_to_a_closed_consumer_goes_back(broker, q):
+    _send(broker, "a", "b")
+    consumer = broker.consume("default", prefetch=1, timeout=5000)
+    message = next(consumer)
+    settle = consumer.queue.fetch
+
+    def fetch(**options):
+        # The consumer is closed while the reply to the ack is on its way.
+        messages = settle(**options)
+        consumer.close()
+        return messages
+
+    consumer._is_waiting_for_room = True
+    consumer.queue.fetch = fetch
+    consumer.ack(message)
+    assert (q.len("ready"), q.len("running"), q.info()["acked"]) == (1, 0, 1)
+    assert len(consumer.leases) == 0
+
+
+def test_an_ack_whose_reply_is_lost_is_sent_again(broker, q):
+    _send(broker, "a", "b")
+    consumer = broker.consume("default", prefetch=1, timeout=200)
+    message = next(consumer)
+    settle = consumer.queue.fetch
+
+    def lost(**options):
+        settle(**options)
+        raise redis.ConnectionError("reset")
+
+    consumer._is_waiting_for_room = True
+    consumer.queue.fetch = lost
+    with pytest.raises(dramatiq.errors.ConnectionClosed):
+        consumer.ack(message)
+    consumer.queue.fetch = settle
+    consumer.ack(message)
+    assert (q.info()["acked"], len(consumer.leases)) == (1, 0)
 
 
 def test_what_is_no_message_of_dramatiq_is_dead(broker, q):

@@ -12,7 +12,8 @@ long as need be. Waiting workers do not poll, and no command does maintenance.
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -170,10 +171,10 @@ class Leases:
             self._receipts.discard(receipt)
             self._changed.notify_all()
 
-    def wait_for_less_than(self, count: int, timeout: float) -> bool:
-        """Waits until fewer messages are held, up to `timeout` seconds. Returns whether they are."""
+    def wait_until(self, condition: Callable[[int], bool], timeout: float) -> bool:
+        """Waits until the condition holds for the count of messages held, up to `timeout` seconds. Returns whether."""
         with self._changed:
-            return self._changed.wait_for(lambda: len(self._receipts) < count, timeout)
+            return self._changed.wait_for(lambda: condition(len(self._receipts)), timeout)
 
     def keep(self) -> None:
         """Renews the leases, three times a lease."""
@@ -208,33 +209,50 @@ class DqConsumer(Consumer):
         # A reply that comes after the client's own timeout would be lost, and a heartbeat must not wait for a fetch.
         waits = [timeout, self.leases.lease // 3] + ([] if limit is None else [int(limit * 800)])
         self.timeout = max(1, min(waits))
+        # Messages that Dramatiq has not taken over. Threads that ack add to them.
         self._fetched: deque[dq.Message] = deque()
+        self._is_waiting_for_room = False
+        self._is_closed = False
 
     @property
     def outstanding_message_count(self) -> int:
         return len(self.leases)
 
     def ack(self, message: Any) -> None:
-        self._settle(message, "ack")
-
-    def nack(self, message: Any) -> None:
-        """Makes the message dead with the reason `rejected`. DQ.REDRIVE brings it back."""
-        self._settle(message, "nack", fatal=True)
-
-    def _settle(self, message: Any, verb: str, **options: Any) -> None:
+        """Finishes the message. If the worker waits for room, the same command brings the message that takes its place."""
         receipt = getattr(message, "receipt", None)
         if receipt is None:
             return
-        self._calling(getattr(self.queue, verb), receipt, **options)
+        if self._is_waiting_for_room:
+            self._take(1, ack=[receipt])
+        else:
+            self._calling(self.queue.ack, receipt)
+        # This wakes the consumer, so it comes last.
         self.leases.drop(receipt)
+        if self._is_closed:
+            self._give_back_fetched()
+
+    def nack(self, message: Any) -> None:
+        """Makes the message dead with the reason `rejected`. DQ.REDRIVE brings it back."""
+        receipt = getattr(message, "receipt", None)
+        if receipt is not None:
+            self._calling(self.queue.nack, receipt, fatal=True)
+            self.leases.drop(receipt)
 
     def requeue(self, messages: Iterable[Any]) -> None:
         """Gives messages back at their old positions."""
         self._give_back([message.receipt for message in messages])
 
     def close(self) -> None:
-        receipts = [message.receipt for message in self._fetched]
-        self._fetched.clear()
+        self._is_closed = True
+        self._give_back_fetched()
+
+    def _give_back_fetched(self) -> None:
+        receipts: list[int] = []
+        # A thread that acks may do the same at this time.
+        with suppress(IndexError):
+            while True:
+                receipts.append(self._fetched.popleft().receipt)
         self._give_back(receipts)
 
     def _give_back(self, receipts: list[int]) -> None:
@@ -257,15 +275,30 @@ class DqConsumer(Consumer):
                 self.leases.drop(message.receipt)
 
     def _fetch(self) -> bool:
-        if not self.leases.wait_for_less_than(self.prefetch, self.timeout / 1000):
-            return False
-        room = min(self.prefetch - len(self.leases), 1000)
+        """Waits for room, and then for messages. Returns whether there are any."""
+        self._is_waiting_for_room = True
+        try:
+            self.leases.wait_until(lambda held: held < self.prefetch or bool(self._fetched), self.timeout / 1000)
+        finally:
+            self._is_waiting_for_room = False
+        room = self.prefetch - len(self.leases)
+        if not self._fetched and room > 0:
+            self._take(min(room, 1000), block=self.timeout)
+        return bool(self._fetched)
+
+    def _take(self, count: int, **options: Any) -> None:
+        """Fetches messages for `__next__`."""
+        # With a token, the client's second attempt after a lost reply gets the messages of the first one.
         messages = self._calling(
-            self.queue.fetch, count=room, block=self.timeout, lease=self.leases.lease, consumer=consumer_name()
+            self.queue.fetch,
+            count=count,
+            lease=self.leases.lease,
+            consumer=consumer_name(),
+            token=uuid4().hex,
+            **options,
         )
         self.leases.add(messages)
         self._fetched.extend(messages)
-        return bool(messages)
 
     def _calling(self, call: Any, *args: Any, **options: Any) -> Any:
         """Calls the server. A lost connection becomes the error after which Dramatiq tries again."""
