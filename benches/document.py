@@ -9,9 +9,11 @@ from pathlib import Path
 from bench import INSTRUCTIONS, ROOT
 from core_figures import core_figures
 from report import summary, targets
+from section import section
 from server import CLIENT_CORE, SERVER_CORE
 
-WORKERS = "## A worker from end to end\n"
+WORKERS = "## A worker from end to end"
+FRAMEWORKS = "## Frameworks on dq"
 
 TEXT = """\
 # Benchmarks
@@ -29,7 +31,7 @@ for stall and lateness; 1 for memory and idle). A result with x is the median of
 from 50 connections with 64 in flight on each.
 
 {targets}
-{details}{instructions}{core}{workers}
+{details}{instructions}{core}{workers}{frameworks}
 ## Batches, FIND, ACKSEND, and what waits beside others
 
 Measured at another time, with a module built without link-time and profile-guided optimisation, on Redis 7.0.15. Other
@@ -219,7 +221,8 @@ def document(bench, rows, details, commands):
         else "",
         instructions=COUNTED.format(table=INSTRUCTIONS.read_text()) if INSTRUCTIONS.exists() else "",
         core=CORE.format(figures=core) if (core := core_figures()) else "",
-        workers=_workers(),
+        workers=_kept(WORKERS),
+        frameworks=_kept(FRAMEWORKS),
         machine=_machine(),
         system=f"{platform.system()} {platform.release()} {platform.machine()}, Python {platform.python_version()}",
         server=version,
@@ -232,11 +235,10 @@ def document(bench, rows, details, commands):
     )
 
 
-def _workers():
-    """Returns the section that `make bench-workers` has written into the page."""
-    page = ROOT / "docs" / "benchmarks.md"
-    _, heading, rest = page.read_text().partition(WORKERS) if page.exists() else ("", "", "")
-    return f"\n{heading}{rest.partition(chr(10) + '## ')[0]}" if heading else ""
+def _kept(heading):
+    """Returns a section that another benchmark has written into the page."""
+    text = section(ROOT / "docs" / "benchmarks.md", heading)
+    return f"\n{text}" if text else ""
 
 
 def _command_line():

@@ -4,70 +4,30 @@ Each pair is measured in one run, on one server process after the other. The aim
 """
 
 import argparse
-import math
+import json
 import multiprocessing
-import os
 import platform
 import sys
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from pathlib import Path
 
 from benches.frameworks.contenders import PAIRS, Laravel
 from benches.frameworks.measures import MEASURES, Size
+from benches.frameworks.page import page, table
 from benches.frameworks.sides import Side, measured, say
+from benches.section import replace
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of the table. `holds` says whether our figure, beside the stock one, meets the aim."""
-
-    key: str
-    title: str
-    form: str
-    aim: str = ""
-    holds: Callable[[float, float], bool] = lambda ours, stock: True
-
-
-ROWS = [
-    Row("kills", "workers killed (SIGKILL) at their work", "{:.0f}"),
-    Row("cut", "runs that a kill cut off", "{:.0f}"),
-    Row("lost", "tasks lost", "{:.0f}", "0", lambda ours, stock: ours == 0),
-    Row("after_ack", "tasks run again after their ack", "{:.0f}", "0", lambda ours, stock: ours == 0),
-    Row("again_p50", "a killed worker's task runs again after, p50", "{:.1f} s"),
-    Row("again_max", "the same, at most", "{:.1f} s"),
-    Row("late_p50", "lateness of etas, p50", "{:.1f} ms"),
-    Row("late_p99", "lateness of etas, p99", "{:.1f} ms", "< 20 ms", lambda ours, stock: ours < 20),
-    Row("late_missing", "etas that did not come", "{:.0f}", "0", lambda ours, stock: ours == 0),
-    Row("memory", "growth of a worker by 100,000 etas", "{:.1f} MB", "< 5 MB", lambda ours, stock: ours < 5),
-    Row("cpu", "server CPU a task, sent and done", "{:.0f} us", "half", lambda ours, stock: ours <= stock / 2),
-    Row("jobs", "tasks a second of a worker process", "{:.0f}", "not less", lambda ours, stock: ours >= stock * 0.97),
-    Row("woken_p50", "woken from two queues, p50", "{:.1f} ms"),
-    Row("woken_max", "woken from two queues, at most", "{:.1f} ms", "< 5 ms", lambda ours, stock: ours < 5),
-]
-
-
-def table(ours: Side, stock: Side) -> tuple[list[str], bool]:
-    """Returns the lines of a table, and whether our side meets all of its aims."""
-    lines = [
-        f"| | {ours.name} | {stock.name} | aim | |",
-        "|---|---|---|---|---|",
-        f"| settings | {ours.settings} | {stock.settings} | | |",
-    ]
-    met = True
-    for row in ROWS:
-        if row.key not in ours.rows and row.key not in stock.rows:
-            continue
-        mine, other = ours.rows.get(row.key, math.nan), stock.rows.get(row.key, math.nan)
-        holds = row.holds(mine, other)
-        met = met and holds
-        verdict = ("PASS" if holds else "FAIL") if row.aim else ""
-        lines.append(f"| {row.title} | {_shown(row, mine)} | {_shown(row, other)} | {row.aim} | {verdict} |")
-    return lines, met
-
-
-def _shown(row: Row, value: float) -> str:
-    return "-" if math.isnan(value) else row.form.format(value)
+def merged(path: Path | None, name: str, sides: list[Side]) -> list[Side]:
+    """Adds the figures of earlier runs that are kept in the file, and keeps those of this one there."""
+    if path is None:
+        return sides
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    for side in sides:
+        side.rows = {**kept.get(name, {}).get(side.name, {}), **side.rows}
+    kept[name] = {side.name: side.rows for side in sides}
+    path.write_text(json.dumps(kept, indent=1))
+    return sides
 
 
 def main() -> int:
@@ -77,9 +37,12 @@ def main() -> int:
     options.add_argument("--kills", type=int, help="default: 300 of Celery, 200 of Laravel, 100 of Dramatiq")
     options.add_argument("--smoke", action="store_true", help="a fiftieth of it: shows that it works")
     options.add_argument("--strict", action="store_true", help="end with 1 if an aim is missed")
+    options.add_argument("--results", type=Path, metavar="FILE", help="JSON that keeps figures for later runs of the rest")
+    options.add_argument("--note", default="", metavar="TEXT", help="a sentence for the page, such as what else ran")
+    options.add_argument("--write", type=Path, metavar="FILE", help="also write the section into a page")
     given = options.parse_args()
     size = Size(50) if given.smoke else Size(kills=given.kills)
-    lines, met = [], True
+    tables, met, server = [], True, ""
     for framework in given.framework or PAIRS:
         ours, stock = PAIRS[framework]
         if issubclass(ours, Laravel) and not Laravel.is_there():
@@ -90,11 +53,14 @@ def main() -> int:
             sides = [
                 process.submit(measured, kind, given.measure or list(MEASURES), size).result() for kind in (ours, stock)
             ]
-        rows, holds = table(*sides)
-        lines += [*rows, ""]
+        lines, holds = table(*merged(given.results, framework, sides))
+        tables.append(lines)
+        server = sides[0].server
         met = met and holds
-    redis = os.environ.get("REDIS_SERVER", "redis-server")
-    print(*lines, f"Python {platform.python_version()}, {platform.system()} {platform.release()}, {redis}", sep="\n")
+    text = page(tables, f"{server}, Python {platform.python_version()}", given.note)
+    print(text)
+    if given.write:
+        replace(given.write, text)
     return 0 if met or not given.strict else 1
 
 

@@ -20,6 +20,8 @@ class Side:
     name: str
     settings: str
     rows: Rows
+    server: str
+    """The server and its version."""
 
 
 def measured(kind: type[Contender], names: list[str], size: Size) -> Side:
@@ -33,8 +35,13 @@ def measured(kind: type[Contender], names: list[str], size: Size) -> Side:
                 continue
             say(f"{contender.name}: {name}")
             rows |= MEASURES[name](contender, size, lambda text: say(f"{contender.name}: {text}"))
-        return Side(contender.name, contender.settings, rows)
+        return Side(contender.name, contender.settings, rows, _version(server))
     finally:
         contender.close()
         server.close()
         ledger.close()
+
+
+def _version(server: Server) -> str:
+    about = server.client().info("server")
+    return f"Valkey {about['valkey_version']}" if "valkey_version" in about else f"Redis {about['redis_version']}"

@@ -24,6 +24,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from contenders import CONTENDERS, PLACE, ROOT  # noqa: E402
 from measure import Late, Speed, latency, lateness, speed  # noqa: E402
 from page import page  # noqa: E402
+from section import replace  # noqa: E402
 from server import CLIENT_CORE, SERVER_CORE, Server  # noqa: E402
 
 HANDLERS = {"empty": {}, "1 ms": {"sleep_ms": 1}, "1 KB": {"size": 1024}}
@@ -142,15 +143,7 @@ def main():
     )
     print(text)
     if chosen.write:
-        section(chosen.write, text)
-
-
-def section(path, text):
-    """Replaces the section of the page that begins with the same heading."""
-    heading = text.splitlines()[0]
-    before, _, rest = path.read_text().partition(f"{heading}\n")
-    _, found, after = rest.partition("\n## ")
-    path.write_text(before + text + ("\n## " + after if found else ""))
+        replace(chosen.write, text)
 
 
 if __name__ == "__main__":
