@@ -4,14 +4,15 @@ One queue has half of the messages, in all states, the others share the rest. Ea
 dq web keeps its figures new as always. The table says how long a page took its reader, how many commands it and the
 figures cost, and which of them took the server the longest, as the server's own SLOWLOG counts it: from the moment it
 begins a command until it has the reply ready. The exit status is 1 where that is beyond the limit in more than half of
-the rounds. A PING each millisecond is the additional view from outside.
+the rounds. A PING each millisecond is the additional view from outside, except while this program reads the SLOWLOG.
 """
 
 import argparse
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median, median_low
@@ -60,6 +61,7 @@ class Pages:
     def __init__(self, queues: int, messages: int, rounds: int):
         self.queues, self.messages, self.rounds = queues, messages, rounds
         self.partitions = 64 if queues >= 128 else 16
+        self.busy: list[tuple[float, float]] = []
         self._open = ExitStack()
 
     def __enter__(self) -> "Pages":
@@ -223,20 +225,38 @@ class Pages:
     def row(self, name, look, rounds=None) -> Row:
         row = Row(name)
         for _ in range(rounds or self.rounds):
-            before = self._calls()
-            self.do("SLOWLOG", "RESET")
+            with self._ours():
+                before = self._calls()
+                self.do("SLOWLOG", "RESET")
             began = time.monotonic()
             look()
             row.seconds.append(time.monotonic() - began)
-            row.commands += self._calls() - before
-            slow = [(entry[2] / 1000, entry[3][0].decode()) for entry in self._slow()]
+            with self._ours():
+                row.commands += self._calls() - before
+                slow = [(entry[2] / 1000, entry[3][0].decode()) for entry in self._slow()]
             row.longest.append(
                 max(
                     slow,
                     default=(SHORT / 1000, f"at most, {SHORT} us are not looked at"),
                 )
             )
+        row.ended = time.time()
         return row
+
+    @contextmanager
+    def _ours(self) -> Iterator[None]:
+        """Takes note of a time in which this program itself keeps the server busy: SLOWLOG is one long command."""
+        began = time.time()
+        yield
+        self.busy.append((began, time.time()))
+
+    def undisturbed(self, pings: list) -> list:
+        """Returns the PINGs, by time and wait, that none of those times has a part of."""
+        return [
+            (sent, waited)
+            for sent, waited in pings
+            if not any(sent < until and sent + waited > began for began, until in self.busy)
+        ]
 
     def _slow(self) -> list:
         with self.server.wire(protocol=2, timeout=60) as wire:
@@ -281,6 +301,7 @@ def main(words=None) -> int:
             for row in pages.rows():
                 rows.append(row)
                 print(row, flush=True)
+        probe.pings = pages.undisturbed(probe.pings)
     waits = Waits.of(absences, probe)
     began, _ = max(probe.pings, key=lambda ping: ping[1])
     meanwhile = next((row.name for row in rows if began < row.ended), "the end")
