@@ -63,9 +63,12 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         }
         Tick::All => {
             let db = ctx.db();
-            let addresses = wakeups::with_index(|index| index.addresses());
+            let known: Vec<_> = wakeups::with_index(|index| {
+                let here = index.addresses().filter(|(of, _)| *of == db);
+                here.cloned().collect()
+            });
             let mut ticked = Ticked::default();
-            for (_, key) in addresses.into_iter().filter(|(of, _)| *of == db) {
+            for (_, key) in known {
                 let name = OwnedName::new(&key);
                 // Only the node that owns a slot may change its queues.
                 if !ctx.owns(name.name()) {

@@ -43,7 +43,8 @@ impl Sums {
 pub fn write(info: &mut InfoWriter<'_>) {
     let mut sums = Sums::default();
     info.with_context(|ctx| {
-        for (db, key) in wakeups::with_index(|index| index.addresses()) {
+        let known: Vec<_> = wakeups::with_index(|index| index.addresses().cloned().collect());
+        for (db, key) in known {
             if !ctx.select_db(db) {
                 continue;
             }

@@ -86,8 +86,10 @@ pub fn activate() {
     if IS_ACTIVE.swap(true, Relaxed) {
         return;
     }
-    let mut addresses = wakeups::with_index(|index| index.addresses());
-    addresses.retain(|(_, key)| family::of_key(key).is_some());
+    let mut addresses: Vec<QueueAddress> = wakeups::with_index(|index| {
+        let of_families = |(_, key): &&QueueAddress| family::of_key(key).is_some();
+        index.addresses().filter(of_families).cloned().collect()
+    });
     // The index has them in no order. They get their first turns by their names.
     addresses.sort_unstable();
     for (db, key) in addresses {
