@@ -1,5 +1,7 @@
 """The section of docs/benchmarks.md that a run writes."""
 
+from statistics import median
+
 from contenders import BARE, OURS, PEER
 from report import Row, summary, table, targets
 
@@ -28,8 +30,8 @@ and its Redis client.
 
 ### What a job costs, and how late it is
 
-Server CPU is that of sending and doing an empty job, worker CPU that of the worker process, both in us a job at the
-concurrency of the column. Bytes are those of the server for a job of 16 bytes that waits. *Start* is from the send to the
+Server CPU is that of sending and doing an empty job, *send* is the part of it that sending takes, and worker CPU is that
+of the worker process, all in us a job, at the concurrency of the column. Bytes are those of the server for a job of 16 bytes that waits. *Start* is from the send to the
 handler, while one job is sent each 10 ms to an idle worker. *Late* is from the time when a delayed job is due to the
 handler. Both are ms, at concurrency 10 where it has that.
 
@@ -48,6 +50,18 @@ NOTES = """
   (`benches/workers/go/delayqueue.go`), because the library could not be had. Jobs may come up to a second early, as its times
   are whole seconds.
 - `Dq\\Worker` handles one message at a time. The number is then how many a FETCH takes.
+
+Why rows miss, where they do:
+
+- One round differs from the next. The server is idle between the commands of one worker, and what it costs to wake up is
+  the machine's: in three runs on a quiet machine the row of taskiq at concurrency 1 was 52, 62 and 85 us.
+- Server CPU in Python: what a job costs beside the best peer is mostly its send, one command for each, which costs all
+  contenders the same 30 us. Without it, a job of dq costs the server 34 us at concurrency 1, 5 at 10 and 3 at 100. taskiq
+  comes to 20 to 55 at any concurrency: it reads a hundred entries of its stream at a time, acks each by itself, and leaves
+  them in the stream when they are done. A worker of dq at concurrency 1 takes one message at a time, so that those
+  behind a slow one go to other workers, and that is one round trip for each, as in the bare loop.
+- Concurrency 1 in Python: a message is one round trip, as in the bare loop, and the rest is Python's: 15 words to pack,
+  the record of the message, the handler, its lease, and with asyncio a task for the handler, so that it can be cancelled.
 """
 
 
@@ -170,6 +184,7 @@ def _figure(result, cell):
 def _costs(results):
     heads = [
         "worker",
+        "send",
         *(f"server, {n}" for n in CONCURRENCIES),
         *(f"worker, {n}" for n in CONCURRENCIES),
     ]
@@ -178,7 +193,8 @@ def _costs(results):
     for contender, result in results.items():
         cells = [result.speeds.get(("empty", n)) for n in CONCURRENCIES]
         first = next(filter(None, cells), None)
-        row = [_title(contender)]
+        sends = [cell.send_us for cell in cells if cell]
+        row = [_title(contender), f"{median(sends):.1f}" if sends else ""]
         row += [f"{cell.server_us:.1f}" if cell else "" for cell in cells]
         row += [f"{cell.worker_us:.1f}" if cell else "" for cell in cells]
         row.append(f"{first.bytes:.0f}" if first else "")

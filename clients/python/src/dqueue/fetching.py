@@ -125,7 +125,7 @@ class FamilyFetching(Fetching):
         tries = pauses()
         while not self._stopping.is_set():
             try:
-                found = self._call(1, [], True)
+                found = self._call(1, [], may_wait=True)
             except Exception as error:
                 self._rest(error, next(tries))
                 continue

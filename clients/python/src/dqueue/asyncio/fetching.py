@@ -127,7 +127,7 @@ class FamilyFetching(Fetching):
         tries = pauses()
         while not self._stopping.is_set():
             try:
-                found = await self._call(1, [], True)
+                found = await self._call(1, [], may_wait=True)
             except Exception as error:
                 await self._rest(error, next(tries))
                 continue
