@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use dq_queue::{Millis, NEVER};
+use dq_queue::{family, Millis, NEVER};
 
 use super::QueueAddress;
 
@@ -41,6 +41,8 @@ impl From<Millis> for Due {
 pub struct DueIndex {
     wakes: HashMap<QueueAddress, Due>,
     by_wake: BTreeSet<(Due, QueueAddress)>,
+    /// Those of `wakes` that belong to a family, by their names.
+    of_families: BTreeSet<QueueAddress>,
 }
 
 impl DueIndex {
@@ -53,6 +55,9 @@ impl DueIndex {
             Some(before) if before != Due::At(NEVER) => {
                 self.by_wake.remove(&(before, address.clone()));
             }
+            None if family::of_key(key).is_some() => {
+                self.of_families.insert(address.clone());
+            }
             _ => {}
         }
         if due != Due::At(NEVER) {
@@ -64,6 +69,7 @@ impl DueIndex {
     pub fn forget(&mut self, db: i32, key: &[u8]) {
         let address: QueueAddress = (db, key.into());
         if let Some(due) = self.wakes.remove(&address) {
+            self.of_families.remove(&address);
             self.by_wake.remove(&(due, address));
         }
     }
@@ -75,6 +81,7 @@ impl DueIndex {
             Some(db) => {
                 self.wakes.retain(|(of, _), _| *of != db);
                 self.by_wake.retain(|(_, (of, _))| *of != db);
+                self.of_families.retain(|(of, _)| *of != db);
             }
         }
     }
@@ -104,6 +111,11 @@ impl DueIndex {
     /// All known queues, in no order.
     pub fn addresses(&self) -> impl Iterator<Item = &QueueAddress> {
         self.wakes.keys()
+    }
+
+    /// The known queues that belong to a family, by database and name.
+    pub fn of_families(&self) -> impl Iterator<Item = &QueueAddress> {
+        self.of_families.iter()
     }
 }
 
@@ -135,6 +147,38 @@ mod tests {
         index.schedule(1, b"b", NEVER);
         assert_eq!(index.next(), None);
         assert_eq!(index.addresses().count(), 1);
+    }
+
+    #[test]
+    fn queues_of_families_are_known_by_their_names() {
+        let mut index = DueIndex::default();
+        for key in [&b"f:{2}"[..], b"f", b"f:{1}", b"g:{1}", b"{f}:1"] {
+            index.schedule(0, key, 50);
+            index.schedule(0, key, 60);
+        }
+        index.schedule(1, b"f:{3}", NEVER);
+        let names = |index: &DueIndex| -> Vec<(i32, Vec<u8>)> {
+            index
+                .of_families()
+                .map(|(db, key)| (*db, key.to_vec()))
+                .collect()
+        };
+        let named = |of: &[(i32, &str)]| -> Vec<(i32, Vec<u8>)> {
+            of.iter()
+                .map(|(db, key)| (*db, key.as_bytes().to_vec()))
+                .collect()
+        };
+        let expected = [(0, "f:{1}"), (0, "f:{2}"), (0, "g:{1}"), (1, "f:{3}")];
+        assert_eq!(names(&index), named(&expected));
+        index.forget(0, b"f:{2}");
+        index.forget(0, b"f");
+        index.swap(0, 1);
+        let expected = [(0, "f:{3}"), (1, "f:{1}"), (1, "g:{1}")];
+        assert_eq!(names(&index), named(&expected));
+        index.forget_db(Some(1));
+        assert_eq!(names(&index), named(&[(0, "f:{3}")]));
+        index.forget_db(None);
+        assert_eq!(names(&index), []);
     }
 
     #[test]

@@ -81,17 +81,14 @@ pub fn is_active() -> bool {
     IS_ACTIVE.load(Relaxed)
 }
 
-/// Keeps families from now on. The first call goes over all known queues.
+/// Keeps families from now on. The first call goes over all queues of families.
 pub fn activate() {
     if IS_ACTIVE.swap(true, Relaxed) {
         return;
     }
-    let mut addresses: Vec<QueueAddress> = wakeups::with_index(|index| {
-        let of_families = |(_, key): &&QueueAddress| family::of_key(key).is_some();
-        index.addresses().filter(of_families).cloned().collect()
-    });
-    // The index has them in no order. They get their first turns by their names.
-    addresses.sort_unstable();
+    // They get their first turns by their names.
+    let addresses: Vec<QueueAddress> =
+        wakeups::with_index(|index| index.of_families().cloned().collect());
     for (db, key) in addresses {
         arrived(db, &key);
     }
