@@ -71,7 +71,7 @@ test-go: ## clients/go with the race detector, go vet, and its examples
 	@scripts/setup.sh build server tests optional && scripts/build.sh
 	@.venv/bin/python -m pytest -q $(PYTEST_FLAGS) tests/tools/test_go_client.py
 
-test-celery: ## the suites of kombu and Celery with dq:// and redis://, half an hour; what fails with dq:// only is listed
+test-celery: ## the suites of kombu, Celery and Dramatiq with dq:// and redis://, an hour; what fails with dq:// only is listed
 	@scripts/setup.sh build server tests optional && scripts/python.sh tests.drivers $(DRIVER_FLAGS)
 
 test-asan: ## the server tests with module and server under AddressSanitizer; needs nightly Rust

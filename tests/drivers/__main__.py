@@ -1,4 +1,4 @@
-"""Runs the integration tests of kombu and Celery, once with redis:// and once with dq://, and compares.
+"""Runs the own tests of kombu, Celery and Dramatiq, once with redis:// and once with dq://, and compares.
 
 The tests come from the source archives of the installed versions. Ends with 1 if a test fails with dq:// that does not
 fail with redis:// and is not listed here as a difference.
@@ -17,7 +17,11 @@ from pathlib import Path
 from tests.harness.server import ROOT, Server
 
 WORK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "drivers"
+HERE = Path(__file__).parent
+SUITES = ["kombu", "celery", "dramatiq"]
 KOMBU = ["test_redis.py", "test_redis_brpop_qos.py"]
+# Those of the broker, and those that run actors. What is left is about other brokers, the command line and single classes.
+DRAMATIQ = ["redis", "worker", "actors", "callbacks", "composition", "generic_actors", "results"]
 # They need other services and libraries, and have nothing to do with the broker.
 OTHER = ["backend", "database_backend", "security", "serialization", "logfile_format", "mem_leak_in_exception_handling"]
 
@@ -33,6 +37,16 @@ DIFFERENCES = {
     "test_chord_header_id_duplicated_on_rabbitmq_msg_duplication",
     # A task with an eta waits in the server, so no worker has it scheduled.
     "test_scheduled",
+    # They look into the keys of RedisBroker or call its own methods (docs/drivers/dramatiq.md has their counterparts).
+    "test_redis_consumer_ack_can_retry_on_connection_error",
+    "test_redis_consumer_nack_can_retry_on_connection_error",
+    "test_redis_dead_lettered_messages_are_cleaned_up",
+    "test_redis_join_race_condition",
+    "test_redis_messages_belonging_to_missing_actors_are_rejected",
+    "test_redis_messages_can_be_dead_lettered",
+    "test_redis_requeues_unhandled_delay_messages_on_shutdown",
+    "test_redis_requeues_unhandled_messages_on_shutdown",
+    "test_redis_unacked_messages_can_be_requeued",
 }
 
 
@@ -52,7 +66,8 @@ def suite(name: str, scheme: str) -> Path:
     """Returns a copy of the suite for one broker."""
     copy = WORK / f"{name}-{scheme}"
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(sources(name) / "t", copy / "t")
+    folder = "tests" if name == "dramatiq" else "t"
+    shutil.copytree(sources(name) / folder, copy / folder)
     (copy / "pytest.ini").write_text(
         "[pytest]\npython_classes = test_*\ntimeout = 120\nfilterwarnings = ignore\naddopts = -p no:cacheprovider\n"
     )
@@ -62,6 +77,10 @@ def suite(name: str, scheme: str) -> Path:
         for file in KOMBU:
             path = copy / "t/integration" / file
             path.write_text(path.read_text().replace("redis://", f"{scheme}://"))
+    if name == "dramatiq":
+        (copy / "tests/__init__.py").touch()
+        shutil.copy(HERE / "dramatiq_common.py", copy / "tests/common.py")
+        shutil.copy(HERE / "dramatiq_fixtures.py", copy / "tests/conftest.py")
     return copy
 
 
@@ -69,11 +88,13 @@ def failures(name: str, scheme: str, server: Server, only: list[str]) -> set[str
     """Runs a suite. Returns the names of the tests that failed."""
     server.client().flushall()
     copy = suite(name, scheme)
-    if name == "kombu":
-        tests = [f"t/integration/{file}" for file in KOMBU]
-    else:
-        tests = ["-p", "celery.contrib.pytest", "t/integration"]
-        tests += [f"--ignore=t/integration/test_{file}.py" for file in OTHER]
+    tests = {
+        "kombu": [f"t/integration/{file}" for file in KOMBU],
+        "celery": ["-p", "celery.contrib.pytest", "t/integration"]
+        + [f"--ignore=t/integration/test_{file}.py" for file in OTHER],
+        # Python 3.11 cannot parse the source of a test that a time limit has ended, so tracebacks are shown without.
+        "dramatiq": ["--tb=native", *(f"tests/test_{file}.py" for file in DRAMATIQ)],
+    }[name]
     address = f"127.0.0.1:{server.port}"
     env = {
         **os.environ,
@@ -95,13 +116,13 @@ def failures(name: str, scheme: str, server: Server, only: list[str]) -> set[str
 
 def main() -> int:
     options = argparse.ArgumentParser(prog="tests.drivers", description=__doc__)
-    options.add_argument("--suite", choices=["kombu", "celery"], action="append", help="default: both")
+    options.add_argument("--suite", choices=SUITES, action="append", help="default: all")
     options.add_argument("pytest", nargs="*", help="further flags for pytest, after --")
     given = options.parse_args()
     worse: set[str] = set()
     server = Server().start()
     try:
-        for name in given.suite or ["kombu", "celery"]:
+        for name in given.suite or SUITES:
             failed = {scheme: failures(name, scheme, server, given.pytest) for scheme in ("redis", "dq")}
             for scheme, tests in failed.items():
                 print(f"{name} with {scheme}://: {len(tests)} tests failed", *sorted(tests), sep="\n    ")

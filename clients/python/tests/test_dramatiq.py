@@ -219,6 +219,100 @@ def test_an_ack_whose_reply_is_lost_is_sent_again(broker, q):
     assert (q.info()["acked"], len(consumer.leases)) == (1, 0)
 
 
+@pytest.mark.parametrize("verb", ["ack", "nack"])
+def test_a_worker_settles_again_after_a_lost_connection(broker, q, worker, monkeypatch, verb):
+    monkeypatch.setattr(dramatiq.worker, "POST_PROCESS_MESSAGE_RETRY_DELAY_SECS", 0.01)
+    lost = []
+
+    @dramatiq.actor(max_retries=0)
+    def act():
+        if verb == "nack":
+            raise LookupError("no such thing")
+
+    consumer = broker.consume("default")
+    settle = getattr(type(consumer.queue), verb)
+
+    def once_lost(queue, *receipts, **options):
+        settled = settle(queue, *receipts, **options)
+        if not lost:
+            lost.append(receipts)
+            raise redis.ConnectionError("reset")
+        return settled
+
+    monkeypatch.setattr(type(consumer.queue), verb, once_lost)
+    act.send()
+    broker.join("default", timeout=10_000)
+    worker.join()
+    assert len(lost) == 1 and len(consumer.leases) == 0
+    assert (q.info()["acked"], q.len("dead")) == ((1, 0) if verb == "ack" else (0, 1))
+
+
+def test_a_message_without_an_actor_is_dead(broker, q, worker):
+    broker.declare_queue("default")
+    message = broker.enqueue(dramatiq.Message("default", "nobody", (), {}, {}))
+    broker.join("default", timeout=10_000)
+    [record] = q.list("dead")
+    assert (record.id, record.reason) == (message.options["redis_message_id"], "rejected")
+
+
+def test_dead_messages_are_kept_for_their_time(dq_url):
+    broker = DqBroker(url=dq_url, middleware=[], dead_message_ttl=1)
+    _send(broker, *["act"] * 300)
+    consumer = broker.consume("default", prefetch=300)
+    for _ in range(300):
+        consumer.nack(next(consumer))
+    broker.join("default", timeout=10_000)
+    queue = broker.queue("default")
+    while queue.len("dead"):
+        time.sleep(0.001)
+    assert queue.info()["nacked"] == 300
+
+
+def test_a_worker_that_stops_gives_back_what_has_not_begun(broker, q):
+    begun, stopped = threading.Event(), threading.Event()
+
+    @dramatiq.actor
+    def act():
+        begun.set()
+        stopped.wait(20)
+
+    worker = dramatiq.Worker(broker, worker_timeout=100, worker_threads=1)
+    worker.start()
+    act.send_with_options(delay=HOUR)
+    for _ in range(3):
+        act.send()
+    begun.wait(20)
+    threading.Timer(0.2, stopped.set).start()
+    worker.stop()
+    assert (q.info()["acked"], q.len("ready"), q.len("delayed"), q.len("running")) == (1, 2, 1, 0)
+
+
+def test_joining_counts_what_runs_and_what_is_delayed(broker, q):
+    _send(broker, "act")
+    broker.enqueue(dramatiq.Message("default", "act", (), {}, {}), delay=HOUR)
+    consumer = broker.consume("default")
+    message = next(consumer)
+    for expected in (2, 1):
+        assert q.len() == expected
+        with pytest.raises(dramatiq.errors.QueueJoinTimeout):
+            broker.join("default", interval=1, timeout=10)
+        consumer.ack(message)
+    q.advance(HOUR)
+    consumer.ack(next(consumer))
+    broker.join("default", timeout=10_000)
+
+
+def test_many_messages_of_a_lost_worker_go_to_another(dq_url, q):
+    lost, other = (DqBroker(url=dq_url, middleware=[], heartbeat_timeout=900) for _ in range(2))
+    _send(lost, *["act"] * 2000)
+    consumer = lost.consume("default", prefetch=2000)
+    sent = {next(consumer).options["redis_message_id"] for _ in range(2000)}
+    assert (len(sent), q.len("running")) == (2000, 2000)
+    q.advance(900)
+    taking = other.consume("default", prefetch=2000)
+    assert {next(taking).options["redis_message_id"] for _ in range(2000)} == sent
+
+
 def test_what_is_no_message_of_dramatiq_is_dead(broker, q):
     q.send("no message")
     broker.enqueue(dramatiq.Message("default", "a", (), {}, {}))
