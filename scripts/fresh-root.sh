@@ -10,7 +10,7 @@ can_run() {
     [ "$1" != "$(dpkg --print-architecture)" ] || return 0
     # The interpreter is opened when it is registered (F), so it also works where its file cannot be seen.
     grep -qsE '^flags: .*F' "/proc/sys/fs/binfmt_misc/qemu-$(rust_target "$1" | cut -d- -f1)" ||
-        die "this machine does not run programs of $1: apt-get install qemu-user-static"
+        die "this machine does not run programs of $1: apt-get install qemu-user-static, and mount binfmt_misc if it is not"
 }
 
 # Copies the minimal system of a release (bookworm, trixie), which it makes if needed. Prints the path of the copy.
