@@ -186,6 +186,8 @@ class DramatiqDq(Dramatiq):
 
 class DramatiqRedis(Dramatiq):
     is_ours = False
+    kills = 10
+    """Each takes a minute: the messages of a killed worker are looked for by chance, with one command in a thousand."""
 
 
 class Laravel(Contender):

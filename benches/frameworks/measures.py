@@ -24,7 +24,7 @@ DRAIN = 400
 
 @dataclass
 class Size:
-    """How much is done. `divisor` makes all of it smaller, for a smoke test. `kills` is that of the framework, or this."""
+    """How much is done. `divisor` makes all of it smaller, for a smoke test. `kills`, if given, is for all."""
 
     divisor: int = 1
     kills: int | None = None
@@ -191,7 +191,7 @@ def _speed(contender: Contender, count: int) -> Rows:
 
 
 def _ping(server: Server, count: int) -> float:
-    """Returns the server's processor time (us) of a round trip that does nothing: a task cannot cost less than its own."""
+    """Returns the server's processor time (us) of a round trip that does nothing. A task takes two or more."""
     client = server.client()
     client.ping()
     began = cpu(server)

@@ -13,13 +13,13 @@ Written by `make bench-frameworks BENCH_FLAGS='--write docs/benchmarks.md'`: a f
 transport, one after the other on the same machine, each with one server. {note}{system}.
 
 {tables}
-- Workers are killed with SIGKILL while they run tasks of 0.1 s, with `acks_late` or what the framework has for it. A task
-  counts as run again after its ack only if the reply to the ack had reached the worker.
+- Workers are killed with SIGKILL while they run tasks of 0.1 s, with `acks_late` or what the framework has for it. A
+  task counts as run again after its ack only if the reply to the ack had reached the worker.
 - Etas are spread over 20 s, and a worker waits for them with four threads or processes.
-- Processor time and tasks a second are medians of three rounds: 5,000 tasks that do nothing are sent one by one, and done
-  by one worker that does one at a time. The row of PING, from redis-py on the same server, says what a round trip costs
-  that does nothing: with dq a task of Celery or Dramatiq takes two, to be sent and to be acked while the next one is
-  fetched, and a job of Laravel three.
+- Processor time and tasks a second are medians of three rounds: 5,000 tasks that do nothing are sent one by one, and
+  done by one worker that does one at a time. The row of PING, from redis-py on the same server, says what a round trip
+  costs that does nothing: with dq a task of Celery or Dramatiq takes two, to be sent and to be acked while the next one
+  is fetched, and a job of Laravel three.
 """
 
 
