@@ -13,7 +13,7 @@ TEXT = """\
 ## A worker from end to end
 
 Written by `make bench-workers BENCH_FLAGS='--write docs/benchmarks.md'`: what a user sees who replaces a job queue.
-One worker process of each on core {worker_core}, {server} on core {server_core}, median of {rounds} rounds.{load}
+One worker process of each on core {worker_core}, {server} on core {server_core}, {rounds}.{load}
 
 {summary}
 
@@ -30,10 +30,10 @@ and its Redis client.
 
 ### What a job costs, and how late it is
 
-Server CPU is that of sending and doing an empty job, *send* is the part of it that sending takes, and worker CPU is that
-of the worker process, all in us a job, at the concurrency of the column. Bytes are those of the server for a job of 16 bytes that waits. *Start* is from the send to the
-handler, while one job is sent each 10 ms to an idle worker. *Late* is from the time when a delayed job is due to the
-handler. Both are ms, at concurrency 10 where it has that.
+Server CPU is that of sending and doing an empty job, *send* is the part of it that sending takes, and worker CPU is
+that of the worker process, all in us a job, at the concurrency of the column. Bytes are those of the server for a job
+of 16 bytes that waits. *Start* is from the send to the handler, while one job is sent each 10 ms to an idle worker.
+*Late* is from the time when a delayed job is due to the handler. Both are ms, at concurrency 10 where it has that.
 
 {costs}
 {notes}"""
@@ -53,15 +53,17 @@ NOTES = """
 
 Why rows miss, where they do:
 
-- One round differs from the next. The server is idle between the commands of one worker, and what it costs to wake up is
-  the machine's: in three runs on a quiet machine the row of taskiq at concurrency 1 was 52, 62 and 85 us.
-- Server CPU in Python: what a job costs beside the best peer is mostly its send, one command for each, which costs all
-  contenders the same 30 us. Without it, a job of dq costs the server 34 us at concurrency 1, 5 at 10 and 3 at 100. taskiq
-  comes to 20 to 55 at any concurrency: it reads a hundred entries of its stream at a time, acks each by itself, and leaves
-  them in the stream when they are done. A worker of dq at concurrency 1 takes one message at a time, so that those
-  behind a slow one go to other workers, and that is one round trip for each, as in the bare loop.
-- Concurrency 1 in Python: a message is one round trip, as in the bare loop, and the rest is Python's: 15 words to pack,
-  the record of the message, the handler, its lease, and with asyncio a task for the handler, so that it can be cancelled.
+- One round differs from the next. The server is idle between the commands of one worker, and what it costs to wake up
+  is the machine's: in three runs on a quiet machine the row of taskiq at concurrency 1 was 52, 52 and 85 us, and Node
+  at concurrency 1 did 2.5, 2.3 and 1.8 times what BullMQ does, for 0.34, 0.36 and 0.53 of its server CPU.
+- Server CPU in Python: a job costs what it costs in the bare loop, and no worker can cost less. Most of it is the
+  send, one command for each job, as all contenders do it. Without the send a job takes 34 us at concurrency 1, 6 at
+  10 and 1 at 100, and one of taskiq 28, 23 and 22: taskiq reads a hundred entries of its stream at a time, acks each
+  by itself, and leaves them in the stream when they are done. A worker of dq at concurrency 1 takes one message at a
+  time, so that those behind a slow one go to other workers, and that is one round trip for each.
+- Concurrency 1 in Python: a message is one round trip, as in the bare loop, and the rest is Python's: 15 words to
+  pack, the record of the message, the handler, its lease, and with asyncio a task for the handler, so that it can be
+  cancelled.
 """
 
 
@@ -74,7 +76,7 @@ def page(results, handlers, rounds, server, load, cores):
         targets=targets(rows),
         rates=_rates(results, handlers),
         costs=_costs(results),
-        rounds=rounds,
+        rounds="one round" if rounds == 1 else f"median of {rounds} rounds",
         server=server,
         load=load,
         server_core=cores[0],
