@@ -10,7 +10,7 @@ TEXT = """\
 ## Frameworks on dq
 
 Written by `make bench-frameworks BENCH_FLAGS='--write docs/benchmarks.md'`: a framework with our driver beside its own
-transport, one after the other on the same machine, each with one server. {note}
+transport, one after the other on the same machine, each with one server.{note}
 {system}.
 
 {tables}
@@ -83,4 +83,4 @@ def _shown(row: Row, value: float) -> str:
 def page(tables: Iterable[list[str]], system: str, note: str) -> str:
     """Returns the section. `note` says how the figures were taken."""
     shown = "\n\n".join("\n".join(lines) for lines in tables)
-    return TEXT.format(tables=shown, system=system, note=note).replace(" \n", "\n")
+    return TEXT.format(tables=shown, system=system, note=f" {note}" if note else "")
