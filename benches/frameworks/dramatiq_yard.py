@@ -9,14 +9,6 @@ import time
 import dramatiq
 from dqueue.dramatiq import DqBroker, DqConsumer
 from dramatiq.brokers.redis import RedisBroker, _RedisConsumer
-from dramatiq.middleware import (
-    AgeLimit,
-    Callbacks,
-    Pipelines,
-    Retries,
-    ShutdownNotifications,
-    TimeLimit,
-)
 
 from benches.frameworks.ledger import Ledger
 from benches.frameworks.yard import serve
@@ -27,12 +19,10 @@ actors: dict[str, dramatiq.Actor] = {}
 
 def configure(url: str, settings: dict) -> dramatiq.Broker:
     global broker
-    # The usual ones, but that for Prometheus, which needs a package.
-    middleware = [one() for one in (AgeLimit, TimeLimit, ShutdownNotifications, Callbacks, Pipelines, Retries)]
     if url.startswith("dq://"):
-        broker = DqBroker(url=url, middleware=middleware, **settings)
+        broker = DqBroker(url=url, **settings)
     else:
-        broker = RedisBroker(url=url, middleware=middleware, **settings)
+        broker = RedisBroker(url=url, **settings)
     for function in (work, late, nothing):
         actors[function.__name__] = dramatiq.actor(function, broker=broker, queue_name="bench")
     return broker

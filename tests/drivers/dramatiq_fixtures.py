@@ -10,14 +10,6 @@ import pytest
 import redis
 from dqueue.dramatiq import DqBroker
 from dramatiq.brokers.redis import RedisBroker
-from dramatiq.middleware import (
-    AgeLimit,
-    Callbacks,
-    Pipelines,
-    Retries,
-    ShutdownNotifications,
-    TimeLimit,
-)
 from dramatiq.rate_limits import backends as rate_limits
 from dramatiq.results.backends import RedisBackend, StubBackend
 
@@ -29,10 +21,8 @@ BACKEND = os.environ["TEST_BACKEND"]
 
 @pytest.fixture
 def redis_broker():
-    # The usual ones, but that for Prometheus, which needs a package.
-    middleware = [one() for one in (AgeLimit, TimeLimit, ShutdownNotifications, Callbacks, Pipelines, Retries)]
     kind = DqBroker if URL.startswith("dq://") else RedisBroker
-    broker = kind(url=URL, middleware=middleware)
+    broker = kind(url=URL)
     broker.client.flushall()
     broker.emit_after("process_boot")
     dramatiq.set_broker(broker)

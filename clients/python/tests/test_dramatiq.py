@@ -181,11 +181,18 @@ def test_an_ack_brings_the_message_that_a_full_worker_waits_for(broker, q, dq_cl
     assert (q.len(), q.info()["acked"], len(consumer.leases)) == (0, 3, 0)
 
 
-def test_what_an_ack_brings_to_a_closed_consumer_goes_back(broker, q):
+@pytest.fixture
+def full(broker, q):
+    """A consumer that waits for room, the message that it holds, and its way to fetch. A second message is ready."""
     _send(broker, "a", "b")
     consumer = broker.consume("default", prefetch=1, timeout=5000)
     message = next(consumer)
-    settle = consumer.queue.fetch
+    consumer._is_waiting_for_room = True
+    return consumer, message, consumer.queue.fetch
+
+
+def test_what_an_ack_brings_to_a_closed_consumer_goes_back(full, q):
+    consumer, message, settle = full
 
     def fetch(**options):
         # The consumer is closed while the reply to the ack is on its way.
@@ -193,24 +200,19 @@ def test_what_an_ack_brings_to_a_closed_consumer_goes_back(broker, q):
         consumer.close()
         return messages
 
-    consumer._is_waiting_for_room = True
     consumer.queue.fetch = fetch
     consumer.ack(message)
     assert (q.len("ready"), q.len("running"), q.info()["acked"]) == (1, 0, 1)
     assert len(consumer.leases) == 0
 
 
-def test_an_ack_whose_reply_is_lost_is_sent_again(broker, q):
-    _send(broker, "a", "b")
-    consumer = broker.consume("default", prefetch=1, timeout=200)
-    message = next(consumer)
-    settle = consumer.queue.fetch
+def test_an_ack_whose_reply_is_lost_is_sent_again(full, q):
+    consumer, message, settle = full
 
     def lost(**options):
         settle(**options)
         raise redis.ConnectionError("reset")
 
-    consumer._is_waiting_for_room = True
     consumer.queue.fetch = lost
     with pytest.raises(dramatiq.errors.ConnectionClosed):
         consumer.ack(message)

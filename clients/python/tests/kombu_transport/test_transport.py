@@ -1,7 +1,6 @@
 """The transport for kombu and Celery against a real server. `make test-celery` runs the suites of kombu and Celery."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -11,43 +10,17 @@ from queue import Empty
 
 import pytest
 from dqueue import Queue as Dq
-from dqueue.testing import ManualQueue
 
 kombu = pytest.importorskip("kombu", reason="needs kombu: pip install 'dq-queue[celery]'")
 
 from dqueue.kombu import Channel, Tag  # noqa: E402
 from kombu import Connection, Consumer, Exchange, Producer, Queue  # noqa: E402
-from kombu.asynchronous.hub import Hub  # noqa: E402
 
+from clients.python.tests.kombu_transport.publishing import get, publish  # noqa: E402
 from tests.harness.server import wait_for  # noqa: E402
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples/drivers/celery_shop.py"
+EXAMPLE = Path(__file__).resolve().parents[4] / "examples/drivers/celery_shop.py"
 HOUR = 3_600_000
-
-
-@pytest.fixture
-def url(dq_url):
-    return dq_url.replace("redis://", "dq://")
-
-
-@pytest.fixture
-def connection(url):
-    with Connection(url) as connection:
-        yield connection
-
-
-@pytest.fixture
-def q(dq_client):
-    """The queue `jobs` as any client sees it. Its clock moves only where a test says so."""
-    return ManualQueue(dq_client, "jobs")
-
-
-def publish(connection, body="x", **options):
-    Producer(connection.default_channel).publish(body, routing_key="jobs", serializer="json", **options)
-
-
-def get(connection, **options):
-    return connection.default_channel.basic_get("jobs", **options)
 
 
 def task(eta=None):
@@ -158,185 +131,6 @@ def test_heartbeats_extend_the_leases_of_all_that_is_held(url, q):
         channel._touched_at -= 301
         cycle.keep_leases()
         assert [record.lease_until for record in q.list("running")] == [1_200_000] * 2
-
-
-def test_the_event_loop_takes_what_there_is_room_for(connection, q):
-    for number in range(5):
-        publish(connection, number)
-    received, hub = [], Hub()
-    try:
-        with Consumer(
-            connection, [Queue("jobs")], prefetch_count=4, callbacks=[lambda body, message: received.append(message)]
-        ):
-            connection.register_with_event_loop(hub)
-            wait_for(lambda: hub.run_once() or len(received) == 4)
-            assert q.len("running") == 4
-            received[0].ack()
-            wait_for(lambda: hub.run_once() or len(received) == 5)
-            assert [message.payload for message in received] == [0, 1, 2, 3, 4]
-    finally:
-        hub.close()
-
-
-@pytest.fixture
-def looping(connection, q):
-    """A consumer in an event loop that holds one message, and the hub."""
-    publish(connection)
-    received, hub = [], Hub()
-    with Consumer(connection, [Queue("jobs")], callbacks=[lambda body, message: received.append(message)]):
-        connection.register_with_event_loop(hub)
-        wait_for(lambda: hub.run_once() or received)
-        yield connection.default_channel, hub, received
-    hub.close()
-
-
-def needs(channel, option):
-    if not channel.knows(option):
-        pytest.skip(f"the module has no {option}")
-
-
-def lease_end(q):
-    return next(q.list("running")).lease_until
-
-
-def test_a_lost_connection_ends_the_leases_soon(looping, q):
-    channel, hub, received = looping
-    needs(channel, "GRACE")
-    assert lease_end(q) == HOUR
-    channel.client.connection.disconnect()
-    wait_for(lambda: lease_end(q) == 15_000)
-    q.advance(15_000)
-    assert q.len("ready") == 1
-
-
-def test_a_worker_that_lives_on_keeps_its_leases_over_a_lost_connection(looping, q):
-    channel, hub, received = looping
-    needs(channel, "GRACE")
-    channel.client.connection.disconnect()
-    wait_for(lambda: lease_end(q) == 15_000)
-    channel._touched_at -= 6
-    channel.connection.cycle.keep_leases()
-    assert lease_end(q) == HOUR
-    received[0].ack()
-    assert q.len() == 0
-
-
-def test_a_reply_that_was_lost_is_given_again(looping, connection, q):
-    channel, hub, received = looping
-    needs(channel, "TOKEN")
-    for tick in hub.on_tick:
-        tick()
-    wait_for(lambda: q.info()["blocked-clients"])
-    publish(connection, "y")
-    wait_for(lambda: q.len("running") == 2)
-    channel.client.connection.disconnect()
-    wait_for(lambda: hub.run_once() or len(received) == 2)
-    assert received[1].payload == "y" and "redelivered" not in received[1].headers
-    received[1].ack()
-    assert q.len("running") == 1
-
-
-@pytest.fixture
-def full(connection, q):
-    """A consumer in an event loop that may hold one message and does, while a second one waits."""
-    publish(connection, "first")
-    publish(connection, "second")
-    received, hub = [], Hub()
-    with Consumer(
-        connection, [Queue("jobs")], prefetch_count=1, callbacks=[lambda body, message: received.append(message)]
-    ):
-        connection.register_with_event_loop(hub)
-        wait_for(lambda: hub.run_once() or received)
-        yield connection.default_channel, hub, received
-    hub.close()
-
-
-def is_fetched(q):
-    """Whether the first message is acked and the second one fetched."""
-    return q.len("running") == 1 and q.len() == 1
-
-
-def test_an_ack_takes_the_next_fetch_along(full, q):
-    channel, hub, received = full
-    received[0].ack()
-    # No turn of the event loop was needed.
-    wait_for(lambda: is_fetched(q))
-    wait_for(lambda: hub.run_once() or len(received) == 2)
-    received[1].ack()
-    wait_for(lambda: q.len() == 0)
-    # A reply to the ack has come, one to the fetch has not, and the loop goes on.
-    publish(channel.connection.client, "third")
-    wait_for(lambda: hub.run_once() or len(received) == 3)
-
-
-def test_without_an_event_loop_an_ack_fetches_nothing(connection, q):
-    publish(connection, "first")
-    publish(connection, "second")
-    received = []
-    with Consumer(
-        connection, [Queue("jobs")], prefetch_count=1, callbacks=[lambda body, message: received.append(message)]
-    ):
-        connection.drain_events(timeout=5)
-        received[0].ack()
-        assert not connection.default_channel._in_poll
-        assert q.len("ready") == 1 and q.len("running") == 0
-        connection.drain_events(timeout=5)
-        assert [message.payload for message in received] == ["first", "second"]
-
-
-def test_an_ack_whose_reply_is_lost_counts(full, q):
-    channel, hub, received = full
-    received[0].ack()
-    wait_for(lambda: is_fetched(q))
-    channel.client.connection.disconnect()
-    wait_for(lambda: hub.run_once() or len(received) == 2)
-    assert received[1].payload == "second" and q.len() == 1
-
-
-def test_an_ack_that_does_not_get_through_is_sent_again(full, q):
-    channel, hub, received = full
-    connection = channel.client.connection
-    connection.send_packed_command = lambda *args: None
-    received[0].ack()
-    assert q.len("running") == 1 and q.len("ready") == 1
-    del connection.send_packed_command
-    connection.disconnect()
-    wait_for(lambda: hub.run_once() or len(received) == 2)
-    assert is_fetched(q)
-
-
-def test_an_ack_goes_another_way_where_the_connection_of_the_fetch_has_ended(full, q):
-    channel, hub, received = full
-    channel.client.connection._sock.shutdown(socket.SHUT_RDWR)
-    received[0].ack()
-    assert q.len() == 1
-    wait_for(lambda: hub.run_once() or len(received) == 2)
-    assert is_fetched(q)
-
-
-def test_an_ack_that_comes_too_late_is_logged_and_the_loop_goes_on(full, q, caplog):
-    channel, hub, received = full
-    q.advance(2 * HOUR)
-    received[0].ack()
-    wait_for(lambda: hub.run_once() or len(received) == 2)
-    assert "was acked after its lease" in caplog.text
-
-
-def test_a_closed_channel_loses_nothing_of_an_ack_with_a_fetch(url, q):
-    with Connection(url) as connection:
-        for text in ("first", "second"):
-            publish(connection, text)
-        received, hub = [], Hub()
-        consumer = Consumer(
-            connection, [Queue("jobs")], prefetch_count=1, callbacks=[lambda body, message: received.append(message)]
-        )
-        consumer.consume()
-        connection.register_with_event_loop(hub)
-        wait_for(lambda: hub.run_once() or received)
-        received[0].ack()
-        connection.default_channel.close()
-        hub.close()
-    assert q.len("ready") == 1 and q.len() == 1
 
 
 def test_an_expiration_counts_from_the_send(connection, q):
@@ -453,24 +247,6 @@ def test_keys_have_the_global_prefix(url, dq_client):
         assert Dq(dq_client, "shop:jobs").len() == 0
         queue.delete()
         assert not dq_client.exists("shop:jobs")
-
-
-def test_a_callback_that_fails_gives_back_the_rest(connection, q):
-    for number in range(3):
-        publish(connection, number)
-
-    def fail(body, message):
-        raise LookupError(body)
-
-    hub = Hub()
-    try:
-        with Consumer(connection, [Queue("jobs")], prefetch_count=3, callbacks=[fail]):
-            connection.register_with_event_loop(hub)
-            with pytest.raises(LookupError):
-                wait_for(lambda: hub.run_once())
-            assert (q.len("running"), q.len("ready")) == (1, 2)
-    finally:
-        hub.close()
 
 
 def test_a_failover_is_a_lost_connection(connection, q):

@@ -1,0 +1,11 @@
+"""What the tests of the transport send and get."""
+
+from kombu import Producer
+
+
+def publish(connection, body="x", **options):
+    Producer(connection.default_channel).publish(body, routing_key="jobs", serializer="json", **options)
+
+
+def get(connection, **options):
+    return connection.default_channel.basic_get("jobs", **options)
