@@ -6,6 +6,8 @@ from dqueue.testing import ManualQueue
 
 @pytest.fixture
 def url(dq_url):
+    import dqueue.kombu  # noqa: F401  makes dq:// known
+
     return dq_url.replace("redis://", "dq://")
 
 

@@ -3,8 +3,8 @@
 from kombu import Producer
 
 
-def publish(connection, body="x", **options):
-    Producer(connection.default_channel).publish(body, routing_key="jobs", serializer="json", **options)
+def publish(connection, body="x", queue="jobs", **options):
+    Producer(connection.default_channel).publish(body, routing_key=queue, serializer="json", **options)
 
 
 def get(connection, **options):

@@ -174,7 +174,118 @@ def test_an_ack_that_comes_too_late_is_logged_and_the_loop_goes_on(full, q, capl
     q.advance(2 * HOUR)
     received[0].ack()
     wait_for(lambda: hub.run_once() or len(received) == 2)
-    assert "was acked after its lease" in caplog.text
+    assert "acked after their leases" in caplog.text
+
+
+class Pace:
+    """Lets an ack wait until there are two."""
+
+    def may_wait(self, now, waiting, window):
+        return waiting < 2
+
+
+@pytest.fixture
+def hurried(connection, q):
+    """A consumer in an event loop that holds four of seven messages, and whose acks come fast."""
+    for number in range(7):
+        publish(connection, number)
+    received, hub = [], Hub()
+    with Consumer(
+        connection, [Queue("jobs")], prefetch_count=4, callbacks=[lambda body, message: received.append(message)]
+    ):
+        connection.register_with_event_loop(hub)
+        wait_for(lambda: hub.run_once() or len(received) == 4)
+        connection.default_channel._pace = Pace()
+        yield connection.default_channel, hub, received
+    hub.close()
+
+
+def calls(client):
+    used = client.info("commandstats")
+    return tuple(used.get(f"cmdstat_dq.{verb}", {"calls": 0})["calls"] for verb in ("ack", "mfetch"))
+
+
+def test_acks_that_come_fast_take_one_fetch_along(hurried, q, dq_client, monkeypatch):
+    # Nothing but the second ack ends the wait.
+    monkeypatch.setattr("dqueue.kombu.fetching.PATIENCE", 3600)
+    channel, hub, received = hurried
+    dq_client.config_resetstat()
+    received[0].ack()
+    for tick in [*hub.on_tick]:
+        tick()
+    assert (q.info()["acked"], calls(dq_client)) == (0, (0, 0))
+    received[1].ack()
+    wait_for(lambda: hub.run_once() or len(received) == 6)
+    assert (q.info()["acked"], q.len("running")) == (2, 4)
+    assert calls(dq_client) == (1, 1)
+
+
+def test_an_ack_that_no_other_follows_is_sent_soon(hurried, q, dq_client):
+    channel, hub, received = hurried
+    dq_client.config_resetstat()
+    received[0].ack()
+    wait_for(lambda: hub.run_once() or len(received) == 5)
+    assert (q.info()["acked"], calls(dq_client)) == (1, (1, 1))
+
+
+def test_acks_that_come_fast_share_a_command_while_a_fetch_is_on_its_way(hurried, q, dq_client):
+    channel, hub, received = hurried
+    while received[-1].payload != 6:
+        received[-4].ack()
+        count = len(received)
+        wait_for(lambda count=count: hub.run_once() or len(received) > count)
+    # Four are held. Two acks take a fetch along that has nothing to bring, and the other two follow it.
+    for message in received[-4:-2]:
+        message.ack()
+    wait_for(lambda: hub.run_once() or q.info()["acked"] == 5)
+    dq_client.config_resetstat()
+    for message in received[-2:]:
+        message.ack()
+    wait_for(lambda: q.len() == 0)
+    assert calls(dq_client) == (1, 0)
+
+
+def test_acks_that_follow_a_fetch_leave_its_replies_alone(hurried, q, dq_client):
+    channel, hub, received = hurried
+    dq_client.config_resetstat()
+    # The second one takes a fetch along, whose replies are read when the loop goes on.
+    for message in received[:4]:
+        message.ack()
+    wait_for(lambda: hub.run_once() or len(received) == 7)
+    assert q.info()["acked"] == 4
+    assert calls(dq_client) == (2, 2)
+
+
+def test_acks_of_several_queues_take_one_fetch_along(connection, q, dq_client):
+    for name in ("jobs", "mails"):
+        for number in range(2):
+            publish(connection, number, name)
+    received, hub = [], Hub()
+    with Consumer(
+        connection,
+        [Queue("jobs"), Queue("mails")],
+        prefetch_count=2,
+        callbacks=[lambda body, message: received.append(message)],
+    ):
+        connection.register_with_event_loop(hub)
+        wait_for(lambda: hub.run_once() or len(received) == 2)
+        connection.default_channel._pace = Pace()
+        assert {message.delivery_tag.queue for message in received} == {"jobs", "mails"}
+        dq_client.config_resetstat()
+        for message in [*received]:
+            message.ack()
+        wait_for(lambda: hub.run_once() or len(received) == 3)
+        assert calls(dq_client)[0] == 2
+    hub.close()
+
+
+def test_a_closed_channel_sends_the_acks_that_wait(hurried, q, monkeypatch):
+    monkeypatch.setattr("dqueue.kombu.fetching.PATIENCE", 3600)
+    channel, hub, received = hurried
+    received[0].ack()
+    assert q.info()["acked"] == 0
+    channel.close()
+    assert (q.info()["acked"], q.len()) == (1, 6)
 
 
 def test_a_closed_channel_loses_nothing_of_an_ack_with_a_fetch(url, q):

@@ -18,7 +18,7 @@ from dqueue.kombu.connection import (
     FollowingSSLConnection,
 )
 from dqueue.kombu.fetching import FetchingChannel
-from dqueue.kombu.messages import Tag, redelivered, sending
+from dqueue.kombu.messages import Tag, by_queue, redelivered, sending
 from dqueue.kombu.qos import QoS
 from dqueue.options import Word
 
@@ -147,13 +147,22 @@ class Channel(FetchingChannel):
     # ---- settling
 
     def ack(self, tag: Tag) -> None:
-        # NOACK has the receipt 0.
-        if tag.receipt:
-            self._check_ack(tag, self.call("DQ.ACK", self.key(tag.queue), tag.receipt))
+        self.ack_all([tag])
 
-    def _check_ack(self, tag: Tag, was_held: int) -> None:
-        if not was_held:
-            logger.warning("%s of queue %s was acked after its lease: it may run again", tag.id, tag.queue)
+    def ack_all(self, tags: Iterable[Tag]) -> None:
+        # NOACK has the receipt 0.
+        for same in by_queue(tag for tag in tags if tag.receipt):
+            self._check_acks(same, self.call(*self._ack_command(same)))
+
+    def _check_acks(self, tags: list[Tag], held: int) -> None:
+        """Says which acks came too late. `tags` are those of one queue."""
+        if held < len(tags):
+            logger.warning(
+                "%d of the messages %s of queue %s were acked after their leases: they may run again",
+                len(tags) - held,
+                ", ".join(tag.id for tag in tags),
+                tags[0].queue,
+            )
 
     def give_back(self, held: Iterable[tuple[Tag, Any]]) -> None:
         """Puts messages back at their old positions, marked as redelivered."""

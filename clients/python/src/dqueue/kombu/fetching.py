@@ -1,6 +1,7 @@
-"""The part of a channel that waits for messages in an event loop, and hands them on."""
+"""The part of a channel that waits for messages in an event loop, hands them on, and acks while it fetches others."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty
 from threading import get_ident
 from time import monotonic
@@ -13,9 +14,10 @@ from kombu.utils.encoding import bytes_to_str
 from redis.exceptions import ConnectionError, ResponseError
 
 from dqueue.connection import is_transient
-from dqueue.kombu.messages import UNREADABLE, Tag, delivered
+from dqueue.kombu.messages import UNREADABLE, Tag, by_queue, delivered
 from dqueue.leases import consumer_name
 from dqueue.options import Word
+from dqueue.pace import PATIENCE, AckPace
 
 logger = get_logger(__name__)
 
@@ -29,8 +31,12 @@ class FetchingChannel(kombu_redis.Channel):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # The token of a blocking fetch whose reply has not been read.
         self._token: str | None = None
-        # The ack that was sent with this fetch, until its reply has been read.
-        self._riding: Tag | None = None
+        # Acks that wait for others, and the entry in the event loop that ends their wait.
+        self._waiting: list[Tag] = []
+        self._end_of_wait: Any = None
+        self._pace = AckPace()
+        # Acks that were sent with this fetch, until the replies have been read.
+        self._riding: list[Tag] = []
         # Whether a delivery of the last reply has not been handed on yet.
         self._is_delivering = False
         # The thread of the event loop. No other one may use the connection of the fetch.
@@ -48,10 +54,12 @@ class FetchingChannel(kombu_redis.Channel):
     def _brpop_start(self, timeout: float | None = None) -> None:
         """Sends the blocking fetch. The name is that of the Redis transport, whose event loop calls it."""
         self._loop_thread = get_ident()
-        self._fetch(timeout, self._room())
+        # Acks that wait take the fetch along.
+        if self._end_of_wait is None:
+            self._fetch(timeout, self._room())
 
-    def _fetch(self, timeout: float | None, room: int, ack: Tag | None = None) -> bool:
-        """Sends a blocking fetch, and in front of it an ack. Without queues to fetch from it returns False."""
+    def _fetch(self, timeout: float | None, room: int) -> bool:
+        """Sends a blocking fetch, and in front of it the acks that wait. Without queues to fetch from it returns False."""
         queues = self._queue_cycle.consume(len(self.active_queues))
         if not queues:
             return False
@@ -67,41 +75,72 @@ class FetchingChannel(kombu_redis.Channel):
         options = [*self._fetch_options(max(count, 1), no_ack, self._token), "BLOCK", block]
         if self.grace and "LEASE" in options:
             options += ["BIND", "GRACE", self.grace]
-        commands: list[tuple[Word, ...]] = [("DQ.MFETCH", len(queues), *map(self.key, queues), *options)]
-        if ack is not None:
-            commands.insert(0, ("DQ.ACK", self.key(ack.queue), ack.receipt))
-        if self._riding is not None:
-            # The connection has ended before the reply to this ack was read.
-            self.ack(self._riding)
+        if self._riding:
+            # The connection has ended before the replies to these acks were read.
+            self.ack_all(self._riding)
         connection = self.client.connection
-        self._in_poll, self._riding = connection, ack
+        self._in_poll, self._riding, self._waiting = connection, self._waiting, []
         self._brpop_sent_at = monotonic()
-        connection.send_packed_command(connection.pack_commands(commands))
+        fetch = ("DQ.MFETCH", len(queues), *map(self.key, queues), *options)
+        acks = map(self._ack_command, by_queue(self._riding))
+        connection.send_packed_command(connection.pack_commands([*acks, fetch]))
         return True
 
-    def ack_and_fetch(self, tag: Tag, room: int) -> bool:
-        """Sends an ack and the next fetch at once, which costs the server half as much as one after the other.
+    def _ack_command(self, tags: list[Tag]) -> tuple[Word, ...]:
+        """Returns the command that acks these messages of one queue."""
+        return ("DQ.ACK", self.key(tags[0].queue), *(tag.receipt for tag in tags))
 
-        `room` is for how many messages there is room after the ack. Returns False, and does nothing, where the fetch
-        cannot be sent now.
+    def ack_soon(self, tag: Tag, room: int, window: int) -> bool:
+        """Sends an ack with the next fetch, which costs the server half as much as one after the other.
+
+        `room` is for how many messages there is room after the ack, of `window` in all. Acks that follow each other fast
+        wait for one another. Returns False, and does nothing, where the ack must be sent alone.
         """
         # Without an event loop nobody would read the reply until the program drains events again.
         is_looping = self.connection.in_event_loop and get_ident() == self._loop_thread
-        is_free = not self._in_poll and not self._is_delivering and not self._closing
-        if not is_looping or not is_free or not tag.receipt or room < 1:
+        if not is_looping or self._closing or not tag.receipt or room < 1:
+            return False
+        may_wait = self._pace.may_wait(monotonic(), len(self._waiting) + 1, window)
+        if not may_wait and not self._waiting and not self._can_fetch():
+            return False
+        self._waiting.append(tag)
+        if not may_wait:
+            self.send_acks(room)
+        elif self._end_of_wait is None:
+            self._end_of_wait = self.connection.loop.call_later(PATIENCE, self.send_acks)
+        return True
+
+    def send_acks(self, room: int | None = None) -> None:
+        """Sends the acks that wait: with a fetch if one can be sent now, else alone."""
+        if self._end_of_wait is not None:
+            self._end_of_wait.cancel()
+            self._end_of_wait = None
+        if not self._waiting:
+            return
+        try:
+            if self._can_fetch() and self._fetch(None, min(room or self._room(), MAX_COUNT)):
+                return
+        except self.connection_errors:
+            # The connection has ended. The event loop makes a new one for the fetch.
+            self.client.connection.disconnect()
+            self._in_poll, self._riding, self._waiting = None, [], [*self._riding, *self._waiting]
+        acks, self._waiting = self._waiting, []
+        self.ack_all(acks)
+
+    def _can_fetch(self) -> bool:
+        if self._in_poll or self._is_delivering or self._closing:
             return False
         connection = getattr(self.client, "connection", None)
         # The event loop must know the connection, and it forgets one that has ended.
         known = self.connection.cycle._chan_to_sock
-        if getattr(connection, "_sock", None) is None or (self, self.client, "BRPOP") not in known:
-            return False
-        try:
-            return self._fetch(None, min(room, MAX_COUNT), tag)
-        except self.connection_errors:
-            # The connection has ended. The event loop makes a new one for the fetch.
-            self.client.connection.disconnect()
-            self._in_poll = self._riding = None
-            return False
+        return getattr(connection, "_sock", None) is not None and (self, self.client, "BRPOP") in known
+
+    def close(self) -> None:
+        self._closing = True
+        # Where the connection is lost, the messages come back when their leases end.
+        with suppress(*self.connection_errors):
+            self.send_acks()
+        super().close()
 
     def _room(self) -> int:
         # worker_disable_prefetch replaces this method, and then one message at a time is asked for.
@@ -112,11 +151,11 @@ class FetchingChannel(kombu_redis.Channel):
 
     def _brpop_read(self, **options: Any) -> bool:
         """Reads the reply of the blocking fetch and delivers the messages. Returns whether it has come."""
-        riding, self._riding = self._riding, None
-        if riding is not None:
-            self._read(lambda: self._read_ack(riding))
-            # The reply of the ack comes at once, that of the fetch when there is a message. Only a channel that is
-            # closed waits for it.
+        riding, self._riding = self._riding, []
+        if riding:
+            self._read(lambda: self._read_acks(riding))
+            # The replies of acks come at once, that of the fetch when there is a message. Only a channel that is closed
+            # waits for it.
             if not self._closing and not self._in_poll.can_read(timeout=0):
                 return False
         try:
@@ -149,19 +188,21 @@ class FetchingChannel(kombu_redis.Channel):
             connection.disconnect()
             raise
 
-    def _read_ack(self, tag: Tag) -> None:
-        try:
-            was_held = self._in_poll.read_response()
-        except ResponseError as error:
-            if is_transient(error):
+    def _read_acks(self, tags: list[Tag]) -> None:
+        for same in by_queue(tags):
+            try:
+                held = self._in_poll.read_response()
+            except ResponseError as error:
+                if is_transient(error):
+                    raise
+                ids = ", ".join(tag.id for tag in same)
+                logger.error("%s of queue %s could not be acked: %s", ids, same[0].queue, error)
+            except self.connection_errors:
+                # Nobody knows whether the server has got them. It does no harm twice.
+                self.ack_all(tags)
                 raise
-            logger.error("%s of queue %s could not be acked: %s", tag.id, tag.queue, error)
-        except self.connection_errors:
-            # Nobody knows whether the server has got it. It does no harm twice.
-            self.ack(tag)
-            raise
-        else:
-            self._check_ack(tag, was_held)
+            else:
+                self._check_acks(same, held)
 
     def _deliver(self, queue: str, deliveries: list[Any]) -> None:
         waiting = list(deliveries)

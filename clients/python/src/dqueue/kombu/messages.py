@@ -1,5 +1,6 @@
 """Messages of kombu as messages of dq: options of DQ.SEND, and what is changed when one is delivered."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from math import ceil
 from time import time
@@ -29,6 +30,14 @@ class Tag(str):
         tag = cls(f"{id}:{receipt}")
         tag.queue, tag.receipt, tag.id = queue, receipt, id
         return tag
+
+
+def by_queue(tags: Iterable[Tag]) -> list[list[Tag]]:
+    """Returns the tags of each queue."""
+    found: dict[str, list[Tag]] = {}
+    for tag in tags:
+        found.setdefault(tag.queue, []).append(tag)
+    return [*found.values()]
 
 
 class DueHeaders(dict[str, Any]):

@@ -11,7 +11,9 @@ class QoS(virtual.QoS):
     """The messages that a channel holds. A lease on the server stands for each."""
 
     def ack(self, delivery_tag: str) -> None:
-        if isinstance(delivery_tag, Tag) and not self.channel.ack_and_fetch(delivery_tag, self._room_after_ack()):
+        if isinstance(delivery_tag, Tag) and not self.channel.ack_soon(
+            delivery_tag, self._room_after_ack(), self.prefetch_count
+        ):
             self.channel.ack(delivery_tag)
         super().ack(delivery_tag)
 

@@ -36,6 +36,9 @@ class Transport(kombu_redis.Transport):
     # Mingle, gossip, fan-out of events and worker_disable_prefetch look for the driver_type "redis", which is inherited.
 
     in_event_loop = False
+    loop: Any = None
+    """The event loop, if the program has one."""
+
     known_options: frozenset[str] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -46,6 +49,7 @@ class Transport(kombu_redis.Transport):
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:
         super().register_with_event_loop(connection, loop)
         self.in_event_loop = True
+        self.loop = loop
         # The timer of the Redis transport would look for messages to restore. This one sends the heartbeats.
         self.cycle._restore_messages_tref.cancel()
         options = connection.client.transport_options
