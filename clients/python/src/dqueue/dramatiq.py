@@ -12,8 +12,8 @@ long as need be. Waiting workers do not poll, and no command does maintenance.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -26,6 +26,7 @@ from dramatiq.message import Message
 from dqueue import message as dq
 from dqueue.connection import is_transient, open_client, socket_timeout
 from dqueue.leases import consumer_name
+from dqueue.pace import PATIENCE, AckPace
 from dqueue.queue import Queue
 
 HEARTBEAT_TIMEOUT = 60_000
@@ -143,7 +144,11 @@ class Leases:
         self.queue = queue
         self.lease = lease
         self._receipts: set[int] = set()
+        # Those whose ack is still to be sent.
+        self._finished: set[int] = set()
+        self._pace = AckPace()
         self._changed = threading.Condition()
+        self.is_waiting_for_room = False
         self._touched_at = time.monotonic()
         self._created = False
 
@@ -166,15 +171,49 @@ class Leases:
         with self._changed:
             self._receipts.update(message.receipt for message in messages)
 
-    def drop(self, receipt: int) -> None:
+    def drop(self, *receipts: int) -> None:
         with self._changed:
-            self._receipts.discard(receipt)
+            self._receipts.difference_update(receipts)
             self._changed.notify_all()
 
-    def wait_until(self, condition: Callable[[int], bool], timeout: float) -> bool:
-        """Waits until the condition holds for the count of messages held, up to `timeout` seconds. Returns whether."""
+    def finish(self, receipt: int, window: int) -> bool:
+        """Adds an ack that is to be sent. Returns whether it may wait: `wait_for_room` ends soon, and takes it along.
+
+        `window` is how many messages may be held.
+        """
         with self._changed:
-            return self._changed.wait_for(lambda: condition(len(self._receipts)), timeout)
+            self._finished.add(receipt)
+            may_wait = self._pace.may_wait(time.monotonic(), len(self._finished), window)
+            if may_wait and self.is_waiting_for_room:
+                self._changed.notify_all()
+                return True
+            return False
+
+    def take_finished(self) -> list[int]:
+        """Returns the acks that are to be sent. Whoever sends them drops them then, or puts them back."""
+        with self._changed:
+            taken = [*self._finished]
+            self._finished.clear()
+            return taken
+
+    def put_back(self, receipts: list[int]) -> None:
+        """Keeps acks that could not be sent. It does no harm to send them twice."""
+        with self._changed:
+            self._finished.update(receipts)
+
+    def wait_for_room(self, window: int, is_given: Callable[[], bool], timeout: float) -> None:
+        """Waits up to `timeout` seconds until fewer than `window` messages are held, an ack has waited, or `is_given`."""
+        with self._changed:
+            self.is_waiting_for_room = True
+            try:
+                self._changed.wait_for(lambda: self._has_room(window) or is_given() or self._finished, timeout)
+                if self._finished:
+                    self._changed.wait_for(lambda: self._has_room(window) or is_given(), PATIENCE)
+            finally:
+                self.is_waiting_for_room = False
+
+    def _has_room(self, window: int) -> bool:
+        return len(self._receipts) < window
 
     def keep(self) -> None:
         """Renews the leases, three times a lease."""
@@ -211,7 +250,6 @@ class DqConsumer(Consumer):
         self.timeout = max(1, min(waits))
         # Messages that Dramatiq has not taken over. Threads that ack add to them.
         self._fetched: deque[dq.Message] = deque()
-        self._is_waiting_for_room = False
         self._is_closed = False
 
     @property
@@ -219,18 +257,35 @@ class DqConsumer(Consumer):
         return len(self.leases)
 
     def ack(self, message: Any) -> None:
-        """Finishes the message. If the worker waits for room, the same command brings the message that takes its place."""
+        """Finishes the message. If the worker waits for room, the same command brings those that take its place."""
         receipt = getattr(message, "receipt", None)
         if receipt is None:
             return
-        if self._is_waiting_for_room:
-            self._take(1, ack=[receipt])
-        else:
-            self._calling(self.queue.ack, receipt)
-        # This wakes the consumer, so it comes last.
-        self.leases.drop(receipt)
+        if not self.leases.finish(receipt, self.prefetch):
+            self._send_acks()
         if self._is_closed:
             self._give_back_fetched()
+
+    def _send_acks(self) -> None:
+        """Sends the acks that wait, and whatever another thread adds meanwhile."""
+        acks = self.leases.take_finished()
+        if not acks:
+            return
+        if self.leases.is_waiting_for_room:
+            self._take(len(acks), acks)
+        else:
+            with self._putting_back(acks):
+                self._calling(self.queue.ack, *acks)
+        # This wakes the consumer, so it comes last.
+        self.leases.drop(*acks)
+
+    @contextmanager
+    def _putting_back(self, acks: list[int]) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.leases.put_back(acks)
+            raise
 
     def nack(self, message: Any) -> None:
         """Makes the message dead with the reason `rejected`. DQ.REDRIVE brings it back."""
@@ -245,6 +300,7 @@ class DqConsumer(Consumer):
 
     def close(self) -> None:
         self._is_closed = True
+        self._send_acks()
         self._give_back_fetched()
 
     def _give_back_fetched(self) -> None:
@@ -258,8 +314,7 @@ class DqConsumer(Consumer):
     def _give_back(self, receipts: list[int]) -> None:
         if receipts:
             self._calling(self.queue.nack, *receipts, silent=True)
-        for receipt in receipts:
-            self.leases.drop(receipt)
+        self.leases.drop(*receipts)
 
     def __next__(self) -> DqMessage | None:
         while True:
@@ -276,27 +331,28 @@ class DqConsumer(Consumer):
 
     def _fetch(self) -> bool:
         """Waits for room, and then for messages. Returns whether there are any."""
-        self._is_waiting_for_room = True
-        try:
-            self.leases.wait_until(lambda held: held < self.prefetch or bool(self._fetched), self.timeout / 1000)
-        finally:
-            self._is_waiting_for_room = False
-        room = self.prefetch - len(self.leases)
-        if not self._fetched and room > 0:
-            self._take(min(room, 1000), block=self.timeout)
+        self.leases.wait_for_room(self.prefetch, lambda: bool(self._fetched), self.timeout / 1000)
+        if not self._fetched:
+            acks = self.leases.take_finished()
+            self.leases.drop(*acks)
+            room = self.prefetch - len(self.leases)
+            if acks or room > 0:
+                self._take(min(max(room, 1), 1000), acks, block=self.timeout)
         return bool(self._fetched)
 
-    def _take(self, count: int, **options: Any) -> None:
-        """Fetches messages for `__next__`."""
+    def _take(self, count: int, acks: list[int], **options: Any) -> None:
+        """Sends acks and fetches messages for `__next__`."""
         # With a token, the client's second attempt after a lost reply gets the messages of the first one.
-        messages = self._calling(
-            self.queue.fetch,
-            count=count,
-            lease=self.leases.lease,
-            consumer=consumer_name(),
-            token=uuid4().hex,
-            **options,
-        )
+        with self._putting_back(acks):
+            messages = self._calling(
+                self.queue.fetch,
+                count=count,
+                lease=self.leases.lease,
+                consumer=consumer_name(),
+                token=uuid4().hex,
+                ack=acks,
+                **options,
+            )
         self.leases.add(messages)
         self._fetched.extend(messages)
 
