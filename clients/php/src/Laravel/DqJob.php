@@ -7,6 +7,7 @@ namespace Dq\Laravel;
 use Dq\Message;
 use Illuminate\Container\Container;
 use Illuminate\Contracts\Queue\Job as JobContract;
+use Illuminate\Queue\CallQueuedHandler;
 use Illuminate\Queue\Jobs\Job;
 
 /** A job that a worker has. */
@@ -37,8 +38,9 @@ class DqJob extends Job implements JobContract
     public function delete(): void
     {
         parent::delete();
-        $this->dq->drop($this->message);
-        $this->dq->on($this->queue)->ack($this->message);
+        // A handler may delete its job and then go on for as long as it likes. Laravel does so when the handler has returned.
+        $caller = debug_backtrace(DEBUG_BACKTRACE_IGNORE_ARGS, 2)[1]['class'] ?? null;
+        $this->dq->finish($this->message, $caller === CallQueuedHandler::class);
     }
 
     /**

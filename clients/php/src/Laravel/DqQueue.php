@@ -17,7 +17,8 @@ use Illuminate\Support\Str;
 
 /**
  * A queue connection whose queues are dq queues: the name `default` is the key `dq:default`, after the prefix of the
- * Redis connection. Every method is one command.
+ * Redis connection. Every method is one command. With `ackWithNext` a worker's whole job is one: the ack of a finished job
+ * waits for the `pop` of the next one.
  */
 class DqQueue extends Queue implements QueueContract, ClearableQueue
 {
@@ -33,6 +34,12 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     /** @var list<string> those that it will still ask for, though they were empty in the answer for the first */
     private array $empty = [];
     private ?Heartbeat $heart = null;
+    /** The message of a finished job, whose ack waits for the next pop. */
+    private ?Message $finished = null;
+    /** Whether it has waited for a whole round of the worker. */
+    private bool $hasWaited = false;
+    /** Whether a worker asks in rounds, and so tells when it does and when it stops. */
+    private bool $hasRounds = false;
 
     /**
      * @param ?string $connection a connection of config/database.php
@@ -40,6 +47,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
      * @param ?int $blockFor seconds for which a pop waits; null: not at all, 0: without end
      * @param ?bool $dispatchAfterCommit
      * @param bool $heartbeat whether a running job keeps its lease, so that `retryAfter` may be short
+     * @param bool $ackWithNext whether the command that fetches the next job acks the one before
      */
     public function __construct(
         protected Redis $redis,
@@ -49,6 +57,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         protected ?int $blockFor = null,
         $dispatchAfterCommit = false,
         protected bool $heartbeat = false,
+        protected bool $ackWithNext = false,
     ) {
         $this->dispatchAfterCommit = $dispatchAfterCommit;
     }
@@ -152,6 +161,12 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     {
         $this->round = explode(',', $queues);
         $this->empty = [];
+        $this->hasRounds = true;
+        if ($this->hasWaited) {
+            // Newer releases of Laravel do not pop from a queue that `queue:pause` has paused.
+            $this->settle();
+        }
+        $this->hasWaited = $this->finished !== null;
     }
 
     /**
@@ -172,28 +187,45 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
             $names = $this->round;
             $this->round = [];
         }
-        $message = count($names) === 1 ? $this->fetch($names[0]) : $this->fetchFirst($names);
+        $message = $this->next($names);
         if ($message === null) {
             $this->empty = array_slice($names, 1);
             return null;
         }
         $this->keep($message);
-        $keys = array_combine(array_map(fn ($name) => $this->on($name)->key, $names), $names);
+        $keys = array_combine(array_map(fn ($name) => $this->open($name)->key, $names), $names);
         return new DqJob($this->container, $this, $message, $this->connectionName, $keys[$message->key]);
     }
 
-    private function fetch(string $name): ?Message
+    /** @param list<string> $names */
+    private function next(array $names): ?Message
     {
-        $queue = $this->on($name);
-        $words = ['DQ.FETCH', $queue->key, ...Words::of($this->fetchOptions())];
-        $reply = $queue->client->call($queue->key, $words, $this->blockFor !== null);
+        $isOnly = count($names) === 1;
+        if ($this->finished !== null && $this->finished->key === $this->open($names[0])->key) {
+            // Of several queues the first one is asked alone, and only if it is empty they are waited for together.
+            $message = $this->fetch($names[0], ['ack' => [$this->finished]] + ($isOnly ? [] : ['block' => null]));
+            $this->forget();
+            if ($message !== null || $isOnly) {
+                return $message;
+            }
+        }
+        $this->settle();
+        return $isOnly ? $this->fetch($names[0]) : $this->fetchFirst($names);
+    }
+
+    private function fetch(string $name, array $options = []): ?Message
+    {
+        $queue = $this->open($name);
+        $options += $this->fetchOptions();
+        $words = ['DQ.FETCH', $queue->key, ...Words::of($options)];
+        $reply = $queue->client->call($queue->key, $words, $options['block'] !== null);
         return $reply ? Message::read($queue->key, $reply[0]) : null;
     }
 
     /** @param list<string> $names */
     private function fetchFirst(array $names): ?Message
     {
-        $keys = array_map(fn ($name) => $this->on($name)->key, $names);
+        $keys = array_map(fn ($name) => $this->open($name)->key, $names);
         $words = ['DQ.MFETCH', count($keys), ...$keys, ...Words::of($this->fetchOptions())];
         $reply = $this->client()->call($keys[0], $words, $this->blockFor !== null);
         return $reply ? Message::read($reply[0], $reply[1][0]) : null;
@@ -238,10 +270,51 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         }
     }
 
-    /** Says that the job of this message is over. */
+    // ---- finishing --------------------------------------------------------------------------------------------------
+
+    /** Says that the job of this message is over, so that its lease is no longer extended. */
     public function drop(Message $message): void
     {
         $this->heart?->drop($message);
+    }
+
+    /**
+     * Acks a job. If its lease is over, another worker has it, and nothing happens.
+     *
+     * @param bool $isLast whether the worker has nothing more to do for the job, so that its ack may wait for the next pop
+     */
+    public function finish(Message $message, bool $isLast): void
+    {
+        $this->settle();
+        $this->finished = $message;
+        if (!$isLast || !$this->ackWithNext || !$this->hasRounds || $this->isResting()) {
+            $this->settle();
+        }
+    }
+
+    /** Sends the ack that waits for the next pop, if one does. */
+    public function settle(): void
+    {
+        if ($this->finished !== null) {
+            $this->open(null)->client->call($this->finished->key, ['DQ.ACK', $this->finished->key, $this->finished->receipt]);
+            $this->forget();
+        }
+    }
+
+    /** Ends the wait of an ack that the server has answered. After a lost reply it is sent again: that does no harm. */
+    private function forget(): void
+    {
+        $this->drop($this->finished);
+        $this->finished = null;
+        $this->hasWaited = false;
+    }
+
+    /** Returns whether the worker is about to rest, and so will not pop for now. */
+    private function isResting(): bool
+    {
+        $app = $this->container;
+        return (method_exists($app, 'isDownForMaintenance') && $app->isDownForMaintenance())
+            || ($app->bound('queue.worker') && $app->make('queue.worker')->paused);
     }
 
     // ---- looking and clearing ---------------------------------------------------------------------------------------
@@ -305,6 +378,13 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
 
     /** Returns the queue of a name, for commands that Laravel does not know: pause, groups, schedules. */
     public function on(?string $queue): \Dq\Queue
+    {
+        // Whoever asks sees a finished job as finished.
+        $this->settle();
+        return $this->open($queue);
+    }
+
+    private function open(?string $queue): \Dq\Queue
     {
         $client = $this->client();
         return new \Dq\Queue($client, $client->prefixed($this->getQueue($queue)));

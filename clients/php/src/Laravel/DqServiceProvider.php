@@ -4,13 +4,18 @@ declare(strict_types=1);
 
 namespace Dq\Laravel;
 
+use Dq\Error;
 use Illuminate\Queue\Events\Looping;
+use Illuminate\Queue\Events\WorkerStopping;
 use Illuminate\Queue\QueueManager;
 use Illuminate\Support\ServiceProvider;
 
 /** Registers the queue driver `dq`. */
 class DqServiceProvider extends ServiceProvider
 {
+    /** The queue connection of the worker in this process. */
+    private ?DqQueue $working = null;
+
     public function register(): void
     {
         $this->callAfterResolving('queue', $this->addDriver(...));
@@ -33,7 +38,15 @@ class DqServiceProvider extends ServiceProvider
             $this->app['events']->listen(Looping::class, function (Looping $event): void {
                 $queue = $this->app['queue']->connection($event->connectionName);
                 if ($queue instanceof DqQueue) {
+                    $this->working = $queue;
                     $queue->aboutToPop((string) $event->queue);
+                }
+            });
+            $this->app['events']->listen(WorkerStopping::class, function (): void {
+                try {
+                    $this->working?->settle();
+                } catch (Error) {
+                    // Nothing must keep a worker from its end. The job comes back when its lease is over.
                 }
             });
         }

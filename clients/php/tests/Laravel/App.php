@@ -23,7 +23,14 @@ final class App
 
     public function __construct(string $driver, array $connection = [])
     {
-        $this->container = $app = new Container();
+        $this->container = $app = new class () extends Container {
+            public bool $isDown = false;
+
+            public function isDownForMaintenance(): bool
+            {
+                return $this->isDown;
+            }
+        };
         Container::setInstance($app);
         $app->instance(\Illuminate\Contracts\Container\Container::class, $app);
         $app->instance('config', new \ArrayObject([

@@ -5,43 +5,13 @@ declare(strict_types=1);
 namespace Dq\Tests\Laravel;
 
 use Dq\Laravel\DqJob;
-use Dq\Laravel\DqQueue;
 use Dq\Tests\Server;
 use Illuminate\Queue\Events\JobFailed;
 use Illuminate\Queue\Events\JobQueued;
-use Illuminate\Queue\WorkerOptions;
-use PHPUnit\Framework\TestCase;
 
 /** The tests named in Suite::LEFT_OUT, and what Laravel's own tests do not ask. */
-final class DqQueueTest extends TestCase
+final class DqQueueTest extends AppTestCase
 {
-    private const DRIVERS = [['predis'], ['phpredis']];
-
-    private App $app;
-    private DqQueue $queue;
-
-    protected function setUp(): void
-    {
-        Server::redis()->flushAll();
-        Note::$seen = [];
-    }
-
-    protected function tearDown(): void
-    {
-        \Illuminate\Container\Container::setInstance(null);
-    }
-
-    public function drivers(): array
-    {
-        return self::DRIVERS;
-    }
-
-    private function start(string $driver, array $connection = []): void
-    {
-        $this->app = new App($driver, $connection);
-        $this->queue = $this->app->queue();
-    }
-
     private static function nameOf(?DqJob $job): ?string
     {
         return $job === null ? null : unserialize($job->payload()['data']['command'])->name;
@@ -294,16 +264,6 @@ final class DqQueueTest extends TestCase
     }
 
     // ---- workers -----------------------------------------------------------------------------------------------------
-
-    private function work(string $queues, array $options = []): void
-    {
-        $options += ['sleep' => 0, 'stopWhenEmpty' => true, 'maxTries' => 3];
-        $made = new WorkerOptions();
-        foreach ($options as $name => $value) {
-            $made->$name = $value;
-        }
-        $this->app->worker()->daemon('dq', $queues, $made);
-    }
 
     /** @dataProvider drivers */
     public function testAWorkerAsksAllItsQueuesAtOnce(string $driver): void
