@@ -125,7 +125,7 @@ bench-web: ## what the pages and actions of dq web cost a server with 10,000 que
 	@DQ_CLI=$(or $(CARGO_TARGET_DIR),target)/cli/release/dq scripts/python.sh tests.load.pages $(BENCH_FLAGS)
 
 bench-frameworks: ## Celery, Dramatiq and Laravel on dq beside their own transports, an hour: BENCH_FLAGS=--help
-	@scripts/setup.sh build server tests optional && scripts/python.sh benches.frameworks $(BENCH_FLAGS)
+	@benches/frameworks/run.sh $(BENCH_FLAGS)
 
 bench-core: ## what the core costs without a server: Criterion benches; BENCH_FLAGS=--help
 	@scripts/bench-core.sh $(BENCH_FLAGS)

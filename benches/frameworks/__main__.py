@@ -38,6 +38,7 @@ def main() -> int:
     options.add_argument("--smoke", action="store_true", help="a fiftieth of it: shows that it works")
     options.add_argument("--strict", action="store_true", help="end with 1 if an aim is missed")
     options.add_argument("--results", type=Path, metavar="FILE", help="JSON that keeps figures for a run of the rest")
+    options.add_argument("--built", default="", metavar="TEXT", help="how the module was built, for the page")
     options.add_argument("--note", default="", metavar="TEXT", help="a sentence for the page, such as what else ran")
     options.add_argument("--write", type=Path, metavar="FILE", help="also write the section into a page")
     given = options.parse_args()
@@ -57,7 +58,8 @@ def main() -> int:
         tables.append(lines)
         server = sides[0].server
         met = met and holds
-    text = page(tables, f"{server}, Python {platform.python_version()}", given.note)
+    built = f", the module by {given.built}" if given.built else ""
+    text = page(tables, f"{server}, Python {platform.python_version()}{built}", given.note)
     print(text)
     if given.write:
         replace(given.write, text)

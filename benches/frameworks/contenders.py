@@ -36,6 +36,8 @@ class Contender:
     kills: int
     has_eta_memory = True
     """Whether tasks with an eta may wait in the memory of a worker."""
+    has_threads = True
+    """Whether a worker may do several tasks at a time."""
 
     def __init__(self, server: Server, ledger: Server) -> None:
         self.server = server
@@ -195,6 +197,7 @@ class Laravel(Contender):
 
     kills = 200
     has_eta_memory = False
+    has_threads = False
 
     def __init__(self, server: Server, ledger: Server) -> None:
         super().__init__(server, ledger)
@@ -215,7 +218,7 @@ class Laravel(Contender):
 
     @property
     def settings(self) -> str:
-        return f"retry_after {LEASE} s, block_for 5 s, --sleep=0"
+        return f"retry_after {LEASE} s, block_for 5 s{', ack_with_next' if self.is_ours else ''}, --sleep=0"
 
     def _command(self) -> list[str]:
         driver = "dq" if self.is_ours else "redis"

@@ -16,7 +16,12 @@ WORK = 0.1
 BACKLOG = 40
 """Tasks that wait or run while workers are killed."""
 
+SPEED_TASKS = 5000
+
 SPEED_ROUNDS = 3
+
+MANY = 8
+"""Tasks at a time, in processes (Celery) or threads (Dramatiq)."""
 
 DRAIN = 400
 """Seconds that are waited for tasks after the last kill. Celery with redis:// looks for lost tasks that seldom."""
@@ -48,6 +53,21 @@ def _fresh(contender: Contender) -> Ledger:
     ledger = Ledger(contender.ledger.port)
     ledger.clear()
     return ledger
+
+
+def _warm(contender: Contender, ledger: Ledger) -> None:
+    """Sends a task and waits until it is done. When its ack is noted is up to the framework."""
+    contender.send("work", "warm", 0)
+    _until(lambda: _has_ended(ledger, "warm"), 20)
+
+
+def _has_ended(ledger: Ledger, *tasks: str) -> bool:
+    return {("end", task) for task in tasks} <= {(one.what, one.task) for one in ledger.entries()}
+
+
+def _lates(ledger: Ledger) -> list[float]:
+    """Returns how late (ms) tasks were that were sent for a time."""
+    return [float(one.worker) for one in ledger.entries() if one.what == "late"]
 
 
 def _until(condition: Callable[[], bool], seconds: float) -> bool:
@@ -132,17 +152,16 @@ def lateness(contender: Contender, size: Size, say: Callable[[str], None]) -> Ro
     """Sends tasks with etas spread over some seconds to a worker that has nothing else to do."""
     ledger = _fresh(contender)
     worker = contender.start(4)
-    contender.send("work", "warm", 0)
-    _until(lambda: ledger.length() >= 3, 20)
+    _warm(contender, ledger)
     ledger.clear()
     count = size.of(1000)
     first = time.time() + 4
     dues = sorted(first + random.uniform(0, count / 50) for _ in range(count))
     for number, due in enumerate(dues):
         contender.send("late", f"t{number}", due, due=due)
-    _until(lambda: ledger.length() >= count, count / 50 + 60)
+    _until(lambda: len(_lates(ledger)) >= count, count / 50 + 60)
     worker.stop()
-    late = [float(one.worker) for one in ledger.entries()]
+    late = _lates(ledger)
     return {"late_p50": _percentile(late, 0.5), "late_p99": _percentile(late, 0.99), "late_missing": count - len(late)}
 
 
@@ -150,8 +169,7 @@ def memory(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows
     """Sends tasks that are due in an hour, and looks how the worker grows."""
     ledger = _fresh(contender)
     worker = contender.start(1)
-    contender.send("work", "warm", 0)
-    _until(lambda: ledger.length() >= 3, 20)
+    _warm(contender, ledger)
     before = worker.memory()
     due = time.time() + 3600
     for number in range(size.of(100_000)):
@@ -166,28 +184,35 @@ def memory(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows
 
 
 def speed(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows:
-    """Lets one worker do tasks that do nothing, one at a time. The figures are medians of some rounds."""
-    rounds = [_speed(contender, size.of(5000)) for _ in range(size.of(SPEED_ROUNDS))]
+    """Lets one worker do tasks that do nothing: one at a time, and where it can, several at a time."""
+    rows = {"ping": _ping(contender.server, size.of(SPEED_TASKS)), **_speed(contender, size, 1)}
+    if contender.has_threads:
+        rows |= {f"{key}_many": figure for key, figure in _speed(contender, size, MANY).items()}
+    return rows
+
+
+def _speed(contender: Contender, size: Size, threads: int) -> Rows:
+    """Returns medians of some rounds."""
+    rounds = [_speed_round(contender, size.of(SPEED_TASKS), threads) for _ in range(size.of(SPEED_ROUNDS))]
     return {key: median(one[key] for one in rounds) for key in rounds[0] if all(key in one for one in rounds)}
 
 
-def _speed(contender: Contender, count: int) -> Rows:
+def _speed_round(contender: Contender, count: int, threads: int) -> Rows:
     ledger = _fresh(contender)
     began = cpu(contender.server)
     contender.send("work", "first", 0)
     for _ in range(count):
         contender.send("nothing")
     contender.send("work", "last", 0)
-    worker = contender.start(1)
-    _until(lambda: ledger.length() >= 5, 120)
+    worker = contender.start(threads)
+    _until(lambda: _has_ended(ledger, "first", "last"), 120)
     time.sleep(0.2)
     used = cpu(contender.server) - began
     at = {(one.what, one.task): one.at for one in ledger.entries()}
     worker.stop()
-    rows = {"ping": _ping(contender.server, count)}
-    if ("start", "last") in at:
-        rows |= {"jobs": count / (at["start", "last"] - at["end", "first"]), "cpu": used / count * 1e6}
-    return rows
+    if ("end", "last") not in at:
+        return {}
+    return {"jobs": count / (at["start", "last"] - at["end", "first"]), "cpu": used / count * 1e6}
 
 
 def _ping(server: Server, count: int) -> float:
@@ -206,16 +231,15 @@ def two_queues(contender: Contender, size: Size, say: Callable[[str], None]) -> 
         return {}
     ledger = _fresh(contender)
     worker = contender.start(1)
-    contender.send("work", "warm", 0)
-    _until(lambda: ledger.length() >= 3, 20)
+    _warm(contender, ledger)
     ledger.clear()
     count = max(4, size.of(60))
     for number in range(count):
         time.sleep(random.uniform(0.05, 0.3))
         contender.send("late", f"t{number}", time.time(), queue=("high", "low")[number % 2])
-        _until(lambda number=number: ledger.length() > number, 20)
+        _until(lambda number=number: len(_lates(ledger)) > number, 20)
     worker.stop()
-    late = [float(one.worker) for one in ledger.entries()]
+    late = _lates(ledger)
     return {"woken_p50": _percentile(late, 0.5), "woken_max": max(late, default=float("nan"))}
 
 

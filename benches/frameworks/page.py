@@ -50,8 +50,10 @@ ROWS = [
     Row("late_missing", "etas that did not come", "{:.0f}", "0", lambda ours, stock: ours == 0),
     Row("memory", "growth of a worker by 100,000 etas", "{:.1f} MB", "< 5 MB", lambda ours, stock: ours < 5),
     Row("cpu", "server CPU a task, sent and done", "{:.0f} us", "half", lambda ours, stock: ours <= stock / 2),
+    Row("cpu_many", "the same, 8 at a time", "{:.0f} us", "half", lambda ours, stock: ours <= stock / 2),
     Row("ping", "server CPU of a PING, one by one", "{:.0f} us"),
     Row("jobs", "tasks a second of a worker process", "{:,.0f}", "not less", lambda ours, stock: ours >= stock * 0.97),
+    Row("jobs_many", "the same, 8 at a time", "{:,.0f}", "not less", lambda ours, stock: ours >= stock * 0.97),
     Row("woken_p50", "woken from two queues, p50", "{:.1f} ms"),
     Row("woken_max", "woken from two queues, at most", "{:.1f} ms", "< 5 ms", lambda ours, stock: ours < 5),
 ]
