@@ -192,11 +192,11 @@ def hurried(connection, q):
     received, hub = [], Hub()
     with Consumer(
         connection, [Queue("jobs")], prefetch_count=4, callbacks=[lambda body, message: received.append(message)]
-    ):
+    ) as consumer:
         connection.register_with_event_loop(hub)
         wait_for(lambda: hub.run_once() or len(received) == 4)
-        connection.default_channel._pace = Pace()
-        yield connection.default_channel, hub, received
+        consumer.channel._pace = Pace()
+        yield consumer, hub, received
     hub.close()
 
 
@@ -208,7 +208,7 @@ def calls(client):
 def test_acks_that_come_fast_take_one_fetch_along(hurried, q, dq_client, monkeypatch):
     # Nothing but the second ack ends the wait.
     monkeypatch.setattr("dqueue.kombu.fetching.PATIENCE", 3600)
-    channel, hub, received = hurried
+    consumer, hub, received = hurried
     dq_client.config_resetstat()
     received[0].ack()
     for tick in [*hub.on_tick]:
@@ -221,7 +221,7 @@ def test_acks_that_come_fast_take_one_fetch_along(hurried, q, dq_client, monkeyp
 
 
 def test_an_ack_that_no_other_follows_is_sent_soon(hurried, q, dq_client):
-    channel, hub, received = hurried
+    consumer, hub, received = hurried
     dq_client.config_resetstat()
     received[0].ack()
     wait_for(lambda: hub.run_once() or len(received) == 5)
@@ -229,7 +229,7 @@ def test_an_ack_that_no_other_follows_is_sent_soon(hurried, q, dq_client):
 
 
 def test_acks_that_come_fast_share_a_command_while_a_fetch_is_on_its_way(hurried, q, dq_client):
-    channel, hub, received = hurried
+    consumer, hub, received = hurried
     while received[-1].payload != 6:
         received[-4].ack()
         count = len(received)
@@ -246,7 +246,7 @@ def test_acks_that_come_fast_share_a_command_while_a_fetch_is_on_its_way(hurried
 
 
 def test_acks_that_follow_a_fetch_leave_its_replies_alone(hurried, q, dq_client):
-    channel, hub, received = hurried
+    consumer, hub, received = hurried
     dq_client.config_resetstat()
     # The second one takes a fetch along, whose replies are read when the loop goes on.
     for message in received[:4]:
@@ -279,13 +279,21 @@ def test_acks_of_several_queues_take_one_fetch_along(connection, q, dq_client):
     hub.close()
 
 
-def test_a_closed_channel_sends_the_acks_that_wait(hurried, q, monkeypatch):
+@pytest.mark.parametrize("end", [Consumer.cancel, lambda consumer: consumer.channel.close()], ids=["cancel", "close"])
+def test_a_worker_that_stops_sends_the_acks_that_wait(hurried, q, monkeypatch, end):
     monkeypatch.setattr("dqueue.kombu.fetching.PATIENCE", 3600)
-    channel, hub, received = hurried
+    consumer, hub, received = hurried
     received[0].ack()
     assert q.info()["acked"] == 0
-    channel.close()
-    assert (q.info()["acked"], q.len()) == (1, 6)
+    end(consumer)
+    assert q.info()["acked"] == 1
+
+
+def test_a_task_that_ends_while_its_worker_stops_is_acked_at_once(hurried, q):
+    consumer, hub, received = hurried
+    consumer.cancel()
+    received[0].ack()
+    assert q.info()["acked"] == 1
 
 
 def test_a_closed_channel_loses_nothing_of_an_ack_with_a_fetch(url, q):

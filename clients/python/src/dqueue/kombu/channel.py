@@ -130,7 +130,9 @@ class Channel(FetchingChannel):
 
     def _basic_cancel(self, consumer_tag: str) -> Any:
         self._no_ack.pop(consumer_tag, None)
-        return super()._basic_cancel(consumer_tag)
+        canceled = super()._basic_cancel(consumer_tag)
+        self.send_last_acks()
+        return canceled
 
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
         # redis-py repeats a command after a lost reply. The token makes the server repeat its reply.

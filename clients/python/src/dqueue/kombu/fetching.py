@@ -96,9 +96,11 @@ class FetchingChannel(kombu_redis.Channel):
         `room` is for how many messages there is room after the ack, of `window` in all. Acks that follow each other fast
         wait for one another. Returns False, and does nothing, where the ack must be sent alone.
         """
-        # Without an event loop nobody would read the reply until the program drains events again.
+        # Without an event loop nobody would read the reply until the program drains events again, and nobody would end the
+        # wait. A worker that stops cancels its consumers, and then its tasks end without the loop.
         is_looping = self.connection.in_event_loop and get_ident() == self._loop_thread
-        if not is_looping or self._closing or not tag.receipt or room < 1:
+        is_stopping = self._closing or not self.active_queues
+        if not is_looping or is_stopping or not tag.receipt or room < 1:
             return False
         may_wait = self._pace.may_wait(monotonic(), len(self._waiting) + 1, window)
         if not may_wait and not self._waiting and not self._can_fetch():
@@ -135,11 +137,15 @@ class FetchingChannel(kombu_redis.Channel):
         known = self.connection.cycle._chan_to_sock
         return getattr(connection, "_sock", None) is not None and (self, self.client, "BRPOP") in known
 
-    def close(self) -> None:
-        self._closing = True
+    def send_last_acks(self) -> None:
+        """Sends the acks that wait, because nothing may end their wait any more."""
         # Where the connection is lost, the messages come back when their leases end.
         with suppress(*self.connection_errors):
             self.send_acks()
+
+    def close(self) -> None:
+        self._closing = True
+        self.send_last_acks()
         super().close()
 
     def _room(self) -> int:
