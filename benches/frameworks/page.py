@@ -20,10 +20,12 @@ transport, one after the other on the same machine, each with one server.{note}
   done 400 s after the last kill.
 - Etas are spread over 20 s, and a worker waits for them with four threads or processes.
 - Processor time and tasks a second are medians of three rounds: 5,000 tasks that do nothing are sent one by one, and
-  done by one worker that does one at a time. The row of PING, from redis-py on the same server, says what a round trip
-  costs that does nothing: with dq a task of Celery or Dramatiq takes two, to be sent and to be acked while the next one
-  is fetched, and a job of Laravel three. Between them the server is idle, and then finds nothing in its caches: it
-  counts 7 us for a SEND of Celery, 6 for an ACK and 9 for an MFETCH, which take 1 to 2 us where it is busy.
+  done by one worker that does one at a time. Celery (8 processes) and Dramatiq (8 threads) do them also 8 at a time.
+- The row of PING, from redis-py on the same server, says what a round trip costs that does nothing. Between round trips
+  the server is idle, and then finds nothing in its caches: a command counts three to five times what it takes where the
+  server is busy. So what counts is how many round trips a task takes. With dq each task is sent by one. A worker that
+  does one at a time acks two tasks of Celery or Dramatiq by another, which brings the next two, and one job of Laravel
+  (`ack_with_next`), which brings the next one.
 """
 
 
