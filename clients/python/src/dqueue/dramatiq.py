@@ -207,8 +207,8 @@ class Leases:
             self.is_waiting_for_room = True
             try:
                 self._changed.wait_for(lambda: self._has_room(window) or is_given() or self._finished, timeout)
-                if self._finished:
-                    self._changed.wait_for(lambda: self._has_room(window) or is_given(), PATIENCE)
+                if self._finished and not self._changed.wait_for(lambda: self._has_room(window) or is_given(), PATIENCE):
+                    self._pace.has_waited(len(self._finished))
             finally:
                 self.is_waiting_for_room = False
 

@@ -183,6 +183,9 @@ class Pace:
     def may_wait(self, now, waiting, window):
         return waiting < 2
 
+    def has_waited(self, waiting):
+        pass
+
 
 @pytest.fixture
 def hurried(connection, q):

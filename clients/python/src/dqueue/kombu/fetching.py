@@ -109,8 +109,12 @@ class FetchingChannel(kombu_redis.Channel):
         if not may_wait:
             self.send_acks(room)
         elif self._end_of_wait is None:
-            self._end_of_wait = self.connection.loop.call_later(PATIENCE, self.send_acks)
+            self._end_of_wait = self.connection.loop.call_later(PATIENCE, self._end_wait)
         return True
+
+    def _end_wait(self) -> None:
+        self._pace.has_waited(len(self._waiting))
+        self.send_acks()
 
     def send_acks(self, room: int | None = None) -> None:
         """Sends the acks that wait: with a fetch if one can be sent now, else alone."""
