@@ -23,9 +23,9 @@ transport, one after the other on the same machine, each with one server.{note}
   done by one worker that does one at a time. Celery (8 processes) and Dramatiq (8 threads) do them also 8 at a time:
   there acks and fetches are so few that the send is most of a task's processor time.
 - The row of PING, from redis-py on the same server, says what a round trip costs that does nothing. Between round trips
-  the server is idle, and then finds nothing in its caches: a command counts several times what it takes where the
-  server is busy: a SEND of Celery 7 us, not 1. So what counts is how many round trips a task takes. With dq each task is sent by one. A worker that
-  does one at a time acks two tasks of Celery or Dramatiq by another, which brings the next two, and one job of Laravel
+  the server is idle, and then finds nothing in its caches: a SEND of Celery counts 7 us, where it takes 1 in a busy
+  server. So what counts is how many round trips a task takes. With dq each task is sent by one. A worker that does one
+  at a time acks two tasks of Celery or Dramatiq by another, which brings the next two, and one job of Laravel
   (`ack_with_next`), which brings the next one.
 """
 

@@ -4,10 +4,9 @@ declare(strict_types=1);
 
 namespace Dq\Laravel;
 
+use Dq\Error;
 use Dq\Heartbeat;
 use Dq\Message;
-use Dq\Reply;
-use Dq\ServerError;
 use Dq\Words;
 use Illuminate\Contracts\Queue\ClearableQueue;
 use Illuminate\Contracts\Queue\Queue as QueueContract;
@@ -22,6 +21,8 @@ use Illuminate\Support\Str;
  */
 class DqQueue extends Queue implements QueueContract, ClearableQueue
 {
+    use Counts;
+
     /** Jobs are tried again until Laravel gives them up: it counts attempts by itself. */
     private const RETRIES = ['retries' => -1];
     /** The longest TYPE and GROUP that the server takes. */
@@ -99,7 +100,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         }
         $collecting = false;
         if ($collected !== []) {
-            $this->on($queue)->sendMany($collected, self::RETRIES);
+            $this->open($queue)->sendMany($collected, self::RETRIES);
         }
     }
 
@@ -113,7 +114,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         $type = $decoded['displayName'] ?? null;
         $fits = is_string($type) && $type !== '' && strlen($type) <= self::NAME_LENGTH;
         // Neither the job's id nor its uuid is the message's: a job that is retried has the same again.
-        $id = $this->on($queue)->do('SEND', $payload, ...Words::of($options + self::RETRIES + ['type' => $fits ? $type : null]));
+        $id = $this->open($queue)->do('SEND', $payload, ...Words::of($options + self::RETRIES + ['type' => $fits ? $type : null]));
         return $decoded['id'] ?? $id;
     }
 
@@ -295,13 +296,23 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     /** Sends the ack that waits for the next pop, if one does. */
     public function settle(): void
     {
-        if ($this->finished !== null) {
-            $this->open(null)->client->call($this->finished->key, ['DQ.ACK', $this->finished->key, $this->finished->receipt]);
-            $this->forget();
+        if ($this->finished === null) {
+            return;
         }
+        $words = ['DQ.ACK', $this->finished->key, $this->finished->receipt];
+        try {
+            $this->client()->call($this->finished->key, $words);
+        } catch (Error $error) {
+            // After a lost reply it is sent again, which does no harm. What is refused for good must not stop the worker.
+            if (!$error->isTransient()) {
+                $this->forget();
+            }
+            throw $error;
+        }
+        $this->forget();
     }
 
-    /** Ends the wait of an ack that the server has answered. After a lost reply it is sent again: that does no harm. */
+    /** Ends the wait of an ack that the server has answered. */
     private function forget(): void
     {
         $this->drop($this->finished);
@@ -317,61 +328,10 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
             || ($app->bound('queue.worker') && $app->make('queue.worker')->paused);
     }
 
-    // ---- looking and clearing ---------------------------------------------------------------------------------------
-
-    /** Returns the number of jobs: waiting, delayed and running. */
-    public function size($queue = null): int
-    {
-        return $this->on($queue)->len();
-    }
-
-    /** Returns the number of jobs that could run now. */
-    public function pendingSize($queue = null): int
-    {
-        return $this->states($queue, 'ready', 'blocked');
-    }
-
-    /** Returns the number of jobs whose time has not come. */
-    public function delayedSize($queue = null): int
-    {
-        return $this->states($queue, 'delayed', 'retry');
-    }
-
-    /** Returns the number of jobs that workers have. */
-    public function reservedSize($queue = null): int
-    {
-        return $this->on($queue)->len('running');
-    }
-
-    /** Returns when (Unix seconds) the job was sent that has been ready for the longest time, or null. */
-    public function creationTimeOfOldestPendingJob($queue = null): ?int
-    {
-        [, $oldest] = $this->on($queue)->do('LIST', 'ready', 'COUNT', 1);
-        return $oldest === [] ? null : intdiv((int) Reply::map($oldest[0])['sent-at'], 1000);
-    }
-
     /** Removes all jobs of a queue. Returns how many. */
     public function clear($queue): int
     {
         return $this->on($queue)->purge();
-    }
-
-    private function states(?string $queue, string ...$states): int
-    {
-        $info = Reply::map($this->infoOf($queue));
-        return array_sum(array_map(static fn ($state) => (int) ($info[$state] ?? 0), $states));
-    }
-
-    private function infoOf(?string $queue): array
-    {
-        try {
-            return $this->on($queue)->do('INFO');
-        } catch (ServerError $error) {
-            if (str_contains($error->getMessage(), 'no such queue')) {
-                return [];
-            }
-            throw $error;
-        }
     }
 
     // ---- what it is made of -----------------------------------------------------------------------------------------

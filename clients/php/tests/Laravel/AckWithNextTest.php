@@ -196,6 +196,24 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    public function testAnAckThatIsRefusedForGoodDoesNotStopTheWorker(string $driver): void
+    {
+        $this->startWith($driver);
+        $this->push('low', 'a');
+        $this->app->events->dispatch(new Looping('dq', 'high,low'));
+        $this->queue->pop('high,low')->fire();
+        Server::redis(4)->set('app_dq:low', 'something else');
+        $this->push('high', 'b');
+        try {
+            $this->queue->pop('high');
+            $this->fail('it was not refused');
+        } catch (\Dq\ServerError $error) {
+            $this->assertStringContainsString('WRONGTYPE', $error->getMessage());
+        }
+        $this->assertSame('high', $this->queue->pop('high')->getQueue());
+    }
+
+    /** @dataProvider drivers */
     public function testAFinishedJobKeepsItsLeaseUntilItsAck(string $driver): void
     {
         $this->startWith($driver, ['retry_after' => 1, 'heartbeat' => true]);
