@@ -3,15 +3,18 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from textwrap import fill
 
 from benches.frameworks.sides import Side
+
+INTRO = """\
+Written by `make bench-frameworks BENCH_FLAGS='--write docs/benchmarks.md'`: a framework with our driver beside its own
+transport, one after the other on the same machine, each with one server."""
 
 TEXT = """\
 ## Frameworks on dq
 
-Written by `make bench-frameworks BENCH_FLAGS='--write docs/benchmarks.md'`: a framework with our driver beside its own
-transport, one after the other on the same machine, each with one server.{note}
-{system}.
+{intro}
 
 {tables}
 
@@ -88,4 +91,5 @@ def _shown(row: Row, value: float) -> str:
 def page(tables: Iterable[list[str]], system: str, note: str) -> str:
     """Returns the section. `note` says how the figures were taken."""
     shown = "\n\n".join("\n".join(lines) for lines in tables)
-    return TEXT.format(tables=shown, system=system, note=f" {note}" if note else "")
+    intro = fill(" ".join([INTRO, *([note] if note else []), f"{system}."]), 120, break_on_hyphens=False)
+    return TEXT.format(intro=intro, tables=shown)

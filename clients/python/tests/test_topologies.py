@@ -269,6 +269,7 @@ def test_django_has_its_tasks_on_a_cluster(cluster):
     from django.tasks import TaskResultStatus, task_backends
     from django.test import override_settings
     from dqueue.django.worker import TaskWorker
+
     from clients.python.tests.test_django import add
 
     url = f"dq+cluster://127.0.0.1:{cluster.nodes[0].port}"
