@@ -218,7 +218,7 @@ class Laravel(Contender):
 
     @property
     def settings(self) -> str:
-        return f"retry_after {LEASE} s, block_for 5 s{', ack_with_next' if self.is_ours else ''}, --sleep=0"
+        return f"retry_after {LEASE} s, block_for 5 s, --sleep=0"
 
     def _command(self) -> list[str]:
         driver = "dq" if self.is_ours else "redis"

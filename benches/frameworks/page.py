@@ -28,8 +28,8 @@ TEXT = """\
 - The row of PING, from redis-py on the same server, says what a round trip costs that does nothing. Between round trips
   the server is idle, and then finds nothing in its caches: a SEND of Celery counts 7 us, where it takes 1 in a busy
   server. So what counts is how many round trips a task takes. With dq each task is sent by one. A worker that does one
-  at a time acks two tasks of Celery or Dramatiq by another, which brings the next two, and one job of Laravel
-  (`ack_with_next`), which brings the next one.
+  at a time acks two tasks of Celery or Dramatiq by another, which brings the next two, and one job of Laravel,
+  which brings the next one.
 """
 
 

@@ -26,7 +26,7 @@ class DqConnector implements ConnectorInterface
             $seconds($config['block_for'] ?? null),
             $config['after_commit'] ?? null,
             (bool) ($config['heartbeat'] ?? false),
-            (bool) ($config['ack_with_next'] ?? false),
+            (bool) ($config['ack_with_next'] ?? true),
         );
     }
 }

@@ -16,8 +16,8 @@ use Illuminate\Support\Str;
 
 /**
  * A queue connection whose queues are dq queues: the name `default` is the key `dq:default`, after the prefix of the
- * Redis connection. Every method is one command. With `ackWithNext` a worker's whole job is one: the ack of a finished job
- * waits for the `pop` of the next one.
+ * Redis connection. Every method is one command. A worker's whole job is one, too: the ack of a finished job goes with the
+ * `pop` of the next one.
  */
 class DqQueue extends Queue implements QueueContract, ClearableQueue
 {
@@ -29,6 +29,8 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     private const NAME_LENGTH = 1024;
     /** A lease that never ends: ten thousand years, in ms. */
     private const NEVER = 315_360_000_000_000;
+    /** Seconds from a job to the next pop. A worker that takes longer acks at once from then on: it rests between jobs. */
+    private const PROMPT = 0.5;
 
     /** @var list<string> the queues that a worker is about to ask for, one by one */
     private array $round = [];
@@ -37,10 +39,12 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     private ?Heartbeat $heart = null;
     /** The message of a finished job, whose ack waits for the next pop. */
     private ?Message $finished = null;
+    private float $finishedAt = 0.0;
     /** Whether it has waited for a whole round of the worker. */
     private bool $hasWaited = false;
     /** Whether a worker asks in rounds, and so tells when it does and when it stops. */
     private bool $hasRounds = false;
+    private bool $isPrompt = true;
 
     /**
      * @param ?string $connection a connection of config/database.php
@@ -58,7 +62,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         protected ?int $blockFor = null,
         $dispatchAfterCommit = false,
         protected bool $heartbeat = false,
-        protected bool $ackWithNext = false,
+        protected bool $ackWithNext = true,
     ) {
         $this->dispatchAfterCommit = $dispatchAfterCommit;
     }
@@ -163,6 +167,9 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         $this->round = explode(',', $queues);
         $this->empty = [];
         $this->hasRounds = true;
+        if ($this->finished !== null && microtime(true) - $this->finishedAt > self::PROMPT) {
+            $this->isPrompt = false;
+        }
         if ($this->hasWaited) {
             // Newer releases of Laravel do not pop from a queue that `queue:pause` has paused.
             $this->settle();
@@ -288,7 +295,9 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     {
         $this->settle();
         $this->finished = $message;
-        if (!$isLast || !$this->ackWithNext || !$this->hasRounds || $this->isResting()) {
+        $this->finishedAt = microtime(true);
+        $mayWait = $this->ackWithNext && $this->hasRounds && $this->isPrompt;
+        if (!$isLast || !$mayWait || $this->isResting()) {
             $this->settle();
         }
     }

@@ -9,14 +9,9 @@ use Illuminate\Queue\Events\JobProcessed;
 use Illuminate\Queue\Events\Looping;
 use Illuminate\Queue\Events\WorkerStopping;
 
-/** The option `ack_with_next`: a finished job is acked by the command that fetches the next one. */
+/** A finished job is acked by the command that fetches the next one, unless `ack_with_next` is false. */
 final class AckWithNextTest extends AppTestCase
 {
-    private function startWith(string $driver, array $connection = []): void
-    {
-        $this->start($driver, $connection + ['ack_with_next' => true]);
-    }
-
     private function push(string $queue, string ...$names): void
     {
         foreach ($names as $name) {
@@ -54,7 +49,7 @@ final class AckWithNextTest extends AppTestCase
     /** @dataProvider drivers */
     public function testAJobIsOneCommand(string $driver): void
     {
-        $this->startWith($driver);
+        $this->start($driver);
         $this->push('default', 'a', 'b', 'c');
         $this->work('default');
         $this->assertSame(['a 1 default', 'b 1 default', 'c 1 default'], Note::$seen);
@@ -66,7 +61,7 @@ final class AckWithNextTest extends AppTestCase
     /** @dataProvider drivers */
     public function testWithoutTheOptionAJobIsAckedAtOnce(string $driver): void
     {
-        $this->start($driver);
+        $this->start($driver, ['ack_with_next' => false]);
         $this->push('default', 'a');
         $this->runOne();
         $this->assertSame(0, self::running());
@@ -76,7 +71,7 @@ final class AckWithNextTest extends AppTestCase
     /** @dataProvider drivers */
     public function testTheFirstOfSeveralQueuesStaysTheFirst(string $driver): void
     {
-        $this->startWith($driver, ['block_for' => 1]);
+        $this->start($driver, ['block_for' => 1]);
         $this->push('low', 'l1', 'l2');
         $this->push('high', 'h1', 'h2');
         $this->work('high,low');
@@ -89,7 +84,7 @@ final class AckWithNextTest extends AppTestCase
     /** @dataProvider drivers */
     public function testAWorkerThatStopsAcksItsLastJob(string $driver): void
     {
-        $this->startWith($driver);
+        $this->start($driver);
         $this->push('default', 'a', 'b');
         $this->work('default', ['maxJobs' => 1]);
         $this->assertSame([1, 0], [$this->queue->size(), self::running()]);
@@ -99,7 +94,7 @@ final class AckWithNextTest extends AppTestCase
     /** @dataProvider drivers */
     public function testAWorkerStopsAlsoWithoutItsServer(string $driver): void
     {
-        $this->startWith($driver);
+        $this->start($driver);
         $this->push('default', 'a');
         $this->runOne();
         Server::redis()->rawCommand('ACL', 'SETUSER', 'default', '-dq.ack');
@@ -114,7 +109,7 @@ final class AckWithNextTest extends AppTestCase
     /** @dataProvider drivers */
     public function testAJobThatDeletesItselfIsAckedAtOnce(string $driver): void
     {
-        $this->startWith($driver);
+        $this->start($driver);
         $this->queue->push(new Deletes());
         $this->work('default');
         $this->assertSame(['running: 0'], Note::$seen);
@@ -123,7 +118,7 @@ final class AckWithNextTest extends AppTestCase
     /** @dataProvider drivers */
     public function testAListenerSeesAFinishedJobAsFinished(string $driver): void
     {
-        $this->startWith($driver);
+        $this->start($driver);
         $sizes = [];
         $this->app->events->listen(JobProcessed::class, function () use (&$sizes): void {
             $sizes[] = $this->queue->size();
@@ -136,7 +131,7 @@ final class AckWithNextTest extends AppTestCase
     /** @dataProvider drivers */
     public function testAWorkerThatIsAboutToRestAcksAtOnce(string $driver): void
     {
-        $this->startWith($driver);
+        $this->start($driver);
         $this->push('default', 'a', 'b', 'c');
         $this->runOne();
         $this->assertSame(1, self::running());
@@ -154,9 +149,22 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    public function testAWorkerThatRestsBetweenJobsAcksAtOnce(string $driver): void
+    {
+        $this->start($driver);
+        $this->push('default', 'a', 'b');
+        $this->runOne();
+        $this->assertSame(1, self::running());
+        // --rest=1
+        usleep(600_000);
+        $this->runOne();
+        $this->assertSame(0, self::running());
+    }
+
+    /** @dataProvider drivers */
     public function testAnAckDoesNotOutwaitARoundWithoutAPop(string $driver): void
     {
-        $this->startWith($driver);
+        $this->start($driver);
         $this->push('default', 'a');
         $this->runOne();
         // What a worker does whose queue was paused by `queue:pause`: it asks nothing.
@@ -169,7 +177,7 @@ final class AckWithNextTest extends AppTestCase
     /** @dataProvider drivers */
     public function testOutsideOfAWorkerAJobIsAckedAtOnce(string $driver): void
     {
-        $this->startWith($driver);
+        $this->start($driver);
         $this->push('default', 'a');
         $this->queue->pop()->fire();
         $this->assertSame(0, self::running());
@@ -178,7 +186,7 @@ final class AckWithNextTest extends AppTestCase
     /** @dataProvider drivers */
     public function testAnAckThatWasRefusedIsSentAgain(string $driver): void
     {
-        $this->startWith($driver);
+        $this->start($driver);
         $this->push('default', 'a', 'b');
         $this->runOne();
         Server::redis()->rawCommand('ACL', 'SETUSER', 'default', '-dq.fetch');
@@ -198,7 +206,7 @@ final class AckWithNextTest extends AppTestCase
     /** @dataProvider drivers */
     public function testAnAckThatIsRefusedForGoodDoesNotStopTheWorker(string $driver): void
     {
-        $this->startWith($driver);
+        $this->start($driver);
         $this->push('low', 'a');
         $this->app->events->dispatch(new Looping('dq', 'high,low'));
         $this->queue->pop('high,low')->fire();
@@ -216,7 +224,7 @@ final class AckWithNextTest extends AppTestCase
     /** @dataProvider drivers */
     public function testAFinishedJobKeepsItsLeaseUntilItsAck(string $driver): void
     {
-        $this->startWith($driver, ['retry_after' => 1, 'heartbeat' => true]);
+        $this->start($driver, ['retry_after' => 1, 'heartbeat' => true]);
         $this->push('default', 'a');
         $this->runOne();
         Server::redis()->blPop('never', 3);

@@ -268,7 +268,7 @@ final class DqQueueTest extends AppTestCase
     /** @dataProvider drivers */
     public function testAWorkerAsksAllItsQueuesAtOnce(string $driver): void
     {
-        $this->start($driver, ['block_for' => 1]);
+        $this->start($driver, ['block_for' => 1, 'ack_with_next' => false]);
         $this->queue->pushOn('low', new Note('l'));
         $this->queue->pushOn('high', new Note('h1'));
         $this->queue->pushOn('high', new Note('h2'));
