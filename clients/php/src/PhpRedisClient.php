@@ -50,7 +50,7 @@ final class PhpRedisClient implements Client
     {
         $set = $this->redis instanceof \Redis
             ? $this->redis->getReadTimeout()
-            : $this->redis->getOption(\RedisCluster::OPT_READ_TIMEOUT);
+            : $this->redis->getOption(\Redis::OPT_READ_TIMEOUT);
         $seconds = (float) ($set ?: ini_get('default_socket_timeout'));
         return max(0.0, $seconds);
     }
