@@ -24,8 +24,8 @@ require __DIR__ . '/../../clients/php/autoload.php';
 if (is_file(__DIR__ . '/vendor/autoload.php')) {
     require __DIR__ . '/vendor/autoload.php';
 } else {
-    foreach (['Messenger', 'EventDispatcher'] as $package) {
-        require_once "/usr/share/php/Symfony/Component/$package/autoload.php";
+    foreach (['Symfony/Component/Messenger', 'Symfony/Component/EventDispatcher', 'Psr/Container'] as $package) {
+        require_once "/usr/share/php/$package/autoload.php";
     }
 }
 

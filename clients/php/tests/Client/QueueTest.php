@@ -21,7 +21,7 @@ final class QueueTest extends TestCase
         $this->redis->flushAll();
     }
 
-    public function clients(): array
+    public static function clients(): array
     {
         return Server::clients() + ['url' => ['url']];
     }

@@ -28,7 +28,7 @@ abstract class AppTestCase extends TestCase
         \Illuminate\Container\Container::setInstance(null);
     }
 
-    public function drivers(): array
+    public static function drivers(): array
     {
         return self::DRIVERS;
     }

@@ -52,7 +52,7 @@ final class DqQueueTest extends AppTestCase
         }
     }
 
-    public function leases(): array
+    public static function leases(): array
     {
         $cases = [];
         foreach (self::DRIVERS as [$driver]) {
@@ -322,7 +322,7 @@ final class DqQueueTest extends AppTestCase
         $this->queue->push(new Note('a'));
         $this->queue->bulk([new Note('b'), new Note('c')]);
         $this->assertSame(0, $this->queue->size());
-        $transactions->commit('db');
+        $transactions->commit('db', 1, 0);
         $this->assertSame(['a', 'b', 'c'], array_map(fn () => self::nameOf($this->queue->pop()), range(1, 3)));
     }
 

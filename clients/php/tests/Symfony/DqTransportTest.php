@@ -283,7 +283,7 @@ final class DqTransportTest extends TestCase
         $this->assertSame(['byPath'], Server::redis(2)->keys('*'));
     }
 
-    public function wrong(): array
+    public static function wrong(): array
     {
         return [
             ['q?nonsense=1', [], 'nonsense'],
