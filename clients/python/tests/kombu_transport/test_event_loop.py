@@ -10,6 +10,7 @@ from kombu import Connection, Consumer, Queue  # noqa: E402
 from kombu.asynchronous.hub import Hub  # noqa: E402
 
 from clients.python.tests.kombu_transport.publishing import publish  # noqa: E402
+from clients.python.tests.pacing import PairPace  # noqa: E402
 from tests.harness.server import wait_for  # noqa: E402
 
 HOUR = 3_600_000
@@ -177,16 +178,6 @@ def test_an_ack_that_comes_too_late_is_logged_and_the_loop_goes_on(full, q, capl
     assert "acked after their leases" in caplog.text
 
 
-class Pace:
-    """Lets an ack wait until there are two."""
-
-    def may_wait(self, now, waiting, window):
-        return waiting < 2
-
-    def has_waited(self, waiting):
-        pass
-
-
 @pytest.fixture
 def hurried(connection, q):
     """A consumer in an event loop that holds four of seven messages, and whose acks come fast."""
@@ -198,7 +189,7 @@ def hurried(connection, q):
     ) as consumer:
         connection.register_with_event_loop(hub)
         wait_for(lambda: hub.run_once() or len(received) == 4)
-        consumer.channel._pace = Pace()
+        consumer.channel._pace = PairPace()
         yield consumer, hub, received
     hub.close()
 
@@ -272,7 +263,7 @@ def test_acks_of_several_queues_take_one_fetch_along(connection, q, dq_client):
     ):
         connection.register_with_event_loop(hub)
         wait_for(lambda: hub.run_once() or len(received) == 2)
-        connection.default_channel._pace = Pace()
+        connection.default_channel._pace = PairPace()
         assert {message.delivery_tag.queue for message in received} == {"jobs", "mails"}
         dq_client.config_resetstat()
         for message in [*received]:
