@@ -11,14 +11,26 @@ final class Retrying
      * Runs a command, and repeats it after errors that may pass, for `patience` ms.
      *
      * @param list<string|int> $words
+     * @param bool $waits whether the server may hold the reply back
      */
-    public static function call(Client $client, string $key, array $words, int $patience): mixed
+    public static function call(Client $client, string $key, array $words, int $patience, bool $waits = false): mixed
     {
-        $deadline = microtime(true) + $patience / 1000;
+        return self::run(static fn (): mixed => $client->call($key, $words, $waits), $patience);
+    }
+
+    /**
+     * Does the same for a function that runs one command.
+     *
+     * The time counts from the first error. A command that waits, or whose reply never comes, may have taken longer than
+     * the patience by then, and is to be repeated all the same.
+     */
+    public static function run(\Closure $command, int $patience): mixed
+    {
         for ($tries = 0; ; $tries++) {
             try {
-                return $client->call($key, $words);
+                return $command();
             } catch (Error $error) {
+                $deadline ??= microtime(true) + $patience / 1000;
                 $pause = self::pause($tries);
                 if (!$error->isTransient() || microtime(true) + $pause > $deadline) {
                     throw $error;

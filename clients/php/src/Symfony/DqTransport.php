@@ -8,6 +8,7 @@ use Dq\Client;
 use Dq\Error;
 use Dq\Message;
 use Dq\Queue;
+use Dq\Retrying;
 use Dq\ServerError;
 use Dq\Words;
 use Symfony\Component\Messenger\Envelope;
@@ -28,7 +29,9 @@ use Symfony\Component\Messenger\Transport\TransportInterface;
 /**
  * A transport over a queue. The body of an envelope is the message's payload, its headers are the message's headers.
  *
- * Every method is one command, but `all`, which lists page by page.
+ * Every method is one command, but `all`, which lists page by page. If the connection is lost, the command is repeated
+ * over a new one until `patience` is over. An exception would end Symfony's worker, and if it came from an ack, the work
+ * would be done again.
  */
 final class DqTransport implements
     TransportInterface,
@@ -94,8 +97,10 @@ final class DqTransport implements
             'lease' => $this->settings->lease,
             'consumer' => $this->settings->consumer,
             'block' => $waits ? $this->settings->block : null,
+            // When the command is repeated, the server gives the messages of a lost reply once more.
+            'token' => bin2hex(random_bytes(8)),
         ]));
-        $reply = $this->run(fn () => $this->client->call($queues[0], $words, $waits)) ?: [];
+        $reply = $this->repeat(fn () => $this->client->call($queues[0], $words, $waits)) ?: [];
         [$queue, $messages] = count($queues) === 1 || $reply === [] ? [$queues[0], $reply] : $reply;
         return array_map(fn (array $element): Envelope => $this->received(Message::read($queue, $element)), $messages);
     }
@@ -117,19 +122,19 @@ final class DqTransport implements
         $stamp = self::stampOf($envelope);
         if ($stamp->receipt !== null) {
             $lease = $seconds === null ? $this->settings->lease : max(1, $seconds * 1000);
-            $this->run(fn () => $this->queue($stamp->queue)->touch($lease, $stamp->receipt));
+            $this->repeat(fn () => $this->queue($stamp->queue)->touch($lease, $stamp->receipt));
         }
     }
 
     /**
-     * Finishes a message. If its lease is over, another consumer has it, and nothing happens. One that was only looked
-     * at is cancelled.
+     * Finishes a message. If its lease is over, another consumer has it, and nothing happens. The same is true of an ack
+     * that is repeated after a lost reply. A message that was only looked at is cancelled.
      */
     private function finish(Envelope $envelope): void
     {
         $stamp = self::stampOf($envelope);
         $queue = $this->queue($stamp->queue);
-        $this->run(fn () => $stamp->receipt === null ? $queue->cancel($stamp->id) : $queue->ack($stamp->receipt));
+        $this->repeat(fn () => $stamp->receipt === null ? $queue->cancel($stamp->id) : $queue->ack($stamp->receipt));
     }
 
     // ---- looking ----------------------------------------------------------------------------------------------------
@@ -153,14 +158,14 @@ final class DqTransport implements
 
     public function find($id): ?Envelope
     {
-        $record = $this->run(fn () => $this->queue()->get((string) $id));
+        $record = $this->repeat(fn () => $this->queue()->get((string) $id));
         return $record === null || !in_array($record['status'], ['pending', 'running'], true) ? null : $this->listed($record);
     }
 
     /** Returns the number of messages that wait, delayed ones too, without those that consumers have. */
     public function getMessageCount(): int
     {
-        $info = $this->run(function (): array {
+        $info = $this->repeat(function (): array {
             try {
                 return $this->queue()->info();
             } catch (ServerError $error) {
@@ -176,7 +181,7 @@ final class DqTransport implements
     /** Makes the queue, if it is not there. Sending does it too. */
     public function setup(): void
     {
-        $this->run(function (): void {
+        $this->repeat(function (): void {
             try {
                 $this->queue()->create(self::RETRIES);
             } catch (ServerError $error) {
@@ -192,7 +197,7 @@ final class DqTransport implements
     /** Returns the queue, for commands that Symfony does not know: pause, groups, schedules. */
     public function queue(?string $key = null): Queue
     {
-        return new Queue($this->client, $key ?? $this->settings->queue);
+        return new Queue($this->client, $key ?? $this->settings->queue, $this->settings->patience);
     }
 
     private function received(Message $message): Envelope
@@ -202,7 +207,7 @@ final class DqTransport implements
         } catch (MessageDecodingFailedException $exception) {
             // It stays in the queue as a dead message, and can be looked at and redriven.
             $error = ['fatal' => true, 'error' => substr('not decoded: ' . $exception->getMessage(), 0, 1000)];
-            $this->run(fn () => $this->queue($message->key)->nack($message, $error));
+            $this->repeat(fn () => $this->queue($message->key)->nack($message, $error));
             throw $exception;
         }
         $stamp = new DqReceivedStamp($message->key, $message->id, $message->receipt, $message->attempt);
@@ -230,6 +235,12 @@ final class DqTransport implements
     private static function stampOf(Envelope $envelope): DqReceivedStamp
     {
         return $envelope->last(DqReceivedStamp::class) ?? throw new LogicException('No DqReceivedStamp found on the Envelope.');
+    }
+
+    /** Only for a command that may be run twice. */
+    private function repeat(\Closure $command): mixed
+    {
+        return $this->run(fn () => Retrying::run($command, $this->settings->patience));
     }
 
     private function run(\Closure $command): mixed

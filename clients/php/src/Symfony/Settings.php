@@ -18,6 +18,7 @@ final class Settings
         'lazy' => false,
         'auth' => null,
         'timeout' => 10.0,
+        'patience' => 10.0,
     ];
     /** Options of Symfony's transport for Redis that have nothing to do here. */
     private const IGNORED = [
@@ -32,6 +33,7 @@ final class Settings
         public readonly string $consumer,
         public readonly bool $lazy,
         public readonly float $timeout,
+        public readonly int $patience,
     ) {
     }
 
@@ -74,6 +76,7 @@ final class Settings
             $given['consumer'] ?? gethostname() . ':' . getmypid(),
             filter_var($given['lazy'], FILTER_VALIDATE_BOOLEAN),
             $timeout,
+            (int) (max(0.0, (float) $given['patience']) * 1000),
         );
     }
 

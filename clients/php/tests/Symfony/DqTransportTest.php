@@ -305,7 +305,7 @@ final class DqTransportTest extends TestCase
     public function testALazyTransportConnectsWhenItIsUsed(): void
     {
         $factory = new DqTransportFactory();
-        $nobody = fn (array $options) => $factory->createTransport('dq://127.0.0.1:1/q', $options, new PhpSerializer());
+        $nobody = fn (array $options) => $factory->createTransport('dq://127.0.0.1:1/q?patience=0', $options, new PhpSerializer());
         $lazy = $nobody(['lazy' => true]);
         try {
             $lazy->get();
