@@ -15,14 +15,14 @@ final class Settings
         'block' => 0,
         'consumer' => null,
         'dbindex' => 0,
-        'lazy' => false,
         'auth' => null,
         'timeout' => 10.0,
         'patience' => 10.0,
     ];
     /** Options of Symfony's transport for Redis that have nothing to do here. */
     private const IGNORED = [
-        'claim_interval', 'auto_setup', 'delete_after_ack', 'delete_after_reject', 'serializer', 'tls', 'transport_name',
+        'claim_interval', 'auto_setup', 'delete_after_ack', 'delete_after_reject', 'lazy', 'serializer', 'tls',
+        'transport_name',
     ];
 
     private function __construct(
@@ -31,7 +31,6 @@ final class Settings
         public readonly int $lease,
         public readonly int $block,
         public readonly string $consumer,
-        public readonly bool $lazy,
         public readonly float $timeout,
         public readonly int $patience,
     ) {
@@ -74,7 +73,6 @@ final class Settings
             max(1, self::number($given, 'redeliver_timeout') * 1000),
             $block,
             $given['consumer'] ?? gethostname() . ':' . getmypid(),
-            filter_var($given['lazy'], FILTER_VALIDATE_BOOLEAN),
             $timeout,
             (int) (max(0.0, (float) $given['patience']) * 1000),
         );

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Dq\Tests\Symfony;
 
+use Dq\ConnectionError;
 use Dq\Symfony\DqReceivedStamp;
 use Dq\Symfony\DqStamp;
 use Dq\Symfony\DqTransport;
@@ -302,17 +303,27 @@ final class DqTransportTest extends TestCase
         self::transport($rest, $options);
     }
 
-    public function testALazyTransportConnectsWhenItIsUsed(): void
+    public function testATransportWhoseServerIsAwayIsMadeAndThrowsWhenItIsUsed(): void
     {
         $factory = new DqTransportFactory();
-        $nobody = fn (array $options) => $factory->createTransport('dq://127.0.0.1:1/q?patience=0', $options, new PhpSerializer());
-        $lazy = $nobody(['lazy' => true]);
-        try {
-            $lazy->get();
-            $this->fail('no error');
-        } catch (TransportException) {
-            $this->expectException(InvalidArgumentException::class);
-            $nobody([]);
+        foreach ([[], ['lazy' => true], ['lazy' => false]] as $options) {
+            $nobody = $factory->createTransport('dq://127.0.0.1:1/q?patience=0', $options, new PhpSerializer());
+            $uses = [
+                'send' => fn () => $nobody->send(new Envelope(new Text('a'))),
+                'get' => fn () => $nobody->get(),
+                'all' => fn () => iterator_to_array($nobody->all(), false),
+                'find' => fn () => $nobody->find('a'),
+                'getMessageCount' => fn () => $nobody->getMessageCount(),
+                'setup' => fn () => $nobody->setup(),
+            ];
+            foreach ($uses as $name => $use) {
+                try {
+                    $use();
+                    $this->fail("no error of $name");
+                } catch (TransportException $error) {
+                    $this->assertInstanceOf(ConnectionError::class, $error->getPrevious());
+                }
+            }
         }
     }
 
@@ -324,7 +335,7 @@ final class DqTransportTest extends TestCase
         $factory->createTransport("dq://ann:p%40ss@$where", [], new PhpSerializer())->setup();
         $factory->createTransport("dq://$where", ['auth' => ['ann', 'p@ss']], new PhpSerializer())->setup();
         Server::redis()->rawCommand('ACL', 'DELUSER', 'ann');
-        $this->expectException(InvalidArgumentException::class);
-        $factory->createTransport("dq://ann:p%40ss@$where", [], new PhpSerializer());
+        $this->expectException(TransportException::class);
+        $factory->createTransport("dq://ann:p%40ss@$where", [], new PhpSerializer())->setup();
     }
 }
