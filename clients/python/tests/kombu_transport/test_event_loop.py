@@ -92,6 +92,41 @@ def test_a_reply_that_was_lost_is_given_again(looping, connection, q):
     assert q.len("running") == 1
 
 
+@pytest.mark.parametrize(
+    ("settle", "left"),
+    [("ack", (0, 0, 0)), ("reject", (0, 0, 1)), ("requeue", (1, 1, 0))],
+)
+def test_a_task_that_outlives_the_channel_settles_its_message(connection, q, monkeypatch, settle, left):
+    publish(connection)
+    received, hub = [], Hub()
+    consumer = Consumer(connection, [Queue("jobs")], callbacks=[lambda body, message: received.append(message)])
+    consumer.consume()
+    connection.register_with_event_loop(hub)
+    wait_for(lambda: hub.run_once() or received)
+    channel = connection.default_channel
+    # As if the server could not be reached when the messages were to be given back.
+    monkeypatch.setattr(channel, "do_restore", False)
+    channel.close()
+    hub.close()
+    assert q.len("running") == 1
+    getattr(received[0], settle)()
+    assert (q.len(), q.len("ready"), q.len("dead")) == left
+
+
+def test_an_ack_after_the_channel_gave_its_message_back_is_logged(connection, q, caplog):
+    publish(connection)
+    received, hub = [], Hub()
+    consumer = Consumer(connection, [Queue("jobs")], callbacks=[lambda body, message: received.append(message)])
+    consumer.consume()
+    connection.register_with_event_loop(hub)
+    wait_for(lambda: hub.run_once() or received)
+    connection.default_channel.close()
+    hub.close()
+    received[0].ack()
+    assert q.len("ready") == 1
+    assert "acked after their leases" in caplog.text
+
+
 @pytest.fixture
 def full(connection, q):
     """A consumer in an event loop that may hold one message and does, while a second one waits."""

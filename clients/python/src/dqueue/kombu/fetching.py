@@ -39,6 +39,8 @@ class FetchingChannel(kombu_redis.Channel):
         self._riding: list[Tag] = []
         # Whether a delivery of the last reply has not been handed on yet.
         self._is_delivering = False
+        # The pool that the channel had when it was closed.
+        self._last_pool: Any = None
         # The thread of the event loop. No other one may use the connection of the fetch.
         self._loop_thread: int | None = None
         super().__init__(*args, **kwargs)
@@ -98,9 +100,11 @@ class FetchingChannel(kombu_redis.Channel):
         """
         # Without an event loop nobody would read the reply until the program drains events again, and nobody would end the
         # wait. A worker that stops cancels its consumers, and then its tasks end without the loop.
+        # A channel that is closed has no transport, and its messages are acked until their tasks have ended.
+        if self._closing or self.connection is None or not self.active_queues:
+            return False
         is_looping = self.connection.in_event_loop and get_ident() == self._loop_thread
-        is_stopping = self._closing or not self.active_queues
-        if not is_looping or is_stopping or not tag.receipt or room < 1:
+        if not is_looping or not tag.receipt or room < 1:
             return False
         may_wait = self._pace.may_wait(monotonic(), len(self._waiting) + 1, window)
         if not may_wait and not self._waiting and not self._can_fetch():
@@ -150,7 +154,21 @@ class FetchingChannel(kombu_redis.Channel):
     def close(self) -> None:
         self._closing = True
         self.send_last_acks()
+        self._last_pool = self._pool or self._last_pool
         super().close()
+
+    @property
+    def pool(self) -> Any:
+        """The pool for all commands but the blocking fetch.
+
+        Celery closes a channel whose connection was lost, and its tasks run on. What they acknowledge afterwards goes over
+        a new connection, because the server takes a receipt from any.
+        """
+        if self.connection is not None:
+            return super().pool
+        if self._last_pool is None:
+            raise ConnectionError("the channel is closed")
+        return self._last_pool
 
     def _room(self) -> int:
         # worker_disable_prefetch replaces this method, and then one message at a time is asked for.
