@@ -188,3 +188,26 @@ def test_the_example_survives_the_kill_of_its_worker(dq_url, tmp_path):
     env = {**os.environ, "DQ_URL": dq_url, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     done = subprocess.run([sys.executable, EXAMPLE], env=env, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_task_whose_ack_did_not_get_through_comes_back(run, q):
+    async def test(broker):
+        await task_of(broker).kiq(1)
+        listening = broker.listen()
+        message = await anext(listening)
+
+        async def lost(*command):
+            raise ConnectionError("the server is away")
+
+        persist, broker._persist = broker._persist, lost
+        with pytest.raises(ConnectionError):
+            await message.ack()
+        broker._persist = persist
+        # Several heartbeats, none of which may renew the lease.
+        q.advance(200)
+        await asyncio.sleep(0.5)
+        q.advance(101)
+        assert q.len("ready") == 1
+        await listening.aclose()
+
+    run(test, lease=300)

@@ -158,8 +158,11 @@ class DqBroker(AsyncBroker):
 
     def _ack(self, queue: str, receipt: int) -> Callable[[], Awaitable[None]]:
         async def ack() -> None:
-            acked = await self._persist("DQ.ACK", queue, receipt)
-            self._held[queue].discard(receipt)
+            try:
+                acked = await self._persist("DQ.ACK", queue, receipt)
+            finally:
+                # The task has ended. If the ack did not get through, the message comes back when its lease ends.
+                self._held[queue].discard(receipt)
             if not acked:
                 logger.warning("a task of queue %s was acked after its lease: it may run again", queue)
 
