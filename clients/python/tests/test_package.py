@@ -1,6 +1,7 @@
 """What is published: the types hold, the package installs, pytest finds the fixtures."""
 
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -54,6 +55,15 @@ def test_an_old_redis_py_is_refused_with_one_sentence(tmp_path):
     done = subprocess.run([sys.executable, "-c", "import dqueue"], capture_output=True, text=True, env=env)
     said = done.stderr.splitlines()[-1]
     assert said == "ImportError: dqueue needs redis-py 5 or newer, and 4.6.0 is installed: pip install 'redis>=5'"
+
+
+@pytest.mark.parametrize("name", ["dqueue.verbs", "dqueue.family_verbs"])
+def test_no_verb_named_list_is_taken_for_the_type(name):
+    # Python 3.14 evaluates annotations late, when the class has a method `list`. Where they are strings, it never does.
+    module = importlib.import_module(name)
+    for kind in [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == name]:
+        for verb in filter(inspect.isfunction, vars(kind).values()):
+            assert all(isinstance(one, str) for one in verb.__annotations__.values()), f"{kind}.{verb.__name__}"
 
 
 def test_redis_py_5_and_newer_are_accepted():

@@ -1,5 +1,7 @@
 """The verbs of a family, each as the calls that it takes: what `Family` and `asyncio.Family` share."""
 
+from __future__ import annotations
+
 import builtins
 import uuid
 from collections.abc import Sequence

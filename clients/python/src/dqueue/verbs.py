@@ -3,6 +3,8 @@
 Nothing here waits. `dqueue.caller` and `dqueue.asyncio.caller` run the calls, and turn these methods into theirs.
 """
 
+from __future__ import annotations
+
 import builtins
 import functools
 import inspect
