@@ -100,7 +100,8 @@ def _sentinels(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
     username, _, password = user.partition(":")
     name, _, db = parts.path.strip("/").partition("/")
     if not hosts or not name:
-        raise ValueError(f"a URL of Sentinels is redis+sentinel://host:port,host:port/name/db, not {url!r}")
+        # Errors are logged, and the URL may have a password.
+        raise ValueError("a URL of Sentinels is redis+sentinel://host:port,host:port/name/db: this one lacks hosts or name")
     addresses = []
     for address in hosts.split(","):
         host, _, port = address.partition(":")
