@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -101,6 +102,16 @@ def test_passwords_cannot_be_tried_without_end(start, passwords):
     me = start("--password-file", passwords).visitor()
     tried = [me.ask("login", {"user": "ann", "password": "wrong"}).status for _ in range(6)]
     assert tried == [403] * 5 + [429]
+
+
+def test_passwords_tried_at_once_are_all_counted(start, passwords):
+    web = start("--password-file", passwords)
+
+    def attempt(_):
+        return web.visitor().ask("login", {"user": "ann", "password": "wrong"}).status
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sorted(pool.map(attempt, range(16))) == [403] * 5 + [429] * 11
 
 
 def test_a_proxy_names_the_user(start, shop):

@@ -10,19 +10,14 @@ use std::time::{Duration, Instant};
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{digest, hmac};
 
+use super::tries::Tries;
 use crate::failure::Failure;
 
 /// Time after which a session ends in which nothing was asked for.
 const IDLE: Duration = Duration::from_secs(12 * 3600);
 
-/// Maximum number of sessions, and of names with wrong passwords that are remembered.
+/// Maximum number of sessions.
 const MOST: usize = 1000;
-
-/// Maximum number of wrong passwords for a name within `WINDOW`.
-const TRIES: u32 = 5;
-
-/// Time for which a wrong password counts.
-const WINDOW: Duration = Duration::from_secs(60);
 
 /// Somebody who asks for a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,7 +51,7 @@ pub struct Access {
     /// How they are known.
     pub gate: Gate,
     sessions: Mutex<HashMap<String, Session>>,
-    wrong: Mutex<HashMap<String, (u32, Instant)>>,
+    tries: Mutex<Tries>,
     /// Makes the tokens of forms where there are no sessions.
     key: hmac::Key,
 }
@@ -79,7 +74,7 @@ impl Access {
         Ok(Access {
             gate,
             sessions: Mutex::default(),
-            wrong: Mutex::default(),
+            tries: Mutex::default(),
             key: hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()),
         })
     }
@@ -140,26 +135,17 @@ impl Access {
         let Gate::Passwords(users) = &self.gate else {
             return Ok(None);
         };
-        {
-            let wrong = lock(&self.wrong);
-            let tries = wrong.get(user).filter(|(_, at)| at.elapsed() < WINDOW);
-            if tries.is_some_and(|(tries, _)| *tries >= TRIES) {
-                return Err(Failure::mistake("too many wrong passwords: try later"));
-            }
-        }
         let hash = users.get(user);
+        if !lock(&self.tries).begin(user, hash.is_some()) {
+            return Err(Failure::mistake("too many wrong passwords: try later"));
+        }
         // For an unknown name another's password is checked, so that it takes as long.
         let checked = hash.or(users.values().next()).map_or("", String::as_str);
         let right = bcrypt::verify(password, checked).unwrap_or(false);
         if !right || hash.is_none() {
-            let mut wrong = lock(&self.wrong);
-            wrong.retain(|_, (_, at)| at.elapsed() < WINDOW);
-            if wrong.len() < MOST {
-                let tries = wrong.entry(user.to_owned()).or_insert((0, Instant::now()));
-                *tries = (tries.0 + 1, Instant::now());
-            }
             return Ok(None);
         }
+        lock(&self.tries).forgive(user);
         let id = random()?;
         let session = Session {
             user: user.to_owned(),
@@ -260,6 +246,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tries::TRIES;
     use super::*;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -293,6 +280,22 @@ mod tests {
             assert_eq!(access.sign_in("ann", b"wrong"), Ok(None));
         }
         assert!(access.sign_in("ann", b"right").is_err());
+    }
+
+    #[test]
+    fn passwords_that_are_tried_at_once_are_all_counted() {
+        let access = passwords();
+        let start = std::sync::Barrier::new(16);
+        let attempt = || {
+            start.wait();
+            access.sign_in("ann", b"wrong").is_ok()
+        };
+        let checked = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..16).map(|_| scope.spawn(attempt)).collect();
+            let checked = threads.into_iter().map(|thread| thread.join().unwrap());
+            checked.filter(|checked| *checked).count()
+        });
+        assert_eq!(checked, TRIES as usize);
     }
 
     #[test]

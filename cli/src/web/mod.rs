@@ -13,6 +13,7 @@ mod page;
 mod query;
 mod serve;
 mod site;
+mod tries;
 
 use std::io::{BufRead, IsTerminal};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
