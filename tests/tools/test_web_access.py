@@ -104,6 +104,19 @@ def test_passwords_cannot_be_tried_without_end(start, passwords):
     assert tried == [403] * 5 + [429]
 
 
+def test_a_long_name_or_password_is_neither_kept_nor_logged(start, passwords):
+    web = start("--password-file", passwords)
+    me = web.visitor()
+    for _ in range(6):
+        assert me.ask("login", {"user": "x" * 257, "password": "correct horse"}).status == 403
+        assert me.ask("login", {"user": "ann", "password": "x" * 1025}).status == 403
+    assert me.ask("login", {"user": "y" * 256, "password": "wrong"}).status == 403
+    assert me.ask("login", {"user": "ann", "password": "correct horse"}).address == web.url
+    lines = wait_for(lambda: (lines := web.audit()) and len(lines) == 14 and lines, what="the audit log")
+    assert {(line["user"], line["what"]) for line in lines[:12]} == {("", "the name or the password is too long")}
+    assert lines[12]["user"] == "y" * 256 and lines[13]["outcome"] == "done"
+
+
 def test_passwords_tried_at_once_are_all_counted(start, passwords):
     web = start("--password-file", passwords)
 
@@ -168,7 +181,8 @@ def test_it_does_not_open_to_others_by_mistake(program, dq):
 
 def test_a_wrong_password_file_is_an_error(dq, tmp_path):
     path = tmp_path / "passwords"
-    for text, why in [("", "no users"), ("ann:secret\n", "line 1"), ("ann\n", "line 1")]:
+    long = "a" * 257 + ":$2y$secret\n"
+    for text, why in [("", "no users"), ("ann:secret\n", "line 1"), ("ann\n", "line 1"), (long, "256 bytes")]:
         path.write_text(text)
         told = dq("web", "--password-file", path, code=1).stderr
         assert why in told and "secret" not in told

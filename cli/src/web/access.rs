@@ -16,6 +16,13 @@ use crate::failure::Failure;
 /// Time after which a session ends in which nothing was asked for.
 const IDLE: Duration = Duration::from_secs(12 * 3600);
 
+/// Maximum size of the name of a user.
+const NAME: usize = 256;
+
+/// Maximum size of a password that is asked about. Of a longer one than 72 bytes bcrypt
+/// does not look at the rest.
+const PASSWORD: usize = 1024;
+
 /// Maximum number of sessions.
 const MOST: usize = 1000;
 
@@ -129,12 +136,21 @@ impl Access {
         hex(hmac::sign(&self.key, user.as_bytes()).as_ref())
     }
 
+    /// Returns whether somebody could have this name and password. If not, they are
+    /// neither looked up nor kept nor written down.
+    pub fn is_plausible(user: &str, password: &[u8]) -> bool {
+        user.len() <= NAME && password.len() <= PASSWORD
+    }
+
     /// Checks a password. Returns the new session, or `None` if name or password is
     /// wrong. This takes a tenth of a second or more.
     pub fn sign_in(&self, user: &str, password: &[u8]) -> Result<Option<String>, Failure> {
         let Gate::Passwords(users) = &self.gate else {
             return Ok(None);
         };
+        if !Access::is_plausible(user, password) {
+            return Ok(None);
+        }
         let hash = users.get(user);
         if !lock(&self.tries).begin(user, hash.is_some()) {
             return Err(Failure::mistake("too many wrong passwords: try later"));
@@ -198,6 +214,12 @@ pub fn read_passwords(path: &Path) -> Result<HashMap<String, String>, Failure> {
                 i + 1
             )));
         }
+        if name.len() > NAME {
+            let line = i + 1;
+            return Err(Failure::mistake(format!(
+                "{shown}, line {line}: a name has at most {NAME} bytes"
+            )));
+        }
         users.insert(name.to_owned(), hash.to_owned());
     }
     match users.is_empty() {
@@ -210,6 +232,10 @@ pub fn read_passwords(path: &Path) -> Result<HashMap<String, String>, Failure> {
 pub fn password_line(user: &str, password: &[u8]) -> Result<String, Failure> {
     if user.is_empty() || user.contains([':', '\n']) {
         return Err(Failure::mistake("a user's name has no colon"));
+    }
+    if user.len() > NAME {
+        let why = format!("a user's name has at most {NAME} bytes");
+        return Err(Failure::mistake(why));
     }
     if password.len() < 8 || password.len() > 72 {
         return Err(Failure::mistake("a password has 8 to 72 bytes"));
@@ -280,6 +306,18 @@ mod tests {
             assert_eq!(access.sign_in("ann", b"wrong"), Ok(None));
         }
         assert!(access.sign_in("ann", b"right").is_err());
+    }
+
+    #[test]
+    fn a_name_that_nobody_can_have_is_not_kept() {
+        let access = passwords();
+        let long = "x".repeat(NAME + 1);
+        assert!(password_line(&long, b"password").is_err());
+        for _ in 0..2 * TRIES {
+            assert_eq!(access.sign_in(&long, b"right"), Ok(None));
+            assert_eq!(access.sign_in("ann", &[b'x'; PASSWORD + 1]), Ok(None));
+        }
+        assert!(access.sign_in("ann", b"right").unwrap().is_some());
     }
 
     #[test]

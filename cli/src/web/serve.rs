@@ -12,7 +12,7 @@ use axum::routing::get;
 use axum::Router;
 use tokio::sync::Semaphore;
 
-use super::access::{Gate, Refusal, Visitor};
+use super::access::{Access, Gate, Refusal, Visitor};
 use super::page::{self, Answer, Ask, Trouble};
 use super::query::Query;
 use super::site::Site;
@@ -275,14 +275,15 @@ fn login(site: &Site, request: &Incoming) -> Response {
     if !matches!(site_of.as_deref(), None | Some("same-origin" | "none")) {
         return refuse(Refusal::SignIn);
     }
-    let user = request.form.text("user").to_owned();
+    let user = request.form.text("user");
     let password = request.form.get("password").unwrap_or_default();
+    let plausible = Access::is_plausible(user, password);
     let visitor = Visitor {
-        user: user.clone(),
+        user: if plausible { user } else { "" }.to_owned(),
         address: request.address.ip().to_string(),
         csrf: String::new(),
     };
-    let (status, words) = match site.access.sign_in(&user, password) {
+    let (status, words) = match site.access.sign_in(user, password) {
         Ok(Some(session)) => {
             site.audit.write(&visitor, "sign in", "", "done");
             return to("./", Some(request.cookie(&session)));
@@ -290,6 +291,10 @@ fn login(site: &Site, request: &Incoming) -> Response {
         Ok(None) => (StatusCode::FORBIDDEN, "Wrong name or password.".to_owned()),
         Err(failure) => (StatusCode::TOO_MANY_REQUESTS, failure.to_string()),
     };
-    site.audit.write(&visitor, "sign in", "", &words);
+    let what = match plausible {
+        true => "",
+        false => "the name or the password is too long",
+    };
+    site.audit.write(&visitor, "sign in", what, &words);
     html(status, page::login(Some(&words)).into_string())
 }
