@@ -8,6 +8,7 @@ mod access;
 mod action;
 mod address;
 mod audit;
+mod connections;
 mod jobs;
 mod page;
 mod query;
@@ -109,8 +110,8 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
         let address = listener.local_addr()?;
         out.line(&format!("dq web listens on http://{address}"))?;
         out.to.flush()?;
-        let service = serve::router(site).into_make_service_with_connect_info::<SocketAddr>();
-        Ok(axum::serve(listener, service).await?)
+        connections::serve(listener, serve::router(site)).await;
+        Ok(())
     })
 }
 

@@ -4,15 +4,17 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
-use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
-use axum::http::{header, HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::body::{to_bytes, Body};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{header, HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::Router;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use super::access::{Access, Gate, Refusal, Visitor};
+use super::connections::PATIENCE;
 use super::page::{self, Answer, Ask, Trouble};
 use super::query::Query;
 use super::site::Site;
@@ -22,6 +24,10 @@ const AT_ONCE: usize = 8;
 
 /// Maximum size of a form: a test message with its payload.
 const FORM: usize = 2 << 20;
+
+/// Maximum size of the form of name and password, for which nobody has to be known. It
+/// has room for the longest ones with every byte as `%xx`.
+const SIGN_IN: usize = 4096;
 
 /// The name of the cookie of a session.
 const COOKIE: &str = "dq-session";
@@ -61,7 +67,6 @@ pub fn router(site: Arc<Site>) -> Router {
     };
     router
         .fallback(answer)
-        .layer(DefaultBodyLimit::max(FORM))
         .layer(axum::middleware::map_response(guarded))
         .with_state(shared)
 }
@@ -88,11 +93,21 @@ async fn guarded(mut response: Response) -> Response {
 async fn answer(
     State(shared): State<Shared>,
     ConnectInfo(address): ConnectInfo<SocketAddr>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-    form: Bytes,
+    request: Request,
 ) -> Response {
+    let (head, body) = request.into_parts();
+    let (method, uri, headers) = (head.method, head.uri, head.headers);
+    let path = uri.path().trim_start_matches('/').to_owned();
+    let most = if path == "login" { SIGN_IN } else { FORM };
+    let form = match timeout(PATIENCE, to_bytes(body, most)).await {
+        Ok(Ok(form)) => form,
+        Ok(Err(_)) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
+        // What is still to come of the form is not waited for.
+        Err(_) => {
+            let end = [(header::CONNECTION, "close")];
+            return (StatusCode::REQUEST_TIMEOUT, end).into_response();
+        }
+    };
     let Ok(_permit) = shared.permits.acquire().await else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
@@ -101,7 +116,7 @@ async fn answer(
     let answer = tokio::task::spawn_blocking(move || {
         let request = Incoming {
             address,
-            path: uri.path().trim_start_matches('/').to_owned(),
+            path,
             posted: method == Method::POST,
             query: Query::parse(uri.query().unwrap_or_default().as_bytes()),
             form: Query::parse(&form),
