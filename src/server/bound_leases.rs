@@ -247,6 +247,11 @@ pub fn keep(db: i32, key: &[u8], receipts: impl Iterator<Item = Receipt> + Clone
     });
 }
 
+/// The number of queues that have leases to end, counted once for each closed connection.
+pub fn count_released() -> usize {
+    BOUND.with_borrow(|bound| bound.released.len())
+}
+
 /// Whether there are leases to end.
 pub fn any_released() -> bool {
     BOUND.with_borrow(|bound| !bound.released.is_empty())

@@ -4,6 +4,7 @@
 //! renamed or of another type.
 
 use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 
 use dq_queue::{family, Millis, NEVER};
 
@@ -18,6 +19,9 @@ pub enum Due {
     Arrived,
     /// At this time in Unix milliseconds, or never by itself ([`NEVER`]).
     At(Millis),
+    /// Work was left when the last slice ended, at this time in Unix milliseconds. Queues that are
+    /// behind take turns with those that are due, so that they delay the others little.
+    Behind(Millis),
 }
 
 impl Due {
@@ -25,7 +29,7 @@ impl Due {
     pub fn ms(self) -> Millis {
         match self {
             Due::Loaded | Due::Arrived => 0,
-            Due::At(ms) => ms,
+            Due::At(ms) | Due::Behind(ms) => ms,
         }
     }
 }
@@ -103,9 +107,42 @@ impl DueIndex {
         }
     }
 
-    /// The queue whose slice must run next, and when.
+    /// The queue whose slice must run next, and when: one that is due by itself, or the one that has
+    /// been behind for the longest.
     pub fn next(&self) -> Option<(Due, QueueAddress)> {
         self.by_wake.first().cloned()
+    }
+
+    /// Like [`DueIndex::next`], but of those that are behind. `None` if there are none.
+    pub fn next_behind(&self) -> Option<(Due, QueueAddress)> {
+        self.behind().next().cloned()
+    }
+
+    fn behind(&self) -> impl Iterator<Item = &(Due, QueueAddress)> {
+        let first: QueueAddress = (i32::MIN, [][..].into());
+        self.by_wake.range((Due::Behind(0), first)..)
+    }
+
+    /// The slice of a queue has ended at `now`. If there is work left, the queue is behind.
+    pub fn slice_ended(&mut self, db: i32, key: &[u8], now: Millis) {
+        let due = self.wakes.get(&(db, Rc::from(key))).copied();
+        if due.is_some_and(|due| due.ms() <= now) {
+            self.schedule(db, key, Due::Behind(now));
+        }
+    }
+
+    /// When the next slice must run, in Unix milliseconds. [`NEVER`] if none must.
+    pub fn next_ms(&self) -> Millis {
+        let first = self.by_wake.first().into_iter();
+        let both = first.chain(self.behind().next());
+        both.map(|(due, _)| due.ms()).min().unwrap_or(NEVER)
+    }
+
+    /// The number of queues whose slice is due at `now`, counted up to `most`. O(most).
+    pub fn count_due(&self, now: Millis, most: usize) -> usize {
+        let due = self.by_wake.iter().take(most);
+        let due = due.take_while(|(due, _)| due.ms() <= now).count();
+        (due + self.behind().take(most).count()).min(most)
     }
 
     /// All known queues, in no order.
@@ -147,6 +184,25 @@ mod tests {
         index.schedule(1, b"b", NEVER);
         assert_eq!(index.next(), None);
         assert_eq!(index.addresses().count(), 1);
+    }
+
+    #[test]
+    fn a_queue_that_is_behind_is_found_beside_the_one_that_is_due() {
+        let mut index = DueIndex::default();
+        index.schedule(0, b"a", 10);
+        index.schedule(0, b"b", 20);
+        index.schedule(0, b"c", 90);
+        index.slice_ended(0, b"a", 15);
+        index.slice_ended(0, b"c", 15);
+        assert_eq!(index.next(), Some((Due::At(20), (0, b"b"[..].into()))));
+        let behind = Some((Due::Behind(15), (0, b"a"[..].into())));
+        assert_eq!(index.next_behind(), behind);
+        assert_eq!(index.next_ms(), 15);
+        assert_eq!(index.count_due(20, 9), 2);
+        assert_eq!(index.count_due(20, 1), 1);
+        index.schedule(0, b"a", 95);
+        assert_eq!(index.next_behind(), None);
+        assert_eq!(index.next_ms(), 20);
     }
 
     #[test]

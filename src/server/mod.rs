@@ -44,7 +44,7 @@ pub type QueueAddress = (i32, Rc<[u8]>);
 /// Installs the timer, and subscribes to the server's events. Called once, at the end of the
 /// module's load. Error: the server refuses a subscription.
 pub fn start(ctx: &mut Context) -> Result<(), String> {
-    server_timer::install(timer::fire);
+    server_timer::install(timer::fire, timer::fire_of_burst);
     if !server_events::subscribe(ctx, events::EVENTS) || !event_loop::install(ctx, before_sleep) {
         return Err("the server refuses a subscription to its events".to_owned());
     }
@@ -57,4 +57,5 @@ pub fn start(ctx: &mut Context) -> Result<(), String> {
 fn before_sleep(ctx: &mut Context) {
     blocked_wait::before_sleep(ctx);
     blocked_fetch::serve::before_sleep(ctx);
+    timer::before_sleep(ctx);
 }

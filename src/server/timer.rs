@@ -1,11 +1,15 @@
 //! The timer's handler: it runs slices of the queues that are due.
 
-use crate::redis::{clock as server_clock, Context, Name, OwnedName};
+use std::cell::Cell;
+
+use crate::redis::{clock as server_clock, event_loop, timer as server_timer};
+use crate::redis::{Context, Name, OwnedName};
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::queue::plan::Step;
 use dq_queue::settings::Clock;
 use dq_queue::{Done, Moment, Op, Queue};
 
+use super::blocked_fetch::{serve, wait_list};
 use super::commit::{self, change, Replication, Slot};
 use super::due_index::Due;
 use super::{bound_leases, bulk_ops, clock, config, metrics, own_slots, wakeups};
@@ -17,43 +21,105 @@ const FREED: usize = 512;
 /// How long until a queue in a slot that this node does not serve is tried again, in ms.
 pub const NOT_OWNED_RETRY_MS: u64 = 100;
 
-/// Handles the timer. It stops after the first queue that has something to replicate, because the
-/// server would wrap two log entries of one call in a transaction.
+/// The maximum number of timers in a burst. Each runs a few microseconds, and all timers of a turn
+/// share one budget.
+const MAX_BURST: usize = 256;
+
+thread_local! {
+    /// When the slices of this turn of the event loop must end, on the monotonic clock. 0: none has
+    /// run in this turn.
+    static TURN_ENDS: Cell<u64> = const { Cell::new(0) };
+    /// Whether the next turn goes on with slices at once.
+    static GOES_ON: Cell<bool> = const { Cell::new(false) };
+    /// The number of timers in this turn that had something to do.
+    static USED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Handles the timer.
 pub fn fire(ctx: &mut Context) {
     wakeups::fired();
     wakeups::end_waits(ctx);
+    run(ctx);
+    own_slots::follow(ctx);
+}
+
+/// Handles a timer of a burst: what is left of the work of this turn.
+pub fn fire_of_burst(ctx: &mut Context) {
+    run(ctx);
+}
+
+/// Begins a new turn of the event loop. If work was left in the last one, sets a timer for each
+/// queue that needs a slice, and more if the last turn has used many: one queue can need many slices
+/// because each firing of a schedule is one. Called before the server sleeps.
+pub fn before_sleep(ctx: &mut Context) {
+    TURN_ENDS.set(0);
+    let used = USED.take();
+    if GOES_ON.take() {
+        let now = server_clock::now_ms();
+        let due = wakeups::with_index(|index| index.count_due(now, MAX_BURST));
+        let count = due + bound_leases::count_released();
+        server_timer::burst(ctx, count.max(2 * used).min(MAX_BURST));
+        event_loop::turn_again();
+    }
+}
+
+/// Does what is due, until something was replicated, because the server would wrap two log entries
+/// of one context in a transaction. The next timer of the burst goes on in a context of its own.
+/// All timers of a turn of the event loop share `dq.tick-budget-us`.
+fn run(ctx: &mut Context) {
     if !ctx.may_act() {
         if ctx.is_primary() {
             wakeups::ensure(ctx, server_clock::now_ms() + wakeups::RETRY_MS);
         }
         return;
     }
-    let replicated = match bound_leases::next_released() {
-        Some(((db, key), receipts, grace)) => {
-            let name = OwnedName::new(&key);
-            let op = match grace {
-                0 => Op::EndLeases { receipts },
-                ms => Op::Grace { ms, receipts },
-            };
-            ctx.select_db(db) && end_leases(ctx, name.name(), op)
-        }
-        None => false,
+    let budget = config::TICK_BUDGET_US.unsigned();
+    let start = server_clock::monotonic_us();
+    let deadline = match TURN_ENDS.get() {
+        0 => start + budget,
+        deadline => deadline,
     };
-    if !replicated {
-        run_due_slices(ctx);
+    TURN_ENDS.set(deadline);
+    if start < deadline && is_work_due() {
+        USED.set(USED.get() + 1);
+        if !end_released_leases(ctx) {
+            run_due_slices(ctx, deadline);
+        }
     }
-    own_slots::follow(ctx);
+    // A long slice is followed by a pause of a millisecond, in which clients are served.
+    let is_short = server_clock::monotonic_us() - start < budget / 2;
+    GOES_ON.set(is_short && is_work_due());
     match bound_leases::any_released() {
         true => wakeups::ensure(ctx, 0),
         false => wakeups::set_to_next(ctx),
     }
 }
 
-/// Runs slices of due queues, until one of them had something to replicate or `dq.tick-budget-us`
-/// is used up.
-fn run_due_slices(ctx: &mut Context) {
-    let start = server_clock::monotonic_us();
-    let budget = config::TICK_BUDGET_US.unsigned();
+/// Whether a queue needs a slice now, or leases of closed connections are to be ended.
+fn is_work_due() -> bool {
+    bound_leases::any_released() || wakeups::is_due(server_clock::now_ms())
+}
+
+/// Ends the leases of one queue that a closed connection has released. Returns whether there was
+/// anything to replicate.
+fn end_released_leases(ctx: &mut Context) -> bool {
+    let Some(((db, key), receipts, grace)) = bound_leases::next_released() else {
+        return false;
+    };
+    let name = OwnedName::new(&key);
+    let op = match grace {
+        0 => Op::EndLeases { receipts },
+        ms => Op::Grace { ms, receipts },
+    };
+    ctx.select_db(db) && end_leases(ctx, name.name(), op)
+}
+
+/// Runs slices of due queues until `deadline` on the monotonic clock, or until one of them had
+/// something to replicate. After a slice, the queue's blocked clients are served.
+fn run_due_slices(ctx: &mut Context, deadline: u64) {
+    if wait_list::total() > 0 {
+        ctx.collect_log_entries();
+    }
     while let Some((due, (db, key))) = wakeups::next_due(server_clock::now_ms()) {
         if !ctx.select_db(db) {
             wakeups::with_index(|index| index.forget(db, &key));
@@ -68,14 +134,16 @@ fn run_due_slices(ctx: &mut Context) {
         let began = server_clock::monotonic_us();
         let lag = match due {
             Due::Loaded | Due::Arrived => 0,
-            Due::At(due) => now.saturating_sub(due),
+            Due::At(due) | Due::Behind(due) => now.saturating_sub(due),
         };
-        let replicated = run_slice(ctx, name.name(), db, began + budget, due);
-        let took = server_clock::monotonic_us() - began;
-        metrics::count_slice(took);
+        let replicated = run_slice(ctx, name.name(), db, deadline, due);
+        serve::after_slice(ctx, name.name(), db, deadline);
+        wakeups::with_index(|index| index.slice_ended(db, &key, server_clock::now_ms()));
+        let ended = server_clock::monotonic_us();
+        metrics::count_slice(ended - began);
         metrics::count_lag(lag);
-        ctx.latency_sample(c"dq-tick", took / 1000);
-        if replicated || server_clock::monotonic_us() - start >= budget {
+        ctx.latency_sample(c"dq-tick", (ended - began) / 1000);
+        if replicated || ctx.has_collected() || ended >= deadline {
             return;
         }
     }

@@ -19,6 +19,8 @@ thread_local! {
     static INDEX: RefCell<DueIndex> = RefCell::default();
     /// When the timer fires, in Unix milliseconds. `NEVER` if it is not set.
     static SET_FOR: Cell<Millis> = const { Cell::new(NEVER) };
+    /// Whether the last slice was that of a queue that is behind, if there was one.
+    static TURN_OF_BEHIND: Cell<bool> = const { Cell::new(false) };
     /// Since when this server has been able to fire schedules, in Unix milliseconds.
     static ACTING_SINCE: Cell<Millis> = const { Cell::new(0) };
 }
@@ -74,21 +76,32 @@ pub fn fired() {
 
 /// Sets the timer for the next slice.
 pub fn set_to_next(ctx: &Context) {
-    if let Some((due, _)) = with_index(|index| index.next()) {
-        ensure(ctx, due.ms());
+    ensure(ctx, with_index(|index| index.next_ms()));
+}
+
+/// The queue whose slice is next, and when it was due. `None` if none is due at `now`. Queues that
+/// are behind and queues that are due take turns.
+pub fn next_due(now: Millis) -> Option<(Due, QueueAddress)> {
+    let is_due = |(due, _): &(Due, QueueAddress)| due.ms() <= now;
+    let turn = !TURN_OF_BEHIND.get();
+    TURN_OF_BEHIND.set(turn);
+    let (first, behind) = with_index(|index| (index.next().filter(is_due), index.next_behind()));
+    match turn {
+        true => behind.or(first),
+        false => first.or(behind),
     }
 }
 
-/// The queue whose slice is due first, and when. `None` if none is due at `now`.
-pub fn next_due(now: Millis) -> Option<(Due, QueueAddress)> {
-    with_index(|index| index.next()).filter(|(due, _)| due.ms() <= now)
+/// Whether the slice of any queue is due at `now`.
+pub fn is_due(now: Millis) -> bool {
+    with_index(|index| index.next_ms()) <= now
 }
 
 /// Sets the timer to fire now if a slice is overdue: the server's timers can be late by any time
 /// after the wall clock was set back.
 pub fn run_overdue(ctx: &Context) {
     let set_for = SET_FOR.get();
-    let next = with_index(|index| index.next()).map_or(NEVER, |(due, _)| due.ms());
+    let next = with_index(|index| index.next_ms());
     let overdue = set_for.min(next) < clock::now_ms().saturating_sub(1);
     if (overdue || !timer::is_armed() && next != NEVER) && ctx.is_primary() {
         SET_FOR.set(NEVER);

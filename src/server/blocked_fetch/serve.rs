@@ -55,6 +55,15 @@ pub fn before_sleep(ctx: &mut Context) {
     }
 }
 
+/// Serves the wait list of a queue, if it is scheduled, after a slice of the timer on the queue, in
+/// the same context: their log entries are collected into one command. `deadline` is one of the
+/// monotonic clock.
+pub fn after_slice(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
+    if wait_list::is_scheduled(db, key.bytes()) {
+        serve_list(ctx, key, db, deadline);
+    }
+}
+
 /// Serves the wait list of a queue, if it is scheduled, before a command takes messages from the
 /// queue. Returns whether no client is left to be served. All commands of a turn share one slice.
 pub fn before_command(ctx: &mut Context, key: Name<'_>) -> bool {
