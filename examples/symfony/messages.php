@@ -35,7 +35,6 @@ use Symfony\Component\EventDispatcher\EventDispatcher;
 use Symfony\Component\Messenger\Envelope;
 use Symfony\Component\Messenger\EventListener\SendFailedMessageForRetryListener;
 use Symfony\Component\Messenger\EventListener\SendFailedMessageToFailureTransportListener;
-use Symfony\Component\Messenger\EventListener\StopWorkerOnSigtermSignalListener;
 use Symfony\Component\Messenger\Handler\HandlersLocator;
 use Symfony\Component\Messenger\MessageBus;
 use Symfony\Component\Messenger\Middleware\HandleMessageMiddleware;
@@ -118,9 +117,11 @@ function start_worker(array $options, string $run): int
         new Services(['async' => new MultiplierRetryStrategy(2, 100)]),
     ));
     $events->addSubscriber(new SendFailedMessageToFailureTransportListener(new Services(['async' => $failed])));
-    $events->addSubscriber(new StopWorkerOnSigtermSignalListener());
     $bus = new MessageBus([new HandleMessageMiddleware(new HandlersLocator([CloseOrder::class => [$handler]]))]);
-    (new Worker(['async' => $async], $bus, $events))->run();
+    $worker = new Worker(['async' => $async], $bus, $events);
+    // Symfony 5.4 has a listener for this. Since 7.0 there is none, because the console command does it.
+    pcntl_signal(SIGTERM, fn () => $worker->stop());
+    $worker->run();
     exit(0);
 }
 
