@@ -1,7 +1,7 @@
 //! The server, as it can be used during one call.
 
 use super::log_entries::LogEntries;
-use super::{raw, slots, Name, Reply};
+use super::{raw, slots, write_refusal, Name, Reply};
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 use std::os::raw::{c_int, c_void};
@@ -152,15 +152,18 @@ impl Context {
     }
 
     /// Whether this server may change a queue outside a command (in the timer, or for blocked
-    /// clients): it is a primary, nothing is loading, and no CLIENT PAUSE or failover is in
-    /// progress. Replicating during one of those would abort the server.
+    /// clients): it is a primary, nothing is loading, no CLIENT PAUSE or failover is in progress,
+    /// and it takes the writes of clients. Replicating during a pause or failover would abort the
+    /// server; why it must take writes says `write_refusal`.
     pub fn may_act(&self) -> bool {
         let flags = self.flags();
         if flags & CTX_PRIMARY == 0 || flags & CTX_NOT_NOW != 0 {
             return false;
         }
         // SAFETY: the function takes no arguments.
-        unsafe { raw::RedisModule_AvoidReplicaTraffic.is_none_or(|avoid| avoid() == 0) }
+        let is_paused =
+            unsafe { raw::RedisModule_AvoidReplicaTraffic.is_some_and(|avoid| avoid() != 0) };
+        !is_paused && !write_refusal::is_refusing(self)
     }
 
     /// Whether this node serves the key. A slot that is being imported or trimmed is hidden from

@@ -60,6 +60,7 @@ mod slots;
 pub mod spec;
 pub mod timer;
 mod value;
+mod write_refusal;
 
 pub use args::Args;
 pub use context::Context;
