@@ -4,11 +4,14 @@ use super::inspect::{inspect, write_cursor, write_page, write_seq};
 use super::options::{BATCH, COUNT, CURSOR, GROUP, REVERSE, STATE, TYPE};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
-use crate::redis::{Args, CommandResult, Context};
-use crate::server::commit;
+use crate::redis::{Args, CommandResult, Context, Name};
+use crate::server::{commit, errors};
 use dq_queue::args::find::{FindRequest, Found};
 use dq_queue::args::{self, Words};
-use dq_queue::{Done, Op};
+use dq_queue::op::{self, Op};
+use dq_queue::queue::inspect::find::Search;
+use dq_queue::settings::Clock;
+use dq_queue::{Done, Queue};
 
 /// How the server and its users are told of it.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -60,6 +63,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
     let FindRequest { search, found } = args::find::find(Words::new(&words))?;
+    check_times(ctx, key, &search)?;
     let act = match found {
         Found::Do(act) => act,
         Found::Messages | Found::Ids => {
@@ -91,4 +95,16 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             reply.unsigned(count);
         },
     )
+}
+
+/// Checks that SINCE and UNTIL are not in seconds, which would find nothing or everything.
+fn check_times(ctx: &mut Context, key: Name<'_>, search: &Search<'_>) -> CommandResult {
+    if search.since.is_none() && search.until.is_none() {
+        return Ok(());
+    }
+    let opened = ctx.open_read(key)?;
+    let clock = opened.get().map_or(Clock::Server, Queue::clock);
+    op::check_time(clock, "SINCE", search.since)
+        .and_then(|()| op::check_time(clock, "UNTIL", search.until))
+        .map_err(|error| errors::reply_for(&error))
 }

@@ -7,12 +7,12 @@ use crate::redis::{Context, Failure, Name, WrongType};
 use dq_queue::args::acksend::AckSendRequest;
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::message::id::GENERATED_LEN;
-use dq_queue::op::{AckSend, Sent};
+use dq_queue::op::{self, AckSend, Sent};
 use dq_queue::settings::{Changes, Clock};
 use dq_queue::{Done, Error, Moment, Op, Queue};
 
 use super::commit::{
-    change, change_silently, creation, process_due_events, Aftermath, Replication, Slot,
+    change, change_silently, clock_of, creation, process_due_events, Aftermath, Replication, Slot,
 };
 use super::{clock, errors, wakeups};
 
@@ -160,6 +160,7 @@ impl Part<'_> {
         let Op::AckSend(op) = &self.op else {
             return Ok(true);
         };
+        op::check_times(clock_of(slot.split().1), &self.op)?;
         match slot.split().1 {
             Some(queue) => {
                 self.steps = Some(process_due_events(queue, moment));

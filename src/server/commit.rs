@@ -22,7 +22,7 @@ use super::families;
 use super::{blocked_wait, clock, config, wakeups};
 
 pub use due_events::process_due_events;
-pub use run::{run, run_chosen, run_if, run_in_form, Form, Missing};
+pub use run::{clock_of, run, run_chosen, run_if, run_in_form, Form, Missing};
 
 /// The maximum number of removed messages that a command frees.
 const FREED_BY_A_COMMAND: usize = 64;

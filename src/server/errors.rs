@@ -31,6 +31,11 @@ pub fn reply_for(error: &Error) -> Failure {
         .into(),
         Error::NoGroup => "ERR PAUSE GROUP is for messages with a group only".into(),
         Error::Ring => "ERR AFTER would make batches wait for each other".into(),
+        Error::Seconds { what, seconds } => format!(
+            "ERR {what} {seconds} lies before 1974, as the unit is milliseconds; {seconds}000 was probably \
+             meant"
+        )
+        .into(),
         Error::NeverFires => "ERR the schedule would never fire".into(),
     }
 }

@@ -33,6 +33,13 @@ pub enum Error {
     },
     /// Messages of two batches would wait for each other.
     Ring,
+    /// A point of time was given in seconds instead of milliseconds.
+    Seconds {
+        /// The option that it was given for.
+        what: &'static str,
+        /// The value, in seconds.
+        seconds: u64,
+    },
     /// The schedule would never fire.
     NeverFires,
     /// A nack was to pause the group of a message that has none.

@@ -4,7 +4,7 @@
 use crate::redis::{CommandResult, Context, Failure, Name, Reply};
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::codec::verbatim;
-use dq_queue::op::{DueTime, Sent};
+use dq_queue::op::{self, DueTime, Sent};
 use dq_queue::settings::{Changes, Clock};
 use dq_queue::{Done, Millis, Moment, Op, Queue};
 
@@ -81,18 +81,27 @@ pub fn run_in_form(
     reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
 ) -> CommandResult {
     let moment = moment_of(op);
-    change(ctx, key, |slot| match slot.split() {
-        (_, Some(_)) => run_on_queue(slot, op, moment, form, reply),
-        (ctx, None) => match missing {
-            // A queue that does not exist has no group.
-            Missing::Create if !needs_group(op) => run_on_new_queue(slot, op, moment, reply),
-            Missing::Refuse => Err(errors::NO_SUCH_QUEUE.into()),
-            Missing::Create | Missing::Nothing => {
-                reply(ctx.reply(), None);
-                Ok(())
-            }
-        },
+    change(ctx, key, |slot| {
+        // Replays do not come here, so they repeat what an older version has accepted.
+        op::check_times(clock_of(slot.split().1), op).map_err(|error| errors::reply_for(&error))?;
+        match slot.split() {
+            (_, Some(_)) => run_on_queue(slot, op, moment, form, reply),
+            (ctx, None) => match missing {
+                // A queue that does not exist has no group.
+                Missing::Create if !needs_group(op) => run_on_new_queue(slot, op, moment, reply),
+                Missing::Refuse => Err(errors::NO_SUCH_QUEUE.into()),
+                Missing::Create | Missing::Nothing => {
+                    reply(ctx.reply(), None);
+                    Ok(())
+                }
+            },
+        }
     })?
+}
+
+/// The clock of the queue in a key, or that of the queue which would be created there.
+pub fn clock_of(queue: Option<&mut Queue>) -> Clock {
+    queue.map_or(Clock::Server, |queue| queue.clock())
 }
 
 /// Whether an operation does nothing unless a group has messages.

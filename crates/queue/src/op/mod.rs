@@ -9,6 +9,7 @@ mod fetch;
 mod nack;
 mod outcome;
 mod send;
+mod times;
 
 use std::borrow::Cow;
 
@@ -23,6 +24,7 @@ pub use fetch::Fetch;
 pub use nack::{NackKind, NackPause, Paused};
 pub use outcome::{Delivered, Deliveries, Done, Gone, Sent, Ticked};
 pub use send::{AckSend, DueTime, NewSchedule, Send};
+pub use times::{check_time, check_times};
 
 /// The time of an operation, and which receipts it may give out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
