@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::integer::integer;
 use super::option::{exclude, flag, once, unless_twice};
 use super::words::{check_name, COUNT, MS, SOME, SOME_MS};
-use super::{Parsed, Words};
-use crate::limits::{MAX_TOKEN, MAX_TOKEN_COUNT};
+use super::{ArgError, Parsed, Words};
+use crate::limits::{MAX_COUNT, MAX_TOKEN, MAX_TOKEN_COUNT};
 use crate::op::{Fetch, Receipts};
 use crate::Millis;
 
@@ -125,16 +126,30 @@ fn read_token<'a>(words: &mut Words<'a>, what: &str) -> Parsed<&'a [u8]> {
     Ok(token)
 }
 
-/// Reads `n receipt ...`
-/// Reads the receipts of ACK, of which there is at least one, into an empty list.
+/// Reads `n receipt ...`, of which there is at least one, into an empty list.
 fn read_acks(words: &mut Words<'_>, what: &str, acks: &mut Receipts) -> Parsed<()> {
-    let count = words.count(what, 1)?;
+    let first = words.peek();
+    let count = words
+        .count(what, 1)
+        .map_err(|error| first.and_then(receipt_for_count).unwrap_or(error))?;
     let is_first = acks.is_empty();
     acks.reserve(count);
     for _ in 0..count {
         acks.push(words.receipt()?);
     }
     unless_twice(is_first, what)
+}
+
+/// The error for a receipt where ACK expects the number of receipts: `DQ.ACK` takes none. Returns
+/// `None` for a word that may have been meant as a number of receipts.
+#[cold]
+fn receipt_for_count(word: &[u8]) -> Option<ArgError> {
+    let receipt = integer(word).filter(|number| *number > MAX_COUNT as i64)?;
+    let text = format!(
+        "ERR ACK must be followed by the number of receipts, not {receipt}; for one receipt it is \
+         ACK 1 {receipt}"
+    );
+    Some(text.into())
 }
 
 /// Reads the texts of RESULTS, of which there is at least one, into an empty list.
@@ -217,6 +232,17 @@ mod tests {
             assert!(request.fetch.no_ack);
             assert_eq!(request.fetch.per_group, 3);
         });
+    }
+
+    #[test]
+    fn a_receipt_where_ack_expects_a_count_is_shown_with_its_count() {
+        let expected = "ERR ACK must be followed by the number of receipts, not 1789012345678901; \
+            for one receipt it is ACK 1 1789012345678901";
+        for text in ["ACK 1789012345678901", "ACK 1789012345678901 BIND"] {
+            assert_eq!(fetch_error(text), expected);
+        }
+        let few = "ERR ACK is followed by fewer values than it says";
+        assert_eq!(fetch_error("ACK 10000 5"), few);
     }
 
     #[test]
