@@ -1,6 +1,6 @@
 //! DQ.PURGE: removes messages. Replies with their number.
 
-use super::options::GROUP;
+use super::options::{GROUP, STATE};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
@@ -20,7 +20,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     since: FIRST,
     args: &[
         Arg::key(),
-        Arg::text("state").after("STATE").optional(),
+        // Both forms are one choice, so that no more than one is given.
+        Arg::one_of("which", &[STATE, Arg::text("state").after("STATE")]).optional(),
         GROUP,
     ],
 };

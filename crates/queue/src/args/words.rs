@@ -153,6 +153,13 @@ impl<'a> Words<'a> {
         self.choice(what, expected, &states)
     }
 
+    /// Consumes the next word if it is the name of a message state, in any case.
+    pub fn leading_state(&mut self) -> Option<State> {
+        let states = State::ALL.into_iter();
+        let mut named = states.filter(|state| self.took(state.name()));
+        named.next()
+    }
+
     /// Consumes the number of elements that follow, at least 1. Each element
     /// takes `width` words.
     ///
