@@ -30,6 +30,7 @@ macro_rules! api {
 }
 
 pub mod acl;
+mod advice;
 // Unit tests run without a server, on the system's allocator.
 #[cfg(not(test))]
 mod alloc;

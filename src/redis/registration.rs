@@ -1,5 +1,6 @@
 //! Registers the commands with the server, from the table that the layers above hand in.
 
+use super::advice::advice;
 use super::docs::{describe, key_flags};
 use super::guard::contain_command;
 use super::log::c_text;
@@ -59,7 +60,8 @@ unsafe extern "C" fn entry<const ROW: usize>(
                 calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             }
             if let Err(failure) = (spec.handler)(context, args) {
-                context.reply().error(&failure.0);
+                let advice = advice(spec, &failure.0);
+                context.reply().error(&(failure.0 + advice.as_str()));
             }
         });
     }

@@ -28,6 +28,10 @@
 //! | an option that needs another | `ERR SCORE needs GROUP` |
 //! | a payload over the limit | `ERR payload must be at most 10 bytes long (dq.max-payload), not 11` |
 //!
+//! The layer above appends the option that was probably meant, or the syntax of
+//! the command, to an error that begins with [`UNKNOWN_OPTION`] or ends with one
+//! of [`WORD_IS_ABSENT`].
+//!
 //! Errors about a value inside a JSON payload name its path, in the words of
 //! [`JsonError`](crate::json::JsonError). Errors about when a schedule fires
 //! are worded by [`RecurrenceError`](crate::schedule::recurrence::RecurrenceError).
@@ -74,6 +78,16 @@ pub use message_options::Scope;
 pub use words::Words;
 
 use std::borrow::Cow;
+
+/// How the error for a word that is not an option begins.
+pub const UNKNOWN_OPTION: &str = "ERR unknown option ";
+
+/// How the errors for words that are not there end.
+pub const WORD_IS_ABSENT: [&str; 3] = [
+    " needs a value",
+    " is missing",
+    " is followed by fewer values than it says",
+];
 
 /// The text of an error reply, beginning with its code: `ERR DELAY needs a
 /// value`.

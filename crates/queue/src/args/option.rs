@@ -1,6 +1,6 @@
 //! Options: words that may come in any order and any case, each at most once.
 
-use super::{ArgError, Parsed};
+use super::{ArgError, Parsed, UNKNOWN_OPTION};
 use crate::quote::quote;
 
 /// Length of the longest option, GROUPCONCURRENCY, in bytes.
@@ -41,7 +41,7 @@ impl<'a> OptionWord<'a> {
     /// The error for a word that is not an option of this command.
     #[cold]
     pub fn unknown(&self) -> ArgError {
-        format!("ERR unknown option {}", quote(self.raw)).into()
+        format!("{UNKNOWN_OPTION}{}", quote(self.raw)).into()
     }
 }
 
