@@ -72,6 +72,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     if ctx.is_replay() {
         return replay::command(ctx, key, &Op::Fetch(Cow::Borrowed(&request.fetch)));
     }
+    check_bind(ctx, &request)?;
     let delivery = DeliveryReply::to(ctx, false, &request);
     // A repeated delivery takes nothing from the clients that have come earlier.
     let is_next = repeats(ctx, key, &request.fetch)? || is_next(ctx, key);
@@ -96,6 +97,17 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         block_or_answer(ctx, &[key], request, delivery);
     }
     Ok(())
+}
+
+/// Checks that leases are not to be bound to a script: its client has no connection that could
+/// close, so they would not end as BIND promises.
+pub(super) fn check_bind(ctx: &Context, request: &FetchRequest<'_>) -> CommandResult {
+    match request.bind.is_some() && ctx.is_in_script() {
+        true => {
+            Err("ERR BIND cannot be used in a script, which has no connection to bind to".into())
+        }
+        false => Ok(()),
+    }
 }
 
 /// Whether a fetch repeats the last delivery of its consumer, by its token.

@@ -1,6 +1,6 @@
 //! DQ.MFETCH: takes messages of the first of several queues that has any.
 
-use super::fetch::{block_or_answer, is_next, repeats, take};
+use super::fetch::{block_or_answer, check_bind, is_next, repeats, take};
 use super::options::{
     BIND, BLOCK, CONSUMER, COUNT, GRACE, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, TOKEN, WITH_META,
 };
@@ -45,6 +45,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_name();
     let MultiFetch { keys, request } = args::fetch::multi(Words::new(&words))?;
+    check_bind(ctx, &request)?;
     let keys: Vec<Name<'_>> = args.names(keys).collect();
     for key in &keys {
         ctx.open_read(*key)?;

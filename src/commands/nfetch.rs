@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::fetch::{is_next, repeats, take};
+use super::fetch::{check_bind, is_next, repeats, take};
 use super::options::{
     BIND, BLOCK, CONSUMER, COUNT, GRACE, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, TOKEN, WITH_META,
 };
@@ -53,6 +53,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     if ctx.is_in_cluster() && ctx.is_in_script() {
         return Err("ERR DQ.NFETCH has no keys, so no script can call it in a cluster".into());
     }
+    check_bind(ctx, &request)?;
     families::activate();
     own_slots::check(ctx);
     let user = ctx.user_name();
