@@ -156,11 +156,16 @@ impl Queue {
 
     fn explain_held(&self, message: &Message) -> Explanation {
         let (batch, counts) = self.after_of(message).unwrap_or_default();
-        let mut why = format!(
-            "It waits for a batch of which {} messages have not ended, {} of them dead.",
-            counts.unended(),
-            counts.dead
-        );
+        let mut why = match counts.unended() {
+            1 => format!(
+                "It waits for a batch of which 1 message has not ended, {} of them dead.",
+                counts.dead
+            ),
+            many => format!(
+                "It waits for a batch of which {many} messages have not ended, {} of them dead.",
+                counts.dead
+            ),
+        };
         if let Some(ring) = self.ring_of(batch) {
             let names = ring.iter().map(|name| quote(name));
             let names: Vec<String> = names.collect();
