@@ -270,3 +270,34 @@ def test_the_example_survives_the_kill_of_its_worker(dq_url, tmp_path):
         [sys.executable, EXAMPLE], env=env, cwd=tmp_path, capture_output=True, text=True, start_new_session=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+class Old:
+    """A connection of redis-py before its version 8."""
+
+    def __init__(self):
+        self.host, self.port, self._sock = "first", 1, None
+
+    def connect(self):
+        self._sock = self._sock or (self.host, self.port)
+
+    def disconnect(self):
+        self._sock = None
+
+    def send_command(self, *words):
+        pass
+
+    def read_response(self):
+        return 0
+
+
+def test_connections_without_the_property_is_connected_follow_the_keys():
+    from dqueue.kombu.connection import Following, Place
+
+    place = Place()
+    connection = type("Connection", (Following, Old), {})(place=place)
+    connection.connect()
+    assert connection._sock == ("first", 1)
+    place.address = ("second", 2)
+    connection.connect()
+    assert connection._sock == ("second", 2)

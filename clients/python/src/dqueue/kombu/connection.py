@@ -41,7 +41,7 @@ class Following:
 
     host: str
     port: int
-    is_connected: bool
+    _sock: Any
     disconnect: Any
 
     def __init__(self, *args: Any, place: Place | None = None, **kwargs: Any) -> None:
@@ -49,12 +49,17 @@ class Following:
         self._place = place or Place()
         self._first = (self.host, self.port)
 
+    @property
+    def _is_open(self) -> bool:
+        # The property is_connected came with redis-py 8.
+        return self._sock is not None
+
     def connect(self) -> None:
         """Connects to the node that was named last, and if that is gone, to the one of the URL."""
-        if self.is_connected and self._place.address not in (None, (self.host, self.port)):
+        if self._is_open and self._place.address not in (None, (self.host, self.port)):
             # It was made before the keys have moved.
             self.disconnect()
-        if self.is_connected:
+        if self._is_open:
             super().connect()  # type: ignore[misc]
             return
         if self._place.address is not None:
