@@ -99,6 +99,30 @@ def test_a_refused_url_does_not_show_its_password(open_url, end):
     assert "s3cret" not in str(refused.value)
 
 
+def test_more_sends_at_once_than_a_pool_of_redis_py_8_has_connections(dq_url):
+    async def main():
+        client = open_client_asyncio(dq_url)
+        await asyncio.gather(*(client.execute_command("DQ.SEND", "jobs", "x") for _ in range(300)))
+        assert await client.execute_command("DQ.LEN", "jobs") == 300
+        await client.aclose()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", ["", "+cluster", "+sentinel"])
+def test_the_pool_of_a_client_has_no_limit_unless_one_is_given(cluster, watched, dq_url, kind):
+    url = {
+        "": dq_url,
+        "+cluster": f"redis+cluster://127.0.0.1:{cluster.nodes[0].port}",
+        "+sentinel": f"redis+sentinel://127.0.0.1:{watched[2].port}/dq",
+    }[kind]
+    for options, limit in (({}, 2**31), ({"max_connections": 7}, 7)):
+        client = open_client(url, **options)
+        one = client.get_primaries()[0].redis_connection if kind == "+cluster" else client
+        assert one.connection_pool.max_connections == limit
+        client.close()
+
+
 # ---- kombu
 
 

@@ -20,6 +20,8 @@ SOCKET_TIMEOUT = 10.0
 """Seconds after which `connect` gives up on a reply."""
 
 _CONNECTING = 5.0
+_MANY = 2**31
+"""The default of redis-py before its version 8."""
 _SCHEMES = {"dq": "redis", "dqs": "rediss"}
 
 
@@ -148,6 +150,9 @@ def _suited(options: dict[str, Any], retry: Any) -> dict[str, Any]:
         "socket_timeout": SOCKET_TIMEOUT,
         "socket_connect_timeout": _CONNECTING,
         "retry": retry,
+        # A worker opens as many connections as it has tasks that end at once, and so does a program with its sends. From
+        # redis-py 8 on a pool refuses the 101st.
+        "max_connections": _MANY,
     }
     return suited | options
 
