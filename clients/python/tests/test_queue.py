@@ -104,7 +104,7 @@ def test_options_of_a_message(q):
     [message] = q.fetch()
     q.ack(message)
     assert q.get("x").state == "finished"
-    q.send("y", id="y", expire_at=1)
+    q.send("y", id="y", expire_at=200_000_000_000)
     assert q.get("y").reason == "expired"
 
 
