@@ -109,6 +109,38 @@ def test_a_skipped_or_doubled_hour_fires_once(r, key, tz, expr, day, moment):
     assert sum(moment - 2 * 3_600_000 <= t <= moment + 2 * 3_600_000 for t in got) == 1
 
 
+@pytest.mark.parametrize(
+    "tz,day",
+    [
+        ("Europe/Berlin", (2026, 3, 29)),
+        ("Europe/Berlin", (2026, 10, 25)),
+        ("America/New_York", (2026, 11, 1)),
+        ("Australia/Lord_Howe", (2026, 4, 5)),
+        ("Australia/Lord_Howe", (2026, 10, 4)),
+    ],
+)
+@pytest.mark.parametrize("expr", ["*/15 * * * *", "* * * * *", "30 * * * *", "0 */2 * * *", "0 */10 * * * *"])
+def test_a_rule_of_intervals_goes_on_over_a_change_of_the_clocks(r, key, tz, day, expr):
+    start = ms(*day, tz=tz) - 3_600_000 * 2 + 1
+    end = start + 8 * 3_600_000
+    got = fired(r, key, expr, end - start, tz, start)
+    assert got == fires(expr, start, end, tz)
+    if expr == "*/15 * * * *":
+        assert {b - a for a, b in zip(got, got[1:])} == {900_000}
+
+
+@pytest.mark.parametrize(
+    "expr,step,field,largest",
+    [("*/90 * * * *", 90, "minute", 59), ("0 */25 * * *", 25, "hour", 23), ("0 0 */32 * *", 32, "day-of-month", 30)],
+)
+def test_a_step_that_is_too_great_for_its_field_is_refused(r, key, expr, step, field, largest):
+    q = Scene(r, key)
+    error = q.fails("SCHEDULE", "s", "CRON", expr, "PAYLOAD", "x")
+    text = f"the step {step} is greater than {largest}, the largest step of the field {field}"
+    assert text in error
+    assert q.schedules() == {}
+
+
 def test_the_reply_is_the_next_fire_time(r, key):
     q = Scene(r, key, start=ms(2026, 6, 15, 12, 0, 30))
     assert q.do("SCHEDULE", "a", "CRON", "0 3 * * *", "PAYLOAD", "x") == ms(2026, 6, 16, 3)

@@ -1,7 +1,8 @@
 """A slow and simple model of CRON expressions, to which the module is compared.
 
 Day by day: which local times match, and at which moment each of them happens. A local time that
-DST skips happens at the jump, one that comes twice happens the first time.
+DST skips happens at the jump, one that comes twice happens the first time. If the minute or the
+hour has a * or a step, a skipped time does not happen, and one that comes twice happens twice.
 """
 
 from datetime import date, datetime, timedelta, timezone
@@ -58,6 +59,14 @@ def _moment(naive, zone):
     return high
 
 
+def _moments(naive, zone):
+    """All Unix seconds at which the clocks show a local time: none, one or two."""
+    for fold in 0, 1:
+        utc = naive.replace(tzinfo=zone, fold=fold).astimezone(timezone.utc)
+        if utc.astimezone(zone).replace(tzinfo=None) == naive:
+            yield int((utc - EPOCH).total_seconds())
+
+
 def fires(expr, start, end, tz="UTC") -> list:
     """All fire times of a five- or six-field expression in (start, end], in Unix ms, in order."""
     fields = expr.split()
@@ -70,6 +79,7 @@ def fires(expr, start, end, tz="UTC") -> list:
     months = _values(fields[4], 1, 12, MONTHS, 1)
     weekdays = {d % 7 for d in _values(fields[5], 0, 7, DAYS)}
     any_day, any_weekday = fields[3] in "*?", fields[5] in "*?"
+    intervals = any(c in fields[1] + fields[2] for c in "*/")
     zone = ZoneInfo(tz)
     first = (EPOCH + timedelta(milliseconds=start)).date() - timedelta(days=2)
     last = (EPOCH + timedelta(milliseconds=end)).date() + timedelta(days=2)
@@ -81,6 +91,8 @@ def fires(expr, start, end, tz="UTC") -> list:
             for h in hours:
                 for m in minutes:
                     for s in seconds:
-                        moments.add(_moment(datetime(day.year, day.month, day.day, h, m, s), zone) * 1000)
+                        naive = datetime(day.year, day.month, day.day, h, m, s)
+                        found = _moments(naive, zone) if intervals else [_moment(naive, zone)]
+                        moments |= {second * 1000 for second in found}
         day += timedelta(days=1)
     return sorted(t for t in moments if start < t <= end)

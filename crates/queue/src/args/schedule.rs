@@ -8,7 +8,7 @@ use super::words::{check_name, MS, SOME_MS};
 use super::{ArgError, Parsed, Words};
 use crate::limits::MAX_SCHEDULE_NAME;
 use crate::op::{NewSchedule, Op, Send};
-use crate::schedule::recurrence::{Recurrence, RecurrenceError};
+use crate::schedule::recurrence::{CronRule, Recurrence, RecurrenceError};
 use crate::schedule::{Missed, Overlap};
 use crate::Millis;
 
@@ -133,7 +133,11 @@ fn read_cron(expr: &[u8], zone: Option<&[u8]>) -> Parsed<Recurrence> {
     // expression or zone name has one, so they are refused below.
     let expr = String::from_utf8_lossy(expr);
     let zone = zone.map(String::from_utf8_lossy);
-    Recurrence::cron(&expr, zone.as_deref()).map_err(failure)
+    let rule = CronRule::parse(&expr, zone.as_deref()).map_err(failure)?;
+    // Only what a client sends is checked for this: an older log or snapshot may
+    // hold such a step.
+    rule.check_steps().map_err(failure)?;
+    Ok(Recurrence::Cron(rule))
 }
 
 fn failure(error: RecurrenceError) -> ArgError {
@@ -241,6 +245,16 @@ mod tests {
         assert_eq!(
             error(request(&format!("{long} EVERY 5 PAYLOAD p"), 0)),
             text
+        );
+    }
+
+    #[test]
+    fn a_step_of_ninety_minutes_is_refused() {
+        let text = "s PAYLOAD p CRON */90\u{0}*\u{0}*\u{0}*\u{0}*";
+        assert_eq!(
+            error(request(text, 1000)),
+            "ERR cron field minute '*/90': the step 90 is greater than 59, the largest step of \
+             the field minute"
         );
     }
 

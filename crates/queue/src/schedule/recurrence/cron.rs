@@ -1,12 +1,13 @@
 //! Cron rules: parsing an expression and finding the fire times next to a given
 //! time.
 
-use chrono::{Datelike, Days, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
+use chrono::{Datelike, Days, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike};
 use chrono_tz::Tz;
 use croner::parser::{CronParser, Seconds, Year};
 use croner::CronComponent;
 
-use super::{zone, RecurrenceError};
+use super::zone::{self, Turn};
+use super::RecurrenceError;
 use crate::quote::quote;
 use crate::Millis;
 
@@ -22,7 +23,7 @@ const LAST_SECOND: i64 = 253_402_300_799;
 /// around a year like 2100, which is not a leap year.
 const MAX_GAP_YEARS: i32 = 8;
 
-const FIELDS: [&str; 6] = [
+pub(super) const FIELDS: [&str; 6] = [
     "second",
     "minute",
     "hour",
@@ -45,15 +46,17 @@ const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 /// also be `@yearly` (`@annually`), `@monthly`, `@weekly`, `@daily`
 /// (`@midnight`) or `@hourly`.
 ///
-/// Each matching local time fires exactly once, however the clocks of the zone
-/// are changed. A local time that is skipped when they go forward fires at the
-/// moment of the change, together with all others that are skipped and with the
-/// local time that the clocks jump to. A local time that comes twice when they
-/// go back fires the first time. This holds for every rule: `* * * * *` in a
-/// zone with summer time fires once for each minute of the day that the clocks
-/// show, so it does not fire in the hour that comes a second time. A rule that
-/// must fire in even steps of real time has to be one in UTC, which is the
-/// default, or an EVERY.
+/// What happens when the clocks of the zone are changed depends on the rule, as
+/// it does in the cron of Debian. If minute and hour are numbers (also lists or
+/// ranges of them), each matching local time fires exactly once. One that is
+/// skipped when the clocks go forward fires at the moment of the change, together
+/// with all others that are skipped and with the local time that the clocks jump
+/// to. One that comes twice when they go back fires the first time.
+///
+/// If the minute or the hour has a `*` or a step, the rule is one of intervals.
+/// It fires whenever the clocks show a matching time: both times if that comes
+/// twice, and not at all if it is skipped. So `*/15 * * * *` goes on every 15
+/// minutes of real time.
 ///
 /// Summer time is known up to the year 2099. After it a zone keeps its last
 /// offset.
@@ -70,11 +73,16 @@ pub struct CronRule {
     weekdays: u64,
     /// Whether a day has to match only one of `days` and `weekdays`.
     either_day: bool,
+    /// Whether the rule is one of intervals, which goes on by real time.
+    intervals: bool,
 }
 
 impl CronRule {
     /// Parses an expression and the name of an IANA time zone in its exact
     /// case; `None` is UTC.
+    ///
+    /// A step that is too great for its field is taken, see
+    /// [`check_steps`](Self::check_steps).
     ///
     /// Errors: the expression or the zone cannot be parsed. They name the bad
     /// field or the zone.
@@ -103,8 +111,10 @@ impl CronRule {
         let Some(names) = names else {
             return Err(RecurrenceError::Fields(fields.len()));
         };
+        let mut intervals = false;
         for (name, field) in names.iter().zip(&fields) {
             check_field(name, field)?;
+            intervals |= matches!(*name, "minute" | "hour") && field.contains(['*', '/']);
         }
 
         let parser = CronParser::builder()
@@ -126,6 +136,7 @@ impl CronRule {
             days: bits(&pattern.days),
             weekdays: bits(&pattern.days_of_week),
             either_day,
+            intervals,
         })
     }
 
@@ -145,18 +156,55 @@ impl CronRule {
         if second > LAST_SECOND {
             return None;
         }
-        let zone = self.zone.unwrap_or(Tz::UTC);
-        let from = zone::first_local(zone, second)?;
-        let fire = zone::instant(zone, self.first_match(from)?)?;
+        let fires = self
+            .turns()
+            .iter()
+            .filter_map(|turn| self.first(*turn, second));
+        let fire = fires.min()?;
         millis(fire).filter(|_| fire <= LAST_SECOND)
     }
 
     /// The last fire time at or before `t`, both in Unix ms.
     pub(super) fn last_at_or_before(&self, t: Millis) -> Option<Millis> {
         let second = i64::try_from(t / 1000).ok()?.min(LAST_SECOND);
+        let fires = self
+            .turns()
+            .iter()
+            .filter_map(|turn| self.last(*turn, second));
+        millis(fires.max()?)
+    }
+
+    /// The times at which a local time that comes twice fires. A zone whose
+    /// clocks never change needs only one of them.
+    fn turns(&self) -> &'static [Turn] {
+        match self.zone {
+            Some(zone) if self.intervals && zone != Tz::UTC => &[Turn::First, Turn::Last],
+            _ => &[Turn::First],
+        }
+    }
+
+    /// The first second at or after `second` in which a matching local time
+    /// comes, by its first or its last time.
+    fn first(&self, turn: Turn, second: i64) -> Option<i64> {
         let zone = self.zone.unwrap_or(Tz::UTC);
-        let from = zone::last_local(zone, second)?;
-        millis(zone::instant(zone, self.last_match(from)?)?)
+        let mut local = self.first_match(zone::first_local(zone, turn, second)?)?;
+        // The clocks never show a time in a gap, so a rule of intervals goes on
+        // with the time that they jump to.
+        while let Some(gap) = zone::gap(zone, local).filter(|_| self.intervals) {
+            local = self.first_match(gap.end?.naive_local())?;
+        }
+        zone::instant(zone, turn, local)
+    }
+
+    /// Like [`first`](Self::first), but the last second at or before `second`.
+    fn last(&self, turn: Turn, second: i64) -> Option<i64> {
+        let zone = self.zone.unwrap_or(Tz::UTC);
+        let mut local = self.last_match(zone::last_local(zone, turn, second)?)?;
+        while let Some(gap) = zone::gap(zone, local).filter(|_| self.intervals) {
+            let (start, _) = gap.begin?;
+            local = self.last_match(start.checked_sub_signed(TimeDelta::seconds(1))?)?;
+        }
+        zone::instant(zone, turn, local)
     }
 
     /// The first local time at or after `from` that matches.

@@ -16,7 +16,7 @@ fn a_skipped_local_time_fires_once_when_the_clocks_go_forward() {
     // It fires together with the time that the clocks jump to.
     assert_eq!(berlin("0 2,3 * * *"), ["2026-03-29T01:00:00Z"]);
     assert_eq!(
-        berlin("*/15 1-3 * * *"),
+        berlin("0,15,30,45 1-3 * * *"),
         [
             "2026-03-29T00:00:00Z",
             "2026-03-29T00:15:00Z",
@@ -52,7 +52,7 @@ fn a_skipped_local_time_fires_once_when_the_clocks_go_forward() {
         ["2026-10-03T15:30:00Z", "2026-10-04T15:15:00Z"]
     );
     // Samoa moved across the date line and skipped 30 December 2011.
-    let samoa = cron("0 */6 30 12 *", "Pacific/Apia");
+    let samoa = cron("0 0,6,12,18 30 12 *", "Pacific/Apia");
     assert_eq!(
         fires(&samoa, "2011-12-01T00:00:00Z", "2012-01-10T00:00:00Z"),
         ["2011-12-30T10:00:00Z"]
@@ -90,7 +90,7 @@ fn a_local_time_that_comes_twice_fires_the_first_time() {
         ["2026-11-01T05:30:00Z"]
     );
     // On Lord Howe 01:30 to 02:00 comes twice.
-    let lord_howe = cron("*/15 1-2 5 4 *", "Australia/Lord_Howe");
+    let lord_howe = cron("0,15,30,45 1-2 5 4 *", "Australia/Lord_Howe");
     assert_eq!(
         fires(&lord_howe, "2026-04-01T00:00:00Z", "2026-04-10T00:00:00Z"),
         [
@@ -107,29 +107,71 @@ fn a_local_time_that_comes_twice_fires_the_first_time() {
 }
 
 #[test]
-fn a_rule_for_every_minute_fires_once_for_each_local_minute() {
+fn a_rule_of_every_minute_never_has_a_gap() {
     let count = |zone: &str, from: &str, to: &str| fires(&cron("* * * * *", zone), from, to).len();
     let spring = ("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z");
     let autumn = ("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z");
-    // The skipped hour adds no fire time of its own, and the repeated hour has
-    // none.
-    assert_eq!(count("Europe/Berlin", spring.0, spring.1), 23 * 60);
-    assert_eq!(count("Europe/Berlin", autumn.0, autumn.1), 24 * 60);
-    assert_eq!(count("UTC", autumn.0, autumn.1), 25 * 60);
-    // An hourly rule at 15 minutes past fires at the change for the time that
-    // was skipped.
+    for zone in ["Europe/Berlin", "America/New_York", "UTC"] {
+        assert_eq!(count(zone, spring.0, spring.1), 23 * 60);
+        assert_eq!(count(zone, autumn.0, autumn.1), 25 * 60);
+    }
+}
+
+#[test]
+fn a_rule_of_every_fifteen_minutes_goes_on_through_the_repeated_hour() {
+    let (from, to) = (utc("2026-11-01T04:00:00Z"), utc("2026-11-01T08:00:00Z"));
+    let expected: Vec<String> = (from..to).step_by(15 * 60_000).map(show).collect();
+    for expr in ["*/15 * * * *", "0 */15 * * * *", "0,15,30,45 * * * *"] {
+        let rule = cron(expr, "America/New_York");
+        assert_eq!(fires(&rule, &show(from), &show(to)), expected, "{expr}");
+    }
+}
+
+#[test]
+fn a_rule_of_every_hour_does_not_fire_for_the_skipped_hour() {
+    for expr in ["30 * * * *", "0 30 * * * *"] {
+        let rule = cron(expr, "America/New_York");
+        assert_eq!(
+            fires(&rule, "2026-03-08T06:00:00Z", "2026-03-08T08:00:00Z"),
+            ["2026-03-08T06:30:00Z", "2026-03-08T07:30:00Z"]
+        );
+    }
+}
+
+#[test]
+fn a_rule_of_every_second_hour_fires_whenever_the_clocks_show_it() {
+    let rule = cron("0 */2 * * *", "Europe/Berlin");
+    // The clocks go from 02:00 to 03:00 in spring, so they do not show 02:00.
     assert_eq!(
-        fires(
-            &cron("15 * * * *", "Europe/Berlin"),
-            "2026-03-29T00:00:00Z",
-            "2026-03-29T02:00:00Z"
-        ),
+        fires(&rule, "2026-03-28T23:00:00Z", "2026-03-29T04:00:00Z"),
+        ["2026-03-28T23:00:00Z", "2026-03-29T02:00:00Z"]
+    );
+    // They show 02:00 twice in autumn.
+    assert_eq!(
+        fires(&rule, "2026-10-24T22:00:00Z", "2026-10-25T04:00:00Z"),
         [
-            "2026-03-29T00:15:00Z",
-            "2026-03-29T01:00:00Z",
-            "2026-03-29T01:15:00Z"
+            "2026-10-24T22:00:00Z",
+            "2026-10-25T00:00:00Z",
+            "2026-10-25T01:00:00Z",
+            "2026-10-25T03:00:00Z"
         ]
     );
+}
+
+#[test]
+fn a_rule_of_every_ten_minutes_goes_on_where_clocks_move_by_half_an_hour() {
+    let rule = cron("*/10 * * * *", "Australia/Lord_Howe");
+    for (from, to) in [
+        ("2026-04-04T13:00:00Z", "2026-04-04T17:00:00Z"),
+        ("2026-10-03T13:00:00Z", "2026-10-03T17:00:00Z"),
+    ] {
+        let expected: Vec<String> = (utc(from)..utc(to)).step_by(600_000).map(show).collect();
+        assert_eq!(fires(&rule, from, to), expected);
+    }
+    // Samoa skipped a whole day, and no fire time with it.
+    let samoa = cron("* * * * *", "Pacific/Apia");
+    let night = ("2011-12-30T09:00:00Z", "2011-12-30T11:00:00Z");
+    assert_eq!(fires(&samoa, night.0, night.1).len(), 2 * 60);
 }
 
 #[test]
@@ -146,12 +188,14 @@ fn a_later_local_time_never_has_an_earlier_instant() {
             if offset(start) == offset(start + week) {
                 continue;
             }
-            let mut last = i64::MIN;
-            for local in (start - day..start + week + day).step_by(1800) {
-                let local = DateTime::from_timestamp(local, 0).unwrap().naive_utc();
-                let t = zone::instant(zone, local).unwrap();
-                assert!(t >= last, "{zone} {local}");
-                last = t;
+            for turn in [zone::Turn::First, zone::Turn::Last] {
+                let mut last = i64::MIN;
+                for local in (start - day..start + week + day).step_by(1800) {
+                    let local = DateTime::from_timestamp(local, 0).unwrap().naive_utc();
+                    let t = zone::instant(zone, turn, local).unwrap();
+                    assert!(t >= last, "{zone} {local} {turn:?}");
+                    last = t;
+                }
             }
         }
     }

@@ -9,6 +9,7 @@ mod dst;
 mod error;
 #[cfg(test)]
 mod model;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod zone;
@@ -72,8 +73,9 @@ impl Recurrence {
     /// The first fire time at or after `t`, in Unix ms. `None` if there is none
     /// up to 2^53-1, or up to the year 9999 for a cron rule.
     ///
-    /// Cost: O(1) for `Every`. Some hundred ns for a cron rule, and more for
-    /// one that fires once in years (at worst 4 us, for 29 February).
+    /// Cost: O(1) for `Every`. Some hundred ns for a cron rule, about
+    /// twice as much for one of intervals in a zone, and more for one that fires
+    /// once in years (at worst 4 us, for 29 February).
     pub fn first_at_or_after(&self, t: Millis) -> Option<Millis> {
         let fire = match self {
             Recurrence::Every { start, .. } if t <= *start => Some(*start),

@@ -37,19 +37,31 @@ fn matches(rule: &croner::Cron, local: NaiveDateTime) -> bool {
     rule.is_time_matching(&local).unwrap()
 }
 
+/// Whether the rule is one of intervals: its minute or hour has a `*` or a step.
+fn of_intervals(expr: &str) -> bool {
+    let mut minute_and_hour = expr.split(' ').take(2);
+    minute_and_hour.any(|field| field.contains('*') || field.contains('/'))
+}
+
 /// All fire times of a span, found by reading the clocks of the zone at every
 /// minute.
 fn scan(expr: &str, zone: Tz, from: i64, to: i64) -> Vec<Millis> {
     let rule: croner::Cron = expr.parse().unwrap();
     let mut first_seen = BTreeMap::new();
     let mut t = from - 3 * 3600;
+    let mut fires = Vec::new();
     while t < to + 3 * 3600 {
         let utc = DateTime::from_timestamp(t, 0).unwrap();
         let local = utc.with_timezone(&zone).naive_local();
+        if of_intervals(expr) && (from..to).contains(&t) && matches(&rule, local) {
+            fires.push(u64::try_from(t * 1000).unwrap());
+        }
         first_seen.entry(local).or_insert(t);
         t += 60;
     }
-    let mut fires = Vec::new();
+    if of_intervals(expr) {
+        return fires;
+    }
     let mut local = *first_seen.first_key_value().unwrap().0;
     let end = *first_seen.last_key_value().unwrap().0;
     while local <= end {
