@@ -7,7 +7,7 @@ use dq_queue::args::{UNKNOWN_OPTION, WORD_IS_ABSENT};
 /// The largest edit distance at which an option may have been meant.
 const NEAR: usize = 2;
 
-/// What to add to the text of an error of this command; empty for most errors.
+/// Returns what is added to the text of an error of this command. It is empty for most errors.
 #[cold]
 pub fn advice(spec: &CommandSpec, error: &str) -> String {
     if let Some(word) = error.strip_prefix(UNKNOWN_OPTION) {

@@ -80,15 +80,16 @@ fn run(ctx: &mut Context) {
         deadline => deadline,
     };
     TURN_ENDS.set(deadline);
+    // The last timer that had time decides how the next turn begins.
     if start < deadline && is_work_due() {
         USED.set(USED.get() + 1);
         if !end_released_leases(ctx) {
             run_due_slices(ctx, deadline);
         }
+        // A long slice is followed by a pause of a millisecond, in which clients are served.
+        let is_short = server_clock::monotonic_us() - start < budget / 2;
+        GOES_ON.set(is_short && is_work_due());
     }
-    // A long slice is followed by a pause of a millisecond, in which clients are served.
-    let is_short = server_clock::monotonic_us() - start < budget / 2;
-    GOES_ON.set(is_short && is_work_due());
     match bound_leases::any_released() {
         true => wakeups::ensure(ctx, 0),
         false => wakeups::set_to_next(ctx),

@@ -102,7 +102,7 @@ async fn answer(
     let form = match timeout(PATIENCE, to_bytes(body, most)).await {
         Ok(Ok(form)) => form,
         Ok(Err(_)) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
-        // What is still to come of the form is not waited for.
+        // The rest of the form is not read.
         Err(_) => {
             let end = [(header::CONNECTION, "close")];
             return (StatusCode::REQUEST_TIMEOUT, end).into_response();

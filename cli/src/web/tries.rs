@@ -33,7 +33,7 @@ impl Tries {
         };
         tries.retain(|_, (_, at)| now - *at < WINDOW);
         if !is_user && tries.len() >= STRANGERS && !tries.contains_key(name) {
-            // Whoever sends many names drops only names that nobody has.
+            // Only unknown names are dropped, so many names cannot reset the count of a user.
             let oldest = tries.iter().min_by_key(|(_, (_, at))| *at);
             if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
                 tries.remove(&oldest);
