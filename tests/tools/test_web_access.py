@@ -1,8 +1,10 @@
 """Who may see and change what in `dq web`, and what the audit log has of it."""
 
+import http.client
 import json
 import re
 import subprocess
+import urllib.parse
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -125,6 +127,19 @@ def test_passwords_tried_at_once_are_all_counted(start, passwords):
 
     with ThreadPoolExecutor(16) as pool:
         assert sorted(pool.map(attempt, range(16))) == [403] * 5 + [429] * 11
+
+
+def test_two_headers_with_a_user_are_refused(start):
+    """A proxy that adds its header, and leaves the one of the visitor, must not let the visitor be anybody."""
+    web = start("--user-header", "X-Forwarded-User")
+    for users, status in [(["ann"], 200), (["root", "ann"], 400), (["ann", "ann"], 400)]:
+        connection = http.client.HTTPConnection(urllib.parse.urlsplit(web.url).netloc, timeout=30)
+        connection.putrequest("GET", "/")
+        for user in users:
+            connection.putheader("X-Forwarded-User", user)
+        connection.endheaders()
+        assert connection.getresponse().status == status, users
+        connection.close()
 
 
 def test_a_proxy_names_the_user(start, shop):

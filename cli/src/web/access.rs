@@ -70,6 +70,8 @@ pub enum Refusal {
     SignIn,
     /// The request did not come through the proxy, or without the header.
     NoProxy,
+    /// The request names more than one user.
+    TwoUsers,
     /// The page was asked for under a name that is not ours.
     OtherHost,
 }
@@ -87,12 +89,13 @@ impl Access {
     }
 
     /// Returns who asks, from the address of the connection and the headers of the
-    /// request: the cookie of a session, the header of the proxy, and the host.
+    /// request: the cookie of a session, the header of the proxy, and the host. `headers`
+    /// returns all headers of a name.
     pub fn visitor(
         &self,
         address: IpAddr,
         session: Option<&str>,
-        header: impl Fn(&str) -> Option<String>,
+        headers: impl Fn(&str) -> Vec<String>,
     ) -> Result<Visitor, Refusal> {
         let known = |user: &str, csrf: String| Visitor {
             user: user.to_owned(),
@@ -109,19 +112,21 @@ impl Access {
                 Ok(known(&session.user, session.csrf.clone()))
             }
             Gate::Header(name, proxies) => {
-                let user = header(name).filter(|user| !user.is_empty());
-                match user.filter(|_| proxies.contains(&address.to_canonical())) {
-                    Some(user) => Ok(known(&user, self.token(&user))),
-                    None => Err(Refusal::NoProxy),
+                let users = headers(name);
+                match &users[..] {
+                    _ if !proxies.contains(&address.to_canonical()) => Err(Refusal::NoProxy),
+                    [user] if !user.is_empty() => Ok(known(user, self.token(user))),
+                    // One of them may be the visitor's own. Nobody can tell which.
+                    [_, _, ..] => Err(Refusal::TwoUsers),
+                    _ => Err(Refusal::NoProxy),
                 }
             }
             Gate::Open(hosts) => {
                 // A page of somebody else, whose name was made to lead here, must not
                 // be able to read ours.
-                let host = header("host").unwrap_or_default();
-                match hosts.iter().any(|known| *known == name(&host)) {
-                    true => Ok(known("", self.token(""))),
-                    false => Err(Refusal::OtherHost),
+                match &headers("host")[..] {
+                    [host] if hosts.contains(&name(host)) => Ok(known("", self.token(""))),
+                    _ => Err(Refusal::OtherHost),
                 }
             }
         }
@@ -287,7 +292,7 @@ mod tests {
     #[test]
     fn a_session_begins_with_the_password_and_ends_with_signing_out() {
         let access = passwords();
-        let visitor = |id: Option<&str>| access.visitor(HERE, id, |_| None);
+        let visitor = |id: Option<&str>| access.visitor(HERE, id, |_| Vec::new());
         assert_eq!(visitor(None), Err(Refusal::SignIn));
         assert_eq!(access.sign_in("ann", b"wrong"), Ok(None));
         assert_eq!(access.sign_in("bob", b"right"), Ok(None));
@@ -340,21 +345,33 @@ mod tests {
     fn the_header_counts_only_from_the_proxy() {
         let proxies = vec![HERE];
         let access = Access::new(Gate::Header("X-User".to_owned(), proxies)).unwrap();
-        let header = |name: &str| (name == "X-User").then(|| "ann".to_owned());
+        let user = |name: &str, users: &[&str]| match name {
+            "X-User" => users.iter().map(|user| (*user).to_owned()).collect(),
+            _ => Vec::new(),
+        };
+        let header = |name: &str| user(name, &["ann"]);
         let visitor = access.visitor(HERE, None, header).unwrap();
         assert_eq!(visitor.user, "ann");
         let mapped = "::ffff:127.0.0.1".parse().unwrap();
         assert!(access.visitor(mapped, None, header).is_ok());
         let other = "192.0.2.1".parse().unwrap();
         assert_eq!(access.visitor(other, None, header), Err(Refusal::NoProxy));
-        assert_eq!(access.visitor(HERE, None, |_| None), Err(Refusal::NoProxy));
+        for (users, refusal) in [
+            (&[][..], Refusal::NoProxy),
+            (&[""], Refusal::NoProxy),
+            (&["eve", "ann"], Refusal::TwoUsers),
+            (&["ann", "ann"], Refusal::TwoUsers),
+        ] {
+            let found = access.visitor(HERE, None, |name| user(name, users));
+            assert_eq!(found, Err(refusal), "{users:?}");
+        }
     }
 
     #[test]
     fn an_open_page_is_not_given_under_another_name() {
         let access =
             Access::new(Gate::Open(vec!["localhost".to_owned(), "[::1]".to_owned()])).unwrap();
-        let visit = |host: &str| access.visitor(HERE, None, |_| Some(host.to_owned()));
+        let visit = |host: &str| access.visitor(HERE, None, |_| vec![host.to_owned()]);
         for host in ["localhost:8377", "LOCALHOST", "[::1]:8377", "[::1]"] {
             assert!(visit(host).is_ok(), "{host}");
         }

@@ -147,6 +147,13 @@ impl Incoming {
         Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
     }
 
+    fn headers(&self, name: &str) -> Vec<String> {
+        let values = self.headers.get_all(name).iter();
+        values
+            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+            .collect()
+    }
+
     fn session(&self) -> Option<String> {
         let cookies = self.header("cookie")?;
         let pairs = cookies
@@ -185,7 +192,7 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
     let found = site
         .access
         .visitor(request.address.ip(), session.as_deref(), |name| {
-            request.header(name)
+            request.headers(name)
         });
     let visitor = match found {
         Ok(visitor) => visitor,
@@ -269,11 +276,19 @@ fn refuse(refusal: Refusal) -> Response {
             "This page is only for those whom the proxy knows: the request did not come through \
              it, or without the name of a user."
         }
+        Refusal::TwoUsers => {
+            "The request names more than one user: the proxy must remove the header that came \
+             from the visitor."
+        }
         Refusal::OtherHost => {
             "This page is not served under this name: start dq web with --host NAME to allow it."
         }
     };
-    html(StatusCode::FORBIDDEN, page::refusal(words).into_string())
+    let status = match refusal {
+        Refusal::TwoUsers => StatusCode::BAD_REQUEST,
+        _ => StatusCode::FORBIDDEN,
+    };
+    html(status, page::refusal(words).into_string())
 }
 
 /// Shows the form for name and password, and signs in.
