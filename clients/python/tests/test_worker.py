@@ -355,3 +355,8 @@ def test_a_permanent_error_ends_the_worker(dq_url):
 def test_the_block_is_kept_below_the_socket_timeout(dq_url):
     worker = Worker(Queue(connect(dq_url, socket_timeout=1), "jobs"), block=5000)
     assert worker._timing.block == 500
+
+
+def test_two_workers_of_a_process_have_two_names(dq_url):
+    queue = Queue(connect(dq_url), "jobs")
+    assert Worker(queue).consumer != Worker(queue).consumer

@@ -13,7 +13,7 @@ from dqueue.calls import Call
 from dqueue.family import Family
 from dqueue.fetching import FamilyFetching, Fetching, QueueFetching
 from dqueue.handlers import Done, Handlers, Outcome, Snooze, failure, success
-from dqueue.leases import Leases, Timing, consumer_name
+from dqueue.leases import Leases, Timing, worker_name
 from dqueue.message import Message, about
 from dqueue.middleware import Middleware
 from dqueue.options import Millis
@@ -42,7 +42,8 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
 
     Of a queue it has one waiting connection, of a `Family` one for each node. It closes the family in the end.
 
-    `consumer` is the name that DQ.CONSUMERS shows. The default is host and process id. `middleware` is for all handlers.
+    `consumer` is the name that DQ.CONSUMERS shows. The default is host and process id, and a
+    number from the second worker of a process on. `middleware` is for all handlers.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
         super().__init__(middleware)
         self.queue = queue
         self.concurrency = concurrency
-        self.consumer = consumer or consumer_name()
+        self.consumer = consumer or worker_name()
         self._timing = Timing(queue.client, lease, block, grace, time_limit)
         self._leases = Leases()
         # A signal handler may call put() of a SimpleQueue at any time, but not set() of an Event.

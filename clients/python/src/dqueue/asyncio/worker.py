@@ -14,7 +14,7 @@ from dqueue.asyncio.queue import Queue
 from dqueue.asyncio.settling import Settling
 from dqueue.calls import Call
 from dqueue.handlers import Done, Outcome, Snooze, failure, given_back, success
-from dqueue.leases import Leases, Timing, consumer_name
+from dqueue.leases import Leases, Timing, worker_name
 from dqueue.message import Message, about
 from dqueue.middleware import Middleware
 from dqueue.options import Millis
@@ -45,7 +45,7 @@ class Worker(AsyncHandlers):
         super().__init__(middleware)
         self.queue = queue
         self.concurrency = concurrency
-        self.consumer = consumer or consumer_name()
+        self.consumer = consumer or worker_name()
         self._timing = Timing(queue.client, lease, block, grace, time_limit)
         self._leases = Leases()
         self._handling: set[asyncio.Future[Outcome]] = set()
