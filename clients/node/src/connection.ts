@@ -1,6 +1,7 @@
 /** Connections to a server or a cluster, whichever library makes them. */
 
-import { translated } from './errors.js';
+import { unless } from './bounds.js';
+import { ConnectionError, translated } from './errors.js';
 import { ioredisServer, isIoredis } from './ioredis.js';
 import { isNodeRedis, nodeRedisServer } from './noderedis.js';
 import type { Word } from './words.js';
@@ -22,8 +23,8 @@ export interface Link {
 export interface ServerNode {
   /** What tells it from other nodes. */
   readonly name: string;
-  /** Makes a connection of one's own to it. */
-  link(): Promise<Link>;
+  /** Makes a connection of one's own to it. If the signal is aborted first, it throws, and leaves no connection open. */
+  link(signal: AbortSignal): Promise<Link>;
 }
 
 /** What an adapter makes of a client. Errors are those of the library. */
@@ -44,15 +45,27 @@ const PATIENCE = 10_000;
 /** A connection of one's own. It does not mend itself: after a lost connection, make another one. */
 export class Connection {
   #broken = false;
+  #lost: (error: Error) => void = () => {};
 
   private constructor(private readonly link: Link) {}
 
-  /** Connects to a node. Throws ConnectionError. */
-  static async to(node: ServerNode): Promise<Connection> {
+  /**
+   * Connects to a node. Throws ConnectionError, also when `cut` is aborted. A server that accepts connections and stays
+   * silent is given up: the libraries bound the time to connect, but not the time to greet.
+   */
+  static async to(node: ServerNode, cut?: AbortSignal): Promise<Connection> {
+    const giveUp = new AbortController();
+    const timer = setTimeout(() => giveUp.abort(new ConnectionError('the server does not answer')), PATIENCE);
+    const end = () => giveUp.abort(cut!.reason);
+    if (cut?.aborted) end();
+    cut?.addEventListener('abort', end, { once: true });
     try {
-      return new Connection(await node.link());
+      return new Connection(await node.link(giveUp.signal));
     } catch (error) {
       throw translated(error);
+    } finally {
+      clearTimeout(timer);
+      cut?.removeEventListener('abort', end);
     }
   }
 
@@ -65,7 +78,11 @@ export class Connection {
   async call(words: readonly Word[], block = 0): Promise<unknown> {
     const timer = setTimeout(() => this.close(), block + PATIENCE);
     try {
-      return await this.link.send(words);
+      // A library may need seconds to fail the commands of a connection that is closed while the server is silent.
+      return await new Promise((resolve, reject) => {
+        this.#lost = reject;
+        this.link.send(words).then(resolve, reject);
+      });
     } catch (error) {
       const known = translated(error);
       if (known.name === 'ConnectionError') this.close();
@@ -79,6 +96,17 @@ export class Connection {
     if (this.#broken) return;
     this.#broken = true;
     this.link.close();
+    this.#lost(new ConnectionError('the connection is closed'));
+  }
+}
+
+/** Makes a connection by the function that a library has for it, and closes it if the signal is aborted first. */
+export async function connected(connect: () => Promise<unknown>, close: () => void, signal: AbortSignal): Promise<void> {
+  try {
+    await unless(signal, connect());
+  } catch (error) {
+    if (signal.aborted) close();
+    throw error;
   }
 }
 

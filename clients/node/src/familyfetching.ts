@@ -7,6 +7,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 
+import { unless } from './bounds.js';
 import { Connection, type ServerNode } from './connection.js';
 import { CommandError, isTransient, pauses } from './errors.js';
 import type { Family } from './family.js';
@@ -72,8 +73,9 @@ class Nodes {
     if (this.crew.stopping.aborted) return;
     this.#expect();
     try {
-      if (this.#known.size) await this.server.refresh();
-      const nodes = await this.server.nodes();
+      const { cut } = this.crew;
+      if (this.#known.size) await unless(cut, this.server.refresh());
+      const nodes = await unless(cut, this.server.nodes());
       this.#known = new Set(nodes.map(({ name }) => name));
       for (const node of nodes) this.#begin(node);
     } catch (error) {
@@ -109,12 +111,14 @@ async function fetchFromNode(family: string, node: ServerNode, nodes: Nodes, cre
   const { handling, settling } = crew;
   let connection: Connection | undefined;
   let hot = false;
+  const close = () => connection?.close();
+  crew.cut.addEventListener('abort', close, { once: true });
 
   /** Sends the same words until there is a reply. Returns undefined if the node is gone or the worker stops. */
   async function insist(words: string[], block: number): Promise<unknown> {
     for (const pause of pauses()) {
       try {
-        connection = connection?.usable ? connection : await Connection.to(node);
+        connection = connection?.usable ? connection : await Connection.to(node, crew.cut);
         return await connection.call(words, block);
       } catch (error) {
         if (!isTransient(error)) throw error;
@@ -159,6 +163,7 @@ async function fetchFromNode(family: string, node: ServerNode, nodes: Nodes, cre
       if (batch.length > taken) await settling.giveBack(batch.slice(taken));
     }
   } finally {
-    connection?.close();
+    crew.cut.removeEventListener('abort', close);
+    close();
   }
 }

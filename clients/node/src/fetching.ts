@@ -2,6 +2,7 @@
 
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 
+import { unless } from './bounds.js';
 import { Connection, type Server } from './connection.js';
 import { CommandError, isTransient, pauses } from './errors.js';
 import type { Handling } from './handling.js';
@@ -20,6 +21,8 @@ export interface Crew {
   readonly block: number;
   readonly consumer: string;
   readonly stopping: AbortSignal;
+  /** Aborted when a worker that stops can wait for its fetches no longer. */
+  readonly cut: AbortSignal;
   /** A new token for each new call. */
   token(): string;
   warn(error: Error): void;
@@ -46,11 +49,18 @@ export async function fetchFromQueue(queue: string, crew: Crew): Promise<void> {
   let connection: Connection | undefined;
   let drained = true;
 
+  const close = () => connection?.close();
+  crew.cut.addEventListener('abort', close, { once: true });
+
+  async function connect(): Promise<Connection> {
+    return Connection.to(await unless(crew.cut, crew.server.nodeOf(queue)), crew.cut);
+  }
+
   /** Sends the same words until there is a reply. Their token makes it the reply that was lost. */
   async function insist(words: Word[], block: number): Promise<unknown> {
     for (const pause of pauses()) {
       try {
-        if (!connection?.usable) connection = await Connection.to(await crew.server.nodeOf(queue));
+        if (!connection?.usable) connection = await connect();
         return await connection.call(words, block);
       } catch (error) {
         if (!isTransient(error)) throw error;
@@ -59,7 +69,7 @@ export async function fetchFromQueue(queue: string, crew: Crew): Promise<void> {
         connection?.close();
         await pauseFor(pause, crew);
         if (crew.stopping.aborted) throw error;
-        if (error instanceof CommandError) await crew.server.refresh().catch(crew.warn);
+        if (error instanceof CommandError) await unless(crew.cut, crew.server.refresh()).catch(crew.warn);
       }
     }
   }
@@ -91,7 +101,8 @@ export async function fetchFromQueue(queue: string, crew: Crew): Promise<void> {
     }
   } finally {
     settling.wait();
-    connection?.close();
+    crew.cut.removeEventListener('abort', close);
+    close();
   }
 }
 

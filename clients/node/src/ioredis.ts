@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 
-import type { Link, Server, ServerNode } from './connection.js';
+import { connected, type Link, type Server, type ServerNode } from './connection.js';
 import { slot } from './routing.js';
 import type { Word } from './words.js';
 
@@ -38,6 +38,8 @@ export function ioredisServer(client: Redis | Cluster): Server {
 /** A connection of one's own ends when it is lost, and repeats nothing. The caller knows what may be repeated. */
 const OWN = {
   lazyConnect: true,
+  // A silent server does not end its side. The socket would keep the process alive for longer.
+  disconnectTimeout: 100,
   autoResendUnfulfilledCommands: false,
   enableReadyCheck: false,
   maxRetriesPerRequest: null,
@@ -46,11 +48,11 @@ const OWN = {
   readOnly: false,
 };
 
-async function linkTo(redis: Redis): Promise<Link> {
+async function linkTo(redis: Redis, signal: AbortSignal): Promise<Link> {
   const own = redis.duplicate(OWN);
   // The error of the command says the same. Without a listener, ioredis prints it.
   own.on('error', () => {});
-  await own.connect();
+  await connected(() => own.connect(), () => own.disconnect(), signal);
   return {
     send: ([command, ...words]) => own.callBuffer(command!, ...words),
     close: () => own.disconnect(),
@@ -66,8 +68,8 @@ class SingleServer implements Server, ServerNode {
     return this.redis.callBuffer(command!, ...words);
   }
 
-  link(): Promise<Link> {
-    return linkTo(this.redis);
+  link(signal: AbortSignal): Promise<Link> {
+    return linkTo(this.redis, signal);
   }
 
   async nodeOf(): Promise<ServerNode> {
@@ -134,5 +136,5 @@ function address(redis: Redis): string {
 }
 
 function node(redis: Redis): ServerNode {
-  return { name: address(redis), link: () => linkTo(redis) };
+  return { name: address(redis), link: (signal) => linkTo(redis, signal) };
 }

@@ -1,6 +1,6 @@
 /** The adapter for node-redis. */
 
-import type { Link, Server, ServerNode } from './connection.js';
+import { connected, type Link, type Server, type ServerNode } from './connection.js';
 import { slot } from './routing.js';
 import type { Word } from './words.js';
 
@@ -44,21 +44,19 @@ export function nodeRedisServer(client: Client | Cluster): Server {
 const AS_BYTES = { typeMapping: { [0x24]: Buffer, [0x25]: Map } };
 
 /** A connection of one's own ends when it is lost. The caller knows what may be repeated. */
-async function linkTo(client: Client): Promise<Link> {
+async function linkTo(client: Client, signal: AbortSignal): Promise<Link> {
   const own = client.duplicate({
     socket: { ...client.options?.socket, reconnectStrategy: false, socketTimeout: undefined },
     pingInterval: undefined,
   });
   // The error of the command says the same. Without a listener, it would end the process.
   own.on('error', () => {});
-  await own.connect();
-  return {
-    send: (words) => own.sendCommand(words, AS_BYTES),
-    // A client that has lost its connection is closed, and node-redis 5 throws if it is closed once more.
-    close: () => {
-      if (own.isOpen) own.destroy();
-    },
+  // A client that has lost its connection is closed, and node-redis 5 throws if it is closed once more.
+  const close = () => {
+    if (own.isOpen) own.destroy();
   };
+  await connected(() => own.connect(), close, signal);
+  return { send: (words) => own.sendCommand(words, AS_BYTES), close };
 }
 
 class SingleServer implements Server, ServerNode {
@@ -70,8 +68,8 @@ class SingleServer implements Server, ServerNode {
     return this.client.sendCommand(words, AS_BYTES);
   }
 
-  link(): Promise<Link> {
-    return linkTo(this.client);
+  link(signal: AbortSignal): Promise<Link> {
+    return linkTo(this.client, signal);
   }
 
   async nodeOf(): Promise<ServerNode> {
@@ -106,6 +104,6 @@ class ClusterServer implements Server {
   }
 
   #node(master: Master): ServerNode {
-    return { name: master.address, link: async () => linkTo(await this.cluster.nodeClient(master)) };
+    return { name: master.address, link: async (signal) => linkTo(await this.cluster.nodeClient(master), signal) };
   }
 }

@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { within } from './bounds.js';
 import { call, type Server } from './connection.js';
 import { isTransient, pauses } from './errors.js';
 import type { Message } from './message.js';
@@ -14,8 +15,8 @@ export interface Done {
   result: Payload | undefined;
 }
 
-/** Milliseconds for which a stopping worker repeats a command to a server that does not answer. */
-const LAST_WORDS = 2000;
+/** Milliseconds for which a stopping worker waits for a server that does not answer, once its handlers have ended. */
+export const LAST_WORDS = 2000;
 
 /** Acks, nacks and gives back, and repeats that while the connection is down. */
 export class Settling {
@@ -83,11 +84,20 @@ export class Settling {
     }
   }
 
-  /** Acks what is done, and waits until everything is settled or given up. */
-  async finish(): Promise<void> {
-    this.#end = performance.now() + LAST_WORDS;
+  /** Repeats no command after this point of `performance.now()`. */
+  endAt(end: number): void {
+    this.#end = Math.min(this.#end, end);
+  }
+
+  /** Acks what is done, and waits until everything is settled or given up. Returns whether the server answered in time. */
+  async finish(): Promise<boolean> {
+    this.endAt(performance.now() + LAST_WORDS);
     this.wait();
     this.#flush();
+    return within(this.#end - performance.now(), this.#settled());
+  }
+
+  async #settled(): Promise<void> {
     while (this.#under.size) await Promise.all(this.#under);
   }
 

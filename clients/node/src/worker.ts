@@ -4,13 +4,15 @@ import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
 import { randomBytes } from 'node:crypto';
 
+import { within } from './bounds.js';
+import { ConnectionError } from './errors.js';
 import { Family } from './family.js';
 import { fetchFromFamily } from './familyfetching.js';
 import { type Crew, fetchFromQueue } from './fetching.js';
 import { type Context, Handling } from './handling.js';
 import type { Message } from './message.js';
 import type { Jobs, Queue } from './queue.js';
-import { Settling } from './settling.js';
+import { LAST_WORDS, Settling } from './settling.js';
 
 /** A function that handles a message. What it returns is kept as the result: text as it is, anything else as JSON. */
 export type Handler<T = unknown> = (message: Message<T>, context: Context) => unknown;
@@ -24,7 +26,7 @@ export interface WorkerOptions {
   concurrency?: number;
   /** How long after a crash of this process others wait for its messages. The default is 30,000. */
   lease?: number;
-  /** How long one fetch waits at the server. `stop` may take that long. The default is 2,000. */
+  /** How long one fetch waits at the server. `stop` may take that long, up to `grace` and a second. The default is 2,000. */
   block?: number;
   /** How long handlers may go on after `stop`. The default is 20,000. */
   grace?: number;
@@ -65,6 +67,7 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
   readonly #handling: Handling;
   readonly #settling: Settling;
   readonly #stopping = new AbortController();
+  readonly #cut = new AbortController();
   readonly #crew: Crew;
   readonly #grace: number;
   #started = false;
@@ -98,6 +101,7 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
       block,
       consumer: this.consumer,
       stopping: this.#stopping.signal,
+      cut: this.#cut.signal,
       token: () => `${start}${++calls}`,
       warn,
       fail: (error) => {
@@ -129,7 +133,10 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
     }
   }
 
-  /** Makes `run` stop gracefully: it fetches no more, waits for its handlers, and gives the rest back. */
+  /**
+   * Makes `run` stop gracefully: it fetches no more, waits for its handlers, and gives the rest back. `run` ends within
+   * `grace` and two seconds, also if the server is gone. What it could not tell the server comes back when its lease ends.
+   */
   stop(): void {
     this.#stopping.abort();
     this.#handling.close();
@@ -143,12 +150,25 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
       if (this.#stopping.signal.aborted) resolve();
       this.#stopping.signal.addEventListener('abort', () => resolve(), { once: true });
     });
+    // A command may never be answered: ioredis can keep it until there is a server again. So nothing waits for longer.
+    const end = performance.now() + this.#grace + LAST_WORDS;
+    this.#settling.endAt(end);
+    // What such a fetch was to ack goes out by itself in the time that is left.
+    const cutting = setTimeout(() => this.#cut.abort(new ConnectionError('the worker stops')), this.#grace + LAST_WORDS / 2);
     await this.#handling.finish(this.#grace);
-    await this.#settling.giveBack(this.#handling.abandon());
-    // A fetch that waits at the server may have taken messages, which it gives back.
-    await fetched;
-    await this.#settling.finish();
+    const settled = this.#settle(fetched);
+    const inTime = (await within(end - performance.now(), settled)) && (await settled);
+    clearTimeout(cutting);
+    this.#cut.abort(new ConnectionError('the worker has stopped'));
+    if (!inTime) this.#report('warning', new ConnectionError('the server does not answer, so leases must end what is not settled'));
     if (this.#failure) throw this.#failure.error;
+  }
+
+  /** Settles all messages. Returns whether the server answered in time. */
+  async #settle(fetched: Promise<void>): Promise<boolean> {
+    // A fetch that waits at the server may have taken messages, which it gives back.
+    await Promise.all([this.#settling.giveBack(this.#handling.abandon()), fetched]);
+    return this.#settling.finish();
   }
 
   /** An exception of a listener is nobody's here: it must not pass for that of a handler. */

@@ -112,6 +112,7 @@ export class Proxy {
   #word = '';
   #times = 0;
   #sockets = new Set();
+  #silent = false;
   lost = 0;
 
   static async start() {
@@ -121,6 +122,7 @@ export class Proxy {
       const far = net.connect(Number(port), hostname);
       let losing = false;
       const end = () => {
+        if (proxy.#silent) return;
         near.destroy();
         far.destroy();
       };
@@ -129,9 +131,10 @@ export class Proxy {
           proxy.#times--;
           losing = true;
         }
-        far.write(data);
+        if (!proxy.#silent) far.write(data);
       });
       far.on('data', (data) => {
+        if (proxy.#silent) return;
         if (!losing) return near.write(data);
         proxy.lost++;
         end();
@@ -160,7 +163,13 @@ export class Proxy {
     for (const socket of this.#sockets) socket.destroy();
   }
 
+  /** Accepts connections and answers nothing from now on, as a server that hangs. */
+  silence() {
+    this.#silent = true;
+  }
+
   close() {
+    this.#silent = false;
     this.cut();
     this.#server.close();
   }
