@@ -2,7 +2,9 @@
 # Checks that each layer of the module uses only the layers below it: commands -> server -> redis. The library below
 # them (crates/queue) needs no check, because it has no dependency on this package.
 #
-#   scripts/layers.sh [MODULE [LIBRARY]]      default: src crates/queue/src
+# The rooms of the library and those of the program dq (cli/) are checked likewise.
+#
+#   scripts/layers.sh [MODULE [LIBRARY [PROGRAM]]]      default: src crates/queue/src cli/src
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,17 +32,50 @@ done
 # consists of does not use the queue, and the queue knows neither words nor bytes.
 library=${2:-crates/queue/src}
 no_use() {
-    local room=$1 uppers=$2
-    if grep -rnE "\\b(crate|dq_queue)::($uppers)\\b" "$library/$room" --include '*.rs' | grep -vE '^[^:]+:[0-9]+: *//'; then
-        echo "error: $library/$room uses a room above it (see above)" >&2
+    local room=$1 uppers=$2 prefix=${3:-(crate|dq_queue)}
+    if grep -rnE "\\b$prefix::($uppers)\\b" "$room" --include '*.rs' | grep -vE '^[^:]+:[0-9]+: *//'; then
+        echo "error: $room uses a room above it (see above)" >&2
         failed=1
     fi
 }
-no_use collections 'args|codec|groups|index|message|op|queue|schedule'
+no_use "$library/collections" 'args|codec|groups|index|message|op|queue|schedule'
 for room in message index groups schedule; do
-    no_use "$room" 'args|codec|queue'
+    no_use "$library/$room" 'args|codec|queue'
 done
-no_use queue 'args|codec'
+no_use "$library/queue" 'args|codec'
+
+# The program: each line is a floor, and uses only those before it. The rooms of one line do not use each other.
+program=${3:-cli/src}
+floors=(
+    'text table time_text json failure output'
+    'server'
+    'model'
+    'command top web'
+    'args'
+)
+uppers=main
+for ((i = ${#floors[@]} - 1; i >= 0; i--)); do
+    read -ra rooms <<<"${floors[i]}"
+    for room in "${rooms[@]}"; do
+        beside=
+        # The small rooms at the bottom may use each other.
+        [ "$i" = 0 ] || beside=$(printf '|%s' "${rooms[@]}" | sed -E "s/\\|$room\\b//")
+        for file in "$program/$room" "$program/$room.rs"; do
+            [ ! -e "$file" ] || no_use "$file" "$uppers$beside"
+        done
+    done
+    uppers+=$(printf '|%s' "${rooms[@]}")
+done
+# Within its pages: what is shared uses neither pages nor actions, actions use no page, and only serve.rs uses all.
+for file in "$program"/web/*; do
+    case ${file##*/} in
+    mod.rs | assets) ;;
+    serve.rs) ;;
+    page) no_use "$file" 'serve' '(crate::web|super)' ;;
+    action) no_use "$file" 'page|serve' '(crate::web|super)' ;;
+    *) no_use "$file" 'action|page|serve' '(crate::web|super)' ;;
+    esac
+done
 # A path with more than one super, or a file that is included by its path, hides which module is used.
 if grep -rnE 'super::super::|#\[path' "$src" crates simulation fuzz benches cli --include '*.rs' --exclude-dir target; then
     echo "error: a file is used by its path, or a module by super::super:: (see above): name it from the crate's root" >&2

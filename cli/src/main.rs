@@ -11,20 +11,27 @@ mod command;
 mod failure;
 mod json;
 mod model;
-mod moment;
+mod output;
 mod server;
 mod table;
 mod text;
+mod time_text;
 mod top;
 mod web;
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
 
+use args::{Cli, Verb};
+use command::{batches, bench, explain, find, ls, pause, peek, redrive, show, tail};
+use failure::Failure;
+use output::Output;
+
 fn main() -> ExitCode {
-    let cli = args::Cli::parse();
-    match command::run(&cli) {
+    let cli = Cli::parse();
+    match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of the pipe has ended, as in `dq ls | head`.
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
@@ -32,5 +39,30 @@ fn main() -> ExitCode {
             eprintln!("dq: {failure}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Runs the command of the command line.
+fn run(cli: &Cli) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let out = &mut Output {
+        to: &mut stdout,
+        json: cli.json,
+    };
+    let connect = || cli.endpoint.connect();
+    match &cli.verb {
+        Verb::Top(args) => top::run(&cli.endpoint, args),
+        Verb::Ls(args) => ls::run(&mut connect()?, args, out),
+        Verb::Show(args) => show::run(&mut connect()?, args, out),
+        Verb::Find(args) => find::run(&mut connect()?, args, out),
+        Verb::Batches(args) => batches::run(&mut connect()?, args, out),
+        Verb::Explain(args) => explain::run(&mut connect()?, args, out),
+        Verb::Peek(args) => peek::run(&mut connect()?, args, out),
+        Verb::Tail(args) => tail::run(&mut connect()?, args, out),
+        Verb::Redrive(args) => redrive::run(&mut connect()?, args, out),
+        Verb::Pause(args) => pause::pause(&mut connect()?, args, out),
+        Verb::Resume(args) => pause::resume(&mut connect()?, args, out),
+        Verb::Bench(args) => bench::run(&mut connect()?, args, out),
+        Verb::Web(args) => web::run(&cli.endpoint, args, out),
     }
 }

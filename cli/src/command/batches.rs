@@ -1,8 +1,9 @@
 //! `dq batches`: the open batches of a queue.
 
-use super::{about, must_exist, Output};
+use super::{about, must_exist};
 use crate::failure::Failure;
 use crate::model::batch;
+use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::table::Table;
 use crate::text::printable;

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use redis::{Cmd, Value};
 use serde_json::json;
 
-use super::Output;
 use crate::failure::Failure;
 use crate::model::record::unexpected;
+use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::table::Table;
 
@@ -82,7 +82,11 @@ impl Round {
 
 /// Measures in a queue of its own, and removes that queue.
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
-    let queue = format!("dq-bench:{}:{}", std::process::id(), crate::moment::here());
+    let queue = format!(
+        "dq-bench:{}:{}",
+        std::process::id(),
+        crate::time_text::here()
+    );
     let queue = queue.as_bytes();
     let mut cmd = verb("DQ.CREATE", queue);
     cmd.arg("LEASE").arg(LEFT_BEHIND);

@@ -1,12 +1,13 @@
 //! `dq explain`: why a message is not delivered now.
 
-use super::{about, must_exist, Output};
+use super::{about, must_exist};
 use crate::failure::Failure;
 use crate::model::group::Why;
 use crate::model::record::Record;
-use crate::moment::{relative, stamp};
+use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::text::printable;
+use crate::time_text::{relative, stamp};
 
 /// Options of `dq explain`.
 #[derive(Debug, clap::Args)]

@@ -3,15 +3,16 @@
 
 use serde_json::json;
 
-use super::{about, must_exist, target, Output};
+use super::{about, must_exist, target};
 use crate::failure::Failure;
 use crate::model::find::{self, Act, Filter, Step};
 use crate::model::queue::STATES;
 use crate::model::record::Record;
-use crate::moment::{parse_moment, stamp, Millis};
+use crate::output::Output;
 use crate::server::Server;
 use crate::table::Table;
 use crate::text::{cut, plural, printable};
+use crate::time_text::{parse_moment, stamp, Millis};
 
 /// Number of messages that the server looks at in one step. Others are served between
 /// two steps.

@@ -2,15 +2,16 @@
 
 use serde_json::Value as Json;
 
-use super::{about, Output};
+use super::about;
 use crate::failure::Failure;
 use crate::model::family::{self, Sum};
 use crate::model::keys;
 use crate::model::queue::Queue;
-use crate::moment::span;
+use crate::output::Output;
 use crate::server::Server;
 use crate::table::Table;
 use crate::text::printable;
+use crate::time_text::span;
 
 /// Options of `dq ls`.
 #[derive(Debug, clap::Args)]

@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
-use super::{about, must_exist, target, Output};
+use super::{about, must_exist, target};
 use crate::failure::Failure;
-use crate::model::deed::{Deed, Target};
-use crate::moment::{parse_span, Millis};
+use crate::model::change::{Change, Target};
+use crate::output::Output;
 use crate::server::Server;
+use crate::time_text::{parse_span, Millis};
 
 /// What is paused or resumed.
 #[derive(Debug, clap::Args)]
@@ -34,18 +35,19 @@ impl What {
     fn change(
         &self,
         server: &mut Server,
-        deed: &Deed,
+        change: &Change,
         json: serde_json::Value,
         out: &mut Output,
     ) -> Result<(), Failure> {
         if !self.family {
             must_exist(server, &self.queue)?;
         }
-        deed.execute(server)
+        change
+            .execute(server)
             .map_err(|failure| about(&self.queue, failure))?;
         match out.json {
             true => out.json(&json),
-            false => out.line(&deed.done(0)),
+            false => out.line(&change.done(0)),
         }
     }
 }
@@ -70,14 +72,14 @@ pub struct ResumeArgs {
 /// Pauses.
 pub fn pause(server: &mut Server, args: &PauseArgs, out: &mut Output) -> Result<(), Failure> {
     let what = &args.target;
-    let deed = Deed::Pause(what.target(), what.group(), args.time);
+    let change = Change::Pause(what.target(), what.group(), args.time);
     let json = json!({ "paused": true, "for": args.time });
-    what.change(server, &deed, json, out)
+    what.change(server, &change, json, out)
 }
 
 /// Resumes.
 pub fn resume(server: &mut Server, args: &ResumeArgs, out: &mut Output) -> Result<(), Failure> {
     let what = &args.target;
-    let deed = Deed::Resume(what.target(), what.group());
-    what.change(server, &deed, json!({ "paused": false }), out)
+    let change = Change::Resume(what.target(), what.group());
+    what.change(server, &change, json!({ "paused": false }), out)
 }

@@ -1,8 +1,9 @@
 //! `dq peek`: what would be delivered next.
 
-use super::{about, must_exist, Output};
+use super::{about, must_exist};
 use crate::failure::Failure;
 use crate::model::record::Record;
+use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::table::Table;
 use crate::text::{cut, printable};

@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-use super::{about, must_exist, target, Output};
+use super::{about, must_exist, target};
 use crate::failure::Failure;
-use crate::model::deed::Deed;
+use crate::model::change::Change;
 use crate::model::record::integer;
+use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::text::plural;
 
@@ -39,7 +40,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
         must_exist(server, &args.queue)?;
     }
     let redriven = if args.all {
-        Deed::Redrive(target(&args.queue, args.family), args.count).execute(server)
+        Change::Redrive(target(&args.queue, args.family), args.count).execute(server)
     } else {
         let mut cmd = verb("DQ.REDRIVE", args.queue.as_bytes());
         cmd.arg("IDS").arg(args.ids.len()).arg(&args.ids);

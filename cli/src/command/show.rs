@@ -4,15 +4,16 @@ use redis::Value;
 use serde_json::json;
 
 use super::ls::{self, sum_json};
-use super::{about, must_exist, Output};
+use super::{about, must_exist};
 use crate::failure::Failure;
 use crate::model::group::{self, Wanted};
 use crate::model::record::{shown, Record};
 use crate::model::{batch, family};
-use crate::moment::{relative, span, stamp, Millis};
+use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::table::Table;
 use crate::text::printable;
+use crate::time_text::{relative, span, stamp, Millis};
 
 /// Maximum number of held groups that are printed.
 const GROUPS: usize = 20;

@@ -7,13 +7,14 @@ use std::time::Duration;
 use redis::Value;
 use serde_json::json;
 
-use super::{about, Output};
+use super::about;
 use crate::failure::Failure;
 use crate::model::message::remarks;
 use crate::model::record::Record;
-use crate::moment::{clock, here, parse_span, stamp, Millis};
+use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::text::printable;
+use crate::time_text::{clock, here, parse_span, stamp, Millis};
 
 /// The states in which messages end, in the server's order of ending.
 const ENDED: [&str; 3] = ["finished", "dead", "cancelled"];

@@ -8,8 +8,8 @@ use redis::Value;
 use super::keys::{self, Scan};
 use super::record::{bytes, unexpected, Record};
 use crate::failure::Failure;
-use crate::moment::Millis;
 use crate::server::{verb, Server};
+use crate::time_text::Millis;
 
 /// Maximum number of partitions.
 const MOST: u64 = 16_384;

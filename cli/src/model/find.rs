@@ -5,9 +5,9 @@ use redis::Cmd;
 use super::queue::STATES;
 use super::record::{bytes, integer, unexpected, Record};
 use crate::failure::Failure;
-use crate::moment::Millis;
 use crate::server::{verb, Server};
 use crate::text::printable;
+use crate::time_text::Millis;
 
 /// Which messages of a queue are meant. All conditions must apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Filter {
         if let Some((field, value)) = &self.header {
             words.push(format!("header {} {}", printable(field), printable(value)));
         }
-        let stamp = crate::moment::stamp;
+        let stamp = crate::time_text::stamp;
         words.extend(self.since.map(|at| format!("since {}", stamp(at))));
         words.extend(self.until.map(|at| format!("until {}", stamp(at))));
         words.join(", ")

@@ -4,8 +4,8 @@ use redis::Value;
 
 use super::record::Record;
 use crate::failure::Failure;
-use crate::moment::{relative, Millis};
 use crate::server::{verb, Server};
+use crate::time_text::{relative, Millis};
 
 /// The groups that are asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::queue::{Queue, Totals};
-use crate::moment::Millis;
+use crate::time_text::Millis;
 
 /// Maximum number of samples that are kept: as many as the widest terminals have
 /// columns.

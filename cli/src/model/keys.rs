@@ -120,3 +120,13 @@ pub fn infos(
     }
     Ok(replies)
 }
+
+/// Fails unless the queue exists. Several verbs would create it, or read a missing queue as
+/// an empty one, and a mistyped name must not go unnoticed. Nothing is checked if the user
+/// has no right to do so.
+pub fn must_exist(server: &mut Server, queue: &[u8]) -> Result<(), Failure> {
+    match server.call(&verb("DQ.INFO", queue)) {
+        Err(failure) if !failure.is_forbidden() => Err(failure),
+        _ => Ok(()),
+    }
+}

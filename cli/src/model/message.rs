@@ -1,8 +1,8 @@
 //! Formats one line about a message.
 
 use super::record::Record;
-use crate::moment::span;
 use crate::text::plural;
+use crate::time_text::span;
 
 /// Formats the fields of a record of DQ.GET that are set, except for id and state, for
 /// one line of a log.

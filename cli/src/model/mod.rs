@@ -2,8 +2,8 @@
 //! web page alike. Those who have a `Server` as argument use the connection.
 
 pub mod batch;
+pub mod change;
 pub mod consumer;
-pub mod deed;
 pub mod family;
 pub mod find;
 pub mod group;

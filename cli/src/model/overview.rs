@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::deed::Target;
+use super::change::Target;
 use super::family;
 use super::queue::Queue;
 use super::watch::{Board, Entry};

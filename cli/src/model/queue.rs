@@ -4,7 +4,7 @@ use redis::Value;
 
 use super::record::Record;
 use crate::failure::Failure;
-use crate::moment::Millis;
+use crate::time_text::Millis;
 
 /// The nine states.
 pub const STATES: [&str; 9] = [

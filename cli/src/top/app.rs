@@ -5,7 +5,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 
 use super::sampler::{Detail, Focus, Request, Update};
-use crate::model::deed::{what, Deed, Target};
+use crate::model::change::{what, Change, Target};
 use crate::model::group::{Group, Wanted};
 use crate::model::overview::{rows, Row, Sort};
 use crate::model::watch::{Board, Entry};
@@ -36,7 +36,7 @@ pub enum Screen {
 pub struct Question {
     /// What is asked.
     pub words: String,
-    deed: Deed,
+    change: Change,
 }
 
 /// The state of the live view.
@@ -203,7 +203,7 @@ impl App {
         }
         if let Some(question) = self.question.take() {
             return match key.code {
-                KeyCode::Char('y' | 'Y') => Some(Request::Do(question.deed)),
+                KeyCode::Char('y' | 'Y') => Some(Request::Do(question.change)),
                 _ => {
                     self.note = Some("nothing was changed".to_owned());
                     None
@@ -305,11 +305,11 @@ impl App {
         self.question = Some(match paused {
             true => Question {
                 words: format!("Resume {what}?"),
-                deed: Deed::Resume(target, group),
+                change: Change::Resume(target, group),
             },
             false => Question {
                 words: format!("Pause {what}? Sends and acks go on."),
-                deed: Deed::Pause(target, group, None),
+                change: Change::Pause(target, group, None),
             },
         });
     }
@@ -325,7 +325,7 @@ impl App {
         }
         self.question = Some(Question {
             words: format!("Redrive {} of {shown}?", plural(dead, "dead message")),
-            deed: Deed::Redrive(target, None),
+            change: Change::Redrive(target, None),
         });
     }
 }

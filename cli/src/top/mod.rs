@@ -17,8 +17,8 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::failure::Failure;
 use crate::model::watch::Watch;
-use crate::moment::{parse_span, Millis};
 use crate::server::Endpoint;
+use crate::time_text::{parse_span, Millis};
 use app::App;
 use sampler::Sampler;
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::Args;
 use crate::failure::Failure;
+use crate::model::change::Change;
 use crate::model::consumer::{self, Consumer};
-use crate::model::deed::Deed;
 use crate::model::group::{self, Groups, Wanted};
 use crate::model::watch::{Round, Watch};
 use crate::server::{Endpoint, Server};
@@ -30,7 +30,7 @@ pub enum Request {
     /// Ask for details of this queue from now on.
     Focus(Focus),
     /// Make this change.
-    Do(Deed),
+    Do(Change),
 }
 
 /// The details of one queue.
@@ -133,12 +133,12 @@ impl Sampler {
                     self.focus = Some(focus);
                     due = due.min(Instant::now() + SOON);
                 }
-                Ok(Request::Do(deed)) => {
+                Ok(Request::Do(change)) => {
                     let done = self
                         .connected(server)
-                        .and_then(|server| deed.execute(server));
+                        .and_then(|server| change.execute(server));
                     let outcome = match done {
-                        Ok(redriven) => deed.done(redriven),
+                        Ok(redriven) => change.done(redriven),
                         Err(failure) => {
                             self.lost(server, &failure);
                             format!("not done: {failure}")

@@ -1,25 +1,25 @@
 //! What an address is about: a queue, a family, or some of their messages.
 
-use super::page::Trouble;
+use super::answer::HttpError;
 use super::query::Query;
-use crate::model::deed::Target;
+use crate::model::change::Target;
 use crate::model::find::Filter;
-use crate::moment::parse_moment;
+use crate::time_text::parse_moment;
 
 /// Reads the queue or the family of an address.
-pub fn target(query: &Query) -> Result<Target, Trouble> {
+pub fn target(query: &Query) -> Result<Target, HttpError> {
     match (query.get("queue"), query.get("family")) {
         (Some(queue), None) => Ok(Target::Queue(queue.to_vec())),
         (None, Some(family)) => Ok(Target::Family(family.to_vec())),
-        _ => Err(Trouble::mistake("the address names no queue")),
+        _ => Err(HttpError::mistake("the address names no queue")),
     }
 }
 
 /// Reads the queue of an address.
-pub fn queue(query: &Query) -> Result<Vec<u8>, Trouble> {
+pub fn queue(query: &Query) -> Result<Vec<u8>, HttpError> {
     match target(query)? {
         Target::Queue(queue) => Ok(queue),
-        Target::Family(_) => Err(Trouble::mistake("this is for one queue, not a family")),
+        Target::Family(_) => Err(HttpError::mistake("this is for one queue, not a family")),
     }
 }
 
@@ -32,13 +32,13 @@ pub fn of_target(target: &Target) -> Query {
 }
 
 /// Reads the conditions of an address.
-pub fn filter(query: &Query) -> Result<Filter, Trouble> {
+pub fn filter(query: &Query) -> Result<Filter, HttpError> {
     let bytes = |name: &str| query.get(name).map(<[u8]>::to_vec);
     let moment = |name: &str| match query.text(name).trim() {
         "" => Ok(None),
         text => parse_moment(text)
             .map(Some)
-            .map_err(|why| Trouble::mistake(&format!("{name}: {why}"))),
+            .map_err(|why| HttpError::mistake(&format!("{name}: {why}"))),
     };
     let field = bytes("header");
     Ok(Filter {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::access::Visitor;
 use crate::failure::Failure;
-use crate::moment::{here, stamp};
+use crate::time_text::{here, stamp};
 
 /// Where the lines go.
 pub struct Audit(Mutex<Option<File>>);

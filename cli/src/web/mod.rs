@@ -7,6 +7,7 @@
 mod access;
 mod action;
 mod address;
+mod answer;
 mod audit;
 mod connections;
 mod jobs;
@@ -22,11 +23,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::command::Output;
 use crate::failure::Failure;
 use crate::model::watch::Watch;
-use crate::moment::{parse_span, Millis};
+use crate::output::Output;
 use crate::server::Endpoint;
+use crate::time_text::{parse_span, Millis};
 use access::{Access, Gate};
 use audit::Audit;
 use site::Site;

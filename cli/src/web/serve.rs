@@ -14,8 +14,9 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::access::{Access, Gate, Refusal, Visitor};
+use super::answer::{Answer, Ask, HttpError};
 use super::connections::PATIENCE;
-use super::page::{self, Answer, Ask, Trouble};
+use super::page;
 use super::query::Query;
 use super::site::Site;
 
@@ -209,7 +210,7 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
         let token = ask.form.get("csrf").unwrap_or_default();
         if !ask.visitor.accepts(token) {
             let why = "This form is not from a page of yours. Go back, reload the page, try again.";
-            return finish(&ask, Err(Trouble::forbidden(why)));
+            return finish(&ask, Err(HttpError::forbidden(why)));
         }
         if request.path == "logout" {
             site.access.sign_out(session.as_deref().unwrap_or_default());
@@ -218,14 +219,14 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
         }
         if site.read_only {
             let why = "Nothing can be changed here: dq web runs with --read-only.";
-            return finish(&ask, Err(Trouble::forbidden(why)));
+            return finish(&ask, Err(HttpError::forbidden(why)));
         }
     }
     let answer = page::route(&ask, &request.path, request.posted);
     finish(&ask, answer)
 }
 
-fn finish(ask: &Ask, answer: Result<Answer, Trouble>) -> Response {
+fn finish(ask: &Ask, answer: Result<Answer, HttpError>) -> Response {
     match answer {
         Ok(Answer::Page(markup)) => html(StatusCode::OK, markup.into_string()),
         Ok(Answer::Bytes(bytes)) => {
@@ -239,10 +240,10 @@ fn finish(ask: &Ask, answer: Result<Answer, Trouble>) -> Response {
             (headers, bytes).into_response()
         }
         Ok(Answer::To(address)) => to(&address, None),
-        Err(trouble) => {
-            let status = StatusCode::from_u16(trouble.status);
+        Err(error) => {
+            let status = StatusCode::from_u16(error.status);
             let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            html(status, page::trouble(ask, &trouble).into_string())
+            html(status, page::error(ask, &error).into_string())
         }
     }
 }

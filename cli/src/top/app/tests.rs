@@ -134,7 +134,7 @@ fn only_yes_makes_a_change() {
         assert_eq!((app.question.as_ref(), app.quits()), (None, false));
     }
     app.question = Some(question);
-    let pause = Request::Do(Deed::Pause(a(), None, None));
+    let pause = Request::Do(Change::Pause(a(), None, None));
     assert_eq!(press(&mut app, KeyCode::Char('y')), Some(pause));
     assert_eq!(press(&mut app, KeyCode::Char('y')), None);
 }
@@ -147,7 +147,7 @@ fn pause_key_resumes_a_paused_queue() {
     take(&mut app, vec![paused]);
     press(&mut app, KeyCode::Char('p'));
     assert_eq!(app.question.as_ref().unwrap().words, "Resume a?");
-    let resume = Request::Do(Deed::Resume(a(), None));
+    let resume = Request::Do(Change::Resume(a(), None));
     assert_eq!(press(&mut app, KeyCode::Char('y')), Some(resume));
 }
 
@@ -159,7 +159,7 @@ fn redrive_key_redrives_dead_messages() {
         app.question.as_ref().unwrap().words,
         "Redrive 1 dead message of a?"
     );
-    let redrive = Request::Do(Deed::Redrive(a(), None));
+    let redrive = Request::Do(Change::Redrive(a(), None));
     assert_eq!(press(&mut app, KeyCode::Char('y')), Some(redrive));
     press(&mut app, KeyCode::Down);
     press(&mut app, KeyCode::Char('r'));
@@ -203,11 +203,11 @@ fn a_group_is_paused_and_resumed() {
     });
     app.take(Update::Sample(looked));
     press(&mut app, KeyCode::Char('p'));
-    let pause = Request::Do(Deed::Pause(a(), Some(b"g1".to_vec()), None));
+    let pause = Request::Do(Change::Pause(a(), Some(b"g1".to_vec()), None));
     assert_eq!(press(&mut app, KeyCode::Char('y')), Some(pause));
     press(&mut app, KeyCode::Down);
     press(&mut app, KeyCode::Char('p'));
-    let resume = Request::Do(Deed::Resume(a(), Some(b"g2".to_vec())));
+    let resume = Request::Do(Change::Resume(a(), Some(b"g2".to_vec())));
     assert_eq!(press(&mut app, KeyCode::Char('y')), Some(resume));
     // Other groups are wanted, so the known ones are no longer shown.
     press(&mut app, KeyCode::Char('f'));

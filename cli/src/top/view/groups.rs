@@ -5,9 +5,9 @@ use ratatui::text::Line;
 
 use super::line::{bold, fit, row, rule, wrapped};
 use crate::model::group::{Group, Wanted};
-use crate::moment::{relative, Millis};
 use crate::table::Side;
 use crate::text::{compact, cut, printable};
+use crate::time_text::{relative, Millis};
 use crate::top::app::{first_shown, App};
 
 /// Lines of the details of the selected group, with their heading.

@@ -7,9 +7,9 @@ use super::queues::{held, lateness};
 use crate::model::history::LEGEND;
 use crate::model::queue::{Queue, STATES};
 use crate::model::watch::Entry;
-use crate::moment::relative;
 use crate::table::Side;
 use crate::text::{compact, cut, printable};
+use crate::time_text::relative;
 use crate::top::app::App;
 
 /// Columns of the left half, which has the states.

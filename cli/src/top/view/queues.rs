@@ -7,9 +7,9 @@ use super::line::{bold, fit, row, rule, Piece};
 use crate::model::overview::Sort;
 use crate::model::queue::Queue;
 use crate::model::watch::Entry;
-use crate::moment::{relative, span};
 use crate::table::Side;
 use crate::text::{compact, cut, printable};
+use crate::time_text::{relative, span};
 use crate::top::app::{first_shown, App};
 
 /// Lines of the summary below the list, with its heading.

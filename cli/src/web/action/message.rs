@@ -5,9 +5,9 @@ use redis::Value;
 use crate::failure::Failure;
 use crate::model::find::Act;
 use crate::model::record::{bytes, integer, unexpected};
-use crate::moment::parse_span;
 use crate::server::{verb, Server};
 use crate::text::printable;
+use crate::time_text::parse_span;
 use crate::web::query::Query;
 
 /// Redrives or cancels a message. Returns what came of it, in words.

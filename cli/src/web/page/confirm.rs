@@ -2,19 +2,20 @@
 
 use maud::{html, Markup};
 
-use super::{layout, token, Answer, Ask, Trail, Trouble};
+use super::layout::{layout, token, Trail};
 use crate::failure::Failure;
 use crate::model::record::shown;
 use crate::text::{cut, printable};
 use crate::web::action::schedule::{LastMessage, UNTOLD};
 use crate::web::action::Action;
+use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::query::link;
 
 /// Number of bytes of a payload that is copied that are shown.
 const SHOWN: usize = 2000;
 
 /// Asks.
-pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
+pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let action = Action::parse(&ask.query)?;
     let count = ask.site.read(|server| action.count(server))?;
     let copy = copy(ask, &action)?;
@@ -56,7 +57,7 @@ pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
 
 /// Looks for the message that an action would copy. `None` if it copies none, and an error with
 /// the reason if there is no such message.
-fn copy(ask: &Ask, action: &Action) -> Result<Option<Result<LastMessage, String>>, Trouble> {
+fn copy(ask: &Ask, action: &Action) -> Result<Option<Result<LastMessage, String>>, HttpError> {
     let Action::Fire(queue, name) = action else {
         return Ok(None);
     };
@@ -92,7 +93,7 @@ fn preview(copy: &LastMessage) -> Markup {
 }
 
 /// Does it, and shows what came of it.
-pub fn act(ask: &Ask) -> Result<Answer, Trouble> {
+pub fn act(ask: &Ask) -> Result<Answer, HttpError> {
     let mut query = ask.query.clone();
     // These fields are filled in by the form itself.
     for field in ["for", "payload", "id", "type", "group", "priority", "delay"] {

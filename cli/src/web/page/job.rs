@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use maud::html;
 
-use super::{layout, token, Answer, Ask, Trail, Trouble};
+use super::layout::{layout, token, Trail};
 use crate::text::printable;
+use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::jobs::Job;
 use crate::web::query::link;
 
-fn find(ask: &Ask) -> Result<Arc<Job>, Trouble> {
+fn find(ask: &Ask) -> Result<Arc<Job>, HttpError> {
     let id = ask.query.text("id").parse().unwrap_or(0);
     let job = ask.site.jobs.get(id);
-    job.ok_or_else(|| Trouble::missing("This action is not remembered any more."))
+    job.ok_or_else(|| HttpError::missing("This action is not remembered any more."))
 }
 
 /// Shows it.
-pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
+pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let job = find(ask)?;
     let outcome = job.outcome();
     let address = link("stop", "id", job.id.to_string().as_bytes());
@@ -40,7 +41,7 @@ pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
 }
 
 /// Asks it to end.
-pub fn stop(ask: &Ask) -> Result<Answer, Trouble> {
+pub fn stop(ask: &Ask) -> Result<Answer, HttpError> {
     let job = find(ask)?;
     job.stop();
     Ok(Answer::To(link("job", "id", job.id.to_string().as_bytes())))

@@ -3,19 +3,19 @@
 use maud::{html, Markup};
 use redis::Value;
 
+use super::layout::{layout, trail};
 use super::parts::{action, badge, name, time};
-use super::queue::trail;
-use super::{layout, Answer, Ask, Trouble};
 use crate::failure::Failure;
-use crate::model::deed::Target;
+use crate::model::change::Target;
 use crate::model::find::Act;
 use crate::model::group::Why;
 use crate::model::queue::Queue;
 use crate::model::record::{bytes, shown, Record};
-use crate::moment::{stamp, Millis};
 use crate::server::{verb, Server};
 use crate::text::printable;
+use crate::time_text::{stamp, Millis};
 use crate::web::address::{of_target, queue};
+use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::query::Query;
 
 /// Maximum number of bytes of a payload that a page shows.
@@ -35,20 +35,20 @@ fn get(server: &mut Server, queue: &[u8], id: &[u8]) -> Result<Option<Record>, F
     Record::maybe(server.call(&cmd)?)
 }
 
-fn named(query: &Query) -> Result<(Vec<u8>, Vec<u8>), Trouble> {
+fn named(query: &Query) -> Result<(Vec<u8>, Vec<u8>), HttpError> {
     let id = query.get("id").map(<[u8]>::to_vec);
-    let id = id.ok_or_else(|| Trouble::mistake("the address names no message"))?;
+    let id = id.ok_or_else(|| HttpError::mistake("the address names no message"))?;
     Ok((queue(query)?, id))
 }
 
-fn gone() -> Trouble {
-    Trouble::missing(
+fn gone() -> HttpError {
+    HttpError::missing(
         "There is no such message: it was purged, or it ended and its record is not kept (RETAIN).",
     )
 }
 
 /// Gives the payload as a file.
-pub fn payload(ask: &Ask) -> Result<Answer, Trouble> {
+pub fn payload(ask: &Ask) -> Result<Answer, HttpError> {
     let (queue, id) = named(&ask.query)?;
     let message = ask.site.read(|server| get(server, &queue, &id))?;
     let message = message.ok_or_else(gone)?;
@@ -58,7 +58,7 @@ pub fn payload(ask: &Ask) -> Result<Answer, Trouble> {
 }
 
 /// Shows a message.
-pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
+pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let (queue, id) = named(&ask.query)?;
     let (message, why, now) = ask.site.read(|server| {
         let message = get(server, &queue, &id)?;

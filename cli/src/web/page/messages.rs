@@ -4,17 +4,17 @@ use std::time::{Duration, Instant};
 
 use maud::{html, Markup};
 
+use super::layout::{layout, trail};
 use super::parts::{action, badge, name, time};
-use super::queue::trail;
-use super::{layout, Answer, Ask, Trouble};
 use crate::failure::Failure;
-use crate::model::deed::Target;
+use crate::model::change::Target;
 use crate::model::find::{self, Act, Filter, Step};
 use crate::model::queue::{Queue, STATES};
 use crate::model::record::Record;
 use crate::server::{verb, Server};
 use crate::text::{cut, printable};
 use crate::web::address::{filter, of_target, target};
+use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::query::Query;
 
 /// Number of messages on a page.
@@ -49,7 +49,7 @@ struct Found {
 }
 
 /// Shows the messages.
-pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
+pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let query = &ask.query;
     let (target, filter) = (target(query)?, filter(query)?);
     let newest = !query.text("newest").is_empty();

@@ -2,22 +2,23 @@
 
 use maud::{html, Markup};
 
+use super::layout::{layout, Trail};
 use super::parts::{action, badge, chart, late, name, rate};
-use super::{layout, Answer, Ask, Trail, Trouble};
-use crate::model::deed::Target;
+use crate::model::change::Target;
 use crate::model::family;
 use crate::model::history::Line;
 use crate::model::overview::{rows, Row, Sort};
 use crate::model::watch::Entry;
 use crate::text::{compact, plural, printable};
 use crate::web::address::of_target;
+use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::query::{link, Query};
 
 /// Number of queues on a page.
 const PAGE: usize = 50;
 
 /// Shows all queues.
-pub fn all(ask: &Ask) -> Result<Answer, Trouble> {
+pub fn all(ask: &Ask) -> Result<Answer, HttpError> {
     let content = html! {
         h1 { "Queues" }
         (list(ask, None, "./"))
@@ -26,14 +27,14 @@ pub fn all(ask: &Ask) -> Result<Answer, Trouble> {
 }
 
 /// Shows the queues of a family.
-pub fn family(ask: &Ask) -> Result<Answer, Trouble> {
+pub fn family(ask: &Ask) -> Result<Answer, HttpError> {
     let name = ask.query.get("family").unwrap_or_default();
     let shown = printable(&family::shown(name));
     let target = of_target(&Target::Family(name.to_vec()));
     let sums = {
         let live = ask.site.live();
         let entry = live.board.family(name);
-        let entry = entry.ok_or_else(|| Trouble::missing("There is no such family."))?;
+        let entry = entry.ok_or_else(|| HttpError::missing("There is no such family."))?;
         html! {
             section #sums data-live { (tiles(entry, &target)) }
         }

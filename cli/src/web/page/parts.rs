@@ -2,12 +2,12 @@
 
 use maud::{html, Markup};
 
-use super::Ask;
 use crate::model::history::{Line, Rates};
 use crate::model::queue::Queue;
 use crate::model::watch::Entry;
-use crate::moment::{relative, span, stamp, Millis};
 use crate::text::{compact, cut, printable};
+use crate::time_text::{relative, span, stamp, Millis};
+use crate::web::answer::Ask;
 use crate::web::query::Query;
 
 /// Width of a chart, in units of its own.

@@ -3,23 +3,23 @@
 use maud::{html, Markup};
 use redis::Value;
 
+use super::layout::{layout, trail};
 use super::overview::tiles;
 use super::parts::{action, badge, name, time};
-use super::{layout, Answer, Ask, Trail, Trouble};
 use crate::failure::Failure;
 use crate::model::batch::{self, Batch};
+use crate::model::change::Target;
 use crate::model::consumer::{self, Consumer};
-use crate::model::deed::Target;
-use crate::model::family;
 use crate::model::group::{self, Groups, Wanted};
 use crate::model::queue::{Queue, STATES};
 use crate::model::record::{shown, Record};
 use crate::model::watch::Entry;
-use crate::moment::{span, Millis};
 use crate::server::{verb, Server};
 use crate::text::{plural, printable};
+use crate::time_text::{span, Millis};
 use crate::web::address::{of_target, queue};
-use crate::web::query::{link, Query};
+use crate::web::answer::{Answer, Ask, HttpError};
+use crate::web::query::Query;
 
 /// Maximum number of groups and batches that are shown.
 const SHOWN: usize = 25;
@@ -56,7 +56,7 @@ const COUNTERS: [&str; 11] = [
 ];
 
 /// Everything that the server says of a queue. What the user may not ask for is empty.
-struct Looked {
+struct QueuePage {
     info: Record,
     groups: Result<Groups, String>,
     batches: (Vec<Batch>, bool),
@@ -64,7 +64,7 @@ struct Looked {
     consumers: Vec<Consumer>,
 }
 
-fn look(server: &mut Server, name: &[u8], wanted: Wanted) -> Result<Looked, Failure> {
+fn look(server: &mut Server, name: &[u8], wanted: Wanted) -> Result<QueuePage, Failure> {
     let info = Record::of(server.call(&verb("DQ.INFO", name))?)?;
     let groups = match group::fetch(server, name, wanted, SHOWN) {
         Ok(groups) => Ok(groups),
@@ -79,7 +79,7 @@ fn look(server: &mut Server, name: &[u8], wanted: Wanted) -> Result<Looked, Fail
         Err(Failure::Refused(_)) => Vec::new(),
         schedules => Record::all(schedules?)?,
     };
-    Ok(Looked {
+    Ok(QueuePage {
         info,
         groups,
         batches,
@@ -88,19 +88,8 @@ fn look(server: &mut Server, name: &[u8], wanted: Wanted) -> Result<Looked, Fail
     })
 }
 
-/// Returns the steps from the overview to a queue.
-pub fn trail(name: &[u8]) -> Trail {
-    let mut trail = Trail::new();
-    if let Some(family) = family::of(name) {
-        let shown = printable(&family::shown(family));
-        trail.push((shown, link("family", "family", family)));
-    }
-    trail.push((printable(name), link("queue", "queue", name)));
-    trail
-}
-
 /// Shows a queue.
-pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
+pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let key = queue(&ask.query)?;
     let wanted = [
         Wanted::Blocked,
@@ -113,9 +102,9 @@ pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
         .into_iter()
         .find(|wanted| wanted.word() == ask.query.text("groups"))
         .unwrap_or_default();
-    let looked = ask.site.read(|server| look(server, &key, wanted))?;
+    let page = ask.site.read(|server| look(server, &key, wanted))?;
     ask.site.look_at([key.clone()]);
-    let figures = Queue::of(&key, Value::Map(looked.info.fields().to_vec()))?;
+    let figures = Queue::of(&key, Value::Map(page.info.fields().to_vec()))?;
     let target = of_target(&Target::Queue(key.clone()));
     let act = |word: &str| target.clone().with("act", word.as_bytes());
     let fresh = Entry {
@@ -158,11 +147,11 @@ pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
             }
             (action(ask, "Remove everything", "", &act("empty")))
         }
-        (groups(ask, &looked.groups, &target, wanted, &figures))
-        (batches(&looked.batches, &target))
-        (schedules(ask, &looked.schedules, &act("fire"), now))
-        (consumers(&looked.consumers, now))
-        (settings(&looked.info))
+        (groups(ask, &page.groups, &target, wanted, &figures))
+        (batches(&page.batches, &target))
+        (schedules(ask, &page.schedules, &act("fire"), now))
+        (consumers(&page.consumers, now))
+        (settings(&page.info))
     };
     Ok(layout(ask, &printable(&key), &trail(&key), content))
 }
@@ -204,7 +193,7 @@ fn groups(
                 Err(why) => p.note { (why) },
                 Ok(groups) if groups.found.is_empty() => p.none {
                     @if wanted == Wanted::Blocked { "No group is held." } @else { "There are none." }
-                    @if groups.more { " Not all were looked at: there are very many." }
+                    @if groups.more { " Not all were page at: there are very many." }
                 },
                 Ok(groups) => {
                     table {

@@ -2,14 +2,14 @@
 
 use maud::html;
 
-use super::queue::trail;
-use super::{layout, token, Answer, Ask, Trouble};
-use crate::model::deed::Target;
+use super::layout::{layout, token, trail};
+use crate::model::change::Target;
 use crate::text::printable;
 use crate::web::address::{of_target, queue};
+use crate::web::answer::{Answer, Ask, HttpError};
 
 /// Shows the form.
-pub fn show(ask: &Ask) -> Result<Answer, Trouble> {
+pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let key = queue(&ask.query)?;
     let target = of_target(&Target::Queue(key.clone()));
     let address = target.clone().with("act", b"send").link("do");

@@ -5,9 +5,9 @@ use redis::Cmd;
 use super::family;
 use super::record::integer;
 use crate::failure::Failure;
-use crate::moment::{span, Millis};
 use crate::server::{verb, Server};
 use crate::text::{plural, printable};
+use crate::time_text::{span, Millis};
 
 /// What a change is about: one queue, or all queues of a family.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Target {
 
 /// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deed {
+pub enum Change {
     /// Pause a queue, or a group of it, for a time or without end.
     Pause(Target, Option<Vec<u8>>, Option<Millis>),
     /// Resume a queue, or a group of it.
@@ -50,28 +50,30 @@ pub enum Deed {
 /// Number of queues that are changed in one round trip.
 const CHUNK: usize = 100;
 
-impl Deed {
+impl Change {
     fn target(&self) -> &Target {
         match self {
-            Deed::Pause(target, ..) | Deed::Resume(target, _) | Deed::Redrive(target, _) => target,
+            Change::Pause(target, ..) | Change::Resume(target, _) | Change::Redrive(target, _) => {
+                target
+            }
         }
     }
 
     fn cmd(&self, queue: &[u8]) -> Cmd {
         let (name, group) = match self {
-            Deed::Pause(_, group, _) => ("DQ.PAUSE", group.as_deref()),
-            Deed::Resume(_, group) => ("DQ.RESUME", group.as_deref()),
-            Deed::Redrive(..) => ("DQ.REDRIVE", None),
+            Change::Pause(_, group, _) => ("DQ.PAUSE", group.as_deref()),
+            Change::Resume(_, group) => ("DQ.RESUME", group.as_deref()),
+            Change::Redrive(..) => ("DQ.REDRIVE", None),
         };
         let mut cmd = verb(name, queue);
         if let Some(group) = group {
             cmd.arg("GROUP").arg(group);
         }
         match self {
-            Deed::Pause(_, _, Some(time)) => {
+            Change::Pause(_, _, Some(time)) => {
                 cmd.arg("FOR").arg(*time);
             }
-            Deed::Redrive(_, count) => {
+            Change::Redrive(_, count) => {
                 cmd.arg("ALL");
                 if let Some(count) = count {
                     cmd.arg("COUNT").arg(*count);
@@ -88,13 +90,13 @@ impl Deed {
         let queues = self.target().queues(server)?;
         let mut redriven = 0;
         // A redrive with a limit takes the rest of it from the next queue.
-        if let Deed::Redrive(target, Some(limit)) = self {
+        if let Change::Redrive(target, Some(limit)) = self {
             for queue in &queues {
                 let left = limit.saturating_sub(redriven);
                 if left == 0 {
                     break;
                 }
-                let cmd = Deed::Redrive(target.clone(), Some(left)).cmd(queue);
+                let cmd = Change::Redrive(target.clone(), Some(left)).cmd(queue);
                 redriven += integer(&server.call(&cmd)?)?;
             }
             return Ok(redriven);
@@ -103,7 +105,7 @@ impl Deed {
             let cmds: Vec<_> = chunk.iter().map(|queue| self.cmd(queue)).collect();
             for reply in server.pipeline(&cmds)? {
                 let reply = reply?;
-                if let Deed::Redrive(..) = self {
+                if let Change::Redrive(..) = self {
                     redriven += integer(&reply)?;
                 }
             }
@@ -115,15 +117,15 @@ impl Deed {
     /// `execute`.
     pub fn done(&self, redriven: u64) -> String {
         match self {
-            Deed::Pause(target, group, time) => {
+            Change::Pause(target, group, time) => {
                 let time = time.map(|time| format!(" for {}", span(time)));
                 let what = what(target, group.as_deref());
                 format!("{what} is paused{}", time.unwrap_or_default())
             }
-            Deed::Resume(target, group) => {
+            Change::Resume(target, group) => {
                 format!("{} goes on", what(target, group.as_deref()))
             }
-            Deed::Redrive(target, _) => {
+            Change::Redrive(target, _) => {
                 let redriven = plural(redriven, "message");
                 format!("{}: {redriven} pending again", target.shown())
             }
@@ -143,20 +145,20 @@ pub fn what(target: &Target, group: Option<&[u8]>) -> String {
 mod tests {
     use super::*;
 
-    fn packed(deed: &Deed) -> String {
-        String::from_utf8(deed.cmd(b"q").get_packed_command()).unwrap()
+    fn packed(change: &Change) -> String {
+        String::from_utf8(change.cmd(b"q").get_packed_command()).unwrap()
     }
 
     #[test]
     fn changes_become_commands_and_sentences() {
         let queue = Target::Queue(b"q".to_vec());
-        let pause = Deed::Pause(queue.clone(), Some(b"g\x1b".to_vec()), Some(5000));
+        let pause = Change::Pause(queue.clone(), Some(b"g\x1b".to_vec()), Some(5000));
         assert!(packed(&pause).contains("GROUP\r\n$2\r\ng\x1b\r\n$3\r\nFOR\r\n$4\r\n5000"));
         assert_eq!(pause.done(0), "group g\\x1b of q is paused for 5.0s");
-        assert_eq!(Deed::Resume(queue.clone(), None).done(0), "q goes on");
-        let redrive = Deed::Redrive(queue, Some(7));
+        assert_eq!(Change::Resume(queue.clone(), None).done(0), "q goes on");
+        let redrive = Change::Redrive(queue, Some(7));
         assert!(packed(&redrive).ends_with("ALL\r\n$5\r\nCOUNT\r\n$1\r\n7\r\n"));
-        let all = Deed::Redrive(Target::Family(b"mails".to_vec()), None);
+        let all = Change::Redrive(Target::Family(b"mails".to_vec()), None);
         assert_eq!(all.done(2), "mails:{*}: 2 messages pending again");
     }
 }

@@ -9,27 +9,28 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::access::Visitor;
-use super::address::{filter, of_target, queue, target};
-use super::jobs::Job;
-use super::page::Trouble;
-use super::query::{link, Query};
-use super::site::Site;
 use crate::failure::Failure;
-use crate::model::deed::{what, Deed, Target};
+use crate::model::change::{what, Change, Target};
 use crate::model::find::{Act, Filter};
+use crate::model::keys;
 use crate::model::queue::{Queue, STATES};
 use crate::model::record::integer;
-use crate::moment::{parse_span, span};
 use crate::server::{verb, Server};
 use crate::text::{plural, printable};
+use crate::time_text::{parse_span, span};
+use crate::web::access::Visitor;
+use crate::web::address::{filter, of_target, queue, target};
+use crate::web::answer::HttpError;
+use crate::web::jobs::Job;
+use crate::web::query::{link, Query};
+use crate::web::site::Site;
 use found::Count;
 
 /// Something that can be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Pause or resume.
-    Deed(Deed),
+    Change(Change),
     /// Redrive, cancel or purge all messages that are found.
     Found(Target, Box<Filter>, Act),
     /// Redrive or cancel one message.
@@ -44,32 +45,32 @@ pub enum Action {
 
 impl Action {
     /// Reads the action of an address or a form.
-    pub fn parse(query: &Query) -> Result<Action, Trouble> {
+    pub fn parse(query: &Query) -> Result<Action, HttpError> {
         let group = query.get("group").map(<[u8]>::to_vec);
         let name = |field: &str| {
             let name = query.get(field).map(<[u8]>::to_vec);
-            name.ok_or_else(|| Trouble::mistake(&format!("the address has no {field}")))
+            name.ok_or_else(|| HttpError::mistake(&format!("the address has no {field}")))
         };
         Ok(match query.text("act") {
             "pause" => {
                 let time = match query.text("for").trim() {
                     "" => None,
-                    text => Some(parse_span(text).map_err(|why| Trouble::mistake(&why))?),
+                    text => Some(parse_span(text).map_err(|why| HttpError::mistake(&why))?),
                 };
-                Action::Deed(Deed::Pause(target(query)?, group, time))
+                Action::Change(Change::Pause(target(query)?, group, time))
             }
-            "resume" => Action::Deed(Deed::Resume(target(query)?, group)),
+            "resume" => Action::Change(Change::Resume(target(query)?, group)),
             "redrive-one" => Action::One(queue(query)?, name("id")?, Act::Redrive),
             "cancel-one" => Action::One(queue(query)?, name("id")?, Act::Cancel),
             "empty" => Action::Empty(queue(query)?),
             "fire" => Action::Fire(queue(query)?, name("schedule")?),
             "send" => Action::Send(queue(query)?, query.clone()),
             word => {
-                let act = Act::of(word).ok_or_else(|| Trouble::mistake("no such action"))?;
+                let act = Act::of(word).ok_or_else(|| HttpError::mistake("no such action"))?;
                 let filter = filter(query)?;
                 if !act.fits(&filter.state) {
                     let why = format!("{word} does nothing to messages that are {}", filter.state);
-                    return Err(Trouble::mistake(&why));
+                    return Err(HttpError::mistake(&why));
                 }
                 Action::Found(target(query)?, Box::new(filter), act)
             }
@@ -79,9 +80,9 @@ impl Action {
     /// Returns the word for the audit log and for buttons.
     pub fn word(&self) -> &'static str {
         match self {
-            Action::Deed(Deed::Pause(..)) => "pause",
-            Action::Deed(Deed::Resume(..)) => "resume",
-            Action::Deed(Deed::Redrive(..)) => "redrive",
+            Action::Change(Change::Pause(..)) => "pause",
+            Action::Change(Change::Resume(..)) => "resume",
+            Action::Change(Change::Redrive(..)) => "redrive",
             Action::Found(_, _, act) | Action::One(_, _, act) => act.word(),
             Action::Empty(_) => "purge",
             Action::Fire(..) => "run schedule",
@@ -92,13 +93,13 @@ impl Action {
     /// Returns what it is about, in words.
     pub fn what(&self) -> String {
         match self {
-            Action::Deed(deed) => match deed {
-                Deed::Pause(target, group, time) => {
+            Action::Change(change) => match change {
+                Change::Pause(target, group, time) => {
                     let time = time.map(|time| format!(", for {}", span(time)));
                     what(target, group.as_deref()) + &time.unwrap_or_default()
                 }
-                Deed::Resume(target, group) => what(target, group.as_deref()),
-                Deed::Redrive(target, _) => target.shown(),
+                Change::Resume(target, group) => what(target, group.as_deref()),
+                Change::Redrive(target, _) => target.shown(),
             },
             Action::Found(target, filter, _) => {
                 format!("messages of {}: {}", target.shown(), filter.words())
@@ -126,10 +127,10 @@ impl Action {
     /// Returns what it means, for the page that asks for confirmation.
     pub fn meaning(&self) -> &'static str {
         match self {
-            Action::Deed(Deed::Pause(..)) => {
+            Action::Change(Change::Pause(..)) => {
                 "Nothing is delivered while it is paused. Sends and acks go on."
             }
-            Action::Deed(Deed::Resume(..)) => "Its messages are delivered again.",
+            Action::Change(Change::Resume(..)) => "Its messages are delivered again.",
             Action::Found(_, _, Act::Redrive) | Action::One(_, _, Act::Redrive) => {
                 "They are pending again, due now, with their attempts and failures at zero."
             }
@@ -143,15 +144,15 @@ impl Action {
                 "A copy of the message that the schedule sent last is sent now. The schedule \
                  itself goes on as before."
             }
-            Action::Deed(Deed::Redrive(..)) | Action::Send(..) => "",
+            Action::Change(Change::Redrive(..)) | Action::Send(..) => "",
         }
     }
 
     /// Returns the address of the page to go back to.
     pub fn back(&self) -> String {
         match self {
-            Action::Deed(
-                Deed::Pause(target, ..) | Deed::Resume(target, _) | Deed::Redrive(target, _),
+            Action::Change(
+                Change::Pause(target, ..) | Change::Resume(target, _) | Change::Redrive(target, _),
             ) => of_target(target).link(page_of(target)),
             Action::Found(target, filter, _) => of_target(target)
                 .with("state", filter.state.as_bytes())
@@ -204,10 +205,10 @@ impl Action {
 
     fn execute(&self, server: &mut Server, job: &Job) -> Result<String, Failure> {
         match self {
-            Action::Deed(deed) => {
-                must_exist(server, deed)?;
-                let redriven = deed.execute(server)?;
-                Ok(deed.done(redriven))
+            Action::Change(change) => {
+                must_exist(server, change)?;
+                let redriven = change.execute(server)?;
+                Ok(change.done(redriven))
             }
             Action::Found(target, filter, act) => {
                 let queues = target.queues(server)?;
@@ -242,22 +243,20 @@ fn tail(name: &str, value: &[u8]) -> String {
 }
 
 /// Fails unless the queue exists: DQ.PAUSE would create it.
-fn must_exist(server: &mut Server, deed: &Deed) -> Result<(), Failure> {
-    let (Deed::Pause(Target::Queue(queue), ..) | Deed::Resume(Target::Queue(queue), _)) = deed
+fn must_exist(server: &mut Server, change: &Change) -> Result<(), Failure> {
+    let (Change::Pause(Target::Queue(queue), ..) | Change::Resume(Target::Queue(queue), _)) =
+        change
     else {
         return Ok(());
     };
-    match server.call(&verb("DQ.INFO", queue)) {
-        Err(failure) if !failure.is_forbidden() => Err(failure),
-        _ => Ok(()),
-    }
+    keys::must_exist(server, queue)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Action, Trouble> {
+    fn parse(text: &str) -> Result<Action, HttpError> {
         Action::parse(&Query::parse(text.as_bytes()))
     }
 

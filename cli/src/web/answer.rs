@@ -1,0 +1,83 @@
+//! What a visitor asks for, and what is answered.
+
+use std::sync::Arc;
+
+use maud::Markup;
+
+use super::access::Visitor;
+use super::query::Query;
+use super::site::Site;
+use crate::failure::Failure;
+
+/// What was asked, and by whom.
+pub struct Ask {
+    /// What all requests share.
+    pub site: Arc<Site>,
+    /// Who asks.
+    pub visitor: Visitor,
+    /// The fields of the address.
+    pub query: Query,
+    /// The fields of the form.
+    pub form: Query,
+}
+
+/// What is answered.
+pub enum Answer {
+    /// A page.
+    Page(Markup),
+    /// A file to save.
+    Bytes(Vec<u8>),
+    /// Another page, by its address.
+    To(String),
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpError {
+    /// The status of HTTP.
+    pub status: u16,
+    /// The message for the reader: what was wrong, and what was expected.
+    pub words: String,
+}
+
+impl HttpError {
+    /// Creates the answer to an address that makes no sense.
+    pub fn mistake(words: &str) -> HttpError {
+        HttpError {
+            status: 400,
+            words: words.to_owned(),
+        }
+    }
+
+    /// Creates the answer for what does not exist.
+    pub fn missing(words: &str) -> HttpError {
+        HttpError {
+            status: 404,
+            words: words.to_owned(),
+        }
+    }
+
+    /// Creates the answer for what is not allowed.
+    pub fn forbidden(words: &str) -> HttpError {
+        HttpError {
+            status: 403,
+            words: words.to_owned(),
+        }
+    }
+}
+
+impl From<Failure> for HttpError {
+    fn from(failure: Failure) -> HttpError {
+        let status = match &failure {
+            Failure::Lost(_) => 503,
+            Failure::Mistake(_) => 400,
+            _ if failure.is_about_key() => 404,
+            _ if failure.is_forbidden() => 403,
+            _ => 502,
+        };
+        HttpError {
+            status,
+            words: failure.to_string(),
+        }
+    }
+}

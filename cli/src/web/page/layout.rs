@@ -1,0 +1,129 @@
+//! What all pages have: the frame, the way from the overview to a page, the form of signing
+//! in, and the pages about what went wrong.
+
+use maud::{html, Markup, DOCTYPE};
+
+use crate::model::family;
+use crate::text::printable;
+use crate::web::answer::{Answer, Ask, HttpError};
+use crate::web::query::link;
+
+/// Where a page is: the steps from the overview to it, as name and address.
+pub type Trail = Vec<(String, String)>;
+
+/// Returns a whole page. `live` is replaced by its newer version every few seconds.
+pub fn layout(ask: &Ask, title: &str, trail: &Trail, content: Markup) -> Answer {
+    let (place, lost) = {
+        let live = ask.site.live();
+        (live.place.clone(), live.lost.clone())
+    };
+    Answer::Page(frame(
+        title,
+        html! {
+            header {
+                a.home href="./" data-key="o" { "dq" }
+                nav {
+                    @for (name, address) in trail {
+                        span.step { "›" }
+                        a href=(address) { (name) }
+                    }
+                }
+                span.space {}
+                span.place #place data-live { (place) }
+                @if ask.site.read_only { span.badge { "read-only" } }
+                @if !ask.visitor.user.is_empty() {
+                    span.user { (printable(ask.visitor.user.as_bytes())) }
+                    @if ask.site.access.has_sessions() {
+                        form method="post" action="logout" {
+                            (token(ask))
+                            button.quiet { "sign out" }
+                        }
+                    }
+                }
+                button.quiet #keys data-key="?" type="button" hidden { "keys" }
+            }
+            div #lost data-live {
+                @if let Some(why) = &lost {
+                    p.alarm role="alert" { (why) ". The figures are old; trying again." }
+                }
+            }
+            main { (content) }
+        },
+    ))
+}
+
+pub fn frame(title: &str, body: Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · dq" }
+                link rel="stylesheet" href="style.css";
+                link rel="icon" type="image/svg+xml" href="icon.svg";
+                script src="dq.js" defer {}
+            }
+            body { (body) }
+        }
+    }
+}
+
+/// Returns the field that a form must have to be accepted.
+pub fn token(ask: &Ask) -> Markup {
+    html! { input type="hidden" name="csrf" value=(ask.visitor.csrf); }
+}
+
+/// Returns the page about something that went wrong.
+pub fn error(ask: &Ask, error: &HttpError) -> Markup {
+    let content = html! {
+        h1 { "This did not work" }
+        p.alarm role="alert" { (error.words) }
+        p { a href="./" { "All queues" } }
+    };
+    match layout(ask, "error", &Trail::new(), content) {
+        Answer::Page(markup) => markup,
+        _ => Markup::default(),
+    }
+}
+
+/// Returns the page for somebody who may see nothing.
+pub fn refusal(words: &str) -> Markup {
+    frame(
+        "no access",
+        html! { main { h1 { "No access" } p.alarm { (words) } } },
+    )
+}
+
+/// Returns the form for name and password.
+pub fn login(wrong: Option<&str>) -> Markup {
+    frame(
+        "sign in",
+        html! {
+            main.narrow {
+                h1 { "dq" }
+                @if let Some(wrong) = wrong { p.alarm role="alert" { (wrong) } }
+                form.stack method="post" action="login" {
+                    label { "Name" input name="user" autocomplete="username" autofocus required; }
+                    label {
+                        "Password"
+                        input name="password" type="password" autocomplete="current-password" required;
+                    }
+                    button.main { "Sign in" }
+                }
+            }
+        },
+    )
+}
+
+/// Returns the steps from the overview to a queue.
+pub fn trail(name: &[u8]) -> Trail {
+    let mut trail = Trail::new();
+    if let Some(family) = family::of(name) {
+        let shown = printable(&family::shown(family));
+        trail.push((shown, link("family", "family", family)));
+    }
+    trail.push((printable(name), link("queue", "queue", name)));
+    trail
+}
