@@ -17,12 +17,15 @@ All metrics, with their meaning, are listed in docs/monitoring.md.
 
 import argparse
 import os
+import socket
 import sys
 import threading
 import time
+from socketserver import ThreadingMixIn
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 import redis
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from redis.cluster import RedisCluster
 
@@ -47,6 +50,10 @@ MOST_HELD = 1000
 MOST_PAGES = 10
 # So many queues are asked for in one round trip.
 AT_ONCE = 200
+# So many connections are served at once. Others wait until one of them ends.
+MOST_CONNECTIONS = 20
+# A connection says nothing for so long, or takes so long in all, and then it is closed: seconds.
+SILENCE, PATIENCE = 10, 60
 
 
 class Page:
@@ -69,7 +76,8 @@ class Page:
 
 
 def readable(name: bytes) -> str:
-    return name.decode(errors="backslashreplace")
+    """The name as text. A backslash is doubled, so that no two names become the same text: one series each."""
+    return name.replace(b"\\", b"\\\\").decode(errors="backslashreplace")
 
 
 def as_map(reply) -> dict:
@@ -152,6 +160,8 @@ class Exporter:
     def __init__(self, args):
         self.args, self.turn = args, threading.Lock()
         options = {"socket_timeout": args.timeout, "socket_connect_timeout": args.timeout}
+        if args.password_file:
+            options["password"] = password(args.password_file)
         self.clients = {db: redis.Redis.from_url(args.redis, db=db, **options) for db in args.db}
         self.options, self.cluster = options, None
         self.nodes, self.found, self.next_look = [], {}, 0.0
@@ -250,6 +260,75 @@ class Exporter:
             queue_metrics(page, info, held, db=db, queue=readable(key))
 
 
+class Handler(WSGIRequestHandler):
+    """Answers one request. Who says nothing has gone."""
+
+    timeout = SILENCE
+
+    def log_message(self, format, *args):
+        pass
+
+
+class Server(ThreadingMixIn, WSGIServer):
+    """Serves a bounded number of connections at once, each for a bounded time."""
+
+    daemon_threads = True
+
+    def __init__(self, host, port, app):
+        self.address_family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)[0][0]
+        self.places, self.open, self.lock = threading.Semaphore(MOST_CONNECTIONS), {}, threading.Lock()
+        super().__init__((host, port), Handler)
+        self.set_app(app)
+
+    def process_request(self, request, client_address):
+        while not self.places.acquire(timeout=0.5):
+            self.service_actions()
+        with self.lock:
+            self.open[request] = time.monotonic()
+        try:
+            super().process_request(request, client_address)
+        except Exception:
+            self.leave(request)
+            raise
+
+    def process_request_thread(self, request, client_address):
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.leave(request)
+
+    def leave(self, request):
+        with self.lock:
+            self.open.pop(request, None)
+        self.places.release()
+
+    def service_actions(self):
+        """Ends the connections that take too long, such as those that send a byte now and then."""
+        late = time.monotonic() - PATIENCE
+        with self.lock:
+            for request, since in self.open.items():
+                if since < late:
+                    try:
+                        request.shutdown(socket.SHUT_RDWR)
+                    except OSError:
+                        # It has ended by itself meanwhile.
+                        pass
+
+    def handle_error(self, request, client_address):
+        """A connection that ends early is no error of ours."""
+
+
+def password(path):
+    """The first line of a file. Everybody may not change it, and had better not read it."""
+    mode = os.stat(path).st_mode
+    if mode & 0o002:
+        sys.exit(f"{path}: everybody may change this file: chmod o-w {path}")
+    if mode & 0o004:
+        print(f"warning: {path}: everybody may read this file: chmod o-r {path}", file=sys.stderr, flush=True)
+    with open(path) as file:
+        return file.readline().rstrip("\r\n")
+
+
 def address(text):
     host, _, port = text.rpartition(":")
     if not port.isdigit():
@@ -262,6 +341,8 @@ def arguments():
     add = parser.add_argument
     server = os.environ.get("DQ_EXPORTER_REDIS", "redis://127.0.0.1:6379")
     add("--redis", default=server, help="the server: redis://, rediss://, unix:// (DQ_EXPORTER_REDIS, or 127.0.0.1:6379)")
+    file = os.environ.get("DQ_EXPORTER_PASSWORD_FILE")
+    add("--password-file", default=file, help="a file with the server's password, instead of the URL (DQ_EXPORTER_PASSWORD_FILE)")
     add("--listen", type=address, default=("127.0.0.1", 9122), help="HOST:PORT (127.0.0.1:9122)")
     add("--db", type=int, action="append", help="a database to look at; repeatable (0)")
     add("--queue", action="append", help="a queue by its name, instead of SCAN; repeatable")
@@ -270,7 +351,10 @@ def arguments():
     add("--discover", type=float, default=60, help="seconds between two SCANs (%(default)s)")
     add("--timeout", type=float, default=5, help="seconds to wait for the server (%(default)s)")
     args = parser.parse_args()
-    args.db = args.db or [0]
+    # What is named twice is one series.
+    args.db = list(dict.fromkeys(args.db or [0]))
+    args.queue = list(dict.fromkeys(args.queue or ()))
+    args.family = list(dict.fromkeys(args.family))
     return args
 
 
@@ -280,10 +364,10 @@ def main():
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Exporter(args))
     host, port = args.listen
-    start_http_server(port, addr=host, registry=registry)
+    server = Server(host, port, make_wsgi_app(registry))
     print(f"serving http://{host}:{port}/metrics", file=sys.stderr, flush=True)
     try:
-        threading.Event().wait()
+        server.serve_forever()
     except KeyboardInterrupt:
         pass
 

@@ -47,7 +47,7 @@ no_use "$library/queue" 'args|codec'
 # The program: each line is a floor, and uses only those before it. The rooms of one line do not use each other.
 program=${3:-cli/src}
 floors=(
-    'text table time_text json failure output'
+    'text table time_text json failure output secret'
     'server'
     'model'
     'command top web'

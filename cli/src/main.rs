@@ -12,6 +12,7 @@ mod failure;
 mod json;
 mod model;
 mod output;
+mod secret;
 mod server;
 mod table;
 mod text;

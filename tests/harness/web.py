@@ -17,10 +17,10 @@ from tests.harness.server import wait_for
 class Web:
     """A running `dq web`, for `with`. It listens on a port that the system chooses."""
 
-    def __init__(self, cli: Cli, log, *options, before=()):
+    def __init__(self, cli: Cli, log, *options, before=(), listen="127.0.0.1:0"):
         """What it writes to its standard error goes to the file `log`. `before` are options before the verb."""
         self.cli = cli
-        self.args = [*map(str, before), "web", "--listen", "127.0.0.1:0", "--interval", "100ms", *map(str, options)]
+        self.args = [*map(str, before), "web", "--listen", listen, "--interval", "100ms", *map(str, options)]
         self.log_path = log
         self.process = None
 

@@ -5,6 +5,11 @@ How Prometheus itself uses them is tested in test_prometheus.py.
 
 import json
 import re
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 import yaml
@@ -77,7 +82,46 @@ def test_queues_are_found_in_every_database_and_may_have_any_name(exporter, clie
     client.set("not a queue", "x")
     metrics = exporter("--db", "0", "--db", "3").metrics()
     queues = {dict(labels)["queue"] for metric, labels in metrics if metric == "dq_queue_paused"}
-    assert queues == {r"odd \"name\"\\\n\\xff", "third"}
+    assert queues == {r"odd \"name\"\\\\\n\\xff", "third"}
+
+
+def test_names_that_look_alike_are_series_of_their_own(exporter, client):
+    """A byte that is no UTF-8, and the text that stands for it."""
+    names = [b"n\xff", rb"n\xff", rb"n\\xff"]
+    for name in names:
+        client.execute_command("DQ.SEND", name, "x")
+    # What is named twice is one series, too.
+    metrics = exporter("--db", "0", "--db", "0", "--family", "f", "--family", "f").metrics()
+    queues = {dict(labels)["queue"] for metric, labels in metrics if metric == "dq_queue_paused"}
+    assert queues == {r"n\\xff", r"n\\\\xff", r"n\\\\\\\\xff"}
+
+
+def test_half_requests_hold_a_bounded_number_of_threads(exporter, client):
+    client.execute_command("DQ.SEND", "work", "x")
+    one = exporter()
+    with ExitStack() as stack:
+        for _ in range(100):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", one.port), timeout=60))
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nX-Half: ")
+        status = Path(f"/proc/{one.process.pid}/status").read_text()
+        assert int(re.search(r"^Threads:\s+(\d+)", status, re.MULTILINE)[1]) <= 30
+    assert one.metrics()["dq_up", ()] == 1
+
+
+def test_the_password_can_be_in_a_file(exporter, client, server, tmp_path):
+    client.execute_command(*"ACL SETUSER watcher on >s@/#cret".split(), *documented_rights()[0][1:])
+    secret = tmp_path / "password"
+    secret.write_text("s@/#cret\n")
+    secret.chmod(0o600)
+    try:
+        url = f"redis://watcher@127.0.0.1:{server.port}"
+        assert exporter("--redis", url, "--password-file", str(secret)).metrics()["dq_up", ()] == 1
+        secret.chmod(0o602)
+        script = [sys.executable, ROOT / "scripts/dq_exporter.py", "--password-file", secret]
+        refused = subprocess.run(script, capture_output=True, text=True, timeout=60)
+        assert refused.returncode == 1 and "everybody may change this file" in refused.stderr
+    finally:
+        client.execute_command("ACL", "DELUSER", "watcher")
 
 
 def test_a_named_queue_that_does_not_exist_has_no_metrics(exporter, client):

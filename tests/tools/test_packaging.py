@@ -4,11 +4,17 @@
 """
 
 import json
+import os
 import re
+import shutil
+import subprocess
 
+import pytest
+import redis
 import yaml
 
-from tests.harness.server import ROOT
+from tests.harness.optional import need
+from tests.harness.server import ROOT, free_port, wait_for
 
 CONTAINER = ROOT / "packaging/container"
 CONTAINERFILE = (CONTAINER / "Containerfile").read_text()
@@ -90,7 +96,8 @@ def test_the_manifests_select_name_and_mount_what_exists():
         assert name.removeprefix("dq-") in STAGES and version == VERSION
         assert {mount["name"] for mount in container.get("volumeMounts", ())} <= volumes
         assert "readinessProbe" in container or container["name"] == "web"
-    assert {volume.get("configMap", {}).get("name") for volume in pod["spec"]["volumes"]} == {kinds["ConfigMap"]["metadata"]["name"]}
+    maps = {volume["configMap"]["name"] for volume in pod["spec"]["volumes"] if "configMap" in volume}
+    assert maps == {kinds["ConfigMap"]["metadata"]["name"]}
     assert pod["spec"]["terminationGracePeriodSeconds"] >= 60
 
 
@@ -104,3 +111,80 @@ def test_the_server_of_an_image_keeps_the_settings_of_a_reliable_queue():
     conf = (CONTAINER / "redis.conf").read_text()
     assert "\ninclude /etc/redis/dq.conf\n" in conf
     assert "\nmaxmemory-policy noeviction\n" in conf
+
+
+# ---- passwords
+
+
+def test_no_url_and_no_command_line_has_a_password():
+    """It reaches each container as a file."""
+    pod = manifests()["StatefulSet"]["spec"]["template"]["spec"]
+    services = [*COMPOSE["services"].values(), *pod["containers"]]
+    for service in services:
+        words = [*service.get("command", ()), *service.get("args", ()), *str(service.get("environment", "")).split()]
+        words += [str(variable.get("value", "valueFrom")) for variable in service.get("env", ())]
+        for word in map(str, words):
+            assert "DQ_PASSWORD}" not in word and "valueFrom" not in word and "$(" not in word, word
+            assert not re.search(r"://[^/]*@", word) and word != "--requirepass", word
+    assert COMPOSE["secrets"] == {"dq_password": {"environment": "DQ_PASSWORD"}}
+    for name in ("server", "exporter", "web", "grafana"):
+        assert COMPOSE["services"][name]["secrets"] == ["dq_password"], name
+    [secret] = [volume["secret"] for volume in pod["volumes"] if "secret" in volume]
+    assert secret == {"secretName": "dq", "defaultMode": 0o440}
+
+
+@pytest.fixture
+def container(tmp_path):
+    """Runs a script of the images as in a container whose configuration has this port and no module."""
+    conf = tmp_path / "container.conf"
+    port = free_port()
+    conf.write_text(f"port {port}\nsave ''\ndir {tmp_path}\n")
+    env = {**os.environ, "DQ_PASSWORD_FILE": str(tmp_path / "password")}
+
+    def run(script, *args):
+        text = (CONTAINER / script).read_text().replace("/etc/redis/container.conf", str(conf))
+        (tmp_path / script).write_text(text.replace("redis-cli ", f"redis-cli -p {port} "))
+        return subprocess.Popen(["sh", tmp_path / script, *args], env=env, stdout=subprocess.DEVNULL)
+
+    run.port, run.secret = port, tmp_path / "password"
+    return run
+
+
+@pytest.mark.parametrize("password", ["plain", "a b\"c\\d#$x'@/:%"])
+def test_a_container_takes_any_password_from_a_file(container, password):
+    container.secret.write_text(password + "\n")
+    server = container("serve", "--maxmemory", "100mb")
+    try:
+        client = redis.Redis(port=container.port, password=password)
+
+        def answers():
+            try:
+                return client.ping()
+            except redis.ConnectionError:
+                return False
+
+        wait_for(answers, what="the server")
+        assert client.config_get("maxmemory")["maxmemory"] == str(100 << 20)
+        with open(f"/proc/{server.pid}/cmdline") as line:
+            assert password not in line.read()
+        with pytest.raises(redis.AuthenticationError):
+            redis.Redis(port=container.port).ping()
+        need(shutil.which("redis-cli"), "redis-cli")
+        assert container("healthy", "PING").wait(30) == 0
+        assert container("healthy").wait(30) != 0, "it has no module"
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_a_container_with_an_empty_password_does_not_start(container):
+    container.secret.write_text("\n")
+    assert container("serve").wait(30) == 1
+
+
+def test_the_exporter_of_the_package_may_do_little():
+    need(shutil.which("systemd-analyze"), "systemd-analyze")
+    unit = ROOT / "packaging/systemd/dq-exporter.service"
+    command = ["systemd-analyze", "security", "--offline=true", "--threshold=29", unit]
+    scored = subprocess.run(command, capture_output=True, text=True)
+    assert scored.returncode == 0, scored.stdout[-200:]

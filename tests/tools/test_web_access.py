@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.harness.cli import Cli
-from tests.harness.server import wait_for
+from tests.harness.server import free_port, wait_for
+from tests.harness.web import Web
 
 pytest_plugins = ["tests.harness.web_fixtures"]
 pytestmark = pytest.mark.timeout(600)
@@ -92,6 +93,31 @@ def test_name_and_password_are_asked_for(start, passwords, shop):
     ]
     assert "Wrong" in lines[0]["outcome"] and lines[2]["outcome"] == "done"
     assert "correct" not in web.log_path.read_text()
+
+
+def test_a_form_of_another_site_is_refused(start, passwords, shop):
+    """Browsers send Sec-Fetch-Site to https and to this machine only, and Origin to all others."""
+    web = start("--password-file", passwords)
+    host, ann = "queues.example:8377", {"user": "ann", "password": "correct horse"}
+
+    def status(form, address="login", **headers):
+        return web.visitor().ask(address, form, Host=host, **headers)
+
+    for origin in ["http://evil.example", "http://queues.example:99", "http://queues.example.evil:8377", "null"]:
+        assert status(ann, Origin=origin).status == 403, origin
+        assert "not from a page of ours" in status({"csrf": ""}, "do?act=pause&queue=shop", Origin=origin).words()
+    assert status(ann, Referer="http://evil.example/").status == 403
+    assert web.audit() == [], "nothing was tried"
+    # The answer leads to a page, which is asked for without the session's cookie of another name.
+    for headers in [{"Origin": f"http://{host}"}, {"Referer": f"http://{host}/login"}, {}]:
+        assert status(ann, **headers).status == 200
+    behind = {"Origin": "https://pages.example", "X_Forwarded_Host": "pages.example"}
+    assert status(ann, **behind).status == 200
+    assert status(ann, Sec_Fetch_Site="cross-site", **behind).status == 403
+    me = start().visitor()
+    token = me.get("confirm", act="pause", queue="shop").csrf()
+    for origin, expected in [("http://evil.example", 403), (me.url.rstrip("/"), 200)]:
+        assert me.ask("do?act=pause&queue=shop", {"csrf": token}, Origin=origin).status == expected
 
 
 def test_the_cookie_is_kept_to_encrypted_connections_if_there_are_any(start, passwords):
@@ -202,3 +228,35 @@ def test_a_wrong_password_file_is_an_error(dq, tmp_path):
         told = dq("web", "--password-file", path, code=1).stderr
         assert why in told and "secret" not in told
     assert "No such file" in dq("web", "--password-file", tmp_path / "none", code=1).stderr
+
+
+def test_a_password_file_that_everybody_may_change_is_refused(start, dq, passwords):
+    passwords.chmod(0o666)
+    assert "everybody may change this file" in dq("web", "--password-file", passwords, code=1).stderr
+    for mode, warns in [(0o644, True), (0o640, False), (0o600, False)]:
+        passwords.chmod(mode)
+        told = start("--password-file", passwords).log_path.read_text()
+        assert ("everybody may read this file" in told) == warns, oct(mode)
+
+
+@pytest.mark.parametrize("where", ["{}", ":{}", "localhost:{}", "127.0.0.1:{}"])
+def test_it_listens_on_a_port_or_a_name(program, server, tmp_path, where):
+    port = free_port()
+    with Web(Cli(program, f"redis://127.0.0.1:{server.port}"), tmp_path / "web.log", listen=where.format(port)) as web:
+        assert web.url == f"http://127.0.0.1:{port}/"
+        assert web.visitor().ask(f"http://localhost:{port}/").status == 200
+
+
+def test_the_password_of_the_server_can_be_in_a_file(program, server, r3, tmp_path):
+    r3.execute_command("DQ.SEND", "q", "x")
+    r3.execute_command("ACL", "SETUSER", "me", "on", ">p@/#55", "~*", "+@all")
+    secret = tmp_path / "secret"
+    secret.write_text("p@/#55\n")
+    secret.chmod(0o600)
+    try:
+        me = Cli(program, f"redis://me@127.0.0.1:{server.port}")
+        assert "q " in me("ls", "--auth-file", secret).stdout
+        secret.chmod(0o602)
+        assert "everybody may change" in me("ls", "--auth-file", secret, code=1).stderr
+    finally:
+        r3.execute_command("ACL", "DELUSER", "me")

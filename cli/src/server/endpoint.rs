@@ -13,6 +13,7 @@ use redis::{
 use super::node::Node;
 use super::Server;
 use crate::failure::Failure;
+use crate::secret;
 
 /// Maximum time to connect, and to wait for a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,6 +31,9 @@ pub struct Endpoint {
         default_value = "redis://127.0.0.1:6379"
     )]
     url: String,
+    /// A file with the password, which is then in no URL: its first line
+    #[arg(long, global = true, env = "DQ_AUTH_FILE", value_name = "FILE")]
+    auth_file: Option<PathBuf>,
     /// With rediss: trust the certificates signed by these (PEM), instead of the system's
     #[arg(long, global = true, value_name = "FILE")]
     cacert: Option<PathBuf>,
@@ -78,10 +82,13 @@ impl Endpoint {
             .as_str()
             .into_connection_info()
             .map_err(|_| Failure::mistake("the URL is none of a Redis server"))?;
-        let settings = info
+        let mut settings = info
             .redis_settings()
             .clone()
             .set_protocol(ProtocolVersion::RESP3);
+        if let Some(path) = &self.auth_file {
+            settings = settings.set_password(secret::password(path)?);
+        }
         Ok(info.set_redis_settings(settings))
     }
 
@@ -102,7 +109,7 @@ impl Endpoint {
         let client_tls = match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => Some(ClientTlsConfig {
                 client_cert: read(cert)?,
-                client_key: read(key)?,
+                client_key: secret::read(key)?,
             }),
             _ => None,
         };

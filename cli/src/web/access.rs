@@ -12,6 +12,7 @@ use ring::{digest, hmac};
 
 use super::tries::Tries;
 use crate::failure::Failure;
+use crate::secret;
 
 /// Time after which a session ends in which nothing was asked for.
 const IDLE: Duration = Duration::from_secs(12 * 3600);
@@ -72,6 +73,8 @@ pub enum Refusal {
     NoProxy,
     /// The request names more than one user.
     TwoUsers,
+    /// The form is from a page of somebody else.
+    OtherOrigin,
     /// The page was asked for under a name that is not ours.
     OtherHost,
 }
@@ -203,8 +206,8 @@ impl Visitor {
 /// Reads a password file, as `htpasswd -B` writes it: `name:hash` in each line.
 pub fn read_passwords(path: &Path) -> Result<HashMap<String, String>, Failure> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::mistake(format!("{shown}: {error}")))?;
+    let text = String::from_utf8(secret::read(path)?)
+        .map_err(|_| Failure::mistake(format!("{shown}: this is no text")))?;
     let mut users = HashMap::new();
     for (i, line) in text.lines().enumerate() {
         let line = line.trim();

@@ -18,7 +18,11 @@ impl Audit {
     /// Opens the log. Lines are appended to the file, or go to the standard error.
     pub fn open(path: Option<&Path>) -> Result<Audit, Failure> {
         let file = path.map(|path| {
-            let file = OpenOptions::new().create(true).append(true).open(path);
+            let mut options = OpenOptions::new();
+            // A new file is for its owner only: it says who did what.
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let file = options.create(true).append(true).open(path);
             file.map_err(|error| Failure::mistake(format!("{}: {error}", path.display())))
         });
         Ok(Audit(Mutex::new(file.transpose()?)))

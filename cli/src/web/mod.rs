@@ -11,6 +11,8 @@ mod answer;
 mod audit;
 mod connections;
 mod jobs;
+mod listen;
+mod origin;
 mod page;
 mod query;
 mod serve;
@@ -18,7 +20,7 @@ mod site;
 mod tries;
 
 use std::io::{BufRead, IsTerminal};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +32,7 @@ use crate::server::Endpoint;
 use crate::time_text::{parse_span, Millis};
 use access::{Access, Gate};
 use audit::Audit;
+use listen::Listen;
 use site::Site;
 
 /// Options of `dq web`.
@@ -41,9 +44,9 @@ pub struct Args {
     /// Only queues are listed whose names match, as of KEYS: 'jobs:*'
     #[arg(long = "match", value_name = "GLOB", conflicts_with = "queues")]
     pattern: Option<String>,
-    /// The address and port to listen on
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8377")]
-    listen: SocketAddr,
+    /// Where to listen: HOST:PORT, or a PORT of this machine only
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8377", value_parser = Listen::parse)]
+    listen: Listen,
     /// Show everything, change nothing
     #[arg(long)]
     read_only: bool,
@@ -105,9 +108,9 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
         .max_blocking_threads(16)
         .build()?;
     runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind(args.listen)
+        let listener = tokio::net::TcpListener::bind(args.listen.address)
             .await
-            .map_err(|error| Failure::mistake(format!("{}: {error}", args.listen)))?;
+            .map_err(|error| Failure::mistake(format!("{}: {error}", args.listen.address)))?;
         let address = listener.local_addr()?;
         out.line(&format!("dq web listens on http://{address}"))?;
         out.to.flush()?;
@@ -124,7 +127,7 @@ fn gate(args: &Args) -> Result<Gate, Failure> {
     if let Some(header) = &args.user_header {
         return Ok(Gate::Header(header.clone(), args.proxy.clone()));
     }
-    if !args.listen.ip().is_loopback() && !args.no_login {
+    if !args.listen.address.ip().is_loopback() && !args.no_login {
         return Err(Failure::mistake(
             "this address can be reached from elsewhere: use --password-file or --user-header, \
              or --no-login if everybody there may see and change the queues",
@@ -132,8 +135,9 @@ fn gate(args: &Args) -> Result<Gate, Failure> {
     }
     let mut hosts = args.host.clone();
     hosts.push("localhost".to_owned());
+    hosts.extend(args.listen.name.clone());
     let local = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-    for address in local.into_iter().chain([args.listen.ip()]) {
+    for address in local.into_iter().chain([args.listen.address.ip()]) {
         hosts.push(match address {
             IpAddr::V4(address) => address.to_string(),
             IpAddr::V6(address) => format!("[{address}]"),

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::access::{Access, Gate, Refusal, Visitor};
 use super::answer::{Answer, Ask, HttpError};
 use super::connections::PATIENCE;
+use super::origin;
 use super::page;
 use super::query::Query;
 use super::site::Site;
@@ -186,6 +187,10 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
         };
         return status.into_response();
     }
+    // The browser knows which page has sent a form.
+    if request.posted && !origin::is_ours(|name| request.header(name)) {
+        return refuse(Refusal::OtherOrigin);
+    }
     if request.path == "login" {
         return login(site, &request);
     }
@@ -281,6 +286,10 @@ fn refuse(refusal: Refusal) -> Response {
             "The request names more than one user: the proxy must remove the header that came \
              from the visitor."
         }
+        Refusal::OtherOrigin => {
+            "This form is not from a page of ours. If a proxy is between, it must pass on Host or \
+             X-Forwarded-Host as it was asked."
+        }
         Refusal::OtherHost => {
             "This page is not served under this name: start dq web with --host NAME to allow it."
         }
@@ -299,12 +308,6 @@ fn login(site: &Site, request: &Incoming) -> Response {
     }
     if !request.posted {
         return html(StatusCode::OK, page::login(None).into_string());
-    }
-    // There is no session yet that could have a token. A page of somebody else that signs
-    // in for the visitor is refused by what the browser says about it.
-    let site_of = request.header("sec-fetch-site");
-    if !matches!(site_of.as_deref(), None | Some("same-origin" | "none")) {
-        return refuse(Refusal::SignIn);
     }
     let user = request.form.text("user");
     let password = request.form.get("password").unwrap_or_default();
