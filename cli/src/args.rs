@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::command::{batches, bench, explain, find, ls, pause, peek, redrive, show, tail};
+use crate::command::{batches, bench, explain, find, ls, pause, peek, redrive, server, show, tail};
 use crate::server::Endpoint;
 use crate::{top, web};
 
@@ -48,6 +48,8 @@ pub enum Verb {
     Resume(pause::ResumeArgs),
     /// Measure a send, fetch and ack loop in a queue of its own, for a quick look
     Bench(bench::Args),
+    /// Run a Valkey or Redis server with dq, for good or for a test
+    Server(Box<server::Args>),
     /// Serve all of it as web pages: see, find, redrive, pause
     Web(Box<web::Args>),
 }

@@ -26,7 +26,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Cli, Verb};
-use command::{batches, bench, explain, find, ls, pause, peek, redrive, show, tail};
+use command::{
+    batches, bench, explain, find, ls, pause, peek, redrive, server as run_server, show, tail,
+};
 use failure::Failure;
 use output::Output;
 
@@ -64,6 +66,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Pause(args) => pause::pause(&mut connect()?, args, out),
         Verb::Resume(args) => pause::resume(&mut connect()?, args, out),
         Verb::Bench(args) => bench::run(&mut connect()?, args, out),
+        Verb::Server(args) => run_server::run(args, out),
         Verb::Web(args) => web::run(&cli.endpoint, args, out),
     }
 }

@@ -8,6 +8,7 @@ pub mod ls;
 pub mod pause;
 pub mod peek;
 pub mod redrive;
+pub mod server;
 pub mod show;
 pub mod tail;
 
