@@ -1,5 +1,7 @@
 /** Errors that this package throws, and those that handlers throw to say what becomes of a message. */
 
+import { messageOf } from './thrown.js';
+
 /** An error reply of the server. Nothing has changed. */
 export class CommandError extends Error {
   override name = 'CommandError';
@@ -63,7 +65,7 @@ export class Snooze extends Error {
 /** Returns an error of a Redis library as an error of this package. A mistake of the caller stays what it is. */
 export function translated(error: unknown): Error {
   if (error instanceof TypeError || error instanceof CommandError || error instanceof ConnectionError) return error;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   if (!isErrorReply(error)) return new ConnectionError(message, { cause: error });
   const code = /^[A-Z]+/.exec(message)?.[0] ?? 'ERR';
   const Kind = code === 'QUEUEFULL' ? QueueFullError : CommandError;
@@ -79,9 +81,13 @@ function isErrorReply(error: unknown): boolean {
   return false;
 }
 
-const PASSING = new Set(['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'UNBLOCKED', 'MOVED', 'ASK']);
+/** A script holds the server up (BUSY), its disk is full (MISCONF), its replicas are away (NOREPLICAS), and so on. */
+const PASSING = new Set([
+  ...['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'UNBLOCKED', 'MOVED', 'ASK'],
+  ...['BUSY', 'MISCONF', 'NOREPLICAS'],
+]);
 
-/** Returns whether another try can help: after a lost connection, while a server loads, or during a failover. */
+/** Returns whether another try can help: after a lost connection, while a server loads or refuses writes, in a failover. */
 export function isTransient(error: unknown): boolean {
   return error instanceof ConnectionError || (error instanceof CommandError && PASSING.has(error.code));
 }

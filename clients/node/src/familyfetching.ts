@@ -112,21 +112,26 @@ async function fetchFromNode(family: string, node: ServerNode, nodes: Nodes, cre
   let connection: Connection | undefined;
   let hot = false;
   const close = () => connection?.close();
-  crew.cut.addEventListener('abort', close, { once: true });
+  for (const signal of [crew.cut, crew.end]) signal.addEventListener('abort', close, { once: true });
 
-  /** Sends the same words until there is a reply. Returns undefined if the node is gone or the worker stops. */
+  /**
+   * Sends the same words until there is a reply, and once more without a wait if the worker stops: what a lost reply has
+   * leased must be given back. Returns undefined if the node is gone or does not answer then.
+   */
   async function insist(words: string[], block: number): Promise<unknown> {
     for (const pause of pauses()) {
+      const last = crew.stopping.aborted;
       try {
-        connection = connection?.usable ? connection : await Connection.to(node, crew.cut);
-        return await connection.call(words, block);
+        connection = connection?.usable ? connection : await Connection.to(node, last ? crew.end : crew.cut);
+        return await connection.call(last || !block ? words : [...words, 'BLOCK', String(block)], last ? 0 : block);
       } catch (error) {
         if (!isTransient(error)) throw error;
         crew.warn(error as Error);
         if (error instanceof CommandError) connection?.close();
         nodes.changed();
+        if (last) return undefined;
         await pauseFor(pause, crew);
-        if (crew.stopping.aborted || !nodes.has(node)) return undefined;
+        if (!nodes.has(node)) return undefined;
       }
     }
   }
@@ -140,10 +145,9 @@ async function fetchFromNode(family: string, node: ServerNode, nodes: Nodes, cre
       // Where the last reply was full there is probably more, and no other node need be asked for this room.
       const count = Math.min(hot ? room : Math.max(1, Math.floor(room / nodes.count)), MOST);
       const release = hot ? handling.reserve(count) : () => {};
-      const block = hot ? [] : ['BLOCK', String(crew.block)];
       let reply: unknown;
       try {
-        reply = await insist(['DQ.NFETCH', family, ...common(crew, count), ...block] as string[], hot ? 0 : crew.block);
+        reply = await insist(['DQ.NFETCH', family, ...common(crew, count)] as string[], hot ? 0 : crew.block);
       } finally {
         release();
       }
@@ -163,7 +167,7 @@ async function fetchFromNode(family: string, node: ServerNode, nodes: Nodes, cre
       if (batch.length > taken) await settling.giveBack(batch.slice(taken));
     }
   } finally {
-    crew.cut.removeEventListener('abort', close);
+    for (const signal of [crew.cut, crew.end]) signal.removeEventListener('abort', close);
     close();
   }
 }

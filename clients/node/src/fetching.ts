@@ -23,6 +23,8 @@ export interface Crew {
   readonly stopping: AbortSignal;
   /** Aborted when a worker that stops can wait for its fetches no longer. */
   readonly cut: AbortSignal;
+  /** Aborted when a worker that stops must end. */
+  readonly end: AbortSignal;
   /** A new token for each new call. */
   token(): string;
   warn(error: Error): void;
@@ -50,30 +52,36 @@ export async function fetchFromQueue(queue: string, crew: Crew): Promise<void> {
   let drained = true;
 
   const close = () => connection?.close();
-  crew.cut.addEventListener('abort', close, { once: true });
+  for (const signal of [crew.cut, crew.end]) signal.addEventListener('abort', close, { once: true });
 
-  async function connect(): Promise<Connection> {
-    return Connection.to(await unless(crew.cut, crew.server.nodeOf(queue)), crew.cut);
+  async function connect(until: AbortSignal): Promise<Connection> {
+    return Connection.to(await unless(until, crew.server.nodeOf(queue)), until);
   }
 
-  /** Sends the same words until there is a reply. Their token makes it the reply that was lost. */
+  /**
+   * Sends the same words until there is a reply. Their token makes it the reply that was lost. A worker that stops does so
+   * once more without a wait: what a lost reply has leased must be given back.
+   */
   async function insist(words: Word[], block: number): Promise<unknown> {
     for (const pause of pauses()) {
+      const last = crew.stopping.aborted;
       try {
-        if (!connection?.usable) connection = await connect();
-        return await connection.call(words, block);
+        if (!connection?.usable) connection = await connect(last ? crew.end : crew.cut);
+        return await connection.call(last || !block ? words : [...words, 'BLOCK', String(block)], last ? 0 : block);
       } catch (error) {
         if (!isTransient(error)) throw error;
         crew.warn(error as Error);
         // Another server may have the queue now.
         connection?.close();
+        if (last) throw error;
         await pauseFor(pause, crew);
-        if (crew.stopping.aborted) throw error;
         if (error instanceof CommandError) await unless(crew.cut, crew.server.refresh()).catch(crew.warn);
       }
     }
   }
 
+  /** Whether the server has refused a fetch with its acks. They go out by themselves then, one by one. */
+  let refused = false;
   try {
     while (!crew.stopping.aborted) {
       await handling.waitForRoom();
@@ -81,19 +89,23 @@ export async function fetchFromQueue(queue: string, crew: Crew): Promise<void> {
       await turn();
       if (crew.stopping.aborted) break;
       const count = Math.min(handling.room, MOST);
-      const done = settling.take();
+      const done = refused ? [] : settling.take();
       // If the last reply was full, there is probably more. Otherwise wait, and let acks go their own way meanwhile.
-      const block = drained || !handling.running ? ['BLOCK', String(crew.block)] : [];
-      if (block.length) settling.wait();
-      const words = ['DQ.FETCH', queue, ...common(crew, count), ...block, ...withResults(done)];
+      const block = !refused && (drained || !handling.running) ? crew.block : 0;
+      if (block) settling.wait();
+      const words = ['DQ.FETCH', queue, ...common(crew, count), ...withResults(done)];
       let batch: Message[];
       try {
-        batch = list(await insist(words, block.length ? crew.block : 0)).map((one) => new Message(queue, one));
+        batch = list(await insist(words, block)).map((one) => new Message(queue, one));
       } catch (error) {
         settling.restore(done);
-        if (crew.stopping.aborted && isTransient(error)) break;
-        throw error;
+        if (isTransient(error)) break;
+        if (!done.length) throw error;
+        refused = true;
+        settling.wait();
+        continue;
       }
+      refused = false;
       settling.hold();
       drained = batch.length < count;
       if (crew.stopping.aborted) await settling.giveBack(batch);
@@ -101,7 +113,7 @@ export async function fetchFromQueue(queue: string, crew: Crew): Promise<void> {
     }
   } finally {
     settling.wait();
-    crew.cut.removeEventListener('abort', close);
+    for (const signal of [crew.cut, crew.end]) signal.removeEventListener('abort', close);
     close();
   }
 }

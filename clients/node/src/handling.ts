@@ -1,11 +1,15 @@
 /** The messages that a worker is handling: their handlers, their leases, and what becomes of them. */
 
-import { Reject, Retry, Snooze } from './errors.js';
+import { Reject } from './errors.js';
 import type { Message } from './message.js';
-import { type NackOptions, receipts } from './queue.js';
+import { receipts } from './queue.js';
+import type { Record } from './records.js';
+import { shaped } from './replies.js';
 import { byQueue, type Settling } from './settling.js';
 import { call, type Server } from './connection.js';
-import { options, type Payload } from './words.js';
+import { callFor, type Caller } from './stray.js';
+import { asResult, verdict } from './verdict.js';
+import { options } from './words.js';
 
 /** What a handler is given beside the message. */
 export interface Context {
@@ -21,18 +25,24 @@ export interface Reports {
   failed(message: Message, error: unknown): void;
   lost(message: Message): void;
   warning(error: Error): void;
+  /** A handler that has ended has let go of an error. */
+  stray(error: unknown): void;
 }
 
-/** Times of a worker in ms, and how many messages it handles at a time. */
-export interface Timing {
+/** Times of a worker in ms, how many messages it handles at a time, and how many workers one of them may kill. */
+export interface Limits {
   readonly concurrency: number;
   readonly lease: number;
   readonly timeLimit: number | undefined;
+  readonly grace: number;
+  readonly lostWorkers: number;
 }
 
 /** A message that is being handled, and the context of its handler. */
 class Running implements Context {
   readonly since = performance.now();
+  abortedAt = Infinity;
+  call: Call | undefined;
   #abort: AbortController | undefined;
   #reason: Error | undefined;
 
@@ -59,14 +69,36 @@ class Running implements Context {
   }
 
   abort(reason: string): void {
-    this.#reason ??= new Error(reason);
+    if (this.aborted) return;
+    this.abortedAt = performance.now();
+    this.#reason = new Error(reason);
     this.#abort?.abort(this.#reason);
   }
 }
 
-/** The longest text of an error that is kept with a message. */
-const ERROR_LENGTH = 1000;
+/**
+ * Whose errors are those of a handler. What the handler has left behind, such as a connection in a pool, keeps it for as
+ * long as it lives, so it lets go of the message.
+ */
+class Call implements Caller {
+  running: Running | undefined;
 
+  constructor(
+    running: Running,
+    private readonly failed: (running: Running, error: unknown) => void,
+    private readonly stray: (error: unknown) => void,
+  ) {
+    this.running = running;
+    running.call = this;
+  }
+
+  caught(error: unknown): void {
+    if (this.running && !this.running.aborted) this.failed(this.running, error);
+    else this.stray(error);
+  }
+}
+
+/** The messages that a worker is handling. */
 export class Handling {
   readonly #running = new Map<Message, Running>();
   readonly #line: (() => void)[] = [];
@@ -75,7 +107,7 @@ export class Handling {
 
   constructor(
     private readonly server: Server,
-    private readonly timing: Timing,
+    private readonly limits: Limits,
     private readonly handle: (message: Message, context: Context) => unknown,
     private readonly settling: Settling,
     private readonly reports: Reports,
@@ -87,7 +119,7 @@ export class Handling {
 
   /** How many more messages can be handled now. */
   get room(): number {
-    return this.#closed ? 0 : Math.max(0, this.timing.concurrency - this.#running.size - this.#reserved);
+    return this.#closed ? 0 : Math.max(0, this.limits.concurrency - this.#running.size - this.#reserved);
   }
 
   /** Returns when there is room, first come, first served, or when the worker stops. */
@@ -134,7 +166,10 @@ export class Handling {
   abandon(): Message[] {
     const left = [...this.#running.values()];
     this.#running.clear();
-    for (const one of left) one.abort('the worker stops');
+    for (const one of left) {
+      one.abort('the worker stops');
+      this.#leave(one);
+    }
     return left.map(({ message }) => message);
   }
 
@@ -143,8 +178,10 @@ export class Handling {
     const now = performance.now();
     const due: Running[] = [];
     for (const one of this.#running.values()) {
-      if (one.aborted) continue;
-      if (now - one.since < (this.timing.timeLimit ?? Infinity)) due.push(one);
+      if (one.aborted) {
+        // A handler that does not heed its signal may never end. Its place is for others then.
+        if (now - one.abortedAt >= this.limits.grace) this.#leave(one);
+      } else if (now - one.since < (this.limits.timeLimit ?? Infinity)) due.push(one);
       else one.abort('the time limit is over');
     }
     await Promise.all(byQueue(due, ({ message }) => message).map(([queue, all]) => this.#touch(queue, all)));
@@ -166,7 +203,7 @@ export class Handling {
   }
 
   async #renew(queue: string, all: Running[], note?: string): Promise<number> {
-    const words = [String(this.timing.lease), ...receipts(all.map(({ message }) => message)), ...options({ note })];
+    const words = [String(this.limits.lease), ...receipts(all.map(({ message }) => message)), ...options({ note })];
     return Number(await call(this.server, ['DQ.TOUCH', queue, ...words], queue));
   }
 
@@ -174,19 +211,57 @@ export class Handling {
     const running: Running = new Running(message, async (text) => (await this.#renew(message.queue, [running], text)) === 1);
     this.#running.set(message, running);
     try {
-      const result = await this.handle(message, running);
+      if (this.#mayHaveKilled(message)) await this.#refuseKiller(message);
+      const call = new Call(running, this.#caught, this.reports.stray);
+      const result = await callFor(call, () => this.handle(message, running));
       if (this.#over(running)) return;
+      const kept = asResult(result);
       this.reports.done(message, result);
-      this.settling.done({ message, result: asResult(result) });
+      this.settling.done({ message, result: kept });
     } catch (error) {
       if (this.#over(running)) return;
-      this.reports.failed(message, error);
-      await this.settling.insist('NACK', message.queue, [...receipts(message), ...options(verdict(error))]);
+      await this.#fail(message, error);
     } finally {
-      this.#running.delete(message);
-      this.#wake();
-      if (!this.#running.size) this.#ended();
+      this.#leave(running);
     }
+  }
+
+  async #fail(message: Message, error: unknown): Promise<void> {
+    this.reports.failed(message, error);
+    await this.settling.fail(message, verdict(error));
+  }
+
+  /** The handler has let go of an error. It may never end now, so its message has failed and its place is free. */
+  readonly #caught = (running: Running, error: unknown): void => {
+    running.abort('the handler has let go of an error');
+    this.#leave(running);
+    void this.#fail(running.message, error);
+  };
+
+  /** Whether it may have taken more workers with it than it may. Where RETRIES is a limit, the server counts. */
+  #mayHaveKilled({ attempt, retriesLeft }: Message): boolean {
+    const { lostWorkers } = this.limits;
+    return lostWorkers > 0 && attempt > lostWorkers && retriesLeft === -1;
+  }
+
+  async #refuseKiller({ queue, id }: Message): Promise<void> {
+    let timeouts = 0;
+    try {
+      const reply = await call(this.server, ['DQ.GET', queue, id], queue);
+      if (reply !== null) ({ timeouts } = shaped<Record>(reply));
+    } catch (error) {
+      this.reports.warning(error as Error);
+    }
+    if (timeouts >= this.limits.lostWorkers) throw new Reject(`given up: ${timeouts} workers were lost with it`);
+  }
+
+  /** Ends the handling of a message, and gives its place to others. */
+  #leave(running: Running): void {
+    if (running.call) running.call.running = undefined;
+    if (this.#running.get(running.message) !== running) return;
+    this.#running.delete(running.message);
+    this.#wake();
+    if (!this.#running.size) this.#ended();
   }
 
   /** Whether another consumer may have the message by now, so that its outcome does not count. */
@@ -198,27 +273,4 @@ export class Handling {
   #wake(): void {
     if (this.room > 0) for (const resolve of this.#line.splice(0)) resolve();
   }
-}
-
-/** Returns what a handler has returned as the result of its message. An empty text is none. */
-function asResult(result: unknown): Payload | undefined {
-  if (result === undefined || result === '') return undefined;
-  return typeof result === 'string' || result instanceof Uint8Array ? result : JSON.stringify(result);
-}
-
-/** Returns the options of the NACK for what a handler has thrown. */
-function verdict(error: unknown): NackOptions {
-  const message = error instanceof Error ? error.message : String(error);
-  if (error instanceof Snooze) {
-    const { delay, pauseGroup, pauseQueue } = error;
-    const pause = pauseGroup ? (['GROUP', pauseGroup] as const) : pauseQueue ? (['QUEUE', pauseQueue] as const) : undefined;
-    return { silent: true, delay, pause, error: shortened(message) };
-  }
-  if (error instanceof Retry) return { delay: error.delay, error: shortened(message) };
-  if (error instanceof Reject) return { fatal: true, error: shortened(message) };
-  return { error: shortened(error instanceof Error ? `${error.name}: ${message}` : message) };
-}
-
-function shortened(message: string): string | undefined {
-  return message.slice(0, ERROR_LENGTH) || undefined;
 }

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { within } from './bounds.js';
 import { call, type Server } from './connection.js';
-import { isTransient, pauses } from './errors.js';
+import { CommandError, isTransient, pauses } from './errors.js';
 import type { Message } from './message.js';
-import { receipts } from './queue.js';
+import { type NackOptions, receipts } from './queue.js';
 import { options, type Payload, type Word, word } from './words.js';
 
 /** A message that is done, with its result. */
@@ -15,8 +15,8 @@ export interface Done {
   result: Payload | undefined;
 }
 
-/** Milliseconds for which a stopping worker waits for a server that does not answer, once its handlers have ended. */
-export const LAST_WORDS = 2000;
+/** Milliseconds for which a stopping worker waits for a silent server, once its handlers have ended. `stop` allows two seconds. */
+export const LAST_WORDS = 1500;
 
 /** Acks, nacks and gives back, and repeats that while the connection is down. */
 export class Settling {
@@ -73,14 +73,37 @@ export class Settling {
     );
   }
 
-  /** Sends a command, and repeats it until the lease is over or the worker must end. Returns whether it was answered. */
-  async insist(verb: string, queue: string, words: readonly Word[]): Promise<boolean> {
-    const trying = this.#try(verb, queue, words);
-    this.#under.add(trying);
+  /** Nacks a message whose handler has failed. If the server refuses what is to be done with it, it fails plainly. */
+  fail(message: Message, given: NackOptions): Promise<void> {
+    return this.#track(this.#fail(message, given));
+  }
+
+  /**
+   * Sends a command, and repeats it until the lease is over or the worker must end. Returns the error if it was refused or
+   * not answered.
+   */
+  insist(verb: string, queue: string, words: readonly Word[]): Promise<Error | undefined> {
+    return this.#track(this.#try(verb, queue, words));
+  }
+
+  async #fail(message: Message, given: NackOptions): Promise<void> {
+    const nack = (how: NackOptions) => this.#try('NACK', message.queue, [...receipts(message), ...options(how)]);
+    const refusal = await nack(given);
+    if (refusal instanceof CommandError) await nack({ error: refusal.message });
+  }
+
+  /** Acks a message with its result. If the server refuses the result, the message is dead: its work is done. */
+  async #finish(message: Message, result: Payload): Promise<void> {
+    const refusal = await this.#try('ACK', message.queue, [...receipts(message), ...options({ result: word(result) })]);
+    if (refusal instanceof CommandError) await this.#fail(message, { fatal: true, error: `the result was refused: ${refusal.message}` });
+  }
+
+  async #track<T>(work: Promise<T>): Promise<T> {
+    this.#under.add(work);
     try {
-      return await trying;
+      return await work;
     } finally {
-      this.#under.delete(trying);
+      this.#under.delete(work);
     }
   }
 
@@ -101,19 +124,19 @@ export class Settling {
     while (this.#under.size) await Promise.all(this.#under);
   }
 
-  async #try(verb: string, queue: string, words: readonly Word[]): Promise<boolean> {
+  async #try(verb: string, queue: string, words: readonly Word[]): Promise<Error | undefined> {
     const end = performance.now() + this.lease;
     for (const pause of pauses()) {
       try {
         await call(this.server, [`DQ.${verb}`, queue, ...words], queue);
-        return true;
+        return undefined;
       } catch (error) {
         this.warn(error as Error);
-        if (!isTransient(error) || performance.now() + pause > Math.min(end, this.#end)) return false;
+        if (!isTransient(error) || performance.now() + pause > Math.min(end, this.#end)) return error as Error;
       }
       await sleep(pause);
     }
-    return false;
+    return undefined;
   }
 
   #schedule(): void {
@@ -132,7 +155,7 @@ export class Settling {
       const plain = all.filter(({ result }) => result === undefined).map(({ message }) => message);
       if (plain.length) void this.insist('ACK', queue, receipts(plain));
       for (const { message, result } of all) {
-        if (result !== undefined) void this.insist('ACK', queue, [...receipts(message), ...options({ result: word(result) })]);
+        if (result !== undefined) void this.#track(this.#finish(message, result));
       }
     }
   }

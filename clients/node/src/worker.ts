@@ -13,6 +13,8 @@ import { type Context, Handling } from './handling.js';
 import type { Message } from './message.js';
 import type { Jobs, Queue } from './queue.js';
 import { LAST_WORDS, Settling } from './settling.js';
+import { watchStrays } from './stray.js';
+import { textOf } from './thrown.js';
 
 /** A function that handles a message. What it returns is kept as the result: text as it is, anything else as JSON. */
 export type Handler<T = unknown> = (message: Message<T>, context: Context) => unknown;
@@ -30,8 +32,16 @@ export interface WorkerOptions {
   block?: number;
   /** How long handlers may go on after `stop`. The default is 20,000. */
   grace?: number;
-  /** How long a handler may take. After it the lease ends, and the message is delivered again. By default no limit. */
+  /**
+   * How long a handler may take. After it the lease ends, and the message is delivered again. A handler that goes on for
+   * `grace` all the same no longer counts for `concurrency`. By default no limit.
+   */
   timeLimit?: number;
+  /**
+   * After how many lost workers a message without limit of RETRIES is given up. The default is 3, and 0 means never. Where
+   * RETRIES is a limit, the server counts lost workers as the other failures.
+   */
+  lostWorkers?: number;
   /** The name that DQ.CONSUMERS shows. No two workers may share it. The default has host, process and a number. */
   consumer?: string;
 }
@@ -58,6 +68,9 @@ let workers = 0;
  * is done. One that throws has failed, and the server decides by RETRIES and BACKOFF what comes next. Throw Retry, Reject
  * or Snooze to decide it yourself.
  *
+ * An error that a handler lets go of (a rejection that nobody awaits, an exception in a timer) is a failure of its message,
+ * too, and the worker goes on.
+ *
  * While handlers run, a heartbeat renews their leases. So `lease` is not the time that a handler may take. A handler must
  * not block the event loop for longer than two thirds of it.
  */
@@ -68,6 +81,7 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
   readonly #settling: Settling;
   readonly #stopping = new AbortController();
   readonly #cut = new AbortController();
+  readonly #end = new AbortController();
   readonly #crew: Crew;
   readonly #grace: number;
   #started = false;
@@ -75,7 +89,7 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
 
   constructor(source: Queue<J> | Family<J>, handlers: Handlers<J> | Handler, options: WorkerOptions = {}) {
     super();
-    const { concurrency = 1, lease = 30_000, block = 2_000, grace = 20_000, timeLimit } = options;
+    const { concurrency = 1, lease = 30_000, block = 2_000, grace = 20_000, lostWorkers = 3, timeLimit } = options;
     if (!(concurrency >= 1)) throw new RangeError('concurrency must be at least 1');
     if (!(lease >= 1)) throw new RangeError('lease must be at least 1 ms');
     if (!(block >= 1)) throw new RangeError('block must be at least 1 ms');
@@ -85,11 +99,17 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
     const { server } = source;
     const warn = (error: Error) => this.#report('warning', error);
     this.#settling = new Settling(server, lease, warn);
-    this.#handling = new Handling(server, { concurrency, lease, timeLimit }, chooser(handlers), this.#settling, {
+    this.#handling = new Handling(server, { concurrency, lease, timeLimit, grace, lostWorkers }, chooser(handlers), this.#settling, {
       done: (message, result) => this.#report('done', message, result),
       failed: (message, error) => this.#report('failed', message, error),
       lost: (message) => this.#report('lost', message),
       warning: warn,
+      stray: (thrown) => {
+        const error = new Error(`a handler that has ended has let go of an error: ${textOf(thrown)}`, { cause: thrown });
+        // Nothing else tells of it.
+        if (this.listenerCount('warning')) warn(error);
+        else process.emitWarning(error);
+      },
     });
     const start = randomBytes(6).toString('base64url');
     let calls = 0;
@@ -102,6 +122,7 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
       consumer: this.consumer,
       stopping: this.#stopping.signal,
       cut: this.#cut.signal,
+      end: this.#end.signal,
       token: () => `${start}${++calls}`,
       warn,
       fail: (error) => {
@@ -123,11 +144,13 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
     if (signal?.aborted) stop();
     signal?.addEventListener('abort', stop, { once: true });
     const unwatch = signals ? watch(stop) : () => {};
+    const unwatchStrays = watchStrays();
     const heart = setInterval(() => void this.#handling.beat(), this.#crew.lease / 3);
     try {
       await this.#work();
     } finally {
       clearInterval(heart);
+      unwatchStrays();
       unwatch();
       signal?.removeEventListener('abort', stop);
     }
@@ -159,7 +182,7 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
     const settled = this.#settle(fetched);
     const inTime = (await within(end - performance.now(), settled)) && (await settled);
     clearTimeout(cutting);
-    this.#cut.abort(new ConnectionError('the worker has stopped'));
+    for (const one of [this.#cut, this.#end]) one.abort(new ConnectionError('the worker has stopped'));
     if (!inTime) this.#report('warning', new ConnectionError('the server does not answer, so leases must end what is not settled'));
     if (this.#failure) throw this.#failure.error;
   }

@@ -6,6 +6,7 @@ import type { Family } from '../family.js';
 import type { Context } from '../handling.js';
 import type { Message } from '../message.js';
 import type { Queue } from '../queue.js';
+import { isA, messageOf, textOf } from '../thrown.js';
 import { Worker, type WorkerOptions } from '../worker.js';
 import { DqContext } from './context.js';
 import type { Reply } from './reply.js';
@@ -14,9 +15,6 @@ import type { Reply } from './reply.js';
 export interface DqServerOptions extends WorkerOptions {
   source: Queue | Family;
 }
-
-/** What NestJS gives in place of an error of an event handler. */
-type Failure = Error | { message?: string } | string;
 
 /**
  * The transport strategy of a NestJS microservice: a worker whose handlers are those of controllers.
@@ -78,9 +76,19 @@ export class DqServer extends Server<Record<string, never>, 'connected' | 'disco
       const values = await this.#run(handler, packet.data, given);
       return handler.isEventHandler ? undefined : this.#reply({ values });
     } catch (error) {
-      if (handler.isEventHandler || error instanceof Retry || error instanceof Reject || error instanceof Snooze) throw asError(error as Failure);
-      return this.#reply({ err: error instanceof Error ? { status: 'error', message: error.message } : error });
+      if (handler.isEventHandler || [Retry, Reject, Snooze].some((Kind) => isA(error, Kind))) throw asError(error);
+      return this.#answerTo(error);
     }
+  }
+
+  /** Returns the answer that says what a handler has thrown. Not everything that can be thrown has JSON. */
+  #answerTo(thrown: unknown): string {
+    try {
+      if (!isA(thrown, Error)) return this.#reply({ err: thrown });
+    } catch {
+      // It is told as a text.
+    }
+    return this.#reply({ err: { status: 'error', message: messageOf(thrown) } });
   }
 
   /** Runs a handler to the end of what it returns, between the hooks of the framework. */
@@ -105,11 +113,17 @@ export class DqServer extends Server<Record<string, never>, 'connected' | 'disco
   }
 }
 
-function asError(failure: Failure): Error {
-  return failure instanceof Error ? failure : new Error(told(failure));
+/** Returns what was thrown as an error. NestJS gives an object with a message in place of one. */
+function asError(thrown: unknown): Error {
+  return isA(thrown, Error) ? thrown : new Error(told(thrown), { cause: thrown });
 }
 
-function told(failure: unknown): string {
-  if (typeof failure === 'string') return failure;
-  return (failure as { message?: string } | null)?.message ?? JSON.stringify(failure);
+function told(thrown: unknown): string {
+  if (isA(thrown, Error)) return messageOf(thrown);
+  try {
+    const { message } = thrown as { message?: unknown };
+    return typeof message === 'string' ? message : textOf(thrown);
+  } catch {
+    return textOf(thrown);
+  }
 }
