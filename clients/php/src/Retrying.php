@@ -23,16 +23,19 @@ final class Retrying
      *
      * The time counts from the first error. A command that waits, or whose reply never comes, may have taken longer than
      * the patience by then, and is to be repeated all the same.
+     *
+     * @param int|\Closure(): int $patience a function is asked at each error, because the patience may change
      */
-    public static function run(\Closure $command, int $patience): mixed
+    public static function run(\Closure $command, int|\Closure $patience): mixed
     {
         for ($tries = 0; ; $tries++) {
             try {
                 return $command();
             } catch (Error $error) {
-                $deadline ??= microtime(true) + $patience / 1000;
+                $began ??= microtime(true);
                 $pause = self::pause($tries);
-                if (!$error->isTransient() || microtime(true) + $pause > $deadline) {
+                $left = $began + ($patience instanceof \Closure ? $patience() : $patience) / 1000 - microtime(true);
+                if (!$error->isTransient() || $pause > $left) {
                     throw $error;
                 }
             }

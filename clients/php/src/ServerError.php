@@ -7,8 +7,13 @@ namespace Dq;
 /** The server replied with an error. The command has changed nothing. */
 final class ServerError extends Error
 {
-    /** A primary that becomes a replica replies with UNBLOCKED to the clients that wait on it. */
-    private const TRANSIENT = ['LOADING', 'READONLY', 'MASTERDOWN', 'UNBLOCKED', 'CLUSTERDOWN', 'TRYAGAIN'];
+    /**
+     * A primary that becomes a replica replies with UNBLOCKED to the clients that wait on it. The last three are those of a
+     * server that refuses commands for a while: its disk is full, its replicas are away, a script takes long.
+     */
+    private const TRANSIENT = [
+        'LOADING', 'READONLY', 'MASTERDOWN', 'UNBLOCKED', 'CLUSTERDOWN', 'TRYAGAIN', 'MISCONF', 'NOREPLICAS', 'BUSY',
+    ];
 
     /** Returns the first word of the reply, for example ERR, WRONGTYPE or QUEUEFULL. */
     public function kind(): string

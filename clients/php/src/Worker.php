@@ -7,25 +7,33 @@ namespace Dq;
 /**
  * Handles the messages of a queue, one after the other. For more at a time start more processes.
  *
- * Each round trip fetches the next messages and acks the ones before. A handler that returns is done, and a text that it
- * returns is kept as the result of the message. A handler that throws has failed: the server counts the failure and
- * decides by RETRIES and BACKOFF what comes next (see `Retry` and `Reject`). A message may be delivered twice, if the
- * worker dies after its work and before its ack: make handlers idempotent.
+ * Each round trip fetches the next messages and acks the ones before. A handler that returns is done, and what it returns
+ * is kept as the result of the message: a text as it is, anything else as JSON. A handler that throws has failed: the
+ * server counts the failure and decides by RETRIES and BACKOFF what comes next (see `Retry` and `Reject`). So has one that
+ * ends its process, by `exit` or a fatal error. A message may be delivered twice, if the worker dies after its work and
+ * before its ack: make handlers idempotent.
  *
  * On SIGTERM, SIGINT and `stop` the worker finishes the message that it is handling, gives the others back as if they had
  * not been delivered, and returns from `run`. Lost connections are made anew, for as long as it takes.
  */
 final class Worker
 {
-    private const ERROR_LENGTH = 1000;
+    /** For how many ms a worker that stops repeats a command to a server that does not answer. */
+    private const LAST_WORDS = 1_500;
 
     private \Closure $handler;
     private int $block;
     private ?Heartbeat $heartbeat;
+    private LostWorkers $lostWorkers;
     private bool $stopping = false;
+    /** @var list<Message> fetched, and not begun */
+    private array $waiting = [];
+    private ?Message $running = null;
+    /** @var list<Message> to be acked by the next fetch */
+    private array $done = [];
 
     /**
-     * @param callable(Message): ?string $handler
+     * @param callable(Message): mixed $handler
      * @param int $count how many messages one fetch takes
      * @param int $lease ms after a crash of this process until others get its messages. With a heartbeat it is not the
      *     time that a handler may take
@@ -36,6 +44,7 @@ final class Worker
      *     needs a client that was made from a URL. Without pcntl there is none
      * @param ?int $timeLimit ms after which the lease of a message is no longer extended
      * @param ?int $maxMessages returns after so many messages
+     * @param int $lostWorkers after how many lost workers a message without limit of RETRIES is given up; 0: never
      */
     public function __construct(
         private Queue $queue,
@@ -47,10 +56,12 @@ final class Worker
         bool|\Closure $heartbeat = true,
         ?int $timeLimit = null,
         private ?int $maxMessages = null,
+        int $lostWorkers = LostWorkers::MOST,
     ) {
         $this->handler = $handler(...);
         $limit = $queue->client->readTimeout();
         $this->block = $limit > 0.0 ? max(1, min($block, (int) ($limit * 500))) : $block;
+        $this->lostWorkers = new LostWorkers($lostWorkers);
         $this->consumer ??= gethostname() . ':' . getmypid();
         if ($heartbeat === true && $queue->client instanceof UrlClient) {
             $heartbeat = $queue->client->fresh(...);
@@ -63,17 +74,19 @@ final class Worker
     public function run(): void
     {
         $restore = $this->listen();
-        $done = [];
+        $unwatch = ProcessEnd::watch($this->leave(...));
         try {
-            while (($batch = $this->fetch($done)) !== null) {
-                // Until now, because the others of their batch may have taken long.
-                $this->drop($done);
-                $done = $this->handle($batch);
+            while ($this->fetch()) {
+                $this->handleAll();
             }
         } finally {
-            $this->heartbeat?->stop();
-            $this->settle('ACK', $done);
-            $restore();
+            try {
+                $this->heartbeat?->stop();
+                $this->settle('ACK', $this->done);
+            } finally {
+                $unwatch();
+                $restore();
+            }
         }
     }
 
@@ -83,59 +96,59 @@ final class Worker
         $this->stopping = true;
     }
 
-    /**
-     * @param list<Message> $done those to be acked
-     * @return ?list<Message> null if the worker was stopped before: nothing was acked
-     */
-    private function fetch(array $done): ?array
+    /** Acks what is done, and fetches the next messages. Returns false when the worker is to stop. */
+    private function fetch(): bool
     {
-        $token = bin2hex(random_bytes(8));
-        for ($tries = 0; !$this->stopping; $tries++) {
+        $options = [
+            'count' => $this->count,
+            'lease' => $this->lease,
+            'consumer' => $this->consumer,
+            'token' => bin2hex(random_bytes(8)),
+        ];
+        for ($tries = 0; ; $tries++) {
+            // What a lost reply has leased must be given back: a worker that stops asks once more, and does not wait.
+            if ($this->stopping && $tries === 0) {
+                return false;
+            }
+            $last = $this->stopping;
             try {
                 // An ack that is repeated after a lost reply is stale the second time, and changes nothing. The token
                 // makes the server give the messages of the lost reply once more.
-                return $this->queue->fetch([
-                    'count' => $this->count,
-                    'block' => $this->block,
-                    'lease' => $this->lease,
-                    'consumer' => $this->consumer,
-                    'token' => $token,
-                    'ack' => $done,
-                ]);
+                $this->waiting = $this->queue->fetch($options + ['block' => $last ? null : $this->block, 'ack' => $this->done]);
+                break;
             } catch (Error $error) {
-                if (!$error->isTransient()) {
-                    throw $error;
+                if ($last || !$error->isTransient()) {
+                    return $last ? false : throw $error;
                 }
                 usleep((int) (Retrying::pause($tries) * 1e6));
             }
         }
-        return null;
+        // Until now, because the others of their batch may have taken long.
+        $this->drop($this->done);
+        $this->done = [];
+        return true;
     }
 
-    /**
-     * @param list<Message> $batch
-     * @return list<Message> those to be acked
-     */
-    private function handle(array $batch): array
+    private function handleAll(): void
     {
-        $done = [];
-        if ($batch !== []) {
-            $this->heartbeat?->keep(...$batch);
+        if ($this->waiting !== []) {
+            $this->heartbeat?->keep(...$this->waiting);
         }
-        while ($batch !== [] && !$this->stopping) {
-            $message = array_shift($batch);
-            if ($this->handleOne($message)) {
-                $done[] = $message;
+        while ($this->waiting !== [] && !$this->stopping) {
+            $this->running = array_shift($this->waiting);
+            if ($this->handle($this->running)) {
+                $this->done[] = $this->running;
             } else {
-                $this->drop([$message]);
+                $this->drop([$this->running]);
             }
+            $this->running = null;
             if ($this->maxMessages !== null && --$this->maxMessages <= 0) {
                 $this->stop();
             }
         }
-        $this->settle('NACK', $batch, ['silent' => true]);
-        $this->drop($batch);
-        return $done;
+        $this->settle('NACK', $this->waiting, ['silent' => true]);
+        $this->drop($this->waiting);
+        $this->waiting = [];
     }
 
     /** @param list<Message> $messages whose leases are no longer extended */
@@ -147,30 +160,63 @@ final class Worker
     }
 
     /** Returns whether the message is to be acked. */
-    private function handleOne(Message $message): bool
+    private function handle(Message $message): bool
     {
         try {
-            $result = ($this->handler)($message);
-        } catch (\Throwable $error) {
-            $text = $error instanceof Reject || $error instanceof Retry
-                ? $error->getMessage()
-                : $error::class . ': ' . $error->getMessage();
-            $this->settle('NACK', [$message], [
-                'error' => substr($text, 0, self::ERROR_LENGTH) ?: null,
-                'delay' => $error instanceof Retry ? $error->delay : null,
-                'fatal' => $error instanceof Reject,
-            ]);
+            if (($message->meta['retries-left'] ?? null) === -1) {
+                $this->refuseKiller($message);
+            }
+            $result = Outcome::result(($this->handler)($message));
+        } catch (\Throwable $thrown) {
+            try {
+                $this->settle('NACK', [$message], Outcome::of($thrown));
+            } catch (ServerError $refusal) {
+                // It fails plainly if the server refuses what is to be done with it.
+                $this->settle('NACK', [$message], Outcome::failed($refusal->getMessage()));
+            }
             return false;
         }
         if ($result === null) {
             return true;
         }
-        $this->settle('ACK', [$message], ['result' => $result]);
+        try {
+            $this->settle('ACK', [$message], ['result' => $result]);
+        } catch (ServerError $refusal) {
+            // The work is done, so it is not done again.
+            $failed = Outcome::failed('the result was refused: ' . $refusal->getMessage());
+            $this->settle('NACK', [$message], $failed + ['fatal' => true]);
+        }
         return false;
     }
 
+    private function refuseKiller(Message $message): void
+    {
+        try {
+            $verdict = $this->lostWorkers->verdict($this->queue, $message);
+        } catch (Error) {
+            return; // It is found out the next time.
+        }
+        if ($verdict !== null) {
+            throw new Reject($verdict);
+        }
+    }
+
+    /** Settles what it has before the process ends, and before others wait for the leases. */
+    private function leave(string $how): void
+    {
+        $this->stop();
+        $this->heartbeat?->stop();
+        if ($this->queue->client instanceof UrlClient) {
+            // The process may have ended in the middle of a reply.
+            $this->queue = new Queue($this->queue->client->fresh(), $this->queue->key);
+        }
+        $this->settle('NACK', $this->running === null ? [] : [$this->running], Outcome::failed($how));
+        $this->settle('NACK', $this->waiting, ['silent' => true]);
+        $this->settle('ACK', $this->done);
+    }
+
     /**
-     * Runs DQ.ACK or DQ.NACK, and repeats it if need be until the lease is over.
+     * Runs DQ.ACK or DQ.NACK, and repeats it if need be until the lease is over. Then the message is delivered again.
      *
      * @param list<Message> $messages
      */
@@ -181,13 +227,14 @@ final class Worker
         }
         $receipts = array_map(static fn (Message $message): int => $message->receipt, $messages);
         $words = ["DQ.$verb", $this->queue->key, ...$receipts, ...Words::of($options)];
+        // It is asked for at each try, because the worker may have been stopped meanwhile.
+        $patience = fn (): int => $this->stopping ? self::LAST_WORDS : $this->lease;
         try {
-            Retrying::call($this->queue->client, $this->queue->key, $words, $this->stopping ? 2_000 : $this->lease);
+            Retrying::run(fn (): mixed => $this->queue->client->call($this->queue->key, $words), $patience);
         } catch (Error $error) {
             if (!$error->isTransient()) {
                 throw $error;
             }
-            // The lease runs out, and the message is delivered again.
         }
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Dq\Hyperf;
 
 use Dq\Client;
+use Dq\LostWorkers;
 use Dq\Message;
 use Dq\Queue;
 use Dq\Reply;
@@ -35,6 +36,7 @@ class DqDriver extends Driver
     protected int|array $retrySeconds;
     /** Seconds until a job whose worker is gone is given to another one. */
     protected int $handleTimeout;
+    protected LostWorkers $lostWorkers;
     /** @var \WeakMap<MessageInterface, Message> by which delivery a message came */
     private \WeakMap $deliveries;
 
@@ -45,6 +47,7 @@ class DqDriver extends Driver
         $this->timeout = (int) ($config['timeout'] ?? 5);
         $this->retrySeconds = $config['retry_seconds'] ?? 10;
         $this->handleTimeout = (int) ($config['handle_timeout'] ?? 10);
+        $this->lostWorkers = new LostWorkers((int) ($config['lost_workers'] ?? LostWorkers::MOST));
         $this->deliveries = new \WeakMap();
     }
 
@@ -80,9 +83,10 @@ class DqDriver extends Driver
             return [false, null];
         }
         $delivery = Message::read($key, $reply[0]);
-        $message = $this->packer->unpack($delivery->payload);
+        $givenUp = $this->lostWorkers->verdict($this->queue, $delivery);
+        $message = $givenUp === null ? $this->packer->unpack($delivery->payload) : null;
         if (!$message) {
-            $this->fail($delivery);
+            $this->queue->nack($delivery, ['fatal' => true, 'error' => $givenUp ?? 'the job cannot be unpacked']);
             return [false, null];
         }
         // The payload says nothing of the attempts before; a message can only be told of them one by one.

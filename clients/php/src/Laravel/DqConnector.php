@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Dq\Laravel;
 
+use Dq\LostWorkers;
 use Illuminate\Contracts\Redis\Factory as Redis;
 use Illuminate\Queue\Connectors\ConnectorInterface;
 
@@ -27,6 +28,7 @@ class DqConnector implements ConnectorInterface
             $config['after_commit'] ?? null,
             (bool) ($config['heartbeat'] ?? false),
             (bool) ($config['ack_with_next'] ?? true),
+            (int) ($config['lost_workers'] ?? LostWorkers::MOST),
         );
     }
 }

@@ -16,17 +16,29 @@ class DqJob extends Job implements JobContract
     /** @var array<string, mixed> */
     protected array $decoded;
 
+    /** @param ?string $givenUp why the job is not run any more */
     public function __construct(
         Container $container,
         protected DqQueue $dq,
         protected Message $message,
         ?string $connectionName,
         string $queue,
+        protected ?string $givenUp = null,
     ) {
         $this->container = $container;
         $this->connectionName = $connectionName;
         $this->queue = $queue;
         $this->decoded = $this->payload() ?? [];
+    }
+
+    /** Runs the job, or fails it if it kills its workers. */
+    public function fire(): void
+    {
+        if ($this->givenUp === null) {
+            parent::fire();
+        } else {
+            $this->fail(new LostWorkersException("{$this->resolveName()}: $this->givenUp"));
+        }
     }
 
     public function getRawBody(): string

@@ -6,6 +6,8 @@ namespace Dq\Laravel;
 
 use Dq\Error;
 use Dq\Heartbeat;
+use Dq\Held;
+use Dq\LostWorkers;
 use Dq\Message;
 use Dq\Words;
 use Illuminate\Contracts\Queue\ClearableQueue;
@@ -22,6 +24,7 @@ use Illuminate\Support\Str;
 class DqQueue extends Queue implements QueueContract, ClearableQueue
 {
     use Counts;
+    use JobOptions;
 
     /** Jobs are tried again until Laravel gives them up: it counts attempts by itself. */
     private const RETRIES = ['retries' => -1];
@@ -37,6 +40,8 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     /** @var list<string> those that it will still ask for, though they were empty in the answer for the first */
     private array $empty = [];
     private ?Heartbeat $heart = null;
+    private Held $held;
+    private LostWorkers $lostWorkers;
     /** The message of a finished job, whose ack waits for the next pop. */
     private ?Message $finished = null;
     private float $finishedAt = 0.0;
@@ -53,6 +58,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
      * @param ?bool $dispatchAfterCommit
      * @param bool $heartbeat whether a running job keeps its lease, so that `retryAfter` may be short
      * @param bool $ackWithNext whether the command that fetches the next job acks the one before
+     * @param int $lostWorkers after how many lost workers a job has failed; 0: never
      */
     public function __construct(
         protected Redis $redis,
@@ -63,8 +69,11 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         $dispatchAfterCommit = false,
         protected bool $heartbeat = false,
         protected bool $ackWithNext = true,
+        int $lostWorkers = LostWorkers::MOST,
     ) {
         $this->dispatchAfterCommit = $dispatchAfterCommit;
+        $this->lostWorkers = new LostWorkers($lostWorkers);
+        $this->held = new Held($this->fresh(...));
     }
 
     // ---- pushing ----------------------------------------------------------------------------------------------------
@@ -134,26 +143,6 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         );
     }
 
-    /** Returns when a job is due: a number of seconds counts on the server's clock, a point in time is one. */
-    private function due($delay): array
-    {
-        return match (true) {
-            $delay instanceof \DateInterval => ['delay' => max(0, Words::span($delay))],
-            $delay instanceof \DateTimeInterface => ['at' => max(0, Words::instant($delay))],
-            default => $delay > 0 ? ['delay' => (int) round($delay * 1000)] : [],
-        };
-    }
-
-    /** Returns the group of a job: its `messageGroup`, a property or a method. Jobs of a group run in their order. */
-    private function groupOf($job): ?string
-    {
-        if (!is_object($job)) {
-            return null;
-        }
-        $group = method_exists($job, 'messageGroup') ? $job->messageGroup() : ($job->messageGroup ?? null);
-        return $group === null || $group === '' ? null : (string) $group;
-    }
-
     protected function createPayloadArray($job, $queue, $data = '')
     {
         return array_merge(parent::createPayloadArray($job, $queue, $data), ['id' => Str::random(32), 'attempts' => 0]);
@@ -202,7 +191,8 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         }
         $this->keep($message);
         $keys = array_combine(array_map(fn ($name) => $this->open($name)->key, $names), $names);
-        return new DqJob($this->container, $this, $message, $this->connectionName, $keys[$message->key]);
+        $givenUp = $this->lostWorkers->verdict(new \Dq\Queue($this->client(), $message->key), $message);
+        return new DqJob($this->container, $this, $message, $this->connectionName, $keys[$message->key], $givenUp);
     }
 
     /** @param list<string> $names */
@@ -270,10 +260,10 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
 
     private function keep(Message $message): void
     {
+        $this->held->add($message->key, $message->receipt);
         if ($this->heartbeat && Heartbeat::isPossible()) {
             // A connection of its own, because the child must not use that of this process.
-            $connect = fn () => new RedisClient($this->redis->resolve($this->connection));
-            $this->heart ??= new Heartbeat($connect, $this->lease());
+            $this->heart ??= new Heartbeat($this->fresh(...), $this->lease());
             $this->heart->keep($message);
         }
     }
@@ -283,6 +273,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     /** Says that the job of this message is over, so that its lease is no longer extended. */
     public function drop(Message $message): void
     {
+        $this->held->remove($message->key, $message->receipt);
         $this->heart?->drop($message);
     }
 
@@ -293,6 +284,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
      */
     public function finish(Message $message, bool $isLast): void
     {
+        $this->held->remove($message->key, $message->receipt);
         $this->settle();
         $this->finished = $message;
         $this->finishedAt = microtime(true);
@@ -380,5 +372,11 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     private function client(): RedisClient
     {
         return new RedisClient($this->getConnection());
+    }
+
+    /** Makes a connection that nothing else uses. */
+    private function fresh(): RedisClient
+    {
+        return new RedisClient($this->redis->resolve($this->connection));
     }
 }

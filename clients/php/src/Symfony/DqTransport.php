@@ -6,10 +6,12 @@ namespace Dq\Symfony;
 
 use Dq\Client;
 use Dq\Error;
+use Dq\Held;
 use Dq\Message;
 use Dq\Queue;
 use Dq\Retrying;
 use Dq\ServerError;
+use Dq\UrlClient;
 use Dq\Words;
 use Symfony\Component\Messenger\Envelope;
 use Symfony\Component\Messenger\Exception\LogicException;
@@ -50,10 +52,12 @@ final class DqTransport implements
     private const TYPE_LENGTH = 1024;
 
     private SerializerInterface $serializer;
+    private Held $held;
 
     public function __construct(private Client $client, private Settings $settings, ?SerializerInterface $serializer = null)
     {
         $this->serializer = $serializer ?? new PhpSerializer();
+        $this->held = new Held(static fn (): Client => $client instanceof UrlClient ? $client->fresh() : $client);
     }
 
     // ---- sending ----------------------------------------------------------------------------------------------------
@@ -102,7 +106,9 @@ final class DqTransport implements
         ]));
         $reply = $this->repeat(fn () => $this->client->call($queues[0], $words, $waits)) ?: [];
         [$queue, $messages] = count($queues) === 1 || $reply === [] ? [$queues[0], $reply] : $reply;
-        return array_map(fn (array $element): Envelope => $this->received(Message::read($queue, $element)), $messages);
+        $messages = array_map(static fn (array $element): Message => Message::read($queue, $element), $messages);
+        $kept = array_filter($messages, fn (Message $message): bool => !$this->isGivenUp($message));
+        return array_map($this->received(...), array_values($kept));
     }
 
     public function ack(Envelope $envelope): void
@@ -134,7 +140,13 @@ final class DqTransport implements
     {
         $stamp = self::stampOf($envelope);
         $queue = $this->queue($stamp->queue);
-        $this->repeat(fn () => $stamp->receipt === null ? $queue->cancel($stamp->id) : $queue->ack($stamp->receipt));
+        if ($stamp->receipt === null) {
+            $this->repeat(fn () => $queue->cancel($stamp->id));
+        } else {
+            // Whether or not it gets through: the work is done.
+            $this->held->remove($stamp->queue, $stamp->receipt);
+            $this->repeat(fn () => $queue->ack($stamp->receipt));
+        }
     }
 
     // ---- looking ----------------------------------------------------------------------------------------------------
@@ -200,14 +212,31 @@ final class DqTransport implements
         return new Queue($this->client, $key ?? $this->settings->queue, $this->settings->patience);
     }
 
+    /**
+     * Gives up a message that kills its consumers: it stays in the queue as a dead one. Symfony sends a message anew for a
+     * retry, so each delivery before this one has ended with its consumer.
+     */
+    private function isGivenUp(Message $message): bool
+    {
+        $lost = $message->attempt - 1;
+        if ($this->settings->lostWorkers === 0 || $lost < $this->settings->lostWorkers) {
+            return false;
+        }
+        $error = ['fatal' => true, 'error' => "given up: $lost consumers were lost with it"];
+        $this->repeat(fn () => $this->queue($message->key)->nack($message, $error));
+        return true;
+    }
+
     private function received(Message $message): Envelope
     {
+        $this->held->add($message->key, $message->receipt);
         try {
             $envelope = $this->decode($message->payload, $message->headers());
         } catch (MessageDecodingFailedException $exception) {
             // It stays in the queue as a dead message, and can be looked at and redriven.
             $error = ['fatal' => true, 'error' => substr('not decoded: ' . $exception->getMessage(), 0, 1000)];
             $this->repeat(fn () => $this->queue($message->key)->nack($message, $error));
+            $this->held->remove($message->key, $message->receipt);
             throw $exception;
         }
         $stamp = new DqReceivedStamp($message->key, $message->id, $message->receipt, $message->attempt);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Dq\Symfony;
 
+use Dq\LostWorkers;
 use Symfony\Component\Messenger\Exception\InvalidArgumentException;
 
 /** What a DSN and its options say: dq://user:password@host:6379/queue?redeliver_timeout=60 (dqs:// for TLS). */
@@ -18,6 +19,7 @@ final class Settings
         'auth' => null,
         'timeout' => 10.0,
         'patience' => 10.0,
+        'lost_workers' => LostWorkers::MOST,
     ];
     /** Options of Symfony's transport for Redis that have nothing to do here. */
     private const IGNORED = [
@@ -33,6 +35,7 @@ final class Settings
         public readonly string $consumer,
         public readonly float $timeout,
         public readonly int $patience,
+        public readonly int $lostWorkers,
     ) {
     }
 
@@ -75,6 +78,7 @@ final class Settings
             $given['consumer'] ?? gethostname() . ':' . getmypid(),
             $timeout,
             (int) (max(0.0, (float) $given['patience']) * 1000),
+            self::number($given, 'lost_workers'),
         );
     }
 

@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Dq\Think;
 
 use Dq\Client;
+use Dq\Held;
+use Dq\LostWorkers;
 use Dq\Message;
 use Dq\Queue;
 use Dq\UrlClient;
@@ -24,16 +26,23 @@ class DqConnector extends Connector
     /** A lease that never ends: ten thousand years, in ms. */
     private const NEVER = 315_360_000_000_000;
 
+    private LostWorkers $lostWorkers;
+    protected Held $held;
+
     /**
      * @param ?int $retryAfter seconds until a job whose worker is gone is given to another one; null: never
      * @param ?int $blockFor seconds for which a pop waits; null: not at all
+     * @param int $lostWorkers after how many lost workers a job is dead; 0: never
      */
     public function __construct(
         protected Client $client,
         protected string $default = 'default',
         protected ?int $retryAfter = 60,
         protected ?int $blockFor = null,
+        int $lostWorkers = LostWorkers::MOST,
     ) {
+        $this->lostWorkers = new LostWorkers($lostWorkers);
+        $this->held = new Held(static fn (): Client => $client instanceof UrlClient ? $client->fresh() : $client);
     }
 
     /** @param array<string, mixed> $config a connection of config/queue.php, with the names of the redis driver */
@@ -51,7 +60,9 @@ class DqConnector extends Connector
         );
         $retryAfter = array_key_exists('retry_after', $config) ? $seconds($config['retry_after']) : 60;
         // A reply that comes later than the client waits would be a job lost until its lease is over.
-        return new static(new UrlClient($url, ($blockFor ?? 0) + 10.0), $config['queue'] ?? 'default', $retryAfter, $blockFor);
+        $client = new UrlClient($url, ($blockFor ?? 0) + 10.0);
+        $lostWorkers = (int) ($config['lost_workers'] ?? LostWorkers::MOST);
+        return new static($client, $config['queue'] ?? 'default', $retryAfter, $blockFor, $lostWorkers);
     }
 
     public function size($queue = null)
@@ -97,7 +108,14 @@ class DqConnector extends Connector
         if (!$reply) {
             return null;
         }
-        return new DqJob($this->app, $on, Message::read($on->key, $reply[0]), $this->connection, $queue ?: $this->default);
+        $message = Message::read($on->key, $reply[0]);
+        $givenUp = $this->lostWorkers->verdict($on, $message);
+        if ($givenUp !== null) {
+            $on->nack($message, ['fatal' => true, 'error' => $givenUp]);
+            return null;
+        }
+        $this->held->add($message->key, $message->receipt);
+        return new DqJob($this->app, $on, $message, $this->connection, $queue ?: $this->default, $this->held);
     }
 
     /** Returns the queue of a name, for commands that think-queue does not know: pause, groups, schedules. */

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Dq\Think;
 
+use Dq\Held;
 use Dq\Message;
 use Dq\Queue;
 use think\App;
@@ -12,8 +13,14 @@ use think\queue\Job;
 /** A job that a worker has. */
 class DqJob extends Job
 {
-    public function __construct(App $app, protected Queue $dq, protected Message $message, $connection, $queue)
-    {
+    public function __construct(
+        App $app,
+        protected Queue $dq,
+        protected Message $message,
+        $connection,
+        $queue,
+        protected ?Held $held = null,
+    ) {
         $this->app = $app;
         $this->connection = $connection;
         $this->queue = $queue;
@@ -39,6 +46,7 @@ class DqJob extends Job
     public function delete()
     {
         parent::delete();
+        $this->held?->remove($this->message->key, $this->message->receipt);
         $this->dq->ack($this->message);
     }
 
@@ -46,6 +54,7 @@ class DqJob extends Job
     public function release($delay = 0)
     {
         parent::release($delay);
+        $this->held?->remove($this->message->key, $this->message->receipt);
         // Not SILENT: that would not count the attempt, and think-queue gives a job up by its attempts.
         $this->dq->nack($this->message, ['delay' => max(0, (int) ($delay * 1000))]);
     }

@@ -118,4 +118,17 @@ final class DqDriverTest extends TestCase
         $this->expectException(ServerError::class);
         self::driver()->push(new CountedJob('a'));
     }
+
+    public function testAJobThatKillsItsWorkersIsDeadAfterThree(): void
+    {
+        $driver = self::driver(['handle_timeout' => 1]);
+        $driver->push(new CountedJob('killer', maxAttempts: 9));
+        for ($n = 1; $n <= 3; $n++) {
+            $this->assertNotFalse($driver->pop()[0]);
+            Server::until(fn () => $this->queue->len('running') === 0, 'the end of the lease');
+        }
+        $this->assertSame([false, null], $driver->pop());
+        [$record] = iterator_to_array($this->queue->list('dead'));
+        $this->assertSame('given up: 3 workers were lost with it', $record['error']);
+    }
 }

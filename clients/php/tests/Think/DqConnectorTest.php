@@ -81,4 +81,17 @@ final class DqConnectorTest extends TestCase
         $record = iterator_to_array($queue->on(null)->list('running'))[0];
         $this->assertGreaterThan(1000 * 365 * 86_400_000, $record['lease-until'] - $record['started-at']);
     }
+
+    public function testAJobThatKillsItsWorkersIsDeadAfterThree(): void
+    {
+        $queue = self::connector(['retry_after' => 1]);
+        $queue->push('a');
+        for ($n = 1; $n <= 3; $n++) {
+            $this->assertSame($n, $queue->pop()->attempts());
+            Server::until(fn () => $queue->on(null)->len('running') === 0, 'the end of the lease');
+        }
+        $this->assertNull($queue->pop());
+        [$record] = iterator_to_array($queue->on(null)->list('dead'));
+        $this->assertSame('given up: 3 workers were lost with it', $record['error']);
+    }
 }

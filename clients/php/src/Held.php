@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq;
+
+/**
+ * The deliveries that the driver of a framework has given out and that are not settled. If their process ends in the middle
+ * of a handler, by `exit` or a fatal error, they fail at once and with the reason, instead of when their leases are over.
+ */
+final class Held
+{
+    /** For how many ms a process that ends repeats a command to a server that does not answer. */
+    private const LAST_WORDS = 1_500;
+
+    /** @var array<string, array{string, int}> key and receipt */
+    private array $held = [];
+    private ?\Closure $unwatch = null;
+
+    /** @param \Closure(): Client $connect makes a connection. The process may end in the middle of a reply to another one */
+    public function __construct(private \Closure $connect)
+    {
+    }
+
+    public function add(string $key, int $receipt): void
+    {
+        $this->held["$receipt $key"] = [$key, $receipt];
+        $this->unwatch ??= ProcessEnd::watch($this->leave(...));
+    }
+
+    public function remove(string $key, int $receipt): void
+    {
+        unset($this->held["$receipt $key"]);
+        if ($this->held === [] && $this->unwatch !== null) {
+            ($this->unwatch)();
+            $this->unwatch = null;
+        }
+    }
+
+    private function leave(string $how): void
+    {
+        $client = ($this->connect)();
+        foreach ($this->held as [$key, $receipt]) {
+            $words = ['DQ.NACK', $key, $receipt, ...Words::of(Outcome::failed($how))];
+            Retrying::call($client, $key, $words, self::LAST_WORDS);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq\Tests\Symfony;
+
+use Dq\Symfony\DqTransport;
+use Dq\Symfony\DqTransportFactory;
+use Dq\Tests\Program;
+use Dq\Tests\Server;
+use PHPUnit\Framework\TestCase;
+use Symfony\Component\Messenger\Envelope;
+use Symfony\Component\Messenger\Transport\Serialization\PhpSerializer;
+
+/** Handlers that end the process of their consumer. */
+final class OddEndTest extends TestCase
+{
+    protected function setUp(): void
+    {
+        Server::redis()->flushAll();
+    }
+
+    private static function dsn(string $options = ''): string
+    {
+        return sprintf('dq://%s:%d/q?redeliver_timeout=1&%s', Server::host(), Server::port(), $options);
+    }
+
+    private static function transport(string $options = ''): DqTransport
+    {
+        return (new DqTransportFactory())->createTransport(self::dsn($options), [], new PhpSerializer());
+    }
+
+    /** Does what messenger:consume does for one message, with a handler of this code. */
+    private static function consume(string $code): array
+    {
+        return Program::run('
+            use Symfony\Component\Messenger\Handler\HandlersLocator;
+            use Symfony\Component\Messenger\MessageBus;
+            use Symfony\Component\Messenger\Middleware\HandleMessageMiddleware;
+            $transport = (new Dq\Symfony\DqTransportFactory())->createTransport("' . self::dsn() . '", [],
+                new Symfony\Component\Messenger\Transport\Serialization\PhpSerializer());
+            $handler = function ($message) { ' . $code . ' };
+            $locator = new HandlersLocator([Dq\Tests\Symfony\Text::class => [$handler]]);
+            $bus = new MessageBus([new HandleMessageMiddleware($locator)]);
+            $events = new Symfony\Component\EventDispatcher\EventDispatcher();
+            $events->addSubscriber(new Symfony\Component\Messenger\EventListener\StopWorkerOnMessageLimitListener(1));
+            (new Symfony\Component\Messenger\Worker(["async" => $transport], $bus, $events))->run();
+        ');
+    }
+
+    public function testAMessageWhoseHandlerEndsTheProcessComesBackAtOnceWithTheReason(): void
+    {
+        $transport = self::transport();
+        $transport->send(new Envelope(new Text('a')));
+        $this->assertSame(3, self::consume('exit(3);')[0]);
+        [$record] = iterator_to_array($transport->queue()->list('ready'));
+        $this->assertSame(['the process was ended (exit)', 1, 0], [$record['error'], $record['failures'], $record['timeouts']]);
+        $this->assertSame([0, 'a'], self::consume('echo $message->text;'));
+        $this->assertSame(0, $transport->queue()->len());
+        // Nothing is told of a message that is done.
+        $transport->send(new Envelope(new Text('b')));
+        $this->assertSame([0, 'b'], self::consume('echo $message->text; register_shutdown_function(fn () => exit(0));'));
+        $this->assertSame(0, $transport->queue()->len());
+    }
+
+    public function testAMessageThatKillsItsConsumersIsDeadAfterThree(): void
+    {
+        $transport = self::transport();
+        $transport->send(new Envelope(new Text('killer')));
+        for ($n = 1; $n <= 3; $n++) {
+            $this->assertSame(128 + SIGKILL, self::consume('posix_kill(getmypid(), SIGKILL);')[0]);
+            Server::until(fn () => $transport->queue()->len('running') === 0, 'the end of the lease');
+        }
+        $transport->send(new Envelope(new Text('next')));
+        $this->assertSame([0, 'next'], self::consume('echo $message->text;'));
+        [$record] = iterator_to_array($transport->queue()->list('dead'));
+        $this->assertSame(['given up: 3 consumers were lost with it', 'rejected'], [$record['error'], $record['reason']]);
+    }
+
+    public function testTheLimitOfLostConsumersIsAnOption(): void
+    {
+        foreach ([['lost_workers=1', 1], ['lost_workers=0', 6]] as [$option, $deliveries]) {
+            $this->setUp();
+            $transport = self::transport($option);
+            $transport->send(new Envelope(new Text('a')));
+            for ($n = 1; $n <= $deliveries; $n++) {
+                $this->assertCount(1, $transport->get());
+                $transport->queue()->nack($transport->queue()->get(iterator_to_array($transport->queue()->list('running'))[0]['id'])['receipt']);
+            }
+            $this->assertCount($option === 'lost_workers=0' ? 1 : 0, $transport->get());
+        }
+    }
+}
