@@ -87,9 +87,12 @@ class Generator:
             server_us=read["server_us"],
         )
 
-    def lateness(self, server, queue, messages, seconds, consumers):
-        """Returns how late messages that fall due over these seconds reach blocked consumers."""
-        words = ["lateness", "--port", server.port, "--queue", queue, "--messages", messages]
+    def lateness(self, server, queue, messages, seconds, consumers, *, queues=1):
+        """Returns how late messages that fall due over these seconds reach blocked consumers.
+
+        With several queues, `queue` is what their keys begin with. Each consumer waits for its share of them.
+        """
+        words = ["lateness", "--port", server.port, "--queue", queue, "--queues", queues, "--messages", messages]
         words += ["--span-ms", int(seconds * 1000), "--consumers", consumers, "--payload", PAYLOAD]
         return Lateness.read(self._finish(self._start(words)))
 

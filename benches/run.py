@@ -6,7 +6,9 @@
 
 `make bench` builds what it needs and runs it. Rows are named `command-NAME`, `groups-NAME`, `aof-NAME` (see
 workloads.py for the names), `life`, `backlog`, `memory`, `batch`, `rdb`, `stall-alone`, `stall-waiting`,
-`stall-draining`, `lateness-50`, `lateness-4` and `idle`. A missed target is a finding, not a failure: the exit code is 0.
+`stall-draining`, `lateness-50`, `lateness-4`, `idle`, and of many queues `queues-1000`, `queues-10000`, `queues-steady`,
+`queues-schedules`, `queues-every`, `queues-bind` and `queues-tenant`. A missed target is a finding, not a failure: the
+exit code is 0.
 """
 
 import os
@@ -18,6 +20,7 @@ from document import document
 from footprint import members, memory, snapshot
 from generator import Generator
 from lifetime import backlog, whole_life
+from many_queues import many_queues
 from report import summary, targets
 from server import CLIENT_CORE
 from throughput import Throughput
@@ -50,7 +53,7 @@ def main():
     throughput = Throughput(bench)
     with bench.by_host:
         rows = throughput.measure()
-        for part in (whole_life, backlog, memory, members, snapshot, stall, lateness, idle):
+        for part in (whole_life, backlog, memory, members, snapshot, stall, lateness, many_queues, idle):
             rows += part(bench)
     if not rows:
         raise SystemExit(f"no row matches {chosen.rows.pattern}")

@@ -47,9 +47,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let MultiFetch { keys, request } = args::fetch::multi(Words::new(&words))?;
     check_bind(ctx, &request)?;
     let keys: Vec<Name<'_>> = args.names(keys).collect();
-    for key in &keys {
-        ctx.open_read(*key)?;
-    }
+    let first = first_with_messages(ctx, &keys, &request.fetch)?;
     let delivery = DeliveryReply::to(ctx, true, &request);
     let fetch = &request.fetch;
     for key in &keys {
@@ -57,7 +55,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             return Ok(());
         }
     }
-    for key in &keys {
+    for key in &keys[first..] {
         if !is_next(ctx, *key) && request.block.is_some() {
             continue;
         }
@@ -67,6 +65,25 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     }
     block_or_answer(ctx, &keys, request, delivery);
     Ok(())
+}
+
+/// The position of the first queue that has messages for a fetch, or the number of keys. Error: any
+/// key holds another type.
+fn first_with_messages(
+    ctx: &mut Context,
+    keys: &[Name<'_>],
+    fetch: &Fetch<'_>,
+) -> Result<usize, Failure> {
+    let moment = clock::now();
+    let mut first = None;
+    for (position, key) in keys.iter().enumerate() {
+        let opened = ctx.open_read(*key)?;
+        let queue = opened.get().filter(|_| first.is_none());
+        if queue.is_some_and(|queue| queue.can_serve(fetch, queue.now(moment))) {
+            first = Some(position);
+        }
+    }
+    Ok(first.unwrap_or(keys.len()))
 }
 
 /// Whether a queue has messages for a fetch. This does not change the queue, so the command changes

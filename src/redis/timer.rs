@@ -33,17 +33,24 @@ pub fn install(handler: fn(&mut Context), of_burst: fn(&mut Context)) {
 /// of one context in a transaction. Does nothing while timers of the last burst have yet to fire.
 ///
 /// Call it before the server sleeps, not from a timer: the server delays a timer that is set while
-/// timers fire by a millisecond (module.c, moduleTimerHandler). Costs about 200 ns a timer.
+/// timers fire by a millisecond (module.c, moduleTimerHandler). It delays those that are set behind
+/// such a timer, too, so this stops the other timer: [`arm`] it again afterwards. Costs about 200 ns
+/// a timer.
 pub fn burst(ctx: &Context, count: usize) {
+    disarm(ctx);
     if BURST.get() > 0 {
         return;
     }
-    for _ in 0..count {
+    // The server keeps its timers by the microsecond at which they are due, and looks for the next
+    // free one for each that it makes (module.c, RM_CreateTimer). So each of these is overdue by
+    // another number of milliseconds. The first one is due first: only then does the server install
+    // its own timer once for all of them.
+    for overdue_ms in (1..=count as i64).rev() {
         // SAFETY: the context is live.
         unsafe {
             api!(RedisModule_CreateTimer(
                 ctx.as_ptr(),
-                0,
+                -overdue_ms,
                 Some(fire_of_burst),
                 ptr::null_mut()
             ))

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::redis::{clock as server_clock, event_loop, timer as server_timer};
+use crate::redis::clock as server_clock;
 use crate::redis::{Context, Name, OwnedName};
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::queue::plan::Step;
@@ -58,8 +58,7 @@ pub fn before_sleep(ctx: &mut Context) {
         let now = server_clock::now_ms();
         let due = wakeups::with_index(|index| index.count_due(now, MAX_BURST));
         let count = due + bound_leases::count_released();
-        server_timer::burst(ctx, count.max(2 * used).min(MAX_BURST));
-        event_loop::turn_again();
+        wakeups::burst(ctx, count.max(2 * used).min(MAX_BURST));
     }
 }
 

@@ -69,6 +69,15 @@ fn set(ctx: &Context, wake: Millis) {
     event_loop::turn_again();
 }
 
+/// Sets `count` timers that fire in the next turn of the event loop (see [`timer::burst`]). Each of
+/// them sets the timer for the next slice.
+pub fn burst(ctx: &Context, count: usize) {
+    timer::burst(ctx, count);
+    fired();
+    ensure_deadlines(ctx);
+    event_loop::turn_again();
+}
+
 /// Remembers that the timer has fired, so it is not set any more.
 pub fn fired() {
     SET_FOR.set(NEVER);

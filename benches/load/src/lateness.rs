@@ -18,8 +18,11 @@ const BLOCK: Duration = Duration::from_secs(2);
 pub struct Spread {
     /// The server.
     pub server: Server,
-    /// The key of the queue, which must be empty.
+    /// The key of the queue, which must be empty. With several queues, what their keys begin with.
     pub queue: String,
+    /// Number of queues. The messages are dealt out to them in turn, and so are the queues to the consumers, who each
+    /// wait for all of theirs.
+    pub queues: usize,
     /// Number of messages.
     pub messages: u64,
     /// The time over which the messages fall due, at random.
@@ -41,8 +44,9 @@ pub fn run(spread: &Spread) -> Result<Sample, String> {
     send(spread, unix_now() + lead)?;
     let received = AtomicU64::new(0);
     thread::scope(|scope| {
+        let received = &received;
         let consumers: Vec<_> = (0..spread.consumers)
-            .map(|_| scope.spawn(|| consume(spread, &received)))
+            .map(|number| scope.spawn(move || consume(spread, &spread.keys(number), received)))
             .collect();
         let mut all = Sample::default();
         for consumer in consumers {
@@ -52,8 +56,29 @@ pub fn run(spread: &Spread) -> Result<Sample, String> {
     })
 }
 
+impl Spread {
+    /// The key of the queue with this number.
+    fn key(&self, number: usize) -> String {
+        match self.queues {
+            1 => self.queue.clone(),
+            _ => format!("{}:{number}", self.queue),
+        }
+    }
+
+    /// The keys that a consumer waits for.
+    fn keys(&self, consumer: usize) -> Vec<String> {
+        let consumers = self.consumers.min(self.queues);
+        let numbers = (consumer % consumers..self.queues).step_by(consumers);
+        numbers.map(|number| self.key(number)).collect()
+    }
+}
+
 /// Sends all messages. Each payload begins with its due time.
 fn send(spread: &Spread, first: Duration) -> Result<(), String> {
+    let keys: Vec<_> = (0..spread.queues)
+        .map(|number| spread.key(number))
+        .collect();
+    let mut keys = keys.iter().cycle();
     let mut stream = spread.server.connect()?;
     let mut left = spread.messages;
     let mut input = Vec::new();
@@ -64,7 +89,8 @@ fn send(spread: &Spread, first: Duration) -> Result<(), String> {
             let offset = fastrand::u64(0..=spread.span.as_millis() as u64);
             let due = (first.as_millis() as u64 + offset).to_string();
             let payload = format!("{due:width$}", width = spread.payload);
-            let words = ["DQ.SEND", &spread.queue, &payload, "AT", &due];
+            let key = keys.next().map_or("", String::as_str);
+            let words = ["DQ.SEND", key, &payload, "AT", &due];
             command(&mut output, &words);
         }
         stream
@@ -78,38 +104,43 @@ fn send(spread: &Spread, first: Duration) -> Result<(), String> {
     Ok(())
 }
 
-fn consume(spread: &Spread, received: &AtomicU64) -> Result<Sample, String> {
+fn consume(spread: &Spread, keys: &[String], received: &AtomicU64) -> Result<Sample, String> {
     let mut stream = spread.server.connect()?;
     let mut input = Vec::new();
     let mut sample = Sample::default();
-    let mut receipt: Option<String> = None;
     let block = BLOCK.as_millis().to_string();
+    let count = keys.len().to_string();
+    let mut fetch = vec!["DQ.MFETCH", &count];
+    fetch.extend(keys.iter().map(String::as_str));
+    fetch.extend(["BLOCK", &block]);
+    let mut taken: Option<Message> = None;
     loop {
         let mut output = Vec::new();
-        let mut words = vec!["DQ.FETCH", &spread.queue, "BLOCK", &block];
-        if let Some(receipt) = &receipt {
-            words.extend(["ACK", "1", receipt]);
+        if let Some(Message { key, receipt, .. }) = &taken {
+            command(&mut output, &["DQ.ACK", key, "1", receipt]);
         }
-        command(&mut output, &words);
+        command(&mut output, &fetch);
         stream
             .write_all(&output)
             .map_err(|error| error.to_string())?;
-        let message = receive(&mut stream, &mut input, |reply| Message::of(&reply))?;
-        let Some(message) = message else {
+        if taken.is_some() {
+            receive(&mut stream, &mut input, |_| Ok(()))?;
+        }
+        taken = receive(&mut stream, &mut input, |reply| Message::of(&reply))?;
+        let Some(message) = &taken else {
             if received.load(Ordering::Relaxed) == spread.messages {
                 return Ok(sample);
             }
-            receipt = None;
             continue;
         };
         let due = message.due * 1000;
         sample.push(due, message.arrived.as_micros() as i64 - due);
         received.fetch_add(1, Ordering::Relaxed);
-        receipt = Some(message.receipt);
     }
 }
 
 struct Message {
+    key: String,
     receipt: String,
     /// Unix milliseconds.
     due: i64,
@@ -117,30 +148,31 @@ struct Message {
 }
 
 impl Message {
-    /// Reads the message of a reply. Returns `None` if the reply is empty.
+    /// Reads the key and the message of a reply. Returns `None` if the reply is empty.
     fn of(reply: &Reply<'_>) -> Result<Option<Message>, String> {
         let arrived = unix_now();
-        let messages = match reply {
-            Reply::Array(messages) => messages,
+        let (key, messages) = match reply {
             Reply::Null => return Ok(None),
-            _ => return Err("FETCH did not answer with an array".into()),
-        };
-        let Some(message) = messages.first() else {
-            return Ok(None);
-        };
-        match message {
-            Reply::Array(fields) => match &fields[..] {
-                [_, Reply::Text(receipt), _, Reply::Bulk(payload)] => Ok(Some(Message {
-                    receipt: String::from_utf8_lossy(receipt).into_owned(),
-                    due: String::from_utf8_lossy(payload)
-                        .trim()
-                        .parse()
-                        .map_err(|_| "a payload without its due time")?,
-                    arrived,
-                })),
-                _ => Err("FETCH answered with a message of another shape".into()),
+            Reply::Array(words) => match &words[..] {
+                [Reply::Bulk(key), Reply::Array(messages)] => (key, messages),
+                _ => return Err("MFETCH answered with no key and messages".into()),
             },
-            _ => Err("FETCH answered with no message".into()),
+            _ => return Err("MFETCH did not answer with an array".into()),
+        };
+        let [Reply::Array(fields)] = &messages[..] else {
+            return Err("MFETCH did not answer with one message".into());
+        };
+        match &fields[..] {
+            [_, Reply::Text(receipt), _, Reply::Bulk(payload)] => Ok(Some(Message {
+                key: String::from_utf8_lossy(key).into_owned(),
+                receipt: String::from_utf8_lossy(receipt).into_owned(),
+                due: String::from_utf8_lossy(payload)
+                    .trim()
+                    .parse()
+                    .map_err(|_| "a payload without its due time")?,
+                arrived,
+            })),
+            _ => Err("MFETCH answered with a message of another shape".into()),
         }
     }
 }

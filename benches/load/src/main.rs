@@ -5,7 +5,8 @@
 //! ```text
 //! dq-load run      --port P [--db N] [--connections 50] [--pipeline 64] [--payload 100] [--pid PID]
 //!                  --commands N  (--do | --take-receipts | --take-entries | --take-bulk) TEMPLATE ...
-//! dq-load lateness --port P [--db N] [--payload 100] --queue KEY --messages N --span-ms N --consumers N
+//! dq-load lateness --port P [--db N] [--payload 100] --queue KEY [--queues 1] --messages N --span-ms N
+//!                  --consumers N
 //! ```
 //!
 //! See `template` for the blanks of a TEMPLATE, and `traffic` for the order of the
@@ -42,6 +43,7 @@ struct Options {
     steps: Vec<Step>,
     duration: Duration,
     queue: String,
+    queues: usize,
     messages: u64,
     consumers: usize,
 }
@@ -61,6 +63,7 @@ fn options() -> Result<Options, lexopt::Error> {
         connections: 50,
         pipeline: 64,
         payload: 100,
+        queues: 1,
         ..Options::default()
     };
     let mut parser = lexopt::Parser::from_env();
@@ -86,6 +89,7 @@ fn options() -> Result<Options, lexopt::Error> {
                 options.duration = Duration::from_millis(number(&mut parser)?);
             }
             Long("queue") => options.queue = parser.value()?.string()?,
+            Long("queues") => options.queues = number(&mut parser)?,
             Long("messages") => options.messages = number(&mut parser)?,
             Long("consumers") => options.consumers = number(&mut parser)?,
             _ => return Err(argument.unexpected()),
@@ -131,6 +135,7 @@ fn run(options: Options) -> Result<(), String> {
         "lateness" => lateness::run(&lateness::Spread {
             server,
             queue: options.queue,
+            queues: options.queues,
             messages: options.messages,
             span: options.duration,
             consumers: options.consumers,
