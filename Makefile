@@ -23,7 +23,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli test test-fresh test-engines test-php test-node test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ run: ## build, then start a Redis server with the module in the foreground
 
 cli: ## build the terminal program: target/cli/release/dq
 	@scripts/cli.sh
+
+install-cli: ## build and install it with its manual pages and completion, below PREFIX (/usr/local)
+	@scripts/cli.sh install
 
 test: ## set up and run every test: Rust, then pytest against a real server
 	@scripts/test.sh

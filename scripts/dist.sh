@@ -145,12 +145,23 @@ install_documents() {
     replace_section "$1/docs/quickstart.zh-CN.md" '## 1. 启动服务器' "packaging/start-$kind.zh-CN.md"
 }
 
+# Installs the terminal program with its manual pages and completion into DIRECTORY. Pages and completion are written by
+# the program itself, or for another processor by one of this machine.
+install_program() {
+    local runs=$CLI
+    if [ "$ARCH" != "$(this_arch)" ]; then
+        scripts/cli.sh
+        runs=$TARGET/cli/release/dq
+    fi
+    DQ_CLI=$work/stripped/dq DQ_RUN=$runs DESTDIR= PREFIX=$1 scripts/cli.sh install
+}
+
 build_tar() {
     local name=dq-$VERSION-linux-$ARCH
     local root=$work/$name
-    mkdir -p "$root/scripts" "$root/bin"
+    mkdir -p "$root/scripts"
     install -m 755 "$work/stripped/libdq.so" "$root"
-    install -m 755 "$work/stripped/dq" "$root/bin"
+    install_program "$root"
     install_documents "$root" tar
     install -m 644 LICENSE "$root"
     install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/scripts"
@@ -192,7 +203,8 @@ build_deb() {
     # Redis refuses a module without execute permission. The systemd units of redis-server and valkey-server allow
     # modules only below /usr/lib and /lib (NoExecPaths, ExecPaths).
     install -D -m 755 "$work/stripped/libdq.so" "$root/usr/lib/redis/modules/libdq.so"
-    install -D -m 755 "$work/stripped/dq" "$root/usr/bin/dq"
+    install_program "$root/usr"
+    find "$root/usr/share/man" -type f -exec gzip -9n {} +
     install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/usr/share/$PACKAGE"
     install -D -m 644 packaging/systemd/dq-exporter.service "$root/lib/systemd/system/dq-exporter.service"
     # It may hold a password.

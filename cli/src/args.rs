@@ -2,7 +2,10 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::command::{batches, bench, explain, find, ls, pause, peek, redrive, server, show, tail};
+use crate::command::{
+    batches, bench, completion, explain, find, ls, message, pause, peek, purge, redrive, schedule,
+    send, server, settings, show, tail,
+};
 use crate::server::Endpoint;
 use crate::{top, web};
 
@@ -40,18 +43,41 @@ pub enum Verb {
     Peek(peek::Args),
     /// Follow a queue: messages as they end, or its events
     Tail(tail::Args),
+    /// Send a message, or one for each line of the standard input
+    Send(Box<send::Args>),
+    /// End messages by their ids, so that they are not delivered any more
+    Cancel(message::CancelArgs),
+    /// Give a message another due time, or let it be due now
+    Reschedule(message::RescheduleArgs),
+    /// Give a message another payload
+    Update(message::UpdateArgs),
+    /// Remove messages for good, by state or group, or all
+    Purge(purge::Args),
     /// Let dead messages run again
     Redrive(redrive::Args),
     /// Stop deliveries from a queue or of one group; everything else goes on
     Pause(pause::PauseArgs),
     /// Go on with deliveries
     Resume(pause::ResumeArgs),
+    /// Make a queue, with its options
+    Create(settings::CreateArgs),
+    /// Change options of a queue
+    Alter(settings::AlterArgs),
+    /// Let the server send a message at times of a rule
+    Schedule(Box<schedule::ScheduleArgs>),
+    /// Remove a schedule
+    Unschedule(schedule::UnscheduleArgs),
     /// Measure a send, fetch and ack loop in a queue of its own, for a quick look
     Bench(bench::Args),
     /// Run a Valkey or Redis server with dq, for good or for a test
     Server(Box<server::Args>),
     /// Serve all of it as web pages: see, find, redrive, pause
     Web(Box<web::Args>),
+    /// Print the completion script of a shell
+    Completion(completion::Args),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man(completion::ManArgs),
 }
 
 #[cfg(test)]

@@ -22,7 +22,22 @@ pub enum Failure {
     Output(String),
 }
 
+/// What a server without the module is told to be.
+const NO_MODULE: &str = "this server has not loaded the dq module: MODULE LIST shows what it \
+    has, docs/operations.md how to load it";
+
+/// Returns whether the words of an error say that the server does not know our commands.
+fn is_unknown_verb(words: &str) -> bool {
+    let words = words.to_ascii_lowercase();
+    words.starts_with("unknown command") && words.contains("dq.info")
+}
+
 impl Failure {
+    /// Returns whether the server has not loaded the module.
+    pub fn is_about_module(&self) -> bool {
+        matches!(self, Failure::Refused(words) if words == NO_MODULE)
+    }
+
     /// Creates a `Mistake` with these words.
     pub fn mistake(words: impl Into<String>) -> Failure {
         Failure::Mistake(words.into())
@@ -60,6 +75,9 @@ impl fmt::Display for Failure {
 impl From<RedisError> for Failure {
     fn from(error: RedisError) -> Failure {
         match error.code() {
+            Some("ERR") if error.detail().is_some_and(is_unknown_verb) => {
+                Failure::Refused(NO_MODULE.to_owned())
+            }
             Some(code) => {
                 let words = format!("{code} {}", error.detail().unwrap_or(""));
                 Failure::Refused(printable(words.trim_end().as_bytes()))

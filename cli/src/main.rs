@@ -23,11 +23,12 @@ mod web;
 use std::io;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use args::{Cli, Verb};
 use command::{
-    batches, bench, explain, find, ls, pause, peek, redrive, server as run_server, show, tail,
+    batches, bench, completion, explain, find, ls, message, pause, peek, purge, redrive, schedule,
+    send, server as run_server, settings, show, tail,
 };
 use failure::Failure;
 use output::Output;
@@ -67,6 +68,17 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Resume(args) => pause::resume(&mut connect()?, args, out),
         Verb::Bench(args) => bench::run(&mut connect()?, args, out),
         Verb::Server(args) => run_server::run(args, out),
+        Verb::Send(args) => send::run(&mut connect()?, args, out),
+        Verb::Cancel(args) => message::cancel(&mut connect()?, args, out),
+        Verb::Reschedule(args) => message::reschedule(&mut connect()?, args, out),
+        Verb::Update(args) => message::update(&mut connect()?, args, out),
+        Verb::Purge(args) => purge::run(&mut connect()?, args, out),
+        Verb::Create(args) => settings::create(&mut connect()?, args, out),
+        Verb::Alter(args) => settings::alter(&mut connect()?, args, out),
+        Verb::Schedule(args) => schedule::schedule(&mut connect()?, args, out),
+        Verb::Unschedule(args) => schedule::unschedule(&mut connect()?, args, out),
         Verb::Web(args) => web::run(&cli.endpoint, args, out),
+        Verb::Completion(args) => completion::run(Cli::command(), args, out),
+        Verb::Man(args) => completion::man(Cli::command(), args),
     }
 }

@@ -55,6 +55,25 @@ pub fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
+/// Cuts the middle out of `text`, so that it takes at most `columns` columns: names differ
+/// most often at their ends.
+pub fn cut_middle(text: &str, columns: usize) -> String {
+    if width(text) <= columns || columns < 3 {
+        return cut(text, columns);
+    }
+    let mut end = String::new();
+    let mut used = 0;
+    for c in text.chars().rev() {
+        used += c.width().unwrap_or(0);
+        if used > (columns - 1) / 2 {
+            break;
+        }
+        end.insert(0, c);
+    }
+    let begin = cut(text, columns - width(&end));
+    begin + &end
+}
+
 /// Formats a count in at most five columns: 99999, 9999k, 9999M, ...
 pub fn compact(count: u64) -> String {
     if count < 100_000 {
@@ -101,6 +120,10 @@ mod tests {
         assert_eq!(cut("订单订单", 5), "订单…");
         assert_eq!(cut("订单订单", 4), "订…");
         assert_eq!(cut("ab", 0), "");
+        assert_eq!(cut_middle("order", 5), "order");
+        assert_eq!(cut_middle("orders:berlin:7", 9), "orde…in:7");
+        assert_eq!(cut_middle("订单订单订单", 7), "订单…单");
+        assert_eq!(cut_middle("abc", 2), "a…");
     }
 
     #[test]

@@ -27,6 +27,28 @@ pub fn span(ms: Millis) -> String {
     }
 }
 
+/// Formats a span exactly, with the units that it has: 10m, 1h30m, 1d, 1s500ms.
+pub fn exact(ms: Millis) -> String {
+    let mut rest = ms;
+    let mut text = String::new();
+    for (unit, word) in [
+        (DAY, "d"),
+        (HOUR, "h"),
+        (MINUTE, "m"),
+        (SECOND, "s"),
+        (1, "ms"),
+    ] {
+        if rest >= unit {
+            text.push_str(&format!("{}{word}", rest / unit));
+            rest %= unit;
+        }
+    }
+    match text.is_empty() {
+        true => "0".to_owned(),
+        false => text,
+    }
+}
+
 /// Formats how far `at` is from `now`: "in 3.2s", "5m10s ago", "now".
 pub fn relative(at: Millis, now: Millis) -> String {
     if at > now {
@@ -102,6 +124,14 @@ pub fn parse_moment(text: &str) -> Result<Millis, String> {
     }
 }
 
+/// Parses a time of the calendar, or Unix milliseconds of at least ten digits.
+pub fn parse_time(text: &str) -> Result<Millis, String> {
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    let number = || text.parse().ok().filter(|_| digits && text.len() >= 10);
+    let time = parse_stamp(text).or_else(number);
+    time.ok_or("write a time as 2026-11-20T12:00 (UTC) or Unix milliseconds".to_owned())
+}
+
 const EXAMPLES: &str =
     "write a time as 2026-11-20T12:00, Unix milliseconds, or 2h for two hours ago";
 
@@ -134,6 +164,18 @@ mod tests {
         ] {
             assert_eq!(span(ms), text);
         }
+        for (ms, text) in [
+            (0, "0"),
+            (600_000, "10m"),
+            (90 * MINUTE, "1h30m"),
+            (DAY, "1d"),
+            (1500, "1s500ms"),
+        ] {
+            assert_eq!(exact(ms), text);
+        }
+        assert_eq!(parse_time("2026-11-20T11:08"), Ok(1_795_172_880_000));
+        assert_eq!(parse_time("1795172880000"), Ok(1_795_172_880_000));
+        assert!(parse_time("2h").is_err() && parse_time("").is_err() && parse_time("5").is_err());
         assert_eq!(relative(2000, 500), "in 1.5s");
         assert_eq!(relative(500, 2000), "1.5s ago");
         assert_eq!(relative(5, 5), "now");

@@ -45,6 +45,9 @@ def test_ls_shows_the_figures_of_every_queue(dq, shop):
     assert rows == {"mails": list("10000000"), "shop": list("01120112")}
     assert [line.split()[0] for line in dq("ls", "--match", "sh*").stdout.splitlines()[1:]] == ["shop"]
     assert [line.split()[0] for line in dq("ls", "mails").stdout.splitlines()[1:]] == ["mails"]
+    assert [line.split()[0] for line in dq("ls", "s*", "mai?s").stdout.splitlines()[1:]] == ["shop", "mails"]
+    assert [line.split()[0] for line in dq("ls", "--sort", "trouble").stdout.splitlines()[1:]] == ["shop", "mails"]
+    assert dq("ls", "x*", code=1).stderr == "dq: x*: no queue matches\n"
 
 
 def test_ls_without_queues_says_so(dq, r3):
@@ -73,6 +76,7 @@ def test_ls_json_shows_the_values_of_info(dq, shop):
 def test_show_of_a_queue_shows_its_options_groups_and_consumers(dq, shop):
     text = dq("show", "shop").stdout
     assert "backoff            FIXED 60000" in text
+    assert "retain             60000  (1m)" in text
     held = next(line for line in text.splitlines() if line.startswith("ann"))
     assert held.split()[1:3] == ["2", "a1"] and "backoff:" in held
     consumer = next(line for line in text.splitlines() if line.startswith("worker-1"))

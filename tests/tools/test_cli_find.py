@@ -62,10 +62,13 @@ def test_find_has_a_limit_and_another_order(dq, dead):
 
 def test_find_acts_on_what_it_finds(dq, dead):
     do = dead.execute_command
-    assert dq("find", "q", "dead", "--type", "a", "--act", "redrive", "-n", "2").stdout == "2 messages pending again\n"
+    assert dq("find", "q", "dead", "--type", "a", "--act", "redrive", "-n", "2", "--yes").stdout == "2 messages pending again\n"
     assert do("DQ.LEN", "q") == 2
-    assert json.loads(dq("find", "q", "ready", "--act", "cancel", "--json").stdout) == {"cancel": 2}
-    assert dq("find", "q", "dead", "--error", "*503", "--act", "purge").stdout == "1 message removed\n"
+    assert json.loads(dq("find", "q", "ready", "--act", "cancel", "--all", "--yes", "--json").stdout) == {"cancel": 2}
+    assert dq("find", "q", "dead", "--error", "*503", "--act", "purge", "-y").stdout == "1 message removed\n"
+    assert do("DQ.LEN", "q", "dead") == 2
+    for options, why in [((), "--all is needed"), (("--yes",), "--all is needed"), (("--all",), "--yes is needed")]:
+        assert why in dq("find", "q", "dead", "--act", "purge", *options, code=1).stderr
     assert do("DQ.LEN", "q", "dead") == 2
     refused = dq("find", "q", "ready", "--act", "redrive", code=1).stderr
     assert refused == "dq: redrive does nothing to messages that are ready\n"
@@ -77,7 +80,7 @@ def test_find_goes_on_over_many_steps(dq, r3):
     r3.execute_command("DQ.MSEND", "q", 3000, *["x"] * 2999, "needle")
     assert dq("find", "q", "ready", "--payload", "needle", "--tally").stdout == "1\n"
     assert len(ids(dq("find", "q", "ready", "--payload", "x", "-n", 1700, "--width", 5).stdout)) == 1701
-    assert dq("find", "q", "ready", "--payload", "x", "--act", "purge").stdout == "2999 messages removed\n"
+    assert dq("find", "q", "ready", "--payload", "x", "--act", "purge", "--yes").stdout == "2999 messages removed\n"
 
 
 def test_find_of_a_state_needs_only_the_right_to_list(program, server, dead):
@@ -147,7 +150,7 @@ def check_family(dq):
     assert dq("pause", "mails", "--family", "--for", "10m").stdout == "mails:{*} is paused for 10m0s\n"
     assert dq("ls").stdout.count("paused") == 4
     assert dq("resume", "mails", "--family").stdout == "mails:{*} goes on\n"
-    assert dq("find", "mails", "ready", "--family", "--act", "purge").stdout == "14 messages removed\n"
+    assert dq("find", "mails", "ready", "--family", "--act", "purge", "--all", "--yes").stdout == "14 messages removed\n"
     assert dq("show", "nope", "--family", code=1).stderr == "dq: no queue of such a family\n"
 
 
@@ -209,9 +212,9 @@ def test_top_has_colours_unless_they_are_not_wanted(dq, r3, monkeypatch):
     r3.execute_command("DQ.PAUSE", "b")
     yellow = "\x1b[38;5;3m"
     with Screen(dq, "top") as screen:
-        screen.sees(">a", "PAUSED")
+        screen.sees(" b", "PAUSED")
         assert any(yellow in line for line in screen.styled_lines())
     monkeypatch.setenv("NO_COLOR", "1")
     with Screen(dq, "top") as screen:
-        screen.sees(">a", "PAUSED")
+        screen.sees(" b", "PAUSED")
         assert not any(yellow in line for line in screen.styled_lines())

@@ -40,16 +40,20 @@ def shows(screen, name, *cells):
 
 def test_every_screen_shows_its_figures(dq, shop):
     with Screen(dq, "top", "--interval", "200ms") as screen:
-        screen.sees("2 queues", ">mails", " shop", "q quit")
+        screen.sees("2 queues", ">shop", " mails", "? help")
         shows(screen, "mails", "1", "0", "0", "0", "0")
         shows(screen, "shop", "0", "1", "1", "1", "1")
         screen.press("Down")
+        screen.sees(">mails")
+        screen.press("Up")
         screen.sees(">shop", "held: ann (2 waiting): ")
         screen.press("Enter")
         screen.sees("── shop ──", "retry            1 #", "redelivered", "worker-1  running 1", "held: ann")
         screen.press("g")
-        text = screen.sees("shop: blocked groups", ">ann", "Its first message is a1, due in 9m")
+        text = screen.sees("shop: held groups", ">ann", "Its first message is a1, due in 9m")
         assert re.search(r">ann +blocked +2 +0 +a1 +in 9m\d+s +backoff", text)
+        screen.press("f")
+        screen.sees("shop: blocked groups", ">ann")
         screen.press("f")
         screen.sees("shop: paused groups", "there are none")
         screen.press("f")
@@ -74,6 +78,10 @@ def test_every_key_of_the_help_works(dq, r3):
     r3.execute_command("DQ.SEND", "q07", "x")
     r3.execute_command("DQ.NACK", "q05", r3.execute_command("DQ.FETCH", "q05")[0][1], "FATAL")
     with Screen(dq, "top", "--interval", "200ms") as screen:
+        screen.sees(">q05", " q00")
+        screen.press("s")
+        screen.sees("sorted by name")
+        screen.press("Home")
         screen.sees(">q00")
         for keys, selected in [
             (["j"], ">q01"),
@@ -91,31 +99,40 @@ def test_every_key_of_the_help_works(dq, r3):
         screen.press("Right")
         screen.sees("── q00 ──", "redelivered")
         screen.press("Right")
-        screen.sees("q00: blocked groups")
+        screen.sees("q00: held groups")
         screen.press("Left")
         screen.sees("── q00 ──", "redelivered")
         screen.press("Left")
         screen.sees(">q00", " q01")
-        for word, first in [("oldest ready", None), ("ready + running", "q07"), ("dead", "q05")]:
+        for word, first in [("oldest", None), ("ready + running", "q07"), ("dead", "q05")]:
             screen.press("s")
             screen.sees(f"sorted by {word}")
             if first is not None:
                 wait_for(lambda: screen.lines()[2][1:].startswith(first), 20, f"{first} on top")
         screen.press("s")
-        wait_for(lambda: "sorted by" not in screen.text(), 10, "the order of names")
+        wait_for(lambda: "sorted by" not in screen.text(), 10, "the order of trouble")
+        screen.press("/", "q", "3")
+        screen.sees("/q3_", ">q30", " q39")
+        assert not row(screen, "q29")
+        screen.press("Enter")
+        screen.sees('only names with "q3"')
+        screen.press("Escape")
+        screen.sees(" q29")
+        screen.press("Home")
         screen.press("?")
         text = screen.sees("any key closes this")
         for key in ("PgUp PgDn Home End", "esc, left", "enter, right", "g  ", "f  ", "s  ", "p  ", "r  ", "q, ctrl-c"):
             assert key in text
         screen.press("q")
-        screen.sees(">q00")
+        screen.sees(">q05")
         screen.press("C-c")
         screen.sees("ended with 0")
 
 
 def test_top_can_be_limited_to_some_queues(dq, shop):
-    with Screen(dq, "top", "--match", "sh*") as screen:
-        screen.sees("1 queue,", ">shop")
+    for args in (["--match", "'sh*'"], ["'sh*'"]):
+        with Screen(dq, "top", *args) as screen:
+            screen.sees("1 queue,", ">shop")
     with Screen(dq, "top", "mails") as screen:
         screen.sees("1 queue,", ">mails")
 
@@ -128,7 +145,7 @@ def test_top_works_over_tls_as_a_user(program, tls_url, certificates):
 
 def test_rates_and_waiters_are_updated(dq, shop):
     with Screen(dq, "top", "--interval", "200ms") as screen:
-        screen.sees(">mails")
+        screen.sees(" mails")
 
         def sent():
             for _ in range(10):
@@ -151,6 +168,8 @@ def test_pause_and_resume_ask_for_confirmation(dq, shop):
         return shop.execute_command("DQ.INFO", "mails")[b"paused"]
 
     with Screen(dq, "top", "--interval", "200ms") as screen:
+        screen.sees(">shop")
+        screen.press("Down")
         screen.sees(">mails")
         screen.press("p")
         screen.sees("Pause mails?", "y: yes")
@@ -166,23 +185,26 @@ def test_pause_and_resume_ask_for_confirmation(dq, shop):
         screen.press("y")
         screen.sees("* mails goes on")
         assert not paused()
-        screen.press("Down")
+        screen.press("Up")
         screen.press("g")
         screen.sees(">ann")
         screen.press("p")
         screen.sees("Pause group ann of shop?")
         screen.press("y")
-        screen.sees("* group ann of shop is paused", "no group is held")
+        screen.sees("* group ann of shop is paused")
+        wait_for(lambda: "paused" in " ".join(row(screen, "ann")), 20, "the paused group among the held ones")
         screen.press("f")
-        screen.sees(">ann", "paused")
+        screen.sees("shop: blocked groups", "there are none")
 
 
 def test_redrive_asks_for_confirmation(dq, shop):
     with Screen(dq, "top", "--interval", "200ms") as screen:
+        screen.sees(">shop")
+        screen.press("Down")
         screen.sees(">mails")
         screen.press("r")
         screen.sees("* mails has no dead messages")
-        screen.press("Down")
+        screen.press("Up")
         screen.press("r")
         screen.sees("Redrive 1 dead message of shop?")
         screen.press("y")
@@ -220,9 +242,9 @@ def test_a_refused_command_is_shown(program, server, shop):
     )
     try:
         with Screen(Cli(program, f"redis://viewer:pa55@127.0.0.1:{server.port}"), "top") as screen:
-            screen.sees(">mails")
+            screen.sees(">shop")
             screen.press("p")
-            screen.sees("Pause mails?")
+            screen.sees("Pause shop?")
             screen.press("y")
             screen.sees("* not done: NOPERM")
             assert "pa55" not in screen.text()
@@ -232,12 +254,12 @@ def test_a_refused_command_is_shown(program, server, shop):
 
 def test_the_screen_adapts_to_the_size_of_the_terminal(dq, shop):
     with Screen(dq, "top", "--interval", "200ms", columns=132, rows=43) as screen:
-        screen.sees(">mails", "── mails ──")
+        screen.sees(">shop", "── shop ──")
         for columns, rows in [(40, 10), (20, 5), (200, 50)]:
             screen.resize(columns, rows)
             wait_for(lambda: len(screen.lines()[0]) <= columns, what="the new size")
             screen.press("g", "Left", "Left")
-        screen.sees(">mails", "── mails ──")
+        screen.sees(">shop", "── shop ──")
 
 
 def test_names_cannot_control_the_terminal(dq, r3):
@@ -249,3 +271,44 @@ def test_names_cannot_control_the_terminal(dq, r3):
 
 def test_top_needs_a_terminal(dq, program):
     assert "needs a terminal" in dq("top", code=1).stderr
+
+
+def test_a_server_without_the_module_or_with_dangers_says_so(program, make_server, server):
+    bare = make_server(load_module=False)
+    dq = Cli(program, f"redis://127.0.0.1:{bare.port}")
+    for verb in (["top"], ["ls"], ["show", "q"]):
+        with Screen(dq, *verb) as screen:
+            screen.sees("this server has not loaded the dq module", "ended with 1")
+    server.client().execute_command("DQ.SEND", "q", "x")
+    dq = Cli(program, f"redis://127.0.0.1:{server.port}")
+    with Screen(dq, "top") as screen:
+        screen.sees(">q", "warning: appendonly is no")
+    with Screen(dq, "ls", columns=200) as screen:
+        screen.sees("q ", "dq: warning: appendonly is no", "ended with 0")
+
+
+def test_long_names_are_cut_on_a_terminal_only(dq, r3):
+    name = "a-long-name-" * 12
+    r3.execute_command("DQ.SEND", name, "x")
+    assert name in dq("ls").stdout
+    with Screen(dq, "ls", columns=120) as screen:
+        screen.sees("…", "ended with 0")
+        assert not any(line.startswith("  ") for line in screen.lines())
+
+
+def test_a_change_in_bulk_asks_on_a_terminal(dq, shop):
+    def asks(*args, question, answer, done):
+        with Screen(dq, *args, columns=120) as screen:
+            screen.sees(question + " [y/N]")
+            screen.press(answer, "Enter")
+            screen.sees(done)
+
+    length = lambda state: shop.execute_command("DQ.LEN", "shop", state)  # noqa: E731
+    question = "Redrive 1 dead message of shop?"
+    asks("redrive", "shop", "--all", question=question, answer="n", done="dq: nothing was changed")
+    assert length("dead") == 1
+    asks("redrive", "shop", "--all", question=question, answer="y", done="1 message pending again")
+    question = "Cancel 1 message of shop: ready, id dead?"
+    asks("find", "shop", "ready", "--id", "dead", "--act", "cancel", question=question, answer="yes", done="1 message cancelled")
+    asks("purge", "shop", "--state", "retry", question="Remove 1 retry message of shop?", answer="Y", done="1 message removed")
+    assert length("retry") == 0

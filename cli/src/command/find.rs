@@ -3,8 +3,11 @@
 
 use serde_json::json;
 
+use super::ask::{confirm, is_terminal};
+use super::options::parse_header;
 use super::{about, must_exist, target};
 use crate::failure::Failure;
+use crate::model::count;
 use crate::model::find::{self, Act, Filter, Step};
 use crate::model::queue::STATES;
 use crate::model::record::Record;
@@ -71,13 +74,6 @@ impl Conditions {
     }
 }
 
-fn parse_header(text: &str) -> Result<(String, String), String> {
-    let (field, value) = text
-        .split_once('=')
-        .ok_or("write a header as field=value")?;
-    Ok((field.to_owned(), value.to_owned()))
-}
-
 /// Options of `dq find`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -103,6 +99,12 @@ pub struct Args {
     /// Do this with all that are found
     #[arg(long, value_name = "ACT", value_parser = ["redrive", "cancel", "purge"])]
     act: Option<String>,
+    /// With --act: all messages of the state, though there is no condition
+    #[arg(long, requires = "act")]
+    all: bool,
+    /// With --act: do not ask
+    #[arg(short, long, requires = "act")]
+    yes: bool,
     /// How many columns of a payload are printed in the table
     #[arg(long, default_value_t = 40)]
     width: usize,
@@ -184,6 +186,29 @@ fn change(
             filter.state
         )));
     }
+    if filter.is_whole_state() && !args.all {
+        return Err(Failure::mistake(format!(
+            "without a condition, {} --all is needed: it is about all {} messages",
+            act.word(),
+            filter.state
+        )));
+    }
+    if !args.yes {
+        // Without a terminal nobody reads the count, and on one it is worth the time.
+        let count = match is_terminal() {
+            true => count::count(server, queues, filter)?.words(),
+            false => "messages".to_owned(),
+        };
+        let shown = target(&args.queue, args.family).shown();
+        let most = args.count.map(|count| format!(", at most {count}"));
+        let most = most.unwrap_or_default();
+        let question = format!(
+            "{} {count} of {shown}: {}{most}?",
+            capital(act),
+            filter.words()
+        );
+        confirm(&question, false)?;
+    }
     let mut changed = 0;
     walk(server, queues, args, |server, queue, step| {
         let left = args.count.map_or(u64::MAX, |count| count - changed);
@@ -198,6 +223,14 @@ fn change(
     match out.json {
         true => out.json(&json!({ act.word(): changed })),
         false => out.line(&format!("{} {}", plural(changed, "message"), act.done())),
+    }
+}
+
+fn capital(act: Act) -> &'static str {
+    match act {
+        Act::Redrive => "Redrive",
+        Act::Cancel => "Cancel",
+        Act::Purge => "Purge",
     }
 }
 

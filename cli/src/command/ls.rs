@@ -1,12 +1,15 @@
 //! `dq ls`: the queues, one line each.
 
+use std::io::{self, IsTerminal};
+
 use serde_json::Value as Json;
 
 use super::about;
 use crate::failure::Failure;
 use crate::model::family::{self, Sum};
-use crate::model::keys;
+use crate::model::overview::Sort;
 use crate::model::queue::Queue;
+use crate::model::{instance, keys};
 use crate::output::Output;
 use crate::server::Server;
 use crate::table::Table;
@@ -16,7 +19,7 @@ use crate::time_text::span;
 /// Options of `dq ls`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only these queues; without, the server is searched for all
+    /// Only these queues, or those that match: 'jobs:*'; without, all of the server
     #[arg(value_name = "QUEUE")]
     queues: Vec<String>,
     /// Only queues whose names match, as of KEYS: 'jobs:*'
@@ -25,6 +28,36 @@ pub struct Args {
     /// List families, with the sums of their queues over all servers. QUEUE names a family
     #[arg(long)]
     family: bool,
+    /// How the lines are sorted
+    #[arg(long, value_enum, default_value_t = Order::Name)]
+    sort: Order,
+}
+
+/// The orders of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Order {
+    /// By name
+    Name,
+    /// Overdue for long first, then dead messages, then those that are held
+    Trouble,
+    /// Overdue for longest first
+    Oldest,
+    /// Most ready and running messages first
+    Load,
+    /// Most dead messages first
+    Dead,
+}
+
+impl Order {
+    fn sort(self) -> Sort {
+        match self {
+            Order::Name => Sort::Name,
+            Order::Trouble => Sort::Trouble,
+            Order::Oldest => Sort::Oldest,
+            Order::Load => Sort::Load,
+            Order::Dead => Sort::Dead,
+        }
+    }
 }
 
 /// Prints the queues, or the families.
@@ -34,14 +67,20 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     }
     let given = !args.queues.is_empty();
     let names = match given {
-        true => args
-            .queues
-            .iter()
-            .map(|name| name.clone().into_bytes())
-            .collect(),
+        true => keys::named(server, &args.queues)?,
         false => keys::all(server, args.pattern.as_deref().map(str::as_bytes))?,
     };
-    list(server, &names, given, out)
+    if names.is_empty() {
+        instance::must_have_module(server)?;
+    }
+    list(server, &names, given, args.sort.sort(), out)?;
+    // A script reads no warnings.
+    if io::stderr().is_terminal() {
+        for warning in instance::warnings(&instance::all(server)?) {
+            eprintln!("dq: warning: {warning}");
+        }
+    }
+    Ok(())
 }
 
 /// Prints these queues. If they were `given` by the user, each must exist.
@@ -49,6 +88,7 @@ pub fn list(
     server: &mut Server,
     names: &[Vec<u8>],
     given: bool,
+    sort: Sort,
     out: &mut Output,
 ) -> Result<(), Failure> {
     let replies = keys::infos(server, names)?;
@@ -81,15 +121,19 @@ pub fn list(
             .collect();
         return out.json(&Json::Array(queues));
     }
-    let mut table = Table::new(&HEADINGS);
+    let mut queues = Vec::with_capacity(found.len());
     for (name, info) in found {
-        let queue = Queue::of(name, info)?;
-        let mut row = vec![printable(name)];
+        queues.push(Queue::of(name, info)?);
+    }
+    sort.sort(&mut queues, |queue| queue);
+    let mut table = Table::new(&HEADINGS);
+    for queue in queues {
+        let mut row = vec![printable(&queue.name)];
         row.extend(SHOWN.map(|state| queue.count(state).to_string()));
         row.extend([
             queue.groups.to_string(),
             queue.blocked_clients.to_string(),
-            queue.oldest_ready_age.map(span).unwrap_or_default(),
+            queue.overdue().map(span).unwrap_or_default(),
             queue.lateness[1].map(span).unwrap_or_default(),
             (if queue.paused { "paused" } else { "" }).to_owned(),
         ]);
@@ -97,7 +141,7 @@ pub fn list(
     }
     match table.is_empty() {
         true => out.line("no queues"),
-        false => Ok(table.write(out.to)?),
+        false => Ok(table.fitted().write(out.to)?),
     }
 }
 

@@ -1,14 +1,22 @@
 //! The commands that print and end, one file each.
 
+mod ask;
 pub mod batches;
 pub mod bench;
+pub mod completion;
 pub mod explain;
 pub mod find;
 pub mod ls;
+pub mod message;
+mod options;
 pub mod pause;
 pub mod peek;
+pub mod purge;
 pub mod redrive;
+pub mod schedule;
+pub mod send;
 pub mod server;
+pub mod settings;
 pub mod show;
 pub mod tail;
 

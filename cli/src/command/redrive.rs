@@ -2,9 +2,12 @@
 
 use serde_json::json;
 
+use super::ask::{confirm, is_terminal};
 use super::{about, must_exist, target};
 use crate::failure::Failure;
 use crate::model::change::Change;
+use crate::model::count;
+use crate::model::find::Filter;
 use crate::model::record::integer;
 use crate::output::Output;
 use crate::server::{verb, Server};
@@ -12,6 +15,9 @@ use crate::text::plural;
 
 /// Options of `dq redrive`.
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "dq redrive <QUEUE> <ID>...\n       dq redrive <QUEUE> --all [--count <N>] [--family]"
+)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["ids", "all"])))]
 pub struct Args {
     /// The queue's key
@@ -32,6 +38,9 @@ pub struct Args {
     /// With --all: QUEUE names a family, all dead messages of its queues
     #[arg(long, requires = "all")]
     family: bool,
+    /// With --all: do not ask
+    #[arg(short, long, requires = "all")]
+    yes: bool,
 }
 
 /// Redrives, and prints how many are pending again.
@@ -40,6 +49,15 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
         must_exist(server, &args.queue)?;
     }
     let redriven = if args.all {
+        if !args.yes && is_terminal() {
+            let target = target(&args.queue, args.family);
+            let queues = target.queues(server);
+            let queues = queues.map_err(|failure| about(&args.queue, failure))?;
+            let count = count::count(server, &queues, &Filter::of_state("dead")?)?;
+            let most = args.count.unwrap_or(u64::MAX).min(count.found);
+            let dead = plural(most, "dead message");
+            confirm(&format!("Redrive {dead} of {}?", target.shown()), false)?;
+        }
         Change::Redrive(target(&args.queue, args.family), args.count).execute(server)
     } else {
         let mut cmd = verb("DQ.REDRIVE", args.queue.as_bytes());

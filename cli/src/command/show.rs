@@ -7,13 +7,14 @@ use super::ls::{self, sum_json};
 use super::{about, must_exist};
 use crate::failure::Failure;
 use crate::model::group::{self, Wanted};
+use crate::model::overview::Sort;
 use crate::model::record::{shown, Record};
 use crate::model::{batch, family};
 use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::table::Table;
 use crate::text::printable;
-use crate::time_text::{relative, span, stamp, Millis};
+use crate::time_text::{exact, relative, span, stamp, Millis};
 
 /// Maximum number of held groups that are printed.
 const GROUPS: usize = 20;
@@ -78,7 +79,7 @@ fn family(server: &mut Server, name: &str, out: &mut Output) -> Result<(), Failu
         line(field, late(at))?;
     }
     out.line("")?;
-    ls::list(server, &queues, false, out)
+    ls::list(server, &queues, false, Sort::Name, out)
 }
 
 fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failure> {
@@ -105,8 +106,10 @@ fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failu
     }
     let info = Record::of(info)?;
     let now = info.number("now");
+    if held(server, key, now, out)? {
+        out.line("")?;
+    }
     fields(&info, now, out)?;
-    held(server, key, now, out)?;
     if info.count("batches") > 0 {
         batches(server, key, out)?;
     }
@@ -144,17 +147,20 @@ fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failu
     section(&table, out)
 }
 
-/// Prints the groups that are held, and why.
+/// Prints the groups that are held or paused, and why. Returns whether there are any.
 fn held(
     server: &mut Server,
     key: &[u8],
     now: Option<Millis>,
     out: &mut Output,
-) -> Result<(), Failure> {
-    let groups = match group::fetch(server, key, Wanted::Blocked, GROUPS) {
-        Err(failure) if failure.is_forbidden() => return Ok(()),
+) -> Result<bool, Failure> {
+    let groups = match group::fetch(server, key, Wanted::Held, GROUPS) {
+        Err(failure) if failure.is_forbidden() => return Ok(false),
         groups => groups?,
     };
+    if groups.found.is_empty() {
+        return Ok(false);
+    }
     let mut table = Table::new(&["HELD GROUP", ">WAITING", "HEAD", "UNTIL", "BREAKER", "WHY"]);
     for one in &groups.found {
         let why = one.why.as_ref();
@@ -171,11 +177,11 @@ fn held(
                 .unwrap_or_default(),
         ]);
     }
-    section(&table, out)?;
-    match groups.more {
-        true => out.line(&format!("... and more than these {GROUPS}")),
-        false => Ok(()),
+    table.write(out.to)?;
+    if groups.more {
+        out.line(&format!("... and more than these {GROUPS}"))?;
     }
+    Ok(true)
 }
 
 /// Prints the open batches.
@@ -218,12 +224,29 @@ fn fields(record: &Record, now: Option<Millis>, out: &mut Output) -> Result<(), 
                 (Ok(at), _) => stamp(at),
                 (Err(_), _) => at.to_string(),
             },
+            // From a second on, units are easier to read.
+            Value::Int(ms @ 1000..) if is_span(&name) => {
+                let ms = u64::try_from(*ms).unwrap_or(0);
+                format!("{ms}  ({})", exact(ms))
+            }
             value => shown(value),
         };
         let text = if text.is_empty() { "-" } else { &text };
         out.line(&format!("{name:<18} {text}"))?;
     }
     Ok(())
+}
+
+fn is_span(field: &str) -> bool {
+    let settings = [
+        "lease",
+        "maxbackoff",
+        "ttl",
+        "retain",
+        "deadretain",
+        "dedup",
+    ];
+    settings.contains(&field) || field.ends_with("-age") || field.starts_with("lateness-")
 }
 
 fn is_time(field: &str) -> bool {

@@ -10,8 +10,10 @@ use crate::time_text::{relative, Millis};
 /// The groups that are asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Wanted {
-    /// Groups with messages that cannot deliver now, and have no lease.
+    /// Groups that somebody should know of: blocked ones and paused ones.
     #[default]
+    Held,
+    /// Groups with messages that cannot deliver now, and have no lease.
     Blocked,
     /// Groups that are paused.
     Paused,
@@ -27,17 +29,41 @@ impl Wanted {
     /// Returns the next choice. The first one follows the last one.
     pub fn next(self) -> Wanted {
         match self {
+            Wanted::Held => Wanted::Blocked,
             Wanted::Blocked => Wanted::Paused,
             Wanted::Paused => Wanted::Running,
             Wanted::Running => Wanted::Ready,
             Wanted::Ready => Wanted::All,
-            Wanted::All => Wanted::Blocked,
+            Wanted::All => Wanted::Held,
         }
     }
 
-    /// Returns the word for it. Except for all, it is the word of the server.
+    /// All choices, in their order.
+    pub const ALL: [Wanted; 6] = [
+        Wanted::Held,
+        Wanted::Blocked,
+        Wanted::Paused,
+        Wanted::Running,
+        Wanted::Ready,
+        Wanted::All,
+    ];
+
+    /// Returns the choices of the server of which it consists.
+    fn parts(self) -> &'static [Wanted] {
+        match self {
+            Wanted::Held => &[Wanted::Blocked, Wanted::Paused],
+            Wanted::Blocked => &[Wanted::Blocked],
+            Wanted::Paused => &[Wanted::Paused],
+            Wanted::Running => &[Wanted::Running],
+            Wanted::Ready => &[Wanted::Ready],
+            Wanted::All => &[Wanted::All],
+        }
+    }
+
+    /// Returns the word for it. Except for held and all, it is the word of the server.
     pub fn word(self) -> &'static str {
         match self {
+            Wanted::Held => "held",
             Wanted::Blocked => "blocked",
             Wanted::Paused => "paused",
             Wanted::Running => "running",
@@ -148,6 +174,23 @@ pub fn fetch(
     most: usize,
 ) -> Result<Groups, Failure> {
     let mut groups = Groups::default();
+    for part in wanted.parts() {
+        walk(server, queue, *part, most, &mut groups)?;
+    }
+    groups.more |= groups.found.len() > most;
+    groups.found.truncate(most);
+    explain(server, queue, &mut groups.found)?;
+    Ok(groups)
+}
+
+/// Adds the groups of one choice of the server.
+fn walk(
+    server: &mut Server,
+    queue: &[u8],
+    wanted: Wanted,
+    most: usize,
+    groups: &mut Groups,
+) -> Result<(), Failure> {
     let mut cursor = None;
     for _ in 0..PAGES {
         let mut cmd = verb("DQ.GROUPS", queue);
@@ -165,10 +208,8 @@ pub fn fetch(
             break;
         }
     }
-    groups.more = cursor.is_some() || groups.found.len() > most;
-    groups.found.truncate(most);
-    explain(server, queue, &mut groups.found)?;
-    Ok(groups)
+    groups.more |= cursor.is_some();
+    Ok(())
 }
 
 fn explain(server: &mut Server, queue: &[u8], groups: &mut [Group]) -> Result<(), Failure> {
@@ -221,9 +262,10 @@ mod tests {
     #[test]
     fn next_reaches_every_choice() {
         let mut wanted = Wanted::default();
-        for _ in 0..5 {
+        for expected in Wanted::ALL {
+            assert_eq!(wanted, expected);
             wanted = wanted.next();
         }
-        assert_eq!(wanted, Wanted::Blocked);
+        assert_eq!(wanted, Wanted::Held);
     }
 }

@@ -36,7 +36,7 @@ pub enum Line {
     Acked,
     /// Messages that are pending.
     Waiting,
-    /// The age of the oldest ready message in ms, or the lateness of a delivery if that
+    /// The age of the oldest due message in ms, or the lateness of a delivery if that
     /// was higher.
     Late,
     /// Messages that are dead.
@@ -65,7 +65,7 @@ impl History {
     /// the same name, and its history begins here.
     pub fn add(&mut self, at: Instant, queue: &Queue, kept: usize) {
         let worst = queue.lateness[2].unwrap_or(0);
-        let mut late = queue.oldest_ready_age.unwrap_or(0);
+        let mut late = queue.overdue().unwrap_or(0);
         if let Some(last) = self.0.back() {
             if queue.totals.sent < last.totals.sent
                 || queue.totals.delivered < last.totals.delivered

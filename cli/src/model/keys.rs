@@ -7,6 +7,7 @@ use redis::Value;
 use super::record::{bytes, unexpected};
 use crate::failure::Failure;
 use crate::server::{verb, Server};
+use crate::text::printable;
 
 /// The name of the data type, as `TYPE key` replies it.
 const TYPE_NAME: &str = "dqueue-rs";
@@ -105,6 +106,32 @@ pub fn all(server: &mut Server, pattern: Option<&[u8]>) -> Result<Vec<Vec<u8>>, 
             return Ok(names);
         }
     }
+}
+
+/// Returns whether an argument is a pattern, as of KEYS.
+pub fn is_pattern(name: &str) -> bool {
+    name.contains(['*', '?', '['])
+}
+
+/// Returns the names of the queues that arguments name. One with marks of a pattern stands
+/// for all queues that match, unless there is a queue of exactly this name. It is an error if
+/// none matches.
+pub fn named(server: &mut Server, given: &[String]) -> Result<Vec<Vec<u8>>, Failure> {
+    let mut names = Vec::new();
+    for name in given {
+        let key = name.as_bytes();
+        if !is_pattern(name) || must_exist(server, key).is_ok() {
+            names.push(key.to_vec());
+            continue;
+        }
+        let mut found = all(server, Some(key))?;
+        if found.is_empty() {
+            let name = printable(key);
+            return Err(Failure::mistake(format!("{name}: no queue matches")));
+        }
+        names.append(&mut found);
+    }
+    Ok(names)
 }
 
 /// Runs DQ.INFO for each queue. Returns a reply or an error for each.

@@ -4,13 +4,16 @@
 pub mod batch;
 pub mod change;
 pub mod consumer;
+pub mod count;
 pub mod family;
 pub mod find;
 pub mod group;
 pub mod history;
+pub mod instance;
 pub mod keys;
 pub mod message;
 pub mod overview;
 pub mod queue;
 pub mod record;
+pub mod settings;
 pub mod watch;

@@ -10,10 +10,13 @@ use super::watch::{Board, Entry};
 /// How the lines are sorted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// By name.
+    /// What needs somebody first: overdue for long, then dead messages, then those that
+    /// are held.
     #[default]
+    Trouble,
+    /// By name.
     Name,
-    /// The one whose oldest ready message has waited longest, first.
+    /// The one whose oldest message is overdue for longest, first.
     Oldest,
     /// The one with the most ready and running messages first.
     Load,
@@ -23,36 +26,60 @@ pub enum Sort {
 
 impl Sort {
     /// All orders.
-    pub const ALL: [Sort; 4] = [Sort::Name, Sort::Oldest, Sort::Load, Sort::Dead];
+    pub const ALL: [Sort; 5] = [
+        Sort::Trouble,
+        Sort::Name,
+        Sort::Oldest,
+        Sort::Load,
+        Sort::Dead,
+    ];
 
     /// Returns the next order. The first one follows the last one.
     pub fn next(self) -> Sort {
         match self {
+            Sort::Trouble => Sort::Name,
             Sort::Name => Sort::Oldest,
             Sort::Oldest => Sort::Load,
             Sort::Load => Sort::Dead,
-            Sort::Dead => Sort::Name,
+            Sort::Dead => Sort::Trouble,
         }
     }
 
     /// Returns the words for it.
     pub fn word(self) -> &'static str {
         match self {
+            Sort::Trouble => "trouble",
             Sort::Name => "name",
-            Sort::Oldest => "oldest ready",
+            Sort::Oldest => "oldest",
             Sort::Load => "ready + running",
             Sort::Dead => "dead",
         }
     }
 
-    fn weight(self, queue: &Queue) -> u64 {
+    /// Returns what puts a queue before others.
+    fn weight(self, queue: &Queue) -> [u64; 3] {
+        let [dead, blocked] = ["dead", "blocked"].map(|state| queue.count(state));
         match self {
-            Sort::Name => 0,
-            Sort::Oldest => queue.oldest_ready_age.map_or(0, |age| age + 1),
-            Sort::Load => queue.count("ready") + queue.count("running"),
-            Sort::Dead => queue.count("dead"),
+            Sort::Trouble => [overdue_step(queue.overdue()), dead, blocked],
+            Sort::Name => [0; 3],
+            Sort::Oldest => [queue.overdue().map_or(0, |age| age + 1), 0, 0],
+            Sort::Load => [queue.count("ready") + queue.count("running"), 0, 0],
+            Sort::Dead => [dead, 0, 0],
         }
     }
+
+    /// Sorts queues. Equal ones stay in their order.
+    pub fn sort<T>(self, rows: &mut [T], queue: impl Fn(&T) -> &Queue) {
+        if self != Sort::Name {
+            rows.sort_by_key(|row| Reverse(self.weight(queue(row))));
+        }
+    }
+}
+
+/// Returns how long something is overdue in steps that double, from 10 seconds on. So the
+/// lines of busy queues do not change places all the time.
+fn overdue_step(age: Option<u64>) -> u64 {
+    u64::from(u64::BITS - (age.unwrap_or(0) / 10_000).leading_zeros())
 }
 
 /// A line of the list: a queue, or a family of at least two.
@@ -105,10 +132,7 @@ pub fn rows<'a>(board: &'a Board, inside: Option<&'a [u8]>, sort: Sort) -> Vec<R
             board.entries().filter_map(line).collect()
         }
     };
-    // The sort is stable: equal lines stay in the order of their names.
-    if sort != Sort::Name {
-        rows.sort_by_key(|row| Reverse(sort.weight(&row.entry.queue)));
-    }
+    sort.sort(&mut rows, |row| &row.entry.queue);
     rows
 }
 
@@ -142,6 +166,31 @@ mod tests {
     fn names(rows: &[Row]) -> Vec<String> {
         let name = |row: &Row| String::from_utf8_lossy(row.name()).into_owned();
         rows.iter().map(name).collect()
+    }
+
+    #[test]
+    fn trouble_comes_first() {
+        let queue = |name: &str, overdue: Option<u64>, dead, blocked| {
+            let mut queue = Queue {
+                name: name.as_bytes().to_vec(),
+                oldest_due_age: overdue,
+                ..Queue::default()
+            };
+            (queue.counts[6], queue.counts[2]) = (dead, blocked);
+            queue
+        };
+        let mut queues = [
+            queue("fine", None, 0, 0),
+            queue("busy", Some(900), 0, 0),
+            queue("held", None, 0, 5),
+            queue("dead", Some(8000), 2, 0),
+            queue("late", Some(90_000), 0, 3),
+        ];
+        Sort::Trouble.sort(&mut queues, |queue| queue);
+        let names = queues.map(|queue| String::from_utf8(queue.name).unwrap());
+        assert_eq!(names, ["late", "dead", "held", "fine", "busy"]);
+        assert_eq!(overdue_step(Some(9_999)), 0);
+        assert!(overdue_step(Some(u64::MAX)) > overdue_step(Some(1 << 40)));
     }
 
     #[test]

@@ -79,6 +79,9 @@ pub struct Queue {
     pub next_due_at: Option<Millis>,
     /// How long the oldest ready message has waited.
     pub oldest_ready_age: Option<Millis>,
+    /// How long the oldest message has been due that was not delivered, also if it is
+    /// blocked, paused or waits for a retry. Unknown with an older module.
+    pub oldest_due_age: Option<Millis>,
     /// Time from ready to delivered in ms: median, 99th percentile and maximum.
     pub lateness: [Option<Millis>; 3],
 }
@@ -109,6 +112,7 @@ impl Queue {
             },
             next_due_at: info.number("next-due-at"),
             oldest_ready_age: info.number("oldest-ready-age"),
+            oldest_due_age: info.number("oldest-due-age"),
             lateness: ["lateness-p50", "lateness-p99", "lateness-max"].map(|f| info.number(f)),
         })
     }
@@ -131,9 +135,15 @@ impl Queue {
         let due = self.next_due_at.into_iter().chain(other.next_due_at);
         self.next_due_at = due.min();
         self.oldest_ready_age = self.oldest_ready_age.max(other.oldest_ready_age);
+        self.oldest_due_age = self.oldest_due_age.max(other.oldest_due_age);
         for (late, more) in self.lateness.iter_mut().zip(other.lateness) {
             *late = (*late).max(more);
         }
+    }
+
+    /// Returns how long the oldest message is overdue, as far as the server tells it.
+    pub fn overdue(&self) -> Option<Millis> {
+        self.oldest_due_age.max(self.oldest_ready_age)
     }
 
     /// Returns the number of messages that have not ended and are not running.

@@ -65,6 +65,21 @@ impl Watch {
         }
     }
 
+    /// Watches what the command line names: queues, or one pattern, or all.
+    pub fn of(given: &[String], pattern: Option<&str>) -> Result<Watch, Failure> {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        match given {
+            [one] if keys::is_pattern(one) => Ok(Watch::new(Vec::new(), Some(bytes(one)))),
+            names if names.iter().any(|name| keys::is_pattern(name)) => Err(Failure::mistake(
+                "give one pattern, or names without the marks of a pattern",
+            )),
+            names => {
+                let names = names.iter().map(|name| bytes(name)).collect();
+                Ok(Watch::new(names, pattern.map(bytes)))
+            }
+        }
+    }
+
     /// Begins the scan anew, after the connection was lost: half a scan of one server is
     /// of no use on the next one.
     pub fn restart(&mut self) {

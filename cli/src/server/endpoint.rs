@@ -18,30 +18,43 @@ use crate::secret;
 /// Maximum time to connect, and to wait for a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The address if none is given.
+const DEFAULT: &str = "redis://127.0.0.1:6379";
+
 /// Where the server is, and as whom we go there.
+///
+/// The variables are read here and not by clap, which would name the options in each usage
+/// as if they had been given.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Endpoint {
-    /// redis://[user:password@]host[:port][/db], rediss://... for TLS, or redis+unix:///path.
-    /// Of a Redis Cluster any node. In the variable the password is hidden from `ps`
+    /// redis://[user:password@]host[:port][/db], rediss://... for TLS, or redis+unix:///path. Of a
+    /// Redis Cluster any node. In the variable DQ_URL the password is hidden from `ps` [default:
+    /// DQ_URL, or redis://127.0.0.1:6379]
+    #[arg(long, global = true, help_heading = "Connection")]
+    url: Option<String>,
+    /// A file with the password, which is then in no URL: its first line [default: DQ_AUTH_FILE]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Connection")]
+    auth_file: Option<PathBuf>,
+    /// With rediss: trust the certificates signed by these (PEM), instead of the system's
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Connection")]
+    cacert: Option<PathBuf>,
+    /// With rediss: our own certificate (PEM), where the server wants one
     #[arg(
         long,
         global = true,
-        env = "DQ_URL",
-        hide_env_values = true,
-        default_value = "redis://127.0.0.1:6379"
+        value_name = "FILE",
+        requires = "key",
+        help_heading = "Connection"
     )]
-    url: String,
-    /// A file with the password, which is then in no URL: its first line
-    #[arg(long, global = true, env = "DQ_AUTH_FILE", value_name = "FILE")]
-    auth_file: Option<PathBuf>,
-    /// With rediss: trust the certificates signed by these (PEM), instead of the system's
-    #[arg(long, global = true, value_name = "FILE")]
-    cacert: Option<PathBuf>,
-    /// With rediss: our own certificate (PEM), where the server wants one
-    #[arg(long, global = true, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
     /// With rediss: the key of our certificate (PEM)
-    #[arg(long, global = true, value_name = "FILE", requires = "cert")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        requires = "cert",
+        help_heading = "Connection"
+    )]
     key: Option<PathBuf>,
     /// The primaries that a Redis Cluster had the last time, for the case that the node
     /// of the URL is gone when a connection is made anew.
@@ -63,9 +76,38 @@ impl Endpoint {
             let info = info.clone().set_addr(node.addr(info.addr()));
             result = open(&info, certificates.clone());
         }
-        let server = result?;
+        let server = result.map_err(|failure| self.explained(&info, failure))?;
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = server.nodes().to_vec();
         Ok(server)
+    }
+
+    /// Returns the URL, and from where we have it.
+    fn url(&self) -> (String, &'static str) {
+        match (&self.url, std::env::var("DQ_URL")) {
+            (Some(url), _) => (url.clone(), "--url"),
+            (None, Ok(url)) if !url.is_empty() => (url, "DQ_URL"),
+            _ => (DEFAULT.to_owned(), "the default, as there is no DQ_URL"),
+        }
+    }
+
+    /// Puts the address into a failure to connect, and what may be the reason.
+    fn explained(&self, info: &ConnectionInfo, failure: Failure) -> Failure {
+        let (place, (_, source)) = (place(info.addr()), self.url());
+        let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
+        let at = format!("{place} ({source})");
+        match failure {
+            Failure::Lost(words) => {
+                let hint = hint(&words, is_tls).map(|hint| format!(": {hint}"));
+                let words = words.split(" (os error").next().unwrap_or_default();
+                Failure::Lost(format!("{at}: {words}{}", hint.unwrap_or_default()))
+            }
+            Failure::Refused(words) if words.starts_with("NOAUTH") => Failure::Refused(format!(
+                "{at} wants a password, in a URL as redis://:PASSWORD@HOST or a file \
+                 (--auth-file): {words}"
+            )),
+            Failure::Refused(words) => Failure::Refused(format!("{at}: {words}")),
+            other => other,
+        }
     }
 
     fn known(&self) -> Vec<Node> {
@@ -77,17 +119,17 @@ impl Endpoint {
     /// guessing.
     fn info(&self) -> Result<ConnectionInfo, Failure> {
         // The URL may hold a password, so no message repeats it.
-        let info = self
-            .url
-            .as_str()
-            .into_connection_info()
-            .map_err(|_| Failure::mistake("the URL is none of a Redis server"))?;
+        let (url, source) = self.url();
+        let info = url.as_str().into_connection_info().map_err(|_| {
+            Failure::mistake(format!("the URL ({source}) is none of a Redis server"))
+        })?;
         let mut settings = info
             .redis_settings()
             .clone()
             .set_protocol(ProtocolVersion::RESP3);
-        if let Some(path) = &self.auth_file {
-            settings = settings.set_password(secret::password(path)?);
+        let file = std::env::var_os("DQ_AUTH_FILE").filter(|path| !path.is_empty());
+        if let Some(path) = self.auth_file.clone().or(file.map(PathBuf::from)) {
+            settings = settings.set_password(secret::password(&path)?);
         }
         Ok(info.set_redis_settings(settings))
     }
@@ -146,6 +188,36 @@ fn open(info: &ConnectionInfo, certificates: Option<TlsCertificates>) -> Result<
     }
     let connection = builder.build()?.get_connection()?;
     Server::of_cluster(place, host(info.addr()), connection)
+}
+
+/// Returns what a failure to connect may be about.
+fn hint(words: &str, is_tls: bool) -> Option<&'static str> {
+    let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
+    if is_tls
+        && has(&[
+            "(os error 11)",
+            "timed out",
+            "corrupt message",
+            "unexpected EOF",
+            "closed",
+        ])
+    {
+        return Some("does it speak TLS there? redis:// is without");
+    }
+    if !is_tls && has(&["Parse error", "parse", "Incompatible", "Unexpected"]) {
+        return Some("this is no Redis server");
+    }
+    if !is_tls
+        && has(&[
+            "(os error 11)",
+            "timed out",
+            "unexpected end of file",
+            "Connection reset",
+        ])
+    {
+        return Some("is it a Redis server? With TLS the URL begins with rediss://");
+    }
+    None
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {

@@ -9,7 +9,7 @@ use crate::model::change::{what, Change, Target};
 use crate::model::group::{Group, Wanted};
 use crate::model::overview::{rows, Row, Sort};
 use crate::model::watch::{Board, Entry};
-use crate::text::plural;
+use crate::text::{plural, printable};
 
 /// Number of lines that PgUp and PgDn move.
 const PAGE: usize = 10;
@@ -64,6 +64,12 @@ pub struct App {
     pub note: Option<String>,
     /// Why there are no new figures.
     pub lost: Option<String>,
+    /// What endangers the queues.
+    pub warnings: Vec<String>,
+    /// The part of a name by which the list is filtered.
+    pub filter: String,
+    /// Whether the filter is being typed.
+    pub typing: bool,
     detail: Option<Detail>,
     /// The selected line of the list.
     line: Option<Target>,
@@ -100,6 +106,9 @@ impl App {
                 self.board.take(sample.round);
                 self.detail = sample.detail;
                 self.lost = None;
+                if let Some(warnings) = sample.warnings {
+                    self.warnings = warnings;
+                }
                 if self.inside.is_some() && self.rows().is_empty() {
                     self.inside = None;
                 }
@@ -125,7 +134,7 @@ impl App {
         let focus = Focus {
             queue,
             seen: self.seen(room),
-            wanted: if groups { self.wanted } else { Wanted::Blocked },
+            wanted: if groups { self.wanted } else { Wanted::Held },
             most: if groups { MANY } else { FEW },
         };
         if self.focus.as_ref() == Some(&focus) {
@@ -149,7 +158,12 @@ impl App {
 
     /// Returns the lines of the list in their order.
     pub fn rows(&self) -> Vec<Row<'_>> {
-        rows(&self.board, self.inside.as_deref(), self.sort)
+        let mut rows = rows(&self.board, self.inside.as_deref(), self.sort);
+        if !self.filter.is_empty() {
+            let sought = self.filter.to_lowercase();
+            rows.retain(|row| printable(row.name()).to_lowercase().contains(&sought));
+        }
+        rows
     }
 
     /// Returns the place of the selected line among the lines.
@@ -214,6 +228,10 @@ impl App {
             self.help = false;
             return None;
         }
+        if self.typing {
+            self.type_filter(key.code);
+            return None;
+        }
         self.note = None;
         match key.code {
             KeyCode::Char('q') => self.quits = true,
@@ -231,11 +249,33 @@ impl App {
             }
             KeyCode::Char('f') if self.screen == Screen::Groups => self.wanted = self.wanted.next(),
             KeyCode::Char('s') if self.screen == Screen::Queues => self.sort = self.sort.next(),
+            KeyCode::Char('/') if self.screen == Screen::Queues => self.typing = true,
             KeyCode::Char('p') => self.ask_pause(),
             KeyCode::Char('r') => self.ask_redrive(),
             _ => {}
         }
         None
+    }
+
+    /// Changes the filter by a key. Enter keeps it, Esc ends it.
+    fn type_filter(&mut self, key: KeyCode) {
+        match key {
+            KeyCode::Enter => self.typing = false,
+            KeyCode::Esc => {
+                self.typing = false;
+                self.filter.clear();
+            }
+            KeyCode::Backspace => {
+                self.filter.pop();
+            }
+            KeyCode::Char(c) => self.filter.push(c),
+            _ => {}
+        }
+        let rows = self.rows();
+        if self.index(&rows).is_none() {
+            let first = rows.first().map(Row::target);
+            self.line = first;
+        }
     }
 
     /// Goes into the selected queue, then its groups; of a family, to its queues.
@@ -257,7 +297,9 @@ impl App {
             Screen::Groups => Screen::Queue,
             Screen::Queue => Screen::Queues,
             Screen::Queues => {
-                if let Some(family) = self.inside.take() {
+                if !self.filter.is_empty() {
+                    self.filter.clear();
+                } else if let Some(family) = self.inside.take() {
                     self.line = Some(Target::Family(family));
                 }
                 Screen::Queues

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::failure::Failure;
+use crate::model::instance;
 use crate::model::watch::Watch;
 use crate::server::Endpoint;
 use crate::time_text::{parse_span, Millis};
@@ -25,7 +26,7 @@ use sampler::Sampler;
 /// Options of `dq top`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Only these queues; without, the server is searched for all
+    /// Only these queues, or those that match: 'jobs:*'; without, all of the server
     #[arg(value_name = "QUEUE")]
     queues: Vec<String>,
     /// Only queues whose names match, as of KEYS: 'jobs:*'
@@ -34,14 +35,6 @@ pub struct Args {
     /// How often the server is asked
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     interval: Millis,
-}
-
-impl Args {
-    fn watch(&self) -> Watch {
-        let names = self.queues.iter().map(|name| name.clone().into_bytes());
-        let pattern = self.pattern.clone().map(String::into_bytes);
-        Watch::new(names.collect(), pattern)
-    }
 }
 
 /// Maximum time until a key press or an update of the sampler shows on the screen.
@@ -55,11 +48,13 @@ pub fn run(endpoint: &Endpoint, args: &Args) -> Result<(), Failure> {
         ));
     }
     // A wrong URL or password is reported before the screen changes.
-    let server = endpoint.connect()?;
+    let watch = Watch::of(&args.queues, args.pattern.as_deref())?;
+    let mut server = endpoint.connect()?;
+    instance::must_have_module(&mut server)?;
     let mut app = App::new(server.place());
     let (requests, inbox) = mpsc::channel();
     let (outbox, updates) = mpsc::channel();
-    let sampler = Sampler::new(endpoint.clone(), args, inbox, outbox);
+    let sampler = Sampler::new(endpoint.clone(), watch, args.interval, inbox, outbox);
     thread::spawn(move || sampler.run(server));
 
     let mut terminal = ratatui::try_init()?;

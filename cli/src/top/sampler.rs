@@ -3,13 +3,14 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use super::Args;
 use crate::failure::Failure;
 use crate::model::change::Change;
 use crate::model::consumer::{self, Consumer};
 use crate::model::group::{self, Groups, Wanted};
+use crate::model::instance;
 use crate::model::watch::{Round, Watch};
 use crate::server::{Endpoint, Server};
+use crate::time_text::Millis;
 
 /// What the user looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub struct Sample {
     pub round: Round,
     /// The details, if there is a focus and its queue exists.
     pub detail: Option<Detail>,
+    /// What endangers the queues, if that was asked.
+    pub warnings: Option<Vec<String>>,
 }
 
 /// A message from the sampler.
@@ -68,11 +71,16 @@ pub enum Update {
 /// Maximum time until details of a new focus are asked for.
 const SOON: Duration = Duration::from_millis(100);
 
+/// Time after which the server is asked about itself again.
+const WARNED: Duration = Duration::from_secs(30);
+
 /// The state of the thread.
 pub struct Sampler {
     endpoint: Endpoint,
     interval: Duration,
     watch: Watch,
+    /// When the server was last asked about itself.
+    warned: Option<Instant>,
     focus: Option<Focus>,
     inbox: Receiver<Request>,
     outbox: Sender<Update>,
@@ -82,14 +90,16 @@ impl Sampler {
     /// Creates a sampler that reads requests from `inbox` and sends updates to `outbox`.
     pub fn new(
         endpoint: Endpoint,
-        args: &Args,
+        watch: Watch,
+        interval: Millis,
         inbox: Receiver<Request>,
         outbox: Sender<Update>,
     ) -> Sampler {
         Sampler {
             endpoint,
-            interval: Duration::from_millis(args.interval),
-            watch: args.watch(),
+            interval: Duration::from_millis(interval),
+            watch,
+            warned: None,
             focus: None,
             inbox,
             outbox,
@@ -172,7 +182,18 @@ impl Sampler {
             Some(focus) => details(server, focus)?,
             None => None,
         };
-        Ok(Sample { round, detail })
+        let warnings = match self.warned {
+            Some(at) if at.elapsed() < WARNED => None,
+            _ => {
+                self.warned = Some(Instant::now());
+                Some(instance::warnings(&instance::all(server)?))
+            }
+        };
+        Ok(Sample {
+            round,
+            detail,
+            warnings,
+        })
     }
 }
 

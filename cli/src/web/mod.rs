@@ -38,7 +38,7 @@ use site::Site;
 /// Options of `dq web`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only these queues are listed; without, the server is searched for all
+    /// Only these queues are listed, or those that match: 'jobs:*'; without, all of the server
     #[arg(value_name = "QUEUE")]
     queues: Vec<String>,
     /// Only queues are listed whose names match, as of KEYS: 'jobs:*'
@@ -96,9 +96,7 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
     if let Err(failure @ Failure::Mistake(_)) = endpoint.connect() {
         return Err(failure);
     }
-    let names = args.queues.iter().map(|name| name.clone().into_bytes());
-    let pattern = args.pattern.clone().map(String::into_bytes);
-    let watch = Watch::new(names.collect(), pattern);
+    let watch = Watch::of(&args.queues, args.pattern.as_deref())?;
     Arc::clone(&site).watch(watch, Duration::from_millis(args.interval));
     // One thread serves the connections. What waits for the server of the queues runs in
     // threads of its own.

@@ -29,6 +29,7 @@ fn sample(app: &App, queues: Vec<Queue>) -> Sample {
             complete: true,
         },
         detail: None,
+        warnings: None,
     }
 }
 
@@ -40,6 +41,7 @@ fn take(app: &mut App, queues: Vec<Queue>) {
 
 fn app() -> App {
     let mut app = App::new("here:1/0");
+    app.sort = Sort::Name;
     let mut old = queue("b", 0);
     old.oldest_ready_age = Some(500);
     take(&mut app, vec![queue("a", 1), old, queue("c", 7)]);
@@ -97,7 +99,28 @@ fn sort_key_reaches_every_order() {
         seen.push(order(&app));
         press(&mut app, KeyCode::Char('s'));
     }
-    assert_eq!(seen, [b"abc", b"bac", b"abc", b"cab", b"abc"]);
+    assert_eq!(seen, [b"abc", b"bac", b"abc", b"cab", b"cab"]);
+}
+
+#[test]
+fn a_filter_is_typed_and_ended() {
+    let mut app = app();
+    press(&mut app, KeyCode::Char('/'));
+    press(&mut app, KeyCode::Char('C'));
+    assert!(app.typing && !app.quits());
+    assert_eq!((app.rows().len(), selected(&app)), (1, &b"c"[..]));
+    press(&mut app, KeyCode::Char('q'));
+    assert!(app.rows().is_empty() && app.selected().is_none());
+    press(&mut app, KeyCode::Backspace);
+    press(&mut app, KeyCode::Enter);
+    assert!(!app.typing);
+    assert_eq!(selected(&app), b"c");
+    press(&mut app, KeyCode::Esc);
+    assert_eq!(app.rows().len(), 3);
+    press(&mut app, KeyCode::Char('/'));
+    press(&mut app, KeyCode::Char('b'));
+    press(&mut app, KeyCode::Esc);
+    assert_eq!((app.typing, app.rows().len()), (false, 3));
 }
 
 #[test]
@@ -184,7 +207,7 @@ fn a_group_is_paused_and_resumed() {
     };
     assert_eq!(
         (focus.queue.as_deref(), focus.wanted),
-        (Some(&b"a"[..]), Wanted::Blocked)
+        (Some(&b"a"[..]), Wanted::Held)
     );
     assert_eq!(app.new_focus(9), None);
     let group = |name: &str, state: &str| Group {

@@ -89,14 +89,34 @@ fn status(app: &App, columns: usize) -> Line<'static> {
             }
         }
         (None, Some(note)) => bold(cut(&format!("* {note}"), columns)),
-        (None, None) => Line::raw(""),
+        (None, None) if app.typing => bold(cut(&format!("/{}_", app.filter), columns)),
+        (None, None) if !app.filter.is_empty() && app.screen == Screen::Queues => {
+            let text = format!("only names with {:?}: esc ends it", app.filter);
+            bold(cut(&text, columns))
+        }
+        (None, None) => match app.warnings.first() {
+            Some(warning) => {
+                let more = app.warnings.len() - 1;
+                let more = if more > 0 {
+                    format!(" (and {more} more)")
+                } else {
+                    String::new()
+                };
+                let line = Line::raw(cut(&format!("warning{more}: {warning}"), columns));
+                match app.colour(true, Color::Yellow) {
+                    Some(colour) => line.patch_style(Style::new().fg(colour)),
+                    None => line,
+                }
+            }
+            None => Line::raw(""),
+        },
     }
 }
 
 fn keys(app: &App, columns: usize) -> Line<'static> {
     let keys = match app.screen {
         Screen::Queues => {
-            "↑↓ select  enter queue  g groups  p pause  r redrive  s sort  ? help  q quit"
+            "↑↓ select  enter queue  g groups  p pause  r redrive  s sort  / filter  ? help"
         }
         Screen::Queue => "esc back  g groups  p pause/resume  r redrive  ? help  q quit",
         Screen::Groups => "↑↓ select  f which groups  p pause group  esc back  ? help  q quit",

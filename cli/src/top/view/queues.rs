@@ -23,6 +23,7 @@ pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let list = app.rows();
     if list.is_empty() {
         let text = match app.board.complete {
+            true if !app.filter.is_empty() => " no queue with such a name",
             true => " no queues here",
             false => " searching for queues ...",
         };
@@ -74,7 +75,7 @@ fn cells(app: &App, entry: &Entry, name: usize, bars: usize) -> Vec<Piece> {
     }
     let held = queue.paused || queue.breakers_open > 0;
     let dead = queue.count("dead");
-    let late = queue.oldest_ready_age;
+    let late = queue.overdue();
     vec![
         (
             fit(&shown, name, Side::Left),
@@ -123,7 +124,7 @@ fn short(app: &App, entry: &Entry, columns: usize) -> Vec<Line<'static>> {
     if queue.paused {
         title.push_str(" - PAUSED");
     }
-    if app.sort != Sort::Name {
+    if app.sort != Sort::default() {
         title.push_str(&format!("  (sorted by {})", app.sort.word()));
     }
     let mut lines = vec![rule(&title, columns)];
@@ -160,8 +161,8 @@ fn short(app: &App, entry: &Entry, columns: usize) -> Vec<Line<'static>> {
 pub fn lateness(queue: &Queue) -> String {
     let known = |ms: Option<u64>| ms.map_or("-".to_owned(), span);
     let [p50, p99, worst] = queue.lateness.map(known);
-    let oldest = known(queue.oldest_ready_age);
-    format!("lateness p50 {p50}, p99 {p99}, worst {worst}; oldest ready {oldest}")
+    let oldest = known(queue.overdue());
+    format!("lateness p50 {p50}, p99 {p99}, worst {worst}; oldest {oldest}")
 }
 
 /// Returns the first held groups and why they are held, in at most `room` lines.
@@ -174,7 +175,7 @@ pub fn held(app: &App, columns: usize, room: usize) -> Vec<Line<'static>> {
         Err(why) => return vec![Line::raw(cut(&format!(" groups: {why}"), columns))],
     };
     if groups.found.is_empty() {
-        return vec![Line::raw(cut(" no group is held", columns))];
+        return vec![Line::raw(cut(" no group is held or paused", columns))];
     }
     let hidden = groups.more || groups.found.len() > room;
     let shown = if hidden { room.saturating_sub(1) } else { room };
@@ -185,7 +186,12 @@ pub fn held(app: &App, columns: usize, room: usize) -> Vec<Line<'static>> {
         .map(|group| {
             let why = group.why.as_ref();
             let text = format!(
-                " held: {} ({} waiting){}",
+                " {}: {} ({} waiting){}",
+                if group.state == "paused" {
+                    "paused"
+                } else {
+                    "held"
+                },
                 printable(&group.name),
                 group.waiting,
                 why.map(|why| format!(": {}", why.why)).unwrap_or_default()

@@ -94,12 +94,14 @@ fn sample(at: Instant, fresh: Vec<Queue>, detail: Option<Detail>) -> Sample {
             complete: true,
         },
         detail,
+        warnings: None,
     }
 }
 
 /// Returns the live view after two samples, with these keys pressed between them.
 fn app(keys: &[KeyCode]) -> App {
     let mut app = App::new("example:6379/0");
+    app.sort = crate::model::overview::Sort::Name;
     let start = Instant::now();
     let sample = |second, sent, detail| {
         let at = start + Duration::from_secs(second);
@@ -148,21 +150,21 @@ fn the_list_fits_80_by_24() {
         shown[3],
         ">orders            3    13      41     4     2    200    200   1.5s           ▄▄"
     );
-    has(&shown, "── orders ──");
+    has(&shown, "── orders  (sorted by name) ──");
     has(
         &shown,
         "12 delayed, 1 retry, 250k finished, 0 cancelled; next due in 5.0s",
     );
     has(
         &shown,
-        "lateness p50 3ms, p99 18ms, worst 2.1s; oldest ready 1.5s",
+        "lateness p50 3ms, p99 18ms, worst 2.1s; oldest 1.5s",
     );
     has(
         &shown,
         "1 named consumers, 2 clients waiting in FETCH, 12 groups",
     );
     has(&shown, "held: user-7 (2 waiting): A delivery of it failed.");
-    assert!(shown[23].ends_with("q quit"), "{}", shown[23]);
+    assert!(shown[23].ends_with("? help"), "{}", shown[23]);
 }
 
 #[test]
@@ -180,7 +182,7 @@ fn one_queue_shows_states_rates_groups_and_consumers() {
 #[test]
 fn a_held_group_shows_why_and_until_when() {
     let shown = screen(&app(&[KeyCode::Char('g')]), 80, 24);
-    has(&shown, "── orders: blocked groups ──");
+    has(&shown, "── orders: held groups ──");
     has(
         &shown,
         ">user-7           blocked       2     0 o1                in 30.0s  backoff",
@@ -195,7 +197,7 @@ fn a_held_group_shows_why_and_until_when() {
 fn a_paused_queue_is_marked_in_words() {
     let mut app = app(&[]);
     press(&mut app, KeyCode::Up);
-    has(&screen(&app, 80, 24), "PAUSED ──");
+    has(&screen(&app, 80, 24), "PAUSED  (sorted by name) ──");
     press(&mut app, KeyCode::Enter);
     has(&screen(&app, 80, 24), "PAUSED: nothing is delivered");
 }
@@ -223,6 +225,23 @@ fn a_lost_connection_is_shown_and_the_last_figures_stay() {
     let shown = screen(&app, 80, 24);
     has(&shown, "! no connection: refused - trying again");
     has(&shown, ">orders ");
+}
+
+#[test]
+fn a_warning_is_shown_while_nothing_else_is() {
+    let mut app = app(&[]);
+    let mut warned = sample(Instant::now(), vec![mails(), orders(9)], None);
+    warned.warnings = Some(vec!["appendonly is no".to_owned(), "x".to_owned()]);
+    app.take(Update::Sample(warned));
+    has(
+        &screen(&app, 80, 24),
+        "warning (and 1 more): appendonly is no",
+    );
+    press(&mut app, KeyCode::Char('/'));
+    press(&mut app, KeyCode::Char('o'));
+    has(&screen(&app, 80, 24), "/o_");
+    press(&mut app, KeyCode::Enter);
+    has(&screen(&app, 80, 24), "only names with \"o\"");
 }
 
 #[test]

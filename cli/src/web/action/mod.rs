@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
 use crate::model::change::{what, Change, Target};
+use crate::model::count::{self, Count};
 use crate::model::find::{Act, Filter};
 use crate::model::keys;
 use crate::model::queue::{Queue, STATES};
@@ -24,7 +25,6 @@ use crate::web::answer::HttpError;
 use crate::web::jobs::Job;
 use crate::web::query::{link, Query};
 use crate::web::site::Site;
-use found::Count;
 
 /// Something that can be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,7 +170,7 @@ impl Action {
         match self {
             Action::Found(target, filter, _) => {
                 let queues = target.queues(server)?;
-                found::count(server, &queues, filter).map(Some)
+                count::count(server, &queues, filter).map(Some)
             }
             Action::Empty(name) => {
                 let info = Queue::of(name, server.call(&verb("DQ.INFO", name))?)?;

@@ -91,14 +91,7 @@ fn look(server: &mut Server, name: &[u8], wanted: Wanted) -> Result<QueuePage, F
 /// Shows a queue.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let key = queue(&ask.query)?;
-    let wanted = [
-        Wanted::Blocked,
-        Wanted::Paused,
-        Wanted::Running,
-        Wanted::Ready,
-        Wanted::All,
-    ];
-    let wanted = wanted
+    let wanted = Wanted::ALL
         .into_iter()
         .find(|wanted| wanted.word() == ask.query.text("groups"))
         .unwrap_or_default();
@@ -167,13 +160,10 @@ fn groups(
     wanted: Wanted,
     figures: &Queue,
 ) -> Markup {
-    let mut choices = Vec::new();
-    let mut choice = Wanted::default();
-    while choices.len() < 5 {
+    let choices = Wanted::ALL.map(|choice| {
         let address = target.clone().with("groups", choice.word().as_bytes());
-        choices.push((choice, address.link("queue")));
-        choice = choice.next();
-    }
+        (choice, address.link("queue"))
+    });
     let message = |id: &[u8]| target.clone().with("id", id).link("message");
     let act = |word: &str, group: &[u8]| {
         target
@@ -192,7 +182,7 @@ fn groups(
             @match groups {
                 Err(why) => p.note { (why) },
                 Ok(groups) if groups.found.is_empty() => p.none {
-                    @if wanted == Wanted::Blocked { "No group is held." } @else { "There are none." }
+                    @if wanted == Wanted::Held { "No group is held or paused." } @else { "There are none." }
                     @if groups.more { " Not all were page at: there are very many." }
                 },
                 Ok(groups) => {

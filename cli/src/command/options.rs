@@ -1,0 +1,98 @@
+//! The options of a message that is sent by hand or by a schedule.
+
+use redis::Cmd;
+
+use crate::model::settings;
+use crate::time_text::{parse_span, Millis};
+
+/// The options that a message has, whoever sends it.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Message")]
+pub struct MessageOptions {
+    /// Its type, a label of yours
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Its group
+    #[arg(long)]
+    group: Option<String>,
+    /// Its place in the group, a number
+    #[arg(long, requires = "group", allow_hyphen_values = true)]
+    score: Option<String>,
+    /// Its priority: -128 to 127, lower goes first
+    #[arg(long, allow_hyphen_values = true)]
+    priority: Option<i8>,
+    /// A header; as often as you like
+    #[arg(long, value_name = "FIELD=VALUE", value_parser = parse_header)]
+    header: Vec<(String, String)>,
+    /// Its batch
+    #[arg(long)]
+    batch: Option<String>,
+    /// Hold it until this batch has ended
+    #[arg(long, value_name = "BATCH")]
+    after: Option<String>,
+    /// How long a consumer has for it: 30s, 5m
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    lease: Option<Millis>,
+    /// How many failures are forgiven; -1: all
+    #[arg(long, allow_hyphen_values = true)]
+    retries: Option<i64>,
+    /// The wait after a failure: 'EXP 1s', 'FIXED 1m', 'LINEAR 5s'
+    #[arg(long, value_name = "KIND TIME")]
+    backoff: Option<String>,
+    /// How long after its due time it is dead if it was not finished
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    ttl: Option<Millis>,
+    /// How long its record is kept
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    retain: Option<Millis>,
+}
+
+/// Reads a header of the command line.
+pub fn parse_header(text: &str) -> Result<(String, String), String> {
+    let (field, value) = text
+        .split_once('=')
+        .ok_or("write a header as field=value")?;
+    Ok((field.to_owned(), value.to_owned()))
+}
+
+impl MessageOptions {
+    /// Adds the options that were given to a command.
+    pub fn add_to(&self, cmd: &mut Cmd) {
+        for (name, text) in [
+            ("TYPE", &self.kind),
+            ("GROUP", &self.group),
+            ("SCORE", &self.score),
+            ("BATCH", &self.batch),
+            ("AFTER", &self.after),
+        ] {
+            if let Some(text) = text {
+                cmd.arg(name).arg(text);
+            }
+        }
+        if let Some(priority) = self.priority {
+            cmd.arg("PRIORITY").arg(i64::from(priority));
+        }
+        for (name, time) in [
+            ("LEASE", self.lease),
+            ("TTL", self.ttl),
+            ("RETAIN", self.retain),
+        ] {
+            if let Some(time) = time {
+                cmd.arg(name).arg(time);
+            }
+        }
+        if let Some(retries) = self.retries {
+            cmd.arg("RETRIES").arg(retries);
+        }
+        if let Some(backoff) = &self.backoff {
+            let given: Vec<String> = backoff.split_whitespace().map(str::to_owned).collect();
+            cmd.arg("BACKOFF").arg(settings::words(&given));
+        }
+        if !self.header.is_empty() {
+            cmd.arg("HEADERS").arg(self.header.len());
+            for (field, value) in &self.header {
+                cmd.arg(field).arg(value);
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The server itself: what it runs, how it keeps its data, and what is wrong with that.
+
+use redis::Value;
+
+use super::record::bytes;
+use crate::failure::Failure;
+use crate::server::{verb, Server};
+use crate::text::printable;
+
+/// The sections of INFO that are read.
+const SECTIONS: [&str; 5] = ["server", "memory", "persistence", "replication", "dq"];
+
+/// Share of maxmemory from which memory is called short, in percent.
+const SHORT: u64 = 90;
+
+/// What a server says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Instance {
+    /// Host and port, of a node of a cluster. Empty for a single server.
+    pub place: String,
+    fields: Vec<(String, String)>,
+    /// Whether the module is loaded. `None` if the user may not ask for that.
+    pub module: Option<bool>,
+    /// The number of replicas that a write needs, if the user may ask for it.
+    replicas_needed: Option<u64>,
+}
+
+impl Instance {
+    /// Returns a field of INFO, printable.
+    pub fn text(&self, field: &str) -> Option<&str> {
+        let found = self.fields.iter().find(|(name, _)| name == field);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Returns a field of INFO that is a number.
+    pub fn number(&self, field: &str) -> Option<u64> {
+        self.text(field)?.parse().ok()
+    }
+
+    /// Returns whether the server has told anything of itself.
+    pub fn is_known(&self) -> bool {
+        !self.fields.is_empty()
+    }
+
+    fn read(&mut self, section: &str) {
+        for line in section.lines() {
+            if let Some((name, value)) = line.trim_end().split_once(':') {
+                self.fields
+                    .push((name.to_owned(), printable(value.as_bytes())));
+            }
+        }
+    }
+
+    /// Returns what endangers the queues, one sentence each, the worst first.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let mut warn = |words: String| warnings.push(words);
+        let is = |field: &str, value: &str| self.text(field) == Some(value);
+        if self.module == Some(false) {
+            warn("the dq module is not loaded: MODULE LIST shows what is".to_owned());
+        }
+        if is("loading", "1") {
+            warn("the server is loading its data".to_owned());
+        }
+        if is("aof_last_write_status", "err") || is("rdb_last_bgsave_status", "err") {
+            warn("the last save has failed: see the log of the server".to_owned());
+        }
+        if let Some(policy) = self.text("maxmemory_policy").filter(|p| *p != "noeviction") {
+            warn(format!(
+                "maxmemory-policy is {policy}, so whole queues can be evicted: set noeviction"
+            ));
+        }
+        if is("aof_enabled", "0") {
+            warn(
+                "appendonly is no, so a crash loses what came since the last snapshot: set \
+                 appendonly yes"
+                    .to_owned(),
+            );
+        }
+        match (self.number("used_memory"), self.number("maxmemory")) {
+            (Some(used), Some(most)) if most > 0 && used >= most / 100 * SHORT => {
+                let share = used.saturating_mul(100) / most;
+                warn(format!(
+                    "{share} % of maxmemory is used: beyond it sends are refused"
+                ));
+            }
+            _ => {}
+        }
+        if is("role", "slave") {
+            warn("this is a replica, which cannot be changed".to_owned());
+        } else if let Some(needed) = self.replicas_needed.filter(|needed| *needed > 0) {
+            let good = self.number("min_slaves_good_slaves").unwrap_or(0);
+            if good < needed {
+                warn(format!(
+                    "{good} of {needed} replicas that a write needs are there: writes are refused"
+                ));
+            }
+        } else if self.number("min_slaves_good_slaves") == Some(0) {
+            warn("too few replicas are there for a write: writes are refused".to_owned());
+        }
+        warnings
+    }
+}
+
+/// Asks every server about itself. What the user may not ask for stays unknown.
+pub fn all(server: &mut Server) -> Result<Vec<Instance>, Failure> {
+    let nodes = server.look()?;
+    let mut instances = Vec::with_capacity(nodes);
+    for node in 0..nodes {
+        let place = server.nodes().get(node);
+        let mut instance = Instance {
+            place: place.map_or(String::new(), |node| format!("{}:{}", node.host, node.port)),
+            ..Instance::default()
+        };
+        for section in SECTIONS {
+            match server.call_on(node, redis::cmd("INFO").arg(section)) {
+                Ok(reply) => {
+                    let text = bytes(&reply).map(String::from_utf8_lossy);
+                    instance.read(&text.unwrap_or_default());
+                }
+                Err(Failure::Refused(_)) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        if instance.is_known() {
+            instance.module = Some(instance.text("dq_version").is_some());
+        }
+        let mut cmd = redis::cmd("CONFIG");
+        cmd.arg("GET").arg("min-replicas-to-write");
+        instance.replicas_needed = match server.call_on(node, &cmd) {
+            Ok(Value::Map(pairs)) => pairs.first().and_then(|(_, value)| {
+                let value = bytes(value)?;
+                std::str::from_utf8(value).ok()?.parse().ok()
+            }),
+            Err(failure @ Failure::Lost(_)) => return Err(failure),
+            _ => None,
+        };
+        instances.push(instance);
+    }
+    Ok(instances)
+}
+
+/// Returns the warnings of all servers, each with the place of its server if there are
+/// several.
+pub fn warnings(instances: &[Instance]) -> Vec<String> {
+    let mut all = Vec::new();
+    for instance in instances {
+        for warning in instance.warnings() {
+            all.push(match instance.place.is_empty() {
+                true => warning,
+                false => format!("{}: {warning}", instance.place),
+            });
+        }
+    }
+    all
+}
+
+/// Fails if the server has not loaded the module. Nothing is known for a user who may not
+/// call its commands.
+pub fn must_have_module(server: &mut Server) -> Result<(), Failure> {
+    // The command needs no queue to answer whether it is known.
+    match server.call(&verb("DQ.INFO", b"dq:is-there-a-module")) {
+        Err(failure) if failure.is_about_module() => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instance(text: &str) -> Instance {
+        let mut instance = Instance {
+            module: Some(true),
+            ..Instance::default()
+        };
+        instance.read(text);
+        instance
+    }
+
+    #[test]
+    fn a_sound_server_has_no_warnings() {
+        let sound = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n\
+                     aof_enabled:1\r\nmaxmemory_policy:noeviction\r\nused_memory:50\r\nmaxmemory:0\r\nrole:master\r\n";
+        let sound = instance(sound);
+        assert_eq!(sound.warnings(), Vec::<String>::new());
+        assert_eq!(instance("").warnings(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_danger_is_a_warning() {
+        for (text, expected) in [
+            ("aof_enabled:0", "appendonly is no"),
+            ("maxmemory_policy:allkeys-lru", "allkeys-lru"),
+            ("used_memory:95000\r\nmaxmemory:100000", "95 % of maxmemory"),
+            ("aof_last_write_status:err", "the last save has failed"),
+            ("min_slaves_good_slaves:0", "too few replicas"),
+            ("role:slave", "this is a replica"),
+            ("loading:1", "loading"),
+        ] {
+            let found = instance(text).warnings();
+            assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
+        }
+        let mut bare = instance("aof_enabled:1");
+        bare.module = Some(false);
+        assert!(bare.warnings()[0].contains("module is not loaded"));
+        bare.place = "a:1".to_owned();
+        assert!(warnings(&[bare])[0].starts_with("a:1: the dq module"));
+    }
+}
