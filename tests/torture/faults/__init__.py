@@ -4,9 +4,11 @@ from tests.torture.faults import (
     clients,
     clocks,
     cluster,
+    crowds,
     disk,
     families,
     process,
+    refusals,
     replicas,
     tail,
 )
@@ -15,6 +17,7 @@ FAULTS = {
     "none": process.Nothing,
     "kill9-always": process.Kill9,
     "kill9-everysec": process.Kill9Everysec,
+    "kill9-many-queues": crowds.ManyQueues,
     "power-always": disk.PowerAlways,
     "power-everysec": disk.PowerEverysec,
     "power-no": disk.PowerNo,
@@ -43,4 +46,6 @@ FAULTS = {
     "clock-steps": clocks.ClockSteps,
     "disk-full": disk.DiskFull,
     "maxmemory": disk.MaxMemory,
+    "no-replicas": refusals.NoReplicas,
+    "failed-save": refusals.FailedSave,
 }
