@@ -1,6 +1,6 @@
 //! DQ.CREATE: creates a queue.
 
-use super::options::{BACKOFF, BREAKER, LEASE, RATE, RETRIES, TTL};
+use super::options::{BACKOFF, BREAKER, LEASE, RATE, RETRIES, SENDS, TTL};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
@@ -42,6 +42,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ON_RETRY,
         ON_DEAD,
         BREAKER,
+        SENDS,
         CLOCK,
     ],
 };

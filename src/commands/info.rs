@@ -33,7 +33,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         return Err(errors::NO_SUCH_QUEUE.into());
     };
     let reply = opened.context().reply();
-    reply.map(State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES + BREAKERS);
+    reply.map(State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES + BREAKERS + SENDS);
     state_counts(reply, queue);
     let now = queue.now(moment);
     content(reply, queue, blocked_clients, now);
@@ -41,8 +41,16 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     totals(reply, queue);
     times(reply, queue, now);
     breakers(reply, queue, now);
+    word(
+        reply,
+        "sends",
+        if queue.settings().closed { "OFF" } else { "ON" },
+    );
     Ok(())
 }
+
+/// `sends`, by which newer servers add to what the older ones show.
+const SENDS: usize = 1;
 
 /// The number of fields that [`content`] writes.
 const CONTENT: usize = 7;

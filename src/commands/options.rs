@@ -40,6 +40,11 @@ pub const BREAKER: Arg = Arg::block(
 .after("BREAKER")
 .optional();
 
+/// `SENDS ON | OFF`
+pub const SENDS: Arg = Arg::one_of("sends", &[Arg::word("on", "ON"), Arg::word("off", "OFF")])
+    .after("SENDS")
+    .optional();
+
 /// `DELAY ms | AT unix-ms`
 pub const DUE: Arg = Arg::one_of(
     "due",

@@ -18,6 +18,7 @@ pub fn reply_for(error: &Error) -> Failure {
             "QUEUEFULL the queue may have {limit} payload bytes pending and running (MAXBYTES)"
         )
         .into(),
+        Error::Closed => "QUEUECLOSED the queue takes no new messages (SENDS OFF)".into(),
         Error::ClockIsServers => {
             "ERR ADVANCE and TO move the clock of a queue made with CLOCK MANUAL only".into()
         }

@@ -261,6 +261,31 @@ class Consumer:
         self.journal.write(what="answered", n=self.n, end=clock(), count=count, answered_at=wall_clock())
 
 
+def close(ports, key, path, until, seed):
+    """Closes the queue for some ms again and again, and leaves it open."""
+    rng, link, journal = random.Random(seed), Link(ports), Journal(path)
+    while clock() < until:
+        try:
+            link.call("DQ.ALTER", key, "SENDS", "OFF")
+        except (Refused, Unknown):
+            pass
+        else:
+            begin = clock()
+            time.sleep(rng.random() * 0.06)
+            journal.write(what="closed", begin=begin, end=clock())
+        _open(link, key)
+        time.sleep(rng.random() * 0.6)
+
+
+def _open(link, key):
+    for _ in range(1000):
+        try:
+            link.call("DQ.ALTER", key, "SENDS", "ON")
+            return
+        except (Refused, Unknown):
+            time.sleep(0.01)
+
+
 def watch(ports, key, path, until):
     """Looks at the breakers of the groups again and again, and writes down which are open and for how long."""
     link, journal = Link(ports), Journal(path)

@@ -121,6 +121,14 @@ class Sight:
 
 
 @dataclass
+class Closure:
+    """A time in which the queue was closed: from the answer to SENDS OFF until SENDS ON was asked."""
+
+    begin: float
+    end: float
+
+
+@dataclass
 class Breaker:
     """The queue's BREAKER."""
 
@@ -155,6 +163,7 @@ class History:
     verdicts: list = field(default_factory=list)
     notes: list = field(default_factory=list)
     sights: list = field(default_factory=list)
+    closures: list = field(default_factory=list)
     # When those FETCHes were asked that may have taken an attempt from a message without a handler: no answer was read, or
     # the lease of what a lost answer gave was over before the same token was sent again.
     lost: list = field(default_factory=list)
@@ -282,3 +291,6 @@ class _Reader:
 
     def sight(self, e):
         self.history.sights.append(Sight(**e))
+
+    def closed(self, e):
+        self.history.closures.append(Closure(**e))

@@ -5,7 +5,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from tests.checker.actors import Consumer, Ways, produce, watch
+from tests.checker.actors import Consumer, Ways, close, produce, watch
 from tests.checker.check import check
 from tests.checker.history import Breaker, History, clock
 from tests.harness.replies import as_maps
@@ -62,6 +62,7 @@ class Crew:
         for n in range(producers):
             self._start(produce, f"p{n}", f"p{n}", self.rng.randrange(2**31), self.until, self.ways)
         self._start(watch, "watch", self.until)
+        self._start(close, "close", self.until, self.rng.randrange(2**31))
         alive = [self._consumer(n) for n in range(consumers)]
         made = consumers
         while any(p.is_alive() for p in self.processes):

@@ -1,4 +1,4 @@
-"""What stops the deliveries of a group or a queue: pauses by NACK, and breakers.
+"""What stops a group or a queue: pauses by NACK and breakers its deliveries, and SENDS OFF what is sent.
 
 Deliveries have a time of the queue's own clock, which is compared with the wall clock of who asked. Where that one was
 stepped, nothing is compared.
@@ -74,6 +74,18 @@ def one_probe(view):
             at += 1
 
 
+def closed_takes_nothing(view):
+    """What is sent to a closed queue is refused."""
+    closures = [closure for closure in view.h.closures if not view.undone(closure)]
+    for send in view.h.sends:
+        # A send that was asked again may have been done before the queue was closed.
+        if send.end is None or send.refused or send.tries > 1:
+            continue
+        for closure in closures:
+            if closure.begin < send.begin and send.end < closure.end:
+                yield f"{send.id} was taken by a closed queue"
+
+
 def _group(view, verdict) -> str:
     return next((d.group for d in view.by_id.get(verdict.id, ()) if d.receipt == verdict.receipt), "")
 
@@ -86,4 +98,4 @@ def _between(view, group, begin, end, margin=DRIFT) -> list:
     return [d for d in inside if not view.split(d)]
 
 
-RULES = (quiet_after_nack, quiet_while_open, opens_in_time, one_probe)
+RULES = (quiet_after_nack, quiet_while_open, opens_in_time, one_probe, closed_takes_nothing)

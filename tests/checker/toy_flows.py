@@ -1,4 +1,4 @@
-"""A third toy: tokens, snoozes, notes, pauses by nack, breakers, messages that follow from others, and batches.
+"""A third toy: tokens, snoozes, notes, pauses by nack, breakers, closed queues, messages that follow from others, batches.
 
 It loses replies, of which the token gets the same delivery again. Each fault departs from the rules in one way.
 """
@@ -6,7 +6,16 @@ It loses replies, of which the token gets the same delivery again. Each fault de
 import random
 from dataclasses import dataclass, field
 
-from tests.checker.history import Breaker, Delivery, History, Note, Send, Sight, Verdict
+from tests.checker.history import (
+    Breaker,
+    Closure,
+    Delivery,
+    History,
+    Note,
+    Send,
+    Sight,
+    Verdict,
+)
 
 LEASE = 300.0
 RETRIES = 3
@@ -41,6 +50,7 @@ FLOW_FAULTS = {
     "does_not_die_with_its_batch": "held_until_its_batch_ends",
     "never_releases": "nothing_lost",
     "releases_twice": "ack_is_final",
+    "takes_though_closed": "closed_takes_nothing",
 }
 
 
@@ -81,6 +91,7 @@ class FlowToy:
         self.rng, self.fault = random.Random(seed), fault
         self.now, self.receipt, self.batches = 0.0, 0, 0
         self.works, self.known = {}, []
+        self.closed_at = None
         self.circuits = {group: Circuit() for group in GROUPS}
         self.paused = dict.fromkeys([*GROUPS, None], 0.0)
         self.history = History(retries=RETRIES, breaker=BREAKER, concurrency=GROUPS)
@@ -128,14 +139,23 @@ class FlowToy:
             short = BREAKER.open / 2 if self.fault == "open_is_short" else 0
             if circuit.state == "open" and circuit.until - short <= self.now:
                 circuit.state, circuit.probe = "half-open", 0
+        if self.now % 600 > 560:
+            self.closed_at = self.now if self.closed_at is None else self.closed_at
+        elif self.closed_at is not None:
+            self.history.closures.append(Closure(self.closed_at, self.now))
+            self.closed_at = None
 
     # ---- sending, and batches ------------------------------------------------------------------------------------
 
     def send(self, group, id=None, **batch):
         n = len(self.history.sends)
         work = Work(id or f"m{n}", n, group, self.now, **batch)
-        self.history.sends.append(Send(work.id, group, float(n), self.now, self.now, **batch))
-        self.add(work)
+        self.now += 0.01
+        refused = self.closed_at is not None and not self.faulty("takes_though_closed")
+        end = None if refused else self.now
+        self.history.sends.append(Send(work.id, group, float(n), self.now, end, refused=refused, **batch))
+        if not refused:
+            self.add(work)
         self.now += 0.01
 
     def add(self, work):
@@ -256,7 +276,7 @@ class FlowToy:
         if answered:
             verdict.end, verdict.count, verdict.answered_at = self.now, int(holds), self.now
         if kind == "ack":
-            following = None if drained or self.rng.random() < 0.6 else self.following(work, receipt, verdict)
+            following = None if drained or self.closed_at or self.rng.random() < 0.6 else self.following(work, receipt, verdict)
             self.ack(work, following, holds, answered)
         else:
             self.hand_back(work, verdict, holds)

@@ -40,6 +40,8 @@ OPTIONS = [
     (("BREAKER", 3, "PER", 1000, "OPEN", 50), "breaker", b"3 PER 1000 OPEN 50 MAX 50"),
     (("breaker", 3, "per", 1000, "open", 50, "max", 200), "breaker", b"3 PER 1000 OPEN 50 MAX 200"),
     (("BREAKER", 0), "breaker", None),
+    (("SENDS", "OFF"), "sends", b"OFF"),
+    (("sends", "on"), "sends", b"ON"),
 ]
 
 DEFAULTS = {
@@ -63,6 +65,7 @@ DEFAULTS = {
     "ondead": b"CONTINUE",
     "clock": b"SERVER",
     "breaker": None,
+    "sends": b"ON",
 }
 
 

@@ -16,6 +16,8 @@ pub enum Error {
         /// The limit, in payload bytes.
         limit: u64,
     },
+    /// The queue takes no new messages (SENDS OFF).
+    Closed,
     /// The queue follows the server's clock, which cannot be moved.
     ClockIsServers,
     /// A manual clock would go back.

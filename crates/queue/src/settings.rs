@@ -109,6 +109,8 @@ pub struct Settings {
     pub on_dead: OnDead,
     /// The breaker of each group and of the ungrouped messages, if any.
     pub breaker: Option<Breaker>,
+    /// Whether what would add a message is refused, so that the queue can be emptied.
+    pub closed: bool,
 }
 
 impl Default for Settings {
@@ -133,6 +135,7 @@ impl Default for Settings {
             on_retry: OnRetry::Block,
             on_dead: OnDead::Continue,
             breaker: None,
+            closed: false,
         }
     }
 }
@@ -178,6 +181,8 @@ pub struct Changes {
     pub on_dead: Option<OnDead>,
     /// See [`Settings::breaker`]; `Some(None)` removes it.
     pub breaker: Option<Option<Breaker>>,
+    /// See [`Settings::closed`].
+    pub closed: Option<bool>,
 }
 
 impl Settings {
@@ -203,6 +208,7 @@ impl Settings {
             on_retry: changes.on_retry.unwrap_or(self.on_retry),
             on_dead: changes.on_dead.unwrap_or(self.on_dead),
             breaker: changes.breaker.unwrap_or(self.breaker),
+            closed: changes.closed.unwrap_or(self.closed),
         }
     }
 }

@@ -55,6 +55,12 @@ pub(super) fn change_breaker(op: &mut Op<'static>, change: fn(&mut Breaker)) {
     }
 }
 
+pub(super) fn no_sends(op: &mut Op<'static>) {
+    if let Op::Alter(changes) = op {
+        changes.closed = None;
+    }
+}
+
 /// Closes the breaker of the group that a FETCH names.
 pub(super) fn close_breaker(op: &Op<'static>) -> Option<Op<'static>> {
     match op {

@@ -239,6 +239,14 @@ pub const BUGS: &[Bug] = &[
             changes.breaker = None;
         }
     }),
+    // SENDS
+    does("SENDS is passed over", "to a closed queue", no_sends),
+    does(
+        "schedules fire in a closed queue",
+        "fired in a closed queue",
+        no_sends,
+    ),
+    logs("the log lacks SENDS", no_sends),
     // RETAIN
     does("RETAIN is passed over", "despite its RETAIN", no_retain),
     does("RETAIN is too long", "is there after", |op| {

@@ -6,6 +6,7 @@
 mod batches;
 mod before;
 mod breakers;
+mod closed;
 mod counts;
 mod found;
 mod handed_back;
@@ -21,6 +22,7 @@ use dq_queue::{Done, Millis, Op, Queue, Receipt};
 use batches::HeldMessages;
 pub use before::Before;
 use breakers::{Failures, Probes};
+use closed::Closed;
 pub use found::check_search;
 use handed_back::HandedBack;
 use ids::Ids;
@@ -40,6 +42,7 @@ pub struct Oracle {
     held: HeldMessages,
     notes: Notes,
     options: Options,
+    closed: Closed,
     probes: Probes,
     failures: Failures,
     ids: Ids,
@@ -60,6 +63,7 @@ impl Oracle {
         self.held.forget();
         self.notes.forget();
         self.options.forget();
+        self.closed.begin(queue);
         self.probes.forget();
         self.failures.forget(queue.settings().breaker, now);
     }
@@ -86,6 +90,7 @@ impl Oracle {
         self.notes.check(step)?;
         texts::check_results(step)?;
         self.options.check(step)?;
+        self.closed.check(step)?;
         self.held.check(step)?;
         self.failures.check(step)?;
         self.leases.check_ends(step)?;

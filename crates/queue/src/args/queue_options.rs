@@ -51,6 +51,11 @@ pub fn read_setting(
             once(&mut changes.on_dead, what, choice)
         }
         "BREAKER" => once(&mut changes.breaker, what, breaker(words, what)?),
+        "SENDS" => {
+            let choices = [("ON", false), ("OFF", true)];
+            let closed = words.choice(what, "ON or OFF", &choices)?;
+            once(&mut changes.closed, what, closed)
+        }
         _ => Err(option.unknown()),
     }
 }

@@ -7,7 +7,7 @@ use crate::limits::{self, Invalid};
 use crate::settings::{Breaker, Changes, Clock, OnDead, OnRetry, Rate, Settings};
 
 /// The number of options in [`Changes`].
-const OPTIONS: u32 = 19;
+const OPTIONS: u32 = 20;
 const RETRIES: u32 = 12;
 const BACKOFF: u32 = 13;
 const JITTER: u32 = 14;
@@ -15,6 +15,7 @@ const RATE: u32 = 15;
 const ON_RETRY: u32 = 16;
 const ON_DEAD: u32 = 17;
 const BREAKER: u32 = 18;
+const CLOSED: u32 = 19;
 
 /// Writes all options of a queue.
 pub fn put_settings(out: &mut Vec<u8>, settings: &Settings) {
@@ -54,8 +55,9 @@ fn all_of(settings: &Settings) -> Changes {
         group_concurrency: Some(settings.group_concurrency),
         on_retry: Some(settings.on_retry),
         on_dead: Some(settings.on_dead),
-        // A queue without it is written as by versions that did not have it.
+        // A queue without these is written as by versions that did not have them.
         breaker: settings.breaker.map(Some),
+        closed: settings.closed.then_some(true),
     }
 }
 
@@ -83,6 +85,7 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
         c.on_retry.is_some(),
         c.on_dead.is_some(),
         c.breaker.is_some(),
+        c.closed.is_some(),
     ];
     let present = mask(numbers.map(|n| n.is_some())) | mask(others) << RETRIES;
     put_number(out, present);
@@ -109,6 +112,9 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
     }
     if let Some(breaker) = c.breaker {
         put_breaker(out, breaker);
+    }
+    if let Some(closed) = c.closed {
+        put_flag(out, closed);
     }
 }
 
@@ -165,6 +171,9 @@ pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
     }
     if has(BREAKER) {
         changes.breaker = Some(breaker(reader)?);
+    }
+    if has(CLOSED) {
+        changes.closed = Some(reader.flag()?);
     }
     limits::changes(&changes)?;
     Ok(changes)

@@ -42,8 +42,8 @@ impl Queue {
     /// Whether an ACKSEND can be done in this queue; false if its receipt is stale.
     /// Changes nothing. O(log n) a message.
     ///
-    /// Errors: MAXLEN or MAXBYTES does not allow one of the messages, although the
-    /// finished one has left; or batches would wait for each other.
+    /// Errors: the queue is closed; MAXLEN or MAXBYTES does not allow one of the messages,
+    /// although the finished one has left; or batches would wait for each other.
     pub fn can_ack_send(&self, op: &AckSend, moment: Moment) -> Result<bool, Error> {
         let now = self.now(moment);
         if op.receipt.is_some_and(|r| self.current(r, now).is_none()) {
@@ -54,7 +54,8 @@ impl Queue {
             .sends
             .iter()
             .any(|send| send.choices.batching().is_some());
-        if max_len == 0 && max_bytes == 0 && !uses_batches {
+        let closed = self.settings.closed;
+        if max_len == 0 && max_bytes == 0 && !uses_batches && !closed {
             return Ok(true);
         }
         let mut plan = Plan {
@@ -73,7 +74,11 @@ impl Queue {
             plan.ack(receipt);
         }
         for send in &op.sends {
+            let before = plan.len;
             let part = plan.send(send);
+            if closed && plan.len > before {
+                return Err(Error::Closed);
+            }
             if max_len > 0 && plan.len > max_len && plan.len > len {
                 return Err(Error::FullLength { limit: max_len });
             }

@@ -40,8 +40,8 @@ impl Queue {
     /// Sends all payloads or none, also none if IFGROUP does not hold. O(log n) a
     /// message.
     ///
-    /// Errors: MAXLEN or MAXBYTES does not allow it, or batches would wait for each
-    /// other.
+    /// Errors: the queue is closed, MAXLEN or MAXBYTES does not allow it, or batches would
+    /// wait for each other.
     pub(in crate::queue) fn send(&mut self, send: &Send, now: Millis) -> Result<Done, Error> {
         if !self.may_send(send) {
             return Ok(Done::Sent(smallvec::smallvec![Sent::NoGroup]));
@@ -297,18 +297,21 @@ impl Queue {
         ended_at.saturating_add(self.settings.dedup) > now
     }
 
-    /// Checks that MAXLEN and MAXBYTES allow this SEND. A limit refuses only what
-    /// grows, because ALTER may have made it smaller than what is already in the
+    /// Checks that SENDS, MAXLEN and MAXBYTES allow this SEND. They refuse only what
+    /// grows, because ALTER may have made a limit smaller than what is already in the
     /// queue.
     fn check_room(&self, send: &Send, id_use: &IdUse) -> Result<(), Error> {
         let (limit, max_bytes) = (self.settings.max_len, self.settings.max_bytes);
-        if limit == 0 && max_bytes == 0 {
+        if limit == 0 && max_bytes == 0 && !self.settings.closed {
             return Ok(());
         }
         let replaced = match id_use {
             IdUse::Waiting(seq) => self.store.get(*seq),
             _ => None,
         };
+        if replaced.is_none() && self.settings.closed {
+            return Err(Error::Closed);
+        }
         let len = self.live().saturating_add(send.payloads.len() as u64);
         if replaced.is_none() && limit > 0 && len > limit {
             return Err(Error::FullLength { limit });

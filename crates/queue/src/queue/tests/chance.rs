@@ -220,6 +220,7 @@ fn changes() -> impl Strategy<Value = Changes> {
             p,
             prop_oneof![1 => Just(None), 4 => breaker().prop_map(Some)],
         ),
+        weighted(0.15, prop_oneof![1 => Just(true), 2 => Just(false)]),
     );
     (first, second).prop_map(|(a, b)| Changes {
         lease: a.0,
@@ -241,6 +242,7 @@ fn changes() -> impl Strategy<Value = Changes> {
         on_retry: b.6,
         on_dead: b.7,
         breaker: b.8,
+        closed: b.9,
     })
 }
 

@@ -7,6 +7,7 @@ mod bench;
 mod breakers;
 mod bulk;
 mod chance;
+mod closed;
 mod driver;
 mod find;
 mod groups;

@@ -52,6 +52,7 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             option::weighted(0.3, any::<bool>()),
             option::weighted(0.3, any::<bool>()),
             option::weighted(0.3, breaker(scale)),
+            option::weighted(0.3, any::<bool>()),
         ),
     );
     lists
@@ -76,6 +77,7 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
                 .4
                 .map(|skip| if skip { OnRetry::Skip } else { OnRetry::Block }),
             breaker: c.6,
+            closed: c.7,
             on_dead: c.5.map(|block| {
                 if block {
                     OnDead::Block

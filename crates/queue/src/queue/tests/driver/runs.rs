@@ -83,6 +83,7 @@ pub fn run_lagging(plan: &Plan, most: u64) {
         max_len: None,
         max_bytes: None,
         ttl: None,
+        closed: None,
         ..plan.options.clone()
     };
     let mut pair = Pair::new(&options, false);

@@ -63,6 +63,9 @@ impl Model {
         let more: u64 = send.payloads.iter().map(|p| p.len() as u64).sum();
         let added = send.payloads.len() as u64;
         let (live, bytes) = (live - gone.0 + added, bytes - gone.1 + more);
+        if self.settings.closed && gone.0 == 0 {
+            return Err(Error::Closed);
+        }
         let limit = self.settings.max_len;
         if limit > 0 && live > limit && live > before.0 {
             return Err(Error::FullLength { limit });
