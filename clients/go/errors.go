@@ -16,6 +16,7 @@ var ErrLeaseLost = errors.New("dq: the lease of the message is over")
 // The usual error replies. errors.Is(err, dq.ErrQueueFull) tells whether an error is one of them.
 var (
 	ErrQueueFull    = &ServerError{Code: "QUEUEFULL"}
+	ErrQueueClosed  = &ServerError{Code: "QUEUECLOSED"}
 	ErrWrongType    = &ServerError{Code: "WRONGTYPE"}
 	ErrNoPermission = &ServerError{Code: "NOPERM"}
 	ErrQueueExists  = &ServerError{Code: "ERR", Text: "ERR queue already exists"}

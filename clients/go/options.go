@@ -312,6 +312,15 @@ func Breaker(n int, per, open, max time.Duration) QueueOption {
 // NoBreaker removes the breaker.
 func NoBreaker() QueueOption { return option{"BREAKER", "0"} }
 
+// Sends is whether messages can be added. Without it they are refused with ErrQueueClosed, so that the queue can be
+// emptied.
+func Sends(on bool) QueueOption {
+	if on {
+		return option{"SENDS", "ON"}
+	}
+	return option{"SENDS", "OFF"}
+}
+
 // ManualClock makes the time of a queue begin at start, and move only by Advance: for tests.
 func ManualClock(start time.Time) QueueOption {
 	return option{"CLOCK", "MANUAL", unixMillis(start)}

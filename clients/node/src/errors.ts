@@ -21,6 +21,11 @@ export class QueueFullError extends CommandError {
   override name = 'QueueFullError';
 }
 
+/** The queue takes no new messages (SENDS OFF). Nothing was added. */
+export class QueueClosedError extends CommandError {
+  override name = 'QueueClosedError';
+}
+
 /** The connection was lost before the reply. It is unknown whether the command was run. */
 export class ConnectionError extends Error {
   override name = 'ConnectionError';
@@ -68,7 +73,7 @@ export function translated(error: unknown): Error {
   const message = messageOf(error);
   if (!isErrorReply(error)) return new ConnectionError(message, { cause: error });
   const code = /^[A-Z]+/.exec(message)?.[0] ?? 'ERR';
-  const Kind = code === 'QUEUEFULL' ? QueueFullError : CommandError;
+  const Kind = code === 'QUEUEFULL' ? QueueFullError : code === 'QUEUECLOSED' ? QueueClosedError : CommandError;
   return new Kind(code, message, { cause: error });
 }
 

@@ -1,5 +1,5 @@
 export type { RedisClient } from './connection.js';
-export { CommandError, ConnectionError, QueueFullError, Reject, Retry, Snooze } from './errors.js';
+export { CommandError, ConnectionError, QueueClosedError, QueueFullError, Reject, Retry, Snooze } from './errors.js';
 export { Family, type FamilyInfo, type FamilySettings } from './family.js';
 export type { Context } from './handling.js';
 export type { Ended } from './inspection.js';

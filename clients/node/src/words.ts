@@ -86,6 +86,8 @@ export interface QueueOptions {
   onDead?: 'CONTINUE' | 'BLOCK';
   /** Failures in a window that open the breaker, and how long it is open. 0 removes it. */
   breaker?: { failures: number; per: number; open: number; max?: number } | 0;
+  /** Whether messages can be added. 'OFF' refuses them with a QueueClosedError, so that the queue can be emptied. */
+  sends?: 'ON' | 'OFF';
 }
 
 /** Deliveries in any window of `per` ms. */

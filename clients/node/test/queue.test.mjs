@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { CommandError, ConnectionError, Message, Queue, QueueFullError } from 'dq-queue';
+import { CommandError, ConnectionError, Message, Queue, QueueClosedError, QueueFullError } from 'dq-queue';
 import { each, until } from './setup.mjs';
 
 async function collected(generator) {
@@ -74,6 +74,14 @@ each('many are sent at once, all or none', async ({ queue }) => {
   await assert.rejects(queue.sendMany(['3', '4']), (error) => error instanceof QueueFullError && error.code === 'QUEUEFULL');
   assert.equal(await queue.len(), 2);
   assert.deepEqual(await queue.sendMany(['3'], { group: 'nobody', ifGroup: true }), []);
+});
+
+each('a closed queue takes nothing until it is open again', async ({ queue }) => {
+  await queue.create({ sends: 'OFF' });
+  await assert.rejects(queue.send('1'), (error) => error instanceof QueueClosedError && error.code === 'QUEUECLOSED');
+  assert.equal((await queue.info()).sends, 'OFF');
+  await queue.alter({ sends: 'ON' });
+  assert.equal(typeof (await queue.send('1')), 'string');
 });
 
 each('a group is read from JSON', async ({ queue }) => {

@@ -196,6 +196,14 @@ def test_a_breaker_stops_a_group_that_fails(q):
     assert q.info()["breaker"] is None
 
 
+def test_a_closed_queue_takes_nothing_until_it_is_open_again(q):
+    q.create(sends="OFF")
+    with pytest.raises(redis.ResponseError, match="QUEUECLOSED"):
+        q.send("x")
+    q.alter(sends="ON")
+    assert q.send("x")
+
+
 def test_list_goes_through_all_pages(q):
     ids = q.send_many([str(n) for n in range(25)], delay=60_000, type="t")
     assert [record.id for record in q.list("delayed", page=10)] == ids

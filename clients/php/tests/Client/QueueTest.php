@@ -209,6 +209,13 @@ final class QueueTest extends TestCase
         }
         $this->assertSame(['QUEUEFULL', 'ERR', 'WRONGTYPE', 'ERR'], $kinds);
         $this->assertSame(1, $queue->len());
+        $queue->alter(['sends' => 'OFF']);
+        try {
+            $queue->send('3');
+            $this->fail('a closed queue takes a message');
+        } catch (ServerError $error) {
+            $this->assertSame('QUEUECLOSED', $error->kind());
+        }
     }
 
     /** @dataProvider clients */

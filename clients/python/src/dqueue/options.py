@@ -130,6 +130,8 @@ class QueueOptions(TypedDict, total=False):
     on_dead: Literal["CONTINUE", "BLOCK"]
     breaker: tuple[int, Millis, Millis] | tuple[int, Millis, Millis, Millis] | Literal[0]
     """Failures, window, open time and, if it is longer than that, the longest open time. 0 removes the breaker."""
+    sends: Literal["ON", "OFF"]
+    """Whether messages can be added. "OFF" refuses them with QUEUECLOSED, so that the queue can be emptied."""
 
 
 def encode(text: str | bytes) -> bytes:
