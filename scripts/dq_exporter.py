@@ -137,6 +137,7 @@ def queue_metrics(page: Page, info: dict, held: int, **at) -> None:
     page.gauge("dq_queue_batches", "Batches of which a message has not ended", info["batches"], **at)
     page.gauge("dq_queue_consumers", "Consumers known by name", info["consumers"], **at)
     page.gauge("dq_queue_paused", "1 while the queue is paused", int(info["paused"]), **at)
+    page.gauge("dq_queue_closed", "1 while the queue takes no new messages", int(info["sends"] == "OFF"), **at)
     page.gauge("dq_queue_breakers_open", "Groups whose breaker is open", info["breakers-open"], **at)
     if info["maxlen"]:
         page.gauge("dq_queue_max_messages", "MAXLEN, where it is set", info["maxlen"], **at)

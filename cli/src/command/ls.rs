@@ -135,7 +135,7 @@ pub fn list(
             queue.blocked_clients.to_string(),
             queue.overdue().map(span).unwrap_or_default(),
             queue.lateness[1].map(span).unwrap_or_default(),
-            (if queue.paused { "paused" } else { "" }).to_owned(),
+            what_stands_out(&queue),
         ]);
         table.row(row);
     }
@@ -143,6 +143,12 @@ pub fn list(
         true => out.line("no queues"),
         false => Ok(table.fitted().write(out.to)?),
     }
+}
+
+fn what_stands_out(queue: &Queue) -> String {
+    let words = [(queue.paused, "paused"), (queue.closed, "closed")];
+    let words = words.iter().filter(|(is, _)| *is).map(|(_, word)| *word);
+    words.collect::<Vec<_>>().join(", ")
 }
 
 const HEADINGS: [&str; 13] = [

@@ -71,6 +71,8 @@ pub struct Queue {
     pub breakers_open: u64,
     /// Whether the whole queue is paused.
     pub paused: bool,
+    /// Whether it takes no new messages (SENDS OFF).
+    pub closed: bool,
     /// The queue's clock.
     pub now: Millis,
     /// Counters since the queue was created.
@@ -100,6 +102,7 @@ impl Queue {
             batches: info.count("batches"),
             breakers_open: info.count("breakers-open"),
             paused: info.flag("paused"),
+            closed: info.text("sends") == "OFF",
             now: info.count("now"),
             totals: Totals {
                 sent: info.count("sent"),
@@ -130,6 +133,7 @@ impl Queue {
         self.batches += other.batches;
         self.breakers_open += other.breakers_open;
         self.paused &= other.paused;
+        self.closed &= other.closed;
         self.now = self.now.max(other.now);
         self.totals.add(&other.totals);
         let due = self.next_due_at.into_iter().chain(other.next_due_at);
@@ -170,6 +174,7 @@ mod tests {
             field("delayed", Value::Int(3)),
             field("dead", Value::Int(2)),
             field("paused", Value::Boolean(true)),
+            field("sends", Value::BulkString(b"OFF".to_vec())),
             field("now", Value::Int(1000)),
             field("acked", Value::Int(9)),
             field("next-due-at", Value::Int(1500)),
@@ -186,7 +191,7 @@ mod tests {
             (3, 2, 0)
         );
         assert_eq!(queue.count("nonsense"), 0);
-        assert!(queue.paused);
+        assert!(queue.paused && queue.closed);
         assert_eq!(queue.totals.acked, 9);
         assert_eq!(
             (queue.next_due_at, queue.oldest_ready_age),

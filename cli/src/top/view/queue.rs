@@ -25,6 +25,9 @@ pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     if queue.paused {
         title.push_str(" - PAUSED: nothing is delivered");
     }
+    if queue.closed {
+        title.push_str(" - CLOSED: nothing is added");
+    }
     let mut lines = vec![rule(&title, columns)];
     for (state, rate) in states(queue).iter().zip(rates(entry)) {
         let text = format!("{}{rate}", fit(state, LEFT, Side::Left));

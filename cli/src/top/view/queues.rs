@@ -69,17 +69,19 @@ fn cells(app: &App, entry: &Entry, name: usize, bars: usize) -> Vec<Piece> {
         shown = format!("{} PAUSED", cut(&shown, name.saturating_sub(7)));
     } else if queue.breakers_open > 0 {
         shown = format!("{} BREAKER", cut(&shown, name.saturating_sub(8)));
+    } else if queue.closed {
+        shown = format!("{} CLOSED", cut(&shown, name.saturating_sub(7)));
     } else if entry.parts > 1 {
         let parts = format!(" x{}", entry.parts);
         shown = cut(&shown, name.saturating_sub(parts.len())) + &parts;
     }
-    let held = queue.paused || queue.breakers_open > 0;
+    let stands_out = queue.paused || queue.closed || queue.breakers_open > 0;
     let dead = queue.count("dead");
     let late = queue.overdue();
     vec![
         (
             fit(&shown, name, Side::Left),
-            app.colour(held, Color::Yellow),
+            app.colour(stands_out, Color::Yellow),
         ),
         (
             format!(
@@ -123,6 +125,9 @@ fn short(app: &App, entry: &Entry, columns: usize) -> Vec<Line<'static>> {
     }
     if queue.paused {
         title.push_str(" - PAUSED");
+    }
+    if queue.closed {
+        title.push_str(" - CLOSED");
     }
     if app.sort != Sort::default() {
         title.push_str(&format!("  (sorted by {})", app.sort.word()));

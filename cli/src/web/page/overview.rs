@@ -199,6 +199,7 @@ fn line(row: &Row) -> Markup {
                 a href=(address) { (name(row.name())) }
                 @if row.family.is_some() { " " (badge(&plural(entry.parts as u64, "queue"), "")) }
                 @if queue.paused { " " (badge("paused", "warn")) }
+                @if queue.closed { " " (badge("closed", "warn")) }
                 @if queue.breakers_open > 0 {
                     " " (badge(&plural(queue.breakers_open, "open breaker"), "bad"))
                 }

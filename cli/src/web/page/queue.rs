@@ -117,6 +117,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         h1 { (name(&key)) }
         div #state data-live {
             @if figures.paused { p { (badge("paused", "warn")) " Nothing is delivered." } }
+            @if figures.closed { p { (badge("closed", "warn")) " Nothing is added." } }
             @if figures.breakers_open > 0 {
                 p { (badge(&plural(figures.breakers_open, "open breaker"), "bad"))
                     " Some messages are not delivered: see the groups below." }
