@@ -47,6 +47,8 @@ pub struct DueIndex {
     by_wake: BTreeSet<(Due, QueueAddress)>,
     /// Those of `wakes` that belong to a family, by their names.
     of_families: BTreeSet<QueueAddress>,
+    /// Whether the last turn was that of a queue that is behind, if there was one.
+    was_behind: bool,
 }
 
 impl DueIndex {
@@ -109,13 +111,25 @@ impl DueIndex {
 
     /// The queue whose slice must run next, and when: one that is due by itself, or the one that has
     /// been behind for the longest.
-    pub fn next(&self) -> Option<(Due, QueueAddress)> {
+    fn next(&self) -> Option<(Due, QueueAddress)> {
         self.by_wake.first().cloned()
     }
 
     /// Like [`DueIndex::next`], but of those that are behind. `None` if there are none.
-    pub fn next_behind(&self) -> Option<(Due, QueueAddress)> {
+    fn next_behind(&self) -> Option<(Due, QueueAddress)> {
         self.behind().next().cloned()
+    }
+
+    /// The queue whose turn is next, and when it was due. `None` if none is due at `now`. Queues that
+    /// are behind and queues that are due take turns, so one that is due waits for at most as many
+    /// others as were due before it, twice.
+    pub fn next_turn(&mut self, now: Millis) -> Option<(Due, QueueAddress)> {
+        self.was_behind = !self.was_behind;
+        let first = self.next().filter(|(due, _)| due.ms() <= now);
+        match self.was_behind {
+            true => self.next_behind().or(first),
+            false => first.or_else(|| self.next_behind()),
+        }
     }
 
     fn behind(&self) -> impl Iterator<Item = &(Due, QueueAddress)> {
@@ -167,6 +181,72 @@ pub fn delay(wake: Millis, now_us: u64) -> Millis {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    /// What happens to a queue: it is scheduled so many ms ahead, or a turn ends with work left in it.
+    #[derive(Debug, Clone)]
+    enum Event {
+        Schedule(u16, Millis),
+        Turn { leaves_work: bool },
+    }
+
+    fn events() -> impl Strategy<Value = Vec<Event>> {
+        let schedule = (0..3000u16, 1..3000u64).prop_map(|(key, delay)| Event::Schedule(key, delay));
+        let turn = any::<bool>().prop_map(|leaves_work| Event::Turn { leaves_work });
+        prop::collection::vec(prop_oneof![3 => schedule, 2 => turn], 0..6000)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(8) })]
+
+        #[test]
+        fn thousands_of_queues_take_turns_in_the_order_in_which_they_are_due(events in events()) {
+            let mut index = DueIndex::default();
+            // The slow model: when each queue is due, and how many turns it may still wait, if it is.
+            let mut model: HashMap<u16, (Due, Option<usize>)> = HashMap::new();
+            let is_behind = |due: Due| matches!(due, Due::Behind(_));
+            for (number, event) in events.into_iter().enumerate() {
+                // One event a millisecond: queues of one millisecond go by their names.
+                let now = number as Millis;
+                let leaves_work = match event {
+                    Event::Schedule(key, delay) => {
+                        index.schedule(0, &key.to_be_bytes(), now + delay);
+                        model.insert(key, (Due::At(now + delay), None));
+                        continue;
+                    }
+                    Event::Turn { leaves_work } => leaves_work,
+                };
+                let mut due: Vec<(Due, u16)> = model
+                    .iter()
+                    .filter(|(_, (due, _))| due.ms() <= now)
+                    .map(|(key, (due, _))| (*due, *key))
+                    .collect();
+                due.sort_unstable();
+                let behind = due.partition_point(|(due, _)| !is_behind(*due));
+                for (position, (due, key)) in due.iter().enumerate() {
+                    let ahead = if is_behind(*due) { position - behind } else { position };
+                    model.insert(*key, (*due, model[key].1.or(Some(2 * ahead + 2))));
+                }
+                let Some((of_turn, (_, name))) = index.next_turn(now) else {
+                    prop_assert!(due.is_empty());
+                    continue;
+                };
+                let key = u16::from_be_bytes([name[0], name[1]]);
+                let first = if is_behind(of_turn) { behind } else { 0 };
+                prop_assert_eq!(due.get(first), Some(&(of_turn, key)));
+                index.schedule(0, &name, if leaves_work { now } else { NEVER });
+                index.slice_ended(0, &name, now);
+                model.remove(&key);
+                for (_, patience) in model.values_mut() {
+                    prop_assert!(*patience != Some(0), "a queue has waited for too long");
+                    *patience = patience.map(|turns| turns - 1);
+                }
+                if leaves_work {
+                    model.insert(key, (Due::Behind(now), None));
+                }
+            }
+        }
+    }
 
     #[test]
     fn the_earliest_queue_is_next_and_scheduling_replaces_the_earlier_time() {

@@ -19,8 +19,6 @@ thread_local! {
     static INDEX: RefCell<DueIndex> = RefCell::default();
     /// When the timer fires, in Unix milliseconds. `NEVER` if it is not set.
     static SET_FOR: Cell<Millis> = const { Cell::new(NEVER) };
-    /// Whether the last slice was that of a queue that is behind, if there was one.
-    static TURN_OF_BEHIND: Cell<bool> = const { Cell::new(false) };
     /// Since when this server has been able to fire schedules, in Unix milliseconds.
     static ACTING_SINCE: Cell<Millis> = const { Cell::new(0) };
 }
@@ -88,17 +86,9 @@ pub fn set_to_next(ctx: &Context) {
     ensure(ctx, with_index(|index| index.next_ms()));
 }
 
-/// The queue whose slice is next, and when it was due. `None` if none is due at `now`. Queues that
-/// are behind and queues that are due take turns.
+/// The queue whose slice is next, and when it was due. `None` if none is due at `now`.
 pub fn next_due(now: Millis) -> Option<(Due, QueueAddress)> {
-    let is_due = |(due, _): &(Due, QueueAddress)| due.ms() <= now;
-    let turn = !TURN_OF_BEHIND.get();
-    TURN_OF_BEHIND.set(turn);
-    let (first, behind) = with_index(|index| (index.next().filter(is_due), index.next_behind()));
-    match turn {
-        true => behind.or(first),
-        false => first.or(behind),
-    }
+    with_index(|index| index.next_turn(now))
 }
 
 /// Whether the slice of any queue is due at `now`.
