@@ -191,7 +191,8 @@ mod tests {
     }
 
     fn events() -> impl Strategy<Value = Vec<Event>> {
-        let schedule = (0..3000u16, 1..3000u64).prop_map(|(key, delay)| Event::Schedule(key, delay));
+        let schedule =
+            (0..3000u16, 1..3000u64).prop_map(|(key, delay)| Event::Schedule(key, delay));
         let turn = any::<bool>().prop_map(|leaves_work| Event::Turn { leaves_work });
         prop::collection::vec(prop_oneof![3 => schedule, 2 => turn], 0..6000)
     }
