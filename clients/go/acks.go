@@ -129,11 +129,11 @@ func (r *run) ackLate() {
 			if one.result == nil {
 				plain = append(plain, one.message)
 			} else {
-				r.settle([]*Message{one.message}, "ACK", []string{"RESULT", *one.result})
+				r.ackNow(one.message, one.result)
 			}
 		}
 		for _, these := range byQueue(plain) {
-			r.settle(these, "ACK", nil)
+			_, _ = r.settle(these, "ACK", nil)
 		}
 	}
 }

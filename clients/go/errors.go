@@ -64,13 +64,15 @@ func (e *ReplyError) Error() string {
 	return fmt.Sprintf("dq: the reply has %T(%v) where %s was expected", e.Got, e.Got, e.Expected)
 }
 
-// The codes of error replies that pass: the server loads, or the node is about to be another one.
+// The codes of error replies that pass: the server loads, the node is about to be another one, a script takes long, the disk
+// is full, the replicas are away.
 var passing = map[string]bool{
 	"LOADING": true, "READONLY": true, "CLUSTERDOWN": true, "TRYAGAIN": true, "MASTERDOWN": true, "UNBLOCKED": true,
-	"BUSY": true,
+	"BUSY": true, "MISCONF": true, "NOREPLICAS": true,
 }
 
-// IsTransient reports whether another try can help: after a lost connection, while a server loads, during a failover.
+// IsTransient reports whether another try can help: after a lost connection, while a server loads or refuses writes, during
+// a failover.
 func IsTransient(err error) bool {
 	var reply *ServerError
 	if errors.As(err, &reply) {

@@ -54,8 +54,14 @@ func reason(err error, otherwise string) string {
 // longestError is the length at which the text of an error is cut.
 const longestError = 1000
 
-// verdict returns what becomes of a message whose handler returned err, and the options of the NACK.
-func verdict(err error) (Step, []NackOption) {
+// verdict returns what becomes of a message whose handler returned err, and the options of the NACK. The methods of an error
+// are the program's own, and may panic: those of a nil pointer do so easily.
+func verdict(err error) (step Step, options []NackOption) {
+	defer func() {
+		if recover() != nil {
+			step, options = Nacked, []NackOption{Error(fmt.Sprintf("an error of type %T that panics", err))}
+		}
+	}()
 	var snooze Snooze
 	if errors.As(err, &snooze) {
 		options := []NackOption{Silent()}
@@ -73,14 +79,18 @@ func verdict(err error) (Step, []NackOption) {
 	if len(text) > longestError {
 		text = text[:longestError]
 	}
-	options := []NackOption{Error(text)}
+	options = []NackOption{Error(text)}
 	var retry Retry
 	var reject Reject
 	switch {
 	case errors.As(err, &reject):
 		options = append(options, Fatal())
 	case errors.As(err, &retry):
-		options = append(options, Delay(retry.After))
+		after := retry.After
+		if after < 0 {
+			after = 0
+		}
+		options = append(options, Delay(after))
 	}
 	return Nacked, options
 }

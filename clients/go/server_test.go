@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 		fmt.Println("skipped: DQ_TEST_URL names no server")
 		return
 	}
+	if key := os.Getenv("DQ_TEST_KILL"); key != "" {
+		kill(key)
+	}
 	os.Exit(m.Run())
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -23,7 +22,7 @@ type Worker struct {
 	// Queue or Family is where the messages come from: one of them.
 	Queue  *Queue
 	Family *Family
-	// Handler does the work. A panic in it is a failure of the message.
+	// Handler does the work. A panic with any value, and the end of its goroutine, are failures of the message.
 	Handler Handler
 	// Concurrency is how many messages are handled at once, 1 by default.
 	Concurrency int
@@ -41,6 +40,9 @@ type Worker struct {
 	// Grace is how long handlers may go on after a stop, 20 seconds by default. What is not finished then is given back as
 	// if it had not been delivered.
 	Grace time.Duration
+	// LostWorkers is after how many lost workers a message without limit of RETRIES is given up: 3 by default, never if it
+	// is negative. Where RETRIES is a limit, the server counts lost workers as it counts other failures.
+	LostWorkers int
 	// Consumer is the name that the server shows: by default host and process id.
 	Consumer string
 	// Logf gets what goes wrong. The default is log.Printf.
@@ -62,8 +64,9 @@ const (
 	Lost
 )
 
-// lastWords is how long a stopping worker repeats a command to a server that does not answer.
-const lastWords = 2 * time.Second
+// lastWords is how long a stopping worker waits for a server that does not answer, when Grace is over or all handlers have
+// ended. Run allows two seconds.
+const lastWords = 1500 * time.Millisecond
 
 // mostReceipts is how many receipts one command has at most. A FETCH with TOKEN takes no more messages, either.
 const mostReceipts = 1000
@@ -71,6 +74,9 @@ const mostReceipts = 1000
 // Run works until ctx is done, and returns nil then. It returns an error that will not pass (no right, a key of another
 // type) after it has stopped in the same way: it fetches no more, handlers get Grace to finish, and messages that are not
 // finished are given back. It may be called again.
+//
+// It returns within Grace and two seconds after ctx is done, also if the server is gone or silent. What it could not tell
+// the server comes back when its lease ends.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.Handler == nil || (w.Queue == nil) == (w.Family == nil) {
 		return errors.New("dq: a Worker needs a Handler, and a Queue or a Family")
@@ -108,6 +114,9 @@ func (w *Worker) start(ctx context.Context) *run {
 	if r.Concurrency < 1 {
 		r.Concurrency = 1
 	}
+	if r.LostWorkers == 0 {
+		r.LostWorkers = 3
+	}
 	if r.Consumer == "" {
 		r.Consumer = ConsumerName()
 	}
@@ -139,32 +148,44 @@ func ConsumerName() string {
 }
 
 func (r *run) work() error {
-	var services sync.WaitGroup
-	ended := make(chan struct{})
-	services.Add(2)
+	ended, acked, fetched := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go r.beat(ended)
 	go func() {
-		defer services.Done()
-		r.beat(ended)
-	}()
-	go func() {
-		defer services.Done()
+		defer close(acked)
 		r.ackLate()
 	}()
+	go func() {
+		defer close(fetched)
+		if r.Queue != nil {
+			r.loop(r.fetching, r.Queue, r.Consumer)
+		} else {
+			r.overFamily()
+		}
+		r.acks.noMoreFetches()
+	}()
+	<-r.fetching.Done()
 
-	if r.Queue != nil {
-		r.loop(r.fetching, r.Queue, r.Consumer)
-	} else {
-		r.overFamily()
+	// A client may wait for a reply for longer than the worker may. Run then leaves behind what waits.
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		r.finish(fetched)
+		time.AfterFunc(lastWords, r.stopSettling)
+		r.acks.close()
+		<-acked
+	}()
+	late := time.NewTimer(r.Grace + lastWords)
+	defer late.Stop()
+	select {
+	case <-settled:
+	case <-late.C:
+		r.Logf("dq: the server does not answer, so leases must end what is not settled")
 	}
-	r.stopFetching()
-	r.acks.noMoreFetches()
-	r.finish()
-
-	time.AfterFunc(lastWords, r.stopSettling)
-	r.acks.close()
 	close(ended)
-	services.Wait()
+	r.stopFetching()
 	r.stopSettling()
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	return r.failure
 }
 
@@ -178,10 +199,12 @@ func (r *run) fail(err error) {
 	r.stopFetching()
 }
 
-// finish gives the handlers time to end, and gives back what they have not finished.
-func (r *run) finish() {
+// finish gives the handlers time to end, and gives back what they have not finished. It returns when nothing is fetched
+// any more, either.
+func (r *run) finish(fetched <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
+		<-fetched
 		r.handlers.Wait()
 		close(done)
 	}()
@@ -190,11 +213,11 @@ func (r *run) finish() {
 	select {
 	case <-done:
 	case <-timer.C:
-		time.AfterFunc(lastWords, r.stopSettling)
 		if unfinished := r.leases.takeAll(); len(unfinished) > 0 {
 			r.Logf("dq: %d messages not finished in time are given back", len(unfinished))
 			r.giveBack(unfinished)
 		}
+		<-fetched
 	}
 }
 
@@ -230,8 +253,8 @@ func (r *run) begin(batch []*Message) {
 		r.handlers.Add(1)
 		go func(m *Message) {
 			defer r.handlers.Done()
+			defer r.release(1)
 			r.handle(handling, m)
-			r.release(1)
 		}(m)
 	}
 }
@@ -284,6 +307,14 @@ func (r *run) fetch(ctx context.Context, from source, consumer string, places in
 		if err == nil {
 			return batch
 		}
+		if len(acking) > 0 && isRefusal(err) {
+			// The acks go out one by one, and the next try shows whether it was they that were refused.
+			for _, one := range acking {
+				r.acks.addLate(one)
+			}
+			words, acking = words[:len(words)-len(acking.words())], nil
+			continue
+		}
 		if last || !IsTransient(err) {
 			for _, one := range acking {
 				r.acks.addLate(one)
@@ -296,95 +327,4 @@ func (r *run) fetch(ctx context.Context, from source, consumer string, places in
 		r.Logf("dq: fetching failed, trying again: %v", err)
 		sleep(ctx, pauseAfter(tries))
 	}
-}
-
-// handle runs the handler, and settles the message.
-func (r *run) handle(ctx context.Context, m *Message) {
-	r.Observe(Begun, m)
-	err := r.call(ctx, m)
-	result, settled := m.outcome()
-	inTime := ctx.Err() == nil
-	switch {
-	case settled:
-		r.leases.drop(m)
-		r.Observe(Acked, m)
-	case err == nil && inTime && r.leases.drop(m):
-		r.Observe(Acked, m)
-		r.acks.add(done{m, result})
-	case r.leases.holds(m):
-		// Its lease is extended until the server knows, in case the connection is down.
-		r.Observe(r.settleNow(m, result, err), m)
-		r.leases.drop(m)
-	default:
-		r.Logf("dq: %s was finished after its lease was over", m.ID)
-		r.Observe(Lost, m)
-	}
-}
-
-// settleNow acks or nacks a message with a command of its own. It returns what has become of it.
-func (r *run) settleNow(m *Message, result *string, err error) Step {
-	step, verb, words := Acked, "ACK", []string(nil)
-	if result != nil {
-		words = []string{"RESULT", *result}
-	}
-	if err != nil {
-		r.Logf("dq: %s failed in attempt %d: %v", m.ID, m.Attempt, err)
-		var options []NackOption
-		step, options = verdict(err)
-		verb, words = "NACK", nackWords(options)
-	}
-	if r.settle([]*Message{m}, verb, words) == 0 {
-		return Lost
-	}
-	return step
-}
-
-func (r *run) call(ctx context.Context, m *Message) (err error) {
-	defer func() {
-		if caught := recover(); caught != nil {
-			r.Logf("dq: %s: panic: %v\n%s", m.ID, caught, debug.Stack())
-			err = fmt.Errorf("panic: %v", caught)
-		}
-	}()
-	return r.Handler(ctx, m)
-}
-
-// giveBack gives messages back as if they had not been delivered.
-func (r *run) giveBack(messages []*Message) {
-	for _, these := range byQueue(messages) {
-		r.settle(these, "NACK", []string{"SILENT"})
-		for _, m := range these {
-			r.Observe(GivenBack, m)
-		}
-	}
-}
-
-// settle acks or nacks messages of one queue. It repeats itself until their leases are over or the worker must end. It
-// returns how many leases were not over.
-func (r *run) settle(messages []*Message, verb string, words []string) int {
-	queue := messages[0].Queue
-	reply, err := insist(r.settling, queue.cli, r.Lease, queue.command(verb, append(numbers(Receipts(messages...)), words...)...))
-	changed, err := read(reply, err, whole)
-	if err != nil {
-		r.Logf("dq: %s failed: %v", verb, err)
-	} else if changed < len(messages) {
-		r.Logf("dq: %s came after the lease of %d of %d messages", verb, len(messages)-changed, len(messages))
-	}
-	return changed
-}
-
-// byQueue sorts messages by their queue, because a command is about one, in parts that fit into one command.
-func byQueue(messages []*Message) (parts [][]*Message) {
-	sorted := map[*Queue][]*Message{}
-	for _, m := range messages {
-		sorted[m.Queue] = append(sorted[m.Queue], m)
-	}
-	for _, these := range sorted {
-		for len(these) > mostReceipts {
-			parts = append(parts, these[:mostReceipts])
-			these = these[mostReceipts:]
-		}
-		parts = append(parts, these)
-	}
-	return parts
 }

@@ -34,7 +34,7 @@ def go(*words, cwd=CLIENT, **env) -> str:
 def test_the_package(server):
     said = go("test", "-race", "-count=1", "-v", "./...", DQ_TEST_URL=f"redis://127.0.0.1:{server.port}")
     passed = re.findall(r"^--- PASS: (\w+)", said, re.MULTILINE)
-    assert len(passed) >= 69, said
+    assert len(passed) >= 75, said
     assert len([name for name in passed if name.startswith("Example")]) >= 7
     assert not re.search(r"^\s*--- SKIP", said, re.MULTILINE), said
 

@@ -312,9 +312,10 @@ func (q *DelayQueue) StopConsume() {
 	}
 }
 
-// consume calls the callback. A panic in it is a failure like any other.
+// consume calls the callback. A panic in it is a failure like any other. One that ends its goroutine fails in the Worker.
 func (q *DelayQueue) consume(_ context.Context, m *dq.Message) (err error) {
 	failed := func(text string) error { return dq.Retry{Err: errors.New(text), After: q.nackDelay} }
+	err = failed("panic: nil")
 	defer func() {
 		if caught := recover(); caught != nil {
 			err = failed(fmt.Sprintf("panic: %v\n%s", caught, debug.Stack()))
@@ -337,10 +338,12 @@ func (q *DelayQueue) worker() *dq.Worker {
 		Concurrency:  int(concurrency),
 		Lease:        q.lease,
 		NoHeartbeats: true,
-		Block:        q.fetchInterval,
-		Grace:        q.lease,
-		Logf:         func(format string, args ...interface{}) { q.logger.Printf(format, args...) },
-		Observe:      q.observe,
+		// A callback that takes too long ends its lease, too. WithRetryCount alone says how often that may happen.
+		LostWorkers: -1,
+		Block:       q.fetchInterval,
+		Grace:       q.lease,
+		Logf:        func(format string, args ...interface{}) { q.logger.Printf(format, args...) },
+		Observe:     q.observe,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -299,5 +300,35 @@ func TestWrongUsePanics(t *testing.T) {
 			}()
 			use()
 		}()
+	}
+}
+
+func TestACallbackMayEndAsItLikes(t *testing.T) {
+	var attempts sync.Map
+	q := newQueue(t, func(payload string) bool {
+		n, _ := attempts.LoadOrStore(payload, new(int32))
+		if atomic.AddInt32(n.(*int32), 1) > 1 {
+			return true
+		}
+		switch payload {
+		case "nil":
+			panic(nil)
+		case "text":
+			panic("why")
+		case "goroutine":
+			runtime.Goexit()
+		}
+		return false
+	})
+	for _, payload := range []string{"nil", "text", "goroutine", "false"} {
+		must(t, q.SendDelayMsg(payload, 0))
+	}
+	done := q.StartConsume()
+	waitFor(t, "an empty queue", func() bool { return counts(t, q) == "0 0 0" })
+	q.StopConsume()
+	<-done
+	for _, payload := range []string{"nil", "text", "goroutine", "false"} {
+		n, _ := attempts.Load(payload)
+		equal(t, payload, *n.(*int32), 2)
 	}
 }

@@ -1,0 +1,161 @@
+package dq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+)
+
+// errEnded is the failure of a message whose handler has neither returned nor panicked with a value.
+var errEnded = errors.New("the handler has ended its goroutine (runtime.Goexit) or has panicked with nil")
+
+// handle runs the handler, and settles the message.
+//
+// However the handler ends, that is settled by a deferred function: runtime.Goexit runs nothing else any more.
+func (r *run) handle(ctx context.Context, m *Message) {
+	r.Observe(Begun, m)
+	err := errEnded
+	defer func() {
+		if caught := recover(); caught != nil {
+			r.Logf("dq: %s: panic: %v\n%s", m.ID, caught, debug.Stack())
+			if cause, ok := caught.(error); ok {
+				err = fmt.Errorf("panic: %w", cause)
+			} else {
+				err = fmt.Errorf("panic: %v", caught)
+			}
+		}
+		r.ended(ctx, m, err)
+	}()
+	if r.mayHaveKilled(m) {
+		if err = r.refuseKiller(m); err != nil {
+			return
+		}
+		err = errEnded
+	}
+	err = r.Handler(ctx, m)
+}
+
+// mayHaveKilled tells whether a message may have taken more workers with it than it may. Where RETRIES is a limit, the
+// server counts.
+func (r *run) mayHaveKilled(m *Message) bool {
+	return r.LostWorkers > 0 && m.Attempt > r.LostWorkers && m.RetriesLeft == -1
+}
+
+func (r *run) refuseKiller(m *Message) error {
+	record, err := m.Queue.Get(context.Background(), m.ID)
+	if err != nil {
+		r.Logf("dq: whether %s kills its workers is unknown: %v", m.ID, err)
+	} else if record != nil && record.Timeouts >= r.LostWorkers {
+		return Reject{fmt.Errorf("given up: %d workers were lost with it", record.Timeouts)}
+	}
+	return nil
+}
+
+// ended settles a message whose handler has ended with err.
+func (r *run) ended(ctx context.Context, m *Message, err error) {
+	result, settled := m.outcome()
+	inTime := ctx.Err() == nil
+	switch {
+	case settled:
+		r.leases.drop(m)
+		r.Observe(Acked, m)
+	case err == nil && inTime && r.leases.drop(m):
+		r.Observe(Acked, m)
+		r.acks.add(done{m, result})
+	case r.leases.holds(m):
+		// Its lease is extended until the server knows, in case the connection is down.
+		r.Observe(r.settleNow(m, result, err), m)
+		r.leases.drop(m)
+	default:
+		r.Logf("dq: %s was finished after its lease was over", m.ID)
+		r.Observe(Lost, m)
+	}
+}
+
+// settleNow acks or nacks a message with a command of its own. It returns what has become of it.
+func (r *run) settleNow(m *Message, result *string, err error) Step {
+	if err == nil {
+		return r.ackNow(m, result)
+	}
+	r.Logf("dq: %s failed in attempt %d: %v", m.ID, m.Attempt, err)
+	step, options := verdict(err)
+	changed, err := r.settle([]*Message{m}, "NACK", nackWords(options))
+	if isRefusal(err) {
+		// It fails plainly if the server refuses what is to be done with it.
+		step = Nacked
+		changed, _ = r.settle([]*Message{m}, "NACK", nackWords([]NackOption{Error(err.Error())}))
+	}
+	if changed == 0 {
+		return Lost
+	}
+	return step
+}
+
+// ackNow acks a message with its result. If the server refuses the result, the message is dead: its work is done.
+func (r *run) ackNow(m *Message, result *string) Step {
+	if result == nil {
+		changed, _ := r.settle([]*Message{m}, "ACK", nil)
+		return step(changed, Acked)
+	}
+	changed, err := r.settle([]*Message{m}, "ACK", []string{"RESULT", *result})
+	if !isRefusal(err) {
+		return step(changed, Acked)
+	}
+	refused := []NackOption{Fatal(), Error("the result was refused: " + err.Error())}
+	changed, _ = r.settle([]*Message{m}, "NACK", nackWords(refused))
+	return step(changed, Nacked)
+}
+
+func step(changed int, done Step) Step {
+	if changed == 0 {
+		return Lost
+	}
+	return done
+}
+
+// isRefusal tells whether the server has refused a command for good.
+func isRefusal(err error) bool {
+	var reply *ServerError
+	return errors.As(err, &reply) && !IsTransient(err)
+}
+
+// giveBack gives messages back as if they had not been delivered.
+func (r *run) giveBack(messages []*Message) {
+	for _, these := range byQueue(messages) {
+		_, _ = r.settle(these, "NACK", []string{"SILENT"})
+		for _, m := range these {
+			r.Observe(GivenBack, m)
+		}
+	}
+}
+
+// settle acks or nacks messages of one queue. It repeats itself until their leases are over or the worker must end. It
+// returns how many leases were not over.
+func (r *run) settle(messages []*Message, verb string, words []string) (int, error) {
+	queue := messages[0].Queue
+	reply, err := insist(r.settling, queue.cli, r.Lease, queue.command(verb, append(numbers(Receipts(messages...)), words...)...))
+	changed, err := read(reply, err, whole)
+	if err != nil {
+		r.Logf("dq: %s failed: %v", verb, err)
+	} else if changed < len(messages) {
+		r.Logf("dq: %s came after the lease of %d of %d messages", verb, len(messages)-changed, len(messages))
+	}
+	return changed, err
+}
+
+// byQueue sorts messages by their queue, because a command is about one, in parts that fit into one command.
+func byQueue(messages []*Message) (parts [][]*Message) {
+	sorted := map[*Queue][]*Message{}
+	for _, m := range messages {
+		sorted[m.Queue] = append(sorted[m.Queue], m)
+	}
+	for _, these := range sorted {
+		for len(these) > mostReceipts {
+			parts = append(parts, these[:mostReceipts])
+			these = these[mostReceipts:]
+		}
+		parts = append(parts, these)
+	}
+	return parts
+}
