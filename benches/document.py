@@ -6,20 +6,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench import INSTRUCTIONS, ROOT
+from bench import INSTRUCTIONS
 from core_figures import core_figures
 from report import summary, targets
-from section import section
 from server import CLIENT_CORE, SERVER_CORE
-
-WORKERS = "## A worker from end to end"
-FRAMEWORKS = "## Frameworks on dq"
 
 TEXT = """\
 # Benchmarks
 
 Written by `make bench BENCH_FLAGS='--write docs/benchmarks.md'`; every figure below is of one run on one machine.
 Absolute figures are the machine's; what carries over are the ratios. Rows that miss their target say so.
+
+This page is about the server. Two more are about what runs beside it: [workers](benchmarks-workers.md) of each client,
+and [frameworks](benchmarks-frameworks.md) on dq.
 
 {summary}
 {disturbance}
@@ -31,7 +30,7 @@ for stall and lateness; 1 for memory and idle). A result with x is the median of
 from 50 connections with 64 in flight on each.
 
 {targets}
-{details}{instructions}{core}{workers}{frameworks}
+{details}{instructions}{core}
 ## Batches, FIND, ACKSEND, and what waits beside others
 
 Measured at another time, with a module built without link-time and profile-guided optimisation, on Redis 7.0.15. Other
@@ -219,8 +218,6 @@ def document(bench, rows, details, commands):
         else "",
         instructions=COUNTED.format(table=INSTRUCTIONS.read_text()) if INSTRUCTIONS.exists() else "",
         core=CORE.format(figures=core) if (core := core_figures()) else "",
-        workers=_kept(WORKERS),
-        frameworks=_kept(FRAMEWORKS),
         machine=_machine(),
         system=f"{platform.system()} {platform.release()} {platform.machine()}, Python {platform.python_version()}",
         server=version,
@@ -231,12 +228,6 @@ def document(bench, rows, details, commands):
         command=_command_line(),
         commands=f"\n## What is sent\n\n{commands}\n" if commands else "",
     )
-
-
-def _kept(heading):
-    """Returns a section that another benchmark has written into the page."""
-    text = section(ROOT / "docs" / "benchmarks.md", heading)
-    return f"\n{text}" if text else ""
 
 
 def _command_line():

@@ -3,12 +3,6 @@
 from pathlib import Path
 
 
-def section(path: Path, heading: str) -> str:
-    """Returns the section of the page with the heading, or nothing if the page or the section is not there."""
-    _, found, rest = (path.read_text() if path.exists() else "").partition(f"{heading}\n")
-    return f"{found}{rest.partition(chr(10) + '## ')[0]}"
-
-
 def replace(path: Path, text: str) -> None:
     """Puts the text in the place of the section that begins with the same heading, or at the end of the page."""
     heading = text.splitlines()[0]

@@ -1,4 +1,4 @@
-"""The tables of a run, and the section of docs/benchmarks.md that it writes."""
+"""The tables of a run, and the section of docs/benchmarks-frameworks.md that it writes."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ from textwrap import fill
 from benches.frameworks.sides import Side
 
 INTRO = """\
-Written by `make bench-frameworks BENCH_FLAGS='--write docs/benchmarks.md'`: a framework with our driver beside its own
+Written by `make bench-frameworks BENCH_FLAGS='--write docs/benchmarks-frameworks.md'`: a framework with our driver beside its own
 transport, one after the other on the same machine, each with one server."""
 
 TEXT = """\

@@ -1,4 +1,4 @@
-"""The section of docs/benchmarks.md that a run writes."""
+"""The section of docs/benchmarks-workers.md that a run writes."""
 
 from statistics import median
 
@@ -12,7 +12,7 @@ EARLY = -2
 TEXT = """\
 ## A worker from end to end
 
-Written by `make bench-workers BENCH_FLAGS='--write docs/benchmarks.md'`: what a user sees who replaces a job queue.
+Written by `make bench-workers BENCH_FLAGS='--write docs/benchmarks-workers.md'`: what a user sees who replaces a job queue.
 One worker process of each on core {worker_core}, {server} on core {server_core}, {rounds}.{load}
 
 {summary}
