@@ -94,7 +94,7 @@ pub fn try_record(
         Op::Advance { to } => *to > queue.last_seen().saturating_add(AHEAD),
         _ => record.time_us > us + AHEAD_US,
     };
-    if record.steps > MOST_STEPS || too_far {
+    if record.before.steps > MOST_STEPS || too_far {
         return Ok(Fate::Taken);
     }
     let mut queue = queue.clone();

@@ -122,7 +122,7 @@ pub(super) fn repeats(
     let moment = clock::now();
     let opened = ctx.open_read(key)?;
     let queue = opened.get();
-    Ok(queue.is_some_and(|queue| queue.can_repeat(fetch, queue.now(moment))))
+    Ok(queue.is_some_and(|queue| queue.can_repeat(fetch, queue.time(moment))))
 }
 
 /// Handles a fetch for which there were no messages: blocks the client if it has asked for that and

@@ -8,7 +8,7 @@ use crate::server::message_reply::{field, time};
 use crate::server::{clock, errors};
 use dq_queue::message::state::State;
 use dq_queue::settings::{Backoff, Breaker, OnDead, OnRetry, Rate};
-use dq_queue::{Millis, Queue};
+use dq_queue::{Millis, Moment, Queue};
 
 /// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -35,8 +35,8 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let reply = opened.context().reply();
     reply.map(State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES + BREAKERS + SENDS);
     state_counts(reply, queue);
-    let now = queue.now(moment);
-    content(reply, queue, blocked_clients, now);
+    let now = queue.time(moment);
+    content(reply, queue, blocked_clients, moment);
     options(reply, queue);
     totals(reply, queue);
     times(reply, queue, now);
@@ -53,9 +53,10 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 const SENDS: usize = 1;
 
 /// The number of fields that [`content`] writes.
-const CONTENT: usize = 7;
+const CONTENT: usize = 8;
 
-fn content(reply: Reply<'_>, queue: &Queue, blocked_clients: usize, now: Millis) {
+fn content(reply: Reply<'_>, queue: &Queue, blocked_clients: usize, moment: Moment) {
+    let now = queue.time(moment);
     count(reply, "bytes", queue.bytes());
     count(reply, "groups", queue.groups_listed() as u64);
     count(reply, "consumers", queue.consumers().len() as u64);
@@ -63,6 +64,7 @@ fn content(reply: Reply<'_>, queue: &Queue, blocked_clients: usize, now: Millis)
     field(reply, "paused");
     reply.boolean(queue.is_paused(now));
     count(reply, "now", now);
+    count(reply, "clock-lead", queue.lead(moment));
     count(reply, "batches", queue.open_batches() as u64);
 }
 

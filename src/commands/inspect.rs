@@ -13,7 +13,7 @@ pub(super) fn inspect<R>(
 ) -> Result<R, Failure> {
     let moment = clock::now();
     let opened = ctx.open_read(key)?;
-    let queue = opened.get().map(|queue| (queue, queue.now(moment)));
+    let queue = opened.get().map(|queue| (queue, queue.time(moment)));
     Ok(read(opened.context().reply(), queue))
 }
 

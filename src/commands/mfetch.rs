@@ -92,5 +92,5 @@ fn has_any(ctx: &mut Context, key: Name<'_>, fetch: &Fetch<'_>) -> Result<bool, 
     let moment = clock::now();
     let opened = ctx.open_read(key)?;
     let queue = opened.get();
-    Ok(queue.is_some_and(|queue| queue.can_serve(fetch, queue.now(moment))))
+    Ok(queue.is_some_and(|queue| queue.can_serve(fetch, queue.time(moment))))
 }

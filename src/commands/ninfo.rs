@@ -40,7 +40,7 @@ impl Sum {
         for (sum, state) in self.states.iter_mut().zip(State::ALL) {
             *sum += queue.count(state);
         }
-        let age = queue.oldest_ready_age(queue.now(moment));
+        let age = queue.oldest_ready_age(queue.time(moment));
         self.oldest_ready_age = self.oldest_ready_age.max(age);
         self.lateness.add_all(queue.lateness());
     }

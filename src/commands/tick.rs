@@ -3,7 +3,7 @@
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name, OwnedName, Reply};
-use crate::server::commit::{self, change, Missing, Replication};
+use crate::server::commit::{self, begin_without_events, change, Begun, Missing, Replication};
 use crate::server::{clock, errors, wakeups};
 use dq_queue::args::tick::Tick;
 use dq_queue::args::{self, Words};
@@ -93,24 +93,24 @@ fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
         let (_, Some(queue)) = slot.split() else {
             return Ok(Ticked::default());
         };
-        let moment = clock::now();
+        let Begun { moment, mut before } = begin_without_events(queue, clock::now());
         let now = queue.now(moment);
-        if !queue.has_work(now) || queue.has_missed(wakeups::firing_since(queue, now)) {
+        let has_missed = queue.has_missed(wakeups::firing_since(queue, now));
+        if before.is_nothing() && (!queue.has_work(now) || has_missed) {
             return Ok(Ticked::default());
         }
-        let (mut steps, mut ticked) = (0, Ticked::default());
-        loop {
+        let mut ticked = Ticked::default();
+        let mut is_done = has_missed;
+        while !is_done {
             let progress = queue.advance(now, STEPS);
-            steps += progress.steps;
+            before.steps += progress.steps;
             ticked += progress.ticked;
-            if progress.caught_up {
-                break;
-            }
+            is_done = progress.caught_up;
         }
         // The Tick is applied exactly as replicas will apply it.
         let applied = queue.apply(&Op::Tick, moment);
         applied.map_err(|error| errors::reply_for(&error))?;
-        let entry = LogEntry::of(moment, steps, None, &Op::Tick);
+        let entry = LogEntry::of(moment, before, None, &Op::Tick);
         slot.commit(moment, Replication::Entry(&entry));
         Ok(ticked)
     })?

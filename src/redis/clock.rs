@@ -63,22 +63,6 @@ fn ticks() -> Option<u64> {
     None
 }
 
-/// How far another server's clock may be ahead of this one, in microseconds. A time further ahead
-/// comes from forged or damaged data and is ignored.
-const MAX_LEAD_US: u64 = 24 * 3600 * 1_000_000;
-
-/// Moves the queue clock forward to a time at which another server has acted, in microseconds since
-/// 1970. Does nothing if the clock is already there, or if that time is more than a day ahead.
-pub fn observe_us(us: u64) {
-    if us > wall_us().saturating_add(MAX_LEAD_US) {
-        return;
-    }
-    let mut clock = CLOCK.get();
-    clock.observe(us, monotonic_us);
-    CLOCK.set(clock);
-    LAST_TICKS.store(NO_TICKS, Relaxed);
-}
-
 /// The time of the queue clock, in milliseconds since 1970.
 #[inline]
 pub fn now_ms() -> u64 {
@@ -118,9 +102,5 @@ mod tests {
         }
         std::thread::sleep(std::time::Duration::from_millis(2));
         assert!(recent_us() >= last + 2000);
-        // It is not before the time of another server either.
-        let ahead = recent_us() + 3_000_000;
-        observe_us(ahead);
-        assert!(recent_us() >= ahead);
     }
 }

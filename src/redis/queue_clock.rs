@@ -42,17 +42,6 @@ impl QueueClock {
         self.read_ahead(wall_us, monotonic_us())
     }
 
-    /// Moves the clock forward to a time at which another server has acted, if it is behind.
-    pub fn observe(&mut self, us: u64, monotonic_us: impl FnOnce() -> u64) {
-        if us > self.shown {
-            self.shown = us;
-            self.ahead = Some(Ahead {
-                from: us,
-                since: monotonic_us(),
-            });
-        }
-    }
-
     #[cold]
     fn read_ahead(&mut self, wall_us: u64, monotonic_us: u64) -> u64 {
         let ahead = *self.ahead.get_or_insert(Ahead {

@@ -7,12 +7,12 @@ use crate::redis::{Context, Failure, Name, WrongType};
 use dq_queue::args::acksend::AckSendRequest;
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::message::id::GENERATED_LEN;
-use dq_queue::op::{self, AckSend, Sent};
+use dq_queue::op::{self, AckSend, Before, Sent};
 use dq_queue::settings::{Changes, Clock};
 use dq_queue::{Done, Error, Moment, Op, Queue};
 
 use super::commit::{
-    change, change_silently, clock_of, creation, process_due_events, Aftermath, Replication, Slot,
+    begin, change, change_silently, clock_of, creation, Aftermath, Begun, Replication, Slot,
 };
 use super::{clock, errors, wakeups};
 
@@ -25,8 +25,8 @@ struct Part<'a> {
     op: Op<'a>,
     /// Which of all messages it sends, in order.
     numbers: Vec<usize>,
-    /// How many due events were processed; `None` before that was done.
-    steps: Option<u64>,
+    /// How the change has begun; `None` before that was done, and for a queue that does not exist.
+    begun: Option<Begun>,
 }
 
 /// Acks and sends, if all of that can be done. `dest` finds a key by its word. Returns `None` if the
@@ -80,7 +80,7 @@ fn run_together(
     for part in &*parts {
         let (done, aftermath) = change_silently(ctx, part.key, |slot| match verdict {
             Ok(true) => part.commit(slot, moment, ids),
-            _ => part.refuse(slot, moment),
+            _ => part.refuse(slot),
         })?;
         // In a burst of lease ends the first part may turn out to be stale only now.
         verdict = verdict.map(|can| can && done);
@@ -131,7 +131,7 @@ fn parts<'a>(
         key,
         op: Op::AckSend(op),
         numbers,
-        steps: None,
+        begun: None,
     };
     ops.into_iter().map(part).collect()
 }
@@ -148,7 +148,7 @@ impl Part<'_> {
         match can {
             Ok(true) => Ok(self.commit(slot, moment, ids)),
             _ => {
-                self.refuse(slot, moment);
+                self.refuse(slot);
                 can
             }
         }
@@ -163,8 +163,9 @@ impl Part<'_> {
         op::check_times(clock_of(slot.split().1), &self.op)?;
         match slot.split().1 {
             Some(queue) => {
-                self.steps = Some(process_due_events(queue, moment));
-                queue.can_ack_send(op, moment)
+                let begun = begin(queue, moment);
+                self.begun = Some(begun);
+                queue.can_ack_send(op, begun.moment)
             }
             // A new queue has no limits.
             None => Ok(op.receipt.is_none()),
@@ -173,6 +174,10 @@ impl Part<'_> {
 
     /// Does the part. Returns whether it was done.
     fn commit(&self, slot: &mut Slot<'_>, moment: Moment, ids: &mut Ids) -> bool {
+        let Begun { moment, before } = self.begun.unwrap_or(Begun {
+            moment,
+            before: Before::default(),
+        });
         let created = match slot.split().1 {
             Some(_) => None,
             // A queue that does not exist has no group.
@@ -201,18 +206,19 @@ impl Part<'_> {
         if created.is_some() {
             queue.made_at(moment);
         }
-        let entry = LogEntry::of(moment, self.steps.unwrap_or(0), created, op);
+        let entry = LogEntry::of(moment, before, created, op);
         slot.commit(moment, Replication::Entry(&entry));
         is_done
     }
 
-    /// Replicates the due events that were processed, and does nothing else.
-    fn refuse(&self, slot: &mut Slot<'_>, moment: Moment) -> bool {
-        let (Some(steps), (_, Some(queue))) = (self.steps.filter(|n| *n > 0), slot.split()) else {
+    /// Replicates what the change has begun with, and does nothing else.
+    fn refuse(&self, slot: &mut Slot<'_>) -> bool {
+        let begun = self.begun.filter(|begun| !begun.before.is_nothing());
+        let (Some(Begun { moment, before }), (_, Some(queue))) = (begun, slot.split()) else {
             return false;
         };
         if queue.apply(&Op::Tick, moment).is_ok() {
-            let entry = LogEntry::of(moment, steps, None, &Op::Tick);
+            let entry = LogEntry::of(moment, before, None, &Op::Tick);
             slot.commit(moment, Replication::Entry(&entry));
         }
         false

@@ -1,26 +1,38 @@
 //! The moments of operations: the time, and the first receipt that an operation may give out.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::LazyLock;
 
+use super::QueueAddress;
 use crate::redis::clock as server_clock;
 use dq_queue::{Moment, Receipt, MAX_EXACT};
 
-/// The last receipt that this server has given out or seen. Only the main thread uses it; an atomic
-/// is cheaper to access than a thread-local.
+/// The last receipt that this server has given out by its clock. Only the main thread uses it; an
+/// atomic is cheaper to access than a thread-local.
 static LAST_RECEIPT: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// The last receipts of the queues that gave out receipts ahead of this server's clock, by their
+    /// keys. Those that the clock has passed are dropped when the next one comes.
+    static AHEAD: RefCell<HashMap<QueueAddress, Receipt>> = RefCell::default();
+}
+/// Whether there are any in `AHEAD`.
+static ARE_AHEAD: AtomicBool = AtomicBool::new(false);
 
 /// The last random number before mixing. The first is drawn at first use.
 static SEED: LazyLock<AtomicU64> =
     LazyLock::new(|| AtomicU64::new(RandomState::new().build_hasher().finish()));
 
-/// How far a receipt may be ahead of the clock, in microseconds. A receipt further ahead comes from
-/// a forged or damaged snapshot and is ignored.
-const MAX_RECEIPT_LEAD_US: u64 = 3600 * 1_000_000;
+/// The maximum number of receipts that one operation can give out.
+const MAX_GIVEN: u64 = 10_000;
 
-/// The present moment. Its receipt is above all receipts that this server has given out or seen in
-/// any queue. So a queue that is deleted and created again cannot use a receipt twice.
+/// The present moment. Its receipt is above all receipts that this server has given out by its clock
+/// in any queue. So a queue that is deleted and created again cannot use a receipt twice. A queue
+/// that came from a server whose clock was ahead has receipts of its own, above its last one, until
+/// the clock has caught up.
 pub fn now() -> Moment {
     at(server_clock::now_us())
 }
@@ -40,16 +52,55 @@ fn at(us: u64) -> Moment {
     }
 }
 
-/// The last receipt that this server has given out or seen.
+/// The last receipt that this server has given out by its clock.
 pub fn last_receipt() -> Receipt {
     LAST_RECEIPT.load(Relaxed)
 }
 
-/// Remembers the last receipt of a queue. `us` is the time of the server in microseconds since
-/// 1970.
-pub fn saw_receipt(receipt: Receipt, us: u64) {
-    if receipt > last_receipt() && receipt <= us.saturating_add(MAX_RECEIPT_LEAD_US) {
-        LAST_RECEIPT.store(receipt, Relaxed);
+/// Remembers the last receipt of the queue in a key after an operation which could give out
+/// `lowest` and those above it. The receipts of a queue that is ahead of them are its own: they
+/// must not concern other queues.
+#[inline]
+pub fn gave_receipt(db: i32, key: &[u8], receipt: Receipt, lowest: Receipt) {
+    if receipt <= last_receipt() {
+        return;
+    }
+    let lowest = match ARE_AHEAD.load(Relaxed) {
+        false => lowest,
+        // It may have been raised for this key.
+        true => recent().receipt,
+    };
+    match receipt < lowest.saturating_add(MAX_GIVEN) {
+        true => LAST_RECEIPT.store(receipt, Relaxed),
+        false => gave_ahead(db, key, receipt, lowest),
+    }
+}
+
+#[cold]
+fn gave_ahead(db: i32, key: &[u8], receipt: Receipt, lowest: Receipt) {
+    AHEAD.with_borrow_mut(|ahead| {
+        ahead.retain(|_, last| *last >= lowest);
+        ahead.insert((db, key.into()), receipt);
+        ARE_AHEAD.store(true, Relaxed);
+    });
+}
+
+/// The moment at which the queue in a key may act. If a queue whose receipts were ahead was there
+/// before, which was deleted or replaced since, its receipts are not given out again.
+#[inline]
+pub fn of_key(moment: Moment, db: i32, key: &[u8]) -> Moment {
+    match ARE_AHEAD.load(Relaxed) {
+        false => moment,
+        true => of_key_ahead(moment, db, key),
+    }
+}
+
+#[cold]
+fn of_key_ahead(moment: Moment, db: i32, key: &[u8]) -> Moment {
+    let last = AHEAD.with_borrow(|ahead| ahead.get(&(db, key.into())).copied());
+    Moment {
+        receipt: moment.receipt.max(last.map_or(0, |last| last + 1)),
+        ..moment
     }
 }
 

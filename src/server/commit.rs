@@ -5,7 +5,7 @@
 //! replicates, signals the key, and schedules what follows. Commands come through [`run`];
 //! the timer, blocked clients and replay call [`change`] themselves.
 
-mod due_events;
+mod begin;
 mod run;
 
 use std::cell::RefCell;
@@ -18,10 +18,11 @@ use dq_queue::settings::{Changes, Clock, Settings};
 use dq_queue::{Moment, Queue, NEVER};
 
 use super::blocked_fetch::wait_list;
+use super::due_index::Due;
 use super::families;
-use super::{blocked_wait, clock, config, wakeups};
+use super::{arrivals, blocked_wait, clock, config, wakeups};
 
-pub use due_events::process_due_events;
+pub use begin::{begin, begin_without_events, can_begin, Begun};
 pub use run::{clock_of, run, run_chosen, run_if, run_in_form, Form, Missing};
 
 /// The maximum number of removed messages that a command frees.
@@ -101,6 +102,14 @@ impl Slot<'_> {
         self.opened.split()
     }
 
+    /// The moment at which the queue in this key may act, whose receipts no queue in it has given
+    /// out before.
+    #[inline]
+    pub fn moment(&mut self, server: Moment) -> Moment {
+        let (db, key) = (self.opened.split().0.db(), self.key);
+        clock::of_key(server, db, key.bytes())
+    }
+
     /// Puts a queue into the key. It replaces the queue that the key may hold.
     pub fn create(&mut self, queue: Queue) -> &mut Queue {
         self.opened.create(queue)
@@ -119,6 +128,11 @@ impl Slot<'_> {
             happened,
             endings,
         } = queue.take_effects();
+        if let Replication::Entry(entry) = &replication {
+            if entry.before.cut > 0 {
+                arrivals::lead_was_cut(key, entry.before.cut);
+            }
+        }
         match replication {
             Replication::Entry(entry) if changed => match ctx.needs_log_entries() {
                 true => replicate(ctx, key, entry),
@@ -129,11 +143,9 @@ impl Slot<'_> {
         }
         match replication {
             Replication::Entry(_) | Replication::Verbatim if !changed => {}
-            // The moment may be one of a manual clock, which is unrelated to receipts.
-            Replication::Replayed => {
-                clock::saw_receipt(queue.last_receipt(), moment.us.max(clock::now().us));
-            }
-            _ => clock::saw_receipt(queue.last_receipt(), moment.us),
+            // What other servers have given out concerns only the queue itself, which knows it.
+            Replication::Replayed | Replication::Restored => {}
+            _ => clock::gave_receipt(ctx.db(), key.bytes(), queue.last_receipt(), moment.receipt),
         }
         if visible || matches!(replication, Replication::Restored) {
             ctx.signal_modified(key);
@@ -141,25 +153,31 @@ impl Slot<'_> {
         if queue.has_garbage() {
             queue.free_garbage(FREED_BY_A_COMMAND);
         }
-        schedule(ctx, key, queue, moment);
+        let is_replay = matches!(replication, Replication::Replayed | Replication::Restored);
+        schedule(ctx, key, queue, moment, is_replay);
         self.happened.add(happened);
         self.ended.extend(endings);
     }
 }
 
 /// Schedules the timer for the queue's next event, and the queue's wait list if messages are ready.
-fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Queue, moment: Moment) {
+fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Queue, moment: Moment, is_replay: bool) {
     let is_awaited = wait_list::total() > 0 && wait_list::is_awaited(ctx.db(), key.bytes());
     let now = queue.now(moment);
     let is_of_family = families::is_active() && families::note(ctx, key, queue, now);
     // A queue of a family enters the order of turns again when its RATE allows a delivery.
     let wake = match queue.next_wake(now, is_awaited || is_of_family) {
-        Some(wake) => wake.max(now),
+        Some(wake) => queue.server_time(wake.max(now)),
         None => NEVER,
     };
     // A full MAXRUNNING does not prevent this, because it does not limit clients with NOACK.
     if is_awaited && queue.has_ready(now) {
         wait_list::schedule(ctx.db(), key.bytes());
+    }
+    if is_replay && !can_begin(queue, clock::recent()) {
+        // Its clock must be brought into line as soon as this server may do that.
+        queue.noted_wake = None;
+        return wakeups::schedule(ctx, ctx.db(), key.bytes(), Due::Arrived);
     }
     if queue.noted_wake.is_none_or(|noted| wake < noted) {
         queue.noted_wake = Some(wake);

@@ -115,6 +115,12 @@ impl DueIndex {
         self.by_wake.first().cloned()
     }
 
+    /// Whether any queue was loaded or has arrived whose slice has not run yet. O(1).
+    pub fn has_arrivals(&self) -> bool {
+        let first = self.by_wake.first();
+        first.is_some_and(|(due, _)| matches!(due, Due::Loaded | Due::Arrived))
+    }
+
     /// Like [`DueIndex::next`], but of those that are behind. `None` if there are none.
     fn next_behind(&self) -> Option<(Due, QueueAddress)> {
         self.behind().next().cloned()

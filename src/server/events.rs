@@ -5,7 +5,7 @@ use crate::redis::events::{Events, Loading};
 use crate::redis::{Context, Name};
 
 use super::due_index::Due;
-use super::{blocked_fetch, blocked_wait, bound_leases, bulk_ops, families, wakeups};
+use super::{arrivals, blocked_fetch, blocked_wait, bound_leases, bulk_ops, families, wakeups};
 
 /// The handler of each event.
 pub const EVENTS: Events = Events {
@@ -67,6 +67,7 @@ fn cron(ctx: &mut Context) {
     wakeups::end_waits(ctx);
     wakeups::run_overdue(ctx);
     blocked_fetch::check_families(ctx);
+    arrivals::write_line();
 }
 
 fn key(ctx: &mut Context, event: &[u8], name: Name<'_>) {

@@ -2,6 +2,7 @@
 //!
 //! - `commit.rs` is the one way in which anything changes a queue.
 //! - `acksend.rs` changes several queues at once.
+//! - `arrivals.rs` writes to the log which queues came with a clock that is ahead.
 //! - `wakeups.rs` stores when the next slice of each queue must run, and `timer.rs` runs it.
 //! - `blocked_fetch/`, `blocked_wait.rs` and `bulk_ops/` hold blocked clients: those that wait for
 //!   messages, for the end of a message, and for a long command.
@@ -10,6 +11,7 @@
 //!   `own_slots.rs` which slots this node serves in a cluster.
 
 pub mod acksend;
+mod arrivals;
 pub mod blocked_fetch;
 pub mod blocked_wait;
 mod bound_leases;

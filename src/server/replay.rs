@@ -7,11 +7,10 @@
 
 use std::cell::RefCell;
 
-use crate::redis::{clock as server_clock, warn, Args, CommandResult, Context, Name};
+use crate::redis::{warn, Args, CommandResult, Context, Name};
 use dq_queue::codec::log_entry::{Chunk, LogEntry};
 use dq_queue::codec::restore::Restoring;
 use dq_queue::codec::verbatim;
-use dq_queue::settings::Clock;
 use dq_queue::Op;
 
 use super::clock;
@@ -119,13 +118,12 @@ fn replay(
             (false, None) => None,
         };
         let queue = queue.ok_or(NO_QUEUE)?;
-        if queue.clock() == Clock::Server {
-            server_clock::observe_us(moment.us);
-        }
         let done = entry.replay(queue);
         if entry.created.is_some() {
             queue.made_at(moment);
         }
+        // The clock of the queue is that of another server.
+        queue.follow(clock::now());
         replicate_once(slot, is_replicated);
         slot.commit(moment, Replication::Replayed);
         done.map(|_| ())

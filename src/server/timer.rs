@@ -6,13 +6,12 @@ use crate::redis::clock as server_clock;
 use crate::redis::{Context, Name, OwnedName};
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::queue::plan::Step;
-use dq_queue::settings::Clock;
 use dq_queue::{Done, Moment, Op, Queue};
 
 use super::blocked_fetch::{serve, wait_list};
-use super::commit::{self, change, Replication, Slot};
+use super::commit::{begin, begin_without_events, change, Begun, Replication, Slot};
 use super::due_index::Due;
-use super::{bound_leases, bulk_ops, clock, config, metrics, own_slots, wakeups};
+use super::{arrivals, bound_leases, bulk_ops, clock, config, metrics, own_slots, wakeups};
 
 /// The number of steps between two readings of the clock.
 const STEPS: u64 = 64;
@@ -187,24 +186,22 @@ fn run_slice_in(
     due: Due,
 ) -> Option<Ran> {
     let queue = slot.split().1?;
-    clock::saw_receipt(queue.last_receipt(), clock::now().us);
-    if due == Due::Loaded && queue.clock() == Clock::Server {
-        server_clock::observe_us(queue.last_seen().saturating_mul(1000));
-    }
-    let moment = clock::now();
+    let server = clock::now();
+    let Begun { moment, mut before } = begin_without_events(queue, server);
     if matches!(due, Due::Loaded | Due::Arrived) {
         // The queue was not in this key before, so its schedules could not fire.
         queue.noted_arrival = moment.ms();
+        arrivals::arrived(key, queue.lead(server));
     }
     let since = wakeups::firing_since(queue, moment.ms());
-    let (mut steps, mut step) = (0, None);
+    let mut step = None;
     // A bulk operation that can continue gets half of the time.
     let half = deadline.saturating_sub(server_clock::monotonic_us()) / 2;
     let missed = queue.has_missed(since);
     let has_bulk = !missed && bulk_ops::any(db, key.bytes());
     if !missed {
         let until = if has_bulk { deadline - half } else { deadline };
-        steps = advance(queue, moment, until);
+        before.steps = advance(queue, moment, until);
     }
     let advanced = server_clock::monotonic_us();
     if has_bulk {
@@ -235,10 +232,10 @@ fn run_slice_in(
     }
     // The scheduled time has come, so `commit` must schedule the next one.
     queue.noted_wake = None;
-    let entry = LogEntry::of(moment, steps, None, &op);
+    let entry = LogEntry::of(moment, before, None, &op);
     slot.commit(moment, Replication::Entry(&entry));
     Some(Ran {
-        changed: steps > 0 || op != Op::Tick,
+        changed: !before.is_nothing() || op != Op::Tick,
         bulk: has_bulk.then_some(taken),
     })
 }
@@ -263,10 +260,9 @@ fn advance(queue: &mut Queue, moment: Moment, deadline: u64) -> u64 {
 fn end_leases(ctx: &mut Context, key: Name<'_>, op: Op<'_>) -> bool {
     let ended = change(ctx, key, |slot| {
         let queue = slot.split().1?;
-        let moment = clock::now();
-        let steps = commit::process_due_events(queue, moment);
+        let Begun { moment, before } = begin(queue, clock::now());
         queue.apply(&op, moment).ok()?;
-        let entry = LogEntry::of(moment, steps, None, &op);
+        let entry = LogEntry::of(moment, before, None, &op);
         slot.commit(moment, Replication::Entry(&entry));
         Some(())
     });

@@ -91,6 +91,11 @@ pub fn next_due(now: Millis) -> Option<(Due, QueueAddress)> {
     with_index(|index| index.next_turn(now))
 }
 
+/// Whether any queue has arrived whose slice has not run yet.
+pub fn has_arrivals() -> bool {
+    with_index(|index| index.has_arrivals())
+}
+
 /// Whether the slice of any queue is due at `now`.
 pub fn is_due(now: Millis) -> bool {
     with_index(|index| index.next_ms()) <= now

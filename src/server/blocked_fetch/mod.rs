@@ -17,7 +17,7 @@ use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::op::{Fetch, Receipts};
 use dq_queue::{Done, Op};
 
-use super::commit::{change, Replication};
+use super::commit::{can_begin, change, Replication};
 use super::delivery_reply::DeliveryReply;
 use super::{clock, families, own_slots, wakeups};
 use classes::Class;
@@ -162,7 +162,7 @@ fn schedule_refill(ctx: &mut Context, key: Name<'_>) {
         Ok(opened) => opened
             .get()
             .filter(|queue| queue.settings().rate.is_some())
-            .and_then(|queue| queue.next_wake(queue.now(moment), true)),
+            .and_then(|queue| Some(queue.server_time(queue.next_wake(queue.time(moment), true)?))),
         Err(_) => None,
     };
     if let Some(wake) = wake {
@@ -179,10 +179,16 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
     };
     let Request { fetch, delivery } = &blocked.request;
     let served = change(ctx, key, |slot| {
+        let server = slot.moment(clock::now());
         let (ctx, Some(queue)) = slot.split() else {
             return Served::NothingForAny;
         };
-        let moment = clock::now();
+        if !can_begin(queue, server) {
+            // The slice brings its clock into line, and then schedules this wait list again.
+            wakeups::schedule(ctx, ctx.db(), key.bytes(), server.ms());
+            return Served::NothingForAny;
+        }
+        let moment = queue.follow(server);
         let now = queue.now(moment);
         if !queue.can_serve(fetch, now) {
             return Served::NothingForClass;

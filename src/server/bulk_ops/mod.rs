@@ -39,7 +39,7 @@ fn plan(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) -> Result<Option<Plan>, F
     let moment = clock::now();
     let opened = ctx.open_read(key)?;
     let queue = opened.get();
-    Ok(queue.and_then(|queue| queue.plan(op, queue.now(moment))))
+    Ok(queue.and_then(|queue| queue.plan(op, queue.time(moment))))
 }
 
 /// Blocks the client until the timer has done the operation in slices. Returns false where the

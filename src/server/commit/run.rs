@@ -8,7 +8,7 @@ use dq_queue::op::{self, DueTime, Sent};
 use dq_queue::settings::{Changes, Clock};
 use dq_queue::{Done, Millis, Moment, Op, Queue};
 
-use super::due_events::process_due_events;
+use super::begin::{begin, Begun};
 use super::{change, creation, Replication, Slot};
 use crate::server::{clock, errors, wakeups};
 
@@ -63,7 +63,7 @@ pub fn run_if(
         let (_, Some(queue)) = slot.split() else {
             return Ok(false);
         };
-        if may_run(queue, queue.now(moment)) {
+        if may_run(queue, queue.time(moment)) {
             run_on_queue(slot, op, moment, Form::Entry, reply)?;
         }
         Ok(true)
@@ -121,14 +121,15 @@ fn run_on_queue(
     form: Form,
     reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
 ) -> CommandResult {
+    let moment = slot.moment(moment);
     let (ctx, Some(queue)) = slot.split() else {
         return Ok(());
     };
-    let steps = process_due_events(queue, moment);
+    let Begun { moment, before } = begin(queue, moment);
     let renewing = queue.renewing(op, wakeups::term(), clock::random);
     let op = renewing.as_ref().unwrap_or(op);
     let verbatim = match form {
-        Form::Verbatim if steps == 0 && ctx.may_replicate_verbatim() => {
+        Form::Verbatim if before.is_nothing() && ctx.may_replicate_verbatim() => {
             verbatim::moment(queue, op, moment, clock::last_receipt())
         }
         _ => None,
@@ -143,7 +144,7 @@ fn run_on_queue(
     match (verbatim, &result) {
         (Some(_), Ok(_)) => slot.commit(moment, Replication::Verbatim),
         (_, done) => {
-            let entry = LogEntry::of(moment, steps, None, replicated(op, done.as_ref().ok()));
+            let entry = LogEntry::of(moment, before, None, replicated(op, done.as_ref().ok()));
             slot.commit(moment, Replication::Entry(&entry));
         }
     }
@@ -173,13 +174,13 @@ pub fn run_chosen<T>(
             reply(slot.split().0.reply(), None);
             return Ok(());
         };
-        let steps = process_due_events(queue, moment);
+        let Begun { moment, before } = begin(queue, moment);
         let (op, value) = choose(queue, queue.now(moment));
         let done = queue
             .apply(&op, moment)
             .map_err(|error| errors::reply_for(&error))?;
         reply(ctx.reply(), Some((&done, value)));
-        let entry = LogEntry::of(moment, steps, None, &op);
+        let entry = LogEntry::of(moment, before, None, &op);
         slot.commit(moment, Replication::Entry(&entry));
         Ok(())
     })?
@@ -191,6 +192,7 @@ fn run_on_new_queue(
     moment: Moment,
     reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
 ) -> CommandResult {
+    let moment = slot.moment(moment);
     let creation = creation(&Changes::default(), Clock::Server);
     let mut queue = creation.queue();
     let done = queue

@@ -11,7 +11,7 @@
 //! | 1 | version (upper three bits) and kind of the operation (lower five) |
 //! | 7 | the queue clock in microseconds, lowest byte first |
 //! | 1 | which parts follow; six of the bits belong to the operation |
-//! | ... | the number of due events processed before it, the creation of the queue, the operation |
+//! | ... | in version 2 what else was done before it; the number of due events processed before it, the creation of the queue, the operation |
 //!
 //! The other kind of log entry is a [`Chunk`] of a snapshot.
 
@@ -20,12 +20,19 @@ use std::borrow::Cow;
 use super::operation;
 use super::options::{clock, put_clock, put_settings, settings};
 use super::wire::{put_fixed, put_flag, put_number, Reader};
-use crate::limits::{ensure, Invalid};
+use crate::limits::{ensure, exact, Invalid};
+use crate::op::Before;
 use crate::settings::{Clock, Settings};
 use crate::{Done, Moment, Op, Queue, Receipt};
 
 /// The version of the encoding, 1 to 7.
 const VERSION: u8 = 1;
+/// The version of a log entry before whose operation more was done than processing due
+/// events. It has a byte that says what, as bits.
+const VERSION_WITH_MORE: u8 = 2;
+const CUT: u8 = 1;
+const SPARE: u8 = 2;
+const WITHOUT_FIRES: u8 = 4;
 const KIND_BITS: u32 = 5;
 /// The kind of a part of a snapshot; the kinds of operations are below it.
 const SNAPSHOT: u8 = 31;
@@ -61,9 +68,8 @@ pub struct LogEntry<'o, 'a> {
     /// The lowest receipt that the operation may give out. Only a fetch has it;
     /// it is 0 in any other entry that is read.
     pub receipt: Receipt,
-    /// How many due events were processed since the log entry before, ahead of
-    /// the operation.
-    pub steps: u64,
+    /// What was done since the log entry before, ahead of the operation.
+    pub before: Before,
     /// How the queue was created, if this operation created it.
     pub created: Option<Creation>,
     /// The operation.
@@ -71,18 +77,19 @@ pub struct LogEntry<'o, 'a> {
 }
 
 impl<'o, 'a> LogEntry<'o, 'a> {
-    /// The log entry of an operation applied at `moment`, after `steps` due
-    /// events were processed, to a queue that existed or was created for it.
+    /// The log entry of an operation applied at `moment` to a queue that existed or was
+    /// created for it. `before` is what was done before, or how many due events were
+    /// processed.
     pub fn of(
         moment: Moment,
-        steps: u64,
+        before: impl Into<Before>,
         created: Option<Creation>,
         op: &'o Op<'a>,
     ) -> LogEntry<'o, 'a> {
         LogEntry {
             time_us: moment.us,
             receipt: moment.receipt,
-            steps,
+            before: before.into(),
             created,
             op: Cow::Borrowed(op),
         }
@@ -92,14 +99,22 @@ impl<'o, 'a> LogEntry<'o, 'a> {
     pub fn encode_into(&self, out: &mut Vec<u8>) {
         let op = &*self.op;
         let time = self.time_us.min(MAX_TIME_US);
-        let tag = VERSION << KIND_BITS | operation::kind(op);
-        let flags = u8::from(self.steps > 0) | u8::from(self.created.is_some()) << 1;
+        let steps = self.before.steps;
+        let version = match self.before.is_plain() {
+            true => VERSION,
+            false => VERSION_WITH_MORE,
+        };
+        let tag = version << KIND_BITS | operation::kind(op);
+        let flags = u8::from(steps > 0) | u8::from(self.created.is_some()) << 1;
         let flags = flags | operation::flags(op, self.receipt, time) << 2;
         // The time takes seven bytes of the word and leaves one for the tag.
         out.extend_from_slice(&(time << 8 | u64::from(tag)).to_le_bytes());
         out.push(flags);
-        if self.steps > 0 {
-            put_number(out, self.steps);
+        if version == VERSION_WITH_MORE {
+            put_more(out, &self.before);
+        }
+        if steps > 0 {
+            put_number(out, steps);
         }
         if let Some(created) = &self.created {
             put_settings(out, &created.settings);
@@ -115,17 +130,20 @@ impl<'o, 'a> LogEntry<'o, 'a> {
     /// Errors: an operation that no command can have made, or another version.
     pub fn decode(bytes: &'a [u8]) -> Result<LogEntry<'o, 'a>, Invalid> {
         let mut reader = Reader::new(bytes);
-        let kind = kind(&mut reader)?;
+        let (kind, version) = kind(&mut reader)?;
         let mut time = [0u8; 8];
         for (to, from) in time.iter_mut().zip(reader.take(TIME_BYTES as u64)?) {
             *to = *from;
         }
         let time_us = u64::from_le_bytes(time);
         let flags = reader.byte()?;
-        let steps = match flags & 1 {
-            0 => 0,
-            _ => reader.number()?,
+        let mut before = match version {
+            VERSION_WITH_MORE => more(&mut reader)?,
+            _ => Before::default(),
         };
+        if flags & 1 != 0 {
+            before.steps = reader.number()?;
+        }
         let created = match flags & 2 {
             0 => None,
             _ => Some(Creation {
@@ -139,7 +157,7 @@ impl<'o, 'a> LogEntry<'o, 'a> {
         Ok(LogEntry {
             time_us,
             receipt,
-            steps,
+            before,
             created,
             op: Cow::Owned(op),
         })
@@ -154,7 +172,7 @@ impl<'o, 'a> LogEntry<'o, 'a> {
     }
 
     /// Applies the log entry to `queue` as it was applied on the primary:
-    /// processes the due events, then applies the operation at its moment. If
+    /// does what was done before it, then applies the operation at its moment. If
     /// the operation created the queue, `queue` must have just been made by
     /// [`Creation::queue`].
     ///
@@ -163,10 +181,15 @@ impl<'o, 'a> LogEntry<'o, 'a> {
     /// nevertheless, since the operation may carry the only copy of a message.
     pub fn replay(&self, queue: &mut Queue) -> Result<Done, String> {
         let moment = self.moment();
-        let mut missing = self.steps;
+        queue.prepare(&self.before, moment);
+        let mut missing = self.before.steps;
         while missing > 0 {
             // A slice ends after a schedule has fired, so there may be several.
-            match queue.advance(moment.ms(), missing).steps {
+            let progress = match self.before.without_fires {
+                true => queue.advance_without_fires(moment.ms(), missing),
+                false => queue.advance(moment.ms(), missing),
+            };
+            match progress.steps {
                 0 => break,
                 taken => missing -= taken,
             }
@@ -179,8 +202,8 @@ impl<'o, 'a> LogEntry<'o, 'a> {
             missing => Err(format!(
                 "only {} of {} due events were there to process, so the queue was not the same \
                  as where the log entry was written",
-                self.steps - missing,
-                self.steps
+                self.before.steps - missing,
+                self.before.steps
             )),
         }
     }
@@ -203,7 +226,7 @@ impl<'a> Chunk<'a> {
     /// Errors: another version, or input that ends too early.
     pub fn of(bytes: &'a [u8]) -> Result<Option<Chunk<'a>>, Invalid> {
         let mut reader = Reader::new(bytes);
-        if kind(&mut reader)? != SNAPSHOT {
+        if kind(&mut reader)?.0 != SNAPSHOT {
             return Ok(None);
         }
         let first = reader.flag()?;
@@ -219,11 +242,51 @@ impl<'a> Chunk<'a> {
     }
 }
 
-fn kind(reader: &mut Reader) -> Result<u8, Invalid> {
+/// The kind of a log entry, and its version.
+fn kind(reader: &mut Reader) -> Result<(u8, u8), Invalid> {
     let tag = reader.byte()?;
+    let (kind, version) = (tag & ((1 << KIND_BITS) - 1), tag >> KIND_BITS);
     ensure(
-        tag >> KIND_BITS == VERSION,
-        "the version of a log entry must be 1",
+        version == VERSION || version == VERSION_WITH_MORE && kind != SNAPSHOT,
+        "the version of a log entry must be 1 or 2",
     )?;
-    Ok(tag & ((1 << KIND_BITS) - 1))
+    Ok((kind, version))
+}
+
+/// Writes what was done before an operation besides processing due events.
+fn put_more(out: &mut Vec<u8>, before: &Before) {
+    let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+    out.push(
+        flag(before.cut > 0, CUT)
+            | flag(before.spare > 0, SPARE)
+            | flag(before.without_fires, WITHOUT_FIRES),
+    );
+    for number in [before.cut, before.spare] {
+        if number > 0 {
+            put_number(out, number);
+        }
+    }
+}
+
+/// Reads what [`put_more`] writes.
+fn more(reader: &mut Reader) -> Result<Before, Invalid> {
+    let bits = reader.byte()?;
+    ensure(
+        (1..=CUT | SPARE | WITHOUT_FIRES).contains(&bits),
+        "an unknown part of a log entry",
+    )?;
+    let mut number = |bit: u8| match bits & bit {
+        0 => Ok(0),
+        _ => {
+            let number = reader.number()?;
+            ensure(number > 0, "a part of a log entry must not be 0")?;
+            exact(number).map(|()| number)
+        }
+    };
+    Ok(Before {
+        cut: number(CUT)?,
+        spare: number(SPARE)?,
+        without_fires: bits & WITHOUT_FIRES != 0,
+        steps: 0,
+    })
 }

@@ -140,6 +140,10 @@ impl Choices {
     }
 }
 
+/// The bit of the length of an id which says that the due time was given as a point
+/// of time.
+const AT: u16 = 1 << 15;
+
 /// One message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
@@ -154,7 +158,8 @@ pub struct Message {
     pub history: History,
     /// Its group, or [`GroupIx::NONE`].
     pub group: GroupIx,
-    /// Length of the given id in bytes; 0 if the id is generated.
+    /// Length of the given id in bytes (0 if the id is generated), which is at most
+    /// 1024, and [`AT`].
     id_len: u16,
     /// Lower numbers are delivered first.
     pub priority: i8,
@@ -180,12 +185,25 @@ impl Message {
 
     /// Whether the sender gave it an id.
     pub fn has_given_id(&self) -> bool {
-        self.id_len > 0
+        self.given_id_len() > 0
     }
 
     /// Length of the given id in bytes; 0 if the id is generated.
     pub fn given_id_len(&self) -> usize {
-        self.id_len.into()
+        (self.id_len & !AT).into()
+    }
+
+    /// Whether its due time was given as a point of time, such as by AT, and not as a
+    /// span from when it was sent. It says so of the due time that a TTL counts from;
+    /// the end of a backoff is always a span.
+    pub fn is_due_at_point(&self) -> bool {
+        self.id_len & AT != 0
+    }
+
+    /// Says whether its due time was given as a point of time.
+    #[inline]
+    pub fn set_due_at_point(&mut self, is: bool) {
+        self.id_len = (self.id_len & !AT) | (u16::from(is) * AT);
     }
 
     /// Bytes of its payload.

@@ -4,6 +4,7 @@
 //! background work and the replay of any of them are each one [`Op`], applied
 //! at one [`Moment`]. So they all take the same way through the queue.
 
+mod before;
 mod effects;
 mod fetch;
 mod nack;
@@ -19,6 +20,7 @@ use crate::message::state::State;
 use crate::settings::{Changes, Rate};
 use crate::{Millis, Receipt, Seq};
 
+pub use before::Before;
 pub use effects::{Effects, Ending, Happened};
 pub use fetch::Fetch;
 pub use nack::{NackKind, NackPause, Paused};

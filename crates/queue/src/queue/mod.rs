@@ -6,7 +6,8 @@
 //! does so for positions in the ready line, `give_back.rs` brings a running message
 //! back, and `finish.rs` ends one. `batches/` counts the messages of named batches
 //! and releases what they hold. `plan.rs` divides a bulk operation into slices,
-//! and `removal/` removes messages. `inspect/`, `sources.rs`, `lookup.rs` and
+//! and `removal/` removes messages. `lead.rs` is about a clock that
+//! is ahead of the server's. `inspect/`, `sources.rs`, `lookup.rs` and
 //! `readiness.rs` only read. `rebuild/` takes a queue apart for a snapshot and
 //! builds it from one, checked.
 
@@ -21,6 +22,7 @@ pub mod rebuild;
 mod breakers;
 mod give_back;
 mod holds;
+pub mod lead;
 mod lookup;
 pub mod plan;
 mod readiness;
@@ -28,6 +30,7 @@ mod removal;
 mod repeat;
 mod rings;
 mod sources;
+mod spare;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -139,6 +142,8 @@ pub struct Queue {
     /// Note of the server, not replicated: what the server last noted of what the
     /// queue may be able to give. 0 means nothing.
     pub noted_gives: u64,
+    /// How the clock of the queue goes on while it is ahead of the server's.
+    noted_lead: Option<lead::Lead>,
     /// Empty list with the capacity of the last deliveries, kept so that the next
     /// FETCH need not allocate.
     given: Deliveries,
@@ -190,6 +195,7 @@ impl Queue {
             noted_arrival: 0,
             noted_term: 0,
             noted_gives: 0,
+            noted_lead: None,
             batches: None,
             given: Deliveries::new(),
             garbage: Garbage::default(),
@@ -385,6 +391,7 @@ impl Queue {
         copy.noted_arrival = 0;
         copy.noted_term = 0;
         copy.noted_gives = 0;
+        copy.noted_lead = None;
         let now = copy.last;
         copy.ticket += 1;
         copy.release_all(now);

@@ -175,7 +175,12 @@ impl Queue {
     }
 
     /// Sets the present position of a group and its future ones.
-    fn set_position(&mut self, ix: GroupIx, line: Option<Position>, expected: Positions) {
+    pub(super) fn set_position(
+        &mut self,
+        ix: GroupIx,
+        line: Option<Position>,
+        expected: Positions,
+    ) {
         let Some(group) = self.groups.get_mut(ix) else {
             return;
         };

@@ -257,7 +257,8 @@ pub fn put_history(
             | flag(due_at != due, extra::DUE_AT)
             | flag(numbered.first_sent.is_some(), extra::FIRST_SENT)
             | flag(batch.is_some(), extra::BATCH)
-            | flag(counts != Counts::default(), extra::AFTER_COUNTS),
+            | flag(counts != Counts::default(), extra::AFTER_COUNTS)
+            | flag(message.is_due_at_point(), extra::POINT),
     );
     if let Some(choices) = choices {
         put_choices(out, choices);

@@ -30,9 +30,10 @@ use crate::{Millis, Receipt, Seq};
 pub use write::encode;
 
 /// The version of the encoding. Earlier ones can be read: version 1 did not
-/// have [`tag::NEXT`], version 2 did not have [`tag::SALT`], and version 3 had
-/// neither [`texts`] nor more than seven options of a message, nor named batches.
-pub const VERSION: u32 = 4;
+/// have [`tag::NEXT`], version 2 did not have [`tag::SALT`], version 3 had
+/// neither [`texts`] nor more than seven options of a message, nor named batches,
+/// and version 4 did not have [`extra::POINT`].
+pub const VERSION: u32 = 5;
 
 /// The size of the blocks of a saved queue, in bytes. The server compresses
 /// each block by itself. Where payloads do not compress, a small block takes
@@ -103,7 +104,9 @@ pub mod extra {
     pub const FIRST_SENT: u64 = 1 << 14;
     pub const BATCH: u64 = 1 << 15;
     pub const AFTER_COUNTS: u64 = 1 << 16;
-    pub const ALL: u64 = (1 << 17) - 1;
+    /// The due time was given as a point of time.
+    pub const POINT: u64 = 1 << 17;
+    pub const ALL: u64 = (1 << 18) - 1;
 }
 
 /// What the byte of the reason holds beside the number of the reason.

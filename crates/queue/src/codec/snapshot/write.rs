@@ -148,7 +148,8 @@ impl<'a> Writer<'a, '_> {
         let group = self.group(message.group);
         let consumer = self.consumer(message.history.consumer());
         let batch = numbered.batch.and_then(|batch| self.named_batch(batch));
-        let has_more = numbered.first_sent.is_some() || batch.is_some();
+        let has_more =
+            numbered.first_sent.is_some() || batch.is_some() || message.is_due_at_point();
         let has_history = message.history != History::None || has_more;
         let is_next = !has_history
             && numbered.seq == self.bases.seq + 1

@@ -7,12 +7,12 @@ use std::fmt::Write;
 use smallvec::smallvec;
 
 use crate::codec::log_entry::{Creation, LogEntry};
-use crate::op::{DueTime, Fetch, NackKind, Removal, Send};
+use crate::op::{Before, DueTime, Fetch, NackKind, Removal, Send};
 use crate::settings::{Clock, Rate, Settings};
 use crate::{Moment, Op, Queue};
 
 /// One queue in each version of the snapshot encoding.
-const SNAPSHOTS: [&str; 4] = [SNAPSHOT_1, SNAPSHOT_2, SNAPSHOT_3, SNAPSHOT_4];
+const SNAPSHOTS: [&str; 5] = [SNAPSHOT_1, SNAPSHOT_2, SNAPSHOT_3, SNAPSHOT_4, SNAPSHOT_5];
 
 const SNAPSHOT_1: &str = "\
     5101ffff0fb0ea010000e807904e00000000000001060000000ae0d403000000efcdab8967452301b6f6\
@@ -37,6 +37,9 @@ const SNAPSHOT_3: &str = SNAPSHOT_2;
 
 /// Equal to version 3 if nothing is used that came with version 4.
 const SNAPSHOT_4: &str = SNAPSHOT_3;
+
+/// Equal to version 4 if no message is due at a point of time.
+const SNAPSHOT_5: &str = SNAPSHOT_4;
 
 /// Log entries of two messages and of two more whose ids have another salt, and
 /// the snapshot of all four.
@@ -144,7 +147,7 @@ fn snapshots_of_all_versions_load_as_the_same_queue() {
             .replay(&mut queue)
             .unwrap();
     }
-    assert_eq!(hex(&saved(&queue)), SNAPSHOT_4);
+    assert_eq!(hex(&saved(&queue)), SNAPSHOT_5);
     for (snapshot, version) in SNAPSHOTS.into_iter().zip(1..) {
         let mut block = Some(bytes(snapshot));
         let loaded = Queue::load(version, &mut || block.take()).unwrap();
@@ -152,6 +155,25 @@ fn snapshots_of_all_versions_load_as_the_same_queue() {
     }
     assert_eq!(Queue::VERSION as usize, SNAPSHOTS.len());
     assert!(Queue::load(Queue::VERSION + 1, &mut || None).is_err());
+}
+
+/// A log entry of version 2, before whose operation more was done than processing due
+/// events.
+const WITH_MORE: &str = "416b4bd71cb060060107c0cf24be9dd9be9f3403";
+
+#[test]
+fn log_entries_of_version_2_stay_byte_equal() {
+    let before = Before {
+        cut: 600_000,
+        spare: 1_795_159_379_646,
+        without_fires: true,
+        steps: 3,
+    };
+    let moment = Moment::at_us(1_795_159_374_646_123);
+    let mut out = Vec::new();
+    LogEntry::of(moment, before, None, &Op::Tick).encode_into(&mut out);
+    assert_eq!(hex(&out), WITH_MORE);
+    assert_eq!(LogEntry::decode(&out).unwrap().before, before);
 }
 
 /// The slices of a purge, as log entries.

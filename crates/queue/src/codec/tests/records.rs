@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::ops::{changes, op, Scale};
 use crate::codec::log_entry::{Chunk, Creation, LogEntry};
-use crate::op::{Fetch, Send};
+use crate::op::{Before, Fetch, Send};
 use crate::settings::{Clock, Settings};
 use crate::{Moment, Op, MAX_EXACT};
 
@@ -14,6 +14,18 @@ fn creation() -> impl Strategy<Value = Creation> {
         settings: Settings::default().with(&changes),
         clock,
         salt,
+    })
+}
+
+fn before() -> impl Strategy<Value = Before> {
+    let number = |most: u64| prop_oneof![3 => Just(0), 1 => 1..=most];
+    let numbers = (number(MAX_EXACT), number(MAX_EXACT), number(u64::MAX));
+    let all = (numbers, proptest::bool::weighted(0.2));
+    all.prop_map(|((cut, spare, steps), without_fires)| Before {
+        cut,
+        spare,
+        without_fires,
+        steps,
     })
 }
 
@@ -38,14 +50,14 @@ proptest! {
         op in op(Scale::Any),
         us in prop_oneof![0..1000u64, 0..1u64 << 56, Just(1_795_159_374_646_123)],
         later in 0..3u64,
-        steps in prop_oneof![2 => Just(0u64), 1 => any::<u64>()],
+        before in before(),
         created in proptest::option::weighted(0.2, creation()),
     ) {
         let receipt = match op {
             Op::Fetch(_) => (us + later).min(MAX_EXACT),
             _ => 0,
         };
-        let record = LogEntry::of(Moment { us, receipt }, steps, created, &op);
+        let record = LogEntry::of(Moment { us, receipt }, before, created, &op);
         let bytes = encoded(&record);
         prop_assert_eq!(seen(&bytes), format!("{record:?}"));
         prop_assert_eq!(Chunk::of(&bytes), Ok(None));

@@ -218,6 +218,23 @@ impl Leases {
         }
     }
 
+    /// Moves the ends that are before `to` to `to`. O(k) for the k leases in step, O(k
+    /// log n) for the others.
+    pub fn end_not_before(&mut self, to: Millis) {
+        self.in_step.end_not_before(to);
+        let from = self.others_by_end.range_from(Bound::Unbounded);
+        let early: Vec<Receipt> = from
+            .map(|((end, receipt), ())| (end, receipt))
+            .take_while(|(end, _)| *end < to)
+            .map(|(_, receipt)| receipt)
+            .collect();
+        for receipt in early {
+            if let Some(lease) = self.find(receipt) {
+                self.move_end(lease, to);
+            }
+        }
+    }
+
     /// Records a batch. One of a single message needs no record.
     pub fn open_batch(&mut self, batch: Batch) {
         if batch.count() > 1 {

@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use super::Lease;
-use crate::Receipt;
 use crate::IS_SMALL;
+use crate::{Millis, Receipt};
 
 /// Maximum number of leases in a run; one bit each in `Run::present`.
 const RUN: usize = if IS_SMALL { 8 } else { 64 };
@@ -100,6 +100,20 @@ impl Series {
             self.tidy(number);
         }
         Some(lease)
+    }
+
+    /// Moves the ends that are before `to` to `to`. They are those at the front, so the
+    /// order stays. O(k) for k such leases.
+    pub fn end_not_before(&mut self, to: Millis) {
+        for run in &mut self.runs {
+            if run.head.until >= to {
+                return;
+            }
+            run.head.until = to;
+            for lease in &mut run.leases {
+                lease.until = lease.until.max(to);
+            }
+        }
     }
 
     /// The leases in order, without those at the front for which `is_before` holds.

@@ -107,14 +107,16 @@ impl Queue {
         });
     }
 
-    /// Sets the due time of a held message, which stays held.
-    pub(in crate::queue) fn reschedule_held(&mut self, seq: Seq, due: Millis) {
+    /// Sets the due time of a held message, which stays held. `is_point`: whether it was
+    /// given as a point of time.
+    pub(in crate::queue) fn reschedule_held(&mut self, seq: Seq, due: Millis, is_point: bool) {
         self.store.with(seq, |message| {
             let ext = message.extension_mut();
             ext.due_at = due;
             ext.score_base = due;
             ext.ttl_base = due;
             message.due = due;
+            message.set_due_at_point(is_point);
         });
     }
 }

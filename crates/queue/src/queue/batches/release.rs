@@ -114,6 +114,7 @@ impl Queue {
         } else {
             self.store.with(seq, |message| {
                 let due = message.due.max(at);
+                message.set_due_at_point(message.is_due_at_point() && due == message.due);
                 let ext = message.extension_mut();
                 ext.due_at = due;
                 ext.ttl_base = due;

@@ -66,6 +66,7 @@ impl Queue {
                 texts.reason = None;
             }
             message.due = due;
+            message.set_due_at_point(false);
             (message.group, message.payload_len())
         });
         if let Some((group, size)) = changed {

@@ -13,15 +13,17 @@ impl Queue {
         let Some((seq, group)) = self.find_pending(id, now) else {
             return Done::Flag(false);
         };
+        let is_point = due == DueTime::At(due.from(now));
         let due = due.from(now);
         if self.is_at(seq, StoredState::Held) {
-            self.reschedule_held(seq, due);
+            self.reschedule_held(seq, due, is_point);
             self.changed();
             return Done::Flag(true);
         }
         self.leave_pending(seq);
         if let Some(message) = self.store.get_mut(seq) {
             message.due = due;
+            message.set_due_at_point(is_point);
             if let History::Full(ext) = &mut message.history {
                 ext.due_at = due;
                 ext.score_base = due;

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::message::body::Content;
 use crate::message::state::{Reason, StoredState};
 use crate::message::{Choices, Message};
-use crate::op::{Done, Happened, Op, Send, Sent};
+use crate::op::{Done, DueTime, Happened, Op, Send, Sent};
 use crate::queue::batches::Hold;
 use crate::queue::moves::IndexKeys;
 use crate::queue::rings::Rings;
@@ -107,6 +107,7 @@ impl Queue {
             };
             let mut message = Message::new(content, now, due);
             message.priority = send.priority;
+            message.set_due_at_point(send.due == DueTime::At(due));
             let group = send.group.as_deref();
             let seq = self.add(message, content, group, &send.choices, now);
             if let Some(first) = replaced {

@@ -6,12 +6,16 @@
 //! equal replies from then on. Every index and most counts follow from the parts,
 //! so they are left out and recomputed by the [`Builder`].
 
+mod again;
 mod batches;
 mod builder;
 mod check;
 mod lists;
+mod shift;
 #[cfg(any(test, feature = "validate"))]
 mod valid;
+
+use std::collections::BTreeSet;
 
 use super::Queue;
 use crate::collections::rate_window::RateWindow;
@@ -367,12 +371,25 @@ impl SavedPosition {
 
 type Checked = Result<(), Invalid>;
 
+/// The queue with its clock set back by `by` ms, to `now` (Unix ms). The groups
+/// `left_out` are not in the ready line yet. O(n log n).
+///
+/// Errors: the queue is damaged.
+pub(super) fn set_back(
+    queue: &Queue,
+    by: Millis,
+    now: Millis,
+    left_out: &BTreeSet<GroupIx>,
+) -> Result<Queue, Invalid> {
+    again::rebuild(queue, Some(shift::Shift { by, now }), left_out)
+}
+
 /// Checks that the queue equals the queue that is rebuilt from its parts, in every
 /// index and count. For tests; O(n log n).
 ///
 /// Errors: names the first difference.
 #[cfg(any(test, feature = "validate"))]
 pub fn validate(queue: &Queue) -> Result<(), String> {
-    let rebuilt = valid::rebuild(queue)?;
+    let rebuilt = again::rebuild(queue, None, &BTreeSet::new())?;
     valid::compare(queue, &rebuilt)
 }

@@ -8,13 +8,13 @@ use super::acts::{Step, START};
 use super::model::{Model, Msg};
 use crate::error::Error;
 use crate::message::state::{State, StoredState};
-use crate::op::{Done, Fetch, Moment, Op, Ticked};
+use crate::op::{Before, Done, Fetch, Moment, Op, Ticked};
 use crate::queue::Queue;
 use crate::settings::{Changes, Clock, Settings};
 use crate::{GroupIx, Millis, Seq, NEVER};
 use seen::{listed, seen_of_model};
 
-pub use runs::{run, run_burst, run_in_slices, run_lagging};
+pub use runs::{run, run_burst, run_in_slices, run_lagging, run_with_steps_back};
 pub use seen::all_seen;
 
 const SALT: u64 = 7;
@@ -94,6 +94,25 @@ impl Pair {
         self.advance(self.now + step.wait);
         let op = step.act.op(&self.model);
         self.apply(&op);
+        self.advance(self.now);
+        self.compare();
+    }
+
+    /// Sets the clock of both back by `by` ms, and lets their leases last until `spare`
+    /// ms from then on.
+    pub fn set_back(&mut self, by: Millis, spare: Millis) {
+        self.now -= by;
+        let before = Before {
+            cut: by,
+            spare: self.now + spare,
+            ..Before::default()
+        };
+        self.queue.prepare(&before, Moment::at_ms(self.now));
+        if by > 0 {
+            self.model.cut(by);
+        }
+        self.model.spare(self.now + spare);
+        self.compare();
         self.advance(self.now);
         self.compare();
     }

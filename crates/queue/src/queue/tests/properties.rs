@@ -6,7 +6,7 @@ use proptest::test_runner::RngSeed;
 
 use super::bulk::{run_beside, run_between_others};
 use super::chance::{breaking_plan, burst, plan, purging_plan};
-use super::driver::{run, run_burst, run_in_slices, run_lagging};
+use super::driver::{run, run_burst, run_in_slices, run_lagging, run_with_steps_back};
 
 /// A failing plan is printed in full, and is then added as a test of its own. No
 /// file of seeds is kept.
@@ -24,6 +24,22 @@ proptest! {
     #[test]
     fn the_queue_behaves_like_the_model(plan in plan(40)) {
         run(&plan, false);
+    }
+
+    #[test]
+    fn a_queue_whose_clock_is_set_back_behaves_like_the_model(
+        plan in plan(40),
+        steps_back in vec((prop_oneof![3 => Just(0), 1 => 1..20u64], prop_oneof![3 => Just(0), 1 => 1..20u64]), 1..20),
+    ) {
+        run_with_steps_back(&plan, &steps_back);
+    }
+
+    #[test]
+    fn a_queue_with_a_breaker_whose_clock_is_set_back_behaves_like_the_model(
+        plan in breaking_plan(60),
+        steps_back in vec((prop_oneof![3 => Just(0), 1 => 1..20u64], Just(0)), 1..20),
+    ) {
+        run_with_steps_back(&plan, &steps_back);
     }
 
     #[test]

@@ -29,8 +29,14 @@ impl Queue {
         let sent = if last_runs && schedule.overlap == Overlap::Skip {
             None
         } else {
+            // Both are due now. Only the times of a cron rule, and of intervals from
+            // a given start, are points of time.
+            let due = match schedule.rule.is_of_points() {
+                true => DueTime::At(at),
+                false => DueTime::Now,
+            };
             let template = schedule.template.clone();
-            self.send_scheduled(name, &template, at, now)
+            self.send_scheduled(name, &template, (at, due), now)
         };
         self.schedules.change(name, |schedule| {
             schedule.next_at = next;
@@ -50,7 +56,7 @@ impl Queue {
         &mut self,
         name: &[u8],
         template: &Template,
-        at: Millis,
+        (at, due): (Millis, DueTime),
         now: Millis,
     ) -> Option<u64> {
         let mut id = name.to_vec();
@@ -60,7 +66,7 @@ impl Queue {
             payloads: smallvec::smallvec![&*template.payload],
             id: Some(id.into()),
             replace: false,
-            due: DueTime::At(at),
+            due,
             group: template.group.as_deref().map(Into::into),
             priority: template.priority,
             choices: template.choices.clone(),

@@ -36,6 +36,15 @@ enum Event {
     DeadCount,
 }
 
+/// Whether schedules fire in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fires {
+    /// At their times.
+    Happen,
+    /// Not in this run.
+    Wait,
+}
+
 /// Maximum number of fires in one move of a manual clock; more are refused.
 const MOST_FIRES: u64 = 1_000_000;
 
@@ -70,8 +79,17 @@ impl Queue {
     /// `now`: its time is moved only by [`crate::Op::Advance`].
     pub fn advance(&mut self, now: Millis, most: u64) -> Progress {
         match self.clock {
-            Clock::Manual(clock) => self.run(clock, u64::MAX),
-            Clock::Server => self.run(now.max(self.last), most),
+            Clock::Manual(clock) => self.run(clock, u64::MAX, Fires::Happen),
+            Clock::Server => self.run(now.max(self.last), most, Fires::Happen),
+        }
+    }
+
+    /// Like [`Queue::advance`], but no schedule fires: what becomes of fire times that were
+    /// missed is decided by operations of their own, while all else goes on.
+    pub fn advance_without_fires(&mut self, now: Millis, most: u64) -> Progress {
+        match self.clock {
+            Clock::Manual(_) => Progress::default(),
+            Clock::Server => self.run(now.max(self.last), most, Fires::Wait),
         }
     }
 
@@ -85,7 +103,7 @@ impl Queue {
     /// does that for it.
     pub(super) fn finish_manually(&mut self) {
         if let Clock::Manual(clock) = self.clock {
-            self.run(clock, u64::MAX);
+            self.run(clock, u64::MAX, Fires::Happen);
         }
     }
 
@@ -99,7 +117,7 @@ impl Queue {
         if self.fires_until(to) > MOST_FIRES {
             return Err(Error::TooManyFires { limit: MOST_FIRES });
         }
-        let progress = self.run(to, u64::MAX);
+        let progress = self.run(to, u64::MAX, Fires::Happen);
         self.clock = Clock::Manual(to);
         self.last = to;
         self.effects.changed |= to > now;
@@ -107,23 +125,28 @@ impl Queue {
         Ok(Done::Ticked(progress.ticked))
     }
 
-    fn run(&mut self, now: Millis, most: u64) -> Progress {
+    fn run(&mut self, now: Millis, most: u64, fires: Fires) -> Progress {
         let mut progress = Progress::default();
         let in_slices = most < u64::MAX;
-        if in_slices && self.is_burst(now) && !self.run_ahead(now, most, &mut progress) {
+        if in_slices && self.is_burst(now) && !self.run_ahead(now, most, fires, &mut progress) {
             return progress;
         }
+        // A fire that waits is due all the time.
+        let waits = match fires {
+            Fires::Happen => NEVER,
+            Fires::Wait => self.schedules.next_fire().map_or(NEVER, |(at, _)| at),
+        };
         while self.wake <= now {
-            let Some((at, event)) = self.next_event() else {
-                self.wake = NEVER;
+            let Some((at, event)) = self.next_event(fires) else {
+                self.wake = waits;
                 break;
             };
             if at > now {
-                self.wake = at;
+                self.wake = at.min(waits);
                 break;
             }
             if progress.steps >= most {
-                self.wake = at;
+                self.wake = at.min(waits);
                 return progress;
             }
             // A limit of counts, and work that is left over, has no time of its
@@ -156,12 +179,12 @@ impl Queue {
     /// In a large burst, processes ended leases, expiries and schedules before
     /// promotions, because they change what consumers can get. Returns whether the
     /// call may go on with other events.
-    fn run_ahead(&mut self, now: Millis, most: u64, progress: &mut Progress) -> bool {
+    fn run_ahead(&mut self, now: Millis, most: u64, fires: Fires, progress: &mut Progress) -> bool {
         while progress.steps < most {
             let lease = self.leases.first_end().map(|(at, _)| (at, Event::LeaseEnd));
             let expiry = self.expiring.first();
             let expiry = expiry.map(|((at, _), ())| (at, Event::Expiry));
-            let fire = self.schedules.next_fire().map(|(at, _)| (at, Event::Fire));
+            let fire = self.next_fire(fires).map(|at| (at, Event::Fire));
             let release = self.has_released().then_some((self.last, Event::Release));
             match release.or(lease.into_iter().chain(expiry).chain(fire).min()) {
                 Some((at, event)) if at <= now => {
@@ -195,8 +218,16 @@ impl Queue {
         self.admit_plain(now);
     }
 
+    /// When a schedule fires next, unless fires wait.
+    fn next_fire(&self, fires: Fires) -> Option<Millis> {
+        match fires {
+            Fires::Happen => self.schedules.next_fire().map(|(at, _)| at),
+            Fires::Wait => None,
+        }
+    }
+
     /// The next event and its time.
-    fn next_event(&self) -> Option<(Millis, Event)> {
+    fn next_event(&self, fires: Fires) -> Option<(Millis, Event)> {
         let age = |oldest: Option<(Millis, Seq)>, keep: Millis| {
             oldest
                 .filter(|_| keep > 0)
@@ -224,7 +255,7 @@ impl Queue {
                 Event::DedupAge,
             ),
             (self.consumers.next_forget(), Event::ConsumerAge),
-            (self.schedules.next_fire().map(|(at, _)| at), Event::Fire),
+            (self.next_fire(fires), Event::Fire),
             (self.has_released().then_some(0), Event::Release),
             (over(StoredState::Finished), Event::SettledCount),
             (over(StoredState::Dead), Event::DeadCount),

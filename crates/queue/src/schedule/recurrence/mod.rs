@@ -70,6 +70,16 @@ impl Recurrence {
         CronRule::parse(expr, zone).map(Recurrence::Cron)
     }
 
+    /// Whether the fire times are points of time that a client has named: those of a
+    /// cron rule, or counted from a given start. Others are counted from when the rule
+    /// was made.
+    pub fn is_of_points(&self) -> bool {
+        match self {
+            Recurrence::Every { start_given, .. } => *start_given,
+            Recurrence::Cron(_) => true,
+        }
+    }
+
     /// The first fire time at or after `t`, in Unix ms. `None` if there is none
     /// up to 2^53-1, or up to the year 9999 for a cron rule.
     ///

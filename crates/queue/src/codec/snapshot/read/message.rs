@@ -52,6 +52,7 @@ pub fn message(
     let (mut consumer, mut term, mut marks) = (None, None, Marks::default());
     let mut batch = None;
     let mut history = History::None;
+    let mut is_point = false;
     if !is_next && has(tag::HISTORY) {
         let bits = reader.number()?;
         ensure(bits & !extra::ALL == 0, "an unknown part of a message")?;
@@ -72,7 +73,9 @@ pub fn message(
         if bits & extra::AFTER_COUNTS != 0 {
             after_counts(reader, &mut ext)?;
         }
-        let has_none = bits != 0 && bits & !(extra::FIRST_SENT | extra::BATCH) == 0;
+        is_point = bits & extra::POINT != 0;
+        let apart = extra::FIRST_SENT | extra::BATCH | extra::POINT;
+        let has_none = bits != 0 && bits & !apart == 0;
         history = match stored {
             StoredState::Running => History::of_running(ext, due),
             _ if has_none => History::None,
@@ -87,6 +90,7 @@ pub fn message(
     message.stored = stored;
     message.priority = priority;
     message.history = history;
+    message.set_due_at_point(is_point);
     builder.message(
         seq,
         message,

@@ -3,6 +3,7 @@
 use super::seen::assert_same;
 use super::{perform, told, Pair};
 use crate::op::{Fetch, Moment, Op};
+use crate::queue::rebuild::validate;
 use crate::queue::tests::acts::{Act, Letter, Plan, Step};
 use crate::queue::Queue;
 use crate::settings::Changes;
@@ -24,6 +25,23 @@ pub fn run(plan: &Plan, manual: bool) {
     };
     copy.compare();
     drain(&mut copy, 5);
+    drain(&mut pair, 30);
+}
+
+/// Applies all steps. Before each of them the clock is set back and leases are spared,
+/// by so many ms. At the end, the queue must equal the one that is built from its parts.
+pub fn run_with_steps_back(plan: &Plan, steps_back: &[(Millis, Millis)]) {
+    let mut pair = Pair::new(&plan.options, false);
+    for (step, (by, spare)) in plan.steps.iter().zip(steps_back.iter().cycle()) {
+        if *by > 0 || *spare > 0 {
+            // The clock of a queue that has done nothing is not ahead.
+            pair.advance(pair.now);
+            pair.apply(&Op::Alter(Changes::default()));
+            pair.set_back(*by, *spare);
+            assert_eq!(validate(&pair.queue), Ok(()), "after {by} ms back");
+        }
+        pair.step(step);
+    }
     drain(&mut pair, 30);
 }
 

@@ -189,6 +189,7 @@ impl Model {
             if dies {
                 self.die(seq, Reason::Batch);
             } else {
+                m.is_point &= m.due >= now;
                 m.due = m.due.max(now);
                 m.due_at = m.due;
                 m.ttl_base = m.due;

@@ -41,6 +41,7 @@ impl Model {
         m.due_at = m.due;
         m.score_base = m.due;
         m.ttl_base = m.due;
+        m.is_point = due == DueTime::At(m.due);
         m.stored = match m.due > now {
             _ if m.stored == StoredState::Held => StoredState::Held,
             false => StoredState::Due,
@@ -88,6 +89,7 @@ impl Model {
             m.due = now;
             m.due_at = now;
             m.ttl_base = now;
+            m.is_point = false;
             m.attempt = 0;
             m.failures = 0;
             m.timeouts = 0;

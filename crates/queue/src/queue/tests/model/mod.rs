@@ -9,6 +9,7 @@ pub mod batches;
 mod breaker;
 mod change;
 mod give;
+mod lead;
 mod line;
 mod send;
 mod settle;
@@ -43,6 +44,11 @@ pub struct Msg {
     pub due_at: Millis,
     pub score_base: Millis,
     pub ttl_base: Millis,
+    /// Whether its due time was given as a point of time.
+    pub is_point: bool,
+    /// Whether the sender gave its id.
+    pub is_given: bool,
+    pub sent_at: Millis,
     pub stored: StoredState,
     pub attempt: u32,
     pub failures: u32,
@@ -126,6 +132,9 @@ pub struct Position {
 pub struct Schedule {
     pub name: Vec<u8>,
     pub period: Millis,
+    pub start: Millis,
+    /// Whether the client gave the start.
+    pub is_given: bool,
     pub next_at: Millis,
     pub overlap: Overlap,
     pub last: Option<Seq>,
@@ -322,7 +331,7 @@ impl Model {
         let mut listed: Vec<&Msg> = self.msgs.iter().filter(is_it).collect();
         listed.sort_by_key(|m| match m.stored {
             StoredState::Delayed | StoredState::Due | StoredState::Retry => (m.due, m.seq),
-            StoredState::Held => (0, m.seq),
+            StoredState::Held => (m.sent_at, m.seq),
             StoredState::Running => (m.lease_until, m.receipt),
             StoredState::Finished | StoredState::Dead | StoredState::Cancelled => {
                 (m.ended_at, m.seq)

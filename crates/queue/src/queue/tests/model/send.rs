@@ -6,7 +6,7 @@ use crate::message::after::Counts;
 use crate::message::id::generated;
 use crate::message::state::{Reason, StoredState};
 use crate::message::Choices;
-use crate::op::{AckSend, Done, Send, Sent};
+use crate::op::{AckSend, Done, DueTime, Send, Sent};
 use crate::{Error, Millis, Seq, NEVER};
 
 impl Model {
@@ -99,6 +99,8 @@ impl Model {
             m.group = group;
             m.priority = send.priority;
             m.choices = send.choices.clone();
+            m.is_point = send.due == DueTime::At(due);
+            m.is_given = send.id.is_some();
             m.first_sent_at = first_sent_at;
             let is_late = self.expiry(seq).is_some_and(|at| at <= self.now);
             self.hold_if_after(seq, !is_late);
@@ -155,6 +157,9 @@ impl Model {
             due_at: due,
             score_base: due,
             ttl_base: due,
+            is_point: false,
+            is_given: false,
+            sent_at: self.now,
             stored: if due > self.now {
                 StoredState::Delayed
             } else {

@@ -174,7 +174,10 @@ impl Model {
             payloads: [&schedule.payload[..]].into_iter().collect(),
             id: Some(id.into()),
             replace: false,
-            due: DueTime::Now,
+            due: match schedule.is_given {
+                true => DueTime::At(now),
+                false => DueTime::Now,
+            },
             group: schedule.group.map(Into::into),
             priority: schedule.priority,
             choices: schedule.choices,
@@ -192,7 +195,12 @@ impl Model {
     }
 
     pub(super) fn schedule(&mut self, new: &NewSchedule) -> Done {
-        let Recurrence::Every { period, start, .. } = new.rule else {
+        let Recurrence::Every {
+            period,
+            start,
+            start_given,
+        } = new.rule
+        else {
             unreachable!("not modelled");
         };
         let mut next_at = start;
@@ -203,6 +211,8 @@ impl Model {
         self.schedules.push(Schedule {
             name: new.name.to_vec(),
             period,
+            start,
+            is_given: start_given,
             next_at,
             overlap: new.overlap,
             last: None,

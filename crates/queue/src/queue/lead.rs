@@ -1,0 +1,173 @@
+//! The lead of a queue's clock: how far it is ahead of the clock of its server.
+//!
+//! A queue may have acted at times that the clock of its present server has not shown
+//! yet: it comes from a server whose clock was ahead, or the clock of this one was set
+//! back while it was down. Its clock must not go back, and must not stand still either.
+//! So a small lead melts away at half speed, and a large one is cut: the clock of the
+//! queue is set to that of the server, and everything in it moves so that nothing
+//! happens early.
+
+use std::collections::BTreeSet;
+
+use super::Queue;
+use crate::index::ready_line::{Position, Positions};
+use crate::op::{Before, Effects, Moment};
+use crate::queue::rebuild::set_back;
+use crate::settings::Clock;
+use crate::{GroupIx, Millis};
+
+/// The largest lead that melts away, in ms. A larger one is cut.
+pub const MAX_LEAD: Millis = 60_000;
+
+/// A clock that is ahead of the server's and goes at half its speed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lead {
+    /// What the clock of the queue showed at the beginning, in microseconds.
+    from_us: u64,
+    /// What the clock of the server showed then, in microseconds.
+    since_us: u64,
+}
+
+impl Lead {
+    /// What the clock of the queue shows, in microseconds, unless the server's has
+    /// caught up.
+    fn at(self, server_us: u64) -> u64 {
+        let elapsed = server_us.saturating_sub(self.since_us);
+        self.from_us.saturating_add(elapsed / 2)
+    }
+}
+
+impl Queue {
+    /// The moment of this queue at a moment of the server: later if its clock is ahead.
+    /// For those who only read the queue.
+    #[inline]
+    pub fn moment(&self, server: Moment) -> Moment {
+        match self.noted_lead.is_none() && self.last <= server.ms() {
+            true => server,
+            false => self.moment_ahead(server),
+        }
+    }
+
+    #[cold]
+    fn moment_ahead(&self, server: Moment) -> Moment {
+        let last_us = self.last.saturating_mul(1000);
+        let ahead = self.noted_lead.map_or(0, |lead| lead.at(server.us));
+        match self.clock {
+            Clock::Manual(_) => server,
+            Clock::Server => Moment {
+                us: server.us.max(ahead).max(last_us),
+                ..server
+            },
+        }
+    }
+
+    /// The time of this queue (Unix ms) at a moment of the server. For those who only
+    /// read the queue.
+    #[inline]
+    pub fn time(&self, server: Moment) -> Millis {
+        self.now(self.moment(server))
+    }
+
+    /// Like [`Queue::moment`], and from now on the clock of the queue goes at half
+    /// speed if it is ahead, until the server's has caught up.
+    #[inline]
+    pub fn follow(&mut self, server: Moment) -> Moment {
+        match self.noted_lead.is_none() && self.last <= server.ms() {
+            true => server,
+            false => self.follow_ahead(server),
+        }
+    }
+
+    #[cold]
+    fn follow_ahead(&mut self, server: Moment) -> Moment {
+        let moment = self.moment_ahead(server);
+        let shown = self.noted_lead.map_or(0, |lead| lead.at(server.us));
+        if moment.us <= server.us {
+            self.noted_lead = None;
+        } else if shown < moment.us {
+            self.noted_lead = Some(Lead {
+                from_us: moment.us,
+                since_us: server.us,
+            });
+        }
+        moment
+    }
+
+    /// How far the clock of the queue is ahead of the server's, in ms.
+    pub fn lead(&self, server: Moment) -> Millis {
+        self.moment(server).ms().saturating_sub(server.ms())
+    }
+
+    /// When the clock of the server shows the moment at which this queue's shows
+    /// `time`, both in Unix ms. Not too early.
+    pub fn server_time(&self, time: Millis) -> Millis {
+        let Some(lead) = self.noted_lead else {
+            return time;
+        };
+        let to_come = time.saturating_mul(1000).saturating_sub(lead.from_us);
+        let slowed = lead.since_us.saturating_add(to_come.saturating_mul(2));
+        time.min(slowed.div_ceil(1000))
+    }
+
+    /// Does what time demands before an operation at `moment`, besides processing due
+    /// events.
+    pub fn prepare(&mut self, before: &Before, moment: Moment) {
+        if before.cut > 0 {
+            self.cut_lead(before.cut, moment.ms());
+        }
+        if before.spare > 0 {
+            self.spare_leases(before.spare);
+        }
+    }
+
+    /// Sets the clock back by `by` ms, to `now` (Unix ms). What spans of time are under
+    /// way keeps what is left of them; points of time stay, so what was due at one that
+    /// is still to come is not due any more. Receipts only grow nevertheless. A manual
+    /// clock stays. O(n log n).
+    pub fn cut_lead(&mut self, by: Millis, now: Millis) {
+        if self.clock != Clock::Server {
+            return;
+        }
+        let moved = self.groups_with_points();
+        // A queue that cannot be rebuilt is damaged already. Its clock then stands still.
+        let Ok(rebuilt) = set_back(self, by, now, &moved) else {
+            return;
+        };
+        let moved = moved.iter().filter_map(|ix| self.groups.get(*ix));
+        let moved: Vec<_> = moved.map(|group| group.name.clone()).collect();
+        let before = std::mem::replace(self, rebuilt);
+        self.watched = before.watched;
+        self.noted_arrival = before.noted_arrival.min(now);
+        self.noted_term = before.noted_term;
+        self.noted_gives = before.noted_gives;
+        self.garbage = before.garbage;
+        self.effects = Effects {
+            changed: true,
+            visible: true,
+            ..before.effects
+        };
+        self.ticket += 1;
+        let priority = |position: Option<Position>| position.map(|at| at.priority);
+        if priority(self.plain_position) != priority(before.plain_position) {
+            self.plain_position = self.place_plain(None, now, self.join(now));
+        }
+        for name in moved {
+            if let Some(ix) = self.groups.find(&name) {
+                // What it could give counts as of now, not as of its due times.
+                self.set_position(ix, None, Positions::new());
+                self.refresh(ix, now, self.join(now));
+            }
+        }
+    }
+
+    /// The groups with a pending message that is due at a point of time, so that the
+    /// order of their messages may change when the clock is set back.
+    fn groups_with_points(&self) -> BTreeSet<GroupIx> {
+        let messages = self.store.iter().map(|(_, message)| message);
+        messages
+            .filter(|message| message.is_due_at_point() && message.stored.is_pending())
+            .map(|message| message.group)
+            .filter(|group| group.is_some())
+            .collect()
+    }
+}

@@ -1,0 +1,134 @@
+//! How times move when the clock of a queue is set back.
+//!
+//! A span that is under way (a delay, a lease, a backoff, a pause, what a window
+//! counts) keeps what is left of it, so its end moves with the clock. A point of time
+//! (AT, EXPIREAT, the times of a cron rule) stays where it is.
+
+use crate::collections::rate_window::RateWindow;
+use crate::groups::breaker::{Circuit, Phase};
+use crate::message::history::History;
+use crate::message::state::StoredState;
+use crate::message::Message;
+use crate::schedule::recurrence::Recurrence;
+use crate::schedule::Schedule;
+use crate::{Millis, NEVER};
+
+use super::{SavedPosition, Whole};
+
+/// The step of a clock back to an earlier time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shift {
+    /// How far the clock is set back, in ms.
+    pub by: Millis,
+    /// What it shows then, in Unix ms.
+    pub now: Millis,
+}
+
+impl Shift {
+    /// A time that moves with the clock. [`NEVER`] stays.
+    pub fn time(self, at: Millis) -> Millis {
+        match at {
+            NEVER => NEVER,
+            at => at.saturating_sub(self.by),
+        }
+    }
+
+    pub fn whole(self, whole: Whole) -> Whole {
+        Whole {
+            last: self.now,
+            window: self.window(&whole.window),
+            paused_until: whole.paused_until.map(|until| self.time(until)),
+            plain_position: whole.plain_position.map(|at| self.position(at)),
+            ..whole
+        }
+    }
+
+    pub fn position(self, position: SavedPosition) -> SavedPosition {
+        SavedPosition {
+            time: self.time(position.time),
+            ..position
+        }
+    }
+
+    pub fn window(self, window: &RateWindow) -> RateWindow {
+        let given = window.given();
+        RateWindow::from_given(given.map(|(at, n)| (self.time(at), n)).collect())
+    }
+
+    pub fn circuit(self, circuit: &Circuit) -> Circuit {
+        let phase = match circuit.phase() {
+            Phase::Closed(failures) => {
+                Phase::Closed(failures.iter().map(|at| self.time(*at)).collect())
+            }
+            Phase::Open { until, length } => Phase::Open {
+                until: self.time(*until),
+                length: *length,
+            },
+            half_open @ Phase::HalfOpen { .. } => half_open.clone(),
+        };
+        Circuit::restored(phase, circuit.cause())
+    }
+
+    /// A schedule. The times of a rule that are points come again if the clock has been
+    /// there before: they have not come by the right clock.
+    pub fn schedule(self, schedule: &Schedule) -> Schedule {
+        let mut schedule = schedule.clone();
+        if schedule.rule.is_of_points() {
+            let next = schedule.rule.next_after(self.now);
+            schedule.next_at = schedule.next_at.and(next);
+            return schedule;
+        }
+        if let Recurrence::Every { start, .. } = &mut schedule.rule {
+            *start = self.time(*start);
+        }
+        schedule.next_at = schedule.next_at.map(|at| self.time(at));
+        schedule.last_at = schedule.last_at.map(|at| self.time(at));
+        schedule
+    }
+
+    /// A message. One that is due at a point of time which is still to come is not due
+    /// any more.
+    pub fn message(self, message: &Message) -> Message {
+        let mut message = message.clone();
+        // The due time that was given, if it is a point.
+        let point = message.is_due_at_point().then(|| message.ttl_base());
+        let base = |at: Millis| match Some(at) == point {
+            true => at,
+            false => self.time(at),
+        };
+        // A generated id is computed from this time. The held messages are in its order.
+        if message.has_given_id() && message.stored != StoredState::Held {
+            message.sent_at = self.time(message.sent_at);
+        }
+        if point.is_some() && matches!(message.history, History::Once { .. }) {
+            message.extension_mut();
+        }
+        message.due = base(message.due);
+        if let History::Full(ext) = &mut message.history {
+            for at in [&mut ext.due_at, &mut ext.score_base, &mut ext.ttl_base] {
+                *at = base(*at);
+            }
+            for at in [
+                &mut ext.first_started_at,
+                &mut ext.started_at,
+                &mut ext.ended_at,
+            ] {
+                *at = self.time(*at);
+            }
+        }
+        if message.stored == StoredState::Running {
+            let history = std::mem::take(&mut message.history);
+            message.history = match history {
+                History::Full(ext) => History::of_running(*ext, message.due),
+                other => other,
+            };
+        }
+        if message.stored == StoredState::Due && message.due > self.now {
+            message.stored = match message.has_failed() {
+                true => StoredState::Retry,
+                false => StoredState::Delayed,
+            };
+        }
+        message
+    }
+}

@@ -1,0 +1,27 @@
+//! Leases that are spared: they do not end yet, although their time is over.
+//!
+//! After the server stood still or was down, the consumers that were in time all along
+//! must get the chance to say so.
+
+use super::Queue;
+use crate::settings::Clock;
+use crate::Millis;
+
+impl Queue {
+    /// Whether any lease ends before this time (Unix ms). O(1).
+    pub fn has_lease_before(&self, time: Millis) -> bool {
+        self.leases.first_end().is_some_and(|(end, _)| end < time)
+    }
+
+    /// Lets the leases that would end before `to` (Unix ms) end at `to`. Does nothing
+    /// with a manual clock, which does not go on while the server stands still. O(k) for
+    /// the k leases that are in the order of their ends, O(k log n) for others.
+    pub fn spare_leases(&mut self, to: Millis) {
+        if self.clock != Clock::Server || !self.has_lease_before(to) {
+            return;
+        }
+        self.leases.end_not_before(to);
+        self.wake_by(to);
+        self.changed();
+    }
+}
