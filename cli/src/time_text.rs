@@ -86,25 +86,38 @@ pub fn here() -> Millis {
         .map_or(0, |since| since.as_millis() as Millis)
 }
 
-/// Parses a span of at least 1 ms: 500ms, 10s, 5m, 2h, 1d, or a number of milliseconds.
+/// Parses a span of at least 1 ms: 500ms, 10s, 5m, 2h, 1d, 1h30m, or a number of
+/// milliseconds.
 pub fn parse_span(text: &str) -> Result<Millis, String> {
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit = match unit {
-        "" | "ms" => 1,
-        "s" => SECOND,
-        "m" => MINUTE,
-        "h" => HOUR,
-        "d" => DAY,
-        _ => return Err("write a time as 500ms, 10s, 5m, 2h or 1d".to_owned()),
-    };
-    match number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit)) {
-        Some(0) => Err("at least 1ms".to_owned()),
-        Some(ms) if ms < 1 << 53 => Ok(ms),
-        _ => Err("write a time as 500ms, 10s, 5m, 2h or 1d".to_owned()),
+    const EXAMPLES: &str = "write a time as 500ms, 10s, 5m, 2h or 1d";
+    let mut rest = text;
+    let mut sum: Millis = 0;
+    while !rest.is_empty() || sum == 0 {
+        let digits = rest.find(|c: char| !c.is_ascii_digit());
+        let (number, after) = rest.split_at(digits.unwrap_or(rest.len()));
+        let unit = after.find(|c: char| c.is_ascii_digit());
+        let (unit, after) = after.split_at(unit.unwrap_or(after.len()));
+        let unit = match unit {
+            "ms" => 1,
+            // A number alone is milliseconds, but not behind other units.
+            "" if sum == 0 => 1,
+            "s" => SECOND,
+            "m" => MINUTE,
+            "h" => HOUR,
+            "d" => DAY,
+            _ => return Err(EXAMPLES.to_owned()),
+        };
+        let part = number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
+        let part = part.and_then(|part| sum.checked_add(part));
+        sum = part
+            .filter(|sum| *sum < 1 << 53)
+            .ok_or_else(|| EXAMPLES.to_owned())?;
+        if sum == 0 {
+            return Err("at least 1ms".to_owned());
+        }
+        rest = after;
     }
+    Ok(sum)
 }
 
 /// Parses a moment, and returns it in Unix milliseconds: 2026-11-20, or with a time in
@@ -198,12 +211,16 @@ mod tests {
         assert_eq!(parse_span("500"), Ok(500));
         assert_eq!(parse_span("10s"), Ok(10_000));
         assert_eq!(parse_span("2h"), Ok(2 * HOUR));
+        assert_eq!(parse_span("1h30m"), Ok(90 * MINUTE));
+        assert_eq!(parse_span("1s500ms"), Ok(1500));
         for bad in [
             "",
             "s",
             "0",
             "-5s",
             "5 s",
+            "5m10",
+            "m5",
             "5w",
             "99999999999999999999",
             "9999999999999d",

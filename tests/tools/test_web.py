@@ -28,11 +28,27 @@ def test_the_overview_has_pages_and_orders(start, r3):
         r3.execute_command("DQ.SEND", f"q{n:03}", "x", *(["TTL", 1] if n == 77 else []))
     wait_for(lambda: r3.execute_command("DQ.LEN", "q077", "dead") == 1, what="the end of its time")
     web = start().visitor()
-    web.sees("", "120 lines", "page 1 of 3", "q000", "q049")
-    page = web.sees("", "page 3 of 3", "q119", page=3)
+    web.sees("", "120 queues", "page 1 of 3", "q000", "q049", sort="name")
+    page = web.sees("", "page 3 of 3", "q119", page=3, sort="name")
     assert "q000" not in page.words()
     page = web.sees("", "q077", sort="dead")
     assert page.words().index("q077") < page.words().index("q000")
+    # Each heading leads to an order of its own.
+    assert {"queue", "ready", "oldest due"} <= set(page.links())
+    assert web.get(page.links()["queue"]).words().index("q000") < 700
+
+
+def test_trouble_comes_first_and_totals_before_it(start, r3):
+    do = r3.execute_command
+    for name in ("a", "b", "c"):
+        do("DQ.CREATE", name, "BACKOFF", "FIXED", 600000)
+        do("DQ.MSEND", name, 2, "x", "x", "GROUP", "g")
+    for name, words in (("c", ["FATAL"]), ("b", [])):
+        do("DQ.NACK", name, do("DQ.FETCH", name)[0][1], *words)
+    page = start().visitor().sees("", "3 queues", "3 ready", "1 blocked", "1 dead")
+    rows = re.findall(r'<td class="first"><a href="queue\?queue=(\w)', page.text)
+    assert rows == ["c", "b", "a"], "dead, held, well"
+    assert page.links()["1dead"] == "errors"
 
 
 def test_the_page_of_a_queue_shows_everything_about_it(shop, web):

@@ -16,6 +16,8 @@ pub enum Target {
     Queue(Vec<u8>),
     /// All queues of this family.
     Family(Vec<u8>),
+    /// The queues of these names.
+    Several(Vec<Vec<u8>>),
 }
 
 impl Target {
@@ -24,6 +26,16 @@ impl Target {
         match self {
             Target::Queue(name) => printable(name),
             Target::Family(name) => printable(&family::shown(name)),
+            Target::Several(names) => {
+                let shown: Vec<String> = names.iter().take(5).map(|name| printable(name)).collect();
+                let more = names.len().saturating_sub(shown.len());
+                let more = if more > 0 {
+                    format!(" and {more} more")
+                } else {
+                    String::new()
+                };
+                shown.join(", ") + &more
+            }
         }
     }
 
@@ -32,6 +44,7 @@ impl Target {
         match self {
             Target::Queue(name) => Ok(vec![name.clone()]),
             Target::Family(name) => family::queues(server, name),
+            Target::Several(names) => Ok(names.clone()),
         }
     }
 }

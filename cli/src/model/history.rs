@@ -25,7 +25,11 @@ struct Point {
 
 /// The last samples of one queue.
 #[derive(Debug, Clone, Default)]
-pub struct History(VecDeque<Point>);
+pub struct History {
+    points: VecDeque<Point>,
+    /// The number of samples that were ever added.
+    added: u64,
+}
 
 /// What a line over the last samples shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,26 +64,41 @@ pub struct Rates {
     pub deaths: f64,
 }
 
+impl Rates {
+    /// Returns the sum of both.
+    pub fn plus(&self, other: &Rates) -> Rates {
+        Rates {
+            sent: self.sent + other.sent,
+            delivered: self.delivered + other.delivered,
+            acked: self.acked + other.acked,
+            nacked: self.nacked + other.nacked,
+            timeouts: self.timeouts + other.timeouts,
+            deaths: self.deaths + other.deaths,
+        }
+    }
+}
+
 impl History {
     /// Adds a sample, and keeps the last `kept`. If totals have shrunk, a new queue has
     /// the same name, and its history begins here.
     pub fn add(&mut self, at: Instant, queue: &Queue, kept: usize) {
         let worst = queue.lateness[2].unwrap_or(0);
         let mut late = queue.overdue().unwrap_or(0);
-        if let Some(last) = self.0.back() {
+        if let Some(last) = self.points.back() {
             if queue.totals.sent < last.totals.sent
                 || queue.totals.delivered < last.totals.delivered
             {
-                self.0.clear();
+                self.points.clear();
             } else if worst > last.worst {
                 // Between the two samples a message was delivered later than any before.
                 late = late.max(worst);
             }
         }
-        while self.0.len() >= kept.max(2) {
-            self.0.pop_front();
+        while self.points.len() >= kept.max(2) {
+            self.points.pop_front();
         }
-        self.0.push_back(Point {
+        self.added += 1;
+        self.points.push_back(Point {
             at,
             totals: queue.totals,
             late,
@@ -91,7 +110,7 @@ impl History {
 
     /// Returns a figure of the last samples, the newest one last.
     pub fn line(&self, of: Line) -> Vec<f64> {
-        let points = self.0.iter();
+        let points = self.points.iter();
         match of {
             Line::Waiting => points.map(|point| point.waiting as f64).collect(),
             Line::Dead => points.map(|point| point.dead as f64).collect(),
@@ -103,7 +122,7 @@ impl History {
 
     /// Returns the rate between each sample and the one before it.
     fn per_second(&self, count: fn(&Totals) -> u64) -> Vec<f64> {
-        let pairs = self.0.iter().zip(self.0.iter().skip(1));
+        let pairs = self.points.iter().zip(self.points.iter().skip(1));
         pairs
             .map(|(before, after)| {
                 let seconds = (after.at - before.at).as_secs_f64().max(0.05);
@@ -112,25 +131,30 @@ impl History {
             .collect()
     }
 
+    /// Returns the number of samples that were ever added.
+    pub fn added(&self) -> u64 {
+        self.added
+    }
+
     /// Returns the number of samples.
     #[cfg(test)]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.points.len()
     }
 
     /// Returns the rates over the last seconds, or `None` before there are two samples.
     pub fn rates(&self) -> Option<Rates> {
-        let (last, earlier) = self
-            .0
-            .iter()
-            .rev()
-            .fold((None, None), |(last, earlier), point| match last {
-                None => (Some(point), earlier),
-                Some(end) if earlier.is_none() || end.at - point.at <= WINDOW => {
-                    (last, Some(point))
-                }
-                _ => (last, earlier),
-            });
+        let (last, earlier) =
+            self.points
+                .iter()
+                .rev()
+                .fold((None, None), |(last, earlier), point| match last {
+                    None => (Some(point), earlier),
+                    Some(end) if earlier.is_none() || end.at - point.at <= WINDOW => {
+                        (last, Some(point))
+                    }
+                    _ => (last, earlier),
+                });
         let (last, earlier) = (last?, earlier?);
         let seconds = (last.at - earlier.at).as_secs_f64();
         // Two samples in quick succession, as after a key press, give no useful rate.
@@ -153,11 +177,11 @@ impl History {
     /// Returns the lateness of the last samples as bars, in `columns` columns. The
     /// newest one is at the right.
     pub fn bars(&self, columns: usize) -> String {
-        let shown = self.0.len().min(columns);
+        let shown = self.points.len().min(columns);
         let bars = self
-            .0
+            .points
             .iter()
-            .skip(self.0.len() - shown)
+            .skip(self.points.len() - shown)
             .map(|point| bar(point.late));
         " ".repeat(columns - shown).chars().chain(bars).collect()
     }
@@ -269,7 +293,7 @@ mod tests {
         for i in 0..1000 {
             history.add(start + Duration::from_secs(i), &queue(i, None, 0), KEPT);
         }
-        assert_eq!(history.0.len(), KEPT);
+        assert_eq!(history.points.len(), KEPT);
     }
 
     #[test]

@@ -42,6 +42,14 @@ impl Instance {
         !self.fields.is_empty()
     }
 
+    /// Returns the engine with its version: "valkey 8.1.1".
+    pub fn engine(&self) -> Option<String> {
+        let name = self.text("server_name").unwrap_or("redis");
+        let version = self.text(&format!("{name}_version"));
+        let version = version.or(self.text("redis_version"))?;
+        Some(format!("{name} {version}"))
+    }
+
     fn read(&mut self, section: &str) {
         for line in section.lines() {
             if let Some((name, value)) = line.trim_end().split_once(':') {
@@ -184,6 +192,7 @@ mod tests {
                      aof_enabled:1\r\nmaxmemory_policy:noeviction\r\nused_memory:50\r\nmaxmemory:0\r\nrole:master\r\n";
         let sound = instance(sound);
         assert_eq!(sound.warnings(), Vec::<String>::new());
+        assert_eq!(sound.engine().as_deref(), Some("valkey 8.1.1"));
         assert_eq!(instance("").warnings(), Vec::<String>::new());
     }
 

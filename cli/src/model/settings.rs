@@ -1,6 +1,53 @@
 //! The words of options, with times for people.
 
-use crate::time_text::parse_span;
+use redis::Value;
+
+use super::record::{shown, Record};
+use crate::time_text::{exact, parse_span};
+
+/// The settings of a queue that can be changed, by their names in DQ.INFO and DQ.ALTER, and
+/// whether they are a time.
+const SETTINGS: [(&str, bool); 22] = [
+    ("lease", true),
+    ("retries", false),
+    ("backoff", false),
+    ("maxbackoff", true),
+    ("jitter", false),
+    ("ttl", true),
+    ("retain", true),
+    ("retaincount", false),
+    ("deadretain", true),
+    ("deadcount", false),
+    ("dedup", true),
+    ("maxlen", false),
+    ("maxbytes", false),
+    ("maxrunning", false),
+    ("rate", false),
+    ("groupconcurrency", false),
+    ("onretry", false),
+    ("ondead", false),
+    ("breaker", false),
+    ("sends", false),
+    ("maxtimeouts", false),
+    ("errors", false),
+];
+
+/// Returns the settings of a queue with their values for people, which `words` reads: `30s`,
+/// `EXP 1000`.
+pub fn shown_settings(info: &Record) -> Vec<(String, String)> {
+    let mut settings = Vec::new();
+    for (name, is_time) in SETTINGS {
+        let value = match info.get(name) {
+            Value::Int(ms) if is_time => u64::try_from(*ms).map_or(ms.to_string(), exact),
+            value => shown(value),
+        };
+        let known = info.fields().iter().any(|(field, _)| shown(field) == name);
+        if known {
+            settings.push((name.to_owned(), value));
+        }
+    }
+    settings
+}
 
 /// Options whose value is any text, which is never a time.
 const TEXTS: [&str; 2] = ["DEADTO", "EVENTS"];
@@ -39,6 +86,27 @@ fn is_option(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_are_shown_as_they_can_be_typed() {
+        let info = crate::model::record::record(&[
+            ("lease", Value::Int(90_000)),
+            ("retries", Value::Int(-1)),
+            ("backoff", Value::BulkString(b"EXP 1000".to_vec())),
+            ("rate", Value::Nil),
+            ("now", Value::Int(5)),
+        ]);
+        let shown: Vec<String> = shown_settings(&info)
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        assert_eq!(
+            shown,
+            ["lease=1m30s", "retries=-1", "backoff=EXP 1000", "rate="]
+        );
+        // A span with several units is read, too.
+        assert_eq!(words(&["lease=1m30s".to_owned()]), ["lease", "90000"]);
+    }
 
     #[test]
     fn times_become_milliseconds() {

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,13 +11,12 @@ use ring::{digest, hmac};
 
 use super::tries::Tries;
 use crate::failure::Failure;
-use crate::secret;
 
 /// Time after which a session ends in which nothing was asked for.
 const IDLE: Duration = Duration::from_secs(12 * 3600);
 
 /// Maximum size of the name of a user.
-const NAME: usize = 256;
+pub const NAME: usize = 256;
 
 /// Maximum size of a password that is asked about. Of a longer one than 72 bytes bcrypt
 /// does not look at the rest.
@@ -195,61 +193,35 @@ impl Access {
 }
 
 impl Visitor {
+    /// Returns what a form of this visitor must contain. It looks different each time, so
+    /// that the size of a packed page tells nothing about it.
+    pub fn token(&self) -> String {
+        // Without random numbers the program would not have started.
+        let mask = random().unwrap_or_default();
+        mask.clone() + &mixed(&mask, &self.csrf)
+    }
+
     /// Returns whether a form contains the token of this visitor.
     pub fn accepts(&self, token: &[u8]) -> bool {
+        let token = std::str::from_utf8(token).unwrap_or_default();
+        let Some((mask, mixture)) = token.split_at_checked(token.len() / 2) else {
+            return false;
+        };
         // The time of comparing digests says nothing about the token.
-        let digest = |bytes: &[u8]| digest::digest(&digest::SHA256, bytes);
-        digest(self.csrf.as_bytes()).as_ref() == digest(token).as_ref()
+        let digest = |text: &str| digest::digest(&digest::SHA256, text.as_bytes());
+        let right = digest(&self.csrf).as_ref() == digest(&mixed(mask, mixture)).as_ref();
+        right && !self.csrf.is_empty()
     }
 }
 
-/// Reads a password file, as `htpasswd -B` writes it: `name:hash` in each line.
-pub fn read_passwords(path: &Path) -> Result<HashMap<String, String>, Failure> {
-    let shown = path.display();
-    let text = String::from_utf8(secret::read(path)?)
-        .map_err(|_| Failure::mistake(format!("{shown}: this is no text")))?;
-    let mut users = HashMap::new();
-    for (i, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let (name, hash) = line.split_once(':').unwrap_or_default();
-        if name.is_empty() || !["$2a$", "$2b$", "$2y$"].iter().any(|p| hash.starts_with(p)) {
-            return Err(Failure::mistake(format!(
-                "{shown}, line {}: expected name:hash with a hash of bcrypt, as `dq web \
-                 --hash-password NAME` or `htpasswd -nB NAME` prints it",
-                i + 1
-            )));
-        }
-        if name.len() > NAME {
-            let line = i + 1;
-            return Err(Failure::mistake(format!(
-                "{shown}, line {line}: a name has at most {NAME} bytes"
-            )));
-        }
-        users.insert(name.to_owned(), hash.to_owned());
-    }
-    match users.is_empty() {
-        true => Err(Failure::mistake(format!("{shown}: no users"))),
-        false => Ok(users),
-    }
-}
-
-/// Returns a line of a password file.
-pub fn password_line(user: &str, password: &[u8]) -> Result<String, Failure> {
-    if user.is_empty() || user.contains([':', '\n']) {
-        return Err(Failure::mistake("a user's name has no colon"));
-    }
-    if user.len() > NAME {
-        let why = format!("a user's name has at most {NAME} bytes");
-        return Err(Failure::mistake(why));
-    }
-    if password.len() < 8 || password.len() > 72 {
-        return Err(Failure::mistake("a password has 8 to 72 bytes"));
-    }
-    let hash = bcrypt::hash(password, 11).map_err(|error| Failure::mistake(error.to_string()))?;
-    Ok(format!("{user}:{hash}"))
+/// Returns the exclusive or of two numbers in hexadecimal digits. Mixed once more with one of
+/// them, it is the other.
+fn mixed(one: &str, other: &str) -> String {
+    let value = |c: char| c.to_digit(16).unwrap_or(0);
+    let digits = one.chars().zip(other.chars());
+    digits
+        .filter_map(|(a, b)| char::from_digit(value(a) ^ value(b), 16))
+        .collect()
 }
 
 /// Returns the name in a Host header, in lower case and without the port.
@@ -302,7 +274,11 @@ mod tests {
         let id = access.sign_in("ann", b"right").unwrap().unwrap();
         let ann = visitor(Some(&id)).unwrap();
         assert_eq!(ann.user, "ann");
-        assert!(ann.accepts(ann.csrf.as_bytes()) && !ann.accepts(b"") && !ann.accepts(b"x"));
+        let (token, other) = (ann.token(), ann.token());
+        assert!(ann.accepts(token.as_bytes()) && ann.accepts(other.as_bytes()) && token != other);
+        for wrong in ["", "x", &token[1..], &ann.csrf, "00"] {
+            assert!(!ann.accepts(wrong.as_bytes()), "{wrong}");
+        }
         access.sign_out(&id);
         assert_eq!(visitor(Some(&id)), Err(Refusal::SignIn));
     }
@@ -320,7 +296,7 @@ mod tests {
     fn a_name_that_nobody_can_have_is_not_kept() {
         let access = passwords();
         let long = "x".repeat(NAME + 1);
-        assert!(password_line(&long, b"password").is_err());
+        assert!(crate::web::passwords::line(&long, b"password").is_err());
         for _ in 0..2 * TRIES {
             assert_eq!(access.sign_in(&long, b"right"), Ok(None));
             assert_eq!(access.sign_in("ann", &[b'x'; PASSWORD + 1]), Ok(None));

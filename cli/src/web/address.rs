@@ -8,7 +8,9 @@ use crate::time_text::parse_moment;
 
 /// Reads the queue or the family of an address.
 pub fn target(query: &Query) -> Result<Target, HttpError> {
+    let several: Vec<Vec<u8>> = query.all("queue").map(<[u8]>::to_vec).collect();
     match (query.get("queue"), query.get("family")) {
+        (Some(_), None) if several.len() > 1 => Ok(Target::Several(several)),
         (Some(queue), None) => Ok(Target::Queue(queue.to_vec())),
         (None, Some(family)) => Ok(Target::Family(family.to_vec())),
         _ => Err(HttpError::mistake("the address names no queue")),
@@ -19,7 +21,7 @@ pub fn target(query: &Query) -> Result<Target, HttpError> {
 pub fn queue(query: &Query) -> Result<Vec<u8>, HttpError> {
     match target(query)? {
         Target::Queue(queue) => Ok(queue),
-        Target::Family(_) => Err(HttpError::mistake("this is for one queue, not a family")),
+        _ => Err(HttpError::mistake("this is for one queue, not a family")),
     }
 }
 
@@ -28,6 +30,10 @@ pub fn of_target(target: &Target) -> Query {
     match target {
         Target::Queue(queue) => Query::default().with("queue", queue),
         Target::Family(family) => Query::default().with("family", family),
+        Target::Several(queues) => {
+            let add = |query: Query, queue: &Vec<u8>| query.with("queue", queue);
+            queues.iter().fold(Query::default(), add)
+        }
     }
 }
 

@@ -15,10 +15,38 @@ pub struct Ask {
     pub site: Arc<Site>,
     /// Who asks.
     pub visitor: Visitor,
+    /// The path of the address, without its first slash.
+    pub path: String,
     /// The fields of the address.
     pub query: Query,
     /// The fields of the form.
     pub form: Query,
+    /// Whether the form was sent, though it may have no fields.
+    pub posted: bool,
+}
+
+/// The pages to which an action can lead back.
+const PAGES: [&str; 9] = [
+    "./", "errors", "family", "message", "messages", "queue", "search", "server", "types",
+];
+
+impl Ask {
+    /// Returns the address of this page, to come back to.
+    pub fn here(&self) -> String {
+        let page = match self.path.as_str() {
+            "" => "./",
+            path => path,
+        };
+        self.query.without(&["done", "back"]).link(page)
+    }
+
+    /// Returns the address of the page that the visitor came from, if the request tells one
+    /// of ours.
+    pub fn back(&self) -> Option<String> {
+        let back = self.query.text("back");
+        let page = back.split('?').next().unwrap_or_default();
+        PAGES.contains(&page).then(|| back.to_owned())
+    }
 }
 
 /// What is answered.
@@ -27,6 +55,8 @@ pub enum Answer {
     Page(Markup),
     /// A file to save.
     Bytes(Vec<u8>),
+    /// Values for a program.
+    Json(serde_json::Value),
     /// Another page, by its address.
     To(String),
 }

@@ -8,12 +8,16 @@ mod access;
 mod action;
 mod address;
 mod answer;
+mod api;
 mod audit;
 mod connections;
 mod jobs;
 mod listen;
+mod live;
 mod origin;
+mod packing;
 mod page;
+mod passwords;
 mod query;
 mod serve;
 mod site;
@@ -26,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::failure::Failure;
+use crate::model::instance;
 use crate::model::watch::Watch;
 use crate::output::Output;
 use crate::server::Endpoint;
@@ -69,6 +74,9 @@ pub struct Args {
     /// Append a line for each action to this file, instead of the standard error
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
+    /// Keep the charts of the last day in this file, over a restart of dq web
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
     /// How often the server is asked
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_span)]
     interval: Millis,
@@ -87,14 +95,21 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
         let mut password = String::new();
         std::io::stdin().lock().read_line(&mut password)?;
         let password = password.trim_end_matches(['\r', '\n']);
-        return out.line(&access::password_line(user, password.as_bytes())?);
+        return out.line(&passwords::line(user, password.as_bytes())?);
     }
     let access = Access::new(gate(args)?)?;
     let audit = Audit::open(args.audit_log.as_deref())?;
-    let site = Arc::new(Site::new(endpoint.clone(), access, args.read_only, audit));
+    let site = Site::new(endpoint.clone(), access, args.read_only, audit);
+    let site = Arc::new(site.with_history(args.history.clone())?);
     // A mistake in the URL ends the program. A server that is not there may come yet.
-    if let Err(failure @ Failure::Mistake(_)) = endpoint.connect() {
-        return Err(failure);
+    match endpoint.connect() {
+        Err(failure @ Failure::Mistake(_)) => return Err(failure),
+        Err(failure) => eprintln!("dq: {failure}. Trying again"),
+        Ok(mut server) => {
+            if let Err(failure) = instance::must_have_module(&mut server) {
+                eprintln!("dq: {failure}");
+            }
+        }
     }
     let watch = Watch::of(&args.queues, args.pattern.as_deref())?;
     Arc::clone(&site).watch(watch, Duration::from_millis(args.interval));
@@ -120,7 +135,7 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
 /// Returns how visitors are known.
 fn gate(args: &Args) -> Result<Gate, Failure> {
     if let Some(path) = &args.password_file {
-        return Ok(Gate::Passwords(access::read_passwords(path)?));
+        return Ok(Gate::Passwords(passwords::read(path)?));
     }
     if let Some(header) = &args.user_header {
         return Ok(Gate::Header(header.clone(), args.proxy.clone()));

@@ -38,6 +38,17 @@ impl Query {
             .filter(|v| !v.is_empty())
     }
 
+    /// Returns all values of a field that comes several times.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        let ours = self.0.iter().filter(move |(known, _)| known == name);
+        ours.map(|(_, value)| value.as_slice())
+    }
+
+    /// Returns whether there is such a field, even if it is empty.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(known, _)| known == name)
+    }
+
     /// Returns the value of a field as text. Empty if there is none or it is no UTF-8.
     pub fn text(&self, name: &str) -> &str {
         let value = self.get(name).unwrap_or_default();

@@ -17,6 +17,7 @@ use super::access::{Access, Gate, Refusal, Visitor};
 use super::answer::{Answer, Ask, HttpError};
 use super::connections::PATIENCE;
 use super::origin;
+use super::packing;
 use super::page;
 use super::query::Query;
 use super::site::Site;
@@ -57,11 +58,22 @@ pub fn router(site: Arc<Site>) -> Router {
         ),
     ] {
         let kind = format!("{kind}; charset=utf-8");
-        let headers = [
-            (header::CONTENT_TYPE, kind),
-            (header::CACHE_CONTROL, "max-age=60".to_owned()),
-        ];
-        router = router.route(path, get(move || async move { (headers, text) }));
+        let packed: Arc<[u8]> = packing::pack(text.as_bytes()).into();
+        let file = move |wanted: HeaderMap| async move {
+            let headers = [
+                (header::CONTENT_TYPE, kind),
+                (header::CACHE_CONTROL, "max-age=60".to_owned()),
+                (header::VARY, "accept-encoding".to_owned()),
+            ];
+            match packing::is_wanted(&wanted) {
+                true => {
+                    let gzip = [(header::CONTENT_ENCODING, "gzip")];
+                    (headers, gzip, packed.to_vec()).into_response()
+                }
+                false => (headers, text).into_response(),
+            }
+        };
+        router = router.route(path, get(file));
     }
     let shared = Shared {
         site,
@@ -208,14 +220,20 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
     let ask = Ask {
         site: Arc::clone(site),
         visitor,
+        path: request.path.clone(),
         query: request.query.clone(),
         form: request.form.clone(),
+        posted: request.posted,
+    };
+    let wire = Wire {
+        gzip: packing::is_wanted(&request.headers),
+        since: request.header("dq-seen").and_then(|v| v.parse().ok()),
     };
     if request.posted {
         let token = ask.form.get("csrf").unwrap_or_default();
         if !ask.visitor.accepts(token) {
             let why = "This form is not from a page of yours. Go back, reload the page, try again.";
-            return finish(&ask, Err(HttpError::forbidden(why)));
+            return finish(&ask, Err(HttpError::forbidden(why)), &wire);
         }
         if request.path == "logout" {
             site.access.sign_out(session.as_deref().unwrap_or_default());
@@ -224,16 +242,28 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
         }
         if site.read_only {
             let why = "Nothing can be changed here: dq web runs with --read-only.";
-            return finish(&ask, Err(HttpError::forbidden(why)));
+            return finish(&ask, Err(HttpError::forbidden(why)), &wire);
         }
     }
     let answer = page::route(&ask, &request.path, request.posted);
-    finish(&ask, answer)
+    finish(&ask, answer, &wire)
 }
 
-fn finish(ask: &Ask, answer: Result<Answer, HttpError>) -> Response {
+/// How an answer is to be sent.
+struct Wire {
+    /// Whether it may be packed.
+    gzip: bool,
+    /// The version of the page that the browser has, if it wants only what has changed.
+    since: Option<u64>,
+}
+
+fn finish(ask: &Ask, answer: Result<Answer, HttpError>, wire: &Wire) -> Response {
     match answer {
-        Ok(Answer::Page(markup)) => html(StatusCode::OK, markup.into_string()),
+        Ok(Answer::Page(markup)) => page(ask, markup.into_string(), wire),
+        Ok(Answer::Json(value)) => {
+            let kind = "application/json";
+            packing::answer(StatusCode::OK, kind, value.to_string(), wire.gzip)
+        }
         Ok(Answer::Bytes(bytes)) => {
             let headers = [
                 (header::CONTENT_TYPE, "application/octet-stream"),
@@ -253,9 +283,23 @@ fn finish(ask: &Ask, answer: Result<Answer, HttpError>) -> Response {
     }
 }
 
+/// Returns a page, or what has changed in it since the browser got it.
+fn page(ask: &Ask, text: String, wire: &Wire) -> Response {
+    let versions = &ask.site.versions;
+    if let Some(since) = wire.since {
+        let changes = versions.changes(&text, since).to_string();
+        return packing::answer(StatusCode::OK, "application/json", changes, wire.gzip);
+    }
+    let version = versions.remember(&text);
+    let text = text.replacen("<body>", &format!("<body data-version=\"{version}\">"), 1);
+    packing::answer(StatusCode::OK, HTML, text, wire.gzip)
+}
+
+/// The type of a page.
+const HTML: &str = "text/html; charset=utf-8";
+
 fn html(status: StatusCode, text: String) -> Response {
-    let kind = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
-    (status, kind, text).into_response()
+    packing::answer(status, HTML, text, false)
 }
 
 /// Sends the browser to another page. Addresses are relative, so that a proxy can serve

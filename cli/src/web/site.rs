@@ -1,5 +1,8 @@
 //! What all requests share: the figures, the connections, and who may do what.
 
+use std::fs;
+use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,9 +10,14 @@ use std::time::{Duration, Instant};
 use super::access::Access;
 use super::audit::Audit;
 use super::jobs::Jobs;
+use super::live::Versions;
 use crate::failure::Failure;
+use crate::model::day::Days;
+use crate::model::instance::{self, Instance};
+use crate::model::queue::Queue;
 use crate::model::watch::{Board, Watch};
 use crate::server::{Endpoint, Server};
+use crate::time_text::here;
 
 /// Maximum number of connections that are kept for the next request.
 const IDLE: usize = 4;
@@ -19,6 +27,9 @@ const SEEN: Duration = Duration::from_secs(15);
 
 /// Maximum number of queues whose figures are new in each sample.
 const SEEN_MOST: usize = 500;
+
+/// Time after which the servers are asked about themselves again.
+const ASKED: Duration = Duration::from_secs(15);
 
 /// What all requests share.
 pub struct Site {
@@ -32,6 +43,10 @@ pub struct Site {
     pub audit: Audit,
     /// The actions that were begun.
     pub jobs: Jobs,
+    /// What the open pages have been sent.
+    pub versions: Versions,
+    /// Where the last day is kept.
+    history: Option<PathBuf>,
     idle: Mutex<Vec<Server>>,
     live: Mutex<Live>,
 }
@@ -45,6 +60,12 @@ pub struct Live {
     pub place: String,
     /// Why there are no new figures.
     pub lost: Option<String>,
+    /// What the servers say of themselves.
+    pub instances: Vec<Instance>,
+    /// What has happened in the last day.
+    pub days: Days,
+    /// When the servers were asked.
+    asked: Option<Instant>,
     seen: Vec<(Vec<u8>, Instant)>,
 }
 
@@ -57,8 +78,40 @@ impl Site {
             read_only,
             audit,
             jobs: Jobs::default(),
+            versions: Versions::default(),
+            history: None,
             idle: Mutex::default(),
             live: Mutex::default(),
+        }
+    }
+
+    /// Keeps the last day in a file, and reads what an earlier run has left there.
+    pub fn with_history(mut self, path: Option<PathBuf>) -> Result<Site, Failure> {
+        let Some(path) = path else {
+            return Ok(self);
+        };
+        let error = |error: io::Error| Failure::mistake(format!("{}: {error}", path.display()));
+        match fs::read(&path) {
+            Ok(text) => self.live().days = Days::read(&String::from_utf8_lossy(&text)),
+            // A file that cannot be written is found now, and not after five minutes.
+            Err(none) if none.kind() == io::ErrorKind::NotFound => {
+                fs::write(&path, "").map_err(error)?;
+            }
+            Err(failed) => return Err(error(failed)),
+        }
+        self.history = Some(path);
+        Ok(self)
+    }
+
+    /// Writes the last day to its file. A crash leaves the file of before.
+    fn keep_history(&self, text: &str) {
+        let Some(path) = &self.history else {
+            return;
+        };
+        let mut fresh = path.clone().into_os_string();
+        fresh.push(".new");
+        if let Err(error) = fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, path)) {
+            eprintln!("dq: the history: {}: {error}", path.display());
         }
     }
 
@@ -156,10 +209,33 @@ impl Site {
             fresh.map(|(name, _)| name.clone()).collect()
         };
         let round = watch.step(server, &seen)?;
+        let is_due = self.live().asked.is_none_or(|at| at.elapsed() > ASKED);
+        let instances = match is_due {
+            true => Some(instance::all(server)?),
+            false => None,
+        };
         let mut live = self.live();
+        if let Some(instances) = instances {
+            live.instances = instances;
+            live.asked = Some(Instant::now());
+        }
+        let fresh = round.fresh.clone();
+        live.days.forget(&round.gone);
         live.board.take(round);
+        let queues = || live.board.entries().map(|entry| &entry.queue);
+        let waiting = queues().map(Queue::pending).sum();
+        let late = queues().filter_map(Queue::overdue).max().unwrap_or(0);
+        let before = live.days.newest();
+        live.days.take(here(), &fresh, waiting, late);
+        // Once in each step.
+        let is_due = self.history.is_some() && live.days.newest() != before;
+        let written = is_due.then(|| live.days.write());
         live.place = server.place().to_owned();
         live.lost = None;
+        drop(live);
+        if let Some(text) = written {
+            self.keep_history(&text);
+        }
         Ok(())
     }
 }

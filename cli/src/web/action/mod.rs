@@ -1,8 +1,10 @@
 //! What can be changed from a page: what it would change is counted before, and each
 //! action is written to the audit log.
 
+pub mod chosen;
+mod copy;
+mod form;
 pub mod found;
-mod message;
 pub mod schedule;
 
 use std::sync::Arc;
@@ -25,32 +27,46 @@ use crate::web::answer::HttpError;
 use crate::web::jobs::Job;
 use crate::web::query::{link, Query};
 use crate::web::site::Site;
+use chosen::{Chosen, OneAct};
+pub use form::{Form, Kind as FormKind};
 
 /// Something that can be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Pause or resume.
     Change(Change),
-    /// Redrive, cancel or purge all messages that are found.
+    /// Redrive, cancel or remove all messages that are found.
     Found(Target, Box<Filter>, Act),
-    /// Redrive or cancel one message.
-    One(Vec<u8>, Vec<u8>, Act),
+    /// Do something with messages that were chosen one by one.
+    Chosen(Chosen),
     /// Remove all messages and records of a queue.
     Empty(Vec<u8>),
+    /// Remove a queue with all that is in it.
+    Delete(Vec<u8>),
     /// Send what a schedule sends, now.
     Fire(Vec<u8>, Vec<u8>),
-    /// Send a message.
-    Send(Vec<u8>, Query),
+    /// Remove a schedule.
+    Unschedule(Vec<u8>, Vec<u8>),
+    /// Pause or resume a schedule.
+    HoldSchedule(Vec<u8>, Vec<u8>, bool),
+    /// What a form with fields asks for.
+    Form(Form),
 }
 
 impl Action {
     /// Reads the action of an address or a form.
     pub fn parse(query: &Query) -> Result<Action, HttpError> {
         let group = query.get("group").map(<[u8]>::to_vec);
-        let name = |field: &str| {
-            let name = query.get(field).map(<[u8]>::to_vec);
-            name.ok_or_else(|| HttpError::mistake(&format!("the address has no {field}")))
+        let schedule = || {
+            let name = query.get("schedule").map(<[u8]>::to_vec);
+            name.ok_or_else(|| HttpError::mistake("the address has no schedule"))
         };
+        if let Some(act) = OneAct::of(query.text("act")) {
+            return Chosen::parse(query, act).map(Action::Chosen);
+        }
+        if let Some(form) = Form::parse(query)? {
+            return Ok(Action::Form(form));
+        }
         Ok(match query.text("act") {
             "pause" => {
                 let time = match query.text("for").trim() {
@@ -60,11 +76,12 @@ impl Action {
                 Action::Change(Change::Pause(target(query)?, group, time))
             }
             "resume" => Action::Change(Change::Resume(target(query)?, group)),
-            "redrive-one" => Action::One(queue(query)?, name("id")?, Act::Redrive),
-            "cancel-one" => Action::One(queue(query)?, name("id")?, Act::Cancel),
             "empty" => Action::Empty(queue(query)?),
-            "fire" => Action::Fire(queue(query)?, name("schedule")?),
-            "send" => Action::Send(queue(query)?, query.clone()),
+            "delete" => Action::Delete(queue(query)?),
+            "fire" => Action::Fire(queue(query)?, schedule()?),
+            "unschedule" => Action::Unschedule(queue(query)?, schedule()?),
+            "pause-schedule" => Action::HoldSchedule(queue(query)?, schedule()?, true),
+            "resume-schedule" => Action::HoldSchedule(queue(query)?, schedule()?, false),
             word => {
                 let act = Act::of(word).ok_or_else(|| HttpError::mistake("no such action"))?;
                 let filter = filter(query)?;
@@ -77,21 +94,26 @@ impl Action {
         })
     }
 
-    /// Returns the word for the audit log and for buttons.
+    /// Returns the word for the audit log, for buttons and for questions.
     pub fn word(&self) -> &'static str {
         match self {
-            Action::Change(Change::Pause(..)) => "pause",
-            Action::Change(Change::Resume(..)) => "resume",
+            Action::Change(Change::Pause(..)) | Action::HoldSchedule(_, _, true) => "pause",
+            Action::Change(Change::Resume(..)) | Action::HoldSchedule(_, _, false) => "resume",
             Action::Change(Change::Redrive(..)) => "redrive",
-            Action::Found(_, _, act) | Action::One(_, _, act) => act.word(),
-            Action::Empty(_) => "purge",
-            Action::Fire(..) => "run schedule",
-            Action::Send(..) => "send",
+            Action::Found(_, _, act) => verb_of(*act),
+            Action::Chosen(chosen) => chosen.act.word(),
+            Action::Empty(_) | Action::Unschedule(..) => "remove",
+            Action::Delete(_) => "delete",
+            Action::Fire(..) => "run now",
+            Action::Form(form) => form.word(),
         }
     }
 
     /// Returns what it is about, in words.
     pub fn what(&self) -> String {
+        let schedule = |queue: &[u8], name: &[u8]| {
+            format!("schedule {} of {}", printable(name), printable(queue))
+        };
         match self {
             Action::Change(change) => match change {
                 Change::Pause(target, group, time) => {
@@ -104,23 +126,18 @@ impl Action {
             Action::Found(target, filter, _) => {
                 format!("messages of {}: {}", target.shown(), filter.words())
             }
-            Action::One(queue, id, _) => {
-                format!("message {} of {}", printable(id), printable(queue))
-            }
+            Action::Chosen(chosen) => chosen.what(),
             Action::Empty(queue) => {
                 format!("all messages and records of {}", printable(queue))
             }
-            Action::Fire(queue, name) => {
-                format!("schedule {} of {}", printable(name), printable(queue))
+            Action::Delete(queue) => {
+                let queue = printable(queue);
+                format!("the queue {queue}, with its messages, groups, schedules and settings")
             }
-            Action::Send(queue, form) => {
-                let id = form.get("id").map(|id| format!(", id {}", printable(id)));
-                format!(
-                    "a message to {}{}",
-                    printable(queue),
-                    id.unwrap_or_default()
-                )
-            }
+            Action::Fire(queue, name)
+            | Action::Unschedule(queue, name)
+            | Action::HoldSchedule(queue, name, _) => schedule(queue, name),
+            Action::Form(form) => form.what(),
         }
     }
 
@@ -131,36 +148,57 @@ impl Action {
                 "Nothing is delivered while it is paused. Sends and acks go on."
             }
             Action::Change(Change::Resume(..)) => "Its messages are delivered again.",
-            Action::Found(_, _, Act::Redrive) | Action::One(_, _, Act::Redrive) => {
+            Action::Found(_, _, Act::Redrive) => {
                 "They are pending again, due now, with their attempts and failures at zero."
             }
-            Action::Found(_, _, Act::Cancel) | Action::One(_, _, Act::Cancel) => {
+            Action::Found(_, _, Act::Cancel) => {
                 "They are not delivered any more. The receipts of running ones are stale."
             }
-            Action::Found(_, _, Act::Purge) | Action::One(_, _, Act::Purge) | Action::Empty(_) => {
+            Action::Found(_, _, Act::Purge) | Action::Empty(_) => {
                 "They are removed for good, and leave no record."
+            }
+            Action::Chosen(chosen) => chosen.act.meaning(),
+            Action::Delete(_) => {
+                "All of it is removed for good. A producer that sends to this name makes a new \
+                 queue with the settings of the server."
             }
             Action::Fire(..) => {
                 "A copy of the message that the schedule sent last is sent now. The schedule \
                  itself goes on as before."
             }
-            Action::Change(Change::Redrive(..)) | Action::Send(..) => "",
+            Action::Unschedule(..) => "It sends no more. What it has sent stays.",
+            Action::HoldSchedule(_, _, true) => "It sends nothing until it is resumed.",
+            Action::HoldSchedule(_, _, false) => "It sends again at its times.",
+            Action::Change(Change::Redrive(..)) | Action::Form(_) => "",
         }
     }
 
-    /// Returns the address of the page to go back to.
+    /// Returns the address of the page to go back to, if the visitor came from none.
     pub fn back(&self) -> String {
         match self {
             Action::Change(
                 Change::Pause(target, ..) | Change::Resume(target, _) | Change::Redrive(target, _),
             ) => of_target(target).link(page_of(target)),
+            Action::Found(Target::Several(_), ..) => "errors".to_owned(),
             Action::Found(target, filter, _) => of_target(target)
                 .with("state", filter.state.as_bytes())
                 .link("messages"),
-            Action::One(queue, id, _) => link("message", "queue", queue) + "&" + &tail("id", id),
-            Action::Empty(queue) | Action::Fire(queue, _) | Action::Send(queue, _) => {
-                link("queue", "queue", queue)
-            }
+            Action::Chosen(chosen) => chosen.back(),
+            Action::Delete(_) => "./".to_owned(),
+            Action::Empty(queue)
+            | Action::Fire(queue, _)
+            | Action::Unschedule(queue, _)
+            | Action::HoldSchedule(queue, ..) => link("queue", "queue", queue),
+            Action::Form(form) => form.back(),
+        }
+    }
+
+    /// Returns the page to go to after it, if that of before is gone then.
+    pub fn leads_to(&self) -> Option<String> {
+        match self {
+            Action::Delete(_) => Some("./".to_owned()),
+            Action::Chosen(chosen) => chosen.leads_to(),
+            _ => None,
         }
     }
 
@@ -172,13 +210,18 @@ impl Action {
                 let queues = target.queues(server)?;
                 count::count(server, &queues, filter).map(Some)
             }
-            Action::Empty(name) => {
+            Action::Empty(name) | Action::Delete(name) => {
                 let info = Queue::of(name, server.call(&verb("DQ.INFO", name))?)?;
                 let found = STATES.map(|state| info.count(state)).iter().sum();
                 Ok(Some(Count { found, more: false }))
             }
             _ => Ok(None),
         }
+    }
+
+    /// Returns whether it makes sense though it is about no messages.
+    pub fn is_for_none(&self) -> bool {
+        matches!(self, Action::Delete(_))
     }
 
     /// Begins it. What takes long goes on in a thread of its own, and the job tells how
@@ -206,7 +249,12 @@ impl Action {
     fn execute(&self, server: &mut Server, job: &Job) -> Result<String, Failure> {
         match self {
             Action::Change(change) => {
-                must_exist(server, change)?;
+                // DQ.PAUSE would create it.
+                if let Change::Pause(Target::Queue(queue), ..)
+                | Change::Resume(Target::Queue(queue), _) = change
+                {
+                    keys::must_exist(server, queue)?;
+                }
                 let redriven = change.execute(server)?;
                 Ok(change.done(redriven))
             }
@@ -220,14 +268,31 @@ impl Action {
                     done
                 })
             }
-            Action::One(queue, id, act) => message::one(server, queue, id, *act),
+            Action::Chosen(chosen) => chosen.execute(server, job),
             Action::Empty(queue) => {
                 let removed = integer(&server.call(&verb("DQ.PURGE", queue))?)?;
                 Ok(format!("{} removed", plural(removed, "message")))
             }
+            Action::Delete(queue) => {
+                // Only a queue is deleted, whatever key has this name by now.
+                keys::must_exist(server, queue)?;
+                server.call(&verb("UNLINK", queue))?;
+                Ok(format!("{} is deleted", printable(queue)))
+            }
             Action::Fire(queue, name) => schedule::fire(server, queue, name),
-            Action::Send(queue, form) => message::send(server, queue, form),
+            Action::Unschedule(queue, name) => schedule::remove(server, queue, name),
+            Action::HoldSchedule(queue, name, held) => schedule::hold(server, queue, name, *held),
+            Action::Form(form) => form.execute(server),
         }
+    }
+}
+
+/// Returns the word for what is done with messages that are found.
+pub fn verb_of(act: Act) -> &'static str {
+    match act {
+        Act::Redrive => "redrive",
+        Act::Cancel => "cancel",
+        Act::Purge => "remove",
     }
 }
 
@@ -235,61 +300,9 @@ fn page_of(target: &Target) -> &'static str {
     match target {
         Target::Queue(_) => "queue",
         Target::Family(_) => "family",
+        Target::Several(_) => "errors",
     }
-}
-
-fn tail(name: &str, value: &[u8]) -> String {
-    link("", name, value).trim_start_matches('?').to_owned()
-}
-
-/// Fails unless the queue exists: DQ.PAUSE would create it.
-fn must_exist(server: &mut Server, change: &Change) -> Result<(), Failure> {
-    let (Change::Pause(Target::Queue(queue), ..) | Change::Resume(Target::Queue(queue), _)) =
-        change
-    else {
-        return Ok(());
-    };
-    keys::must_exist(server, queue)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Result<Action, HttpError> {
-        Action::parse(&Query::parse(text.as_bytes()))
-    }
-
-    #[test]
-    fn actions_are_read_from_addresses() {
-        let pause = parse("act=pause&queue=q&group=g%ff&for=5m").unwrap();
-        assert_eq!(pause.what(), "group g\\xff of q, for 5m0s");
-        assert_eq!(pause.back(), "queue?queue=q");
-        let purge = parse("act=purge&family=f&state=dead&type=mail&since=2026-11-20").unwrap();
-        assert_eq!(
-            purge.what(),
-            "messages of f:{*}: dead, type mail, since 2026-11-20 00:00:00.000Z"
-        );
-        assert_eq!(purge.back(), "messages?family=f&state=dead");
-        let one = parse("act=cancel-one&queue=q&id=a%26b").unwrap();
-        assert_eq!(one.back(), "message?queue=q&id=a%26b");
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused() {
-        for bad in [
-            "act=pause",
-            "act=pause&queue=q&family=f",
-            "act=pause&queue=q&for=soon",
-            "act=redrive&queue=q&state=ready",
-            "act=purge&queue=q",
-            "act=purge&queue=q&state=dead&since=soon",
-            "act=cancel-one&queue=q",
-            "act=empty&family=f",
-            "act=fly&queue=q",
-            "",
-        ] {
-            assert!(parse(bad).is_err(), "{bad}");
-        }
-    }
-}
+mod tests;

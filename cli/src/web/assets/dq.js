@@ -21,27 +21,47 @@ function inUse(part) {
   return part.contains(document.activeElement) && document.activeElement !== document.body;
 }
 
+// The version of the page that is shown: the server sends only what has changed since.
+let version = document.body.dataset.version || "0";
+
+function renew(part, html) {
+  const fresh = document.createElement("template");
+  fresh.innerHTML = html;
+  const newer = fresh.content.firstElementChild;
+  const chosen = new Set([...part.querySelectorAll("input[type=checkbox]:checked")].map((box) => box.value));
+  const selected = [...part.querySelectorAll("[data-row]")].findIndex((row) => row.classList.contains("selected"));
+  part.replaceWith(newer);
+  if (selected >= 0) newer.querySelectorAll("[data-row]")[selected]?.classList.add("selected");
+  for (const box of newer.querySelectorAll("input[type=checkbox]")) box.checked = chosen.has(box.value);
+}
+
 async function refresh() {
   if (document.hidden || !document.querySelector("[data-live]")) return;
-  let response;
+  let response, changes;
   try {
-    response = await fetch(location.href, { headers: { Accept: "text/html" } });
+    response = await fetch(location.href, { headers: { Accept: "application/json", "dq-seen": version } });
+    if (response.redirected) return location.reload(); // Signed out meanwhile.
+    if (!response.ok) return unanswered(false);
+    changes = await response.json();
   } catch {
     unanswered(true);
     return;
   }
   unanswered(false);
-  // Signed out meanwhile.
-  if (response.redirected) return location.reload();
-  if (!response.ok) return;
-  const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
-  for (const part of document.querySelectorAll("[data-live]")) {
-    const newer = fresh.getElementById(part.id);
-    if (!newer || newer.isEqualNode(part) || inUse(part)) continue;
-    const selected = [...part.querySelectorAll("[data-row]")].findIndex((row) => row.classList.contains("selected"));
-    part.replaceWith(document.adoptNode(newer));
-    if (selected >= 0) newer.querySelectorAll("[data-row]")[selected]?.classList.add("selected");
+  version = String(changes.v);
+  let skipped = false;
+  for (const [id, html] of Object.entries(changes.in)) {
+    const part = document.getElementById(id);
+    if (!part || inUse(part)) skipped = true;
+    else part.innerHTML = html;
   }
+  for (const [id, html] of Object.entries(changes.out)) {
+    const part = document.getElementById(id);
+    if (!part || inUse(part)) skipped = true;
+    else renew(part, html);
+  }
+  // What was not taken over comes again next time.
+  if (skipped) version = "0";
 }
 
 async function keepFresh() {
@@ -49,6 +69,14 @@ async function keepFresh() {
   setTimeout(keepFresh, EVERY);
 }
 setTimeout(keepFresh, EVERY);
+document.addEventListener("visibilitychange", refresh);
+
+// ---- marks
+
+// One box marks all messages of the page.
+document.getElementById("all")?.addEventListener("change", (event) => {
+  for (const box of document.querySelectorAll("input[name=pick]")) box.checked = event.target.checked;
+});
 
 // ---- keys
 

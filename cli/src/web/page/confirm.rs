@@ -2,27 +2,46 @@
 
 use maud::{html, Markup};
 
+use super::job::{back_from, with_outcome};
 use super::layout::{layout, token, Trail};
+use super::parts::capital;
 use crate::failure::Failure;
 use crate::model::record::shown;
-use crate::text::{cut, printable};
-use crate::web::action::schedule::{LastMessage, UNTOLD};
+use crate::text::cut;
+use crate::text::printable;
+use crate::web::action::schedule::{last_message, MessageCopy, UNTOLD};
 use crate::web::action::Action;
 use crate::web::answer::{Answer, Ask, HttpError};
-use crate::web::query::link;
+use crate::web::query::Query;
 
 /// Number of bytes of a payload that is copied that are shown.
 const SHOWN: usize = 2000;
 
+/// Returns the fields of the address, with those that the form has filled in.
+fn fields(ask: &Ask) -> Query {
+    let mut query = ask.query.clone();
+    if let Some(time) = ask.form.get("for") {
+        query = query.without(&["for"]).with("for", time);
+    }
+    for pick in ask.form.all("pick") {
+        query = query.with("pick", pick);
+    }
+    query
+}
+
 /// Asks.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
-    let action = Action::parse(&ask.query)?;
+    let action = Action::parse(&fields(ask))?;
     let count = ask.site.read(|server| action.count(server))?;
     let copy = copy(ask, &action)?;
-    let none =
-        count.is_some_and(|count| count.found == 0 && !count.more) || matches!(copy, Some(Err(_)));
+    let none = count.is_some_and(|count| count.found == 0 && !count.more);
+    let none = (none && !action.is_for_none()) || matches!(copy, Some(Err(_)));
     let words = format!("{} {}", capital(action.word()), action.what());
-    let pauses = action.word() == "pause";
+    let pauses = matches!(
+        &action,
+        Action::Change(crate::model::change::Change::Pause(..))
+    );
+    let back = ask.back().unwrap_or_else(|| action.back());
     let content = html! {
         h1 { (capital(action.word())) "?" }
         p.what { (action.what()) }
@@ -36,10 +55,13 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
             None => {}
         }
         @if none {
-            p.actions { a.button href=(action.back()) data-key="u" { "Back" } }
+            p.actions { a.button href=(back) data-key="u" { "Back" } }
         } @else {
             form method="post" action=(ask.query.link("do")) {
                 (token(ask))
+                @for pick in ask.form.all("pick") {
+                    input type="hidden" name="pick" value=(printable(pick));
+                }
                 @if pauses {
                     label { "for "
                         input name="for" value=(ask.query.text("for")) placeholder="10m; empty: until resumed";
@@ -47,7 +69,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
                 }
                 p.actions {
                     button.main #yes autofocus { (capital(action.word())) }
-                    a.button href=(action.back()) data-key="u" { "No, go back" }
+                    a.button href=(back) data-key="u" { "No, go back" }
                 }
             }
         }
@@ -57,14 +79,11 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
 
 /// Looks for the message that an action would copy. `None` if it copies none, and an error with
 /// the reason if there is no such message.
-fn copy(ask: &Ask, action: &Action) -> Result<Option<Result<LastMessage, String>>, HttpError> {
+fn copy(ask: &Ask, action: &Action) -> Result<Option<Result<MessageCopy, String>>, HttpError> {
     let Action::Fire(queue, name) = action else {
         return Ok(None);
     };
-    match ask
-        .site
-        .read(|server| LastMessage::of_last(server, queue, name))
-    {
+    match ask.site.read(|server| last_message(server, queue, name)) {
         Ok(copy) => Ok(Some(Ok(copy))),
         Err(Failure::Mistake(why)) => Ok(Some(Err(why))),
         Err(failure) => Err(failure.into()),
@@ -72,7 +91,7 @@ fn copy(ask: &Ask, action: &Action) -> Result<Option<Result<LastMessage, String>
 }
 
 /// Shows what is copied, and says what is not.
-fn preview(copy: &LastMessage) -> Markup {
+fn preview(copy: &MessageCopy) -> Markup {
     let payload = copy.message.bytes("payload").unwrap_or_default();
     let head = payload.get(..SHOWN).unwrap_or(payload);
     html! {
@@ -92,24 +111,15 @@ fn preview(copy: &LastMessage) -> Markup {
     }
 }
 
-/// Does it, and shows what came of it.
+/// Does it. What came of it is shown on the page that it leads back to.
 pub fn act(ask: &Ask) -> Result<Answer, HttpError> {
-    let mut query = ask.query.clone();
-    // These fields are filled in by the form itself.
-    for field in ["for", "payload", "id", "type", "group", "priority", "delay"] {
-        if let Some(value) = ask.form.get(field) {
-            query = query.without(&[field]).with(field, value);
-        }
-    }
-    let action = Action::parse(&query)?;
+    let action = Action::parse(&fields(ask))?;
+    let elsewhere = action.leads_to();
     let job = action.begin(&ask.site, &ask.visitor);
-    Ok(Answer::To(link("job", "id", job.id.to_string().as_bytes())))
-}
-
-fn capital(word: &str) -> String {
-    let mut letters = word.chars();
-    match letters.next() {
-        Some(first) => first.to_uppercase().chain(letters).collect(),
-        None => String::new(),
-    }
+    // The page of what is gone is no page to go back to.
+    let gone = elsewhere.filter(|_| matches!(job.outcome(), Some(Ok(_))));
+    Ok(Answer::To(match gone {
+        Some(page) => with_outcome(&page, &job),
+        None => back_from(ask, &job),
+    }))
 }

@@ -1,14 +1,14 @@
-//! What came of an action, or how far it is.
+//! What came of an action that has no page to go back to, or how far it is.
 
 use std::sync::Arc;
 
 use maud::html;
 
-use super::layout::{layout, token, Trail};
+use super::layout::{layout, progress, Trail};
 use crate::text::printable;
 use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::jobs::Job;
-use crate::web::query::link;
+use crate::web::query::{link, Query};
 
 fn find(ask: &Ask) -> Result<Arc<Job>, HttpError> {
     let id = ask.query.text("id").parse().unwrap_or(0);
@@ -16,24 +16,30 @@ fn find(ask: &Ask) -> Result<Arc<Job>, HttpError> {
     job.ok_or_else(|| HttpError::missing("This action is not remembered any more."))
 }
 
+/// Returns the address of the page that an action leads back to, where what came of it is
+/// shown. A visitor who came from none gets a page of its own.
+pub fn back_from(ask: &Ask, job: &Job) -> String {
+    match ask.back() {
+        Some(back) => with_outcome(&back, job),
+        None => link("job", "id", job.id.to_string().as_bytes()),
+    }
+}
+
+/// Returns the address of a page on which what came of an action is shown.
+pub fn with_outcome(address: &str, job: &Job) -> String {
+    let (page, fields) = address.split_once('?').unwrap_or((address, ""));
+    Query::parse(fields.as_bytes())
+        .without(&["done"])
+        .with("done", job.id.to_string().as_bytes())
+        .link(page)
+}
+
 /// Shows it.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let job = find(ask)?;
-    let outcome = job.outcome();
-    let address = link("stop", "id", job.id.to_string().as_bytes());
     let content = html! {
         h1 { (job.words) }
-        div #job data-live {
-            p class=[matches!(outcome, Some(Err(_))).then_some("alarm")] role="status" {
-                (job.progress())
-            }
-            @if outcome.is_none() && !ask.site.read_only {
-                form method="post" action=(address) {
-                    (token(ask))
-                    button { "Stop" }
-                }
-            }
-        }
+        (progress(ask, &job))
         @if !job.user.is_empty() { p.note { "by " (printable(job.user.as_bytes())) } }
         p.actions { a.button.main href=(job.back) data-key="u" { "Go on" } }
     };

@@ -3,19 +3,21 @@
 
 use maud::{html, Markup, DOCTYPE};
 
-use crate::model::family;
+use crate::model::{family, instance};
 use crate::text::printable;
 use crate::web::answer::{Answer, Ask, HttpError};
+use crate::web::jobs::Job;
 use crate::web::query::link;
 
 /// Where a page is: the steps from the overview to it, as name and address.
 pub type Trail = Vec<(String, String)>;
 
-/// Returns a whole page. `live` is replaced by its newer version every few seconds.
+/// Returns a whole page.
 pub fn layout(ask: &Ask, title: &str, trail: &Trail, content: Markup) -> Answer {
-    let (place, lost) = {
+    let (place, lost, warnings) = {
         let live = ask.site.live();
-        (live.place.clone(), live.lost.clone())
+        let warnings = instance::warnings(&live.instances);
+        (live.place.clone(), live.lost.clone(), warnings)
     };
     Answer::Page(frame(
         title,
@@ -29,7 +31,10 @@ pub fn layout(ask: &Ask, title: &str, trail: &Trail, content: Markup) -> Answer 
                     }
                 }
                 span.space {}
-                span.place #place data-live { (place) }
+                form.seek method="get" action="search" {
+                    input type="search" name="find" placeholder="id of a message" aria-label="id of a message" size="14";
+                }
+                a.place #place data-live href="server" { (if place.is_empty() { "server" } else { &place }) }
                 @if ask.site.read_only { span.badge { "read-only" } }
                 @if !ask.visitor.user.is_empty() {
                     span.user { (printable(ask.visitor.user.as_bytes())) }
@@ -42,14 +47,56 @@ pub fn layout(ask: &Ask, title: &str, trail: &Trail, content: Markup) -> Answer 
                 }
                 button.quiet #keys data-key="?" type="button" hidden { "keys" }
             }
+            @if !ask.site.read_only {
+                // Buttons on the page send this form to addresses of their own.
+                form #act method="post" { (token(ask)) }
+            }
             div #lost data-live {
                 @if let Some(why) = &lost {
                     p.alarm role="alert" { (why) ". The figures are old; trying again." }
                 }
+                @if let Some(warning) = warnings.first() {
+                    p.warning { (warning)
+                        @if warnings.len() > 1 { " (" a href="server" { (warnings.len() - 1) " more" } ")" }
+                    }
+                }
             }
-            main { (content) }
+            main {
+                (outcome(ask))
+                (content)
+            }
         },
     ))
+}
+
+/// Returns what came of the action that has led to this page, or how far it is.
+fn outcome(ask: &Ask) -> Markup {
+    let id = ask.query.text("done").parse().ok();
+    let job = id.and_then(|id| ask.site.jobs.get(id));
+    html! {
+        @if let Some(job) = job {
+            (progress(ask, &job))
+        }
+    }
+}
+
+/// Returns how far an action is, with a button to stop it, or what came of it.
+pub fn progress(ask: &Ask, job: &Job) -> Markup {
+    let outcome = job.outcome();
+    let kind = match &outcome {
+        Some(Err(_)) => "outcome alarm",
+        _ => "outcome",
+    };
+    html! {
+        div #job data-live {
+            p class=(kind) role="status" {
+                (job.progress())
+                @if outcome.is_none() && !ask.site.read_only {
+                    " " button form="act" formaction=(link("stop", "id", job.id.to_string().as_bytes())) { "Stop" }
+                }
+            }
+        }
+    }
 }
 
 pub fn frame(title: &str, body: Markup) -> Markup {
@@ -72,7 +119,7 @@ pub fn frame(title: &str, body: Markup) -> Markup {
 
 /// Returns the field that a form must have to be accepted.
 pub fn token(ask: &Ask) -> Markup {
-    html! { input type="hidden" name="csrf" value=(ask.visitor.csrf); }
+    html! { input type="hidden" name="csrf" value=(ask.visitor.token()); }
 }
 
 /// Returns the page about something that went wrong.

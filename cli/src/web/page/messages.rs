@@ -4,15 +4,18 @@ use std::time::{Duration, Instant};
 
 use maud::{html, Markup};
 
-use super::layout::{layout, trail};
-use super::parts::{action, badge, name, time};
+use super::layout::{layout, token, trail};
+use super::parts::{action, badge, capital, name, time};
 use crate::failure::Failure;
 use crate::model::change::Target;
+use crate::model::error_text::summary;
 use crate::model::find::{self, Act, Filter, Step};
 use crate::model::queue::{Queue, STATES};
 use crate::model::record::Record;
 use crate::server::{verb, Server};
 use crate::text::{cut, printable};
+use crate::web::action::chosen::{Chosen, OneAct};
+use crate::web::action::verb_of;
 use crate::web::address::{filter, of_target, target};
 use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::query::Query;
@@ -58,11 +61,12 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         let queues = target.queues(server)?;
         look(server, &queues, &filter, newest, start.clone())
     })?;
-    let here = query.without(&["at", "cursor"]);
+    let here = query.without(&["at", "cursor", "done"]);
     let shown = target.shown();
     let mut steps = match &target {
         Target::Queue(name) => trail(name),
         Target::Family(_) => vec![(shown.clone(), of_target(&target).link("family"))],
+        Target::Several(_) => Vec::new(),
     };
     steps.push((filter.state.clone(), here.link("messages")));
     let next = found.next.as_ref().map(|(at, cursor)| {
@@ -80,23 +84,24 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         p.choices {
             @for state in STATES {
                 @let address = of_target(&target).with("state", state.as_bytes()).link("messages");
-                @if state == filter.state { b { (state) } } @else { a href=(address) { (state) } }
+                @if state == filter.state && filter.is_whole_state() { b { (state) } } @else { a href=(address) { (state) } }
             }
         }
         (form(&target, &filter, query, newest))
         p.actions {
+            @if filter.state == "dead" { a.button href=(of_target(&target).link("errors")) { "By error" } }
             @for act in acts {
-                @if act.fits(&filter.state) {
+                @if act.fits(&filter.state) && !found.messages.is_empty() {
                     @let words = match filter.is_whole_state() {
-                        true => format!("{} all", word(act)),
-                        false => format!("{} all that match", word(act)),
+                        true => format!("{} all", capital(verb_of(act))),
+                        false => format!("{} all that match", capital(verb_of(act))),
                     };
                     @let key = if act == Act::Redrive { "r" } else { "" };
                     (action(ask, &words, key, &here.clone().with("act", act.word().as_bytes())))
                 }
             }
         }
-        (table(&found, &filter, matches!(target, Target::Family(_))))
+        (marked(ask, &found, &filter.state, table(ask, &found, &filter, !matches!(target, Target::Queue(_)))))
         nav.pages {
             @if start.is_some() { a href=(here.link("messages")) data-key="[" { "‹ first page" } }
             @if let Some(next) = &next { a href=(next) data-key="]" { "next page ›" } }
@@ -110,12 +115,33 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     ))
 }
 
-/// Returns the word of a button.
-fn word(act: Act) -> &'static str {
-    match act {
-        Act::Redrive => "Redrive",
-        Act::Cancel => "Cancel",
-        Act::Purge => "Remove",
+/// Puts a list into a form, with buttons for the messages that are marked in it.
+fn marked(ask: &Ask, found: &Found, state: &str, list: Markup) -> Markup {
+    let acts = [
+        OneAct::Redrive,
+        OneAct::Now,
+        OneAct::EndLease,
+        OneAct::Cancel,
+        OneAct::Purge,
+    ];
+    let address = |act: OneAct| {
+        let query = Query::default().with("act", act.name().as_bytes());
+        query.with("back", ask.here().as_bytes()).link("confirm")
+    };
+    html! {
+        @if ask.site.read_only || found.messages.is_empty() { (list) }
+        @else {
+            form method="post" action="confirm" {
+                (token(ask))
+                (list)
+                p.actions.marked {
+                    span.note { "with those that are marked:" }
+                    @for act in acts {
+                        @if act.fits(state) { button formaction=(address(act)) { (capital(act.word())) } }
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -172,6 +198,7 @@ fn form(target: &Target, filter: &Filter, query: &Query, newest: bool) -> Markup
     let (field, name) = match target {
         Target::Queue(name) => ("queue", name),
         Target::Family(name) => ("family", name),
+        Target::Several(_) => return html! {},
     };
     // A form sends text. For a name that is none, addresses with conditions must be
     // written by hand.
@@ -198,13 +225,24 @@ fn form(target: &Target, filter: &Filter, query: &Query, newest: bool) -> Markup
     }
 }
 
-fn table(found: &Found, filter: &Filter, family: bool) -> Markup {
+fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
+    let state = filter.state.as_str();
     let address = |queue: &[u8], id: &[u8]| {
         Query::default()
             .with("queue", queue)
             .with("id", id)
             .link("message")
     };
+    let runs = state == "running";
+    let marks = !ask.site.read_only;
+    let has = |field: &str| {
+        found
+            .messages
+            .iter()
+            .any(|(_, m)| !m.text(field).is_empty())
+    };
+    // Columns in which all cells would be empty only take room.
+    let (types, groups) = (has("type"), has("group"));
     html! {
         @if found.messages.is_empty() {
             p.none {
@@ -214,26 +252,36 @@ fn table(found: &Found, filter: &Filter, family: bool) -> Markup {
         } @else {
             table {
                 thead { tr {
-                    th { "id" } @if family { th { "queue" } } th { "type" } th { "group" }
-                    th.n { "attempt" } th { (when(&filter.state).0) } th { "error or note" } th { "payload" }
+                    @if marks { th { input #all type="checkbox" aria-label="mark all"; } }
+                    th { "id" } @if many { th { "queue" } }
+                    @if types { th { "type" } } @if groups { th { "group" } }
+                    @if runs { th { "consumer" } th { "since" } }
+                    th.n { "attempt" } th { (when(state).0) } th { "error or note" } th { "payload" }
                 } }
                 tbody {
                     @for (queue, message) in &found.messages {
                         @let id = message.bytes("id").unwrap_or_default();
                         @let payload = message.bytes("payload").unwrap_or_default();
                         tr data-row {
-                            td.first { a href=(address(queue, id)) { (name(id)) } }
-                            @if family { td data-label="queue" { (name(queue)) } }
-                            td data-label="type" { (message.text("type")) }
-                            td data-label="group" { (cut(&message.text("group"), 40)) }
-                            td.n data-label="attempt" { (message.count("attempt")) }
-                            td data-label=(when(&filter.state).0) {
-                                (time(message.number(when(&filter.state).1), found.now))
+                            @if marks {
+                                td.mark { input type="checkbox" name="pick" value=(Chosen::pick(queue, id)) aria-label="mark"; }
                             }
-                            td data-label="error or note" {
+                            td.first { a href=(address(queue, id)) { (name(id)) } }
+                            @if many { td data-label="queue" { (name(queue)) } }
+                            @if types { td.word data-label="type" { (cut(&message.text("type"), 40)) } }
+                            @if groups { td.word data-label="group" { (cut(&message.text("group"), 40)) } }
+                            @if runs {
+                                td.word data-label="consumer" { (cut(&message.text("consumer"), 60)) }
+                                td data-label="since" { (time(message.number("started-at"), found.now)) }
+                            }
+                            td.n data-label="attempt" { (message.count("attempt")) }
+                            td data-label=(when(state).0) {
+                                (time(message.number(when(state).1), found.now))
+                            }
+                            td.grow data-label="error or note" {
                                 @let reason = message.text("reason");
                                 @if !reason.is_empty() { (badge(&reason, "")) " " }
-                                (cut(&message.text(if message.text("error").is_empty() { "note" } else { "error" }), 60))
+                                (remark(message))
                             }
                             td data-label="payload" { code { (cut(&printable(head(payload)), 60)) } }
                         }
@@ -242,6 +290,16 @@ fn table(found: &Found, filter: &Filter, family: bool) -> Markup {
             }
         }
     }
+}
+
+/// Returns the line of the last error that says what went wrong, or the note.
+fn remark(message: &Record) -> String {
+    let error = message.bytes("error").unwrap_or_default();
+    let line = match error.is_empty() {
+        true => message.bytes("note").unwrap_or_default(),
+        false => summary(error),
+    };
+    cut(&printable(line.get(..2000).unwrap_or(line)), 300)
 }
 
 /// Returns the beginning of a payload, which may be very large.

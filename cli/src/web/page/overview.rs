@@ -2,14 +2,17 @@
 
 use maud::{html, Markup};
 
+use super::day;
 use super::layout::{layout, Trail};
-use super::parts::{action, badge, chart, late, name, rate};
+use super::parts::{action, badge, chart, late, name, rate, small_chart};
 use crate::model::change::Target;
 use crate::model::family;
-use crate::model::history::Line;
+use crate::model::history::{Line, Rates};
 use crate::model::overview::{rows, Row, Sort};
-use crate::model::watch::Entry;
+use crate::model::queue::Queue;
+use crate::model::watch::{Board, Entry};
 use crate::text::{compact, plural, printable};
+use crate::time_text::{span, Millis};
 use crate::web::address::of_target;
 use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::query::{link, Query};
@@ -17,13 +20,62 @@ use crate::web::query::{link, Query};
 /// Number of queues on a page.
 const PAGE: usize = 50;
 
+/// From this age on an overdue message stands out.
+const LATE: Millis = 60_000;
+
 /// Shows all queues.
 pub fn all(ask: &Ask) -> Result<Answer, HttpError> {
+    let (sums, day) = {
+        let live = ask.site.live();
+        (totals(&live.board), day::charts(Some(live.days.all())))
+    };
     let content = html! {
         h1 { "Queues" }
+        section #totals data-live { (sums) }
         (list(ask, None, "./"))
+        (day)
     };
     Ok(layout(ask, "queues", &Trail::new(), content))
+}
+
+/// Returns the sums over all queues.
+fn totals(board: &Board) -> Markup {
+    let mut sum = Queue::default();
+    let mut rates: Option<Rates> = None;
+    for entry in board.entries() {
+        sum.add(&entry.queue);
+        if let Some(more) = entry.rates() {
+            rates = Some(rates.unwrap_or_default().plus(&more));
+        }
+    }
+    let overdue = sum.overdue().filter(|age| *age >= LATE).is_some();
+    let later = sum.count("delayed") + sum.count("retry") + sum.count("held");
+    let dead = sum.count("dead");
+    let blocked = sum.count("blocked");
+    html! {
+        div.tiles {
+            (tile("queues", &board.len().to_string(), None, ""))
+            (tile("ready", &compact(sum.count("ready")), None, ""))
+            (tile("later", &compact(later), None, ""))
+            (tile("blocked", &compact(blocked), None, if blocked > 0 { "warn" } else { "" }))
+            (tile("running", &compact(sum.count("running")), None, ""))
+            (tile("dead", &compact(dead), (dead > 0).then_some("errors"), if dead > 0 { "bad" } else { "" }))
+            (tile("sent", &rate(rates, |rates| rates.sent), None, ""))
+            (tile("acked", &rate(rates, |rates| rates.acked), None, ""))
+            (tile("failed", &rate(rates, |rates| rates.nacked + rates.timeouts), None, ""))
+            (tile("oldest due", &sum.overdue().map_or("-".to_owned(), span), None, if overdue { "bad" } else { "" }))
+        }
+    }
+}
+
+fn tile(words: &str, figure: &str, address: Option<&str>, kind: &str) -> Markup {
+    html! {
+        @if let Some(address) = address {
+            a class={ "tile " (kind) } href=(address) { b { (figure) } span { (words) } }
+        } @else {
+            div class={ "tile " (kind) } { b { (figure) } span { (words) } }
+        }
+    }
 }
 
 /// Shows the queues of a family.
@@ -31,13 +83,14 @@ pub fn family(ask: &Ask) -> Result<Answer, HttpError> {
     let name = ask.query.get("family").unwrap_or_default();
     let shown = printable(&family::shown(name));
     let target = of_target(&Target::Family(name.to_vec()));
-    let sums = {
+    let (sums, dead) = {
         let live = ask.site.live();
         let entry = live.board.family(name);
         let entry = entry.ok_or_else(|| HttpError::missing("There is no such family."))?;
-        html! {
+        let sums = html! {
             section #sums data-live { (tiles(entry, &target)) }
-        }
+        };
+        (sums, entry.queue.count("dead"))
     };
     let act = |word: &str| target.clone().with("act", word.as_bytes());
     let content = html! {
@@ -46,7 +99,10 @@ pub fn family(ask: &Ask) -> Result<Answer, HttpError> {
         p.actions {
             (action(ask, "Pause all", "p", &act("pause")))
             (action(ask, "Resume all", "", &act("resume")))
-            (action(ask, "Redrive dead", "r", &act("redrive").with("state", b"dead")))
+            @if dead > 0 {
+                (action(ask, "Redrive dead", "r", &act("redrive").with("state", b"dead")))
+                a.button href=(target.link("errors")) { "Errors" }
+            }
         }
         h2 { "Partitions" }
         (list(ask, Some(name), &target.link("family")))
@@ -68,8 +124,10 @@ pub fn tiles(entry: &Entry, target: &Query) -> Markup {
     html! {
         div.tiles {
             @for state in crate::model::queue::STATES {
-                a class={ "tile state-" (state) } href=(messages(state)) {
-                    b { (compact(queue.count(state))) }
+                @let count = queue.count(state);
+                @let bad = if state == "dead" && count > 0 { " bad" } else { "" };
+                a class={ "tile state-" (state) (bad) } href=(messages(state)) {
+                    b { (compact(count)) }
                     span { (state) }
                 }
             }
@@ -91,6 +149,19 @@ pub fn tiles(entry: &Entry, target: &Query) -> Markup {
     }
 }
 
+/// The columns of the list: their words, and the order that their heading asks for.
+const COLUMNS: [(&str, Option<Sort>); 9] = [
+    ("ready", Some(Sort::Load)),
+    ("later", None),
+    ("blocked", Some(Sort::Trouble)),
+    ("running", Some(Sort::Load)),
+    ("dead", Some(Sort::Dead)),
+    ("sent", None),
+    ("acked", None),
+    ("failed", None),
+    ("oldest due", Some(Sort::Oldest)),
+];
+
 fn list(ask: &Ask, inside: Option<&[u8]>, here: &str) -> Markup {
     let query = &ask.query;
     let sought = String::from_utf8_lossy(query.get("q").unwrap_or_default()).to_lowercase();
@@ -101,6 +172,7 @@ fn list(ask: &Ask, inside: Option<&[u8]>, here: &str) -> Markup {
     let live = ask.site.live();
     let board = &live.board;
     let mut lines = rows(board, inside, sort);
+    let families = lines.iter().filter(|row| row.family.is_some()).count();
     let all = lines.len();
     if !sought.is_empty() {
         lines.retain(|row| printable(row.name()).to_lowercase().contains(&sought));
@@ -119,7 +191,29 @@ fn list(ask: &Ask, inside: Option<&[u8]>, here: &str) -> Markup {
         .collect();
     let of_family = inside.map(|family| Query::default().with("family", family));
     let base = || of_family.clone().unwrap_or_default();
+    let here_page = if inside.is_some() { "family" } else { "./" };
+    let sought_bytes = query.get("q").unwrap_or_default();
+    let by = |sort: Sort| {
+        let fields = base()
+            .with("q", sought_bytes)
+            .with("sort", sort.word().as_bytes());
+        fields.link(here_page)
+    };
+    let heading = |words: &str, of: Option<Sort>| {
+        html! {
+            @match of {
+                Some(of) if of != sort => a href=(by(of)) { (words) },
+                Some(_) => b { (words) },
+                None => (words),
+            }
+        }
+    };
     let found = lines.len();
+    let count = match families {
+        0 => plural(all as u64, "queue"),
+        1 => format!("{} and 1 family", plural((all - 1) as u64, "queue")),
+        n => format!("{} and {n} families", plural((all - n) as u64, "queue")),
+    };
     let table = html! {
         div #list data-live {
             @if shown.is_empty() {
@@ -132,26 +226,24 @@ fn list(ask: &Ask, inside: Option<&[u8]>, here: &str) -> Markup {
                 table.queues {
                     thead {
                         tr {
-                            th { "queue" }
-                            th.n { "ready" } th.n { "later" } th.n { "blocked" } th.n { "running" }
-                            th.n { "dead" } th.n { "sent" } th.n { "acked" } th.n { "oldest" }
-                            th.wide { "acked" } th.wide { "waiting" } th.wide { "lateness" } th.wide { "dead" }
+                            th { (heading("queue", Some(Sort::Name))) }
+                            @for (words, of) in COLUMNS { th.n { (heading(words, of)) } }
+                            th.wide { "waiting" } th.wide { "overdue" }
                         }
                     }
-                    tbody { @for row in &shown { (line(row)) } }
+                    tbody { @for (i, row) in shown.iter().enumerate() { (line(i, row)) } }
                 }
             }
         }
     };
     drop(live);
     ask.site.look_at(seen);
-    let kept = base()
-        .with("q", query.get("q").unwrap_or_default())
-        .with("sort", sort.word().as_bytes());
     let page_link = |page: usize| {
         let page = page.to_string();
-        let fields = kept.clone().with("page", page.as_bytes());
-        fields.link(if inside.is_some() { "family" } else { "./" })
+        let fields = base()
+            .with("q", sought_bytes)
+            .with("sort", sort.word().as_bytes());
+        fields.with("page", page.as_bytes()).link(here_page)
     };
     html! {
         form.bar method="get" action=(here.split('?').next().unwrap_or("./")) {
@@ -169,7 +261,7 @@ fn list(ask: &Ask, inside: Option<&[u8]>, here: &str) -> Markup {
             button { "Show" }
             span.note {
                 @if found < all { (found) " of " }
-                (plural(all as u64, "line"))
+                (count)
             }
         }
         (table)
@@ -183,16 +275,31 @@ fn list(ask: &Ask, inside: Option<&[u8]>, here: &str) -> Markup {
     }
 }
 
-fn line(row: &Row) -> Markup {
+/// Returns a line. Each of its figures is a part by itself, so that only those that have
+/// changed go over the wire.
+fn line(i: usize, row: &Row) -> Markup {
     let entry = row.entry;
     let queue = &entry.queue;
     let rates = entry.rates();
     let address = match row.target() {
         Target::Queue(name) => link("queue", "queue", &name),
         Target::Family(name) => link("family", "family", &name),
+        Target::Several(_) => "./".to_owned(),
     };
     let later = queue.count("delayed") + queue.count("retry") + queue.count("held");
     let dead = queue.count("dead");
+    let is_late = queue.overdue().is_some_and(|age| age >= LATE);
+    let figures = [
+        compact(queue.count("ready")),
+        compact(later),
+        compact(queue.count("blocked")),
+        compact(queue.count("running")),
+        compact(dead),
+        rate(rates, |rates| rates.sent),
+        rate(rates, |rates| rates.acked),
+        rate(rates, |rates| rates.nacked + rates.timeouts),
+        late(queue),
+    ];
     html! {
         tr data-row {
             td.first {
@@ -204,18 +311,13 @@ fn line(row: &Row) -> Markup {
                     " " (badge(&plural(queue.breakers_open, "open breaker"), "bad"))
                 }
             }
-            td.n data-label="ready" { (compact(queue.count("ready"))) }
-            td.n data-label="later" { (compact(later)) }
-            td.n data-label="blocked" { (compact(queue.count("blocked"))) }
-            td.n data-label="running" { (compact(queue.count("running"))) }
-            td.n.bad[dead > 0] data-label="dead" { (compact(dead)) }
-            td.n data-label="sent" { (rate(rates, |rates| rates.sent)) }
-            td.n data-label="acked" { (rate(rates, |rates| rates.acked)) }
-            td.n data-label="oldest" { (late(queue)) }
-            td.wide { (chart(entry, Line::Acked, "acked")) }
-            td.wide { (chart(entry, Line::Waiting, "waiting")) }
-            td.wide { (chart(entry, Line::Late, "lateness")) }
-            td.wide { (chart(entry, Line::Dead, "dead")) }
+            @for (j, (figure, (words, _))) in figures.iter().zip(COLUMNS).enumerate() {
+                @let bad = (words == "dead" && dead > 0) || (words == "oldest due" && is_late);
+                @let warn = words == "blocked" && queue.count("blocked") > 0;
+                td.n.bad[bad].warn[warn] data-label=(words) id={ "r" (i) "-" (j) } data-live { (figure) }
+            }
+            td.wide id={ "r" (i) "-w" } data-live { (small_chart(entry, Line::Waiting)) }
+            td.wide id={ "r" (i) "-l" } data-live { (small_chart(entry, Line::Late)) }
         }
     }
 }

@@ -3,29 +3,34 @@
 use maud::{html, Markup};
 use redis::Value;
 
+use super::forms;
+use super::groups::groups;
 use super::layout::{layout, trail};
 use super::overview::tiles;
-use super::parts::{action, badge, name, time};
+use super::parts::{action, badge, name, time, to_form};
+use super::tables::{batches, consumers, schedules};
 use crate::failure::Failure;
 use crate::model::batch::{self, Batch};
 use crate::model::change::Target;
 use crate::model::consumer::{self, Consumer};
 use crate::model::group::{self, Groups, Wanted};
+use crate::model::holdings::{self, Holdings};
 use crate::model::queue::{Queue, STATES};
 use crate::model::record::{shown, Record};
+use crate::model::settings::shown_settings;
 use crate::model::watch::Entry;
 use crate::server::{verb, Server};
 use crate::text::{plural, printable};
 use crate::time_text::{span, Millis};
+use crate::web::action::FormKind;
 use crate::web::address::{of_target, queue};
 use crate::web::answer::{Answer, Ask, HttpError};
-use crate::web::query::Query;
 
 /// Maximum number of groups and batches that are shown.
 const SHOWN: usize = 25;
 
 /// Figures that the top of the page shows already, or that change all the time.
-const NO_SETTINGS: [&str; 12] = [
+const NO_SETTINGS: [&str; 13] = [
     "bytes",
     "groups",
     "consumers",
@@ -34,6 +39,7 @@ const NO_SETTINGS: [&str; 12] = [
     "now",
     "next-due-at",
     "oldest-ready-age",
+    "oldest-due-age",
     "lateness-p50",
     "lateness-p99",
     "lateness-max",
@@ -62,6 +68,7 @@ struct QueuePage {
     batches: (Vec<Batch>, bool),
     schedules: Vec<Record>,
     consumers: Vec<Consumer>,
+    holdings: Holdings,
 }
 
 fn look(server: &mut Server, name: &[u8], wanted: Wanted) -> Result<QueuePage, Failure> {
@@ -79,12 +86,18 @@ fn look(server: &mut Server, name: &[u8], wanted: Wanted) -> Result<QueuePage, F
         Err(Failure::Refused(_)) => Vec::new(),
         schedules => Record::all(schedules?)?,
     };
+    let consumers = consumer::fetch(server, name)?;
+    let holdings = match info.count("running") {
+        0 => Holdings::default(),
+        _ => holdings::fetch(server, name)?,
+    };
     Ok(QueuePage {
         info,
         groups,
         batches,
         schedules,
-        consumers: consumer::fetch(server, name)?,
+        consumers,
+        holdings,
     })
 }
 
@@ -104,15 +117,18 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         queue: figures.clone(),
         ..Entry::default()
     };
-    let top = {
+    let (top, day) = {
         let live = ask.site.live();
-        match live.board.get(&key) {
+        let top = match live.board.get(&key) {
             // The samples of the board, and the figures of this moment.
             Some(entry) => tiles(&entry.with(figures.clone()), &target),
             None => tiles(&fresh, &target),
-        }
+        };
+        (top, super::day::charts(live.days.of(&key)))
     };
     let now = figures.now;
+    let dead = figures.count("dead");
+    let is_empty = figures.counts.iter().all(|count| *count == 0);
     let content = html! {
         h1 { (name(&key)) }
         div #state data-live {
@@ -126,26 +142,34 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         section #figures data-live {
             (top)
             p.note {
+                @if let Some(age) = figures.oldest_due_age {
+                    "the oldest due message has waited " (span(age)) "; "
+                }
                 "lateness p50 " (ms(figures.lateness[0])) ", p99 " (ms(figures.lateness[1]))
                 ", worst " (ms(figures.lateness[2])) "; "
                 (plural(figures.blocked_clients, "client")) " waiting in FETCH; "
                 (figures.bytes) " bytes of payload; next due " (time(figures.next_due_at, now))
             }
         }
-        p.actions {
+        p.actions #acts data-live {
             @if figures.paused { (action(ask, "Resume", "p", &act("resume"))) }
             @else { (action(ask, "Pause", "p", &act("pause"))) }
-            (action(ask, "Redrive dead", "r", &act("redrive").with("state", b"dead")))
-            @if !ask.site.read_only {
-                a.button href=(target.link("send")) data-key="n" { "Send a test message" }
+            @if dead > 0 {
+                (action(ask, "Redrive dead", "r", &act("redrive").with("state", b"dead")))
+                a.button href=(target.link("errors")) { "Errors" }
             }
-            (action(ask, "Remove everything", "", &act("empty")))
+            (to_form(ask, "Send a test message", "n", "send", &target))
+            (to_form(ask, "Change settings", "", "settings", &target))
+            a.button href=(target.link("types")) { "Run times" }
+            @if !is_empty { (action(ask, "Remove everything", "", &act("empty"))) }
+            (action(ask, "Delete queue", "", &act("delete")))
         }
         (groups(ask, &page.groups, &target, wanted, &figures))
         (batches(&page.batches, &target))
-        (schedules(ask, &page.schedules, &act("fire"), now))
-        (consumers(&page.consumers, now))
-        (settings(&page.info))
+        (schedules(ask, &page.schedules, &target, now))
+        (consumers(&page.consumers, &page.holdings, &target, now))
+        (day)
+        (settings(&page.info, &forms::address(FormKind::Settings, &key), ask.site.read_only))
     };
     Ok(layout(ask, &printable(&key), &trail(&key), content))
 }
@@ -154,193 +178,27 @@ fn ms(at: Option<Millis>) -> String {
     at.map_or("-".to_owned(), span)
 }
 
-fn groups(
-    ask: &Ask,
-    groups: &Result<Groups, String>,
-    target: &Query,
-    wanted: Wanted,
-    figures: &Queue,
-) -> Markup {
-    let choices = Wanted::ALL.map(|choice| {
-        let address = target.clone().with("groups", choice.word().as_bytes());
-        (choice, address.link("queue"))
-    });
-    let message = |id: &[u8]| target.clone().with("id", id).link("message");
-    let act = |word: &str, group: &[u8]| {
-        target
-            .clone()
-            .with("act", word.as_bytes())
-            .with("group", group)
-    };
-    html! {
-        h2 { "Groups " span.note { (figures.groups) } }
-        p.choices {
-            @for (choice, address) in &choices {
-                @if *choice == wanted { b { (choice.word()) } } @else { a href=(address) { (choice.word()) } }
-            }
-        }
-        div #groups data-live {
-            @match groups {
-                Err(why) => p.note { (why) },
-                Ok(groups) if groups.found.is_empty() => p.none {
-                    @if wanted == Wanted::Held { "No group is held or paused." } @else { "There are none." }
-                    @if groups.more { " Not all were page at: there are very many." }
-                },
-                Ok(groups) => {
-                    table {
-                        thead { tr {
-                            th { "group" } th { "state" } th.n { "waiting" } th.n { "running" }
-                            th { "first message" } th { "why it waits" } th { "until" } th { "by" } th { "breaker" } th {}
-                        } }
-                        tbody {
-                            @for one in &groups.found {
-                                @let breaker = one.breaker_words(figures.now);
-                                tr {
-                                    td.first { (name(&one.name)) }
-                                    td { (badge(&one.state, if one.state == "paused" { "warn" } else { "" })) }
-                                    td.n data-label="waiting" { (one.waiting) }
-                                    td.n data-label="running" { (one.running) }
-                                    td data-label="first message" {
-                                        @if let Some(head) = &one.head { a href=(message(head)) { (name(head)) } }
-                                    }
-                                    td data-label="why" {
-                                        @if let Some(why) = &one.why { (badge(&why.code, "")) " " (why.why) }
-                                    }
-                                    td data-label="until" { (time(one.why.as_ref().and_then(|why| why.until), figures.now)) }
-                                    td data-label="by" { (one.why.as_ref().map_or("", |why| why.by.as_str())) }
-                                    td data-label="breaker" {
-                                        @if !breaker.is_empty() { (badge(&breaker, "bad")) }
-                                    }
-                                    td.acts {
-                                        @if one.state == "paused" || !breaker.is_empty() {
-                                            (action(ask, "Resume", "", &act("resume", &one.name)))
-                                        } @else {
-                                            (action(ask, "Pause", "", &act("pause", &one.name)))
-                                        }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                    @if groups.more { p.note { "These are the first " (groups.found.len()) "; there are more." } }
-                }
-            }
-        }
-    }
-}
-
-fn batches(batches: &(Vec<Batch>, bool), target: &Query) -> Markup {
-    let (found, more) = batches;
-    let members = |batch: &[u8], state: &[u8]| {
-        let query = target.clone().with("state", state).with("batch", batch);
-        query.link("messages")
-    };
-    html! {
-        div #batches data-live {
-            @if !found.is_empty() {
-                h2 { "Batches" }
-                table {
-                    thead { tr {
-                        th { "batch" } th.n { "ended" } th.n { "of" } th.n { "pending" }
-                        th.n { "running" } th.n { "dead" } th.n { "held by it" }
-                    } }
-                    tbody {
-                        @for one in found {
-                            @let (ended, all) = one.progress();
-                            tr {
-                                td.first { (name(&one.name)) }
-                                td.n data-label="ended" { (ended) }
-                                td.n data-label="of" { (all) }
-                                td.n data-label="pending" { a href=(members(&one.name, b"ready")) { (one.pending) } }
-                                td.n data-label="running" { a href=(members(&one.name, b"running")) { (one.running) } }
-                                td.n.bad[one.dead > 0] data-label="dead" {
-                                    a href=(members(&one.name, b"dead")) { (one.dead) }
-                                }
-                                td.n data-label="held by it" { (one.held) }
-                            }
-                        }
-                    }
-                }
-                @if *more { p.note { "There are more." } }
-            }
-        }
-    }
-}
-
-fn schedules(ask: &Ask, found: &[Record], fire: &Query, now: Millis) -> Markup {
-    html! {
-        div #schedules data-live {
-            @if !found.is_empty() {
-                h2 { "Schedules" }
-                table {
-                    thead { tr {
-                        th { "schedule" } th { "rule" } th { "next" } th { "last" } th.n { "fired" } th {}
-                    } }
-                    tbody {
-                        @for one in found {
-                            @let bytes = one.bytes("name").unwrap_or_default();
-                            tr {
-                                td.first { (name(bytes)) }
-                                td data-label="rule" { code { (one.text("definition")) } }
-                                td data-label="next" { (time(one.number("next-at"), now)) }
-                                td data-label="last" { (time(one.number("last-at"), now)) }
-                                td.n data-label="fired" { (one.count("fired")) }
-                                td.acts { (action(ask, "Run now", "", &fire.clone().with("schedule", bytes))) }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn consumers(found: &[Consumer], now: Millis) -> Markup {
-    html! {
-        div #consumers data-live {
-            @if !found.is_empty() {
-                h2 { "Consumers" }
-                table {
-                    thead { tr {
-                        th { "consumer" } th.n { "running" } th.n { "delivered" } th.n { "acked" }
-                        th.n { "nacked" } th { "seen" }
-                    } }
-                    tbody {
-                        @for one in found.iter().take(200) {
-                            tr {
-                                td.first { (one.name) }
-                                td.n data-label="running" { (one.running) }
-                                td.n data-label="delivered" { (one.delivered) }
-                                td.n data-label="acked" { (one.acked) }
-                                td.n data-label="nacked" { (one.nacked) }
-                                // They were asked for a moment later than the clock.
-                                td data-label="seen" { (time(one.last_seen.map(|at| at.min(now)), now)) }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn settings(info: &Record) -> Markup {
-    let field = |name: &Value| shown(name);
-    let is_counter = |name: &str| COUNTERS.contains(&name);
-    let is_setting = |name: &str| {
-        !is_counter(name)
+fn settings(info: &Record, form: &str, read_only: bool) -> Markup {
+    let shown_first = shown_settings(info);
+    let is_other = |name: &str| {
+        !COUNTERS.contains(&name)
             && !STATES.contains(&name)
             && !NO_SETTINGS.contains(&name)
             && name != "batches"
+            && !shown_first.iter().any(|(known, _)| known == name)
     };
     html! {
         div.columns {
-            section {
-                h2 { "Settings" }
+            section #settings data-live {
+                h2 { "Settings " @if !read_only { a.note href=(form) { "change" } } }
                 dl {
+                    @for (key, value) in &shown_first {
+                        dt { (key) }
+                        dd { @if value.is_empty() { span.none { "-" } } @else { (value) } }
+                    }
                     @for (key, value) in info.fields() {
-                        @let key = field(key);
-                        @if is_setting(&key) {
+                        @let key = shown(key);
+                        @if is_other(&key) {
                             dt { (key) }
                             dd { @if *value == Value::Nil { span.none { "-" } } @else { (shown(value)) } }
                         }

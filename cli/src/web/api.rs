@@ -1,0 +1,203 @@
+//! The figures and messages as JSON, for programs. It only reads.
+
+use serde_json::{json, Map, Value as Json};
+
+use super::address::{filter, queue, target};
+use super::answer::{Answer, Ask, HttpError};
+use crate::failure::Failure;
+use crate::json;
+use crate::model::consumer;
+use crate::model::errors;
+use crate::model::find::{self, Step};
+use crate::model::instance::{self, Instance};
+use crate::model::overview::Sort;
+use crate::model::queue::{Queue, STATES};
+use crate::model::record::Record;
+use crate::model::watch::Entry;
+use crate::server::{verb, Server};
+
+/// Number of messages if the address has no `count`.
+const COUNT: usize = 25;
+
+/// Maximum number of messages.
+const MOST: usize = 200;
+
+/// Returns the answer to what is asked for behind `api/`.
+pub fn route(ask: &Ask, what: &str) -> Result<Answer, HttpError> {
+    let value = match what {
+        "queues" => queues(ask),
+        "queue" => one_queue(ask)?,
+        "messages" => messages(ask)?,
+        "message" => message(ask)?,
+        "errors" => dead_by_error(ask)?,
+        "server" => server(ask),
+        _ => return Err(HttpError::missing("There is no such page.")),
+    };
+    Ok(Answer::Json(value))
+}
+
+fn figures(entry: &Entry) -> Json {
+    let queue = &entry.queue;
+    let mut fields = Map::new();
+    fields.insert("queue".to_owned(), json::name(&queue.name));
+    for state in STATES {
+        fields.insert(state.to_owned(), queue.count(state).into());
+    }
+    let numbers = [
+        ("groups", queue.groups),
+        ("consumers", queue.consumers),
+        ("blocked-clients", queue.blocked_clients),
+        ("batches", queue.batches),
+        ("breakers-open", queue.breakers_open),
+        ("bytes", queue.bytes),
+        ("sent", queue.totals.sent),
+        ("delivered", queue.totals.delivered),
+        ("acked", queue.totals.acked),
+        ("nacked", queue.totals.nacked),
+        ("timeouts", queue.totals.timeouts),
+        ("deaths", queue.totals.deaths),
+    ];
+    for (name, value) in numbers {
+        fields.insert(name.to_owned(), value.into());
+    }
+    fields.insert("paused".to_owned(), queue.paused.into());
+    fields.insert("oldest-ready-age".to_owned(), queue.oldest_ready_age.into());
+    fields.insert("oldest-due-age".to_owned(), queue.oldest_due_age.into());
+    let rates = entry.rates().map(|rates| {
+        json!({
+            "sent": rates.sent,
+            "delivered": rates.delivered,
+            "acked": rates.acked,
+            "nacked": rates.nacked,
+            "timeouts": rates.timeouts,
+            "deaths": rates.deaths,
+        })
+    });
+    fields.insert("per-second".to_owned(), rates.unwrap_or(Json::Null));
+    Json::Object(fields)
+}
+
+/// Returns the last figures of all queues.
+fn queues(ask: &Ask) -> Json {
+    let live = ask.site.live();
+    let mut entries: Vec<&Entry> = live.board.entries().collect();
+    let sort = Sort::ALL
+        .into_iter()
+        .find(|sort| sort.word() == ask.query.text("sort"));
+    sort.unwrap_or(Sort::Name)
+        .sort(&mut entries, |entry| &entry.queue);
+    json!({
+        "server": live.place,
+        "lost": live.lost,
+        "complete": live.board.complete,
+        "warnings": instance::warnings(&live.instances),
+        "queues": entries.into_iter().map(figures).collect::<Vec<_>>(),
+    })
+}
+
+/// Returns everything that the server says of a queue.
+fn one_queue(ask: &Ask) -> Result<Json, HttpError> {
+    let key = queue(&ask.query)?;
+    Ok(ask.site.read(|server| {
+        let info = server.call(&verb("DQ.INFO", &key))?;
+        let figures = Queue::of(&key, info.clone())?;
+        let list = |server: &mut Server, name: &str| match server.call(&verb(name, &key)) {
+            Ok(reply) => Ok(json::of(&reply)),
+            // The user may not see it.
+            Err(Failure::Refused(_)) => Ok(Json::Null),
+            Err(failure) => Err(failure),
+        };
+        let consumers = consumer::fetch(server, &key)?.len();
+        Ok(json!({
+            "queue": json::name(&key),
+            "info": json::of(&info),
+            "overdue": figures.overdue(),
+            "consumers-named": consumers,
+            "consumers": list(server, "DQ.CONSUMERS")?,
+            "schedules": list(server, "DQ.SCHEDULES")?,
+        }))
+    })?)
+}
+
+/// Returns a page of messages, and the cursor of the next.
+fn messages(ask: &Ask) -> Result<Json, HttpError> {
+    let key = queue(&ask.query)?;
+    let filter = filter(&ask.query)?;
+    let count = match ask.query.text("count") {
+        "" => COUNT,
+        text => text
+            .parse()
+            .ok()
+            .filter(|count| (1..=MOST).contains(count))
+            .ok_or_else(|| HttpError::mistake("count is a number from 1 to 200"))?,
+    };
+    let step = Step {
+        cursor: ask.query.get("cursor").map(<[u8]>::to_vec),
+        count,
+        newest_first: !ask.query.text("newest").is_empty(),
+    };
+    let (next, found) = ask
+        .site
+        .read(|server| find::messages(server, &key, &filter, &step))?;
+    let found: Vec<Json> = found.iter().map(|m| json::map(m.fields())).collect();
+    Ok(json!({ "messages": found, "next": next.as_deref().map(json::name) }))
+}
+
+/// Returns a message.
+fn message(ask: &Ask) -> Result<Json, HttpError> {
+    let key = queue(&ask.query)?;
+    let id = ask.query.get("id");
+    let id = id.ok_or_else(|| HttpError::mistake("the address names no message"))?;
+    let message = ask.site.read(|server| {
+        let mut cmd = verb("DQ.GET", &key);
+        cmd.arg(id);
+        Record::maybe(server.call(&cmd)?)
+    })?;
+    let message = message.ok_or_else(|| HttpError::missing("There is no such message."))?;
+    Ok(json::map(message.fields()))
+}
+
+/// Returns the dead messages of a queue or a family, grouped by their errors.
+fn dead_by_error(ask: &Ask) -> Result<Json, HttpError> {
+    let target = target(&ask.query)?;
+    let found = ask.site.read(|server| {
+        let queues = target.queues(server)?;
+        errors::collect(server, &queues)
+    })?;
+    let groups: Vec<Json> = found
+        .groups
+        .iter()
+        .map(|group| {
+            json!({
+                "error": json::name(&group.words),
+                "pattern": json::name(&group.pattern),
+                "reason": group.reason,
+                "count": group.count,
+                "first": group.first,
+                "last": group.last,
+            })
+        })
+        .collect();
+    Ok(json!({ "errors": groups, "looked-at": found.looked, "more": found.more }))
+}
+
+/// Returns what the servers say of themselves.
+fn server(ask: &Ask) -> Json {
+    let live = ask.site.live();
+    let one = |instance: &Instance| {
+        json!({
+            "place": if instance.place.is_empty() { &live.place } else { &instance.place },
+            "engine": instance.engine(),
+            "module": instance.text("dq_version"),
+            "module-loaded": instance.module,
+            "role": instance.text("role"),
+            "used-memory": instance.number("used_memory"),
+            "maxmemory": instance.number("maxmemory"),
+            "maxmemory-policy": instance.text("maxmemory_policy"),
+            "appendonly": instance.text("aof_enabled").map(|enabled| enabled == "1"),
+            "replicas": instance.number("connected_slaves"),
+            "warnings": instance.warnings(),
+        })
+    };
+    json!({ "servers": live.instances.iter().map(one).collect::<Vec<_>>() })
+}

@@ -1,0 +1,259 @@
+//! The pages with forms: a test message or a copy, another due time, another payload, a
+//! schedule, settings. A form that is refused keeps what was typed.
+
+use maud::{html, Markup};
+use redis::Value;
+
+use super::job::back_from;
+use super::layout::{layout, token, trail};
+use super::message::{get, gone, named};
+use super::parts::capital;
+use crate::model::record::{shown, Record};
+use crate::model::settings::shown_settings;
+use crate::server::verb;
+use crate::text::printable;
+use crate::web::action::{Action, Form, FormKind};
+use crate::web::address::queue;
+use crate::web::answer::{Answer, Ask, HttpError};
+use crate::web::query::{link, Query};
+
+/// A field of a form.
+struct Field {
+    name: String,
+    label: String,
+    example: &'static str,
+    /// What it has at first.
+    value: String,
+    kind: FieldKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FieldKind {
+    Line,
+    Text,
+    Choice(&'static [&'static str]),
+}
+
+fn line(name: &str, label: &str, example: &'static str) -> Field {
+    Field {
+        name: name.to_owned(),
+        label: label.to_owned(),
+        example,
+        value: String::new(),
+        kind: FieldKind::Line,
+    }
+}
+
+fn text(name: &str, label: &str, value: String) -> Field {
+    Field {
+        value,
+        kind: FieldKind::Text,
+        ..line(name, label, "")
+    }
+}
+
+fn choice(name: &str, label: &str, choices: &'static [&'static str]) -> Field {
+    Field {
+        kind: FieldKind::Choice(choices),
+        ..line(name, label, "")
+    }
+}
+
+/// Shows the form of this kind. If it was sent, does what it asks for, and shows it again if
+/// that was refused.
+pub fn page(ask: &Ask, kind: FormKind) -> Result<Answer, HttpError> {
+    let form = Form::of(kind, &ask.query, &ask.form)?;
+    let mut refused = None;
+    if ask.posted {
+        let job = Action::Form(form.clone()).begin(&ask.site, &ask.visitor);
+        match job.outcome() {
+            Some(Err(_)) => refused = Some(job.progress()),
+            _ => return Ok(Answer::To(back_from(ask, &job))),
+        }
+    }
+    let key = queue(&ask.query)?;
+    let (title, fields) = match kind {
+        FormKind::Send => send(ask, &key)?,
+        FormKind::Reschedule => (
+            "Another due time for".to_owned() + " " + &form.what(),
+            vec![
+                line("delay", "From now", "10s, 5m, 2h, 1d"),
+                line("at", "Or at a time (UTC)", "2026-11-20T12:00"),
+            ],
+        ),
+        FormKind::Edit => {
+            let (queue, id) = named(&ask.query)?;
+            let message = ask.site.read(|server| get(server, &queue, &id))?;
+            let payload = message.ok_or_else(gone)?;
+            let payload = payload.bytes("payload").unwrap_or_default().to_vec();
+            let payload = String::from_utf8(payload).map_err(|_| {
+                HttpError::mistake("the payload is not text, so a form cannot hold it")
+            })?;
+            let title = format!("Another payload for {}", form.what());
+            (title, vec![text("payload", "Payload", payload)])
+        }
+        FormKind::Schedule => (
+            format!("A schedule of {}", printable(&key)),
+            vec![
+                line("name", "Name", "nightly"),
+                line("cron", "Cron rule", "0 3 * * *, or @daily"),
+                line("tz", "Its time zone", "UTC"),
+                line("every", "Or an interval", "30s, 5m, 1d"),
+                text("payload", "Payload", String::new()),
+                line("type", "Type", ""),
+                line("group", "Group", ""),
+                line("priority", "Priority", "0; lower goes first"),
+                choice(
+                    "missed",
+                    "Times that passed while the server was down",
+                    &["", "SKIP", "ONCE", "ALL"],
+                ),
+                choice(
+                    "overlap",
+                    "While its last message has not ended",
+                    &["", "QUEUE", "SKIP"],
+                ),
+            ],
+        ),
+        FormKind::Settings => settings(ask, &key)?,
+    };
+    let back = ask.back().unwrap_or_else(|| form.back());
+    let content = html! {
+        h1 { (title) }
+        @if let Some(refused) = &refused { p.alarm role="alert" { (refused) } }
+        form.stack method="post" action=(ask.query.link(kind.name())) {
+            (token(ask))
+            @for (i, field) in fields.iter().enumerate() { (input(ask, field, i == 0)) }
+            p.actions {
+                button.main #yes { (capital(form.word())) }
+                a.button href=(back) data-key="u" { "Back" }
+            }
+        }
+    };
+    let mut steps = trail(&key);
+    if let Some(id) = ask.query.get("id") {
+        let message = Query::default()
+            .with("queue", &key)
+            .with("id", id)
+            .link("message");
+        steps.push((printable(id), message));
+    }
+    steps.push((kind.name().to_owned(), ask.here()));
+    Ok(layout(ask, &title, &steps, content))
+}
+
+fn input(ask: &Ask, field: &Field, first: bool) -> Markup {
+    let typed = ask
+        .form
+        .has(&field.name)
+        .then(|| ask.form.text(&field.name).to_owned());
+    let value = typed.unwrap_or_else(|| field.value.clone());
+    html! {
+        label { (field.label)
+            @match field.kind {
+                FieldKind::Line => input name=(field.name) value=(value) placeholder=(field.example) autofocus[first] {},
+                // A line break at the beginning of the element is not one of the text.
+                FieldKind::Text => textarea name=(field.name) rows="8" autofocus[first] { "\n" (value) },
+                FieldKind::Choice(choices) => select name=(field.name) {
+                    @for choice in choices {
+                        option value=(choice) selected[*choice == value] {
+                            (if choice.is_empty() { "as usual" } else { choice })
+                        }
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// Returns the form of a message: an empty one, or with what another message has.
+fn send(ask: &Ask, key: &[u8]) -> Result<(String, Vec<Field>), HttpError> {
+    let copied = match ask.query.get("id") {
+        None => None,
+        Some(id) => {
+            let message = ask.site.read(|server| get(server, key, id))?;
+            Some(message.ok_or_else(gone)?)
+        }
+    };
+    let of = |field: &str| match &copied {
+        None => String::new(),
+        Some(message) => {
+            let bytes = message.bytes(field).unwrap_or_default();
+            match message.get(field) {
+                Value::Int(0) => String::new(),
+                Value::Int(number) => number.to_string(),
+                _ => String::from_utf8_lossy(bytes).into_owned(),
+            }
+        }
+    };
+    let with = |field: Field| Field {
+        value: of(&field.name),
+        ..field
+    };
+    let payload = of("payload");
+    let headers = copied.as_ref().map(headers).unwrap_or_default();
+    let id = match copied {
+        // The id of the original is taken.
+        Some(_) => line("id", "Id", "a new one"),
+        None => with(line("id", "Id", "a new one")),
+    };
+    let fields = vec![
+        text("payload", "Payload", payload),
+        id,
+        with(line("type", "Type", "")),
+        with(line("group", "Group", "")),
+        with(line("priority", "Priority", "0; lower goes first")),
+        text(
+            "headers",
+            "Headers, one in each line as field: value",
+            headers,
+        ),
+        line("delay", "Delay", "10s, 5m, 2h"),
+        line("at", "Or a time (UTC)", "2026-11-20T12:00"),
+    ];
+    let title = match ask.query.get("id") {
+        Some(id) => format!("A copy of {} to {}", printable(id), printable(key)),
+        None => format!("Send a test message to {}", printable(key)),
+    };
+    Ok((title, fields))
+}
+
+fn headers(message: &Record) -> String {
+    let Value::Map(pairs) = message.get("headers") else {
+        return String::new();
+    };
+    let lines = pairs
+        .iter()
+        .map(|(field, value)| format!("{}: {}", shown(field), shown(value)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn settings(ask: &Ask, key: &[u8]) -> Result<(String, Vec<Field>), HttpError> {
+    let info = ask
+        .site
+        .read(|server| Record::of(server.call(&verb("DQ.INFO", key))?))?;
+    let example = |name: &str| match name {
+        "lease" | "maxbackoff" | "ttl" | "retain" | "deadretain" | "dedup" => {
+            "30s, 5m, 2h, 1d; 0: none"
+        }
+        "backoff" => "EXP 1s, FIXED 1m, LINEAR 5s",
+        "rate" => "10 PER 1m; 0: none",
+        "breaker" => "5 PER 1m OPEN 30s; 0: none",
+        "onretry" => "BLOCK or SKIP",
+        "ondead" => "CONTINUE or BLOCK",
+        "sends" => "ON or OFF",
+        _ => "",
+    };
+    let fields = shown_settings(&info)
+        .into_iter()
+        .map(|(name, value)| Field {
+            value,
+            ..line(&name, &name, example(&name))
+        });
+    Ok((format!("Settings of {}", printable(key)), fields.collect()))
+}
+
+/// Returns the address of the form of a queue.
+pub fn address(kind: FormKind, key: &[u8]) -> String {
+    link(kind.name(), "queue", key)
+}

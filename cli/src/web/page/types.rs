@@ -1,0 +1,75 @@
+//! The run times of a queue by type.
+
+use maud::html;
+
+use super::layout::{layout, trail};
+use super::parts::{name, time};
+use crate::model::queue::Queue;
+use crate::model::record::Record;
+use crate::model::run_times;
+use crate::server::verb;
+use crate::text::printable;
+use crate::time_text::span;
+use crate::web::address::queue;
+use crate::web::answer::{Answer, Ask, HttpError};
+use crate::web::query::Query;
+
+/// Shows them.
+pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
+    let key = queue(&ask.query)?;
+    let ((types, oldest), retain, now) = ask.site.read(|server| {
+        let info = server.call(&verb("DQ.INFO", &key))?;
+        let retain = Record::of(info.clone())?.count("retain");
+        let now = Queue::of(&key, info)?.now;
+        Ok((run_times::fetch(server, &key)?, retain, now))
+    })?;
+    let count: usize = types.iter().map(|one| one.count()).sum();
+    let all = types.iter().map(|one| one.sum()).sum::<u64>().max(1);
+    let found = |kind: &[u8]| {
+        let query = Query::default().with("queue", &key);
+        query
+            .with("state", b"finished")
+            .with("type", kind)
+            .link("messages")
+    };
+    let content = html! {
+        h1 { "Run times of " (printable(&key)) }
+        p.note {
+            "From delivery to the end, of the last " (count) " finished messages"
+            @if oldest.is_some() { ", since " (time(oldest, now)) }
+            "."
+        }
+        @if types.is_empty() {
+            p.none {
+                "There are no records of finished messages."
+                @if retain == 0 { " The queue keeps none: RETAIN is 0. Change it in its settings." }
+            }
+        } @else {
+            table {
+                thead { tr {
+                    th { "type" } th.n { "messages" } th.n { "median" } th.n { "95 %" } th.n { "longest" }
+                    th.n { "of all time" } th.n { "repeated" }
+                } }
+                tbody {
+                    @for one in &types {
+                        tr data-row {
+                            td.first { a href=(found(&one.kind)) {
+                                @if one.kind.is_empty() { "no type" } @else { (name(&one.kind)) }
+                            } }
+                            td.n data-label="messages" { (one.count()) }
+                            td.n data-label="median" { (span(one.percentile(50))) }
+                            td.n data-label="95 %" { (span(one.percentile(95))) }
+                            td.n data-label="longest" { (span(one.percentile(100))) }
+                            td.n data-label="of all time" { (one.sum() * 100 / all) " %" }
+                            td.n data-label="repeated" { (one.repeats) }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    let mut steps = trail(&key);
+    steps.push(("run times".to_owned(), ask.here()));
+    let title = format!("run times of {}", printable(&key));
+    Ok(layout(ask, &title, &steps, content))
+}
