@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import time
 
 import pytest
 
@@ -138,6 +139,156 @@ def test_a_test_message_is_sent(r3, web, clean):
     assert clean.sees("<b>bold</b>", within="#payload")
 
 
+def test_marked_messages_are_removed(r3, web, clean):
+    fill(r3.execute_command)
+    clean.open(f"{web.url}messages?queue=shop&state=dead")
+    clean.sees("dead-4", within="table")
+    boxes = clean.all('input[name="pick"]')
+    boxes[1].click(), boxes[3].click()
+    clean.click("Remove")
+    clean.sees("Remove?", "2 messages of shop: dead-1, dead-3")
+    clean.click("Remove")
+    clean.sees("2 messages: remove", "dead-0", "dead-4")
+    assert r3.execute_command("DQ.LEN", "shop", "dead") == 3
+    # One box marks all of the page.
+    clean.all("#all")[0].click()
+    clean.click("Redrive")
+    clean.sees("3 messages of shop")
+    clean.click("Redrive")
+    clean.sees("3 messages: redrive", "There are no such messages.")
+
+
+def test_dead_messages_are_redriven_by_their_error(r3, web, clean):
+    fill(r3.execute_command)
+    clean.open(web.url)
+    clean.sees("5\ndead", within="#totals")
+    clean.all("#totals a.tile")[0].click()
+    clean.sees("Errors of all queues", "HTTP 500")
+    clean.click("Redrive these")
+    clean.sees("This is about 5 messages")
+    clean.click("Redrive")
+    clean.sees("5 messages pending again", "There are no dead messages.")
+    clean.at("errors?", "done=")
+
+
+def test_a_message_is_changed_on_its_page(r3, web, clean):
+    do = r3.execute_command
+    do("DQ.SEND", "q", "old", "ID", "m", "DELAY", 3_600_000)
+    clean.open(f"{web.url}message?queue=q&id=m")
+    clean.sees("will be due", "Run now")
+    clean.click("Edit payload")
+    clean.sees("Another payload")
+    clean.all("textarea")[0].clear()
+    clean.all("textarea")[0].send_keys("line 1\nline 2")
+    clean.click("Edit payload")
+    clean.sees("It has another payload.", "line 1\nline 2")
+    assert do("DQ.GET", "q", "m")[b"payload"] == b"line 1\nline 2"
+    clean.click("Reschedule")
+    clean.all('input[name="delay"]')[0].send_keys("tomorrow\n")
+    clean.sees("Not done: delay: write a time as")
+    field = clean.all('input[name="delay"]')[0]
+    assert field.get_attribute("value") == "tomorrow"
+    field.clear()
+    field.send_keys("2h\n")
+    clean.sees("It has another due time.", "in 1h59m")
+    clean.click("Run now")
+    clean.sees("It is due now.", "ready")
+    clean.click("Duplicate")
+    clean.sees("A copy of m to q")
+    clean.click("Send")
+    clean.sees("Sent, with the id")
+    assert do("DQ.LEN", "q", "ready") == 2
+    clean.click("Remove")
+    clean.sees("Remove?", "message m of q")
+    clean.click("Remove")
+    clean.sees("It is removed.", "Settings")
+    do("DQ.FETCH", "q", "CONSUMER", "stuck")
+    clean.open(f"{web.url}messages?queue=q&state=running")
+    clean.sees("stuck", within="table")
+    clean.all("td.first a")[0].click()
+    clean.click("End lease")
+    clean.sees("That counts as no failure")
+    clean.click("End lease")
+    clean.sees("Its lease has ended.")
+    assert do("DQ.LEN", "q", "running") == 0
+
+
+def test_groups_schedules_and_settings_are_changed_on_the_page_of_a_queue(r3, web, clean):
+    do = r3.execute_command
+    do("DQ.CREATE", "q", "ONDEAD", "BLOCK")
+    do("DQ.MSEND", "q", 2, "a", "b", "GROUP", "g")
+    do("DQ.NACK", "q", do("DQ.FETCH", "q")[0][1], "FATAL", "ERROR", "x")
+    clean.open(f"{web.url}queue?queue=q")
+    clean.sees("A dead message holds its group", within="#groups")
+    clean.all("#groups button")[1].click()
+    clean.sees("group g of q goes on", "No group is held or paused.")
+    clean.click("New schedule")
+    for name, text in [("name", "nightly"), ("cron", "0 3 * * *"), ("payload", "report")]:
+        clean.all(f'[name="{name}"]')[0].send_keys(text)
+    clean.click("Schedule")
+    clean.sees("The schedule nightly sends first at", "0 3 * * *")
+    clean.click("Remove")
+    clean.sees("It sends no more.")
+    clean.click("Remove")
+    clean.sees("The schedule nightly is removed.")
+    clean.click("Change settings")
+    lease = clean.all('input[name="lease"]')[0]
+    assert lease.get_attribute("value") == "30s"
+    lease.clear()
+    lease.send_keys("2m\n")
+    clean.sees("Changed: lease.")
+    assert do("DQ.INFO", "q")[b"lease"] == 120_000
+    clean.click("Delete queue")
+    clean.sees("Delete?", "This is about 2 messages")
+    clean.click("Delete")
+    clean.sees("q is deleted", "There are no queues.")
+    assert not r3.exists("q")
+
+
+def test_an_id_is_found_in_any_queue(r3, web, clean):
+    fill(r3.execute_command)
+    clean.open(web.url)
+    clean.sees("2 queues")
+    clean.all('input[name="find"]')[0].send_keys("dead-3\n")
+    clean.sees("died: rejected")
+    clean.at("message?queue=shop&id=dead-3")
+
+
+def test_nothing_is_asked_for_while_the_page_is_hidden(r3, web, clean):
+    fill(r3.execute_command)
+    clean.open(web.url)
+    clean.sees("2 queues")
+    clean.driver.execute_cdp_cmd("Page.enable", {})
+    # What the page is told when another one is in front of it.
+    clean.run("Object.defineProperty(document, 'hidden', {get: () => window.away, configurable: true}); window.away = true")
+    clean.requested()
+    time.sleep(5)
+    assert clean.requested() == set()
+    clean.run("window.away = false; document.dispatchEvent(new Event('visibilitychange'))")
+    wait_for(lambda: clean.requested(), 10, "a refresh")
+
+
+def test_everything_works_without_javascript(r3, web, clean):
+    fill(r3.execute_command)
+    clean.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        clean.open(f"{web.url}messages?queue=shop&state=dead")
+        clean.all('input[name="pick"]')[0].click()
+        clean.click("Redrive")
+        clean.click("Redrive")
+        wait_for(lambda: r3.execute_command("DQ.LEN", "shop", "dead") == 4, what="the redrive")
+        clean.open(f"{web.url}queue?queue=shop")
+        clean.click("Pause")
+        clean.click("Pause")
+        wait_for(lambda: r3.execute_command("DQ.INFO", "shop")[b"paused"], what="the pause")
+        clean.open(f"{web.url}send?queue=mails")
+        clean.all("textarea")[0].send_keys("by hand")
+        clean.click("Send")
+        wait_for(lambda: r3.execute_command("DQ.LEN", "mails") == 2, what="the message")
+    finally:
+        clean.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width, height", [(1200, 900), (390, 844)])
 def test_every_page_fits_its_screen(r3, web, clean, scheme, width, height):
@@ -148,6 +299,8 @@ def test_every_page_fits_its_screen(r3, web, clean, scheme, width, height):
     try:
         pages = ["", f"queue?queue={long}", "queue?queue=shop", "messages?queue=shop&state=dead", f"messages?queue={long}&state=ready"]
         pages += [f"message?queue={long}&id={long}", "confirm?act=pause&queue=shop", f"send?queue={long}", "nope"]
+        pages += ["errors", f"errors?queue={long}", "server", f"settings?queue={long}", f"schedule?queue={long}", f"types?queue={long}"]
+        pages += [f"reschedule?queue={long}&id={long}", f"edit?queue={long}&id={long}", f"search?find={long}"]
         for page in pages:
             clean.open(web.url + page)
             clean.sees("dq")

@@ -24,7 +24,7 @@ EVIL = [
 OURS = {"html", "head", "meta", "title", "link", "script", "body", "header", "a", "nav", "span", "button", "div", "main", "h1", "h2"}
 OURS |= {"section", "p", "b", "ol", "li", "time", "pre", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "form"}
 OURS |= {"input", "label", "select", "option", "details", "summary", "figure", "figcaption", "svg", "polyline", "polygon", "code"}
-OURS |= {"textarea"}
+OURS |= {"textarea", "h3", "path"}
 
 
 def check_markup(page):
@@ -34,12 +34,12 @@ def check_markup(page):
         assert not [name for name in attributes if name.startswith("on") or name == "srcdoc"], (tag, attributes)
         if tag == "script":
             assert attributes == {"src": "dq.js", "defer": None}
-        for name in ("href", "action", "src"):
+        for name in ("href", "action", "src", "formaction"):
             if name in attributes:
                 address = attributes[name]
                 assert re.match(r"^(\./|[a-z]+(\.[a-z]+)?)(\?|$)", address), address
     # Only the fields of forms have what the visitor has asked for as it is.
-    shown = re.sub(rb'<input [^>]*>', b"", page.body)
+    shown = re.sub(rb'<input [^>]*>|<textarea.*?</textarea>', b"", page.body, flags=re.DOTALL)
     assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae|\xe2\x80\xa8", shown)
 
 
@@ -65,6 +65,9 @@ def test_hostile_names_and_payloads_are_only_text(start, r3, evil):
     pages += [f"message?queue={quoted}&id={id}&as={view}" for id in (quoted, "json", "held") for view in ("", "text", "hex")]
     pages += [f"confirm?act={act}&queue={quoted}&state=dead&id={quoted}&group={quoted}" for act in ("purge", "pause", "cancel-one", quoted)]
     pages += [f"confirm?act=fire&queue={quoted}&schedule={quoted}", f"send?queue={quoted}", f"job?id={quoted}"]
+    pages += ["errors", f"errors?queue={quoted}", f"types?queue={quoted}", f"search?find={quoted}", "server", f"?done={quoted}"]
+    for form in ("send", "reschedule", "edit", "schedule", "settings"):
+        pages += [f"{form}?queue={quoted}&id={quoted}&back={quoted}", f"{form}?queue={quoted}&id=json"]
     for page in pages:
         got = web.ask(page)
         assert got.status in (200, 400, 404), (page, got.status, got.words())

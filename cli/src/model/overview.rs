@@ -76,10 +76,10 @@ impl Sort {
     }
 }
 
-/// Returns how long something is overdue in steps that double, from 10 seconds on. So the
-/// lines of busy queues do not change places all the time.
+/// Returns how long something is overdue in steps that double, from a minute on. Less is no
+/// trouble, and so the lines of busy queues do not change places all the time.
 fn overdue_step(age: Option<u64>) -> u64 {
-    u64::from(u64::BITS - (age.unwrap_or(0) / 10_000).leading_zeros())
+    u64::from(u64::BITS - (age.unwrap_or(0) / 60_000).leading_zeros())
 }
 
 /// A line of the list: a queue, or a family of at least two.
@@ -189,7 +189,7 @@ mod tests {
         Sort::Trouble.sort(&mut queues, |queue| queue);
         let names = queues.map(|queue| String::from_utf8(queue.name).unwrap());
         assert_eq!(names, ["late", "dead", "held", "fine", "busy"]);
-        assert_eq!(overdue_step(Some(9_999)), 0);
+        assert_eq!(overdue_step(Some(59_999)), 0);
         assert!(overdue_step(Some(u64::MAX)) > overdue_step(Some(1 << 40)));
     }
 

@@ -259,14 +259,14 @@ fn list(ask: &Ask, inside: Option<&[u8]>, here: &str) -> Markup {
                 }
             }
             button { "Show" }
-            span.note {
+            span.note #found data-live {
                 @if found < all { (found) " of " }
                 (count)
             }
         }
         (table)
-        @if pages > 1 {
-            nav.pages {
+        nav.pages #pages data-live {
+            @if pages > 1 {
                 @if page > 1 { a href=(page_link(page - 1)) data-key="[" { "‹ before" } }
                 span { "page " (page) " of " (pages) }
                 @if page < pages { a href=(page_link(page + 1)) data-key="]" { "next ›" } }
