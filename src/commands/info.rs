@@ -33,7 +33,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         return Err(errors::NO_SUCH_QUEUE.into());
     };
     let reply = opened.context().reply();
-    reply.map(State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES + BREAKERS + SENDS);
+    reply.map(State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES + BREAKERS + LATER);
     state_counts(reply, queue);
     let now = queue.time(moment);
     content(reply, queue, blocked_clients, moment);
@@ -46,11 +46,12 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         "sends",
         if queue.settings().closed { "OFF" } else { "ON" },
     );
+    count(reply, "maxtimeouts", queue.settings().max_timeouts);
     Ok(())
 }
 
-/// `sends`, by which newer servers add to what the older ones show.
-const SENDS: usize = 1;
+/// `sends` and `maxtimeouts`, behind what there was before them.
+const LATER: usize = 2;
 
 /// The number of fields that [`content`] writes.
 const CONTENT: usize = 8;

@@ -1,6 +1,6 @@
 //! Describes the options of a message, which SEND, MSEND, ACKSEND, GROUPPUSH and SCHEDULE share.
 
-use super::options::{BACKOFF, BATCH, DUE, GROUP, ID, LEASE, RETRIES, TTL, TYPE};
+use super::options::{BACKOFF, BATCH, DUE, GROUP, ID, LEASE, MAX_TIMEOUTS, RETRIES, TTL, TYPE};
 use crate::redis::spec::Arg;
 use dq_queue::args::Scope;
 
@@ -69,7 +69,7 @@ impl Needs {
 }
 
 /// The options of a message, in the order of COMMAND DOCS.
-const OF_MESSAGE: [(Needs, Arg); 18] = [
+const OF_MESSAGE: [(Needs, Arg); 19] = [
     (Needs::Id, ID),
     (Needs::Id, REPLACE),
     (Needs::Due, DUE.optional()),
@@ -89,6 +89,7 @@ const OF_MESSAGE: [(Needs, Arg); 18] = [
     (Needs::Nothing, IF_GROUP),
     (Needs::Nothing, BATCH),
     (Needs::Nothing, AFTER),
+    (Needs::Nothing, MAX_TIMEOUTS),
 ];
 
 /// The arguments of a command that sends messages: `before`, the options of a message that are in

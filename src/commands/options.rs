@@ -40,6 +40,8 @@ pub const BREAKER: Arg = Arg::block(
 .after("BREAKER")
 .optional();
 
+/// `MAXTIMEOUTS n`
+pub const MAX_TIMEOUTS: Arg = Arg::integer("maxtimeouts").after("MAXTIMEOUTS").optional();
 /// `SENDS ON | OFF`
 pub const SENDS: Arg = Arg::one_of("sends", &[Arg::word("on", "ON"), Arg::word("off", "OFF")])
     .after("SENDS")

@@ -40,6 +40,7 @@ OPTIONS = [
     (("BREAKER", 3, "PER", 1000, "OPEN", 50), "breaker", b"3 PER 1000 OPEN 50 MAX 50"),
     (("breaker", 3, "per", 1000, "open", 50, "max", 200), "breaker", b"3 PER 1000 OPEN 50 MAX 200"),
     (("BREAKER", 0), "breaker", None),
+    (("MAXTIMEOUTS", 3), "maxtimeouts", 3),
     (("SENDS", "OFF"), "sends", b"OFF"),
     (("sends", "on"), "sends", b"ON"),
 ]
@@ -66,6 +67,7 @@ DEFAULTS = {
     "clock": b"SERVER",
     "breaker": None,
     "sends": b"ON",
+    "maxtimeouts": 0,
 }
 
 

@@ -84,6 +84,7 @@ MESSAGE_OPTIONS = [
     *per_value("EXPIREAT", NO_MS),
     *per_value("RETAIN", NO_MS),
     *per_value("MAXWAIT", NO_MS),
+    *per_value("MAXTIMEOUTS", NO_MS),
     (("MAXWAIT", 5), "MAXWAIT"),
     (("IFGROUP",), "IFGROUP"),
     (("GROUP", "g", "IFGROUP", "IFGROUP"), "IFGROUP"),

@@ -56,7 +56,7 @@ def test_option_words_in_random_order_give_one_well_formed_reply(server, verb):
         "ID REPLACE DELAY AT GROUP SCORE PRIORITY LEASE RETRIES BACKOFF FIXED LINEAR EXP TTL TYPE HEADERS COUNT "
         "CONSUMER PERGROUP MAXBYTES ACK BIND NOACK WITHMETA RATE PER CLOCK MANUAL ERROR SILENT FATAL GROUPBY IDPATH "
         "SCOREPATH ATPATH CRON EVERY START PAYLOAD TZ MISSED OVERLAP CURSOR IDS dead ready "
-        "NOTE PAUSE QUEUE RESULTS RETAIN EXPIREAT MAXWAIT IFGROUP"
+        "NOTE PAUSE QUEUE RESULTS RETAIN EXPIREAT MAXWAIT IFGROUP MAXTIMEOUTS"
     ).split()
     for _ in range(1500):
         args = [rng.choice(words) if rng.random() < 0.6 else rng.choice(NASTY[:-1]) for _ in range(rng.randrange(9))]

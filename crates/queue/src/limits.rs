@@ -151,6 +151,7 @@ pub fn changes(changes: &Changes) -> Result<(), Invalid> {
         changes.max_len,
         changes.max_bytes,
         changes.max_running,
+        changes.max_timeouts,
     ];
     numbers.into_iter().flatten().try_for_each(exact)?;
     changes.retries.map_or(Ok(()), retries)?;
@@ -187,6 +188,7 @@ pub fn choices(choices: &Choices) -> Result<(), Invalid> {
         choices.retain(),
         choices.expire_at(),
         choices.max_wait(),
+        choices.max_timeouts(),
     ];
     times.into_iter().flatten().try_for_each(exact)?;
     ensure(

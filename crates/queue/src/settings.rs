@@ -111,6 +111,8 @@ pub struct Settings {
     pub breaker: Option<Breaker>,
     /// Whether what would add a message is refused, so that the queue can be emptied.
     pub closed: bool,
+    /// How many leases of a message may run out or be lost before it dies; 0 for no limit.
+    pub max_timeouts: u64,
 }
 
 impl Default for Settings {
@@ -136,6 +138,7 @@ impl Default for Settings {
             on_dead: OnDead::Continue,
             breaker: None,
             closed: false,
+            max_timeouts: 0,
         }
     }
 }
@@ -183,6 +186,8 @@ pub struct Changes {
     pub breaker: Option<Option<Breaker>>,
     /// See [`Settings::closed`].
     pub closed: Option<bool>,
+    /// See [`Settings::max_timeouts`].
+    pub max_timeouts: Option<u64>,
 }
 
 impl Settings {
@@ -209,6 +214,7 @@ impl Settings {
             on_dead: changes.on_dead.unwrap_or(self.on_dead),
             breaker: changes.breaker.unwrap_or(self.breaker),
             closed: changes.closed.unwrap_or(self.closed),
+            max_timeouts: changes.max_timeouts.unwrap_or(self.max_timeouts),
         }
     }
 }

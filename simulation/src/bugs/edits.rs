@@ -101,6 +101,10 @@ pub(super) fn no_max_wait(op: &mut Op<'static>) {
     rare(op, |rare| rare.max_wait = None);
 }
 
+pub(super) fn no_max_timeouts(op: &mut Op<'static>) {
+    rare(op, |rare| rare.max_timeouts = None);
+}
+
 pub(super) fn no_if_group(op: &mut Op<'static>) {
     sends_of(op)
         .iter_mut()

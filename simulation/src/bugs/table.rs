@@ -279,6 +279,16 @@ pub const BUGS: &[Bug] = &[
         rare(op, |rare| rare.max_wait = rare.max_wait.map(|ms| 2 * ms));
     }),
     logs("the log lacks MAXWAIT", no_max_wait),
+    // MAXTIMEOUTS
+    does("MAXTIMEOUTS is passed over", "lives after", no_max_timeouts),
+    does("MAXTIMEOUTS is one too few", "died of", |op| {
+        rare(op, |rare| {
+            rare.max_timeouts = rare
+                .max_timeouts
+                .map(|most| if most > 1 { most - 1 } else { most });
+        });
+    }),
+    logs("the log lacks MAXTIMEOUTS", no_max_timeouts),
     // IFGROUP
     does("IFGROUP is passed over", "to an empty group", no_if_group),
     Bug {

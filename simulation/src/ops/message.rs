@@ -44,6 +44,7 @@ impl Ops<'_> {
                 expire_at: self.maybe(3, |a| a.now + a.ms()).filter(|_| ttl.is_none()),
                 max_wait: self.maybe(3, Self::ms),
                 batching: self.maybe(2, Self::batching),
+                max_timeouts: self.maybe(3, |a| a.rng.u64(0..4)),
             };
             choices.change_rare(|own| *own = rare);
         }

@@ -51,6 +51,7 @@ impl Ops<'_> {
             on_retry: self.maybe(4, |a| *one_of(a.rng, &[OnRetry::Skip, OnRetry::Block])),
             on_dead: self.maybe(4, |a| *one_of(a.rng, &[OnDead::Block, OnDead::Continue])),
             breaker: self.maybe(3, |a| a.maybe(2, Self::breaker)),
+            max_timeouts: self.maybe(3, |a| a.rng.u64(0..4)),
             closed: self.maybe(3, |a| a.rng.u8(0..4) == 0),
         }
     }

@@ -1,4 +1,4 @@
-//! The later options of a message: RETAIN, EXPIREAT, MAXWAIT and IFGROUP.
+//! The later options of a message: RETAIN, EXPIREAT, MAXWAIT, MAXTIMEOUTS and IFGROUP.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,6 +14,7 @@ struct Own {
     id: Option<Box<[u8]>>,
     retain: Option<Millis>,
     expire_at: Option<Millis>,
+    max_timeouts: Option<u64>,
     /// When it finished or was cancelled, if it did.
     ended_at: Option<Millis>,
 }
@@ -32,7 +33,7 @@ impl Options {
         *self = Options::default();
     }
 
-    /// Checks RETAIN, EXPIREAT, MAXWAIT and IFGROUP after an operation.
+    /// Checks RETAIN, EXPIREAT, MAXWAIT, MAXTIMEOUTS and IFGROUP after an operation.
     pub fn check(&mut self, step: &Step<'_>) -> Result<(), String> {
         check_if_group(step)?;
         self.check_rows(step)?;
@@ -41,9 +42,10 @@ impl Options {
                 id: send.id.as_deref().map(Into::into),
                 retain: send.choices.retain(),
                 expire_at: send.choices.expire_at(),
+                max_timeouts: send.choices.max_timeouts(),
                 ended_at: None,
             };
-            if own.retain.is_some() || own.expire_at.is_some() {
+            if own.retain.is_some() || own.expire_at.is_some() || own.max_timeouts.is_some() {
                 self.own.insert(seq, own);
             }
         }
@@ -51,6 +53,7 @@ impl Options {
         let mut gone = Vec::new();
         for (seq, own) in &mut self.own {
             own.check_expiry(step, *seq)?;
+            own.check_timeouts(step, *seq)?;
             if own.check_record(step, *seq)? {
                 gone.push(*seq);
             }
@@ -175,6 +178,23 @@ impl Own {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Checks that a message dies of its last allowed timeout, and of no earlier one.
+    fn check_timeouts(&self, step: &Step<'_>, seq: Seq) -> Result<(), String> {
+        let view = step.queue.view(seq, step.now);
+        let (Some(view), Some(most)) = (view, self.max_timeouts.filter(|most| *most > 0)) else {
+            return Ok(());
+        };
+        let count = u64::from(view.timeouts());
+        let has_died_of_it = view.reason() == Some(Reason::Timeouts);
+        if is_live(view.state) && count >= most {
+            return Err(format!("{seq} lives after {count} of {most} timeouts"));
+        }
+        if has_died_of_it && count < most {
+            return Err(format!("{seq} died of {count} of {most} timeouts"));
+        }
+        Ok(())
     }
 
     /// Checks that a message dies when its EXPIREAT has come, and not because it has

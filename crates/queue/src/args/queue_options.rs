@@ -51,6 +51,7 @@ pub fn read_setting(
             once(&mut changes.on_dead, what, choice)
         }
         "BREAKER" => once(&mut changes.breaker, what, breaker(words, what)?),
+        "MAXTIMEOUTS" => once(&mut changes.max_timeouts, what, words.number(what, ANY)?),
         "SENDS" => {
             let choices = [("ON", false), ("OFF", true)];
             let closed = words.choice(what, "ON or OFF", &choices)?;

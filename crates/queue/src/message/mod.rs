@@ -64,6 +64,8 @@ pub struct RareChoices {
     pub max_wait: Option<Millis>,
     /// BATCH and AFTER, if either is given.
     pub batching: Option<Box<Batching>>,
+    /// How many of its leases may run out or be lost before it dies; 0 for no limit.
+    pub max_timeouts: Option<u64>,
 }
 
 impl Choices {
@@ -102,6 +104,11 @@ impl Choices {
     /// The value of MAXWAIT, in ms, if SEND gave one.
     pub fn max_wait(&self) -> Option<Millis> {
         self.rare.as_ref()?.max_wait
+    }
+
+    /// The value of MAXTIMEOUTS, if SEND gave one.
+    pub fn max_timeouts(&self) -> Option<u64> {
+        self.rare.as_ref()?.max_timeouts
     }
 
     /// BATCH and AFTER, if SEND gave either.

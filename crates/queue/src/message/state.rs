@@ -136,6 +136,8 @@ pub enum Reason {
     Expired = 3,
     /// A message of a batch that it waited for died.
     Batch = 4,
+    /// As many of its leases as MAXTIMEOUTS allows ran out or were lost.
+    Timeouts = 5,
 }
 
 impl Reason {
@@ -146,6 +148,7 @@ impl Reason {
             Reason::Rejected => "rejected",
             Reason::Expired => "expired",
             Reason::Batch => "batch",
+            Reason::Timeouts => "timeouts",
         }
     }
 
@@ -156,6 +159,7 @@ impl Reason {
             2 => Reason::Rejected,
             3 => Reason::Expired,
             4 => Reason::Batch,
+            5 => Reason::Timeouts,
             _ => return None,
         })
     }

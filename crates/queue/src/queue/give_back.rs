@@ -27,7 +27,8 @@ impl Return {
     /// Whether a breaker counts it.
     fn is_failure(&self) -> bool {
         match self {
-            Return::Waits(_) | Return::TimedOut | Return::Dies(Reason::Retries) => true,
+            Return::Waits(_) | Return::TimedOut => true,
+            Return::Dies(Reason::Retries | Reason::Timeouts) => true,
             Return::Uncounted | Return::Snoozed(_) => false,
             Return::Dies(Reason::Rejected | Reason::Expired | Reason::Batch) => false,
         }
@@ -50,12 +51,18 @@ impl Queue {
         let retries = self.store.with(seq, |message| {
             let ext = message.extension_mut();
             ext.timeouts = ext.timeouts.saturating_add(1);
-            let own = ext.choices.as_ref().and_then(|choices| choices.retries);
-            (own, ext.failures.saturating_add(1))
+            let own = ext.choices.as_ref();
+            let own_timeouts = own.and_then(|choices| choices.max_timeouts());
+            let most = own_timeouts.unwrap_or(self.settings.max_timeouts);
+            let is_last = most > 0 && u64::from(ext.timeouts) >= most;
+            let own_retries = own.and_then(|choices| choices.retries);
+            (own_retries, ext.failures.saturating_add(1), is_last)
         });
-        let (own, failures) = retries?;
+        let (own, failures, is_last) = retries?;
         let retries = own.unwrap_or(self.settings.retries);
-        let outcome = if retries >= 0 && i64::from(failures) > retries {
+        let outcome = if is_last {
+            Return::Dies(Reason::Timeouts)
+        } else if retries >= 0 && i64::from(failures) > retries {
             Return::Dies(Reason::Retries)
         } else {
             Return::TimedOut

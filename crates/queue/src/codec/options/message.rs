@@ -9,7 +9,7 @@ use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::{Choices, Header, RareChoices};
 
 /// The number of options in [`Choices`].
-const MESSAGE_OPTIONS: u32 = 12;
+const MESSAGE_OPTIONS: u32 = 14;
 /// The bit among those of the options of a message that says IFGROUP. It is part of
 /// a send, not of the message.
 const IF_GROUP: u32 = 12;
@@ -17,6 +17,7 @@ const IF_GROUP: u32 = 12;
 const RARE: u32 = 7;
 const BATCH: u32 = 10;
 const AFTER: u32 = 11;
+const MAX_TIMEOUTS: u32 = 13;
 
 /// Writes the options of a message that is to be sent, and whether it is sent only
 /// if its group has a message.
@@ -56,6 +57,8 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
         choices.max_wait().is_some(),
         batch.is_some(),
         after.is_some(),
+        false,
+        choices.max_timeouts().is_some(),
     ]);
     put_number(out, present | more);
     if let Some(score) = choices.score {
@@ -96,6 +99,9 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
         put_bytes(out, &after.batch);
         out.push(after.on_fail as u8);
     }
+    if let Some(most) = choices.max_timeouts() {
+        put_number(out, most);
+    }
 }
 
 /// Reads the options of a message.
@@ -108,7 +114,7 @@ pub fn choices(reader: &mut Reader) -> Result<Choices, Invalid> {
 
 fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
     limits::ensure(
-        present >> MESSAGE_OPTIONS == 0,
+        present >> MESSAGE_OPTIONS == 0 && present >> IF_GROUP & 1 == 0,
         "a message has an unknown option",
     )?;
     let has = |bit: u32| present >> bit & 1 == 1;
@@ -146,6 +152,7 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
             expire_at: has(8).then(|| reader.number()).transpose()?,
             max_wait: has(9).then(|| reader.number()).transpose()?,
             batching: None,
+            max_timeouts: None,
         };
         if has(BATCH) || has(AFTER) {
             let batch = has(BATCH).then(|| reader.bytes()).transpose()?;
@@ -153,6 +160,9 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
                 batch: batch.map(Into::into),
                 after: has(AFTER).then(|| after(reader)).transpose()?,
             }));
+        }
+        if has(MAX_TIMEOUTS) {
+            rare.max_timeouts = Some(reader.number()?);
         }
         choices.rare = Some(Box::new(rare));
     }

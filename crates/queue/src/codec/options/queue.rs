@@ -7,7 +7,7 @@ use crate::limits::{self, Invalid};
 use crate::settings::{Breaker, Changes, Clock, OnDead, OnRetry, Rate, Settings};
 
 /// The number of options in [`Changes`].
-const OPTIONS: u32 = 20;
+const OPTIONS: u32 = 21;
 const RETRIES: u32 = 12;
 const BACKOFF: u32 = 13;
 const JITTER: u32 = 14;
@@ -16,6 +16,7 @@ const ON_RETRY: u32 = 16;
 const ON_DEAD: u32 = 17;
 const BREAKER: u32 = 18;
 const CLOSED: u32 = 19;
+const MAX_TIMEOUTS: u32 = 20;
 
 /// Writes all options of a queue.
 pub fn put_settings(out: &mut Vec<u8>, settings: &Settings) {
@@ -58,6 +59,7 @@ fn all_of(settings: &Settings) -> Changes {
         // A queue without these is written as by versions that did not have them.
         breaker: settings.breaker.map(Some),
         closed: settings.closed.then_some(true),
+        max_timeouts: Some(settings.max_timeouts).filter(|most| *most > 0),
     }
 }
 
@@ -86,6 +88,7 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
         c.on_dead.is_some(),
         c.breaker.is_some(),
         c.closed.is_some(),
+        c.max_timeouts.is_some(),
     ];
     let present = mask(numbers.map(|n| n.is_some())) | mask(others) << RETRIES;
     put_number(out, present);
@@ -115,6 +118,9 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
     }
     if let Some(closed) = c.closed {
         put_flag(out, closed);
+    }
+    if let Some(most) = c.max_timeouts {
+        put_number(out, most);
     }
 }
 
@@ -174,6 +180,9 @@ pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
     }
     if has(CLOSED) {
         changes.closed = Some(reader.flag()?);
+    }
+    if has(MAX_TIMEOUTS) {
+        changes.max_timeouts = Some(reader.number()?);
     }
     limits::changes(&changes)?;
     Ok(changes)

@@ -75,11 +75,20 @@ fn choices() -> impl Strategy<Value = Choices> {
             weighted(0.2, 0..200u64),
             weighted(0.3, 0..40u64),
             weighted(0.3, prop_oneof![Just(0u64), 1..90u64]),
+            weighted(0.2, 0..4u64),
         ),
         weighted(0.3, batching()),
     );
     let some = some.prop_map(
-        |(score, lease, retries, backoff, ttl, (expire_at, max_wait, retain), batching)| {
+        |(
+            score,
+            lease,
+            retries,
+            backoff,
+            ttl,
+            (expire_at, max_wait, retain, max_timeouts),
+            batching,
+        )| {
             let mut choices = Choices {
                 score,
                 lease,
@@ -92,6 +101,7 @@ fn choices() -> impl Strategy<Value = Choices> {
                 rare.expire_at = expire_at.filter(|_| ttl.is_none());
                 rare.max_wait = max_wait;
                 rare.retain = retain;
+                rare.max_timeouts = max_timeouts;
                 rare.batching = batching;
             });
             choices
@@ -221,6 +231,7 @@ fn changes() -> impl Strategy<Value = Changes> {
             prop_oneof![1 => Just(None), 4 => breaker().prop_map(Some)],
         ),
         weighted(0.15, prop_oneof![1 => Just(true), 2 => Just(false)]),
+        weighted(0.2, 0..4u64),
     );
     (first, second).prop_map(|(a, b)| Changes {
         lease: a.0,
@@ -243,6 +254,7 @@ fn changes() -> impl Strategy<Value = Changes> {
         on_dead: b.7,
         breaker: b.8,
         closed: b.9,
+        max_timeouts: b.10,
     })
 }
 

@@ -20,3 +20,4 @@ mod properties;
 mod purge;
 mod retention;
 mod slices;
+mod timeouts;

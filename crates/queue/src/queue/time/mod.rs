@@ -280,7 +280,8 @@ impl Queue {
                 if let Some(lease) = lease {
                     ticked.timeouts += 1;
                     let expired = self.totals.expired;
-                    if self.time_out(lease.seq, at, join) == Some(Reason::Retries) {
+                    let died = self.time_out(lease.seq, at, join);
+                    if matches!(died, Some(Reason::Retries | Reason::Timeouts)) {
                         ticked.dead += 1;
                     }
                     // Messages that came back with the batch may have expired.

@@ -53,6 +53,7 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             option::weighted(0.3, any::<bool>()),
             option::weighted(0.3, breaker(scale)),
             option::weighted(0.3, any::<bool>()),
+            option::weighted(0.3, scale.ms()),
         ),
     );
     lists
@@ -78,6 +79,7 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
                 .map(|skip| if skip { OnRetry::Skip } else { OnRetry::Block }),
             breaker: c.6,
             closed: c.7,
+            max_timeouts: c.8,
             on_dead: c.5.map(|block| {
                 if block {
                     OnDead::Block
@@ -155,12 +157,14 @@ fn rare_choices(scale: Scale) -> impl Strategy<Value = RareChoices> {
         option::weighted(0.5, scale.ms()),
         option::weighted(0.3, scale.ms()),
         option::weighted(0.3, scale.ms()),
+        option::weighted(0.3, scale.ms()),
     );
-    let some = some.prop_map(|(retain, expire_at, max_wait)| RareChoices {
+    let some = some.prop_map(|(retain, expire_at, max_wait, max_timeouts)| RareChoices {
         retain,
         expire_at,
         max_wait,
         batching: None,
+        max_timeouts,
     });
     prop_oneof![1 => Just(RareChoices::default()), 1 => some]
 }

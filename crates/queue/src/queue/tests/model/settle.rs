@@ -201,6 +201,8 @@ impl Model {
         }
         let forgiven = self.msg(seq).choices.retries;
         let forgiven = forgiven.unwrap_or(self.settings.retries);
+        let most = self.msg(seq).choices.max_timeouts();
+        let most = most.unwrap_or(self.settings.max_timeouts);
         let expired = self.expiry(seq).is_some_and(|at| at <= now);
         let m = self.msg_mut(seq);
         match back {
@@ -215,7 +217,9 @@ impl Model {
             }
         }
         let spent = forgiven >= 0 && i64::from(m.failures) > forgiven;
+        let worn = most > 0 && u64::from(m.timeouts) >= most;
         match back {
+            Back::Failed(None) if worn => return self.die(seq, Reason::Timeouts),
             Back::Rejected => return self.die(seq, Reason::Rejected),
             Back::Failed(_) if spent => return self.die(seq, Reason::Retries),
             _ if expired => return self.die(seq, Reason::Expired),
@@ -242,7 +246,7 @@ impl Model {
     pub(super) fn die(&mut self, seq: Seq, reason: Reason) {
         self.totals.deaths += 1;
         match reason {
-            Reason::Retries => self.ticked.dead += 1,
+            Reason::Retries | Reason::Timeouts => self.ticked.dead += 1,
             Reason::Expired => {
                 self.ticked.expired += 1;
                 self.totals.expired += 1;
