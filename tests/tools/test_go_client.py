@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.cli import build
 from tests.harness.optional import need
-from tests.harness.server import ROOT
+from tests.harness.server import ROOT, engine, module_path
 
 CLIENT = ROOT / "clients/go"
 PAGES = [ROOT / "docs/drivers/go.md"]
@@ -32,7 +33,8 @@ def go(*words, cwd=CLIENT, **env) -> str:
 
 
 def test_the_package(server):
-    said = go("test", "-race", "-count=1", "-v", "./...", DQ_TEST_URL=f"redis://127.0.0.1:{server.port}")
+    programs = {"DQ_CLI": str(build()), "DQ_ENGINE": shutil.which(engine()), "DQ_MODULE": str(module_path())}
+    said = go("test", "-race", "-count=1", "-v", "./...", DQ_TEST_URL=f"redis://127.0.0.1:{server.port}", **programs)
     passed = re.findall(r"^--- PASS: (\w+)", said, re.MULTILINE)
     assert len(passed) >= 75, said
     assert len([name for name in passed if name.startswith("Example")]) >= 7

@@ -8,7 +8,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PACKAGE / "src"))
 
-from dqueue.testing import dq_client, manual_queue  # noqa: E402, F401
+from dqueue_pytest import dq_client, dq_queue, dq_server, manual_queue  # noqa: E402, F401
 
 from tests.harness.server import Server, module_path  # noqa: E402
 from tests.harness.topology import Cluster  # noqa: E402

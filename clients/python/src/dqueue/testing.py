@@ -10,27 +10,31 @@ delays, backoffs and schedules pass at once, and exactly. The handlers under tes
         mails.advance(3_600_000)
         assert [message.text for message in mails.work(worker)] == ["remind ann"]
 
-The server is the one of DQ_TEST_URL (default redis://127.0.0.1:6379; it needs the module). Override the fixture
-`dq_url` to choose another way. Each queue has a key of its own, which is deleted after the test.
+The fixture `dq_queue` is one such queue with the options of a new one. The fixtures are in dqueue_pytest.
+
+The server is a new one of the program dq (`Server`), or the one that DQ_TEST_URL names (it needs the module). Override
+the fixture `dq_url` to choose another way. Each queue has a key of its own, which is deleted after the test.
 """
 
 import asyncio
+import importlib
 import inspect
 import os
-import uuid
-from collections.abc import Callable, Iterator
+import shutil
+import subprocess
 from typing import Any, Unpack
 
-import pytest
-import redis
-
 from dqueue import calls
-from dqueue.connection import Client, connect
+from dqueue.connection import Client
 from dqueue.handlers import Done, Handlers, acked, failure, success
 from dqueue.message import Message
 from dqueue.options import Instant, Millis, QueueOptions, encode, millis, words
 from dqueue.queue import Queue
 from dqueue.records import Info
+from dqueue_pytest import dq_client, dq_queue, dq_server, dq_url, manual_queue
+
+# The fixtures are in a module of their own, because pytest imports it in every run.
+__all__ = ["ManualQueue", "Server", "dq_client", "dq_queue", "dq_server", "dq_url", "manual_queue"]
 
 _LIMIT = 100_000
 
@@ -114,30 +118,48 @@ async def _awaited(result: Any) -> Any:
     return await result
 
 
-@pytest.fixture(scope="session")
-def dq_url() -> str:
-    """The URL of the server for tests."""
-    return os.environ.get("DQ_TEST_URL", "redis://127.0.0.1:6379")
+class Server:
+    """A server with dq for tests: in memory, on a free port. It ends with this process, even if that is killed.
+
+    It is the program `dq` that DQ_CLI names, that of the package dq-server, or the one on PATH. `options` are more
+    options of `dq server`.
+    """
+
+    def __init__(self, *options: str) -> None:
+        command = [_program(), "server", "--ephemeral", *options]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().strip()
+        """Where the server is: redis://127.0.0.1:PORT."""
+        if not self.url:
+            _, said = self._process.communicate()
+            raise RuntimeError(f"{command[0]} starts no server: {said.strip()}")
+
+    def stop(self) -> None:
+        """Ends the server."""
+        self._process.terminate()
+        self._process.communicate()
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
 
-@pytest.fixture
-def dq_client(dq_url: str) -> Iterator[redis.Redis]:
-    """A client of that server. The test fails if there is none."""
-    client = connect(dq_url)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def manual_queue(dq_client: redis.Redis) -> Iterator[Callable[..., ManualQueue]]:
-    """Creates queues under virtual time: manual_queue(retries=1, backoff=("EXP", 1000))."""
-    made: list[str] = []
-
-    def make(start: Instant = 0, **options: Unpack[QueueOptions]) -> ManualQueue:
-        key = f"dqueue-test:{uuid.uuid4()}"
-        made.append(key)
-        return ManualQueue(dq_client, key, start, **options)
-
-    yield make
-    if made:
-        dq_client.unlink(*made)
+def _program() -> str:
+    named = os.environ.get("DQ_CLI")
+    if named:
+        return named
+    try:
+        return str(importlib.import_module("dq_server").program())
+    except ModuleNotFoundError:
+        found = shutil.which("dq")
+    if found is None:
+        raise RuntimeError(
+            "tests with dq need a server: pip install dq-server, or have the program dq on PATH, or let DQ_TEST_URL "
+            "name a server with dq"
+        )
+    return found
