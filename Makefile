@@ -23,7 +23,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -143,14 +143,20 @@ bench-smoke: ## make bench at a hundredth of the size, unoptimised build: a smok
 	@CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 benches/run.sh --quick $(BENCH_FLAGS)
 	@CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 benches/workers/run.sh --smoke
 
-dist: ## pack what is given to others, who need no compiler: a Debian package and a tar.gz in dist/; ARCHES, SIGN_KEY, PROFILE
-	@scripts/dist.sh
+dist: ## pack what is given to others, who need no compiler, in dist/: a Debian package, tar.gz, wheels, npm packages; ARCHES, LIBCS, SIGN_KEY, PROFILE
+	@BUNDLE=yes scripts/dist.sh
+
+bundle: ## only the bundles of `dq server`: tar.gz, wheels and npm packages with Valkey, the module and dq; ARCHES, LIBCS
+	@scripts/bundle.sh
 
 test-reproducible: ## build what make dist builds twice, in different folders, and compare the bytes: a quarter of an hour
 	@scripts/reproduce.sh
 
 test-packages: ## install what make dist has made on bare Debian 12 and 13 systems and try it; needs root and debootstrap
 	@scripts/fresh-package.sh
+
+test-bundle: ## from nothing to a message with pip, npm and tar.gz, on bare systems and as an ordinary user; needs root and debootstrap
+	@scripts/fresh-bundle.sh
 
 test-container: ## run the steps of packaging/container/Containerfile on bare Debian systems and try the images; needs root and debootstrap
 	@scripts/fresh_container.py

@@ -11,10 +11,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
+. scripts/apt.sh
 
 CACHE=$(absolute "${DQ_ENGINES:-${XDG_CACHE_HOME:-$HOME/.cache}/dq-engines}")
-ARCHIVE=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
-KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # These are suites of Debian, not fixed versions, so that the module is tested on the versions that users will get next.
 ENGINES=(installed valkey-backports redis-sid redis-experimental valkey-sid)
@@ -31,35 +30,13 @@ origin() {
     esac
 }
 
-# Makes apt use its own sources, lists and downloads. The system's apt is not changed, and no root is needed.
-use_own_apt() {
-    have apt-get || die "these engines come from Debian's archive, and there is no apt-get here"
-    [ -f "$KEYRING" ] || die "these engines come from Debian's archive, and its keys are not here: $KEYRING"
-    local apt=$CACHE/apt suite
-    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
-    {
-        echo "deb [signed-by=$KEYRING] $ARCHIVE bookworm-backports main"
-        for suite in bookworm sid experimental; do
-            echo "deb-src [signed-by=$KEYRING] $ARCHIVE $suite main"
-        done
-    } >"$apt/sources.list"
-    cat >"$apt/apt.conf" <<EOF
-Dir::Etc::sourcelist "$apt/sources.list";
-Dir::Etc::sourceparts "/dev/null";
-Dir::State::lists "$apt/lists";
-Dir::Cache "$apt/cache";
-Acquire::Languages "none";
-Acquire::Retries "3";
-APT::Sandbox::User "$(id -un)";
-EOF
-    export APT_CONFIG=$apt/apt.conf
-    apt-get -qq update
-}
+# The suites that the engines come from.
+use_archive() { use_own_apt "$CACHE/apt" PACKAGES:bookworm-backports bookworm sid experimental; }
 
 # Unpacks the libraries that a package needs and the machine lacks next to the package, instead of installing them.
 get_package() {
     local package=$1 suite=$2 into=$3 root=$3/root
-    use_own_apt
+    use_archive
     local tools=${package%-server}-tools work
     work=$(mktemp -d)
     (cd "$work" && apt-get -qq download "$package/$suite" "$tools/$suite")
@@ -82,7 +59,7 @@ get_source() {
     have make || missing+=(make)
     have g++ || missing+=(g++)
     [ ${#missing[@]} -eq 0 ] || die "building a server needs: ${missing[*]}"
-    use_own_apt
+    use_archive
     work=$(mktemp -d)
     (cd "$work" && apt-get -qq source --download-only "$package/$suite")
     mkdir "$work/tree"

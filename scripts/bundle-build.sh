@@ -1,0 +1,152 @@
+# shellcheck shell=bash Builds the three programs of a bundle: Valkey, the module and dq, for a processor and a libc.
+# scripts/bundle.sh sources it after lib.sh and release.sh.
+#
+# zig is the compiler of the C sources and the linker of all: it has the headers and stubs of every glibc, so programs
+# that are linked here run with an older one than this machine's, and it builds for musl and for arm64 as well.
+
+# The oldest glibc that the programs run with, that of Debian 11 and Ubuntu 20.04.
+GLIBC=2.31
+TOOLS=$TARGET/bundle/tools
+
+# Installs zig and cargo-zigbuild of packaging/server/requirements.txt in a place of their own.
+get_tools() {
+    local wanted=packaging/server/requirements.txt
+    if ! cmp -s "$wanted" "$TOOLS/requirements.txt"; then
+        say "installing what $wanted names into $TOOLS"
+        "$PYTHON" -m venv --clear "$TOOLS"
+        "$TOOLS/bin/pip" install --quiet --disable-pip-version-check --requirement "$wanted"
+        cp "$wanted" "$TOOLS/requirements.txt"
+    fi
+    ZIG=$("$TOOLS/bin/python" -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent / "zig")')
+}
+
+# The target of zig for a processor and a libc: zig_target ARCH LIBC
+zig_target() {
+    local processor=x86_64
+    [ "$1" != arm64 ] || processor=aarch64
+    case $2 in
+    glibc) echo "$processor-linux-gnu.$GLIBC" ;;
+    musl) echo "$processor-linux-musl" ;;
+    *) die "the bundles are built for glibc and musl, not for $2" ;;
+    esac
+}
+
+# The target of Rust: bundle_rust_target ARCH LIBC
+bundle_rust_target() {
+    local processor=x86_64
+    [ "$1" != arm64 ] || processor=aarch64
+    case $2 in
+    glibc) echo "$processor-unknown-linux-gnu" ;;
+    musl) echo "$processor-unknown-linux-musl" ;;
+    esac
+}
+
+# Prints the sources of Valkey, a tar.gz: ENGINE_SOURCE, or the one of Debian's archive. Debian's sid moves on, so an older
+# version must be given.
+engine_source() {
+    local version=$1 sum=$2 file=${ENGINE_SOURCE:-$TARGET/bundle/valkey-$1.tar.gz} work
+    if [ ! -f "$file" ]; then
+        [ -z "${ENGINE_SOURCE:-}" ] || die "there is no $ENGINE_SOURCE, which ENGINE_SOURCE names"
+        work=$(mktemp -d)
+        say "getting the sources of Valkey $version from Debian's archive"
+        (
+            . scripts/apt.sh
+            use_own_apt "$TARGET/bundle/apt" sid
+            cd "$work" && apt-get -qq source --download-only "valkey=$version-*"
+        ) >/dev/null || die "Debian's archive has no Valkey $version: ENGINE_SOURCE=/path/to/valkey-$version.tar.gz names its sources"
+        mv "$work"/valkey_"$version".orig.tar.gz "$file"
+        rm -rf "$work"
+    fi
+    [ "$(sha256sum <"$file")" = "$sum  -" ] || die "$file is not the sources of Valkey $version that packaging/server/engine names"
+    echo "$file"
+}
+
+# Builds Valkey: build_engine ARCH LIBC OUTPUT
+build_engine() {
+    local arch=$1 libc=$2 output=$3 VERSION SHA256 source work flags options host tool
+    . packaging/server/engine
+    [ ! -f "$output/engine-$VERSION" ] || return 0
+    source=$(engine_source "$VERSION" "$SHA256")
+    work=$output/valkey
+    rm -rf "$work" "$output"/engine-*
+    mkdir -p "$work" "$output/zig"
+    tar -xf "$source" -C "$work" --strip-components 1
+    for tool in cc ar ranlib; do
+        printf '#!/bin/sh\nexec "%s" %s %s "$@"\n' "$ZIG" $tool "$([ $tool != cc ] || echo "-target $(zig_target "$arch" "$libc")")" >"$output/zig/$tool"
+        chmod 755 "$output/zig/$tool"
+    done
+    # jemalloc is not optimised where it is given flags without -O. zig checks for undefined behaviour unless told not to.
+    flags="-O2 -g0 -fno-sanitize=undefined -ffile-prefix-map=$work=/valkey"
+    host=$(zig_target "$arch" "$libc")
+    options=--host=${host%."$GLIBC"}
+    # Kernels for arm64 have pages of 4 to 64 KB, and this one works on all of them.
+    [ "$arch" != arm64 ] || options+=" --with-lg-page=16"
+    # A program that is linked to musl can load no module unless it is linked dynamically.
+    [ "$libc" != musl ] || local dynamic=-dynamic
+    say "building Valkey $VERSION for $arch and $libc: $output/engine.log"
+    make -C "$work/src" -j2 CC="$output/zig/cc" AR="$output/zig/ar" RANLIB="$output/zig/ranlib" CFLAGS="$flags" \
+        SERVER_LDFLAGS="-s ${dynamic:-}" OPTIMIZATION=-O2 DEBUG=-g0 MALLOC=jemalloc BUILD_TLS=no USE_SYSTEMD=no \
+        JEMALLOC_CONFIGURE_OPTS="$options" valkey-server valkey-cli >"$output/engine.log" 2>&1 ||
+        die "the build failed:"$'\n'"$(tail -n 20 "$output/engine.log")"
+    install -m 755 "$work/src/valkey-server" "$work/src/valkey-cli" "$output"
+    cp "$work/COPYING" "$output/COPYING"
+    rm -rf "$output/licences"
+    local dependency
+    for dependency in jemalloc/COPYING lua/COPYRIGHT hdr_histogram/LICENSE.txt libvalkey/COPYING linenoise/LICENSE fpconv/LICENSE.txt; do
+        [ ! -f "$work/deps/$dependency" ] || install -D -m 644 "$work/deps/$dependency" "$output/licences/${dependency%%/*}"
+    done
+    rm -rf "$work"
+    touch "$output/engine-$VERSION"
+}
+
+# Prints options of cargo that build Rust's own library, where this Rust has none for a target: std_options TARGET
+std_options() {
+    [ ! -d "$(rustc --print sysroot)/lib/rustlib/$1" ] || return 0
+    [ -n "${RUST_SRC:-}" ] || [ -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ] ||
+        die "this Rust has no library for $1: rustup target add $1. Or RUST_SRC=/path/to/library names its sources, as Debian's package rust-src of the same version has them"
+    echo -Zbuild-std=std,panic_unwind
+}
+
+# Builds a crate: build_crate ARCH LIBC MANIFEST_DIRECTORY OUTPUT [OPTION OF RUSTC...]
+build_crate() {
+    local arch=$1 libc=$2 program=$3 output=$4 target suffix folders word std
+    local options environment=() maps=()
+    shift 4
+    target=$(bundle_rust_target "$arch" "$libc")
+    suffix=${target//-/_}
+    read -ra options <<<"${RUSTFLAGS:-}"
+    mapfile -t folders < <(without_folders)
+    [ -z "${RUST_SRC:-}" ] || folders+=("--remap-path-prefix=$RUST_SRC=/rustc/library")
+    options+=("${folders[@]}" -Cstrip=symbols "$@")
+    for word in "${folders[@]}"; do maps+=("$(printf %q "-ffile-prefix-map=${word#*=}")"); done
+    environment+=("CC_SHELL_ESCAPED_FLAGS=1" "CFLAGS_$suffix=${maps[*]}")
+    std=$(std_options "$target")
+    if [ -n "$std" ]; then
+        environment+=("RUSTC_BOOTSTRAP=1")
+        [ -z "${RUST_SRC:-}" ] || environment+=("__CARGO_TESTS_ONLY_SRC_ROOT=$RUST_SRC")
+    fi
+    [ "$libc" = musl ] || target=$target.$GLIBC
+    environment+=("CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${options[*]}")" "CARGO_ZIGBUILD_ZIG_PATH=$ZIG")
+    say "building $program for $arch and $libc"
+    # shellcheck disable=SC2086
+    env PATH="$TOOLS/bin:$PATH" "${environment[@]}" cargo-zigbuild zigbuild --release --target "$target" $std \
+        --manifest-path "$program/Cargo.toml" --target-dir "$output" "${CARGO_FLAGS_LIST[@]}"
+}
+
+# Builds all programs for a processor and a libc into a directory: build_programs_of ARCH LIBC OUTPUT
+build_programs_of() {
+    local arch=$1 libc=$2 output=$3 target module=() program=()
+    mkdir -p "$output"
+    target=$(bundle_rust_target "$arch" "$libc")
+    # A module must be loaded by a program that has the C library already. dq is alone, and runs on every system that way.
+    if [ "$libc" = musl ]; then
+        module+=(-Ctarget-feature=-crt-static)
+        program+=(-Ctarget-feature=+crt-static)
+    fi
+    [ -z "${PROFILE:-}" ] || module+=("-Cprofile-use=$PROFILE")
+    build_engine "$arch" "$libc" "$output"
+    build_crate "$arch" "$libc" cli "$TARGET/bundle/cli" "${program[@]}"
+    install -m 755 "$TARGET/bundle/cli/$target/release/dq" "$output/dq"
+    build_crate "$arch" "$libc" . "$TARGET/bundle/module" "${module[@]}"
+    install -m 755 "$TARGET/bundle/module/$target/release/libdq.so" "$output/libdq.so"
+}
