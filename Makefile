@@ -156,7 +156,7 @@ test-packages: ## install what make dist has made on bare Debian 12 and 13 syste
 	@scripts/fresh-package.sh
 
 test-bundle: ## from nothing to a message with pip, npm and tar.gz, on bare systems and as an ordinary user; needs root and debootstrap
-	@scripts/fresh-bundle.sh
+	@scripts/fresh-bundle.sh && scripts/fresh-musl.sh
 
 test-container: ## run the steps of packaging/container/Containerfile on bare Debian systems and try the images; needs root and debootstrap
 	@scripts/fresh_container.py

@@ -14,9 +14,11 @@ import redis
 import yaml
 
 from tests.harness.optional import need
-from tests.harness.server import ROOT, free_port, wait_for
+from tests.harness.server import ROOT, engine, free_port, module_path, wait_for
+from tests.harness.wire import Wire
 
 CONTAINER = ROOT / "packaging/container"
+KUBERNETES = ROOT / "packaging/kubernetes"
 CONTAINERFILE = (CONTAINER / "Containerfile").read_text()
 COMPOSE = yaml.safe_load((CONTAINER / "compose.yaml").read_text())
 STAGES = re.findall(r"^FROM \S+ AS (\w+)$", CONTAINERFILE, re.MULTILINE)
@@ -25,7 +27,7 @@ VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re
 
 def manifests() -> dict:
     """Kind -> the only manifest of this kind."""
-    found = [one for file in (ROOT / "packaging/kubernetes").iterdir() for one in yaml.safe_load_all(file.read_text())]
+    found = list(yaml.safe_load_all((KUBERNETES / "dq.yaml").read_text()))
     kinds = {one["kind"]: one for one in found}
     assert len(kinds) == len(found)
     return kinds
@@ -188,3 +190,119 @@ def test_the_exporter_of_the_package_may_do_little():
     command = ["systemd-analyze", "security", "--offline=true", "--threshold=29", unit]
     scored = subprocess.run(command, capture_output=True, text=True)
     assert scored.returncode == 0, scored.stdout[-200:]
+
+
+# ---- the image that takes the place of valkey/valkey
+
+
+@pytest.fixture
+def enter(tmp_path):
+    """Runs the entrypoint with a server that prints its arguments."""
+    for name in ("valkey-server", "redis-server", "dq"):
+        (tmp_path / name).write_text('#!/bin/sh\necho "${0##*/}" "$@"\n')
+        (tmp_path / name).chmod(0o755)
+
+    def enter(*words, **variables):
+        # As if it had given up the rights of root already.
+        env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "VALKEY_ENTRYPOINT_AGAIN": "yes", **variables}
+        return subprocess.check_output([CONTAINER / "docker-entrypoint.sh", *words], env=env, cwd=tmp_path, text=True).strip()
+
+    return enter
+
+
+DEFAULTS = "--loadmodule /usr/local/libexec/dq/libdq.so --protected-mode no --appendonly yes --maxmemory-policy noeviction"
+
+
+@pytest.mark.parametrize(
+    "words, becomes",
+    [
+        (["valkey-server"], f"valkey-server {DEFAULTS}"),
+        (["redis-server"], f"redis-server {DEFAULTS}"),
+        (["--maxmemory", "2gb"], f"valkey-server {DEFAULTS} --maxmemory 2gb"),
+        (["valkey-server", "--appendonly", "no"], f"valkey-server {DEFAULTS} --appendonly no"),
+        (["my.conf", "--port", "7"], "valkey-server my.conf --loadmodule /usr/local/libexec/dq/libdq.so --port 7"),
+        (["valkey-server", "my.conf"], "valkey-server my.conf --loadmodule /usr/local/libexec/dq/libdq.so"),
+        (["valkey-server", "own.conf"], "valkey-server own.conf"),
+        (["dq", "top"], "dq top"),
+    ],
+)
+def test_the_entrypoint_passes_arguments_through(enter, tmp_path, words, becomes):
+    (tmp_path / "my.conf").write_text("port 6379\n")
+    (tmp_path / "own.conf").write_text("loadmodule /modules/libdq.so\n")
+    assert enter(*words) == becomes
+
+
+def test_the_entrypoint_takes_flags_and_a_module_from_the_environment(enter):
+    assert enter("valkey-server", VALKEY_EXTRA_FLAGS="--io-threads 2").endswith("noeviction --io-threads 2")
+    assert enter("valkey-server", DQ_MODULE="/other.so").startswith("valkey-server --loadmodule /other.so ")
+    assert "loadmodule" not in enter("valkey-server", DQ_MODULE="")
+
+
+def test_a_real_server_accepts_what_the_entrypoint_gives_it(tmp_path):
+    (tmp_path / "valkey-server").symlink_to(shutil.which(engine()))
+    if "redis-check" in os.path.realpath(tmp_path / "valkey-server"):
+        # Debian's tools have the server under the name of another program, which tells it what to be.
+        (tmp_path / "valkey-server").unlink()
+        shutil.copy(os.path.realpath(shutil.which(engine())), tmp_path / "valkey-server")
+    port = free_port()
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "VALKEY_ENTRYPOINT_AGAIN": "yes", "DQ_MODULE": str(module_path())}
+    words = [CONTAINER / "docker-entrypoint.sh", "--port", str(port)]
+    with subprocess.Popen(words, env=env, cwd=tmp_path, stdout=subprocess.DEVNULL) as server:
+
+        def answers():
+            assert server.poll() is None
+            try:
+                with Wire(port) as wire:
+                    return wire.call("DQ.SEND", "q", "x", "ID", "a") == b"a"
+            except OSError:
+                return False
+
+        wait_for(answers, 60, "the server")
+        server.terminate()
+    assert server.returncode == 0 and (tmp_path / "appendonlydir").is_dir()
+
+
+def test_the_image_takes_a_bundle_and_needs_no_compiler():
+    text = (CONTAINER / "Dockerfile").read_text()
+    assert 'ENTRYPOINT ["docker-entrypoint.sh"]' in text and "VOLUME /data" in text and "\nHEALTHCHECK " in text
+    assert text.count("\nFROM ") == 1 and "apt-get" not in text
+    uid, gid = (manifests()["StatefulSet"]["spec"]["template"]["spec"]["securityContext"][key] for key in ("runAsUser", "fsGroup"))
+    assert f"--gid {gid} valkey" in text and f"--uid {uid} --gid valkey" in text
+
+
+# ---- what operators add
+
+
+def test_kustomizations_name_files_that_exist():
+    found = list(KUBERNETES.rglob("kustomization.yaml"))
+    assert len(found) == 3
+    for file in found:
+        told = yaml.safe_load(file.read_text())
+        assert told["kind"] == ("Kustomization" if file.parent == KUBERNETES else "Component")
+        for name in told["resources"]:
+            assert yaml.safe_load_all((file.parent / name).read_text())
+
+
+def test_prometheus_reads_the_port_of_the_exporter():
+    monitor = yaml.safe_load((KUBERNETES / "prometheus-operator/servicemonitor.yaml").read_text())["spec"]
+    service = manifests()["Service"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert monitor["endpoints"][0]["port"] in {port["name"] for port in service["spec"]["ports"]}
+
+
+def test_workers_are_scaled_by_what_can_be_done_now():
+    """The query names a metric, labels and states that the exporter has."""
+    [trigger] = yaml.safe_load((KUBERNETES / "keda/scaledobject.yaml").read_text())["spec"]["triggers"]
+    query = trigger["metadata"]["query"]
+    page = (ROOT / "docs/monitoring.md").read_text()
+    assert re.search(r"\| `dq_queue_messages` \| gauge \| messages by `state`", page)
+    states = re.search(r'dq_queue_messages\{queue="orders",state=~"([a-z|]+)"\}', query)[1].split("|")
+    assert states == ["ready", "running"]
+
+
+def test_the_operator_loads_the_module_where_the_image_has_it():
+    spec = yaml.safe_load((KUBERNETES / "valkey-operator/cluster.yaml").read_text())["spec"]
+    [module] = spec["modules"]
+    assert module["path"] in (CONTAINER / "docker-entrypoint.sh").read_text()
+    assert spec["image"].split(":")[1] == VERSION
+    assert spec["config"]["maxmemory-policy"] == "noeviction" and spec["config"]["appendonly"] == "yes"

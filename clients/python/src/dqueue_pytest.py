@@ -14,7 +14,6 @@ import pytest
 
 if TYPE_CHECKING:
     import redis
-
     from dqueue.testing import ManualQueue, Server
 
 
