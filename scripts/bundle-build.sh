@@ -107,6 +107,16 @@ std_options() {
     echo -Zbuild-std=std,panic_unwind
 }
 
+# Prints the options of clang with which it reads the headers of a target: headers_of ARCH LIBC
+headers_of() {
+    local folder
+    "$ZIG" cc -target "$(zig_target "$1" "$2")" -E -v -x c /dev/null 2>&1 |
+        sed -n '/^#include <...> search starts here/,/^End of search/s/^ //p' | while read -r folder; do
+        # Clang has its own headers of the compiler, and those of another version do not fit.
+        [ "${folder%/lib/include}" != "$folder" ] || printf -- '-isystem %s ' "$(absolute "$folder")"
+    done
+}
+
 # Builds a crate: build_crate ARCH LIBC MANIFEST_DIRECTORY OUTPUT [OPTION OF RUSTC...]
 build_crate() {
     local arch=$1 libc=$2 program=$3 output=$4 target suffix folders word std
@@ -125,6 +135,8 @@ build_crate() {
         environment+=("RUSTC_BOOTSTRAP=1")
         [ -z "${RUST_SRC:-}" ] || environment+=("__CARGO_TESTS_ONLY_SRC_ROOT=$RUST_SRC")
     fi
+    # The bindings to the module API are made from C headers, which are zig's, too.
+    environment+=("BINDGEN_EXTRA_CLANG_ARGS_$suffix=$(headers_of "$arch" "$libc")")
     [ "$libc" = musl ] || target=$target.$GLIBC
     environment+=("CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${options[*]}")" "CARGO_ZIGBUILD_ZIG_PATH=$ZIG")
     say "building $program for $arch and $libc"
