@@ -30,6 +30,13 @@ umask 022
 
 scripts/setup.sh build
 have make || die "make builds Valkey: apt-get install make"
+# Before anything is built.
+for arch in "${ARCHES[@]}"; do
+    for libc in "${LIBCS[@]}"; do
+        zig_target "$arch" "$libc" >/dev/null
+        std_options "$(bundle_rust_target "$arch" "$libc")" >/dev/null
+    done
+done
 get_tools
 mkdir -p "$DIST" "$TARGET/bundle"
 rm -f "$DIST"/dq-server*-"$VERSION"*.t*gz "$DIST"/dq-server-"$VERSION".tgz "$DIST"/dq_server-"$VERSION"-*.whl
