@@ -3,7 +3,7 @@
 # depths, in different locales, time zones and umasks, the second with the counts of the first. The files must be the
 # same, byte by byte.
 #
-# ARCHES and PROFILE are those of scripts/dist.sh. Without PROFILE the first build counts. KEEP names a folder that gets
+# ARCHES, LIBCS, BUNDLE and PROFILE are those of scripts/dist.sh; the bundles are built, too, unless BUNDLE=no. Without PROFILE the first build counts. KEEP names a folder that gets
 # the files of the first build.
 
 set -euo pipefail
@@ -24,7 +24,7 @@ build() {
     local folder=$1
     git clone --quiet . "$folder"
     ln -s "$(realpath "$VENV")" "$folder/.venv"
-    "$folder/scripts/dist.sh"
+    BUNDLE=${BUNDLE:-yes} "$folder/scripts/dist.sh"
 }
 
 scripts/setup.sh build server tests

@@ -13,7 +13,7 @@ from tests.harness.optional import need
 from tests.harness.server import ROOT, engine, module_path
 
 CLIENT = ROOT / "clients/go"
-PAGES = [ROOT / "docs/drivers/go.md"]
+PAGES = [ROOT / "docs/drivers/go.md", ROOT / "docs/testing.md"]
 GOCODE = Path("/usr/share/gocode")
 CACHE = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "go-build"
 # The first run compiles Go's own library too, with and without the race detector.

@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 
+from tests.harness.cli import build
 from tests.harness.optional import need
-from tests.harness.server import ROOT
+from tests.harness.server import ROOT, engine, module_path
 
 CLIENT = ROOT / "clients/node"
 # Where scripts/setup.sh puts the packages. The client is built there, so that the checkout stays as it is.
@@ -82,6 +83,19 @@ def test_the_code_of_the_pages(pages):
     assert len(ending) == 6
     for path in ending:
         run("node", str(path), seconds=30)
+
+
+def test_the_example_of_the_page_about_tests():
+    """docs/testing.md, with dq-server from the sources and the program dq of this machine."""
+    [code] = re.findall(r"^```js\n(.*?)^```$", (ROOT / "docs/testing.md").read_text(), re.MULTILINE | re.DOTALL)
+    (FOLDER / "testing").mkdir(exist_ok=True)
+    (FOLDER / "testing/testing.test.mjs").write_text(code)
+    place = FOLDER / "node_modules/dq-server"
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(ROOT / "packaging/server/npm", place)
+    programs = {"DQ_CLI": str(build()), "DQ_ENGINE": shutil.which(engine()), "DQ_MODULE": str(module_path())}
+    said = run("node", "--test", "--test-reporter=tap", str(FOLDER / "testing/testing.test.mjs"), **programs)
+    assert "\n# pass 1\n" in said, said
 
 
 def test_the_service_of_the_page_starts_works_and_stops(pages, r3):

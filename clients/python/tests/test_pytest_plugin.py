@@ -1,6 +1,7 @@
 """The plugin for pytest: a server for the tests of a user, and no cost for other tests."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,13 @@ def test_a_test_of_a_user_needs_no_server(tmp_path, environment):
         environment,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_example_of_the_page(tmp_path, environment):
+    page = (SOURCE.parents[2] / "docs/testing.md").read_text()
+    [code] = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    done = run_tests(code, tmp_path, environment)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_tests_that_do_not_use_it_do_not_import_dqueue(tmp_path, environment):
