@@ -120,6 +120,8 @@ def load_metrics(page: Page, kind: str, info: dict, **at) -> None:
     page.gauge(f"dq_{kind}_blocked_clients", "Clients that wait for messages", info["blocked-clients"], **at)
     age = (info["oldest-ready-age"] or 0) / 1e3
     page.gauge(f"dq_{kind}_oldest_ready_age_seconds", "How long the oldest ready message has waited", age, **at)
+    age = (info["oldest-due-age"] or 0) / 1e3
+    page.gauge(f"dq_{kind}_oldest_due_age_seconds", "How long the oldest message is due that was not delivered", age, **at)
     if info["lateness-max"] is not None:
         for quantile, name in QUANTILES.items():
             late = info[f"lateness-{name}"] / 1e3

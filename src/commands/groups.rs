@@ -32,6 +32,7 @@ pub const SPEC: CommandSpec = CommandSpec {
                 Arg::word("running", "RUNNING"),
                 Arg::word("blocked", "BLOCKED"),
                 Arg::word("paused", "PAUSED"),
+                Arg::word("held", "HELD"),
             ],
         )
         .after("STATE")
@@ -47,7 +48,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         let Some((queue, now)) = queue else {
             return write_page(reply, None::<u64>, 0);
         };
-        let (next, views) = queue.groups(request.cursor, request.count, request.state, now);
+        let (next, views) = queue.groups(request.cursor, request.count, request.wanted, now);
         write_page(reply, (next != 0).then_some(next), views.len());
         for view in views {
             write_group(reply, queue, &view);

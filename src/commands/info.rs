@@ -33,7 +33,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         return Err(errors::NO_SUCH_QUEUE.into());
     };
     let reply = opened.context().reply();
-    reply.map(State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES + BREAKERS + LATER);
+    reply.map(State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES + BREAKERS + LAST);
     state_counts(reply, queue);
     let now = queue.time(moment);
     content(reply, queue, blocked_clients, moment);
@@ -47,11 +47,13 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         if queue.settings().closed { "OFF" } else { "ON" },
     );
     count(reply, "maxtimeouts", queue.settings().max_timeouts);
+    field(reply, "oldest-due-age");
+    time(reply, queue.oldest_due_age(now));
     Ok(())
 }
 
-/// `sends` and `maxtimeouts`, behind what there was before them.
-const LATER: usize = 2;
+/// The fields that came last: `sends`, `maxtimeouts` and `oldest-due-age`.
+const LAST: usize = 3;
 
 /// The number of fields that [`content`] writes.
 const CONTENT: usize = 8;

@@ -31,6 +31,7 @@ struct Sum {
     queues: u64,
     states: [u64; State::ALL.len()],
     oldest_ready_age: Option<Millis>,
+    oldest_due_age: Option<Millis>,
     lateness: Lateness,
 }
 
@@ -40,8 +41,9 @@ impl Sum {
         for (sum, state) in self.states.iter_mut().zip(State::ALL) {
             *sum += queue.count(state);
         }
-        let age = queue.oldest_ready_age(queue.time(moment));
-        self.oldest_ready_age = self.oldest_ready_age.max(age);
+        let now = queue.time(moment);
+        self.oldest_ready_age = self.oldest_ready_age.max(queue.oldest_ready_age(now));
+        self.oldest_due_age = self.oldest_due_age.max(queue.oldest_due_age(now));
         self.lateness.add_all(queue.lateness());
     }
 }
@@ -72,7 +74,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 }
 
 /// The number of fields besides those of the states.
-const OTHERS: usize = 6;
+const OTHERS: usize = 7;
 
 fn write(reply: Reply<'_>, sum: &Sum, blocked_clients: usize) {
     let count = |name: &str, count: u64| {
@@ -96,4 +98,5 @@ fn write(reply: Reply<'_>, sum: &Sum, blocked_clients: usize) {
     time("lateness-p99", sum.lateness.percentile(99));
     time("lateness-max", sum.lateness.max());
     count("blocked-clients", blocked_clients as u64);
+    time("oldest-due-age", sum.oldest_due_age);
 }

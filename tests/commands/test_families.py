@@ -92,6 +92,7 @@ def test_ninfo_adds_up_the_queues_of_the_family(server, w):
     for state in STATES:
         assert info[state] == sum(one[state] for one in each), state
     assert info["oldest-ready-age"] == max(one["oldest-ready-age"] for one in each)
+    assert info["oldest-due-age"] == max(one["oldest-due-age"] for one in each)
     assert info["lateness-max"] == max(one["lateness-max"] for one in each)
     assert text(w.ok("DQ.NINFO", "nobody"))["blocked-clients"] == 1
     assert list(info)[0] == "queues" and len(info) >= 14

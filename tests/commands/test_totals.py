@@ -116,6 +116,81 @@ def test_oldest_ready_age_is_counted_from_the_due_time(r, key):
     assert q.info()["oldest-ready-age"] == 10
 
 
+def test_oldest_due_age_counts_whatever_was_not_delivered(r, key):
+    q = Scene(r, key)
+    age = lambda: q.info()["oldest-due-age"]  # noqa: E731
+    assert age() is None
+    q.add("later", "DELAY", 10**6)
+    assert age() is None
+    q.fill("g", "head", "behind")
+    q.add("plain", "DELAY", 20)
+    q.advance(30)
+    assert age() == 30
+    head = q.one("GROUP", "g")
+    # It is blocked by the running message.
+    assert (age(), q.state("behind")) == (30, b"blocked")
+    q.do("PAUSE", "GROUP", "g")
+    q.do("PAUSE")
+    q.advance(5)
+    assert age() == 35
+    q.do("CANCEL", "behind")
+    assert age() == 15
+    q.nack(head.receipt, "DELAY", 1000)
+    assert (age(), q.state("head")) == (35, b"retry")
+    q.do("RESUME")
+    assert q.take() == ["plain"]
+    assert age() == 35
+    q.do("PURGE")
+    assert age() is None
+
+
+def test_oldest_due_age_counts_from_the_first_due_time(r, key):
+    q = Scene(r, key, "LEASE", 100, "RETRIES", 9, "BACKOFF", "FIXED", 50)
+    age = lambda: q.info()["oldest-due-age"]  # noqa: E731
+    q.add("a", "DELAY", 7)
+    q.advance(7)
+    q.one()
+    assert age() is None
+    q.advance(100)
+    # Its lease has run out.
+    assert (age(), q.state("a")) == (100, b"ready")
+    q.nack(q.one().receipt)
+    q.advance(10)
+    assert (age(), q.state("a")) == (110, b"retry")
+    q.advance(40)
+    q.nack(q.one().receipt)
+    assert age() == 150
+    q.do("RESCHEDULE", "a", "DELAY", 3)
+    assert age() is None
+    q.advance(5)
+    assert age() == 2
+    q.nack(q.one().receipt, "FATAL")
+    assert age() is None
+    q.advance(60)
+    q.do("REDRIVE", "ALL")
+    assert age() == 0
+    q.advance(4)
+    assert age() == 4
+
+
+def test_oldest_due_age_is_as_before_after_a_reload_and_on_a_replica(replica_pair, key):
+    client = replica_pair.primary.client()
+    q = Scene(client, key, "BACKOFF", "FIXED", 500)
+    for n in range(9):
+        q.add(f"m{n}", "DELAY", n)
+    q.advance(20)
+    for message in q.hold("COUNT", 4).values():
+        q.nack(message.receipt)
+    q.advance(30)
+    assert q.info()["oldest-due-age"] == 50
+    replica_pair.wait_sync()
+    assert Scene.over(replica_pair.replica.client(), key).info()["oldest-due-age"] == 50
+    client.execute_command("DEBUG", "RELOAD")
+    assert q.info()["oldest-due-age"] == 50
+    q.do("CANCEL", "m0", "m1")
+    assert q.info()["oldest-due-age"] == 48
+
+
 def lateness(q):
     info = q.info()
     return info["lateness-p50"], info["lateness-p99"], info["lateness-max"]

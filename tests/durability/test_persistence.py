@@ -79,7 +79,7 @@ def cycle(request, make_server):
 def view(q):
     """What a client can see of a rich queue."""
     info = q.info()
-    for name in ("now", "blocked-clients", "oldest-ready-age"):
+    for name in ("now", "blocked-clients", "oldest-ready-age", "oldest-due-age"):
         info.pop(name)
     return info, [q.get(i) for i in IDS], [m["id"] for m in q.peek("COUNT", 100)], as_map({s: q.len(s) for s in STATES})
 

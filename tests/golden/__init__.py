@@ -15,7 +15,7 @@ KEYS = ("manual", "server", "traffic")
 EMPTY = (None, 0, "closed", "ON", [])
 STATES = "delayed ready blocked retry running finished dead cancelled held".split()
 # What tells of the moment of asking and not of the queue.
-MOMENTARY = ("now", "oldest-ready-age", "blocked-clients")
+MOMENTARY = ("now", "oldest-ready-age", "oldest-due-age", "blocked-clients")
 
 
 def versions() -> list:

@@ -72,6 +72,39 @@ def test_state_filters_the_groups(r, key, state):
     assert {g["state"] for g in groups.values()} == {state.lower()}
 
 
+def test_held_groups_are_those_that_have_due_messages_and_give_none(r, key):
+    q = Scene(r, key, "BACKOFF", "FIXED", 100)
+    for group in ("behind a running one", "paused", "behind a retry", "in retry", "rated", "open"):
+        q.fill(group, f"{group} 1", f"{group} 2")
+    q.fill("ready", "a")
+    q.fill("done", "b")
+    q.add("c", "GROUP", "later", "DELAY", 10**6)
+    q.add("d", "GROUP", "paused later", "DELAY", 10**6)
+    q.do("GROUPSET", "rated", "RATE", 1, "PER", 1000)
+    q.do("PAUSE", "GROUP", "paused later")
+    q.do("PAUSE", "GROUP", "paused")
+    q.do("PAUSE", "GROUP", "empty")
+    q.one("GROUP", "behind a running one")
+    q.one("GROUP", "done")
+    q.nack(q.one("GROUP", "behind a retry").receipt)
+    q.nack(q.one("GROUP", "in retry").receipt)
+    q.do("CANCEL", "in retry 2")
+    q.ack(q.one("GROUP", "rated").receipt)
+    held = {"behind a running one", "paused", "behind a retry", "in retry", "rated"}
+    assert q.groups("STATE", "held").keys() == held
+    assert q.groups("STATE", "HELD", "COUNT", 2).keys() == held
+    q.do("ALTER", "BREAKER", 1, "PER", 1000, "OPEN", 50)
+    q.nack(q.one("GROUP", "open").receipt, "DELAY", 0)
+    assert q.groups("STATE", "held").keys() == held | {"open"}
+    q.do("PAUSE")
+    assert q.groups("STATE", "held").keys() == held | {"open", "ready"}
+    q.do("RESUME")
+    q.advance(1000)
+    assert q.groups("STATE", "held").keys() == {"behind a running one", "paused"}
+    q.do("ALTER", "MAXRUNNING", 1)
+    assert "rated" in q.groups("STATE", "held")
+
+
 def test_a_running_group_that_can_deliver_more_is_ready(r, key):
     q = Scene(r, key, "GROUPCONCURRENCY", 2)
     q.fill("g", "a", "b")

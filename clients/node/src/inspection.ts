@@ -56,7 +56,7 @@ export abstract class Inspection {
   }
 
   /** DQ.GROUPS: goes over the groups. */
-  groups(given: { state?: 'ready' | 'running' | 'blocked' | 'paused'; count?: number } = {}): AsyncGenerator<Group> {
+  groups(given: { state?: 'ready' | 'running' | 'blocked' | 'paused' | 'held'; count?: number } = {}): AsyncGenerator<Group> {
     return this.#pages<Group>('GROUPS', [], options(given));
   }
 

@@ -123,6 +123,7 @@ export interface Info extends Counts {
   redriven: number;
   nextDueAt: number | null;
   oldestReadyAge: number | null;
+  oldestDueAge: number | null;
   latenessP50: number;
   latenessP99: number;
   latenessMax: number;

@@ -254,7 +254,7 @@ class FamilyVerbs:
     # ---- groups and pauses ------------------------------------------------------------------------------------------
 
     def groups(
-        self, *, state: Literal["ready", "running", "blocked", "paused"] | None = None, page: int = 100
+        self, *, state: Literal["ready", "running", "blocked", "paused", "held"] | None = None, page: int = 100
     ) -> Pages[Group]:
         """DQ.GROUPS: yields the groups that have messages, settings or a hold, one queue after the other."""
         for queue in self._queues():

@@ -259,7 +259,7 @@ class QueueVerbs:
         return calls.queue_info(self.key)
 
     def groups(
-        self, *, state: Literal["ready", "running", "blocked", "paused"] | None = None, page: int = 100
+        self, *, state: Literal["ready", "running", "blocked", "paused", "held"] | None = None, page: int = 100
     ) -> Pages[Group]:
         """DQ.GROUPS: yields the groups that have messages, settings or a hold. Fetches `page` of them at a time."""
         options = {"count": page, "state": state}

@@ -3,7 +3,7 @@
 use super::option::once;
 use super::words::{ANY, COUNT};
 use super::{Parsed, Words};
-use crate::queue::inspect::view::GroupState;
+use crate::queue::inspect::view::{GroupState, WantedGroups};
 
 /// The COUNT of LIST and GROUPS if none is given.
 const STEP: u64 = 10;
@@ -15,28 +15,28 @@ pub struct GroupsRequest {
     pub cursor: u64,
     /// The most groups to return; at least 1.
     pub count: usize,
-    /// Return only groups in this state.
-    pub state: Option<GroupState>,
+    /// Return only these groups.
+    pub wanted: Option<WantedGroups>,
 }
 
 /// Reads the arguments of GROUPS: `[CURSOR c] [COUNT n] [STATE ready | running
-/// | blocked | paused]`
+/// | blocked | paused | held]`
 pub fn groups(mut words: Words<'_>) -> Parsed<GroupsRequest> {
-    let (mut cursor, mut count, mut state) = (None, None, None);
+    let (mut cursor, mut count, mut wanted) = (None, None, None);
     while let Some(option) = words.option() {
         match option.name() {
             what @ "CURSOR" => once(&mut cursor, what, words.number(what, ANY)?)?,
             what @ "COUNT" => once(&mut count, what, words.number(what, COUNT)?)?,
             what @ "STATE" => {
                 let choices = [
-                    GroupState::Ready,
-                    GroupState::Running,
-                    GroupState::Blocked,
-                    GroupState::Paused,
-                ]
-                .map(|state| (state.name(), state));
-                let expected = "ready, running, blocked or paused";
-                once(&mut state, what, words.choice(what, expected, &choices)?)?
+                    ("ready", WantedGroups::In(GroupState::Ready)),
+                    ("running", WantedGroups::In(GroupState::Running)),
+                    ("blocked", WantedGroups::In(GroupState::Blocked)),
+                    ("paused", WantedGroups::In(GroupState::Paused)),
+                    ("held", WantedGroups::Held),
+                ];
+                let expected = "ready, running, blocked, paused or held";
+                once(&mut wanted, what, words.choice(what, expected, &choices)?)?
             }
             _ => return Err(option.unknown()),
         }
@@ -44,6 +44,6 @@ pub fn groups(mut words: Words<'_>) -> Parsed<GroupsRequest> {
     Ok(GroupsRequest {
         cursor: cursor.unwrap_or(0),
         count: count.unwrap_or(STEP) as usize,
-        state,
+        wanted,
     })
 }

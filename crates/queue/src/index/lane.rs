@@ -219,6 +219,13 @@ impl Lanes {
         })
     }
 
+    /// The earliest due time of the messages that are due at `now`, promoted or not.
+    /// O(lanes).
+    pub fn earliest_due(&self, now: Millis) -> Option<Millis> {
+        let heads = self.iter().filter_map(|(_, lane)| lane.head(now));
+        heads.map(|(due, _)| due).min()
+    }
+
     /// The number of messages in this state; 0 unless it is a pending one.
     /// O(lanes).
     pub fn count(&self, stored: StoredState) -> usize {

@@ -1,6 +1,7 @@
 //! The indexes of a queue: what tells which message comes next.
 
 pub mod batches;
+pub mod first_dues;
 pub mod lane;
 pub mod leases;
 pub mod order_key;

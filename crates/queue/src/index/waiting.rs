@@ -54,6 +54,13 @@ impl Waiting {
         }
     }
 
+    /// The earliest due time of the messages that are due at `now`, promoted or not.
+    /// O(lanes).
+    pub fn earliest_due(&self, now: Millis) -> Option<Millis> {
+        let lanes = [&self.plain, &self.grouped].into_iter();
+        lanes.filter_map(|lanes| lanes.earliest_due(now)).min()
+    }
+
     /// The message that is promoted next: its due time and number. O(lanes).
     pub fn next_promotion(&self) -> Option<(Millis, Seq)> {
         let lanes = [&self.plain, &self.grouped].into_iter();

@@ -45,6 +45,7 @@ use crate::error::Error;
 use crate::groups::breaker::Circuit;
 use crate::groups::Groups;
 use crate::index::batches::Batches;
+use crate::index::first_dues::FirstDues;
 use crate::index::leases::Leases;
 use crate::index::ready_line::{Expected, Join, Position, ReadyLine};
 use crate::index::records::Records;
@@ -102,6 +103,8 @@ pub struct Queue {
 
     // Indexes: they follow from the state, and are built anew when a queue is loaded.
     waiting: Waiting,
+    /// Since when pending messages have been due that have come back.
+    first_dues: FirstDues,
     /// Pending messages that have a TTL, by the time at which it ends.
     expiring: TimeIndex,
     /// Ready line: the groups that can give a message now, in the order in which
@@ -168,6 +171,7 @@ impl Queue {
             ids: Ids::new(salt),
             store: Store::default(),
             waiting: Waiting::default(),
+            first_dues: FirstDues::default(),
             groups: Groups::default(),
             plain_breaker: None,
             ready_line: ReadyLine::default(),

@@ -34,6 +34,8 @@ pub(super) struct IndexKeys {
     member: Option<Member>,
     /// When it expires (Unix ms), if it does.
     expires: Option<Millis>,
+    /// When it was first due (Unix ms), if it has come back since and is due later now.
+    first_due: Option<Millis>,
 }
 
 impl IndexKeys {
@@ -52,6 +54,7 @@ impl IndexKeys {
             pending_key: pending_key(seq, message),
             member: group.is_some().then(|| member(seq, message)),
             expires: expiry(message, ttl),
+            first_due: first_due(message),
         }
     }
 
@@ -84,6 +87,14 @@ pub(super) fn member(seq: Seq, message: &Message) -> Member {
         due: message.due,
         failed: message.has_failed(),
     }
+}
+
+/// When a pending message was first due (Unix ms), if it has come back since and is due
+/// later now.
+#[inline]
+pub(super) fn first_due(message: &Message) -> Option<Millis> {
+    let extension = message.extension()?;
+    (extension.ttl_base < message.due).then_some(extension.ttl_base)
 }
 
 /// When a pending message expires (Unix ms), if it does. `ttl` is the TTL of the
@@ -136,6 +147,9 @@ impl Queue {
             self.expiring.insert((at, seq), ());
             self.wake_by(at);
         }
+        if let Some(at) = keys.first_due {
+            self.first_dues.insert(at);
+        }
         if let Some(member) = keys.member {
             let entered = self.groups.with(keys.group, |group| {
                 let is_behind = group.backlog.insert(keys.stored, member);
@@ -179,6 +193,9 @@ impl Queue {
         if let Some(at) = keys.expires {
             let known = self.expiring.remove(&(at, keys.pending_key.seq));
             debug_assert!(known.is_some(), "no index has the expiry of a message");
+        }
+        if let Some(at) = keys.first_due {
+            self.first_dues.remove(at);
         }
         self.waiting.remove(keys.stored, keys.pending_key);
         if let Some(member) = keys.member {

@@ -10,7 +10,7 @@ use crate::args::wait::*;
 use crate::args::Parsed;
 use crate::message::state::State;
 use crate::queue::inspect::list::Listing;
-use crate::queue::inspect::view::GroupState;
+use crate::queue::inspect::view::{GroupState, WantedGroups};
 use crate::queue::inspect::walk::Cursor;
 
 fn list_text(text: &str) -> Parsed<String> {
@@ -81,15 +81,19 @@ fn groups_reads_a_cursor_a_count_and_a_state() {
     let request = GroupsRequest {
         cursor: 7,
         count: 2,
-        state: Some(GroupState::Paused),
+        wanted: Some(WantedGroups::In(GroupState::Paused)),
     };
     assert_eq!(words("STATE PAUSED cursor 7 COUNT 2", groups), Ok(request));
     let request = GroupsRequest {
         cursor: 0,
         count: 10,
-        state: None,
+        wanted: None,
     };
+    assert_eq!(
+        words("STATE Held", groups).map(|asked| asked.wanted),
+        Ok(Some(WantedGroups::Held))
+    );
     assert_eq!(words("", groups), Ok(request));
-    let text = "ERR STATE must be ready, running, blocked or paused, not 'waiting'";
+    let text = "ERR STATE must be ready, running, blocked, paused or held, not 'waiting'";
     assert_eq!(error(words("STATE waiting", groups)), text);
 }

@@ -2,6 +2,7 @@
 //! DQ.GET, DQ.GROUPS, DQ.INFO and FETCH WITHMETA.
 
 use crate::consumer::Consumer;
+use crate::groups::backlog::Pending;
 use crate::groups::group::Group;
 use crate::message::after::Counts;
 use crate::message::body::Content;
@@ -201,6 +202,21 @@ impl Queue {
         Some(now.saturating_sub(oldest))
     }
 
+    /// How long, in ms, the message has been due that has waited longest for a delivery
+    /// that counts: whether it is ready, blocked by its group or a pause, or was delivered
+    /// and has come back, also if it waits for its retry. `None` if there is none.
+    ///
+    /// Where more than 1,024 different times are to be told apart, the age may be too low
+    /// by a small part of it. O(lanes).
+    pub fn oldest_due_age(&self, now: Millis) -> Option<Millis> {
+        let due = self.waiting.earliest_due(now);
+        let oldest = match (due, self.first_dues.earliest()) {
+            (Some(a), Some(b)) => a.min(b),
+            (a, b) => a.or(b)?,
+        };
+        Some(now.saturating_sub(oldest))
+    }
+
     fn oldest_grouped_ready(&self) -> Option<Millis> {
         if self.grouped_ready == 0 {
             return None;
@@ -253,6 +269,16 @@ impl GroupState {
     }
 }
 
+/// Which groups are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WantedGroups {
+    /// Those in this state.
+    In(GroupState),
+    /// Those that have a message which is due or waits for its retry, and that give none,
+    /// for whatever reason.
+    Held,
+}
+
 /// Everything that is known of a group.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupView<'a> {
@@ -275,8 +301,8 @@ pub struct GroupView<'a> {
 }
 
 impl Queue {
-    /// Up to `count` groups from a cursor on, only those in `state` if one is
-    /// given. Also returns the next cursor, 0 at the end.
+    /// Up to `count` groups from a cursor on, only those that are wanted. `None` wants all.
+    /// Also returns the next cursor, 0 at the end.
     ///
     /// A call examines up to 10 x `count` groups, or up to 1,000 if that is more,
     /// so it may return fewer than `count`.
@@ -284,7 +310,7 @@ impl Queue {
         &self,
         cursor: u64,
         count: usize,
-        state: Option<GroupState>,
+        wanted: Option<WantedGroups>,
         now: Millis,
     ) -> (u64, Vec<GroupView<'_>>) {
         let mut views = Vec::new();
@@ -297,11 +323,24 @@ impl Queue {
                 continue;
             };
             let view = self.group_view(group, now);
-            if state.is_none_or(|state| state == view.state) {
+            let is_wanted = match wanted {
+                None => true,
+                Some(WantedGroups::In(state)) => state == view.state,
+                Some(WantedGroups::Held) => self.is_held(&view, now),
+            };
+            if is_wanted {
                 views.push(view);
             }
         }
         (0, views)
+    }
+
+    /// Whether a group has a message that is due or waits for its retry, and gives none.
+    fn is_held(&self, view: &GroupView<'_>, now: Millis) -> bool {
+        let Pending { fresh, failed } = view.group.pending();
+        let waits = !failed.is_empty() || fresh.earliest().is_some_and(|due| due <= now);
+        let gives = view.state == GroupState::Ready && self.allowance(now, false) > 0;
+        waits && !gives
     }
 
     /// The view of a group.

@@ -106,5 +106,8 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         format!("{:?}", others(queue)),
         format!("{:?}", others(rebuilt)),
     )?;
+    if !queue.first_dues.is_same(&rebuilt.first_dues) {
+        return Err("first due times are miscounted".into());
+    }
     same("consumers", consumers(queue), consumers(rebuilt))
 }

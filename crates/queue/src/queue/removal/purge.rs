@@ -1,6 +1,7 @@
 //! Removing messages and records: all of a queue, those of a state, of a group, or
 //! some that are named.
 
+use crate::index::first_dues::FirstDues;
 use crate::message::id::Ids;
 use crate::message::state::{State, StoredState};
 use crate::op::{Done, Piecemeal, Removal};
@@ -86,6 +87,7 @@ impl Queue {
         for index in std::mem::take(&mut self.waiting).into_indexes() {
             self.discard_index(index);
         }
+        self.first_dues = FirstDues::default();
         let expiring = std::mem::take(&mut self.expiring);
         self.discard_index(expiring);
         for index in std::mem::take(&mut self.records).into_indexes() {

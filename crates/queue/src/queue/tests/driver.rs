@@ -153,6 +153,7 @@ impl Pair {
         let waits = |m: &&Msg| matches!(m.stored, StoredState::Delayed | StoredState::Retry);
         let next_due = model.msgs.iter().filter(waits).map(|m| m.due).min();
         assert_eq!(queue.next_due_at(now), next_due, "next due");
+        assert_eq!(queue.oldest_due_age(now), model.oldest_due_age());
         let batches = queue.batches().into_iter();
         let batches = batches.flat_map(|batches| batches.open_after(0));
         let mut batches: Vec<_> = batches

@@ -3,6 +3,7 @@
 use super::driver::Pair;
 use crate::message::state::State;
 use crate::queue::inspect::explain::Code;
+use crate::queue::inspect::view::WantedGroups;
 
 impl Pair {
     /// Compares the groups listed, and whether each message is the next to be
@@ -23,6 +24,12 @@ impl Pair {
         expected.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         assert_eq!(queue.groups_listed(), expected.len(), "groups in INFO");
         assert_eq!(seen, expected, "what GROUPS tells");
+        let (_, held) = queue.groups(0, 100, Some(WantedGroups::Held), now);
+        let mut held: Vec<_> = held.iter().map(|view| &*view.group.name).collect();
+        held.sort_unstable();
+        let mut expected = model.held_groups();
+        expected.sort_unstable();
+        assert_eq!(held, expected, "which groups are held");
         for m in &model.msgs {
             let next = queue
                 .explain(&m.id, now)

@@ -7,7 +7,7 @@ use crate::message::body::Content;
 use crate::message::state::StoredState;
 use crate::message::{Choices, Message};
 use crate::queue::finish::record;
-use crate::queue::moves::{member, order_key};
+use crate::queue::moves::{first_due, member, order_key};
 use crate::queue::rebuild::{check, Checked, Marks, Names, Term};
 use crate::{ConsumerIx, Seq};
 
@@ -79,6 +79,9 @@ impl Builder {
                 let lanes = if group.is_some() { grouped } else { plain };
                 if let Some(lists) = lanes.get_mut(usize::from(message.priority as u8 ^ 0x80)) {
                     lists.push(stored, due, seq);
+                }
+                if let Some(at) = first_due(&message) {
+                    self.queue.first_dues.insert(at);
                 }
                 if let Some(at) = self.queue.expiry(&message) {
                     self.expiring.push((at, seq));

@@ -1,6 +1,6 @@
 //! Model of due events and of schedules.
 
-use super::{Model, Schedule};
+use super::{Model, Msg, Schedule};
 use crate::message::state::{Reason, StoredState};
 use crate::op::{Done, DueTime, NewSchedule, Send, Sent, Ticked};
 use crate::schedule::recurrence::Recurrence;
@@ -25,6 +25,29 @@ enum Event {
 }
 
 impl Model {
+    /// How long the message has been due that has waited longest, and is neither running
+    /// nor held by a batch.
+    pub fn oldest_due_age(&self) -> Option<Millis> {
+        let waits = |m: &&Msg| m.stored.is_pending() && m.stored != StoredState::Held;
+        let since = self.msgs.iter().filter(waits);
+        let since = since.map(|m| m.due.min(m.ttl_base));
+        let oldest = since.min().filter(|at| *at <= self.now)?;
+        Some(self.now - oldest)
+    }
+
+    /// The names of the groups that have a message which is due or in retry, and that give
+    /// none.
+    pub fn held_groups(&self) -> Vec<&[u8]> {
+        let all_held = self.allowance(false) == 0;
+        let is_held = |number: &usize| {
+            let waits = |m: &Msg| matches!(m.stored, StoredState::Due | StoredState::Retry);
+            let mut mine = self.msgs.iter().filter(|m| m.group == Some(*number));
+            mine.any(waits) && (all_held || self.head(Some(*number)).is_none())
+        };
+        let held = (0..self.groups.len()).filter(is_held);
+        held.map(|number| &*self.groups[number].name).collect()
+    }
+
     /// Processes all events that are due by `to`. Returns what they did.
     pub fn advance(&mut self, to: Millis) -> Ticked {
         self.ticked = Ticked::default();
