@@ -1,10 +1,10 @@
 //! DQ.NINFO: the counts of all queues of a family on this node.
 
 use super::FIRST;
-use crate::redis::acl::may_access;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
 use crate::server::blocked_fetch::wait_list;
+use crate::server::rights::{self, FamilyCall};
 use crate::server::{clock, families, own_slots};
 use dq_queue::args::{self, Words};
 use dq_queue::message::state::State;
@@ -59,7 +59,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         let key = queue.name();
         // A replica has the slots of its primary.
         let is_ours = !ctx.is_primary() || own_slots::is_ours(ctx, &queue);
-        if !is_ours || !may_access(&user, key, Access::Read) {
+        if !is_ours || !rights::may_have(ctx, &user, FamilyCall::Info, key) {
             continue;
         }
         if let Ok(opened) = ctx.open_read(key) {

@@ -3,9 +3,11 @@
 use super::name::string_bytes;
 use super::spec::Access;
 use super::{docs, raw, Context, Name, OwnedName};
-use std::cell::RefCell;
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hasher};
 use std::os::raw::c_int;
+use std::ptr;
 use std::rc::Rc;
 
 /// The access flags without those that say whether a key is read or written: rights are checked
@@ -77,25 +79,89 @@ impl Context {
     }
 }
 
-/// Whether a user may access a key in this way. Nobody may if there is no user of this name.
+/// Whether a user may access a key in this way, by any of its selectors. Nobody may if there is no
+/// user of this name.
 pub fn may_access(user: &[u8], key: Name<'_>, access: Access) -> bool {
-    with_user(user, |_, name| has_access(name.name(), key, access))
+    // SAFETY: the user is live during the call.
+    with_module_user(user, |user| unsafe { has_access(user, key, access) })
 }
 
-fn has_access(user: Name<'_>, key: Name<'_>, access: Access) -> bool {
+/// Whether a user of the server has access to a key.
+///
+/// # Safety
+/// `user` must be live.
+pub(super) unsafe fn has_access(
+    user: *mut raw::RedisModuleUser,
+    key: Name<'_>,
+    access: Access,
+) -> bool {
     let flags = (docs::key_flags(access) & RIGHTS) as c_int;
-    // SAFETY: both names are live, and the user is freed once.
-    unsafe {
-        let user = api!(RedisModule_GetModuleUserFromUserName(user.as_ptr()));
-        if user.is_null() {
-            return false;
-        }
-        let checked = api!(RedisModule_ACLCheckKeyPermissions(
+    // SAFETY: the name is live, and the caller guarantees that the user is.
+    let checked = unsafe {
+        api!(RedisModule_ACLCheckKeyPermissions(
             user,
             key.as_ptr(),
             flags
-        ));
-        api!(RedisModule_FreeModuleUser(user));
-        checked == raw::REDISMODULE_OK as c_int
+        ))
+    };
+    checked == raw::REDISMODULE_OK as c_int
+}
+
+/// Whether a user may make the call of these words, the name of the command first: one selector
+/// must allow the command and all its keys, as when the call is made. Nobody may if there is no
+/// user of this name.
+pub fn may_call(user: &[u8], call: &[Name<'_>]) -> bool {
+    // SAFETY: the user is live during the call.
+    with_module_user(user, |user| unsafe { has_call(user, call) })
+}
+
+/// Whether a user of the server may make a call.
+///
+/// # Safety
+/// `user` must be live.
+pub(super) unsafe fn has_call(user: *mut raw::RedisModuleUser, call: &[Name<'_>]) -> bool {
+    let mut words: SmallVec<[_; 4]> = call.iter().map(|word| word.as_ptr()).collect();
+    // SAFETY: the words are live, and the caller guarantees that the user is.
+    let checked = unsafe {
+        api!(RedisModule_ACLCheckCommandPermissions(
+            user,
+            words.as_mut_ptr(),
+            words.len() as c_int
+        ))
+    };
+    checked == raw::REDISMODULE_OK as c_int
+}
+
+/// The user whom clients are that have not named themselves.
+pub const DEFAULT_USER: &[u8] = b"default";
+
+thread_local! {
+    /// The server's handle of the user `default`. That user is never freed: ACL LOAD copies new
+    /// rules into it (acl.c, ACLLoadFromFile).
+    static DEFAULT: Cell<*mut raw::RedisModuleUser> = const { Cell::new(ptr::null_mut()) };
+}
+
+/// Calls `check` with the server's handle of a user. False if there is no user of this name.
+fn with_module_user(user: &[u8], check: impl FnOnce(*mut raw::RedisModuleUser) -> bool) -> bool {
+    if user == DEFAULT_USER {
+        if DEFAULT.get().is_null() {
+            DEFAULT.set(module_user(user));
+        }
+        return !DEFAULT.get().is_null() && check(DEFAULT.get());
     }
+    let user = module_user(user);
+    if user.is_null() {
+        return false;
+    }
+    let checked = check(user);
+    // SAFETY: made above, freed once.
+    unsafe { api!(RedisModule_FreeModuleUser(user)) };
+    checked
+}
+
+fn module_user(user: &[u8]) -> *mut raw::RedisModuleUser {
+    with_user(user, |_, name| {
+        // SAFETY: the name is live.
+        unsafe { api!(RedisModule_GetModuleUserFromUserName(name.name().as_ptr())) }
+    })
 }

@@ -60,6 +60,7 @@ mod setting;
 mod slots;
 pub mod spec;
 pub mod timer;
+pub mod user_rules;
 mod value;
 mod write_refusal;
 

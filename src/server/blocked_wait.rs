@@ -9,10 +9,14 @@ use crate::redis::blocking::{self, Handle, Wait};
 use crate::redis::{event_loop, Context, Name, OwnedName, Reply};
 use dq_queue::op::Ending;
 
+use super::rights::{self, Call};
 use super::{message_reply, wakeups, QueueAddress};
 
 /// The clients that wait for messages of one queue, by the id of the message.
-type ByMessage = HashMap<Box<[u8]>, Vec<Handle>>;
+type ByMessage = HashMap<Box<[u8]>, Vec<Waiting>>;
+
+/// A client that waits, and its user.
+type Waiting = (Handle, Rc<[u8]>);
 
 thread_local! {
     static BLOCKED: RefCell<HashMap<QueueAddress, ByMessage>> = RefCell::default();
@@ -28,7 +32,7 @@ static ANY_MAYBE_REPLACED: AtomicBool = AtomicBool::new(false);
 pub fn block(ctx: &mut Context, key: Name<'_>, id: &[u8], ms: u64) {
     match blocking::block(ctx, &[key], ms, Rc::new(BlockedClient)) {
         Some(handle) => {
-            add(ctx.db(), key.bytes(), id, handle);
+            add(ctx.db(), key.bytes(), id, (handle, ctx.user_name()));
             wakeups::ensure_deadlines(ctx);
         }
         None => ctx.reply().null(),
@@ -44,12 +48,12 @@ impl Wait for BlockedClient {
     }
 }
 
-fn add(db: i32, key: &[u8], id: &[u8], handle: Handle) {
+fn add(db: i32, key: &[u8], id: &[u8], waiting: Waiting) {
     BLOCKED.with_borrow_mut(|all| {
         let by_message = all.entry((db, key.into())).or_default();
         let of_message = by_message.entry(id.into()).or_default();
-        of_message.retain(|handle| !handle.is_over());
-        of_message.push(handle);
+        of_message.retain(|(handle, _)| !handle.is_over());
+        of_message.push(waiting);
     });
 }
 
@@ -63,20 +67,23 @@ fn watched(db: i32, key: &[u8]) -> Vec<Box<[u8]>> {
     })
 }
 
-/// Answers the clients that wait for this message.
-pub fn answer(db: i32, key: &[u8], ending: Ending) {
-    let address: QueueAddress = (db, key.into());
-    let handles = BLOCKED.with_borrow_mut(|all| {
+/// Answers the clients that wait for this message, those with an error that have lost their rights.
+pub fn answer(ctx: &Context, key: Name<'_>, ending: Ending) {
+    let address: QueueAddress = (ctx.db(), key.bytes().into());
+    let waiting = BLOCKED.with_borrow_mut(|all| {
         let by_message = all.get_mut(&address)?;
-        let handles = by_message.remove(&ending.id);
+        let waiting = by_message.remove(&ending.id);
         if by_message.is_empty() {
             all.remove(&address);
         }
-        handles
+        waiting
     });
+    rights::commands_may_have_run();
     // Answering runs callbacks at once, so nothing may be borrowed here.
-    for handle in handles.into_iter().flatten() {
+    for (handle, user) in waiting.into_iter().flatten() {
+        let may = rights::is_enabled(ctx, &user) && rights::may_wait(&user, Call::Wait, key);
         handle.answer(|reply| match &ending.end {
+            _ if !may => reply.error(rights::WITHDRAWN),
             Some((state, text)) => message_reply::ending(reply, *state, text.as_deref()),
             None => reply.null(),
         });
@@ -138,7 +145,7 @@ pub fn before_sleep(ctx: &mut Context) {
             .collect();
         drop(opened);
         for ending in endings {
-            answer(db, &key, ending);
+            answer(ctx, name.name(), ending);
         }
     }
 }

@@ -213,7 +213,7 @@ impl Aftermath<'_> {
             }
         }
         for ending in self.ended {
-            blocked_wait::answer(ctx.db(), self.key.bytes(), ending);
+            blocked_wait::answer(ctx, self.key, ending);
         }
     }
 }

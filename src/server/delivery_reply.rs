@@ -7,6 +7,7 @@ use dq_queue::Queue;
 
 use super::bound_leases::{self, Binding};
 use super::message_reply;
+use super::rights::Call;
 
 /// The form of the reply to one FETCH or MFETCH.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +32,14 @@ impl DeliveryReply {
             with_key,
             binding: binding.map(|binding| (binding, ctx.db())),
             repeats_in: request.fetch.token.as_ref().map(|_| ctx.db()),
+        }
+    }
+
+    /// The call that gets the reply, where that names its keys.
+    pub fn call(self) -> Call {
+        match self.with_key {
+            true => Call::MultiFetch,
+            false => Call::Fetch,
         }
     }
 

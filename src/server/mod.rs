@@ -30,6 +30,7 @@ pub mod metrics;
 pub mod own_slots;
 pub mod replay;
 pub mod replies;
+pub mod rights;
 mod timer;
 pub mod wakeups;
 

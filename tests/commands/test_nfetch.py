@@ -3,7 +3,7 @@
 import pytest
 
 from tests.harness.families import got, key, nfetch, send, waiter
-from tests.harness.replies import Manual, msgs
+from tests.harness.replies import Manual, as_map, msgs
 from tests.harness.server import wait_for
 
 
@@ -273,3 +273,27 @@ def test_a_waiter_is_not_woken_by_a_queue_that_it_may_not_take_from(server, w, l
     # The rights are looked at anew within a second.
     w.ok("ACL", "SETUSER", "limited", "~f:*")
     assert got(blocked) == (key(1), [b"b"])
+
+
+def test_a_selector_for_another_command_opens_no_queue(server, w, limited):
+    """NFETCH takes what FETCH of the key would take: one selector must allow both the command and the key."""
+    for n in (1, 2, 3):
+        send(w, n, f"{n}a", f"{n}b")
+    w.ok("ACL", "SETUSER", "limited", "reset", "on", ">secret", "%RW~f:{1}", "+dq.nfetch", "(+get %RW~f:{2})", "(+@all ~f:{3})")
+    assert sorted(nfetch(limited)[1][0] for _ in range(4)) == [b"1a", b"1b", b"3a", b"3b"]
+    assert nfetch(limited) is None
+    blocked = waiter(server, auth=("limited", "secret"))
+    send(w, 2, "2c")
+    send(w, 1, "1c")
+    assert got(blocked) == (key(1), [b"1c"])
+
+
+def test_ninfo_counts_what_info_of_the_key_would_show(server, w, limited):
+    for n in (1, 2, 3):
+        send(w, n, "x")
+    w.ok("ACL", "SETUSER", "limited", "reset", "on", ">secret", "%R~f:{1}", "+dq.ninfo", "(+get %R~f:{2})", "(+@all ~f:{3})")
+    for protocol in (2, 3):
+        one = server.wire(protocol)
+        one.ok("AUTH", "limited", "secret")
+        info = as_map(one.ok("DQ.NINFO", "f"))
+        assert (info["queues"], info["ready"]) == (2, 2)

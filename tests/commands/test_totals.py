@@ -128,7 +128,7 @@ def test_oldest_due_age_counts_whatever_was_not_delivered(r, key):
     assert age() == 30
     head = q.one("GROUP", "g")
     # It is blocked by the running message.
-    assert (age(), q.state("behind")) == (30, b"blocked")
+    assert (age(), q.state("behind")) == (30, "blocked")
     q.do("PAUSE", "GROUP", "g")
     q.do("PAUSE")
     q.advance(5)
@@ -136,7 +136,7 @@ def test_oldest_due_age_counts_whatever_was_not_delivered(r, key):
     q.do("CANCEL", "behind")
     assert age() == 15
     q.nack(head.receipt, "DELAY", 1000)
-    assert (age(), q.state("head")) == (35, b"retry")
+    assert (age(), q.state("head")) == (35, "retry")
     q.do("RESUME")
     assert q.take() == ["plain"]
     assert age() == 35
@@ -153,10 +153,10 @@ def test_oldest_due_age_counts_from_the_first_due_time(r, key):
     assert age() is None
     q.advance(100)
     # Its lease has run out.
-    assert (age(), q.state("a")) == (100, b"ready")
+    assert (age(), q.state("a")) == (100, "ready")
     q.nack(q.one().receipt)
     q.advance(10)
-    assert (age(), q.state("a")) == (110, b"retry")
+    assert (age(), q.state("a")) == (110, "retry")
     q.advance(40)
     q.nack(q.one().receipt)
     assert age() == 150

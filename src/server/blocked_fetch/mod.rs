@@ -12,14 +12,14 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::redis::blocking::{self, Wait};
-use crate::redis::{Context, Name, Reply};
+use crate::redis::{Context, Name, OwnedName, Reply};
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::op::{Fetch, Receipts};
 use dq_queue::{Done, Op};
 
 use super::commit::{can_begin, change, Replication};
 use super::delivery_reply::DeliveryReply;
-use super::{clock, families, own_slots, wakeups};
+use super::{clock, families, own_slots, rights, wakeups};
 use classes::Class;
 use wait_list::BlockedFetch;
 pub use wait_list::OfFamily;
@@ -54,6 +54,8 @@ impl Request {
 enum Served {
     /// The client has its messages, or is gone: it waits no longer.
     Over,
+    /// The client has lost its rights. It has got an error, and waits no longer.
+    Refused,
     /// There are no messages for the client, nor for any other of its class.
     NothingForClass,
     /// There are no messages for any client at the moment.
@@ -71,7 +73,8 @@ pub fn block(
 ) {
     let request = Request::new(fetch, delivery);
     let names = keys.iter().map(|key| key.bytes().into());
-    let blocked = BlockedFetch::new(request, ctx.db(), names);
+    let caller = (ctx.user_name(), delivery.call());
+    let blocked = BlockedFetch::new(request, caller, ctx.db(), names);
     match blocking::block(ctx, keys, ms, Rc::clone(&blocked) as Rc<dyn Wait>) {
         Some(handle) => {
             blocked.join(handle);
@@ -177,6 +180,7 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
         blocked.leave();
         return Served::Over;
     };
+    let is_enabled = rights::is_enabled(ctx, &blocked.user);
     let Request { fetch, delivery } = &blocked.request;
     let served = change(ctx, key, |slot| {
         let server = slot.moment(clock::now());
@@ -192,6 +196,11 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
         let now = queue.now(moment);
         if !queue.can_serve(fetch, now) {
             return Served::NothingForClass;
+        }
+        if !is_enabled || !blocked.may_be_served(key) {
+            handle.answer(|reply| reply.error(rights::WITHDRAWN));
+            blocked.leave();
+            return Served::Refused;
         }
         if queue.has_overdue_expiry(now) {
             // The timer removes the expired messages, and then schedules this wait list again.
@@ -218,6 +227,20 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
         served
     });
     served.unwrap_or(Served::NothingForAny)
+}
+
+impl BlockedFetch {
+    /// Whether its user may still make its call, for this key. [`families::may_take`] checks the
+    /// key of a client that waits for a family.
+    fn may_be_served(&self, key: Name<'_>) -> bool {
+        match &self.family {
+            None => rights::may_wait(&self.user, self.call, key),
+            Some(family) => {
+                let family = OwnedName::new(&family.name);
+                rights::may_wait(&self.user, self.call, family.name())
+            }
+        }
+    }
 }
 
 impl Wait for BlockedFetch {

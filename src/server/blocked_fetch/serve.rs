@@ -12,7 +12,7 @@ use crate::redis::{clock, event_loop, Context, Name, OwnedName};
 use super::wait_list::BlockedFetch;
 use super::{passed_over, try_serve, wait_list, Served};
 use crate::server::timer::NOT_OWNED_RETRY_MS;
-use crate::server::{config, families, metrics, wakeups};
+use crate::server::{config, families, metrics, rights, wakeups};
 
 /// How much of this turn's slice commands have used, in microseconds.
 static USED_US: AtomicU64 = AtomicU64::new(0);
@@ -90,6 +90,7 @@ fn serve_list(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
         families::not_ours(ctx, db, key.bytes());
         return;
     }
+    rights::commands_may_have_run();
     let mut ahead = None;
     let mut tried = wait_list::begin(db, key.bytes());
     while let Some((ticket, client)) = wait_list::next_client(db, key.bytes(), tried) {
@@ -107,6 +108,7 @@ fn serve_list(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
         }
         let is_of_family = client.family.is_some() && client.handle().is_some();
         match try_serve(ctx, key, &client) {
+            Served::Refused => serve_twins(ctx, key, &client),
             Served::Over => {
                 if let Some(family) = client.family.as_ref().filter(|_| is_of_family) {
                     families::gave(db, &family.name, key.bytes());

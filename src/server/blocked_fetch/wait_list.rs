@@ -13,6 +13,7 @@ use dq_queue::family;
 
 use super::classes::{Class, Classes, Ticket};
 use super::{twins, Request};
+use crate::server::rights::Call;
 use crate::server::QueueAddress;
 
 /// The family that a client waits for.
@@ -31,6 +32,9 @@ pub struct BlockedFetch {
     class: Class,
     pub(super) db: i32,
     pub(super) keys: Vec<Rc<[u8]>>,
+    /// The user whose rights count, and the call that it has made.
+    pub(super) user: Rc<[u8]>,
+    pub(super) call: Call,
     /// If it waits for a family, it waits for no keys.
     pub(super) family: Option<OfFamily>,
     /// Its position. 0 while it is not in the wait lists.
@@ -44,6 +48,7 @@ impl BlockedFetch {
     /// Makes the state of a client that is about to be blocked on these queues.
     pub(super) fn new(
         request: Request,
+        caller: (Rc<[u8]>, Call),
         db: i32,
         keys: impl Iterator<Item = Rc<[u8]>>,
     ) -> Rc<BlockedFetch> {
@@ -52,6 +57,8 @@ impl BlockedFetch {
             request,
             db,
             keys: keys.collect(),
+            user: caller.0,
+            call: caller.1,
             family: None,
             ticket: Cell::new(0),
             handle: OnceCell::new(),
@@ -69,6 +76,8 @@ impl BlockedFetch {
             request,
             db,
             keys: Vec::new(),
+            user: Rc::clone(&family.user),
+            call: Call::FamilyFetch,
             family: Some(family),
             ticket: Cell::new(0),
             handle: OnceCell::new(),

@@ -15,13 +15,12 @@ mod turns;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::redis::acl::may_access;
-use crate::redis::spec::Access;
 use crate::redis::{clock, Context, Name};
 use dq_queue::{family, Millis, Queue};
 
-use super::{own_slots, wakeups, QueueAddress};
+use super::{own_slots, rights, wakeups, QueueAddress};
 pub use queue_name::QueueName;
+use rights::FamilyCall;
 use turns::Candidate;
 use turns::{Families, Member};
 pub use turns::{Gives, Query};
@@ -210,7 +209,7 @@ pub fn members(db: i32, family: &[u8]) -> Vec<QueueName> {
 /// over until the slots of this node or the rights of the user have changed.
 pub fn may_take(ctx: &Context, query: Query<'_>, queue: &QueueName) -> bool {
     let is_ours = own_slots::is_ours(ctx, queue);
-    if is_ours && may_access(query.user, queue.name(), Access::ReadUpdate) {
+    if is_ours && rights::may_have(ctx, query.user, FamilyCall::Fetch, queue.name()) {
         return true;
     }
     if !is_ours {
