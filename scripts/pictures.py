@@ -164,8 +164,9 @@ def photograph(url: str) -> None:
     """The pages of dq web, in the light and the dark scheme."""
     with Browser(1180, 760) as browser:
         for name, page, sees, scheme, height in [
-            ("web.png", "", ["orders", "events:{*}"], "light", 400),
-            ("web-queue.png", "queue?queue=orders", ["user-4", "album-7", "billing-1"], "light", 980),
+            ("web.png", "", ["orders", "events:{*}"], "light", 560),
+            ("web-queue.png", "queue?queue=orders", ["user-4", "album-7", "billing-1"], "light", 1180),
+            ("web-errors.png", "errors", ["HTTP 500", "ConnectionError"], "light", 330),
             ("web-message.png", "message?queue=orders&id=order-3-paid", ["HTTP 500", "died"], "dark", 900),
         ]:
             browser.emulate(scheme, 1180, height)
@@ -183,6 +184,13 @@ def show_more(do) -> None:
     [(_, receipt, *_)] = do("DQ.FETCH", "orders", "CONSUMER", "billing-2")
     do("DQ.TOUCH", "orders", 30_000, receipt, "NOTE", "charged, receipt not sent")
     do("DQ.NACK", "orders", receipt, "ERROR", "HTTP 500 from the mail relay")
+    # Errors that are alike, in two queues: the error of a traceback is its last line.
+    for queue, count in (("mails", 7), ("invoices", 3)):
+        do("DQ.MSEND", queue, count, *["x"] * count, "RETRIES", 0, "GROUP", "relay", "PRIORITY", -5)
+        for _ in range(count):
+            [(_, receipt, *_)] = do("DQ.FETCH", queue, "GROUP", "relay")
+            trace = 'Traceback (most recent call last):\n  File "send.py", line 31, in send\n    relay.send(mail)\n'
+            do("DQ.NACK", queue, receipt, "ERROR", trace + f"ConnectionError: relay-2 refused mail {receipt % 90000 + 10000}")
     do("DQ.MSEND", "orders", 12, *["scale"] * 12, "BATCH", "album-7", "DELAY", 600_000)
     do("DQ.SEND", "orders", "publish", "ID", "publish-7", "AFTER", "album-7")
     do("DQ.SCHEDULE", "orders", "nightly-report", "CRON", "0 3 * * *", "TZ", "Europe/Berlin", "PAYLOAD", "x")
@@ -192,7 +200,7 @@ def show_more(do) -> None:
 
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    server = Server().start()
+    server = Server(appendonly="yes").start()
     shop = Shop(server.port)
     try:
         do = shop.client().execute_command
@@ -201,9 +209,10 @@ def main() -> None:
         shop.open()
         cli = Cli(build(), f"redis://127.0.0.1:{server.port}")
         with Screen(cli, "top") as screen:
-            screen.sees(">events", " orders")
-            screen.press("Down", "Down", "Down")
-            screen.sees("── orders ──")
+            screen.sees("orders", "events")
+            while "── orders ──" not in screen.text():
+                screen.press("Down")
+                time.sleep(0.5)
             time.sleep(20)  # until the bars of lateness reach back
             draw("top.svg", "dq top: the queues of a server, with rates, states and lateness", screen)
             screen.press("Enter")

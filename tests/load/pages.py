@@ -81,7 +81,8 @@ class Pages:
         web = Web(Cli(build(), f"redis://127.0.0.1:{self.server.port}"), log)
         self.me = self._open.enter_context(web).visitor()
         # All queues are known, and the figures of each have been asked for at least once.
-        self.me.sees("", f"{self.queues - self.partitions + 1} lines")
+        self.web = web
+        self.me.sees("", f"{self.queues - self.partitions} queues and 1 family")
         time.sleep(2)
         return self
 
@@ -142,6 +143,12 @@ class Pages:
                 f"queue, groups {groups}",
                 lambda groups=groups: get("queue", queue=BIG, groups=groups),
             )
+        yield self.row("errors, of the queue", lambda: get("errors", queue=BIG))
+        yield self.row("errors, of all queues", lambda: get("errors"))
+        yield self.row("run times", lambda: get("types", queue=BIG))
+        yield self.row("search for an id", lambda: get("search", find="no such id"))
+        yield self.row("server", lambda: get("server"))
+        yield self.row("all figures as JSON", lambda: get("api/queues"))
         yield self.row("queue, a small one", lambda: get("queue", queue="queue-00007"))
         for state in ("ready", "delayed", "running", "dead", "finished"):
             yield self.row(
@@ -208,6 +215,12 @@ class Pages:
             rounds=1,
         )
         yield self.row("remove everything", lambda: act(act="empty", queue=BIG), rounds=1)
+
+    def memory(self) -> int:
+        """The memory of dq web at most, in MiB."""
+        status = Path(f"/proc/{self.web.process.pid}/status").read_text()
+        [peak] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
+        return int(peak) // 1024
 
     def following(self, state) -> None:
         page = self.me.get("messages", queue=BIG, state=state)
@@ -289,8 +302,15 @@ def main(words=None) -> int:
         default=2,
         help="ms of a command that are too many (%(default)s)",
     )
+    parser.add_argument(
+        "--memory",
+        type=int,
+        default=100,
+        help="MiB of dq web that are too many (%(default)s)",
+    )
     args = parser.parse_args(words)
     rows = []
+    memory = 0
     with Pages(args.queues, args.messages, args.rounds) as pages:
         info = pages.server.info("server")
         print(
@@ -302,16 +322,18 @@ def main(words=None) -> int:
                 rows.append(row)
                 print(row, flush=True)
         probe.pings = pages.undisturbed(probe.pings)
+        memory = pages.memory()
     waits = Waits.of(absences, probe)
     began, _ = max(probe.pings, key=lambda ping: ping[1])
     meanwhile = next((row.name for row in rows if began < row.ended), "the end")
     print(f"{waits.count:,} PINGs meanwhile: 99 % within {waits.p99:.2f} ms, the longest {waits.longest:.2f} ms,")
     print(f"of which a processor was absent for {waits.absent:.2f} ms; the longest without absences {waits.own:.2f} ms;")
     print(f"the longest was during: {meanwhile}")
+    print(f"dq web took {memory} MiB at most, the limit is {args.memory}")
     slow = [row for row in rows if row.ms() > args.limit]
     for row in slow:
         print(f"{row.name}: a command of {row.ms():.2f} ms, the limit is {args.limit:g}")
-    return 1 if slow else 0
+    return 1 if slow or memory > args.memory else 0
 
 
 if __name__ == "__main__":

@@ -96,7 +96,8 @@ def test_the_figures_are_json_for_programs(start, shop):
     assert (error["error"], error["count"]) == ("no such mailbox", 1)
     [server] = json.loads(me.get("api/server").text)["servers"]
     assert server["module-loaded"] is True and any("appendonly" in warning for warning in server["warnings"])
-    me.get("api/queue", queue="nope", status=404)
+    refused = me.get("api/queue", queue="nope", status=404)
+    assert json.loads(refused.text) == {"error": "ERR no such queue"}
     me.get("api/nope", status=404)
     me.get("api/messages", queue="shop", state="dead", count=5000, status=400)
     assert me.ask("api/queues", {"csrf": me.get("queue", queue="shop").csrf()}).status == 404, "it only reads"

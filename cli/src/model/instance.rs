@@ -126,26 +126,35 @@ pub fn all(server: &mut Server) -> Result<Vec<Instance>, Failure> {
                     let text = bytes(&reply).map(String::from_utf8_lossy);
                     instance.read(&text.unwrap_or_default());
                 }
-                Err(Failure::Refused(_)) => {}
+                // The user may not ask for any of them.
+                Err(Failure::Refused(_)) => break,
                 Err(failure) => return Err(failure),
             }
         }
         if instance.is_known() {
             instance.module = Some(instance.text("dq_version").is_some());
         }
-        let mut cmd = redis::cmd("CONFIG");
-        cmd.arg("GET").arg("min-replicas-to-write");
-        instance.replicas_needed = match server.call_on(node, &cmd) {
-            Ok(Value::Map(pairs)) => pairs.first().and_then(|(_, value)| {
-                let value = bytes(value)?;
-                std::str::from_utf8(value).ok()?.parse().ok()
-            }),
-            Err(failure @ Failure::Lost(_)) => return Err(failure),
-            _ => None,
-        };
+        // The server tells of good replicas only if a write needs some.
+        if instance.number("min_slaves_good_slaves").is_some() {
+            instance.replicas_needed = replicas_needed(server, node)?;
+        }
         instances.push(instance);
     }
     Ok(instances)
+}
+
+/// Asks for the number of replicas that a write needs. `None` if the user may not.
+fn replicas_needed(server: &mut Server, node: usize) -> Result<Option<u64>, Failure> {
+    let mut cmd = redis::cmd("CONFIG");
+    cmd.arg("GET").arg("min-replicas-to-write");
+    match server.call_on(node, &cmd) {
+        Ok(Value::Map(pairs)) => Ok(pairs.first().and_then(|(_, value)| {
+            let value = bytes(value)?;
+            std::str::from_utf8(value).ok()?.parse().ok()
+        })),
+        Err(failure @ Failure::Lost(_)) => Err(failure),
+        _ => Ok(None),
+    }
 }
 
 /// Returns the warnings of all servers, each with the place of its server if there are

@@ -278,6 +278,10 @@ fn finish(ask: &Ask, answer: Result<Answer, HttpError>, wire: &Wire) -> Response
         Err(error) => {
             let status = StatusCode::from_u16(error.status);
             let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            if ask.path.starts_with("api/") {
+                let why = serde_json::json!({ "error": error.words }).to_string();
+                return packing::answer(status, "application/json", why, false);
+            }
             html(status, page::error(ask, &error).into_string())
         }
     }

@@ -127,7 +127,7 @@ pub fn consumers(found: &[Consumer], holdings: &Holdings, target: &Query, now: M
                                 td data-label="seen" { (time(one.last_seen.map(|at| at.min(now)), now)) }
                                 td.grow data-label="holds" {
                                     @for (id, since) in held.iter().take(HELD) {
-                                        div { a href=(message(id)) { (name(id)) } " " span.note { (time(*since, now)) } }
+                                        div { a href=(message(id)) { (name(id)) } " " span.note { (time(since.map(|at| at.min(now)), now)) } }
                                     }
                                     @if one.running as usize > held.len().min(HELD) && !held.is_empty() {
                                         a.note href=(target.clone().with("state", b"running").link("messages")) { "all that run" }
