@@ -107,21 +107,12 @@ std_options() {
     echo -Zbuild-std=std,panic_unwind
 }
 
-# Prints the options of clang with which it reads the headers of a target: headers_of ARCH LIBC
-headers_of() {
-    local folder
-    "$ZIG" cc -target "$(zig_target "$1" "$2")" -E -v -x c /dev/null 2>&1 |
-        sed -n '/^#include <...> search starts here/,/^End of search/s/^ //p' | while read -r folder; do
-        # Clang has its own headers of the compiler, and those of another version do not fit.
-        [ "${folder%/lib/include}" != "$folder" ] || printf -- '-isystem %s ' "$(absolute "$folder")"
-    done
-}
-
 # Builds a crate: build_crate ARCH LIBC MANIFEST_DIRECTORY OUTPUT [OPTION OF RUSTC...]
 build_crate() {
     local arch=$1 libc=$2 program=$3 output=$4 target suffix folders word std
-    local options environment=() maps=()
+    local options environment=() maps=() place
     shift 4
+    place=$(realpath "$program")
     target=$(bundle_rust_target "$arch" "$libc")
     suffix=${target//-/_}
     read -ra options <<<"${RUSTFLAGS:-}"
@@ -135,14 +126,15 @@ build_crate() {
         environment+=("RUSTC_BOOTSTRAP=1")
         [ -z "${RUST_SRC:-}" ] || environment+=("__CARGO_TESTS_ONLY_SRC_ROOT=$RUST_SRC")
     fi
-    # The bindings to the module API are made from C headers, which are zig's, too.
-    environment+=("BINDGEN_EXTRA_CLANG_ARGS_$suffix=$(headers_of "$arch" "$libc")")
     [ "$libc" = musl ] || target=$target.$GLIBC
     environment+=("CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${options[*]}")" "CARGO_ZIGBUILD_ZIG_PATH=$ZIG")
     say "building $program for $arch and $libc"
+    # Elsewhere, because below its own directory zig names its headers by relative paths, which the generator of the
+    # bindings to the module API does not find.
+    mkdir -p "$TARGET/bundle/elsewhere"
     # shellcheck disable=SC2086
-    env PATH="$TOOLS/bin:$PATH" "${environment[@]}" cargo-zigbuild zigbuild --release --target "$target" $std \
-        --manifest-path "$program/Cargo.toml" --target-dir "$output" "${CARGO_FLAGS_LIST[@]}"
+    (cd "$TARGET/bundle/elsewhere" && env PATH="$TOOLS/bin:$PATH" "${environment[@]}" cargo-zigbuild zigbuild --release \
+        --target "$target" $std --manifest-path "$place/Cargo.toml" --target-dir "$output" "${CARGO_FLAGS_LIST[@]}")
 }
 
 # Builds all programs for a processor and a libc into a directory: build_programs_of ARCH LIBC OUTPUT
@@ -161,4 +153,14 @@ build_programs_of() {
     install -m 755 "$TARGET/bundle/cli/$target/release/dq" "$output/dq"
     build_crate "$arch" "$libc" . "$TARGET/bundle/module" "${module[@]}"
     install -m 755 "$TARGET/bundle/module/$target/release/libdq.so" "$output/libdq.so"
+    [ "$libc" = musl ] || must_need_no_newer_glibc "$output"
+}
+
+# Ends if a program uses symbols of a newer glibc than GLIBC, which the names of the files promise.
+must_need_no_newer_glibc() {
+    local name needed
+    for name in dq libdq.so valkey-server valkey-cli; do
+        needed=$(grep -ahoE 'GLIBC_2\.[0-9]+' "$1/$name" | sort -uV | tail -n 1 | cut -d_ -f2)
+        at_least "$GLIBC" "$needed" || die "$1/$name needs glibc $needed, newer than $GLIBC"
+    done
 }

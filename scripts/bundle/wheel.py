@@ -6,7 +6,7 @@ from pathlib import Path
 from scripts.bundle.files import File, Files, write_zip
 
 ROOT = Path(__file__).resolve().parents[2]
-# The last tag of a name is what auditwheel says of the programs: tests/tools/test_bundle.py asks it.
+# The C library that each needs at least. scripts/bundle-build.sh checks it, and `auditwheel show` says the same.
 PLATFORMS = {
     ("amd64", "glibc"): "manylinux_2_31_x86_64",
     ("amd64", "musl"): "musllinux_1_2_x86_64",
