@@ -126,6 +126,12 @@ impl Context {
         self.flags() & CTX_NO_BLOCKING != 0
     }
 
+    /// Whether a FAILOVER is under way, after which this primary is a replica. Costs some 30
+    /// microseconds.
+    pub fn is_failing_over(&self) -> bool {
+        write_refusal::is_failing_over(self)
+    }
+
     /// Whether this server is a node of a cluster.
     #[inline]
     pub fn is_in_cluster(&self) -> bool {

@@ -66,6 +66,14 @@ fn has_disk_error(ctx: &Context) -> bool {
     }
 }
 
+/// Whether a FAILOVER of this primary is under way.
+pub(super) fn is_failing_over(ctx: &Context) -> bool {
+    let is_none = with_info(ctx, c"replication", |info| {
+        info.text(c"master_failover_state", |text| text == b"no-failover")
+    });
+    is_none.flatten() == Some(false)
+}
+
 fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }

@@ -41,7 +41,7 @@ fn flushed(_: &mut Context, db: Option<i32>) {
     wakeups::with_index(|index| index.forget_db(db));
     families::forget_db(db);
     blocked_wait::check_all_later(db);
-    bulk_ops::answer_flushed(db);
+    bulk_ops::end_all(db, "the database was flushed");
 }
 
 fn swapped(ctx: &mut Context, first: i32, second: i32) {
@@ -52,7 +52,7 @@ fn swapped(ctx: &mut Context, first: i32, second: i32) {
     }
     for db in [first, second] {
         blocked_wait::check_all_later(Some(db));
-        bulk_ops::answer_flushed(Some(db));
+        bulk_ops::end_all(Some(db), "the database was swapped");
     }
     wakeups::ensure(ctx, 0);
 }
@@ -92,5 +92,9 @@ fn unlinked(db: i32, key: &[u8]) {
     wakeups::with_index(|index| index.forget(db, key));
     families::forget(db, key);
     blocked_wait::check_later(db, key);
-    bulk_ops::answer_gone(db, key);
+    bulk_ops::end(
+        db,
+        key,
+        "the queue was deleted, renamed, replaced or loaded anew",
+    );
 }

@@ -58,6 +58,7 @@ pub fn start(ctx: &mut Context) -> Result<(), String> {
 
 /// Runs once in each turn of the event loop, before the server sleeps.
 fn before_sleep(ctx: &mut Context) {
+    bulk_ops::before_sleep(ctx);
     blocked_wait::before_sleep(ctx);
     blocked_fetch::serve::before_sleep(ctx);
     timer::before_sleep(ctx);

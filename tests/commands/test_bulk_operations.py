@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from redis import ResponseError
 
 from tests.harness.replies import Queue
 from tests.harness.scene import Scene, assert_same_digest, twin
@@ -199,21 +200,47 @@ def at_once(server, *commands):
     return connections
 
 
-def test_a_purge_whose_queue_is_deleted_meanwhile_replies_0(server, r, key):
+def test_a_purge_whose_queue_is_deleted_meanwhile_says_how_far_it_came(server, r, key):
     running(r, key)
     purge, delete = at_once(server, ["DQ.PURGE", key, "GROUP", "g"], ["DEL", key])
     assert delete.read_response() == 1
-    assert purge.read_response() == 0
+    assert_partial(purge, 0, "the queue was deleted")
     assert r.exists(key) == 0
 
 
+def assert_partial(connection, n, why):
+    with pytest.raises(ResponseError, match=f"^PARTIAL {n} .*{why}"):
+        connection.read_response()
+
+
+ENDINGS = {
+    "deleted": ["DEL", "k"],
+    "renamed": ["RENAME", "k", "other"],
+    "swapped": ["SWAPDB", "0", "1"],
+    "flushed": ["FLUSHALL"],
+    "loaded anew|flushed": ["DEBUG", "RELOAD"],
+}
+
+
+@pytest.mark.parametrize("why", ENDINGS)
+@pytest.mark.parametrize("words", [["DQ.PURGE", "k", "STATE", "dead"], ["DQ.REDRIVE", "k", "ALL"]], ids=lambda words: words[0])
+def test_what_ends_before_its_time_tells_how_much_was_done(make_server, words, why):
+    server = make_server(enable_debug_command="local")
+    q = Scene(server.client(), "k", "LEASE", 10**9)
+    q.do("MSEND", MANY, *[b"x"] * MANY)
+    q.nack(*[m.receipt for m in q.fetch("COUNT", MANY)], "FATAL")
+    bulk, other = at_once(server, words, ENDINGS[why])
+    assert other.read_response() == (1 if why == "deleted" else b"OK")
+    assert_partial(bulk, "[0-9]+", f"({why})")
+
+
 @pytest.mark.parametrize("how", ["FLUSHDB", "FLUSHALL"])
-def test_a_purge_whose_database_is_flushed_meanwhile_replies_0(make_server, key, how):
+def test_a_purge_whose_database_is_flushed_meanwhile_says_how_far_it_came(make_server, key, how):
     server = make_server(enable_debug_command="local")
     running(server.client(), key)
     purge, flush = at_once(server, ["DQ.PURGE", key, "GROUP", "g"], [how])
     assert flush.read_response() == b"OK"
-    assert purge.read_response() == 0
+    assert_partial(purge, 0, "the database was flushed")
 
 
 def test_an_unblocked_client_gets_an_error_and_the_rest_stays(server, r, key):
@@ -222,7 +249,7 @@ def test_an_unblocked_client_gets_an_error_and_the_rest_stays(server, r, key):
         server, ["DQ.PURGE", key, "GROUP", "g"], ["CLIENT", "UNBLOCK", lambda ids: ids[0], "TIMEOUT"]
     )
     assert unblock.read_response() == 1
-    with pytest.raises(Exception, match="unblocked before completion; messages removed so far are not restored"):
+    with pytest.raises(ResponseError, match="^PARTIAL [0-9]+ .*CLIENT UNBLOCK"):
         purge.read_response()
     # The purge stops with its client, so the rest stays until another purge.
     left = q.len()
@@ -276,9 +303,10 @@ def test_an_unblocked_redrive_leaves_the_rest_dead(server, r, key):
     assert q.nack(*receipts, "FATAL") == MANY
     redrive, unblock = at_once(server, ["DQ.REDRIVE", key, "ALL"], ["CLIENT", "UNBLOCK", lambda ids: ids[0], "TIMEOUT"])
     assert unblock.read_response() == 1
-    with pytest.raises(Exception, match="unblocked before completion"):
+    with pytest.raises(ResponseError, match="^PARTIAL [0-9]+ .*CLIENT UNBLOCK") as error:
         redrive.read_response()
     dead = q.len("dead")
+    assert f"PARTIAL {MANY - dead} " in str(error.value)
     assert q.counts() == {s: n for s, n in (("ready", MANY - dead), ("dead", dead)) if n}
     assert q.do("REDRIVE", "ALL") == dead
 

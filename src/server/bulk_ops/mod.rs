@@ -7,8 +7,9 @@
 mod pending;
 mod slice_size;
 
-pub use pending::{answer_flushed, answer_gone, any, next_step, step_taken, Taken};
+pub use pending::{any, any_at_all, end, end_all, next_step, step_taken, Taken};
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::redis::blocking::{self, Wait};
@@ -45,19 +46,37 @@ fn plan(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) -> Result<Option<Plan>, F
 /// Blocks the client until the timer has done the operation in slices. Returns false where the
 /// client cannot be blocked.
 fn block(ctx: &mut Context, key: Name<'_>, plan: Plan) -> bool {
-    let Some(client) = blocking::block(ctx, &[key], 0, Rc::new(BlockedClient)) else {
+    let counted = Rc::new(Cell::new(0));
+    let waiting = Rc::new(BlockedClient(Rc::clone(&counted)));
+    let Some(client) = blocking::block(ctx, &[key], 0, waiting) else {
         return false;
     };
-    pending::add(ctx.db(), key.bytes(), plan, client);
+    pending::add(ctx.db(), key.bytes(), plan, (client, counted));
     wakeups::schedule(ctx, ctx.db(), key.bytes(), clock::now().ms());
     true
 }
 
-/// A client that waits for its bulk operation. `pending.rs` answers it.
-struct BlockedClient;
+/// A client that waits for its bulk operation, with the number of messages that it has removed or
+/// revived so far. `pending.rs` answers it.
+struct BlockedClient(Rc<Cell<u64>>);
 
 impl Wait for BlockedClient {
     fn timed_out(&self, reply: Reply<'_>) {
-        reply.error("ERR unblocked before completion; messages removed so far are not restored");
+        write_partial(reply, self.0.get(), "CLIENT UNBLOCK has ended it");
     }
+}
+
+/// Ends all operations if a FAILOVER has begun: no slice runs before it is over, and then the server
+/// would send their clients away without a word of what is done.
+pub fn before_sleep(ctx: &Context) {
+    if any_at_all() && !ctx.may_act() && ctx.is_failing_over() {
+        end_all(None, "a failover has begun");
+    }
+}
+
+/// Writes the error for an operation that has ended before its time.
+fn write_partial(reply: Reply<'_>, counted: u64, why: &str) {
+    reply.error(&format!(
+        "PARTIAL {counted} messages are done and stay so, but {why}"
+    ));
 }

@@ -1,8 +1,9 @@
 //! Bulk operations that would block the server for too long if they ran at once, and the clients
 //! that wait for them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::redis::blocking::Handle;
@@ -10,13 +11,14 @@ use dq_queue::queue::plan::{Plan, Step};
 use dq_queue::{Millis, Queue};
 
 use super::slice_size::SliceSize;
+use super::write_partial;
 use crate::server::QueueAddress;
 
 /// An operation that runs in slices.
 struct BulkOp {
     plan: Plan,
     /// The number of messages that it has removed or revived so far.
-    counted: u64,
+    counted: Rc<Cell<u64>>,
     size: SliceSize,
     client: Handle,
 }
@@ -30,12 +32,12 @@ thread_local! {
 static QUEUES: AtomicUsize = AtomicUsize::new(0);
 
 /// Adds an operation on a queue, for a client that is blocked.
-pub fn add(db: i32, key: &[u8], plan: Plan, client: Handle) {
+pub fn add(db: i32, key: &[u8], plan: Plan, (client, counted): (Handle, Rc<Cell<u64>>)) {
     PENDING.with_borrow_mut(|all| {
         let of_queue = all.entry((db, key.into())).or_default();
         of_queue.push_back(BulkOp {
             plan,
-            counted: 0,
+            counted,
             size: SliceSize::default(),
             client,
         });
@@ -69,14 +71,25 @@ pub struct Taken {
 pub fn step_taken(db: i32, key: &[u8], taken: Taken) {
     let ended = change(db, key, |of_queue| {
         let bulk_op = of_queue.front_mut()?;
-        bulk_op.counted += taken.count;
+        bulk_op.counted.set(bulk_op.counted.get() + taken.count);
         bulk_op.size.follow(taken.took_us, taken.aim_us);
         match taken.is_last {
             true => of_queue.pop_front(),
             false => None,
         }
     });
-    answer(ended);
+    // This runs callbacks at once, so nothing may be borrowed.
+    if let Some(BulkOp {
+        counted, client, ..
+    }) = ended
+    {
+        client.answer(|reply| reply.unsigned(counted.get()));
+    }
+}
+
+/// Whether any queue has bulk operations.
+pub fn any_at_all() -> bool {
+    QUEUES.load(Relaxed) > 0
 }
 
 /// Changes the bulk operations of a queue, if it has any.
@@ -105,8 +118,8 @@ pub fn any(db: i32, key: &[u8]) -> bool {
     QUEUES.load(Relaxed) > 0 && PENDING.with_borrow(|all| all.contains_key(&(db, key.into())))
 }
 
-/// Answers the clients of operations on a queue that is gone, because nothing is left to do.
-pub fn answer_gone(db: i32, key: &[u8]) {
+/// Ends the operations on a queue before their time, because of `why`, a sentence that names it.
+pub fn end(db: i32, key: &[u8], why: &str) {
     if QUEUES.load(Relaxed) == 0 {
         return;
     }
@@ -115,28 +128,25 @@ pub fn answer_gone(db: i32, key: &[u8]) {
         QUEUES.store(all.len(), Relaxed);
         ended
     });
-    answer(ended.into_iter().flatten());
+    // Answering runs callbacks at once, so nothing may be borrowed.
+    for BulkOp {
+        counted, client, ..
+    } in ended.into_iter().flatten()
+    {
+        client.answer(|reply| write_partial(reply, counted.get(), why));
+    }
 }
 
-/// Answers the clients of operations on all queues of a database, or of all databases (see
-/// [`answer_gone`]).
-pub fn answer_flushed(db: Option<i32>) {
+/// Ends the operations on all queues of a database, or of all databases (see [`end`]).
+pub fn end_all(db: Option<i32>, why: &str) {
+    if QUEUES.load(Relaxed) == 0 {
+        return;
+    }
     let addresses: Vec<QueueAddress> = PENDING.with_borrow(|all| {
         let of_db = all.keys().filter(|(of, _)| db.is_none_or(|db| db == *of));
         of_db.cloned().collect()
     });
     for (db, key) in addresses {
-        answer_gone(db, &key);
-    }
-}
-
-/// Answers the clients of operations that have ended. This runs callbacks at once, so nothing may
-/// be borrowed.
-fn answer(ended: impl IntoIterator<Item = BulkOp>) {
-    for BulkOp {
-        counted, client, ..
-    } in ended
-    {
-        client.answer(|reply| reply.unsigned(counted));
+        end(db, &key, why);
     }
 }
