@@ -11,7 +11,8 @@ func (q *Queue) Get(ctx context.Context, id string) (*Record, error) {
 	return read(reply, err, orNil(record))
 }
 
-// List visits all records in a state, in the order of that state. It ends with the first error that visit returns.
+// List visits all records in a state, in the order of that state. It ends with the first error that visit returns. A
+// message that moves within the state meanwhile (Touch, Reschedule) may come twice or not at all.
 // Count is how many it gets at a time: 100 by default.
 func (q *Queue) List(ctx context.Context, state State, visit func(Record) error, options ...ListOption) error {
 	var words []string

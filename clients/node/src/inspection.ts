@@ -23,7 +23,10 @@ export abstract class Inspection {
     return maybeShaped<Record>(await this.call('GET', [id]));
   }
 
-  /** DQ.LIST: goes over the messages of a state, `count` in each call. */
+  /**
+   * DQ.LIST: goes over the messages of a state, `count` in each call. A message that moves within the state meanwhile
+   * (`touch`, `reschedule`) may come twice or not at all.
+   */
   list(state: State, given: { group?: string; type?: string; rev?: boolean; count?: number } = {}): AsyncGenerator<Record> {
     return this.#pages<Record>('LIST', [state], options(given));
   }

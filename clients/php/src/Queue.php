@@ -186,6 +186,7 @@ final class Queue
 
     /**
      * DQ.LIST: yields all messages in a state, in the order of that state. Options: group, type, and count (a page).
+     * A message that moves within the state meanwhile (touch, reschedule) may come twice or not at all.
      *
      * @return \Generator<array<string, mixed>>
      */

@@ -187,7 +187,10 @@ class FamilyVerbs:
     def list(
         self, state: State, *, group: str | None = None, type: str | None = None, rev: bool = False, page: int = 100
     ) -> Pages[Record]:
-        """DQ.LIST: yields all records in a state, one queue after the other."""
+        """DQ.LIST: yields all records in a state, one queue after the other.
+
+        A message that moves within the state meanwhile (`touch`, `reschedule`) may come twice or not at all.
+        """
         for queue in self._of(group):
             yield from queue.list(state, group=group, type=type, rev=rev, page=page)
 

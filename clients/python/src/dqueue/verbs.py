@@ -225,7 +225,10 @@ class QueueVerbs:
     def list(
         self, state: State, *, group: str | None = None, type: str | None = None, rev: bool = False, page: int = 100
     ) -> Pages[Record]:
-        """DQ.LIST: yields all records in a state, in the order of that state. Fetches `page` of them at a time."""
+        """DQ.LIST: yields all records in a state, in the order of that state. Fetches `page` of them at a time.
+
+        A message that moves within the state meanwhile (`touch`, `reschedule`) may come twice or not at all.
+        """
         options = {"count": page, "group": group, "type": type, "rev": rev}
         return [lambda cursor: calls.listing(self.key, state, {"cursor": cursor, **options})]
 
