@@ -11,9 +11,10 @@ final class Retrying
      * Runs a command, and repeats it after errors that may pass, for `patience` ms.
      *
      * @param list<string|int> $words
+     * @param int|\Closure(): int $patience as `run` takes it
      * @param bool $waits whether the server may hold the reply back
      */
-    public static function call(Client $client, string $key, array $words, int $patience, bool $waits = false): mixed
+    public static function call(Client $client, string $key, array $words, int|\Closure $patience, bool $waits = false): mixed
     {
         return self::run(static fn (): mixed => $client->call($key, $words, $waits), $patience);
     }

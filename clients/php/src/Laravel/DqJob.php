@@ -63,9 +63,7 @@ class DqJob extends Job implements JobContract
     public function release($delay = 0): void
     {
         parent::release($delay);
-        $this->dq->drop($this->message);
-        // Not SILENT: that would not count the attempt, and Laravel gives a job up by its attempts.
-        $this->dq->on($this->queue)->nack($this->message, ['delay' => max(0, $this->secondsUntil($delay)) * 1000]);
+        $this->dq->release($this->message, max(0, $this->secondsUntil($delay)) * 1000);
     }
 
     /** Counts from 1. A job that came from another driver brings the attempts that it had there. */
@@ -82,7 +80,7 @@ class DqJob extends Job implements JobContract
     /** Makes the lease end this many seconds from now. Returns false if it was over. */
     public function touch(int $seconds): bool
     {
-        return $this->dq->on($this->queue)->touch($seconds * 1000, $this->message) === 1;
+        return $this->dq->extend($this->message, $seconds * 1000);
     }
 
     /** The delivery: its id and receipt (a fencing token). */

@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Dq\Laravel;
 
-use Dq\Error;
 use Dq\Heartbeat;
 use Dq\Held;
 use Dq\LostWorkers;
 use Dq\Message;
+use Dq\Retrying;
 use Dq\Words;
 use Illuminate\Contracts\Queue\ClearableQueue;
 use Illuminate\Contracts\Queue\Queue as QueueContract;
@@ -32,8 +32,10 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     private const NAME_LENGTH = 1024;
     /** A lease that never ends: ten thousand years, in ms. */
     private const NEVER = 315_360_000_000_000;
-    /** Seconds from a job to the next pop. A worker that takes longer acks at once from then on: it rests between jobs. */
-    private const PROMPT = 0.5;
+    /** For how many ms a command is repeated after the connection was lost. */
+    private const PATIENCE = 10_000;
+    /** The same for a worker that stops. */
+    private const LAST_WORDS = 1_500;
 
     /** @var list<string> the queues that a worker is about to ask for, one by one */
     private array $round = [];
@@ -42,14 +44,8 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     private ?Heartbeat $heart = null;
     private Held $held;
     private LostWorkers $lostWorkers;
-    /** The message of a finished job, whose ack waits for the next pop. */
-    private ?Message $finished = null;
-    private float $finishedAt = 0.0;
-    /** Whether it has waited for a whole round of the worker. */
-    private bool $hasWaited = false;
-    /** Whether a worker asks in rounds, and so tells when it does and when it stops. */
-    private bool $hasRounds = false;
-    private bool $isPrompt = true;
+    private AckBuffer $acks;
+    private bool $stops = false;
 
     /**
      * @param ?string $connection a connection of config/database.php
@@ -74,6 +70,8 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         $this->dispatchAfterCommit = $dispatchAfterCommit;
         $this->lostWorkers = new LostWorkers($lostWorkers);
         $this->held = new Held($this->fresh(...));
+        $ack = fn (Message $message): mixed => $this->repeat($message->key, ['DQ.ACK', $message->key, $message->receipt]);
+        $this->acks = new AckBuffer($ack, $this->drop(...));
     }
 
     // ---- pushing ----------------------------------------------------------------------------------------------------
@@ -155,15 +153,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     {
         $this->round = explode(',', $queues);
         $this->empty = [];
-        $this->hasRounds = true;
-        if ($this->finished !== null && microtime(true) - $this->finishedAt > self::PROMPT) {
-            $this->isPrompt = false;
-        }
-        if ($this->hasWaited) {
-            // Newer releases of Laravel do not pop from a queue that `queue:pause` has paused.
-            $this->settle();
-        }
-        $this->hasWaited = $this->finished !== null;
+        $this->acks->roundBegins();
     }
 
     /**
@@ -199,25 +189,25 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     private function next(array $names): ?Message
     {
         $isOnly = count($names) === 1;
-        if ($this->finished !== null && $this->finished->key === $this->open($names[0])->key) {
+        $finished = $this->acks->forFetchFrom($this->open($names[0])->key);
+        if ($finished !== null) {
             // Of several queues the first one is asked alone, and only if it is empty they are waited for together.
-            $message = $this->fetch($names[0], ['ack' => [$this->finished]] + ($isOnly ? [] : ['block' => null]));
-            $this->forget();
+            $message = $this->fetch($names[0], ['ack' => [$finished]] + ($isOnly ? [] : ['block' => null]));
+            $this->acks->done();
             if ($message !== null || $isOnly) {
                 return $message;
             }
         }
-        $this->settle();
+        $this->acks->flush();
         return $isOnly ? $this->fetch($names[0]) : $this->fetchFirst($names);
     }
 
     private function fetch(string $name, array $options = []): ?Message
     {
-        $queue = $this->open($name);
+        $key = $this->open($name)->key;
         $options += $this->fetchOptions();
-        $words = ['DQ.FETCH', $queue->key, ...Words::of($options)];
-        $reply = $queue->client->call($queue->key, $words, $options['block'] !== null);
-        return $reply ? Message::read($queue->key, $reply[0]) : null;
+        $reply = $this->repeat($key, ['DQ.FETCH', $key, ...Words::of($options)], $options['block'] !== null);
+        return $reply ? Message::read($key, $reply[0]) : null;
     }
 
     /** @param list<string> $names */
@@ -225,8 +215,20 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     {
         $keys = array_map(fn ($name) => $this->open($name)->key, $names);
         $words = ['DQ.MFETCH', count($keys), ...$keys, ...Words::of($this->fetchOptions())];
-        $reply = $this->client()->call($keys[0], $words, $this->blockFor !== null);
+        $reply = $this->repeat($keys[0], $words, $this->blockFor !== null);
         return $reply ? Message::read($reply[0], $reply[1][0]) : null;
+    }
+
+    /**
+     * Runs a command that may be run twice, and repeats it if the connection is lost. An exception would end the worker, or
+     * make it run a job again that is done.
+     *
+     * @param list<string|int> $words
+     */
+    private function repeat(string $key, array $words, bool $waits = false): mixed
+    {
+        $patience = fn (): int => $this->isStopping() ? self::LAST_WORDS : self::PATIENCE;
+        return Retrying::call($this->client(), $key, $words, $patience, $waits);
     }
 
     private function fetchOptions(): array
@@ -235,6 +237,8 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
             'lease' => $this->lease(),
             'block' => $this->block(),
             'consumer' => gethostname() . ':' . getmypid(),
+            // When the command is repeated, the server gives the job of a lost reply once more.
+            'token' => bin2hex(random_bytes(8)),
         ];
     }
 
@@ -285,40 +289,40 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     public function finish(Message $message, bool $isLast): void
     {
         $this->held->remove($message->key, $message->receipt);
-        $this->settle();
-        $this->finished = $message;
-        $this->finishedAt = microtime(true);
-        $mayWait = $this->ackWithNext && $this->hasRounds && $this->isPrompt;
-        if (!$isLast || !$mayWait || $this->isResting()) {
-            $this->settle();
-        }
+        $this->acks->add($message, $isLast && $this->ackWithNext && !$this->isResting());
     }
 
-    /** Sends the ack that waits for the next pop, if one does. */
-    public function settle(): void
+    /** Gives a job back for another attempt, in this many ms. */
+    public function release(Message $message, int $delay): void
     {
-        if ($this->finished === null) {
-            return;
-        }
-        $words = ['DQ.ACK', $this->finished->key, $this->finished->receipt];
+        $this->acks->flush();
+        $this->drop($message);
+        // Not SILENT: that would not count the attempt, and Laravel gives a job up by its attempts.
+        $this->repeat($message->key, ['DQ.NACK', $message->key, $message->receipt, 'DELAY', $delay]);
+    }
+
+    /** Makes the lease of a job end this many ms from now. Returns false if it was over. */
+    public function extend(Message $message, int $lease): bool
+    {
+        $this->acks->flush();
+        return $this->repeat($message->key, ['DQ.TOUCH', $message->key, $lease, $message->receipt]) === 1;
+    }
+
+    /** Says that the worker stops. An ack that waits for the next pop goes out. */
+    public function stops(): void
+    {
+        $this->stops = true;
         try {
-            $this->client()->call($this->finished->key, $words);
-        } catch (Error $error) {
-            // After a lost reply it is sent again, which does no harm. What is refused for good must not stop the worker.
-            if (!$error->isTransient()) {
-                $this->forget();
-            }
-            throw $error;
+            $this->acks->flush();
+        } finally {
+            $this->stops = false;
         }
-        $this->forget();
     }
 
-    /** Ends the wait of an ack that the server has answered. */
-    private function forget(): void
+    private function isStopping(): bool
     {
-        $this->drop($this->finished);
-        $this->finished = null;
-        $this->hasWaited = false;
+        $app = $this->container;
+        return $this->stops || ($app?->bound('queue.worker') && $app->make('queue.worker')->shouldQuit);
     }
 
     /** Returns whether the worker is about to rest, and so will not pop for now. */
@@ -341,7 +345,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     public function on(?string $queue): \Dq\Queue
     {
         // Whoever asks sees a finished job as finished.
-        $this->settle();
+        $this->acks->flush();
         return $this->open($queue);
     }
 

@@ -44,7 +44,7 @@ class DqServiceProvider extends ServiceProvider
             });
             $this->app['events']->listen(WorkerStopping::class, function (): void {
                 try {
-                    $this->working?->settle();
+                    $this->working?->stops();
                 } catch (Error) {
                     // Nothing must keep a worker from its end. The job comes back when its lease is over.
                 }

@@ -1,0 +1,97 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq\Laravel;
+
+use Dq\Error;
+use Dq\Message;
+
+/**
+ * The ack of a finished job, which goes with the command that fetches the next one.
+ *
+ * It holds one ack at most, and only while a fetch is sure to follow at once: between the end of a job and the next pop of
+ * the same worker. Whoever knows that no pop follows sends it: a worker that stops, is paused or rests, and everything that
+ * asks the queue for something else. So a job that has ended is not acked later than a millisecond after its end, and if the
+ * process is killed in this time, the job runs again, as it does if it is killed just before any ack.
+ *
+ * Nothing tells whether a worker rests between its jobs (`--rest`). That is seen by the time that it takes from a job to the
+ * next round, and from then on no ack waits.
+ */
+final class AckBuffer
+{
+    /** Seconds from a job to the next round above which a worker rests. The shortest `--rest` is one second. */
+    private const REST = 0.5;
+
+    private ?Message $finished = null;
+    private float $since = 0.0;
+    /** Whether a worker asks in rounds, and so tells when it does and when it stops. */
+    private bool $hasRounds = false;
+    private bool $rests = false;
+    /** Whether the ack was there when a round began: what does not go out in that round goes out at the next one. */
+    private bool $isOld = false;
+
+    /**
+     * @param \Closure(Message): void $ack sends DQ.ACK
+     * @param \Closure(Message): void $acked is told that the server knows
+     */
+    public function __construct(private \Closure $ack, private \Closure $acked)
+    {
+    }
+
+    /** Takes the ack of a job. It waits only if that is the last thing that the worker does for the job. */
+    public function add(Message $message, bool $mayWait): void
+    {
+        $this->flush();
+        $this->finished = $message;
+        $this->since = microtime(true);
+        if (!$mayWait || !$this->hasRounds || $this->rests) {
+            $this->flush();
+        }
+    }
+
+    /** Says that a worker begins a round, in which it pops unless its queue is paused. */
+    public function roundBegins(): void
+    {
+        $this->hasRounds = true;
+        $this->rests = $this->rests || ($this->finished !== null && microtime(true) - $this->since > self::REST);
+        if ($this->isOld) {
+            $this->flush();
+        }
+        $this->isOld = $this->finished !== null;
+    }
+
+    /** Returns the message that a fetch from this key can ack. Others are acked by themselves. */
+    public function forFetchFrom(string $key): ?Message
+    {
+        return $this->finished?->key === $key ? $this->finished : null;
+    }
+
+    /** Says that the server knows of the ack. */
+    public function done(): void
+    {
+        if ($this->finished !== null) {
+            ($this->acked)($this->finished);
+        }
+        $this->finished = null;
+        $this->isOld = false;
+    }
+
+    /** Sends the ack that waits, if there is one. */
+    public function flush(): void
+    {
+        if ($this->finished === null) {
+            return;
+        }
+        try {
+            ($this->ack)($this->finished);
+        } catch (Error $error) {
+            // After a lost reply it is sent again, which does no harm. What is refused for good must not stop the worker.
+            if (!$error->isTransient()) {
+                $this->done();
+            }
+            throw $error;
+        }
+        $this->done();
+    }
+}
