@@ -24,11 +24,40 @@ final class Message
     ) {
     }
 
-    /** Reads an element of the reply of FETCH or MFETCH. */
-    public static function read(string $key, array $element): self
+    /**
+     * Reads the messages in the reply of FETCH.
+     *
+     * @param bool $hasMeta whether WITHMETA was asked for
+     * @return list<self>
+     */
+    public static function all(string $key, mixed $reply, bool $hasMeta = false): array
     {
-        [$id, $receipt, $attempt, $payload] = $element;
-        return new self($key, $id, (int) $receipt, (int) $attempt, $payload, Reply::record($element[4] ?? []));
+        if (!is_array($reply)) {
+            throw self::cut();
+        }
+        return array_map(static fn (mixed $element): self => self::read($key, $element, $hasMeta), $reply);
+    }
+
+    /**
+     * Reads an element of the reply of FETCH or MFETCH. phpredis does not tell of a connection that is lost in the middle
+     * of a reply: it gives what has come. So what is missing is a lost connection, and the delivery can be asked for again.
+     */
+    public static function read(string $key, mixed $element, bool $hasMeta = false): self
+    {
+        [$id, $receipt, $attempt, $payload, $meta] = (is_array($element) ? $element : []) + [null, null, null, null, null];
+        if (!is_string($id) || !is_int($receipt) || !is_int($attempt) || !is_string($payload)) {
+            throw self::cut();
+        }
+        $meta = Reply::record(is_array($meta) ? $meta : []);
+        if ($hasMeta && !array_key_exists('after', $meta)) {
+            throw self::cut();
+        }
+        return new self($key, $id, $receipt, $attempt, $payload, $meta);
+    }
+
+    private static function cut(): ConnectionError
+    {
+        return new ConnectionError('the connection was lost in the middle of a reply');
     }
 
     public function type(): ?string

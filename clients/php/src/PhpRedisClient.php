@@ -7,13 +7,22 @@ namespace Dq;
 /** The extension phpredis. Raw commands take neither its key prefix nor its serializer. */
 final class PhpRedisClient implements Client
 {
-    /** @param ?\Closure(list<string|int>): mixed $run runs raw words in another way than `rawCommand` of the client */
-    public function __construct(private \Redis|\RedisCluster $redis, private ?\Closure $run = null)
+    /** Commands whose reply is always an array. */
+    private const ARRAYS = ['DQ.FETCH', 'DQ.MFETCH', 'DQ.NFETCH'];
+
+    /** @param ?\Closure(list<string|int>): mixed $runRaw runs raw words in another way than `rawCommand` of the client */
+    public function __construct(private \Redis|\RedisCluster $redis, private ?\Closure $runRaw = null)
     {
     }
 
     public function call(string $key, array $words, bool $waits = false): mixed
     {
+        return Signals::hold(fn (): mixed => $this->run($key, $words, $waits));
+    }
+
+    private function run(string $key, array $words, bool $waits): mixed
+    {
+        $verb = strtoupper((string) $words[0]);
         if ($this->redis instanceof \RedisCluster) {
             array_unshift($words, $key);
         }
@@ -25,7 +34,7 @@ final class PhpRedisClient implements Client
         }
         try {
             $this->redis->clearLastError();
-            $reply = $this->run === null ? $this->redis->rawCommand(...$words) : ($this->run)($words);
+            $reply = $this->runRaw === null ? $this->redis->rawCommand(...$words) : ($this->runRaw)($words);
             // Only some errors of the server are thrown.
             $error = $reply === false ? $this->redis->getLastError() : null;
         } catch (\RedisException | \RedisClusterException $thrown) {
@@ -43,7 +52,17 @@ final class PhpRedisClient implements Client
             $this->redis->clearLastError();
             throw new ServerError($error);
         }
+        // It gives a null array as an empty one, so this is a reply of which too little has come.
+        if ($reply === false && in_array($verb, self::ARRAYS, true)) {
+            throw new ConnectionError('the connection was lost in the middle of a reply');
+        }
         return self::withNulls($reply);
+    }
+
+    /** Waits no longer than this (seconds) for replies from now on. */
+    public function limit(float $seconds): void
+    {
+        $this->redis->setOption(\Redis::OPT_READ_TIMEOUT, $seconds);
     }
 
     public function readTimeout(): float

@@ -7,22 +7,28 @@ namespace Dq;
 use Predis\ClientInterface;
 use Predis\Command\RawCommand;
 use Predis\CommunicationException;
+use Predis\Connection\NodeConnectionInterface;
 use Predis\Response\ErrorInterface;
 use Predis\Response\ServerException;
 
 /** The library Predis, with a single server or with a Sentinel. Its own cluster of connections knows only Redis' commands. */
 final class PredisClient implements Client
 {
-    /** @param ?\Closure(RawCommand): mixed $run runs a command in another way than `executeCommand` of the client */
-    public function __construct(private ClientInterface $redis, private ?\Closure $run = null)
+    /** @param ?\Closure(RawCommand): mixed $runRaw runs a command in another way than `executeCommand` of the client */
+    public function __construct(private ClientInterface $redis, private ?\Closure $runRaw = null)
     {
     }
 
     public function call(string $key, array $words, bool $waits = false): mixed
     {
+        return Signals::hold(fn (): mixed => $this->run($words));
+    }
+
+    private function run(array $words): mixed
+    {
         $command = RawCommand::create(...array_map('strval', $words));
         try {
-            $reply = $this->run === null ? $this->redis->executeCommand($command) : ($this->run)($command);
+            $reply = $this->runRaw === null ? $this->redis->executeCommand($command) : ($this->runRaw)($command);
         } catch (ServerException $thrown) {
             throw new ServerError($thrown->getMessage(), 0, $thrown);
         } catch (CommunicationException $thrown) {
@@ -32,6 +38,16 @@ final class PredisClient implements Client
             throw new ServerError($reply->getMessage());
         }
         return $reply instanceof \Predis\Response\Status ? (string) $reply : $reply;
+    }
+
+    /** Waits no longer than this (seconds) for replies from now on, over the connection that there is. */
+    public function limit(float $seconds): void
+    {
+        $connection = $this->redis->getConnection();
+        $resource = $connection instanceof NodeConnectionInterface ? $connection->getResource() : null;
+        if (is_resource($resource)) {
+            stream_set_timeout($resource, (int) $seconds, (int) (fmod($seconds, 1) * 1e6));
+        }
     }
 
     public function readTimeout(): float

@@ -70,8 +70,13 @@ final class Queue
      */
     public function send(string $payload, array $options = []): ?string
     {
-        $words = ['DQ.SEND', $this->key, $payload, ...Words::of($options + ['id' => self::uuid()])];
-        return Retrying::call($this->client, $this->key, $words, $this->patience);
+        $made = self::uuid();
+        $words = ['DQ.SEND', $this->key, $payload, ...Words::of($options + ['id' => $made])];
+        $reply = Retrying::call($this->client, $this->key, $words, $this->patience);
+        // An id that was made just now can only be taken by an earlier try. With IFGROUP, null may also mean that the group
+        // had no message.
+        $names = array_map(static fn (string $name): string => strtolower(str_replace('_', '', $name)), array_keys($options));
+        return $reply === null && array_intersect($names, ['id', 'ifgroup']) === [] ? $made : $reply;
     }
 
     /** DQ.SEND ... DELAY: adds a message that is due this long (ms) from now. */
@@ -125,7 +130,7 @@ final class Queue
             ['DQ.FETCH', $this->key, ...Words::of($options + ['with_meta' => true])],
             $waits,
         );
-        return array_map(fn (array $element): Message => Message::read($this->key, $element), $reply);
+        return Message::all($this->key, $reply, true);
     }
 
     /** DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease. */

@@ -8,6 +8,20 @@ namespace Dq;
 final class Reply
 {
     /**
+     * Returns the reply of MFETCH: a key, and its messages.
+     *
+     * @return array{string, mixed}
+     */
+    public static function pair(mixed $reply): array
+    {
+        [$key, $messages] = (is_array($reply) ? $reply : []) + [null, null];
+        if (!is_string($key) || !is_array($messages) || $messages === []) {
+            throw new ConnectionError('the connection was lost in the middle of a reply');
+        }
+        return [$key, $messages];
+    }
+
+    /**
      * Returns a map, under the names of the command reference ("due-at").
      *
      * @return array<string, mixed>

@@ -14,7 +14,8 @@ final class UrlClient implements Client
     /** Seconds for which a new connection may take. */
     private const CONNECTING = 5.0;
 
-    private ?Client $client = null;
+    private PhpRedisClient|PredisClient|null $client = null;
+    private float $limit;
     /** @var array{scheme: string, host: string, port: int, user: ?string, pass: ?string, database: int} */
     private array $parts;
 
@@ -22,12 +23,23 @@ final class UrlClient implements Client
     public function __construct(string $url, private float $timeout = 10.0)
     {
         $this->parts = self::parse($url);
+        $this->limit = $timeout;
+    }
+
+    /** Waits no longer than this (seconds) for replies from now on. Null: for as long as it was made for. */
+    public function limit(?float $seconds): void
+    {
+        $seconds ??= $this->timeout;
+        if ($seconds !== $this->limit) {
+            $this->limit = $seconds;
+            $this->client?->limit($seconds);
+        }
     }
 
     public function call(string $key, array $words, bool $waits = false): mixed
     {
         try {
-            return $this->open()->call($key, $words, $waits);
+            return Signals::hold(fn (): mixed => $this->open()->call($key, $words, $waits));
         } catch (ConnectionError $lost) {
             $this->client = null;
             throw $lost;
@@ -50,16 +62,17 @@ final class UrlClient implements Client
     {
         $other = clone $this;
         $other->client = null;
+        $other->limit = $other->timeout;
         return $other;
     }
 
-    private function phpRedis(): Client
+    private function phpRedis(): PhpRedisClient
     {
         $redis = new \Redis();
         ['scheme' => $scheme, 'host' => $host, 'port' => $port, 'user' => $user, 'pass' => $pass] = $this->parts;
         try {
             $address = $scheme === 'rediss' ? "tls://$host" : $host;
-            $redis->connect($address, $scheme === 'unix' ? 0 : $port, self::CONNECTING, null, 0, $this->timeout);
+            $redis->connect($address, $scheme === 'unix' ? 0 : $port, self::CONNECTING, null, 0, $this->limit);
             $redis->setOption(\Redis::OPT_MAX_RETRIES, 0);
             if ($pass !== null) {
                 $redis->auth($user === null ? $pass : [$user, $pass]);
@@ -74,7 +87,7 @@ final class UrlClient implements Client
         return new PhpRedisClient($redis);
     }
 
-    private function predis(): Client
+    private function predis(): PredisClient
     {
         ['scheme' => $scheme, 'host' => $host, 'port' => $port, 'user' => $user, 'pass' => $pass] = $this->parts;
         $where = $scheme === 'unix'
@@ -85,7 +98,7 @@ final class UrlClient implements Client
             'password' => $pass,
             'database' => $this->parts['database'] ?: null,
             'timeout' => self::CONNECTING,
-            'read_write_timeout' => $this->timeout,
+            'read_write_timeout' => $this->limit,
         ]);
         try {
             $redis->connect();

@@ -18,8 +18,12 @@ namespace Dq;
  */
 final class Worker
 {
-    /** For how many ms a worker that stops repeats a command to a server that does not answer. */
-    private const LAST_WORDS = 1_500;
+    /** For how many ms a worker that stops waits for a reply, and repeats a command to a server that does not answer. */
+    private const LAST_WORDS = 1_000;
+    /** Seconds for which a reply may come later than the end of its wait. A reply that is lost so is given once more. */
+    private const SLACK = 1.5;
+    /** Seconds for which it waits for the reply to an ack. It is repeated without harm. */
+    private const REPLY = 2.0;
 
     private \Closure $handler;
     private int $block;
@@ -84,6 +88,7 @@ final class Worker
                 $this->heartbeat?->stop();
                 $this->settle('ACK', $this->done);
             } finally {
+                $this->limit(null);
                 $unwatch();
                 $restore();
             }
@@ -111,6 +116,7 @@ final class Worker
                 return false;
             }
             $last = $this->stopping;
+            $this->limit($last ? self::LAST_WORDS / 1000 : $this->block / 1000 + self::SLACK);
             try {
                 // An ack that is repeated after a lost reply is stale the second time, and changes nothing. The token
                 // makes the server give the messages of the lost reply once more.
@@ -229,12 +235,24 @@ final class Worker
         $words = ["DQ.$verb", $this->queue->key, ...$receipts, ...Words::of($options)];
         // It is asked for at each try, because the worker may have been stopped meanwhile.
         $patience = fn (): int => $this->stopping ? self::LAST_WORDS : $this->lease;
+        $command = function () use ($words): mixed {
+            $this->limit($this->stopping ? self::LAST_WORDS / 1000 : self::REPLY);
+            return $this->queue->client->call($this->queue->key, $words);
+        };
         try {
-            Retrying::run(fn (): mixed => $this->queue->client->call($this->queue->key, $words), $patience);
+            Retrying::run($command, $patience);
         } catch (Error $error) {
             if (!$error->isTransient()) {
                 throw $error;
             }
+        }
+    }
+
+    /** Limits the wait for replies, in seconds. The read timeout of a client that was given is its own. */
+    private function limit(?float $seconds): void
+    {
+        if ($this->queue->client instanceof UrlClient) {
+            $this->queue->client->limit($seconds);
         }
     }
 

@@ -8,6 +8,7 @@ use Dq\Heartbeat;
 use Dq\Held;
 use Dq\LostWorkers;
 use Dq\Message;
+use Dq\Reply;
 use Dq\Retrying;
 use Dq\Words;
 use Illuminate\Contracts\Queue\ClearableQueue;
@@ -206,8 +207,9 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     {
         $key = $this->open($name)->key;
         $options += $this->fetchOptions();
-        $reply = $this->repeat($key, ['DQ.FETCH', $key, ...Words::of($options)], $options['block'] !== null);
-        return $reply ? Message::read($key, $reply[0]) : null;
+        $words = ['DQ.FETCH', $key, ...Words::of($options)];
+        $read = static fn (mixed $reply): array => Message::all($key, $reply);
+        return $this->repeat($key, $words, $options['block'] !== null, $read)[0] ?? null;
     }
 
     /** @param list<string> $names */
@@ -215,8 +217,8 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     {
         $keys = array_map(fn ($name) => $this->open($name)->key, $names);
         $words = ['DQ.MFETCH', count($keys), ...$keys, ...Words::of($this->fetchOptions())];
-        $reply = $this->repeat($keys[0], $words, $this->blockFor !== null);
-        return $reply ? Message::read($reply[0], $reply[1][0]) : null;
+        $read = static fn (mixed $reply): array => $reply ? Message::all(...Reply::pair($reply)) : [];
+        return $this->repeat($keys[0], $words, $this->blockFor !== null, $read)[0] ?? null;
     }
 
     /**
@@ -224,11 +226,16 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
      * make it run a job again that is done.
      *
      * @param list<string|int> $words
+     * @param ?\Closure(mixed): mixed $read reads the reply
      */
-    private function repeat(string $key, array $words, bool $waits = false): mixed
+    private function repeat(string $key, array $words, bool $waits = false, ?\Closure $read = null): mixed
     {
         $patience = fn (): int => $this->isStopping() ? self::LAST_WORDS : self::PATIENCE;
-        return Retrying::call($this->client(), $key, $words, $patience, $waits);
+        $command = function () use ($key, $words, $waits, $read): mixed {
+            $reply = $this->client()->call($key, $words, $waits);
+            return $read === null ? $reply : $read($reply);
+        };
+        return Retrying::run($command, $patience);
     }
 
     private function fetchOptions(): array

@@ -9,6 +9,7 @@ use Dq\Error;
 use Dq\Held;
 use Dq\Message;
 use Dq\Queue;
+use Dq\Reply;
 use Dq\Retrying;
 use Dq\ServerError;
 use Dq\UrlClient;
@@ -104,9 +105,13 @@ final class DqTransport implements
             // When the command is repeated, the server gives the messages of a lost reply once more.
             'token' => bin2hex(random_bytes(8)),
         ]));
-        $reply = $this->repeat(fn () => $this->client->call($queues[0], $words, $waits)) ?: [];
-        [$queue, $messages] = count($queues) === 1 || $reply === [] ? [$queues[0], $reply] : $reply;
-        $messages = array_map(static fn (array $element): Message => Message::read($queue, $element), $messages);
+        $messages = $this->repeat(function () use ($queues, $words, $waits): array {
+            $reply = $this->client->call($queues[0], $words, $waits);
+            if (count($queues) === 1) {
+                return Message::all($queues[0], $reply, true);
+            }
+            return $reply ? Message::all(...Reply::pair($reply), hasMeta: true) : [];
+        });
         $kept = array_filter($messages, fn (Message $message): bool => !$this->isGivenUp($message));
         return array_map($this->received(...), array_values($kept));
     }
