@@ -29,6 +29,8 @@ export interface ServerNode {
 
 /** What an adapter makes of a client. Errors are those of the library. */
 export interface Server {
+  /** What the client puts before each key: `keyPrefix` of ioredis. It does so only for commands that it knows. */
+  readonly prefix: string;
   /** Sends a command over the client's own connection, in a cluster to the node of `key`. */
   send(words: readonly Word[], key: string): Promise<unknown>;
   /** Returns the node that has the key. */
@@ -112,7 +114,7 @@ export async function connected(connect: () => Promise<unknown>, close: () => vo
 
 const servers = new WeakMap<object, Server>();
 
-/** Returns the adapter of a client. Throws TypeError if it is of neither library. */
+/** Returns the adapter of a client. Throws TypeError if it is of neither library, or of a release that is too old. */
 export function serverOf(client: RedisClient): Server {
   let server = servers.get(client);
   if (!server) {

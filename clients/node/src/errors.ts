@@ -97,7 +97,7 @@ export function isTransient(error: unknown): boolean {
   return error instanceof ConnectionError || (error instanceof CommandError && PASSING.has(error.code));
 }
 
-/** Yields the milliseconds to wait before each further try. They double up to 2 s and are partly random. */
+/** Yields the milliseconds to wait before each further try. They double up to 1 s and are partly random. */
 export function* pauses(): Generator<number, never> {
-  for (let pause = 20; ; pause = Math.min(pause * 2, 2000)) yield pause * (0.5 + Math.random() / 2);
+  for (let pause = 20; ; pause = Math.min(pause * 2, 1000)) yield pause * (0.5 + Math.random() / 2);
 }

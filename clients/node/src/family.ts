@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 
 import { type RedisClient, type Server, serverOf } from './connection.js';
-import { type Jobs, Queue, type QueueSettings } from './queue.js';
+import { type Jobs, Queue, type QueueSettings, WHOLE } from './queue.js';
 import type { Counts } from './records.js';
 import { shaped } from './replies.js';
 import { queues, route, tags } from './routing.js';
@@ -36,13 +36,15 @@ export interface FamilySettings extends QueueSettings {
  */
 export class Family<J extends Jobs = Jobs> {
   readonly server: Server;
+  /** The name of the family: `keyPrefix` of ioredis, and the name that was given. */
+  readonly name: string;
   readonly #queues = new Map<string, Queue<J>>();
   readonly #waiting: WaitingConnections;
   readonly #growing: boolean;
 
   constructor(
     readonly client: RedisClient,
-    readonly name: string,
+    name: string,
     readonly partitions: number,
     private readonly settings: FamilySettings = {},
   ) {
@@ -50,6 +52,8 @@ export class Family<J extends Jobs = Jobs> {
     // Throws if it is not a power of two.
     tags(partitions);
     this.server = serverOf(client);
+    this.name = this.server.prefix + name;
+    if (/[{}]/.test(this.server.prefix)) throw new RangeError('a family cannot have a keyPrefix with braces');
     this.#growing = (settings.growing ?? false) && partitions > 1;
     this.#waiting = new WaitingConnections(settings.waiting ?? 16);
   }
@@ -57,7 +61,7 @@ export class Family<J extends Jobs = Jobs> {
   /** Returns a queue of the family by its name, such as that of a message. */
   queue(name: string): Queue<J> {
     let queue = this.#queues.get(name);
-    if (!queue) this.#queues.set(name, (queue = new Queue<J>(this.client, name, this.settings)));
+    if (!queue) this.#queues.set(name, (queue = new Queue<J>(this.client, name, { ...this.settings, [WHOLE]: true })));
     return queue;
   }
 

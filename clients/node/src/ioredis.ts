@@ -13,7 +13,7 @@ interface Redis {
   connect(): Promise<void>;
   disconnect(): void;
   on(event: 'error', listener: (error: Error) => void): unknown;
-  options: { host?: string; port?: number };
+  options: { host?: string; port?: number; keyPrefix?: string };
 }
 
 /** What is needed of `Cluster` of ioredis. */
@@ -25,6 +25,7 @@ interface Cluster {
   nodes(role: 'master'): Redis[];
   refreshSlotsCache(done: (error?: Error | null) => void): void;
   once(event: 'ready', listener: () => void): unknown;
+  options?: { keyPrefix?: string; redisOptions?: { keyPrefix?: string } };
 }
 
 export function isIoredis(client: object): client is Redis | Cluster {
@@ -61,8 +62,11 @@ async function linkTo(redis: Redis, signal: AbortSignal): Promise<Link> {
 
 class SingleServer implements Server, ServerNode {
   readonly name = '';
+  readonly prefix: string;
 
-  constructor(private readonly redis: Redis) {}
+  constructor(private readonly redis: Redis) {
+    this.prefix = String(redis.options.keyPrefix ?? '');
+  }
 
   send([command, ...words]: readonly Word[]): Promise<unknown> {
     return this.redis.callBuffer(command!, ...words);
@@ -84,7 +88,12 @@ class SingleServer implements Server, ServerNode {
 }
 
 class ClusterServer implements Server {
-  constructor(private readonly cluster: Cluster) {}
+  readonly prefix: string;
+
+  constructor(private readonly cluster: Cluster) {
+    const { keyPrefix, redisOptions } = cluster.options ?? {};
+    this.prefix = String(keyPrefix ?? redisOptions?.keyPrefix ?? '');
+  }
 
   async send([command, ...words]: readonly Word[], key: string): Promise<unknown> {
     const owner = this.#owner(key);

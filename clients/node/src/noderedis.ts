@@ -1,5 +1,6 @@
 /** The adapter for node-redis. */
 
+import { ConnectionError } from './errors.js';
 import { connected, type Link, type Server, type ServerNode } from './connection.js';
 import { slot } from './routing.js';
 import type { Word } from './words.js';
@@ -9,7 +10,9 @@ interface Client {
   sendCommand(words: readonly Word[], options: object): Promise<unknown>;
   duplicate(override: object): Client;
   connect(): Promise<unknown>;
-  destroy(): void;
+  destroy?(): void;
+  /** node-redis 4 has it in place of `destroy`. */
+  disconnect?(): Promise<void>;
   on(event: 'error', listener: (error: Error) => void): unknown;
   options?: { socket?: object };
   isOpen: boolean;
@@ -29,7 +32,7 @@ interface Cluster {
   nodeClient(node: Master): Promise<Client> | Client;
   slots: Shard[];
   masters: Master[];
-  _slots: { rediscover(): Promise<void> };
+  _slots: { rediscover(startWith?: Client): Promise<void> };
 }
 
 export function isNodeRedis(client: object): client is Client | Cluster {
@@ -37,11 +40,17 @@ export function isNodeRedis(client: object): client is Client | Cluster {
 }
 
 export function nodeRedisServer(client: Client | Cluster): Server {
-  return 'nodeClient' in client ? new ClusterServer(client) : new SingleServer(client);
+  if (!('nodeClient' in client)) return new SingleServer(client);
+  // Older releases hide how to find out that slots have moved.
+  if (!client._slots) throw new TypeError('a cluster needs node-redis 5.9 or newer, or ioredis');
+  return new ClusterServer(client);
 }
 
-/** Strings come as bytes, and maps as Map, whatever the client is set to. The numbers are the types' bytes of RESP. */
-const AS_BYTES = { typeMapping: { [0x24]: Buffer, [0x25]: Map } };
+/**
+ * Strings come as bytes, and maps as Map, whatever the client is set to. The numbers are the types' bytes of RESP, and
+ * node-redis 4 has another name for it.
+ */
+const AS_BYTES = { typeMapping: { [0x24]: Buffer, [0x25]: Map }, returnBuffers: true };
 
 /** A connection of one's own ends when it is lost. The caller knows what may be repeated. */
 async function linkTo(client: Client, signal: AbortSignal): Promise<Link> {
@@ -53,7 +62,9 @@ async function linkTo(client: Client, signal: AbortSignal): Promise<Link> {
   own.on('error', () => {});
   // A client that has lost its connection is closed, and node-redis 5 throws if it is closed once more.
   const close = () => {
-    if (own.isOpen) own.destroy();
+    if (!own.isOpen) return;
+    if (own.destroy) own.destroy();
+    else own.disconnect!().catch(() => {});
   };
   await connected(() => own.connect(), close, signal);
   return { send: (words) => own.sendCommand(words, AS_BYTES), close };
@@ -61,6 +72,7 @@ async function linkTo(client: Client, signal: AbortSignal): Promise<Link> {
 
 class SingleServer implements Server, ServerNode {
   readonly name = '';
+  readonly prefix = '';
 
   constructor(private readonly client: Client) {}
 
@@ -84,6 +96,8 @@ class SingleServer implements Server, ServerNode {
 }
 
 class ClusterServer implements Server {
+  readonly prefix = '';
+
   constructor(private readonly cluster: Cluster) {}
 
   send(words: readonly Word[], key: string): Promise<unknown> {
@@ -91,16 +105,20 @@ class ClusterServer implements Server {
   }
 
   async nodeOf(key: string): Promise<ServerNode> {
-    const shard = this.cluster.slots[slot(key)];
-    return this.#node(shard?.master ?? this.cluster.masters[0]!);
+    const master = this.cluster.slots[slot(key)]?.master ?? this.cluster.masters[0];
+    // While it asks the cluster anew.
+    if (!master) throw new ConnectionError('no node of the cluster is known');
+    return this.#node(master);
   }
 
   async nodes(): Promise<ServerNode[]> {
     return this.cluster.masters.map((master) => this.#node(master));
   }
 
-  refresh(): Promise<void> {
-    return this.cluster._slots.rediscover();
+  async refresh(): Promise<void> {
+    const [master] = this.cluster.masters;
+    // node-redis 5 must be told which node it is to ask first.
+    await this.cluster._slots.rediscover(master && (await this.cluster.nodeClient(master)));
   }
 
   #node(master: Master): ServerNode {

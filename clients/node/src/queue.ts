@@ -84,6 +84,9 @@ export interface QueueSettings {
   waiting?: number;
 }
 
+/** Says that the name of a queue is its whole key: the name of a message's queue has the prefix of the client. */
+export const WHOLE = Symbol('whole');
+
 /**
  * A queue on the server. It holds no state: make as many as you like.
  *
@@ -94,16 +97,19 @@ export interface QueueSettings {
  */
 export class Queue<J extends Jobs = Jobs> extends Inspection {
   readonly server: Server;
+  /** The key of the queue: `keyPrefix` of ioredis, and the name that was given. */
+  readonly name: string;
   readonly #waiting: WaitingConnections;
   readonly #patience: number;
 
   constructor(
     readonly client: RedisClient,
-    readonly name: string,
-    { patience = 10_000, waiting = 16 }: QueueSettings = {},
+    name: string,
+    { patience = 10_000, waiting = 16, [WHOLE]: isWhole = false }: QueueSettings & { [WHOLE]?: boolean } = {},
   ) {
     super();
     this.server = serverOf(client);
+    this.name = isWhole ? name : this.server.prefix + name;
     this.#patience = patience;
     this.#waiting = new WaitingConnections(waiting);
   }
@@ -258,7 +264,10 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
    */
   async ackSend(done: Receipt, next: readonly Next[], result?: Payload): Promise<(string | null)[] | null> {
     const words = [...receipts(done), ...options({ result })];
-    for (const { payload, to = this.name, ...given } of next) words.push('NEXT', to, word(payload), ...options(given));
+    for (const { payload, to, ...given } of next) {
+      const dest = to === undefined ? this.name : this.server.prefix + to;
+      words.push('NEXT', dest, word(payload), ...options(given));
+    }
     const reply = await this.call('ACKSEND', words);
     return reply === null ? null : list(reply).map(maybeText);
   }

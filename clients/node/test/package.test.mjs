@@ -36,6 +36,16 @@ test('every entry point is there, as ESM and as CommonJS', () => {
   for (const name of names) assert.equal(esm[name], cjs[name]);
 });
 
+test('each entry point has types for compilers that do not read exports', () => {
+  const { exports, types, typesVersions } = require('dq-queue/package.json');
+  assert.ok(existsSync(join(root, types)));
+  for (const name of Object.keys(exports)) {
+    if (['.', './package.json'].includes(name)) continue;
+    const [file] = typesVersions['*'][name.slice(2)];
+    assert.ok(existsSync(join(root, file)), name);
+  }
+});
+
 test('the package needs no Redis library and no framework by itself', () => {
   const { dependencies, peerDependencies, peerDependenciesMeta } = require('dq-queue/package.json');
   assert.equal(dependencies, undefined);

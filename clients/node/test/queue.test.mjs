@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { CommandError, ConnectionError, Message, Queue, QueueClosedError, QueueFullError } from 'dq-queue';
-import { each, until } from './setup.mjs';
+import { CommandError, ConnectionError, Family, Message, Queue, QueueClosedError, QueueFullError, Worker } from 'dq-queue';
+import { Redis } from 'ioredis';
+import { close, each, newName, until, url, working } from './setup.mjs';
 
 async function collected(generator) {
   const all = [];
@@ -250,12 +251,39 @@ each('an error reply has its code, and a lost connection is another error', asyn
   await assert.rejects(text.fetch(), (error) => error.code === 'WRONGTYPE');
   await assert.rejects(text.fetch({ block: 5 }), (error) => error.code === 'WRONGTYPE');
   text.close();
-  await (client.callBuffer ? client.disconnect() : client.destroy());
+  await close(client);
   await assert.rejects(queue.len(), ConnectionError);
   // The next steps close it once more.
   if (!client.callBuffer) await client.connect();
 });
 
+test('keyPrefix of ioredis comes before each key, also in replies and for other queues', async () => {
+  const client = new Redis(url, { keyPrefix: 'shop:' });
+  const direct = new Redis(url);
+  const name = newName();
+  const [queue, other] = [new Queue(client, name), new Queue(client, `${name}:other`)];
+  await queue.send('x', { id: 'a' });
+  assert.deepEqual([queue.name, await direct.exists(`shop:${name}`, name)], [`shop:${name}`, 1]);
+  const { queue: from, messages } = await other.fetchFirst([queue], { block: 100 });
+  assert.deepEqual([from, messages[0].queue], [queue.name, queue.name]);
+  await queue.ackSend(messages[0], [{ payload: 'y', to: `${name}:other` }, { payload: 'z' }]);
+  assert.deepEqual([await direct.exists(`shop:${name}:other`), await queue.len(), await other.len()], [1, 1, 1]);
+  const ran = [];
+  const worker = new Worker(queue, ({ text }) => void ran.push(text), { block: 50 });
+  await working(worker, () => until(async () => (await queue.len()) === 0));
+  const family = new Family(client, `${name}:family`, 2);
+  await family.send('w', { group: 'g' });
+  assert.equal(await direct.exists(family.queueOf('g').name), 1);
+  assert.ok(family.queueOf('g').name.startsWith(`shop:${name}:family`));
+  await working(new Worker(family, ({ text }) => void ran.push(text), { block: 50 }), () => until(() => ran.length === 2));
+  assert.deepEqual(ran, ['z', 'w']);
+  assert.throws(() => new Family(new Redis(url, { keyPrefix: '{a}:', lazyConnect: true }), 'f', 2), /keyPrefix/);
+  for (const one of [queue, other, family]) one.close();
+  for (const one of [client, direct]) await close(one);
+});
+
 test('another client is refused', () => {
   assert.throws(() => new Queue({}, 'q'), TypeError);
+  // A cluster of node-redis 4.
+  assert.throws(() => new Queue({ sendCommand: () => {}, nodeClient: () => {} }, 'q'), /node-redis 5.9/);
 });

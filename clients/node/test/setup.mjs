@@ -12,7 +12,11 @@ import { createClient, createCluster } from 'redis';
 export const url = process.env.DQ_TEST_URL ?? 'redis://127.0.0.1:6379';
 
 const failing = (client) => client.on('error', () => {});
-const nodeRedis = (RESP) => (to) => failing(createClient({ url: to, RESP, socket: { reconnectStrategy: 20 } })).connect();
+const nodeRedis = (RESP) => async (to) => {
+  const client = failing(createClient({ url: to, RESP, socket: { reconnectStrategy: 20 } }));
+  await client.connect();
+  return client;
+};
 const ioredis = (options) => async (to) => failing(new Redis(to, { retryStrategy: () => 20, ...options }));
 
 /** Each library with each protocol. A function connects to a URL. */
@@ -30,13 +34,23 @@ const nodes = process.env.DQ_TEST_CLUSTER?.split(',').map((address) => address.s
 export const CLUSTERS = {
   'ioredis, RESP2': async () => new Cluster(nodes.map(([host, port]) => ({ host, port: Number(port) })), { redisOptions: { protocol: 2 } }),
   'ioredis, RESP3': async () => new Cluster(nodes.map(([host, port]) => ({ host, port: Number(port) }))),
-  'node-redis, RESP2': () => createCluster({ rootNodes: nodes.map((address) => ({ url: `redis://${address.join(':')}` })), RESP: 2 }).connect(),
-  'node-redis, RESP3': () => createCluster({ rootNodes: nodes.map((address) => ({ url: `redis://${address.join(':')}` })) }).connect(),
+  'node-redis, RESP2': () => nodeRedisCluster({ RESP: 2 }),
+  'node-redis, RESP3': () => nodeRedisCluster({}),
 };
 
+// A cluster of an older node-redis is refused.
+if (!('_slots' in createCluster({ rootNodes: [{ url }] }))) for (const name of Object.keys(CLUSTERS)) if (name.startsWith('node-redis')) delete CLUSTERS[name];
+
+async function nodeRedisCluster(options) {
+  const cluster = createCluster({ rootNodes: nodes.map((address) => ({ url: `redis://${address.join(':')}` })), ...options });
+  await cluster.connect();
+  return cluster;
+}
+
 export async function close(client) {
-  if (client.callBuffer) client.disconnect();
-  else client.destroy();
+  if (client.destroy && !client.callBuffer) client.destroy();
+  // ioredis, and node-redis 4, whose client may be closed already.
+  else await Promise.resolve(client.disconnect()).catch(() => {});
 }
 
 let made = 0;

@@ -6,14 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { Family, Queue, Worker } from 'dq-queue';
 import { Redis } from 'ioredis';
-import { createClient } from 'redis';
 import { close, LIBRARIES, newName, Proxy, until, url } from './setup.mjs';
 
 const failing = (client) => client.on('error', () => {});
 const CLIENTS = {
   'ioredis that keeps commands for ever': async (to) => failing(new Redis(to, { maxRetriesPerRequest: null })),
   'ioredis that keeps commands for 20 tries': async (to) => failing(new Redis(to, { maxRetriesPerRequest: 20 })),
-  'node-redis that connects again': (to) => failing(createClient({ url: to })).connect(),
+  'node-redis that connects again': LIBRARIES['node-redis, RESP2'],
 };
 const ENDS = { gone: (proxy) => proxy.close(), silent: (proxy) => proxy.silence() };
 const SOURCES = { queue: (client, name) => new Queue(client, name), family: (client, name) => new Family(client, name, 1) };

@@ -16,16 +16,31 @@ export interface DqServerOptions extends WorkerOptions {
   source: Queue | Family;
 }
 
+/** What is used of the class `Server`, which is generic since NestJS 11. Parts that older releases lack may be missing. */
+interface ServerParts {
+  readonly logger: { warn(message: string): unknown; error(message: unknown): unknown };
+  readonly serializer: { serialize(value: unknown): unknown };
+  readonly deserializer: { deserialize(value: unknown, options: object): unknown };
+  readonly _status$?: { next(status: 'connected' | 'disconnected'): void };
+  initializeSerializer(options: object): void;
+  initializeDeserializer(options: object): void;
+  getHandlerByPattern(pattern: string): MessageHandler | null;
+  onProcessingStartHook?(transport: symbol, context: DqContext, work: () => Promise<void>): void;
+  onProcessingEndHook?(transport: symbol, context: DqContext): void;
+}
+
+const Base = Server as unknown as new () => ServerParts;
+
 /**
  * The transport strategy of a NestJS microservice: a worker whose handlers are those of controllers.
  *
  * The pattern is the TYPE of a message, and the data is its payload as JSON. An event that fails is tried again, as the
  * queue says. The answer to a request, also an error, is the RESULT of its message.
  */
-export class DqServer extends Server<Record<string, never>, 'connected' | 'disconnected'> implements CustomTransportStrategy {
-  override readonly transportId = Symbol.for('dq');
+export class DqServer extends Base implements CustomTransportStrategy {
+  readonly transportId = Symbol.for('dq');
   /** A failed event is nacked, which reports it. */
-  override readonly propagatesEventHandlerErrors = true;
+  readonly propagatesEventHandlerErrors = true;
   #worker: Worker | undefined;
   #running: Promise<void> = Promise.resolve();
 
@@ -41,13 +56,13 @@ export class DqServer extends Server<Record<string, never>, 'connected' | 'disco
     this.#worker.on('warning', (error) => this.logger.warn(error.message));
     this.#worker.on('failed', (message, error) => this.logger.error(`${message.id} failed in attempt ${message.attempt}: ${told(error)}`));
     this.#running = this.#worker.run().then(
-      () => this._status$.next('disconnected'),
+      () => this._status$?.next('disconnected'),
       (error: unknown) => {
-        this._status$.next('disconnected');
+        this._status$?.next('disconnected');
         this.logger.error(error);
       },
     );
-    this._status$.next('connected');
+    this._status$?.next('connected');
     callback();
   }
 
@@ -71,7 +86,8 @@ export class DqServer extends Server<Record<string, never>, 'connected' | 'disco
     // It fails, so that somebody sees it, and redrives it when there is a handler.
     if (!handler) throw new Error(`no handler for pattern ${JSON.stringify(pattern)}`);
     const given = new DqContext([message, context]);
-    const packet = await this.deserializer.deserialize({ pattern, data: message.text === '' ? undefined : message.data }, { channel: pattern });
+    const data = message.text === '' ? undefined : message.data;
+    const packet = (await this.deserializer.deserialize({ pattern, data }, { channel: pattern })) as { data: unknown };
     try {
       const values = await this.#run(handler, packet.data, given);
       return handler.isEventHandler ? undefined : this.#reply({ values });
@@ -104,12 +120,13 @@ export class DqServer extends Server<Record<string, never>, 'connected' | 'disco
           this.onProcessingEndHook?.(this.transportId, context);
         }
       };
-      this.onProcessingStartHook(this.transportId, context, work);
+      if (this.onProcessingStartHook) this.onProcessingStartHook(this.transportId, context, work);
+      else void work();
     });
   }
 
   #reply(reply: Reply): string {
-    return JSON.stringify(this.serializer.serialize(reply as never));
+    return JSON.stringify(this.serializer.serialize(reply));
   }
 }
 
