@@ -21,10 +21,10 @@ func insist(ctx context.Context, cli RedisCli, patience time.Duration, command [
 	}
 }
 
-// pauseAfter returns how long to wait after that many tries: doubling up to 2 s, and partly random.
+// pauseAfter returns how long to wait after that many tries: doubling up to 1 s, and partly random.
 func pauseAfter(tries int) time.Duration {
-	longest := 2 * time.Second
-	if tries < 7 {
+	longest := time.Second
+	if tries < 6 {
 		longest = 20 * time.Millisecond << tries
 	}
 	return longest/2 + time.Duration(mathrand.Int63n(int64(longest/2)))

@@ -7,8 +7,11 @@ namespace Dq;
 /** The extension phpredis. Raw commands take neither its key prefix nor its serializer. */
 final class PhpRedisClient implements Client
 {
-    /** Commands whose reply is always an array. */
-    private const ARRAYS = ['DQ.FETCH', 'DQ.MFETCH', 'DQ.NFETCH'];
+    /** Commands whose reply is never nil, but for an array that is one. */
+    private const NEVER_NIL = [
+        'DQ.FETCH', 'DQ.MFETCH', 'DQ.NFETCH', 'DQ.ACK', 'DQ.NACK', 'DQ.TOUCH', 'DQ.MSEND', 'DQ.LEN', 'DQ.INFO', 'DQ.LIST',
+        'DQ.FIND', 'DQ.PEEK', 'DQ.GROUPS', 'DQ.CANCEL', 'DQ.RESCHEDULE', 'DQ.UPDATE', 'DQ.REDRIVE', 'DQ.PURGE',
+    ];
 
     /** @param ?\Closure(list<string|int>): mixed $runRaw runs raw words in another way than `rawCommand` of the client */
     public function __construct(private \Redis|\RedisCluster $redis, private ?\Closure $runRaw = null)
@@ -53,7 +56,7 @@ final class PhpRedisClient implements Client
             throw new ServerError($error);
         }
         // It gives a null array as an empty one, so this is a reply of which too little has come.
-        if ($reply === false && in_array($verb, self::ARRAYS, true)) {
+        if (($reply === false || $reply === null) && in_array($verb, self::NEVER_NIL, true)) {
             throw new ConnectionError('the connection was lost in the middle of a reply');
         }
         return self::withNulls($reply);

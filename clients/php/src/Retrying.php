@@ -44,9 +44,9 @@ final class Retrying
         }
     }
 
-    /** Returns the seconds to wait after that many tries. They double up to 2 s and are partly random. */
+    /** Returns the seconds to wait after that many tries. They double up to 1 s and are partly random. */
     public static function pause(int $tries): float
     {
-        return min(0.02 * 2 ** min($tries, 10), 2.0) * (0.5 + 0.5 * mt_rand() / mt_getrandmax());
+        return min(0.02 * 2 ** min($tries, 10), 1.0) * (0.5 + 0.5 * mt_rand() / mt_getrandmax());
     }
 }

@@ -26,9 +26,12 @@ final class ServerError extends Error
         return in_array($this->kind(), self::TRANSIENT, true);
     }
 
-    /** Returns whether a text is an error reply, which begins with a word in upper case. */
+    /**
+     * Returns whether a text is an error reply, which begins with a word in upper case. So does what phpredis says of a
+     * connection that it cannot make anew: "SELECT failed while reconnecting".
+     */
     public static function isReply(string $text): bool
     {
-        return preg_match('/^[A-Z][A-Z0-9]* /', $text) === 1;
+        return preg_match('/^[A-Z][A-Z0-9]* /', $text) === 1 && !str_contains($text, 'while reconnecting');
     }
 }

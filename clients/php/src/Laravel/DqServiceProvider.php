@@ -39,7 +39,11 @@ class DqServiceProvider extends ServiceProvider
                 $queue = $this->app['queue']->connection($event->connectionName);
                 if ($queue instanceof DqQueue) {
                     $this->working = $queue;
-                    $queue->aboutToPop((string) $event->queue);
+                    try {
+                        $queue->aboutToPop((string) $event->queue);
+                    } catch (Error) {
+                        // Laravel catches only what `pop` throws. An ack that has not got through goes out with the pop.
+                    }
                 }
             });
             $this->app['events']->listen(WorkerStopping::class, function (): void {

@@ -1,0 +1,128 @@
+"""A way to a server on which connections are cut at any byte, are refused, or fall silent."""
+
+import select
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass
+class Trap:
+    """Waits for a command with one of these words, lets bytes of it or of its reply through, and springs once."""
+
+    words: tuple[bytes, ...]
+    is_reply: bool
+    """Whether the reply is cut, or the command."""
+    bytes: int
+    """How many bytes are passed on before the cut."""
+    strike: Callable[[], None] | None
+    """What happens besides the cut of this connection."""
+    sprung: threading.Event
+
+
+class FaultyProxy:
+    """Listens on `port` and passes on what comes, unless it is told otherwise."""
+
+    def __init__(self, server_port: int):
+        self._server_port = server_port
+        self._lock = threading.Lock()
+        self._pairs: set[tuple[socket.socket, socket.socket]] = set()
+        self._traps: list[Trap] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+        self.cut()
+
+    def cut(self) -> None:
+        """Cuts all connections that there are."""
+        with self._lock:
+            pairs = [*self._pairs]
+        for pair in pairs:
+            _shut(*pair)
+
+    def trap(self, *words: bytes, reply: bool = False, bytes: int = 0, strike: Callable[[], None] | None = None) -> Trap:
+        """The next command with one of these words, or the reply to it, is cut after `bytes`."""
+        trap = Trap(tuple(word.upper() for word in words), reply, bytes, strike, threading.Event())
+        with self._lock:
+            self._traps.append(trap)
+        return trap
+
+    def drop(self, trap: Trap) -> None:
+        """Takes away a trap that has not sprung."""
+        with self._lock:
+            if trap in self._traps:
+                self._traps.remove(trap)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self._server_port))
+            except OSError:
+                client.close()
+                continue
+            threading.Thread(target=self._pass_on, args=(client, server), daemon=True).start()
+
+    def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
+        pair = (client, server)
+        with self._lock:
+            self._pairs.add(pair)
+        set_on: Trap | None = None
+        """The trap for the reply to the last command."""
+        try:
+            while True:
+                for end in select.select(pair, (), ())[0]:
+                    data = end.recv(65536)
+                    if not data:
+                        return
+                    if end is client:
+                        set_on = self._caught(data)
+                        if set_on is not None and not set_on.is_reply:
+                            server.sendall(data[: set_on.bytes])
+                            self._spring(set_on, pair)
+                            return
+                        server.sendall(data)
+                    elif set_on is not None:
+                        client.sendall(data[: set_on.bytes])
+                        self._spring(set_on, pair)
+                        return
+                    else:
+                        client.sendall(data)
+        except OSError:
+            pass
+        finally:
+            with self._lock:
+                self._pairs.discard(pair)
+            _shut(*pair)
+            client.close()
+            server.close()
+
+    def _caught(self, data: bytes) -> Trap | None:
+        upper = data.upper()
+        with self._lock:
+            for trap in self._traps:
+                if any(word in upper for word in trap.words):
+                    self._traps.remove(trap)
+                    return trap
+        return None
+
+    def _spring(self, trap: Trap, pair: tuple[socket.socket, socket.socket]) -> None:
+        _shut(*pair)
+        if trap.strike is not None:
+            trap.strike()
+        trap.sprung.set()
+
+
+def _shut(*ends: socket.socket) -> None:
+    for end in ends:
+        try:
+            end.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
