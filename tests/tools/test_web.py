@@ -51,6 +51,23 @@ def test_trouble_comes_first_and_totals_before_it(start, r3):
     assert page.links()["1dead"] == "errors"
 
 
+def test_overdue_work_that_is_blocked_has_an_age_and_comes_first(start, dq, r3):
+    do = r3.execute_command
+    for name, words in (("dead", ["FATAL"]), ("late", [])):
+        do("DQ.CREATE", name, "CLOCK", "MANUAL", "BACKOFF", "FIXED", 600000)
+        do("DQ.MSEND", name, 3, "x", "x", "x", "GROUP", "g")
+        do("DQ.NACK", name, do("DQ.FETCH", name)[0][1], *words)
+    do("DQ.PURGE", "dead", "STATE", "ready")
+    do("DQ.TICK", "late", "ADVANCE", 150_000)
+    assert do("DQ.INFO", "late")[b"oldest-ready-age"] is None
+    web = start().visitor()
+    page = web.sees("", "2m30s oldest due")
+    assert re.findall(r'<td class="first"><a href="queue\?queue=(\w+)', page.text) == ["late", "dead"]
+    assert re.search(r'class="n bad"[^>]*data-label="oldest due"[^>]*>2m30s<', page.text)
+    assert "the oldest due message has waited 2m30s" in web.get("queue", queue="late").words()
+    assert [line.split()[10] for line in dq("ls", "--sort", "trouble").stdout.splitlines()] == ["OLDEST", "2m30s", "-"]
+
+
 def test_the_page_of_a_queue_shows_everything_about_it(shop, web):
     words = web.get("queue", queue="shop").words()
     for text in [

@@ -87,6 +87,8 @@ def test_the_figures_are_json_for_programs(start, shop):
     queues = {queue["queue"]: queue for queue in told["queues"]}
     assert set(queues) == {"shop", *[f"mails:{{{n}}}" for n in range(4)]} and told["lost"] is None
     assert (queues["shop"]["dead"], queues["shop"]["held"], queues["shop"]["paused"]) == (1, 1, False)
+    pages = [json.loads(me.get("api/queues", count=2, page=page).text) for page in (1, 2, 3)]
+    assert [len(page["queues"]) for page in pages] == [2, 2, 1] and [page["next-page"] for page in pages] == [2, 3, None]
     one = json.loads(me.get("api/queue", queue="shop").text)
     assert one["info"]["backoff"] == "FIXED 60000" and one["schedules"][0]["name"] == "nightly"
     found = json.loads(me.get("api/messages", queue="shop", state="dead", error="*mailbox").text)

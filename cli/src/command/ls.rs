@@ -198,7 +198,7 @@ fn families(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fa
         row.extend([
             String::new(),
             sum.count("blocked-clients").to_string(),
-            sum.oldest_ready_age.map(span).unwrap_or_default(),
+            sum.overdue().map(span).unwrap_or_default(),
             sum.lateness[1].map(span).unwrap_or_default(),
             String::new(),
         ]);
@@ -219,6 +219,7 @@ pub fn sum_json(name: &[u8], sum: &Sum) -> Json {
         fields.insert(name.clone(), (*count).into());
     }
     fields.insert("oldest-ready-age".to_owned(), sum.oldest_ready_age.into());
+    fields.insert("oldest-due-age".to_owned(), sum.oldest_due_age.into());
     for (name, late) in family::LATENESS.iter().zip(sum.lateness) {
         fields.insert((*name).to_owned(), late.into());
     }

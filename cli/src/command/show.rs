@@ -75,6 +75,7 @@ fn family(server: &mut Server, name: &str, out: &mut Output) -> Result<(), Failu
     }
     let late = |at: Option<Millis>| at.map_or("-".to_owned(), span);
     line("oldest-ready-age", late(sum.oldest_ready_age))?;
+    line("oldest-due-age", late(sum.oldest_due_age))?;
     for (field, at) in family::LATENESS.iter().zip(sum.lateness) {
         line(field, late(at))?;
     }

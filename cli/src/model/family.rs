@@ -38,6 +38,8 @@ pub struct Sum {
     pub counts: Vec<(String, u64)>,
     /// How long the oldest ready message has waited.
     pub oldest_ready_age: Option<Millis>,
+    /// How long the oldest message has been due that was not delivered.
+    pub oldest_due_age: Option<Millis>,
     /// Lateness p50, p99 and maximum: of the server where it is highest.
     pub lateness: [Option<Millis>; 3],
 }
@@ -52,15 +54,21 @@ impl Sum {
         found.map_or(0, |(_, count)| *count)
     }
 
+    /// Returns how long the oldest message is overdue, as far as the servers tell it.
+    pub fn overdue(&self) -> Option<Millis> {
+        self.oldest_due_age.max(self.oldest_ready_age)
+    }
+
     fn add(&mut self, node: &Record) {
         self.queues += node.count("queues");
         self.oldest_ready_age = self.oldest_ready_age.max(node.number("oldest-ready-age"));
+        self.oldest_due_age = self.oldest_due_age.max(node.number("oldest-due-age"));
         for (late, field) in self.lateness.iter_mut().zip(LATENESS) {
             *late = (*late).max(node.number(field));
         }
         for (name, value) in node.fields() {
             let name = bytes(name).map(String::from_utf8_lossy).unwrap_or_default();
-            let other = name == "queues" || name == "oldest-ready-age";
+            let other = name == "queues" || name.starts_with("oldest-");
             let (Value::Int(more), false) = (value, other || LATENESS.contains(&&*name)) else {
                 continue;
             };
@@ -185,6 +193,7 @@ mod tests {
                 ("queues", Value::Int(queues)),
                 ("ready", Value::Int(ready)),
                 ("oldest-ready-age", age),
+                ("oldest-due-age", Value::Int(50 + queues)),
                 ("lateness-p99", Value::Int(p99)),
                 ("blocked-clients", Value::Int(1)),
             ])
@@ -193,6 +202,7 @@ mod tests {
         sum.add(&node(2, 5, Value::Nil, 70));
         sum.add(&node(1, 4, Value::Int(9), 30));
         assert_eq!((sum.queues, sum.oldest_ready_age), (3, Some(9)));
+        assert_eq!(sum.overdue(), Some(52), "ages are not added up");
         assert_eq!(sum.lateness, [None, Some(70), None]);
         let counts = [("ready".to_owned(), 9), ("blocked-clients".to_owned(), 2)];
         assert_eq!(sum.counts, counts);

@@ -98,6 +98,13 @@ impl History {
             self.points.pop_front();
         }
         self.added += 1;
+        if self.points.len() == self.points.capacity() {
+            // Doubled as usual, but not beyond what is kept: with very many queues that is
+            // much memory.
+            let room = (self.points.len() * 2).clamp(4, kept.max(4));
+            self.points
+                .reserve_exact(room.saturating_sub(self.points.len()));
+        }
         self.points.push_back(Point {
             at,
             totals: queue.totals,

@@ -112,10 +112,14 @@ impl App {
                 if self.inside.is_some() && self.rows().is_empty() {
                     self.inside = None;
                 }
+                let is_listed = self.index(&self.rows()).is_some();
                 if self.selected().is_none() {
                     let first = self.rows().first().map(Row::target);
                     self.line = first;
                     self.screen = Screen::Queues;
+                } else if !is_listed && self.screen == Screen::Queues {
+                    // Such as a queue of a family, when the next queue of it is found.
+                    self.line = self.rows().first().map(Row::target);
                 }
             }
             Update::Done(note) => self.note = Some(note),

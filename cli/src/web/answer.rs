@@ -55,8 +55,8 @@ pub enum Answer {
     Page(Markup),
     /// A file to save.
     Bytes(Vec<u8>),
-    /// Values for a program.
-    Json(serde_json::Value),
+    /// Values for a program, as JSON.
+    Json(String),
     /// Another page, by its address.
     To(String),
 }

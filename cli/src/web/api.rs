@@ -19,13 +19,16 @@ use crate::server::{verb, Server};
 /// Number of messages if the address has no `count`.
 const COUNT: usize = 25;
 
+/// Maximum number of queues on a page.
+const QUEUES: usize = 1000;
+
 /// Maximum number of messages.
 const MOST: usize = 200;
 
 /// Returns the answer to what is asked for behind `api/`.
 pub fn route(ask: &Ask, what: &str) -> Result<Answer, HttpError> {
     let value = match what {
-        "queues" => queues(ask),
+        "queues" => return queues(ask).map(Answer::Json),
         "queue" => one_queue(ask)?,
         "messages" => messages(ask)?,
         "message" => message(ask)?,
@@ -33,7 +36,7 @@ pub fn route(ask: &Ask, what: &str) -> Result<Answer, HttpError> {
         "server" => server(ask),
         _ => return Err(HttpError::missing("There is no such page.")),
     };
-    Ok(Answer::Json(value))
+    Ok(Answer::Json(value.to_string()))
 }
 
 fn figures(entry: &Entry) -> Json {
@@ -77,22 +80,40 @@ fn figures(entry: &Entry) -> Json {
     Json::Object(fields)
 }
 
-/// Returns the last figures of all queues.
-fn queues(ask: &Ask) -> Json {
-    let live = ask.site.live();
-    let mut entries: Vec<&Entry> = live.board.entries().collect();
+/// Returns the last figures of a page of queues. They become text one by one, because all of
+/// them as values would take tens of megabytes.
+fn queues(ask: &Ask) -> Result<String, HttpError> {
+    let number = |name: &str, usual: usize, most: usize| match ask.query.text(name) {
+        "" => Ok(usual),
+        text => {
+            let number = text.parse().ok().filter(|n| (1..=most).contains(n));
+            number
+                .ok_or_else(|| HttpError::mistake(&format!("{name} is a number from 1 to {most}")))
+        }
+    };
+    let count = number("count", QUEUES, QUEUES)?;
+    let page = number("page", 1, 1_000_000)?;
     let sort = Sort::ALL
         .into_iter()
         .find(|sort| sort.word() == ask.query.text("sort"));
+    let live = ask.site.live();
+    let mut entries: Vec<&Entry> = live.board.entries().collect();
     sort.unwrap_or(Sort::Name)
         .sort(&mut entries, |entry| &entry.queue);
-    json!({
+    let shown = entries.iter().skip((page - 1) * count).take(count);
+    let texts: Vec<String> = shown.map(|entry| figures(entry).to_string()).collect();
+    let more = entries.len() > page * count;
+    let about = json!({
         "server": live.place,
         "lost": live.lost,
         "complete": live.board.complete,
         "warnings": instance::warnings(&live.instances),
-        "queues": entries.into_iter().map(figures).collect::<Vec<_>>(),
-    })
+        "count": entries.len(),
+        "next-page": more.then_some(page + 1),
+    });
+    let about = about.to_string();
+    let about = about.strip_suffix('}').unwrap_or_default();
+    Ok(format!("{about},\"queues\":[{}]}}", texts.join(",")))
 }
 
 /// Returns everything that the server says of a queue.

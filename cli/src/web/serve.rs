@@ -260,9 +260,8 @@ struct Wire {
 fn finish(ask: &Ask, answer: Result<Answer, HttpError>, wire: &Wire) -> Response {
     match answer {
         Ok(Answer::Page(markup)) => page(ask, markup.into_string(), wire),
-        Ok(Answer::Json(value)) => {
-            let kind = "application/json";
-            packing::answer(StatusCode::OK, kind, value.to_string(), wire.gzip)
+        Ok(Answer::Json(text)) => {
+            packing::answer(StatusCode::OK, "application/json", text, wire.gzip)
         }
         Ok(Answer::Bytes(bytes)) => {
             let headers = [

@@ -91,6 +91,15 @@ fn the_selection_follows_its_queue() {
 }
 
 #[test]
+fn a_queue_that_becomes_part_of_a_family_is_not_selected_any_more() {
+    let mut app = App::new("here:1/0");
+    take(&mut app, vec![queue("f:{0}", 0)]);
+    assert_eq!(selected(&app), b"f:{0}");
+    take(&mut app, vec![queue("f:{0}", 0), queue("f:{1}", 0)]);
+    assert_eq!(selected(&app), b"f:{*}");
+}
+
+#[test]
 fn sort_key_reaches_every_order() {
     let mut app = app();
     let order = |app: &App| -> Vec<u8> { app.rows().iter().map(|row| row.name()[0]).collect() };
