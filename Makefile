@@ -76,7 +76,7 @@ test-go: ## clients/go with the race detector, go vet, and its examples
 	@.venv/bin/python -m pytest -q $(PYTEST_FLAGS) tests/tools/test_go_client.py
 
 test-versions: ## the clients and drivers on the versions of their libraries that people have: VERSIONS_FLAGS=--help
-	@scripts/setup.sh build server tests optional && scripts/python.sh tests.versions $(VERSIONS_FLAGS)
+	@scripts/setup.sh optional && BUILD=--checked scripts/python.sh tests.versions $(VERSIONS_FLAGS)
 
 test-celery: ## the suites of kombu, Celery and Dramatiq with dq:// and redis://, an hour; what fails with dq:// only is listed
 	@scripts/setup.sh build server tests optional && scripts/python.sh tests.drivers $(DRIVER_FLAGS)
