@@ -5,7 +5,7 @@ use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name};
 use crate::server::clock;
-use crate::server::commit::{self, can_begin, Missing};
+use crate::server::commit::{self, has_small_lead, Missing};
 use crate::server::config::MAX_PAYLOAD;
 use dq_queue::args::{self, Scope, Words};
 use dq_queue::op::Op;
@@ -93,6 +93,6 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 fn queue_time(ctx: &mut Context, key: Name<'_>) -> Result<Millis, Failure> {
     let moment = clock::now();
     let key = ctx.open_read(key)?;
-    let queue = key.get().filter(|queue| can_begin(queue, moment));
+    let queue = key.get().filter(|queue| has_small_lead(queue, moment));
     Ok(queue.map_or(moment.ms(), |queue| queue.time(moment)))
 }

@@ -93,20 +93,19 @@ fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
         let (_, Some(queue)) = slot.split() else {
             return Ok(Ticked::default());
         };
-        let Begun { moment, mut before } = begin_without_events(queue, clock::now());
-        let now = queue.now(moment);
-        let has_missed = queue.has_missed(wakeups::firing_since(queue, now));
-        if before.is_nothing() && (!queue.has_work(now) || has_missed) {
+        let mut begun = begin_without_events(queue, clock::now());
+        let now = queue.now(begun.moment);
+        if begun.before.is_nothing() && !queue.has_work(now) {
             return Ok(Ticked::default());
         }
-        let mut ticked = Ticked::default();
-        let mut is_done = has_missed;
+        let has_missed = wakeups::missed_before(queue, now).is_some();
+        let (mut ticked, mut is_done) = (Ticked::default(), false);
         while !is_done {
-            let progress = queue.advance(now, STEPS);
-            before.steps += progress.steps;
+            let progress = begun.advance(queue, STEPS, has_missed);
             ticked += progress.ticked;
             is_done = progress.caught_up;
         }
+        let Begun { moment, before } = begun;
         // The Tick is applied exactly as replicas will apply it.
         let applied = queue.apply(&Op::Tick, moment);
         applied.map_err(|error| errors::reply_for(&error))?;

@@ -1,9 +1,9 @@
 //! The clocks. No other file of the module reads one.
 
 use super::queue_clock::QueueClock;
+use lazy_static::lazy_static;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 thread_local! {
@@ -72,9 +72,10 @@ pub fn now_ms() -> u64 {
 /// The monotonic clock, in microseconds since its first use: for measuring how long something took.
 #[inline]
 pub fn monotonic_us() -> u64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    let start = START.get_or_init(Instant::now);
-    start.elapsed().as_micros() as u64
+    lazy_static! {
+        static ref START: Instant = Instant::now();
+    }
+    START.elapsed().as_micros() as u64
 }
 
 /// The wall clock, in microseconds since 1970. 0 if it shows a time before that.

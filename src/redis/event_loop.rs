@@ -17,6 +17,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 thread_local! {
+    static WOKEN: Cell<Option<fn()>> = const { Cell::new(None) };
     static HANDLER: Cell<Option<fn(&mut Context)>> = const { Cell::new(None) };
 }
 
@@ -25,10 +26,12 @@ static IS_TURNING: AtomicBool = AtomicBool::new(false);
 /// Whether another turn has been requested.
 static IS_REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// Installs `handler`, which runs before each sleep: once in each turn of the loop. Returns false
-/// if the server refuses. The event costs the server some 100 ns in each turn for every module that
-/// subscribes to it, so a handler with nothing to do must return at once.
-pub fn install(ctx: &Context, handler: fn(&mut Context)) -> bool {
+/// Installs `woke`, which runs after each sleep, before the sockets are read, and `handler`, which
+/// runs before each sleep: once in each turn of the loop. Returns false if the server refuses. The
+/// events cost the server some 100 ns in each turn for every module that subscribes to them, so a
+/// handler with nothing to do must return at once.
+pub fn install(ctx: &Context, woke: fn(), handler: fn(&mut Context)) -> bool {
+    WOKEN.set(Some(woke));
     HANDLER.set(Some(handler));
     let event = raw::RedisModuleEvent {
         id: raw::REDISMODULE_EVENT_EVENTLOOP,
@@ -76,6 +79,9 @@ unsafe extern "C" fn changed(
     if sub != raw::REDISMODULE_SUBEVENT_EVENTLOOP_BEFORE_SLEEP {
         IS_TURNING.store(true, Relaxed);
         IS_REQUESTED.store(false, Relaxed);
+        if let Some(woke) = WOKEN.get() {
+            woke();
+        }
         return;
     }
     IS_TURNING.store(false, Relaxed);

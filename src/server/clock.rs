@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::LazyLock;
+
+use lazy_static::lazy_static;
 
 use super::QueueAddress;
 use crate::redis::clock as server_clock;
@@ -22,9 +23,10 @@ thread_local! {
 /// Whether there are any in `AHEAD`.
 static ARE_AHEAD: AtomicBool = AtomicBool::new(false);
 
-/// The last random number before mixing. The first is drawn at first use.
-static SEED: LazyLock<AtomicU64> =
-    LazyLock::new(|| AtomicU64::new(RandomState::new().build_hasher().finish()));
+lazy_static! {
+    /// The last random number before mixing. The first is drawn at first use.
+    static ref SEED: AtomicU64 = AtomicU64::new(RandomState::new().build_hasher().finish());
+}
 
 /// The maximum number of receipts that one operation can give out.
 const MAX_GIVEN: u64 = 10_000;

@@ -22,7 +22,7 @@ use super::due_index::Due;
 use super::families;
 use super::{arrivals, blocked_wait, clock, config, wakeups};
 
-pub use begin::{begin, begin_without_events, can_begin, Begun};
+pub use begin::{begin, begin_without_events, can_begin, has_small_lead, Begun};
 pub use run::{clock_of, run, run_chosen, run_if, run_in_form, Form, Missing};
 
 /// The maximum number of removed messages that a command frees.
@@ -174,7 +174,7 @@ fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Queue, moment: Moment, is_
     if is_awaited && queue.has_ready(now) {
         wait_list::schedule(ctx.db(), key.bytes());
     }
-    if is_replay && !can_begin(queue, clock::recent()) {
+    if is_replay && !has_small_lead(queue, clock::recent()) {
         // Its clock must be brought into line as soon as this server may do that.
         queue.noted_wake = None;
         return wakeups::schedule(ctx, ctx.db(), key.bytes(), Due::Arrived);

@@ -22,12 +22,16 @@ pub static MAX_PAYLOAD: Setting =
 /// timer or serving blocked clients.
 pub static TICK_BUDGET_US: Setting = Setting::new("tick-budget-us", 500, 10, 1_000_000);
 
+/// For how long no lease ends after the server has started, in ms.
+pub static START_GRACE: Setting = Setting::new("start-grace", 5_000, 0, 86_400_000);
+
 /// All settings.
-pub static ALL: [&Setting; 6] = [
+pub static ALL: [&Setting; 7] = [
     &LEASE,
     &RETRIES,
     &RETAIN,
     &RETAIN_COUNT,
     &MAX_PAYLOAD,
     &TICK_BUDGET_US,
+    &START_GRACE,
 ];

@@ -32,7 +32,7 @@ fn role_changed(ctx: &mut Context, primary: bool) {
 fn loading(ctx: &mut Context, step: Loading) {
     if step == Loading::Ended {
         blocked_wait::check_all_later(None);
-        wakeups::start_acting();
+        wakeups::start_after_load();
         wakeups::ensure(ctx, 0);
     }
 }

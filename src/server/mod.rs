@@ -3,6 +3,7 @@
 //! - `commit.rs` is the one way in which anything changes a queue.
 //! - `acksend.rs` changes several queues at once.
 //! - `arrivals.rs` writes to the log which queues came with a clock that is ahead.
+//! - `standstill.rs` notices when the server did nothing for a while.
 //! - `wakeups.rs` stores when the next slice of each queue must run, and `timer.rs` runs it.
 //! - `blocked_fetch/`, `blocked_wait.rs` and `bulk_ops/` hold blocked clients: those that wait for
 //!   messages, for the end of a message, and for a long command.
@@ -31,6 +32,7 @@ pub mod own_slots;
 pub mod replay;
 pub mod replies;
 pub mod rights;
+mod standstill;
 mod timer;
 pub mod wakeups;
 
@@ -48,7 +50,9 @@ pub type QueueAddress = (i32, Rc<[u8]>);
 /// module's load. Error: the server refuses a subscription.
 pub fn start(ctx: &mut Context) -> Result<(), String> {
     server_timer::install(timer::fire, timer::fire_of_burst);
-    if !server_events::subscribe(ctx, events::EVENTS) || !event_loop::install(ctx, before_sleep) {
+    if !server_events::subscribe(ctx, events::EVENTS)
+        || !event_loop::install(ctx, standstill::woke, before_sleep)
+    {
         return Err("the server refuses a subscription to its events".to_owned());
     }
     server_info::install(ctx, info::write);
@@ -62,4 +66,7 @@ fn before_sleep(ctx: &mut Context) {
     blocked_wait::before_sleep(ctx);
     blocked_fetch::serve::before_sleep(ctx);
     timer::before_sleep(ctx);
+    if standstill::before_sleep(wakeups::set_for()) {
+        event_loop::turn_again();
+    }
 }

@@ -6,7 +6,7 @@ use crate::redis::clock as server_clock;
 use crate::redis::{Context, Name, OwnedName};
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::queue::plan::Step;
-use dq_queue::{Done, Moment, Op, Queue};
+use dq_queue::{Done, Op, Queue};
 
 use super::blocked_fetch::{serve, wait_list};
 use super::commit::{begin, begin_without_events, change, Begun, Replication, Slot};
@@ -30,6 +30,8 @@ thread_local! {
     static TURN_ENDS: Cell<u64> = const { Cell::new(0) };
     /// Whether the next turn goes on with slices at once.
     static GOES_ON: Cell<bool> = const { Cell::new(false) };
+    /// Whether the last slice of a queue with missed fire times was one of a bulk operation.
+    static TURN_OF_BULK: Cell<bool> = const { Cell::new(false) };
     /// The number of timers in this turn that had something to do.
     static USED: Cell<usize> = const { Cell::new(0) };
 }
@@ -187,31 +189,31 @@ fn run_slice_in(
 ) -> Option<Ran> {
     let queue = slot.split().1?;
     let server = clock::now();
-    let Begun { moment, mut before } = begin_without_events(queue, server);
+    let mut begun = begin_without_events(queue, server);
+    let moment = begun.moment;
     if matches!(due, Due::Loaded | Due::Arrived) {
         // The queue was not in this key before, so its schedules could not fire.
         queue.noted_arrival = moment.ms();
         arrivals::arrived(key, queue.lead(server));
     }
-    let since = wakeups::firing_since(queue, moment.ms());
-    let mut step = None;
-    // A bulk operation that can continue gets half of the time.
+    // While schedules make up for what they have missed, everything else goes on.
+    let missed = wakeups::missed_before(queue, moment.ms());
+    // A bulk operation gets half of the time, or every second slice.
     let half = deadline.saturating_sub(server_clock::monotonic_us()) / 2;
-    let missed = queue.has_missed(since);
-    let has_bulk = !missed && bulk_ops::any(db, key.bytes());
-    if !missed {
-        let until = if has_bulk { deadline - half } else { deadline };
-        before.steps = advance(queue, moment, until);
-    }
+    let has_bulk = bulk_ops::any(db, key.bytes()) && (missed.is_none() || is_turn_of_bulk());
+    let until = if has_bulk { deadline - half } else { deadline };
+    advance(queue, &mut begun, until, missed.is_some());
+    let before = begun.before;
     let advanced = server_clock::monotonic_us();
+    let mut step = None;
     if has_bulk {
         let now = queue.now(moment);
         step = bulk_ops::next_step(db, key.bytes(), queue, now);
     }
     let is_last = step == Some(Step::Done);
-    let op = match step {
-        Some(Step::Do(op)) => *op,
-        _ if missed => Op::CatchUp { since },
+    let op = match (step, missed) {
+        (Some(Step::Do(op)), _) => *op,
+        (_, Some(since)) => Op::CatchUp { since },
         _ => Op::Tick,
     };
     // A Tick, too, is applied exactly as replicas will apply it.
@@ -240,19 +242,24 @@ fn run_slice_in(
     })
 }
 
-/// Processes due events until `deadline`. Returns the number of steps it took.
-fn advance(queue: &mut Queue, moment: Moment, deadline: u64) -> u64 {
-    let now = queue.now(moment);
-    let mut steps = 0;
+/// Processes due events until `deadline`, without those that fire schedules where a fire time was
+/// missed.
+fn advance(queue: &mut Queue, begun: &mut Begun, deadline: u64, has_missed: bool) {
     loop {
-        let progress = queue.advance(now, STEPS);
-        steps += progress.steps;
+        let progress = begun.advance(queue, STEPS, has_missed);
         // Each firing of a schedule is replicated in a log entry of its own.
         let fired = progress.ticked.fired > 0;
         if progress.caught_up || fired || server_clock::monotonic_us() >= deadline {
-            return steps;
+            return;
         }
     }
+}
+
+/// Whether it is the turn of bulk operations, which take turns with missed fire times.
+fn is_turn_of_bulk() -> bool {
+    let turn = !TURN_OF_BULK.get();
+    TURN_OF_BULK.set(turn);
+    turn
 }
 
 /// Ends leases whose connection is closed, at once or after a grace. Returns whether there was

@@ -7,7 +7,7 @@ use crate::redis::{clock, deadlines, event_loop, timer, Context};
 use dq_queue::{Millis, Queue, NEVER};
 
 use super::due_index::{self, Due, DueIndex};
-use super::QueueAddress;
+use super::{config, standstill, QueueAddress};
 
 /// How long until the timer tries again during a CLIENT PAUSE or a failover, in ms.
 pub const RETRY_MS: Millis = 20;
@@ -19,6 +19,8 @@ thread_local! {
     static INDEX: RefCell<DueIndex> = RefCell::default();
     /// When the timer fires, in Unix milliseconds. `NEVER` if it is not set.
     static SET_FOR: Cell<Millis> = const { Cell::new(NEVER) };
+    /// When the data of this server was loaded last, in Unix milliseconds.
+    static GRACE_FROM: Cell<Millis> = const { Cell::new(0) };
     /// Since when this server has been able to fire schedules, in Unix milliseconds.
     static ACTING_SINCE: Cell<Millis> = const { Cell::new(0) };
 }
@@ -128,9 +130,46 @@ pub fn term() -> u64 {
     TERM.load(Relaxed)
 }
 
+/// Begins a new term because the data of this server was loaded. Running leases get the grace.
+pub fn start_after_load() {
+    start_acting();
+    GRACE_FROM.set(ACTING_SINCE.get());
+}
+
+/// How long (ms) running leases last at least at `now` (Unix ms), because the server was started.
+pub fn grace_left(now: Millis) -> Millis {
+    let since = GRACE_FROM.get();
+    match since == ACTING_SINCE.get() {
+        true => since
+            .saturating_add(config::START_GRACE.unsigned())
+            .saturating_sub(now),
+        false => 0,
+    }
+}
+
+/// When the timer fires, in Unix milliseconds. [`NEVER`] if it is not set.
+#[inline]
+pub fn set_for() -> Millis {
+    SET_FOR.get()
+}
+
+/// Before which time (Unix ms) fire times of the queue's next schedule count as missed, if its next
+/// one does: the server was down or stood still.
+pub fn missed_before(queue: &Queue, now: Millis) -> Option<Millis> {
+    let since = firing_since(queue, now);
+    if queue.has_missed(since) {
+        return Some(since);
+    }
+    if queue.schedules().len() == 0 {
+        return None;
+    }
+    let (begin, end) = standstill::missed();
+    queue.has_missed_in(begin, end).then_some(end)
+}
+
 /// Since when the schedules of a queue have been able to fire, in Unix milliseconds. It is `now` if
 /// no slice of the queue has run yet.
-pub fn firing_since(queue: &Queue, now: Millis) -> Millis {
+fn firing_since(queue: &Queue, now: Millis) -> Millis {
     match queue.noted_wake {
         Some(_) => ACTING_SINCE.get().max(queue.noted_arrival),
         None => now,

@@ -13,6 +13,7 @@ DEFAULTS = {
     "dq.retain-count": b"10000",
     "dq.max-payload": b"536870912",
     "dq.tick-budget-us": b"500",
+    "dq.start-grace": b"5000",
 }
 CHANGED = {
     "dq.lease": 7000,
@@ -21,6 +22,7 @@ CHANGED = {
     "dq.retain-count": 5,
     "dq.max-payload": 1000,
     "dq.tick-budget-us": 900,
+    "dq.start-grace": 0,
 }
 
 

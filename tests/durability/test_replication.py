@@ -84,6 +84,7 @@ def test_a_replica_waits_for_its_primary_to_process_due_events(pair):
     assert twin.digest() == before
     pair.primary.resume()
     q.send("later", "ID", "later")
+    wait_for(lambda: q.len("dead") == 2, 10, "the end of the lease")
     pair.assert_same("q")
     assert twin.len("dead") == 2
 
@@ -270,6 +271,8 @@ def test_a_frozen_primary_processes_what_fell_due_meanwhile(pair):
     pair.primary.pause()
     time.sleep(0.4)
     pair.primary.resume()
+    # The lease goes on until the commands were read that had arrived.
+    wait_for(lambda: q.info()["timeouts"] == 1, 10, "the end of the lease")
     assert q.ack(old) == 0
     assert sorted(q.payloads("COUNT", 10, "LEASE", 60_000)) == [b"a", b"b", b"c", b"d", b"e", b"leased"]
     assert q.info()["timeouts"] == 1

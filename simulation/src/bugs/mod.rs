@@ -7,6 +7,7 @@ mod table;
 
 pub use table::BUGS;
 
+use dq_queue::op::Before;
 use dq_queue::queue::inspect::find::Search;
 use dq_queue::{Done, Op};
 
@@ -25,6 +26,10 @@ pub struct Bug {
     pub replies: fn(&Op<'static>, &mut Done),
     /// Changes the operation that is logged.
     pub logs: fn(&mut Op<'static>),
+    /// Changes what the primary does before an operation, besides processing due events.
+    pub begins: fn(&mut Before),
+    /// Changes what is logged of that.
+    pub logs_before: fn(&mut Before),
     /// Changes what is searched for.
     pub searches: fn(&mut Search<'_>),
 }
@@ -37,6 +42,8 @@ const NONE: Bug = Bug {
     first: |_| None,
     replies: |_, _| {},
     logs: |_| {},
+    begins: |_| {},
+    logs_before: |_| {},
     searches: |_| {},
 };
 
@@ -56,6 +63,26 @@ const fn logs(name: &'static str, logs: fn(&mut Op<'static>)) -> Bug {
         name,
         finds: "the replica differs",
         logs,
+        ..NONE
+    }
+}
+
+/// A primary that does something else before an operation than time demands.
+const fn begins(name: &'static str, finds: &'static str, begins: fn(&mut Before)) -> Bug {
+    Bug {
+        name,
+        finds,
+        begins,
+        ..NONE
+    }
+}
+
+/// A log that lacks something of what the primary did before an operation.
+const fn logs_before(name: &'static str, logs_before: fn(&mut Before)) -> Bug {
+    Bug {
+        name,
+        finds: "the replica differs",
+        logs_before,
         ..NONE
     }
 }

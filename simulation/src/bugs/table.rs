@@ -1,13 +1,35 @@
 //! The seeded bugs, verb by verb.
 
 use super::edits::*;
-use super::{does, logs, searches, Bug};
+use super::{begins, does, logs, logs_before, searches, Bug};
 use dq_queue::message::after::OnFail;
 use dq_queue::op::{NackKind, Paused, Sent};
 use dq_queue::{Done, Op};
 
 /// All seeded bugs.
 pub const BUGS: &[Bug] = &[
+    // Clocks and standstills
+    begins("spans lose time with the lead", "ms left, has", |before| {
+        before.cut = before.cut.saturating_sub(7);
+    }),
+    begins("the lead of a clock is kept", "ms left, has", |before| {
+        before.cut = 0;
+    }),
+    begins("no lease is spared", "until", |before| before.spare = 0),
+    begins(
+        "leases are spared for too short a time",
+        "until",
+        |before| {
+            before.spare = before.spare.saturating_sub(5);
+        },
+    ),
+    logs_before("the log lacks the cut of a lead", |before| before.cut = 0),
+    logs_before("the log lacks that leases were spared", |before| {
+        before.spare = 0;
+    }),
+    logs_before("the log lets schedules fire that wait", |before| {
+        before.without_fires = false;
+    }),
     // NACK
     does(
         "a snooze counts as a failure",

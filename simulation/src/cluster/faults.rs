@@ -60,8 +60,7 @@ impl Cluster {
         }
         validate(&found)?;
         self.primary = found;
-        self.take_over();
-        Ok(())
+        self.take_over()
     }
 
     /// Replaces the primary by a replica.
@@ -79,14 +78,13 @@ impl Cluster {
         };
         self.primary = promoted.clone();
         validate(&self.primary)?;
-        self.take_over();
-        Ok(())
+        self.take_over()
     }
 
     /// Begins the term of a new primary. It has what it applied so far, and the
     /// replicas begin with its snapshot.
-    fn take_over(&mut self) {
-        self.us += self.rng.u64(1_000..3_000_000);
+    fn take_over(&mut self) -> Result<(), String> {
+        self.draw_clock();
         self.term += 1;
         self.acting_since = self.us / 1000;
         self.receipt = self.primary.last_receipt() + 1;
@@ -100,8 +98,10 @@ impl Cluster {
         }
         self.applied = 0;
         self.lag = self.rng.usize(0..6);
+        self.arrive()?;
         let now = self.primary.now(self.moment());
         self.oracle.begin(&self.primary, now);
+        Ok(())
     }
 
     /// Checks that a copy of the queue is sound and that no message in it is

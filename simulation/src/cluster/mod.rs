@@ -1,5 +1,6 @@
 //! A cluster: one queue on a primary and two replicas, from its creation on.
 
+mod begin;
 mod faults;
 mod perform;
 
@@ -32,10 +33,12 @@ const VALIDATED: u64 = 8;
 pub struct Cluster {
     rng: fastrand::Rng,
     profile: Profile,
-    /// The time of all servers, in Unix microseconds.
+    /// The time of the present primary, in Unix microseconds.
     us: u64,
     /// The primary gives out no receipt below this.
     receipt: Receipt,
+    /// The highest receipt that any primary has given out.
+    issued: Receipt,
     /// Since when the primary is one, in Unix milliseconds.
     acting_since: Millis,
     /// Number of primaries so far.
@@ -93,6 +96,7 @@ impl Cluster {
         let mut cluster = Cluster {
             us: START * 1000,
             receipt: START * 1000,
+            issued: 0,
             acting_since: START,
             term: 1,
             primary: creation.queue(),
@@ -193,7 +197,13 @@ impl Cluster {
         is_sound(&self.primary)
     }
 
+    /// The present moment of the queue.
     fn moment(&self) -> Moment {
+        self.primary.moment(self.server_moment())
+    }
+
+    /// The present moment of the primary.
+    fn server_moment(&self) -> Moment {
         Moment {
             us: self.us,
             receipt: self.receipt.max(self.us),
@@ -243,10 +253,10 @@ impl Cluster {
     fn slice(&mut self) -> Result<(), String> {
         let moment = self.moment();
         let since = self.acting_since;
-        if self.primary.has_missed(since) {
-            return self.perform(moment, Op::CatchUp { since }, 0);
-        }
         let most = 64 * self.rng.u64(0..6);
+        if self.primary.has_missed(since) {
+            return self.perform(moment, Op::CatchUp { since }, most);
+        }
         self.perform(moment, Op::Tick, most)?;
         self.bulk_slice()
     }
@@ -289,6 +299,7 @@ impl Cluster {
         self.tally.commands += u64::from(as_command);
         self.disk.append(record, as_command);
         self.receipt = self.receipt.max(self.primary.last_receipt() + 1);
+        self.issued = self.issued.max(self.primary.last_receipt());
         apply_entry(&mut self.replica, self.disk.entry(self.disk.records() - 1))?;
         while self.applied + self.lag < self.disk.records() {
             apply_entry(&mut self.lagging, self.disk.entry(self.applied))?;

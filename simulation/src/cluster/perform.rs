@@ -6,7 +6,7 @@ use crate::oracle::{check_search, Before, Step};
 use crate::trace::Entry;
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::codec::verbatim;
-use dq_queue::op::{FindAct, Sent};
+use dq_queue::op::{self, FindAct, Sent};
 use dq_queue::{Done, Millis, Moment, Op};
 
 impl Cluster {
@@ -16,12 +16,19 @@ impl Cluster {
         op: Op<'static>,
         most: u64,
     ) -> Result<(), String> {
+        self.primary.follow(self.server_moment());
         let now = self.primary.now(moment);
         let mut before = Before::of(&self.primary);
-        let (mut steps, mut fired) = (0, 0);
-        if self.primary.has_work(now) && !self.primary.has_missed(self.acting_since) {
-            let advanced = self.primary.advance(now, most);
-            (steps, fired) = (advanced.steps, advanced.ticked.fired);
+        let mut first = self.spare(now);
+        let mut fired = 0;
+        if self.primary.has_work(now) {
+            let waits = self.primary.has_missed(self.acting_since);
+            let advanced = match waits {
+                true => self.primary.advance_without_fires(now, most),
+                false => self.primary.advance(now, most),
+            };
+            (first.steps, fired) = (advanced.steps, advanced.ticked.fired);
+            first.without_fires = waits && first.steps > 0;
         }
         let asked = match op {
             Op::FindDo { act, .. } => self.find(act, now)?,
@@ -29,16 +36,16 @@ impl Cluster {
         };
         let queue = &self.primary;
         self.oracle.inspect(&mut before, queue, &asked, now, fired);
-        let has_more = self.do_unasked(&asked, moment, steps)?;
+        let has_more = self.do_unasked(&asked, moment, first)?;
         if has_more {
-            steps = 0;
+            first = op::Before::default();
         }
         let op = self.with_bug_in(asked.clone(), |bug| bug.does);
         let rng = &mut self.rng;
         let renewing = self.primary.renewing(&op, self.term, || rng.u64(..));
         let is_renewing = renewing.is_some();
         let op = renewing.unwrap_or(op);
-        let of_command = match steps == 0 && !has_more {
+        let of_command = match first.is_nothing() && !has_more {
             true => verbatim::moment(&self.primary, &op, moment, self.receipt - 1),
             false => None,
         };
@@ -77,12 +84,15 @@ impl Cluster {
             caught_up: !self.primary.has_work(now),
         });
         let recorded = match self.primary.take_effects().changed {
-            true => self.record(&LogEntry::of(moment, steps, None, &logged), as_command),
+            true => {
+                let first = self.with_bug_before(first, |bug| bug.logs_before);
+                self.record(&LogEntry::of(moment, first, None, &logged), as_command)
+            }
             false => Ok(()),
         };
         self.add_to_trace(Entry::Op {
             us: moment.us,
-            steps,
+            steps: first.steps,
             op: Box::new(asked),
         });
         checked.and(recorded)
@@ -105,15 +115,15 @@ impl Cluster {
         &mut self,
         asked: &Op<'static>,
         moment: Moment,
-        steps: u64,
+        before: op::Before,
     ) -> Result<bool, String> {
         let Some(op) = self.bug.and_then(|bug| (bug.first)(asked)) else {
             return Ok(false);
         };
         let done = self.primary.apply(&op, moment);
         let logged = if done.is_ok() { &op } else { &Op::Tick };
-        if self.primary.take_effects().changed || steps > 0 {
-            self.record(&LogEntry::of(moment, steps, None, logged), false)?;
+        if self.primary.take_effects().changed || !before.is_nothing() {
+            self.record(&LogEntry::of(moment, before, None, logged), false)?;
         }
         Ok(true)
     }

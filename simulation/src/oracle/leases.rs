@@ -41,6 +41,13 @@ impl Leases {
         }
     }
 
+    /// Leases that would end before `to` (Unix ms) end at `to`.
+    pub fn spare(&mut self, to: Millis) {
+        for lease in self.leases.values_mut() {
+            lease.until = lease.until.max(to);
+        }
+    }
+
     /// Forgets all leases, but not which receipts were given out.
     pub fn forget(&mut self) {
         self.leases.clear();

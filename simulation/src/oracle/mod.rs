@@ -13,6 +13,7 @@ mod handed_back;
 mod ids;
 mod leases;
 mod options;
+mod spans;
 mod step;
 mod texts;
 
@@ -28,6 +29,7 @@ use handed_back::HandedBack;
 use ids::Ids;
 use leases::Leases;
 use options::Options;
+pub use spans::Spans;
 pub use step::Step;
 use texts::Notes;
 
@@ -66,6 +68,11 @@ impl Oracle {
         self.closed.begin(queue);
         self.probes.forget();
         self.failures.forget(queue.settings().breaker, now);
+    }
+
+    /// Leases that would end before `to` (Unix ms) end at `to`.
+    pub fn spare(&mut self, to: Millis) {
+        self.leases.spare(to);
     }
 
     /// Records in `before` what an operation is about. It is called after time has

@@ -1,11 +1,13 @@
-//! What every change of a queue begins with: its clock, and due events.
+//! What every change of a queue begins with: its clock, leases that are spared, and due events.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::server::wakeups;
+use crate::server::{standstill, wakeups};
 use dq_queue::op::Before;
 use dq_queue::queue::lead::MAX_LEAD;
-use dq_queue::{Moment, Queue};
+use dq_queue::queue::Progress;
+use dq_queue::settings::Clock;
+use dq_queue::{Millis, Moment, Queue, NEVER};
 
 /// The maximum number of steps that a command spends on due events before its own operation. The
 /// timer processes the rest.
@@ -26,26 +28,27 @@ pub struct Begun {
 }
 
 /// Begins a change by a command at a moment of the server: brings the clock of the queue into line
-/// with the server's, and processes due events up to the limits above. It processes none if the
-/// time of a schedule was missed: the timer handles that in a log entry of its own.
+/// with the server's, spares leases, and processes due events up to the limits above. No schedule
+/// fires in that whose time was missed: the timer handles it in a log entry of its own.
 #[inline]
 pub fn begin(queue: &mut Queue, server: Moment) -> Begun {
     let mut begun = begin_without_events(queue, server);
     let now = queue.now(begun.moment);
-    if !queue.has_work(now) || queue.has_missed(wakeups::firing_since(queue, now)) {
+    if !queue.has_work(now) {
         return begun;
     }
     static LAST_LARGE_US: AtomicU64 = AtomicU64::new(0);
     let us = begun.moment.us;
-    if us < LAST_LARGE_US.load(Relaxed) + BURST_US {
-        begun.before.steps = queue.advance(now, EVENTS_PER_COMMAND_IN_BURST).steps;
-        return begun;
-    }
-    let steps = queue.advance(now, EVENTS_PER_COMMAND).steps;
-    if steps > EVENTS_PER_COMMAND_IN_BURST {
+    let is_in_burst = us < LAST_LARGE_US.load(Relaxed) + BURST_US;
+    let most = match is_in_burst {
+        true => EVENTS_PER_COMMAND_IN_BURST,
+        false => EVENTS_PER_COMMAND,
+    };
+    let has_missed = wakeups::missed_before(queue, now).is_some();
+    begun.advance(queue, most, has_missed);
+    if !is_in_burst && begun.before.steps > EVENTS_PER_COMMAND_IN_BURST {
         LAST_LARGE_US.store(us, Relaxed);
     }
-    begun.before.steps = steps;
     begun
 }
 
@@ -53,37 +56,83 @@ pub fn begin(queue: &mut Queue, server: Moment) -> Begun {
 #[inline]
 pub fn begin_without_events(queue: &mut Queue, server: Moment) -> Begun {
     let moment = queue.follow(server);
-    match moment == server {
-        true => Begun {
-            moment,
-            before: Before::default(),
-        },
-        false => begin_ahead(queue, moment, server),
+    if moment != server || queue.noted_start != wakeups::term() {
+        return begin_apart(queue, moment, server);
     }
+    let mut begun = Begun {
+        moment,
+        before: Before::default(),
+    };
+    if queue.has_work(queue.now(moment)) {
+        begun.spare_ended(queue);
+    }
+    begun
 }
 
-/// Begins a change of a queue whose clock is ahead. A large lead is cut.
+/// Begins the first change of a queue in this term of the server, or one of a queue whose clock is
+/// ahead. A large lead is cut. After a start, leases get the grace.
 #[cold]
-fn begin_ahead(queue: &mut Queue, ahead: Moment, server: Moment) -> Begun {
+fn begin_apart(queue: &mut Queue, ahead: Moment, server: Moment) -> Begun {
     let lead = ahead.ms().saturating_sub(server.ms());
-    if lead <= MAX_LEAD {
-        return Begun {
-            moment: ahead,
-            before: Before::default(),
-        };
-    }
-    let before = Before {
-        cut: lead,
-        ..Before::default()
+    let mut begun = Begun {
+        moment: ahead,
+        before: Before::default(),
     };
-    queue.prepare(&before, server);
-    Begun {
-        moment: server,
-        before,
+    if lead > MAX_LEAD {
+        begun.moment = server;
+        begun.before.cut = lead;
+        queue.prepare(&begun.before, server);
     }
+    if std::mem::replace(&mut queue.noted_start, wakeups::term()) != wakeups::term() {
+        let left = wakeups::grace_left(server.ms());
+        if left > 0 {
+            begun.spare(queue, queue.now(begun.moment).saturating_add(left));
+        }
+    }
+    begun.spare_ended(queue);
+    begun
 }
 
 /// Whether a change of the queue can begin without doing anything but to process due events.
 pub fn can_begin(queue: &Queue, server: Moment) -> bool {
+    let is_known = queue.noted_start == wakeups::term() || !queue.has_lease_before(NEVER);
+    let now = queue.time(server);
+    let may_spare = || queue.has_work(now) && queue.has_lease_before(now + 1);
+    is_known && has_small_lead(queue, server) && !(may_spare() && standstill::spares_leases())
+}
+
+/// Whether the clock of the queue need not be set back.
+pub fn has_small_lead(queue: &Queue, server: Moment) -> bool {
     queue.lead(server) <= MAX_LEAD
+}
+
+impl Begun {
+    /// Processes due events, at most `most` of them. Without those that fire schedules where a fire
+    /// time was missed.
+    pub fn advance(&mut self, queue: &mut Queue, most: u64, has_missed: bool) -> Progress {
+        let now = queue.now(self.moment);
+        let progress = match has_missed {
+            true => queue.advance_without_fires(now, most),
+            false => queue.advance(now, most),
+        };
+        self.before.steps += progress.steps;
+        self.before.without_fires = has_missed && self.before.steps > 0;
+        progress
+    }
+
+    /// Spares the leases that have ended while the server stood still.
+    fn spare_ended(&mut self, queue: &mut Queue) {
+        let now = queue.now(self.moment);
+        if queue.has_lease_before(now + 1) && standstill::spares_leases() {
+            self.spare(queue, now + standstill::SPARE_MS);
+        }
+    }
+
+    /// Lets no lease end before `to`, by the clock of the queue.
+    fn spare(&mut self, queue: &mut Queue, to: Millis) {
+        if queue.clock() == Clock::Server && queue.has_lease_before(to) {
+            queue.spare_leases(to);
+            self.before.spare = self.before.spare.max(to);
+        }
+    }
 }

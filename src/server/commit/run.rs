@@ -201,6 +201,7 @@ fn run_on_new_queue(
     reply(slot.split().0.reply(), Some((&queue, &done)));
     queue.made_at(moment);
     queue.noted_term = wakeups::term();
+    queue.noted_start = wakeups::term();
     slot.create(queue);
     let entry = LogEntry::of(moment, 0, Some(creation), replicated(op, Some(&done)));
     slot.commit(moment, Replication::Entry(&entry));

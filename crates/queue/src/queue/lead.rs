@@ -140,6 +140,7 @@ impl Queue {
         self.noted_arrival = before.noted_arrival.min(now);
         self.noted_term = before.noted_term;
         self.noted_gives = before.noted_gives;
+        self.noted_start = before.noted_start;
         self.garbage = before.garbage;
         self.effects = Effects {
             changed: true,

@@ -35,6 +35,8 @@ mod spare;
 mod tests;
 mod time;
 
+pub use time::Progress;
+
 use std::collections::BTreeMap;
 
 use hashbrown::HashSet;
@@ -145,6 +147,9 @@ pub struct Queue {
     /// Note of the server, not replicated: what the server last noted of what the
     /// queue may be able to give. 0 means nothing.
     pub noted_gives: u64,
+    /// Note of the server, not replicated: the last term of the server in which the queue
+    /// has changed.
+    pub noted_start: u64,
     /// How the clock of the queue goes on while it is ahead of the server's.
     noted_lead: Option<lead::Lead>,
     /// Empty list with the capacity of the last deliveries, kept so that the next
@@ -199,6 +204,7 @@ impl Queue {
             noted_arrival: 0,
             noted_term: 0,
             noted_gives: 0,
+            noted_start: 0,
             noted_lead: None,
             batches: None,
             given: Deliveries::new(),
@@ -395,6 +401,7 @@ impl Queue {
         copy.noted_arrival = 0;
         copy.noted_term = 0;
         copy.noted_gives = 0;
+        copy.noted_start = 0;
         copy.noted_lead = None;
         let now = copy.last;
         copy.ticket += 1;

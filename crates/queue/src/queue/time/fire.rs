@@ -148,6 +148,20 @@ impl Queue {
         fires.fold(0, u64::saturating_add)
     }
 
+    /// Whether the next fire time was missed because nothing could fire from `begin` to
+    /// `end` (Unix ms): it lies before the end, and that was longer than the time to the
+    /// fire time after it. A MANUAL queue misses none.
+    pub fn has_missed_in(&self, begin: Millis, end: Millis) -> bool {
+        let Some((at, name)) = self.schedules.next_fire() else {
+            return false;
+        };
+        if self.clock != Clock::Server || at >= end {
+            return false;
+        }
+        let next = self.schedules.get(name).and_then(|s| s.rule.next_after(at));
+        next.is_some_and(|next| next - at < end.saturating_sub(begin))
+    }
+
     /// Whether any schedule has a fire time before `since` (Unix ms). A MANUAL
     /// queue misses none.
     pub fn has_missed(&self, since: Millis) -> bool {
