@@ -25,7 +25,7 @@ from dramatiq.message import Message
 
 from dqueue import message as dq
 from dqueue.connection import is_transient, open_client, socket_timeout
-from dqueue.leases import consumer_name
+from dqueue.leases import pause, worker_name
 from dqueue.pace import PATIENCE, AckPace
 from dqueue.queue import Queue
 
@@ -69,6 +69,7 @@ class DqBroker(Broker):
         if client is None:
             client = open_client(url) if url else redis.Redis(**parameters)
         self.client = client
+        self.consumer = worker_name()
         self._leases: dict[str, Leases] = {}
 
     def close(self) -> None:
@@ -80,7 +81,7 @@ class DqBroker(Broker):
 
     def leases(self, queue_name: str) -> "Leases":
         """Returns what this process holds of a queue. It outlives a consumer, which a lost connection replaces."""
-        return self._leases.setdefault(queue_name, Leases(self.queue(queue_name), self.heartbeat_timeout))
+        return self._leases.setdefault(queue_name, Leases(self.queue(queue_name), self.heartbeat_timeout, self.consumer))
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> "DqConsumer":
         """Returns a consumer that holds at most `prefetch` messages and waits up to `timeout` ms for one."""
@@ -140,9 +141,10 @@ class DqBroker(Broker):
 class Leases:
     """The messages of one queue that this process holds. Safe to use from several threads."""
 
-    def __init__(self, queue: Queue, lease: int) -> None:
+    def __init__(self, queue: Queue, lease: int, consumer: str) -> None:
         self.queue = queue
         self.lease = lease
+        self.consumer = consumer
         self._receipts: set[int] = set()
         # Those whose ack is still to be sent.
         self._finished: set[int] = set()
@@ -150,6 +152,7 @@ class Leases:
         self._changed = threading.Condition()
         self.is_waiting_for_room = False
         self._touched_at = time.monotonic()
+        self._was_sent = True
         self._created = False
 
     def __len__(self) -> int:
@@ -220,11 +223,13 @@ class Leases:
         now = time.monotonic()
         with self._changed:
             receipts = [*self._receipts]
-            if (now - self._touched_at) * 3000 < self.lease:
+            if now - self._touched_at < pause(self.lease, self._was_sent):
                 return
             self._touched_at = now
+            self._was_sent = not receipts
         if receipts:
             self.queue.touch(self.lease, *receipts)
+            self._was_sent = True
 
 
 class DqMessage(MessageProxy):
@@ -348,7 +353,7 @@ class DqConsumer(Consumer):
                 self.queue.fetch,
                 count=count,
                 lease=self.leases.lease,
-                consumer=consumer_name(),
+                consumer=self.leases.consumer,
                 token=uuid4().hex,
                 ack=acks,
                 **options,

@@ -25,10 +25,18 @@ class Timing:
         if self.lease < 1:
             raise ValueError("lease must be at least 1 ms")
 
-    @property
-    def beat(self) -> float:
-        """Returns the seconds between heartbeats. They are so short that one may get lost without ending a lease."""
-        return self.lease / 3000
+    def pause(self, was_sent: bool) -> float:
+        """Returns the seconds until the next heartbeat."""
+        return pause(self.lease, was_sent)
+
+
+def pause(lease: float, was_sent: bool) -> float:
+    """Returns the seconds until the next heartbeat. `lease` is in ms, and `was_sent` says whether the last one got through.
+
+    They are so short that one may get lost without ending a lease. One that did not get through is repeated soon, so that
+    a server that has come back finds the leases renewed before they end.
+    """
+    return lease / (3000 if was_sent else 12000)
 
 
 class Leases:

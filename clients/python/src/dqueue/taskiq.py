@@ -30,7 +30,7 @@ from taskiq.exceptions import ScheduledTaskCancelledError
 from taskiq.message import TaskiqMessage
 
 from dqueue.connection import is_transient, open_client_asyncio, pauses
-from dqueue.leases import consumer_name
+from dqueue.leases import pause, worker_name
 from dqueue.options import Word, words
 from dqueue.records import text
 
@@ -72,7 +72,7 @@ class DqBroker(AsyncBroker):
         self.queue_names = [*dict.fromkeys([queue_name, *additional_queues])]
         self.lease = lease
         self.block = block
-        self.consumer_name = consumer_name
+        self.consumer_name = consumer_name or worker_name()
         self._held: defaultdict[str, set[int]] = defaultdict(set)
         self._heartbeat: asyncio.Task[None] | None = None
 
@@ -135,7 +135,7 @@ class DqBroker(AsyncBroker):
     async def _fetch(self) -> tuple[str, str, int, bytes] | None:
         reply = await self.client.execute_command(
             *("DQ.MFETCH", len(self.queue_names), *self.queue_names, "COUNT", 1, "BLOCK", self.block),
-            *("LEASE", self.lease, "CONSUMER", self.consumer_name or consumer_name()),
+            *("LEASE", self.lease, "CONSUMER", self.consumer_name),
         )
         if reply is None:
             return None
@@ -182,23 +182,26 @@ class DqBroker(AsyncBroker):
         """Sends a command that may be repeated, and repeats it for ten seconds while the connection is down."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + 10
-        for pause in pauses():
+        for seconds in pauses():
             try:
                 return await self.client.execute_command(*command)
             except (redis.RedisError, OSError) as error:
-                if not is_transient(error) or loop.time() + pause > deadline:
+                if not is_transient(error) or loop.time() + seconds > deadline:
                     raise
-            await asyncio.sleep(pause)
+            await asyncio.sleep(seconds)
 
     async def _keep_leases(self) -> None:
+        was_sent = True
         while True:
-            await asyncio.sleep(self.lease / 3000)
+            await asyncio.sleep(pause(self.lease, was_sent))
+            was_sent = True
             for queue, receipts in [*self._held.items()]:
                 if not receipts:
                     continue
                 try:
                     await self.client.execute_command("DQ.TOUCH", queue, self.lease, *receipts)
                 except (redis.RedisError, OSError) as error:
+                    was_sent = False
                     logger.warning("the leases of queue %s could not be renewed: %s", queue, error)
 
 

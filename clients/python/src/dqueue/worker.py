@@ -180,12 +180,15 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
         return verdict if isinstance(verdict, Done) and held and not message.lost else None
 
     def _beat(self) -> None:
-        while not self._ended.wait(self._timing.beat):
+        was_sent = True
+        while not self._ended.wait(self._timing.pause(was_sent)):
             messages = self._leases.to_touch(self._timing.time_limit)
             try:
                 if messages and self.queue.touch(self._timing.lease, *messages) < len(messages):
                     self._find_lost(messages)
+                was_sent = True
             except Exception as error:
+                was_sent = False
                 log.warning("heartbeat failed: %s", error)
 
     def _find_lost(self, messages: list[Message]) -> None:

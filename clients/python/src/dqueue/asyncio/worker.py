@@ -18,6 +18,7 @@ from dqueue.leases import Leases, Timing, worker_name
 from dqueue.message import Message, about
 from dqueue.middleware import Middleware
 from dqueue.options import Millis
+from dqueue.settling import LAST_WORDS
 
 log = logging.getLogger("dqueue")
 
@@ -73,8 +74,8 @@ class Worker(AsyncHandlers):
                 await asyncio.wait(loops, timeout=self._timing.grace / 1000)
                 for handling in self._handling:
                     handling.cancel()
-                # The loops are not cancelled: a cancelled fetch may already have taken a message from the server.
-                await asyncio.gather(*loops)
+                # The loops are not cancelled while the server may answer: a cancelled fetch may already have taken a message.
+                await asyncio.wait(loops, timeout=LAST_WORDS / 2)
             finally:
                 for task in (heart, *loops):
                     task.cancel()
@@ -167,13 +168,16 @@ class Worker(AsyncHandlers):
             self._handling.discard(handling)
 
     async def _beat(self) -> None:
+        was_sent = True
         while True:
-            await asyncio.sleep(self._timing.beat)
+            await asyncio.sleep(self._timing.pause(was_sent))
             messages = self._leases.to_touch(self._timing.time_limit)
             try:
                 if messages and await self.queue.touch(self._timing.lease, *messages) < len(messages):
                     await self._find_lost(messages)
+                was_sent = True
             except Exception as error:
+                was_sent = False
                 log.warning("heartbeat failed: %s", error)
 
     async def _find_lost(self, messages: list[Message]) -> None:

@@ -7,15 +7,19 @@ from typing import Any
 
 import redis
 from django.conf import settings
-from django.tasks import DEFAULT_TASK_QUEUE_NAME
-from django.tasks.backends.base import BaseTaskBackend
-from django.tasks.base import TaskError, TaskResult, TaskResultStatus
-from django.tasks.exceptions import TaskResultDoesNotExist
-from django.tasks.signals import task_enqueued
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from dqueue.connection import open_client
+from dqueue.django.tasks import (
+    DEFAULT_TASK_QUEUE_NAME,
+    BaseTaskBackend,
+    TaskError,
+    TaskResult,
+    TaskResultStatus,
+    exceptions,
+    signals,
+)
 from dqueue.options import Millis
 from dqueue.queue import Queue
 from dqueue.records import Record
@@ -104,8 +108,10 @@ class DqBackend(BaseTaskBackend):
             at=task.run_after,
             # The worker counts the exceptions. Lost workers are forgiven.
             retries=-1,
+            # It comes with the message, so it holds also if the queue was lost and is made anew by this command.
+            retain=self._records["retain"],
         )
-        task_enqueued.send(type(self), task_result=result)
+        signals.task_enqueued.send(type(self), task_result=result)
         return result
 
     def get_result(self, result_id: str) -> Any:
@@ -113,7 +119,7 @@ class DqBackend(BaseTaskBackend):
         name = name or DEFAULT_TASK_QUEUE_NAME
         record = Queue(self.client, f"{self.prefix}{name}").get(result_id) if result_id else None
         if record is None:
-            raise TaskResultDoesNotExist(result_id)
+            raise exceptions.TaskResultDoesNotExist(result_id)
         return self._result(record, name)
 
     def _result(self, record: Record, name: str) -> Any:

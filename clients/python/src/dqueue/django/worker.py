@@ -5,12 +5,16 @@ from traceback import format_exception
 from typing import Any
 
 from django.db import close_old_connections
-from django.tasks.base import TaskContext, TaskError, TaskResultStatus
-from django.tasks.signals import task_finished, task_started
 from django.utils import timezone
-from django.utils.json import normalize_json
 
 from dqueue.django.backend import DqBackend, moment
+from dqueue.django.tasks import (
+    TaskContext,
+    TaskError,
+    TaskResultStatus,
+    normalize_json,
+    signals,
+)
 from dqueue.handlers import Reject, Retry
 from dqueue.message import Message
 from dqueue.worker import Worker
@@ -52,7 +56,7 @@ class TaskWorker:
         except Exception as error:
             # Without its function it cannot succeed. A redrive runs it, when the function is there.
             raise Reject(_written(_described(error))) from error
-        task_started.send(type(self.backend), task_result=result)
+        signals.task_started.send(type(self.backend), task_result=result)
         try:
             context = [TaskContext(task_result=result)] if result.task.takes_context else []
             value = normalize_json(result.task.call(*context, *result.args, **result.kwargs))
@@ -68,7 +72,7 @@ class TaskWorker:
     def _finish(self, result: Any, status: Any, **fields: Any) -> None:
         for name, value in {"status": status, "finished_at": timezone.now(), **fields}.items():
             object.__setattr__(result, name, value)
-        task_finished.send(type(self.backend), task_result=result)
+        signals.task_finished.send(type(self.backend), task_result=result)
 
 
 def _described(error: BaseException) -> Any:

@@ -1,7 +1,7 @@
 """A channel: sends to the queues, fetches from them, and settles what was fetched."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -10,14 +10,16 @@ from kombu.log import get_logger
 from kombu.transport import redis as kombu_redis
 from kombu.transport import virtual
 from kombu.utils.encoding import bytes_to_str
-from redis.exceptions import ResponseError
+from redis.exceptions import RedisError, ResponseError
 
+from dqueue.connection import is_transient
 from dqueue.kombu.connection import (
     Following,
     FollowingConnection,
     FollowingSSLConnection,
 )
 from dqueue.kombu.fetching import FetchingChannel
+from dqueue.kombu.keeper import keeper
 from dqueue.kombu.messages import Tag, by_queue, redelivered, sending
 from dqueue.kombu.qos import QoS
 from dqueue.options import Word
@@ -60,6 +62,9 @@ class Channel(FetchingChannel):
     @property
     def grace(self) -> int:
         """Milliseconds that leases go on after the loss of the connection. 0: until they end."""
+        # A channel that is closed has no transport.
+        if self.connection is None:
+            return self._last_grace
         if not self.connection.in_event_loop or not self.knows("GRACE"):
             return 0
         return int(self.bind_grace * 1000)
@@ -131,7 +136,7 @@ class Channel(FetchingChannel):
     def _basic_cancel(self, consumer_tag: str) -> Any:
         self._no_ack.pop(consumer_tag, None)
         canceled = super()._basic_cancel(consumer_tag)
-        self.send_last_acks()
+        self.send_acks()
         return canceled
 
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
@@ -147,6 +152,18 @@ class Channel(FetchingChannel):
         return None
 
     # ---- settling
+
+    def settle(self, what: str, tags: Iterable[Tag], send: Callable[[], object]) -> None:
+        """Sends what settles messages. Where the connection is lost, it is sent again over another one."""
+        try:
+            send()
+        except (RedisError, OSError) as error:
+            if not is_transient(error):
+                raise
+            keeper().send_later(what, self.lease, send)
+        if self.connection is None:
+            for tag in tags:
+                keeper().settled(tag)
 
     def ack(self, tag: Tag) -> None:
         self.ack_all([tag])
@@ -168,11 +185,18 @@ class Channel(FetchingChannel):
 
     def give_back(self, held: Iterable[tuple[Tag, Any]]) -> None:
         """Puts messages back at their old positions, marked as redelivered."""
+        self.give_back_marked([(tag, self.marked(tag, message)) for tag, message in held])
+
+    def marked(self, tag: Tag, message: Any) -> str | None:
+        """Returns the payload with which a message is given back, or None: that which it has."""
+        return redelivered(message, tag)
+
+    def give_back_marked(self, held: Iterable[tuple[Tag, str | None]]) -> None:
+        """Puts messages back at their old positions, with these payloads."""
         commands: list[tuple[Word, ...]] = []
         receipts = defaultdict(list)
-        for tag, message in held:
+        for tag, payload in held:
             receipts[tag.queue].append(tag.receipt)
-            payload = redelivered(message, tag)
             if payload is not None:
                 commands.append(("DQ.UPDATE", self.key(tag.queue), tag.id, payload))
         nacks: list[tuple[Word, ...]] = [
@@ -192,6 +216,15 @@ class Channel(FetchingChannel):
             self.give_back([(message.delivery_tag, message)])
         else:
             virtual.Channel._restore(self, message)
+
+    def touch(self, tags: Iterable[Tag]) -> None:
+        """Extends the leases of messages."""
+        self.call_all(
+            [
+                ("DQ.TOUCH", self.key(same[0].queue), self.lease, *(tag.receipt for tag in same))
+                for same in by_queue(tag for tag in tags if tag.receipt)
+            ]
+        )
 
     def keep_leases(self) -> None:
         """Extends the leases of what is held, when it is time to."""

@@ -1,7 +1,7 @@
 """The part of a channel that waits for messages in an event loop, hands them on, and acks while it fetches others."""
 
-from collections.abc import Callable
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Iterable
 from queue import Empty
 from threading import get_ident
 from time import monotonic
@@ -14,6 +14,7 @@ from kombu.utils.encoding import bytes_to_str
 from redis.exceptions import ConnectionError, ResponseError
 
 from dqueue.connection import is_transient
+from dqueue.kombu.keeper import leave_unread, take_unread
 from dqueue.kombu.messages import UNREADABLE, Tag, by_queue, delivered
 from dqueue.leases import consumer_name
 from dqueue.options import Word
@@ -29,8 +30,9 @@ class FetchingChannel(kombu_redis.Channel):
     """A channel with a blocking fetch on its way, on a connection of its own."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # The token of a blocking fetch whose reply has not been read.
+        # The token of a blocking fetch whose reply has not been read, and the consumer, if that was another channel.
         self._token: str | None = None
+        self._consumer: str | None = None
         # Acks that wait for others, and the entry in the event loop that ends their wait.
         self._waiting: list[Tag] = []
         self._end_of_wait: Any = None
@@ -39,14 +41,17 @@ class FetchingChannel(kombu_redis.Channel):
         self._riding: list[Tag] = []
         # Whether a delivery of the last reply has not been handed on yet.
         self._is_delivering = False
-        # The pool that the channel had when it was closed.
+        self._closing = False
+        # The pool that the channel had when it was closed, and whether its connection was lost then.
         self._last_pool: Any = None
+        self._last_grace = 0
+        self.is_lost = False
         # The thread of the event loop. No other one may use the connection of the fetch.
         self._loop_thread: int | None = None
         super().__init__(*args, **kwargs)
 
     def _fetch_options(self, count: int, no_ack: bool, token: str) -> list[Word]:
-        options: list[Word] = ["COUNT", count, "CONSUMER", f"{consumer_name()}:{self.channel_id}"]
+        options: list[Word] = ["COUNT", count, "CONSUMER", self._consumer or f"{consumer_name()}:{self.channel_id}"]
         # Without ack_emulation kombu acks nothing.
         if no_ack or not self.ack_emulation:
             return [*options, "NOACK"]
@@ -73,13 +78,14 @@ class FetchingChannel(kombu_redis.Channel):
         count = room // len(queues) if in_loop else 1
         no_ack = set(self._no_ack.values()).issuperset(queues)
         # Where the last reply was lost, the same token gets the same messages.
-        self._token = self._token or uuid4().hex
+        if self._token is None:
+            self._consumer, self._token = take_unread(self._place(queues)) or (None, uuid4().hex)
         options = [*self._fetch_options(max(count, 1), no_ack, self._token), "BLOCK", block]
-        if self.grace and "LEASE" in options:
-            options += ["BIND", "GRACE", self.grace]
-        if self._riding:
-            # The connection has ended before the replies to these acks were read.
-            self.ack_all(self._riding)
+        if (grace := self.grace) and "LEASE" in options:
+            self._last_grace = grace
+            options += ["BIND", "GRACE", grace]
+        # If the connection has ended before the replies to these acks were read.
+        self._ack_again()
         connection = self.client.connection
         self._in_poll, self._riding, self._waiting = connection, self._waiting, []
         self._brpop_sent_at = monotonic()
@@ -135,7 +141,14 @@ class FetchingChannel(kombu_redis.Channel):
             self.client.connection.disconnect()
             self._in_poll, self._riding, self._waiting = None, [], [*self._riding, *self._waiting]
         acks, self._waiting = self._waiting, []
-        self.ack_all(acks)
+        if acks:
+            self.settle("DQ.ACK", acks, lambda: self.ack_all(acks))
+
+    def _ack_again(self) -> None:
+        """Sends acks again whose replies nobody will read. It does no harm twice."""
+        acks, self._riding = self._riding, []
+        if acks:
+            self.settle("DQ.ACK", acks, lambda: self.ack_all(acks))
 
     def _can_fetch(self) -> bool:
         if self._in_poll or self._is_delivering or self._closing:
@@ -145,17 +158,41 @@ class FetchingChannel(kombu_redis.Channel):
         known = self.connection.cycle._chan_to_sock
         return getattr(connection, "_sock", None) is not None and (self, self.client, "BRPOP") in known
 
-    def send_last_acks(self) -> None:
-        """Sends the acks that wait, because nothing may end their wait any more."""
-        # Where the connection is lost, the messages come back when their leases end.
-        with suppress(*self.connection_errors):
-            self.send_acks()
+    def _place(self, queues: Iterable[str]) -> tuple[Any, ...]:
+        """Returns what tells the queues of this channel from those of others."""
+        client = self.connection.client
+        place = (client.hostname, client.port, client.virtual_host, tuple(client.alt or ()))
+        return (*place, frozenset(map(self.key, queues)))
 
     def close(self) -> None:
-        self._closing = True
-        self.send_last_acks()
-        self._last_pool = self._pool or self._last_pool
+        if not self._closing:
+            self._closing = True
+            self.is_lost = self._has_error()
+            if self.is_lost:
+                self._leave_fetch()
+                if self._qos is not None:
+                    # What follows may fail while there is no server.
+                    self._qos.restore_unacked_once()
+            if not self._in_poll:
+                self._ack_again()
+            self.send_acks()
         super().close()
+
+    def _has_error(self) -> bool:
+        """Returns whether an error of a connection is being handled, by whoever closes what belonged to it."""
+        error = sys.exception()
+        while error is not None and not isinstance(error, self.connection_errors):
+            error = error.__context__
+        return error is not None
+
+    def _leave_fetch(self) -> None:
+        """Ends the connection of the fetch. The next channel for its queues gets the reply, if there was one."""
+        if self._token is not None:
+            consumer = self._consumer or f"{consumer_name()}:{self.channel_id}"
+            leave_unread(self._place(self.active_queues), consumer, self._token)
+        if self._in_poll:
+            self._in_poll.disconnect()
+            self._in_poll = None
 
     @property
     def pool(self) -> Any:
@@ -164,8 +201,8 @@ class FetchingChannel(kombu_redis.Channel):
         Celery closes a channel whose connection was lost, and its tasks run on. What they acknowledge afterwards goes over
         a new connection, because the server takes a receipt from any.
         """
-        if self.connection is not None:
-            return super().pool
+        if self.connection is not None and self.connection.client is not None:
+            self._last_pool = super().pool
         if self._last_pool is None:
             raise ConnectionError("the channel is closed")
         return self._last_pool
@@ -226,8 +263,9 @@ class FetchingChannel(kombu_redis.Channel):
                 ids = ", ".join(tag.id for tag in same)
                 logger.error("%s of queue %s could not be acked: %s", ids, same[0].queue, error)
             except self.connection_errors:
-                # Nobody knows whether the server has got them. It does no harm twice.
-                self.ack_all(tags)
+                # Nobody knows whether the server has got them.
+                self._riding = tags
+                self._ack_again()
                 raise
             else:
                 self._check_acks(same, held)

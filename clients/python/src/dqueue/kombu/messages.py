@@ -122,14 +122,18 @@ def _mark_redelivered(payload: dict[str, Any]) -> None:
 
 
 def redelivered(message: Any, tag: Tag) -> str | None:
-    """Returns the payload with the mark, or None where there is nothing to mark."""
+    """Returns the payload with the mark, or None where there is nothing to mark. The message stays as it is."""
     raw = getattr(message, "_raw", None)
     if raw is None:
         return None
     try:
-        _mark_redelivered(raw)
-        raw["properties"]["delivery_tag"] = tag.id
-        payload: str = dumps(raw)
+        properties = {**raw["properties"], "delivery_tag": tag.id}
+        copy = {**raw, "properties": properties}
+        for place, name in ((copy, "headers"), (properties, "delivery_info")):
+            if isinstance(place.get(name), dict):
+                place[name] = {**place[name]}
+        _mark_redelivered(copy)
+        payload: str = dumps(copy)
     except Exception:
         # Whatever a callback has done to it: it goes back as it was.
         logger.warning("%s of queue %s cannot be marked as redelivered", tag.id, tag.queue, exc_info=True)

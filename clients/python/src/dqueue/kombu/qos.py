@@ -1,9 +1,8 @@
 """The messages that a channel holds."""
 
-from collections import defaultdict
-
 from kombu.transport import virtual
 
+from dqueue.kombu.keeper import keeper
 from dqueue.kombu.messages import Tag
 
 
@@ -14,7 +13,7 @@ class QoS(virtual.QoS):
         if isinstance(delivery_tag, Tag) and not self.channel.ack_soon(
             delivery_tag, self._room_after_ack(), self.prefetch_count
         ):
-            self.channel.ack(delivery_tag)
+            self.channel.settle("DQ.ACK", [delivery_tag], lambda: self.channel.ack(delivery_tag))
         super().ack(delivery_tag)
 
     def _room_after_ack(self) -> int:
@@ -30,25 +29,28 @@ class QoS(virtual.QoS):
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
         """Gives the message back at its old position, or makes it dead with the reason `rejected`."""
         if isinstance(delivery_tag, Tag):
+            channel, key = self.channel, self.channel.key(delivery_tag.queue)
             if requeue:
-                self.channel.give_back([(delivery_tag, self._delivered.get(delivery_tag))])
+                payload = channel.marked(delivery_tag, self._delivered.get(delivery_tag))
+                channel.settle("DQ.NACK", [delivery_tag], lambda: channel.give_back_marked([(delivery_tag, payload)]))
             else:
-                self.channel.call("DQ.NACK", self.channel.key(delivery_tag.queue), delivery_tag.receipt, "FATAL")
+                channel.settle(
+                    "DQ.NACK", [delivery_tag], lambda: channel.call("DQ.NACK", key, delivery_tag.receipt, "FATAL")
+                )
         super().ack(delivery_tag)
 
     def restore_unacked(self) -> None:
-        """Gives all messages back."""
+        """Gives all messages back. If the connection was lost, those of tasks that run are kept."""
         self._flush()
-        self.channel.give_back([one for one in self._delivered.items() if isinstance(one[0], Tag)])
+        held = {tag: message for tag, message in self._delivered.items() if isinstance(tag, Tag) and tag.receipt}
         self._delivered.clear()
+        if self.channel.is_lost:
+            keeper().keep(self.channel, held)
+        else:
+            self.channel.give_back(held.items())
 
     def touch(self) -> None:
         """Extends the leases of all messages that are held."""
-        receipts = defaultdict(list)
-        for tag in [*self._delivered]:
-            if isinstance(tag, Tag) and tag not in self._dirty:
-                receipts[tag.queue].append(tag.receipt)
-        if receipts:
-            self.channel.call_all(
-                [("DQ.TOUCH", self.channel.key(queue), self.channel.lease, *given) for queue, given in receipts.items()]
-            )
+        tags = [tag for tag in [*self._delivered] if isinstance(tag, Tag) and tag not in self._dirty]
+        if tags:
+            self.channel.touch(tags)

@@ -4,9 +4,9 @@ import threading
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.tasks import DEFAULT_TASK_BACKEND_ALIAS, task_backends
 
 from dqueue.django.backend import DqBackend
+from dqueue.django.tasks import DEFAULT_TASK_BACKEND_ALIAS, task_backends
 from dqueue.django.worker import TaskWorker
 
 

@@ -1,0 +1,97 @@
+"""The drivers: how the worker of each is started, and how a message for it is sent."""
+
+import asyncio
+import importlib.util
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+
+
+@dataclass
+class Driver:
+    """A driver. `send` gets a client of the server, the id of the message, and the other arguments of its handler."""
+
+    name: str
+    needs: tuple[str, ...] = ()
+    """The modules without which it cannot be tested."""
+    command: tuple[str, ...] = ()
+    """The arguments of the Python that is the worker."""
+    stops_late: frozenset[str] = frozenset()
+    """The faults during which a stop waits for the framework: with it a worker ends when that has given up."""
+    key = "work"
+    """The queue."""
+
+    def is_there(self) -> bool:
+        return all(importlib.util.find_spec(module) for module in self.needs)
+
+    def send(self, client: redis.Redis, id: str, *args: object) -> None:
+        client.execute_command("DQ.SEND", self.key, json.dumps([id, *args]), "ID", id)
+
+
+class Celery(Driver):
+    def send(self, client: redis.Redis, id: str, *args: object) -> None:
+        import dqueue.kombu  # noqa: F401  makes dq:// known
+        from celery import Celery as App
+
+        app = App("sender", broker=_url(client, "dq"), set_as_current=False)
+        with app.connection_for_write() as connection:
+            app.send_task("work", [id, *args], queue="work", task_id=id, connection=connection)
+
+
+class Dramatiq(Driver):
+    def send(self, client: redis.Redis, id: str, *args: object) -> None:
+        import dramatiq
+        from dqueue.dramatiq import DqBroker
+
+        broker = DqBroker(url=_url(client), middleware=[])
+        broker.enqueue(dramatiq.Message("work", "work", (id, *args), {}, {}))
+        broker.close()
+
+
+class Taskiq(Driver):
+    def send(self, client: redis.Redis, id: str, *args: object) -> None:
+        asyncio.run(self._send(_url(client), id, args))
+
+    async def _send(self, url: str, id: str, args: tuple[object, ...]) -> None:
+        from dqueue.taskiq import DqBroker
+        from taskiq.kicker import AsyncKicker
+
+        broker = DqBroker(url, queue_name="work")
+        await AsyncKicker("work", broker, {}).kiq(id, *args)
+        await broker.shutdown()
+
+
+class Django(Driver):
+    def send(self, client: redis.Redis, id: str, *args: object) -> None:
+        content = {"task": "django_app.work", "args": [id, *args], "kwargs": {}}
+        client.execute_command("DQ.SEND", self.key, json.dumps(content), "ID", id, "RETRIES", -1, "RETAIN", 60_000)
+
+
+def _url(client: redis.Redis, scheme: str = "redis") -> str:
+    settings: dict[str, Any] = client.get_connection_kwargs()
+    return f"{scheme}://127.0.0.1:{settings['port']}"
+
+
+THREADS = Driver("Worker", command=("threads.py",))
+TASKS = Driver("asyncio.Worker", command=("tasks.py",))
+CELERY = Celery(
+    "Celery",
+    ("celery",),
+    ("-m", "celery", "-A", "celery_app", "worker", "-c", "2", "-l", "info", "--without-gossip", "--without-mingle"),
+    frozenset({"kill running", "gone running", "silent idle", "silent running"}),
+)
+DRAMATIQ = Dramatiq(
+    "Dramatiq",
+    ("dramatiq",),
+    ("-m", "dramatiq", "dramatiq_app", "-p", "1", "-t", "2"),
+    frozenset({"gone running", "silent idle", "silent running"}),
+)
+TASKIQ = Taskiq(
+    "taskiq",
+    ("taskiq",),
+    ("-m", "taskiq", "worker", "taskiq_app:broker", "--workers", "1"),
+    frozenset({"gone running", "silent idle", "silent running"}),
+)
+DJANGO = Django("Django", ("django",), ("django_app.py", "dq_worker", "--concurrency", "2", "--grace", "3"))

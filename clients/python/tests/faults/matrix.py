@@ -1,0 +1,99 @@
+"""The tests of each driver: what happens to its worker and to its message when a fault strikes at a moment."""
+
+import time
+
+import pytest
+
+from clients.python.tests.faults.scene import AWAY, GRACE, LEASE, LONG
+
+FETCHES = (b"DQ.FETCH", b"DQ.MFETCH")
+ACKS = (b"DQ.ACK", b"\r\nACK\r\n")
+
+FAULTS = ["cut", "kill", "away", "long"]
+LASTS = {"cut": 0.0, "kill": 0.0, "away": AWAY, "long": LONG}
+SLACK = 2 * LEASE / 1000 + 10
+"""Seconds after which a message has been worked on that has come back once."""
+
+
+def most_runs(fault, moment):
+    """How often the handler may begin. It begins again only if the lease has ended at a server that was away."""
+    return 2 if fault == "long" and moment in ("running", "ack") else 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_idle(scene, fault):
+    scene.wait_idle()
+    scene.fault(fault)()
+    id = scene.send()
+    scene.wait_done(id, SLACK)
+    assert scene.runs(id)["begin"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fetching(scene, fault):
+    places = (0, 1, 5, 24, 80, 200) if fault == "cut" else (0,)
+    for place in places:
+        scene.wait_idle()
+        strike = None if fault == "cut" else scene.fault(fault)
+        # The fetch that is on its way was asked for before the trap was set, so it ends first.
+        scene.cut()
+        trap = scene.proxy.trap(*FETCHES, reply=True, bytes=place, strike=strike)
+        id = scene.send()
+        assert trap.sprung.wait(30), scene.said()
+        scene.wait_done(id, SLACK)
+        assert scene.runs(id)["begin"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_running(scene, fault):
+    id = scene.send(LASTS[fault] + 1.5)
+    scene.wait_begun(id)
+    # Until Celery knows of the begin, it takes the task for one that has not begun.
+    time.sleep(0.2)
+    scene.fault(fault)()
+    scene.wait_done(id, SLACK)
+    time.sleep(0.2)
+    assert scene.runs(id)["begin"] <= most_runs(fault, "running")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_reply", [False, True], ids=["command", "reply"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_ack(scene, fault, is_reply):
+    for place in (0, 1, 20) if fault == "cut" else (0,):
+        strike = None if fault == "cut" else scene.fault(fault)
+        id = scene.send(0.3)
+        scene.wait_begun(id)
+        trap = scene.proxy.trap(*ACKS, reply=is_reply, bytes=place if not is_reply else min(place, 3), strike=strike)
+        assert trap.sprung.wait(30), scene.said()
+        scene.wait_done(id, SLACK)
+        time.sleep(0.2)
+        assert scene.runs(id)["begin"] <= most_runs(fault, "ack")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_running", [False, True], ids=["idle", "running"])
+@pytest.mark.parametrize("fault", ["none", "cut", "kill", "gone", "silent"])
+def test_stop(own_scene, fault, is_running):
+    scene = own_scene
+    if f"{fault} {'running' if is_running else 'idle'}" in scene.driver.stops_late:
+        pytest.skip("the framework itself waits for the server: docs/reliability.md")
+    if is_running:
+        id = scene.send(1.0)
+        scene.wait_begun(id)
+    if fault == "gone":
+        scene.server.kill9()
+    elif fault == "silent":
+        scene.server.pause()
+    elif fault != "none":
+        scene.fault(fault)()
+    took = scene.stop()
+    assert took < GRACE + 2, f"{took:.1f} s\n{scene.said()}"
+    if fault == "gone":
+        scene.server.start()
+    scene.server.resume()
+    if is_running:
+        assert scene.runs(id)["end"] == 1
