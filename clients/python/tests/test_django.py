@@ -189,6 +189,16 @@ def test_a_running_task_and_one_of_a_lost_worker(backend, q):
     assert result.status == TaskResultStatus.READY
 
 
+def test_a_task_that_takes_its_workers_with_it_is_given_up(backend, q):
+    backend()
+    result = add.enqueue(1)
+    for _ in range(3):
+        q.fetch(consumer="lost", lease=5)
+        q.advance(5)
+    result.refresh()
+    assert (result.status, result.errors[0].traceback) == (TaskResultStatus.FAILED, "timeouts")
+
+
 def test_a_task_whose_function_is_gone_has_failed(backend, q):
     backend = backend()
     q.send('{"task": "nowhere.add", "args": [], "kwargs": {}}', id="gone")

@@ -26,6 +26,7 @@ from dramatiq.message import Message
 from dqueue import message as dq
 from dqueue.connection import is_transient, open_client, socket_timeout
 from dqueue.leases import pause, worker_name
+from dqueue.options import LOST_WORKERS
 from dqueue.pace import PATIENCE, AckPace
 from dqueue.queue import Queue
 
@@ -45,6 +46,7 @@ class DqBroker(Broker):
       namespace: the prefix of the keys. The key of a queue is `namespace:name`.
       heartbeat_timeout: how long (ms) a message belongs to a worker that does not renew it.
       dead_message_ttl: how long (ms) dead messages are kept. It holds for queues that the broker creates.
+      lost_workers: with how many lost workers a message is given up. 0: never.
       client: a client of redis-py to use. `parameters` are those of `redis.Redis`.
       maintenance_chance: accepted for the sake of RedisBroker. There is no maintenance.
     """
@@ -58,6 +60,7 @@ class DqBroker(Broker):
         maintenance_chance: int = 0,
         heartbeat_timeout: int = HEARTBEAT_TIMEOUT,
         dead_message_ttl: int = DEAD_MESSAGE_TTL,
+        lost_workers: int = LOST_WORKERS,
         client: redis.Redis | None = None,
         **parameters: Any,
     ) -> None:
@@ -65,6 +68,7 @@ class DqBroker(Broker):
         self.namespace = namespace
         self.heartbeat_timeout = heartbeat_timeout
         self.dead_message_ttl = dead_message_ttl
+        self.lost_workers = lost_workers
         self.queues: set[str] = set()
         if client is None:
             client = open_client(url) if url else redis.Redis(**parameters)
@@ -112,6 +116,7 @@ class DqBroker(Broker):
             type=message.actor_name if len(message.actor_name.encode()) <= 1024 else None,
             # The middleware Retries counts the attempts.
             retries=-1,
+            max_timeouts=self.lost_workers,
         )
         self.emit_after("enqueue", message, delay)
         return message

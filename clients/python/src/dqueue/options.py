@@ -16,6 +16,9 @@ Instant = int | datetime
 BackoffKind = Literal["FIXED", "LINEAR", "EXP"]
 """How the wait after a failure grows: not at all, by the same amount each time, or doubling."""
 
+LOST_WORKERS = 3
+"""How many workers a task of a framework may take with it (MAXTIMEOUTS). Then it is dead, reason `timeouts`."""
+
 Pause = tuple[Literal["GROUP", "QUEUE"], Millis]
 """What a nack pauses, and for how long (at least 1 ms)."""
 
@@ -40,6 +43,8 @@ class SendOptions(TypedDict, total=False):
     """How long a consumer may hold it, at least 1 ms."""
     retries: int | None
     """Number of failures after which it is delivered again. -1 means all."""
+    max_timeouts: int | None
+    """Number of leases that ran out or were lost after which it is dead, whatever `retries` says. 0 means no limit."""
     backoff: tuple[BackoffKind, Millis] | None
     """The wait after a failure."""
     ttl: Millis | None

@@ -31,7 +31,7 @@ from taskiq.message import TaskiqMessage
 
 from dqueue.connection import is_transient, open_client_asyncio, pauses
 from dqueue.leases import pause, worker_name
-from dqueue.options import Word, words
+from dqueue.options import LOST_WORKERS, Word, words
 from dqueue.records import text
 
 logger = getLogger(__name__)
@@ -52,6 +52,7 @@ class DqBroker(AsyncBroker):
         that time.
       block: how long (ms) one fetch waits in the server. The shutdown of a worker may take that long.
       consumer_name: the name of the worker in DQ.CONSUMERS.
+      lost_workers: with how many lost workers a task is given up. 0: never.
       connection_kwargs: options of redis-py's client.
     """
 
@@ -64,6 +65,7 @@ class DqBroker(AsyncBroker):
         lease: int = 60_000,
         block: int = 2000,
         consumer_name: str | None = None,
+        lost_workers: int = LOST_WORKERS,
         **connection_kwargs: Any,
     ) -> None:
         super().__init__()
@@ -73,6 +75,7 @@ class DqBroker(AsyncBroker):
         self.lease = lease
         self.block = block
         self.consumer_name = consumer_name or worker_name()
+        self.lost_workers = lost_workers
         self._held: defaultdict[str, set[int]] = defaultdict(set)
         self._heartbeat: asyncio.Task[None] | None = None
 
@@ -97,6 +100,7 @@ class DqBroker(AsyncBroker):
         options = {
             # The middleware for retries counts the attempts.
             "retries": -1,
+            "max_timeouts": self.lost_workers,
             "delay": None if delay is None else max(0, round(float(delay) * 1000)),
             # In taskiq the higher number goes first, here the lower.
             "priority": None if priority is None else max(-128, min(127, -int(priority))),

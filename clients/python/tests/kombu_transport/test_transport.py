@@ -175,6 +175,19 @@ def test_a_deleted_queue_is_gone(connection, q, dq_client):
         queue.queue_declare(passive=True)
 
 
+def test_a_queue_that_the_server_has_lost_gets_its_options_again(url, dq_client):
+    with Connection(url, transport_options={"queue_options": {"DEADCOUNT": 7}, "lost_workers": 2}) as connection:
+        publish(connection)
+        dq_client.flushall()
+        publish(connection)
+    found = Dq(dq_client, "jobs")
+    assert (found.info()["deadcount"], found.len()) == (7, 1)
+    for _ in range(2):
+        found.touch(1, *found.fetch(consumer="lost"))
+        wait_for(lambda: found.len("running") == 0)
+    assert [record.reason for record in found.list("dead")] == ["timeouts"]
+
+
 def test_a_fanout_reaches_all_its_queues(url, connection, dq_client):
     exchange = Exchange("news", type="fanout")
     received = []

@@ -20,7 +20,7 @@ from dqueue.django.tasks import (
     exceptions,
     signals,
 )
-from dqueue.options import Millis
+from dqueue.options import LOST_WORKERS, Millis
 from dqueue.queue import Queue
 from dqueue.records import Record
 
@@ -42,6 +42,7 @@ class DqBackend(BaseTaskBackend):
       url: of the server, a cluster or Sentinels, see `dqueue.connection.open_client`. Default redis://127.0.0.1:6379/0.
       prefix: of the keys (`django:`). The key of a queue is the prefix and the name.
       retries: how often a task that raised an exception is run again (0).
+      lost_workers: with how many lost workers a task is given up (3). 0: never.
       lease: ms without a heartbeat after which a task of a lost worker goes to another one (30000).
       retain: how long results are kept, in ms or as a timedelta (a day).
       dead_retain: the same for tasks that failed (a week).
@@ -58,6 +59,7 @@ class DqBackend(BaseTaskBackend):
         self.client = open_client(options.get("url", "redis://127.0.0.1:6379/0"))
         self.prefix: str = options.get("prefix", "django:")
         self.retries: int = options.get("retries", 0)
+        self.lost_workers: int = options.get("lost_workers", LOST_WORKERS)
         self.lease: Millis = options.get("lease", 30_000)
         self._records: dict[str, Millis] = {
             "retain": options.get("retain", DAY),
@@ -106,8 +108,9 @@ class DqBackend(BaseTaskBackend):
             # In Django the higher number goes first, here the lower.
             priority=-task.priority or None,
             at=task.run_after,
-            # The worker counts the exceptions. Lost workers are forgiven.
+            # The worker counts the exceptions, and the server the lost workers.
             retries=-1,
+            max_timeouts=self.lost_workers,
             # It comes with the message, so it holds also if the queue was lost and is made anew by this command.
             retain=self._records["retain"],
         )
@@ -161,7 +164,7 @@ def errors(record: Record) -> list[Any]:
         if record.state not in ("dead", "cancelled"):
             return []
         # It was cancelled, or rejected by something else than our worker.
-        return [TaskError(exception_class_path="builtins.RuntimeError", traceback=record.error or record.state)]
+        return [TaskError(exception_class_path="builtins.RuntimeError", traceback=record.error or record.reason or record.state)]
 
 
 def moment(ms: int | None) -> datetime | None:

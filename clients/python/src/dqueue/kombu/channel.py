@@ -22,7 +22,7 @@ from dqueue.kombu.fetching import FetchingChannel
 from dqueue.kombu.keeper import keeper
 from dqueue.kombu.messages import Tag, by_queue, redelivered, sending
 from dqueue.kombu.qos import QoS
-from dqueue.options import Word
+from dqueue.options import LOST_WORKERS, Word
 
 logger = get_logger(__name__)
 
@@ -39,11 +39,14 @@ class Channel(FetchingChannel):
     connection_class = FollowingConnection
     connection_class_ssl = FollowingSSLConnection
 
-    from_transport_options = (*kombu_redis.Channel.from_transport_options, "queue_options", "bind_grace")
+    from_transport_options = (*kombu_redis.Channel.from_transport_options, "queue_options", "bind_grace", "lost_workers")
 
     bind_grace: float = 15
     """Seconds after the loss of its connection for which a worker with an event loop keeps its messages. Heartbeats
     over another connection prolong it. 0: the messages come back when their leases end."""
+
+    lost_workers = LOST_WORKERS
+    """With how many lost workers a message is given up. 0: never."""
 
     queue_options = QUEUE_OPTIONS
     """Options of DQ.CREATE for the queues that this channel creates."""
@@ -109,22 +112,35 @@ class Channel(FetchingChannel):
     # ---- sending
 
     def _put(self, queue: str, message: dict[str, Any], **kwargs: Any) -> None:
-        self._ensure(queue)
         commands = [tuple(self._sending(queue, message))]
         if queue in self._expires:
             # The client adds the prefix to the key of this command.
             commands.append(("PEXPIRE", queue, self._expires[queue]))
         batch = kwargs.get("_publish_batch")
         if batch is not None:
+            self._ensure(queue)
             for words in commands:
                 batch.add("execute_command", *words)
+        elif self._is_lasting(queue):
+            # The server may have lost the queue since this process has made it (FLUSHALL, DEL, an empty replica).
+            self._call_creating(queue, commands)
         elif len(commands) == 1:
             self.call(*commands[0])
         else:
             self.call_all(commands)
 
+    def _call_creating(self, queue: str, commands: list[tuple[Word, ...]]) -> None:
+        """Sends commands, and in front of them, in the same write, the one that makes the queue if it is not there."""
+        with self.conn_or_acquire() as client, client.pipeline(transaction=False) as pipe:
+            for words in (self._creating(queue), *commands):
+                pipe.execute_command(*words)
+            for reply in pipe.execute(raise_on_error=False):
+                if isinstance(reply, Exception) and "already exists" not in str(reply):
+                    raise reply
+
     def _sending(self, queue: str, message: dict[str, Any]) -> list[Word]:
-        return sending(self.key(queue), message, self._get_message_priority(message), self.knows("EXPIREAT"))
+        lost = self.lost_workers if self.knows("MAXTIMEOUTS") else 0
+        return sending(self.key(queue), message, self._get_message_priority(message), self.knows("EXPIREAT"), lost)
 
     # ---- receiving
 
@@ -237,13 +253,18 @@ class Channel(FetchingChannel):
 
     # ---- queues
 
+    def _is_lasting(self, queue: str) -> bool:
+        return queue not in self._expires and queue not in self.auto_delete_queues
+
+    def _creating(self, queue: str) -> tuple[Word, ...]:
+        return ("DQ.CREATE", self.key(queue), *(word for option in self.queue_options.items() for word in option))
+
     def _ensure(self, queue: str) -> None:
         """Creates the queue if it is not there."""
-        if queue in self._created or queue in self._expires or queue in self.auto_delete_queues:
+        if queue in self._created or not self._is_lasting(queue):
             return
-        options = [word for option in self.queue_options.items() for word in option]
         try:
-            self.call("DQ.CREATE", self.key(queue), *options)
+            self.call(*self._creating(queue))
         except ResponseError as error:
             if "already exists" not in str(error):
                 raise

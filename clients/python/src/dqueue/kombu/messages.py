@@ -54,13 +54,17 @@ class DueHeaders(dict[str, Any]):
         return DueHeaders(self)
 
 
-def sending(key: str, message: dict[str, Any], priority: int, knows_expireat: bool) -> list[Word]:
+def sending(
+    key: str, message: dict[str, Any], priority: int, knows_expireat: bool, lost_workers: int
+) -> list[Word]:
     """Returns DQ.SEND with its arguments."""
     properties = message["properties"]
     # The tag is new for each publication. A task's id is not, because a retry has it again.
     words: list[Word] = ["DQ.SEND", key, dumps(message), "ID", properties["delivery_tag"]]
     # Frameworks count attempts themselves.
     words += ["RETRIES", -1]
+    if lost_workers:
+        words += ["MAXTIMEOUTS", lost_workers]
     if priority:
         words += ["PRIORITY", priority]
     headers = message.get("headers") or {}
