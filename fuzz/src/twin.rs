@@ -172,7 +172,7 @@ fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Command<'a>> {
         b"ALTER" => Op::Alter(args::alter::alter(words())?),
         b"SEND" => Op::Send(args::send::send(words(), MAX_PAYLOAD)?),
         b"MSEND" => Op::Send(args::send::multi(words(), MAX_PAYLOAD)?),
-        b"GROUPPUSH" => Op::Send(args::grouppush::group_push(words(), MAX_PAYLOAD)?),
+        b"GROUPPUSH" => Op::Send(args::grouppush::group_push(words(), MAX_PAYLOAD)?.send),
         b"FETCH" => return Ok(Command::Fetch(args::fetch::fetch(words())?)),
         b"MFETCH" => return Ok(Command::Fetch(args::fetch::multi(from_keys())?.request)),
         b"NFETCH" => return Ok(Command::Fetch(args::family::fetch(from_keys())?.request)),

@@ -8,8 +8,12 @@ use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use crate::server::config::MAX_PAYLOAD;
+use crate::server::errors;
+use dq_queue::args::grouppush::GroupPush;
 use dq_queue::args::{self, Scope, Words};
-use dq_queue::op::{Op, Sent};
+use dq_queue::op::{self, DueTime, Op, Sent};
+use dq_queue::settings::Clock;
+use dq_queue::Queue;
 
 /// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -43,7 +47,14 @@ pub const SPEC: CommandSpec = CommandSpec {
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
-    let send = args::grouppush::group_push(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    let GroupPush { send, has_at_path } =
+        args::grouppush::group_push(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    if let (DueTime::At(at), true) = (send.due, has_at_path) {
+        // Every SEND is checked for this, but by the name of AT.
+        let opened = ctx.open_read(key)?;
+        let clock = opened.get().map_or(Clock::Server, Queue::clock);
+        op::check_time(clock, "ATPATH", Some(at)).map_err(|error| errors::reply_for(&error))?;
+    }
     let group = send.group.clone().unwrap_or_default();
     let op = Op::Send(send);
     commit::run(

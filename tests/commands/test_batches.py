@@ -55,6 +55,7 @@ def test_a_held_message_is_released_when_the_last_one_has_ended(q):
     assert after(q, "held") == {"batch": "b", "pending": 0, "finished": 0, "dead": 0, "cancelled": 0}
     q.ack(running["a"].receipt)
     assert q.state("held") == "held"
+    assert "1 message has not ended" in q.explain("held")["why"]
     q.advance(10)
     q.ack(running["c"].receipt)
     assert q.state("held") == "ready"

@@ -34,6 +34,8 @@ def test_a_time_in_seconds_is_refused_and_the_milliseconds_are_shown(server, r, 
     if there:
         q.send("x", "ID", "a", "DELAY", 10**6)
     text = refused(server, "DQ." + words[0], *[key if word == "K" else word for word in words[1:]])
+    named = next(word for word in ("ATPATH", "AT", "EXPIREAT", "SINCE", "UNTIL") if word in words)
+    assert text.startswith(f"ERR {named} {SECONDS} ")
     assert "milliseconds" in text and f"{SECONDS}000 was probably meant" in text
     assert r.exists(key) == there and (not there or q.len() == 1)
 

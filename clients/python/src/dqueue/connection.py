@@ -104,10 +104,11 @@ def _sentinels(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
     if not hosts or not name:
         # Errors are logged, and the URL may have a password.
         raise ValueError("a URL of Sentinels is redis+sentinel://host:port,host:port/name/db: this one lacks hosts or name")
-    addresses = []
-    for address in hosts.split(","):
-        host, _, port = address.partition(":")
-        addresses.append((host, int(port or 26_379)))
+    pairs = [address.partition(":") for address in hosts.split(",")]
+    if not all((port or "0").isdecimal() for _, _, port in pairs) or not (db or "0").isdecimal():
+        # A part of a password that is not escaped may stand here.
+        raise ValueError("a port or the db in the URL of Sentinels is no number; a password with / or # must be escaped")
+    addresses = [(host, int(port or 26_379)) for host, _, port in pairs]
     given: dict[str, Any] = {"db": int(db or 0), "ssl": parts.scheme == "rediss"}
     given |= {"username": urllib.parse.unquote(username)} if username else {}
     given |= {"password": urllib.parse.unquote(password)} if password else {}

@@ -16,12 +16,21 @@ use crate::MAX_EXACT;
 /// The separator between the values of which the name of a group is made.
 const SEPARATOR: &str = "_";
 
+/// The arguments of GROUPPUSH.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupPush<'a> {
+    /// The message.
+    pub send: Send<'a>,
+    /// Whether its due time comes from the payload, by ATPATH.
+    pub has_at_path: bool,
+}
+
 /// Reads the arguments of GROUPPUSH: `json GROUPBY n path ... [IDPATH path]
 /// [SCOREPATH path] [ATPATH path] [options]`. The payload is at most `max`
 /// bytes long.
 ///
 /// Cost: as that of [`extract`], which reads the payload once.
-pub fn group_push<'a>(mut words: Words<'a>, max: u64) -> Parsed<Send<'a>> {
+pub fn group_push<'a>(mut words: Words<'a>, max: u64) -> Parsed<GroupPush<'a>> {
     let payload = words.payload(max)?;
     let mut group_by = None;
     let (mut id_path, mut score_path, mut at_path) = (None, None, None);
@@ -80,7 +89,10 @@ pub fn group_push<'a>(mut words: Words<'a>, max: u64) -> Parsed<Send<'a>> {
         };
         options.at = Some(at);
     }
-    options.send(SmallVec::from_buf([payload]))
+    Ok(GroupPush {
+        send: options.send(SmallVec::from_buf([payload]))?,
+        has_at_path: at_path.is_some(),
+    })
 }
 
 fn paths(words: &mut Words<'_>, what: &str) -> Parsed<Vec<Path>> {
@@ -116,7 +128,7 @@ mod tests {
     fn pushed(text: &str) -> Parsed<(String, Option<String>, Option<f64>, DueTime)> {
         let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         words(text, |w| {
-            group_push(w, 4096).map(|send| {
+            group_push(w, 4096).map(|GroupPush { send, .. }| {
                 assert!(text.starts_with(&text_of(send.payloads[0])));
                 let group = send.group.as_deref().map(text_of);
                 let id = send.id.as_deref().map(text_of);
