@@ -100,6 +100,25 @@ def test_a_retry_of_a_task_that_is_not_acked_yet_is_sent(run, q):
     assert q.len() == 2
 
 
+def test_a_retry_does_not_wait_for_the_first_delay_again(run, q):
+    tried = []
+
+    async def test(broker):
+        broker.add_middlewares(taskiq.SimpleRetryMiddleware(default_retry_label=True))
+
+        @broker.task("shop:fail", max_retries=2)
+        async def fail():
+            tried.append(1)
+            raise LookupError
+
+        await fail.kicker().with_labels(delay=3600).kiq()
+        q.advance(HOUR)
+        # The clock of the queue stands still, so a retry that waited again would not come.
+        await work(broker, lambda: len(tried) == 2)
+
+    run(test)
+
+
 def test_queues_can_be_chosen(run):
     done = []
 

@@ -25,6 +25,7 @@ from taskiq import (
     BrokerMessage,
     ScheduledTask,
     ScheduleSource,
+    SimpleRetryMiddleware,
 )
 from taskiq.exceptions import ScheduledTaskCancelledError
 from taskiq.message import TaskiqMessage
@@ -95,7 +96,10 @@ class DqBroker(AsyncBroker):
     def sending(self, message: BrokerMessage) -> list[Word]:
         """Returns key, payload and options for DQ.SEND. The labels `delay`, `priority` and `group` are options."""
         labels = message.labels
-        delay = labels.get("delay")
+        # SimpleRetryMiddleware sends the labels of the first try again, and that one has waited. SmartRetryMiddleware sets
+        # the label to the wait of the retry.
+        is_simple_retry = "_retries" in labels and any(isinstance(one, SimpleRetryMiddleware) for one in self.middlewares)
+        delay = None if is_simple_retry else labels.get("delay")
         priority = labels.get("priority")
         options = {
             # The middleware for retries counts the attempts.
