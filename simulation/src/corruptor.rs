@@ -91,7 +91,7 @@ pub fn try_record(
         ));
     }
     let too_far = match &*record.op {
-        Op::Advance { to } => *to > queue.last_seen().saturating_add(AHEAD),
+        Op::Advance { to, .. } => *to > queue.last_seen().saturating_add(AHEAD),
         _ => record.time_us > us + AHEAD_US,
     };
     if record.before.steps > MOST_STEPS || too_far {

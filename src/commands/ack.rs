@@ -5,8 +5,9 @@ use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Form, Missing};
 use crate::server::replay;
-use crate::server::replies;
+use crate::server::{replies, results};
 use dq_queue::args::{self, Words};
+use dq_queue::Op;
 
 /// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -32,6 +33,9 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     if ctx.is_replay() {
         return replay::command(ctx, key, &op);
+    }
+    if let Op::Ack { result, .. } = &op {
+        results::check(result.as_deref())?;
     }
     let form = Form::Verbatim;
     commit::run_in_form(ctx, key, &op, Missing::Nothing, form, replies::count)

@@ -5,8 +5,8 @@ use super::message_options::with_message_options;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
-use crate::server::acksend;
 use crate::server::config::MAX_PAYLOAD;
+use crate::server::{acksend, results};
 use dq_queue::args::{self, Scope, Words};
 
 /// The description of the command, for the server and for COMMAND DOCS.
@@ -47,6 +47,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
     let request = args::acksend::ack_send(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    results::check(request.result.as_deref())?;
     // The words begin behind the name and the key.
     let dest = |word: usize| args.name(word + 2);
     let sent = acksend::run(ctx, key, request, dest)?;

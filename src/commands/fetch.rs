@@ -11,7 +11,7 @@ use crate::server::blocked_fetch::{self, serve, wait_list};
 use crate::server::clock;
 use crate::server::commit::{self, Form, Missing};
 use crate::server::delivery_reply::DeliveryReply;
-use crate::server::replay;
+use crate::server::{replay, results};
 use dq_queue::args::fetch::FetchRequest;
 use dq_queue::args::{self, Words};
 use dq_queue::op::Fetch;
@@ -73,6 +73,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         return replay::command(ctx, key, &Op::Fetch(Cow::Borrowed(&request.fetch)));
     }
     check_bind(ctx, &request)?;
+    results::check(request.fetch.results.iter().map(|text| &**text))?;
     let delivery = DeliveryReply::to(ctx, false, &request);
     // A repeated delivery takes nothing from the clients that have come earlier.
     let is_next = repeats(ctx, key, &request.fetch)? || is_next(ctx, key);

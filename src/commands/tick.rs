@@ -2,12 +2,13 @@
 
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
-use crate::redis::{Args, CommandResult, Context, Failure, Name, OwnedName, Reply};
+use crate::redis::{memory, Args, CommandResult, Context, Failure, Name, OwnedName, Reply};
 use crate::server::commit::{self, begin_without_events, change, Begun, Missing, Replication};
 use crate::server::{clock, errors, wakeups};
 use dq_queue::args::tick::Tick;
 use dq_queue::args::{self, Words};
 use dq_queue::codec::log_entry::LogEntry;
+use dq_queue::limits::MAX_STEPS;
 use dq_queue::op::Ticked;
 use dq_queue::settings::Clock;
 use dq_queue::{Done, Error, Millis, Op, MAX_EXACT};
@@ -55,9 +56,9 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             for key in &keys {
                 ctx.open_read(*key)?;
             }
-            let mut ticked = Ticked::default();
+            let (mut ticked, mut left) = (Ticked::default(), MAX_STEPS);
             for key in keys {
-                ticked += tick_one(ctx, key)?;
+                ticked += tick_one(ctx, key, &mut left)?;
             }
             ticked
         }
@@ -67,7 +68,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
                 let here = index.addresses().filter(|(of, _)| *of == db);
                 here.cloned().collect()
             });
-            let mut ticked = Ticked::default();
+            let (mut ticked, mut left) = (Ticked::default(), MAX_STEPS);
             for (_, key) in known {
                 let name = OwnedName::new(&key);
                 // Only the node that owns a slot may change its queues.
@@ -75,7 +76,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
                     continue;
                 }
                 // The index is only a hint: the key may hold another type by now.
-                ticked += tick_one(ctx, name.name()).unwrap_or_default();
+                ticked += tick_one(ctx, name.name(), &mut left).unwrap_or_default();
             }
             ticked
         }
@@ -84,11 +85,9 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// The maximum number of steps of one slice. Slices follow each other until nothing is due.
-const STEPS: u64 = 1_000_000;
-
-/// Processes all due events of one queue. Error: the key holds another type.
-fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
+/// Processes the due events of one queue, at most `left`, of which it takes off those that it has
+/// processed. Error: the key holds another type.
+fn tick_one(ctx: &mut Context, key: Name<'_>, left: &mut u64) -> Result<Ticked, Failure> {
     change(ctx, key, |slot| {
         let (_, Some(queue)) = slot.split() else {
             return Ok(Ticked::default());
@@ -98,18 +97,29 @@ fn tick_one(ctx: &mut Context, key: Name<'_>) -> Result<Ticked, Failure> {
         if begun.before.is_nothing() && !queue.has_work(now) {
             return Ok(Ticked::default());
         }
-        let has_missed = wakeups::missed_before(queue, now).is_some();
-        let (mut ticked, mut is_done) = (Ticked::default(), false);
-        while !is_done {
-            let progress = begun.advance(queue, STEPS, has_missed);
+        let missed = wakeups::missed_before(queue, now);
+        let skips = commit::has_fire_without_memory(queue, now);
+        let mut ticked = Ticked::default();
+        while *left > 0 {
+            let progress = begun.advance(queue, *left, skips || missed.is_some());
+            *left = left.saturating_sub(progress.steps);
             ticked += progress.ticked;
-            is_done = progress.caught_up;
+            if progress.caught_up {
+                break;
+            }
         }
         let Begun { moment, before } = begun;
-        // The Tick is applied exactly as replicas will apply it.
-        let applied = queue.apply(&Op::Tick, moment);
+        let op = match skips {
+            true => Op::CatchUp {
+                since: missed.unwrap_or(0),
+                skip: true,
+            },
+            false => Op::Tick,
+        };
+        // It is applied exactly as replicas will apply it.
+        let applied = queue.apply(&op, moment);
         applied.map_err(|error| errors::reply_for(&error))?;
-        let entry = LogEntry::of(moment, before, None, &Op::Tick);
+        let entry = LogEntry::of(moment, before, None, &op);
         slot.commit(moment, Replication::Entry(&entry));
         Ok(ticked)
     })?
@@ -127,7 +137,10 @@ fn advance(ctx: &mut Context, key: Name<'_>, to: impl FnOnce(Millis) -> Millis) 
     if to > MAX_EXACT {
         return Err("ERR the clock cannot go beyond 2^53-1 ms".into());
     }
-    let op = Op::Advance { to };
+    let op = Op::Advance {
+        to,
+        skip_fires: memory::is_full(),
+    };
     commit::run(ctx, key, &op, Missing::Refuse, |reply, outcome| {
         if let Some((_, Done::Ticked(ticked))) = outcome {
             write(reply, ticked);

@@ -50,6 +50,7 @@ pub mod info;
 mod key;
 mod log;
 mod log_entries;
+pub mod memory;
 mod name;
 mod own_slots;
 mod queue_clock;

@@ -22,7 +22,9 @@ use super::due_index::Due;
 use super::families;
 use super::{arrivals, blocked_wait, clock, config, wakeups};
 
-pub use begin::{begin, begin_without_events, can_begin, has_small_lead, Begun};
+pub use begin::{
+    begin, begin_without_events, can_begin, has_fire_without_memory, has_small_lead, Begun,
+};
 pub use run::{clock_of, run, run_chosen, run_if, run_in_form, Form, Missing};
 
 /// The maximum number of removed messages that a command frees.

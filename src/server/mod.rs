@@ -31,6 +31,7 @@ pub mod metrics;
 pub mod own_slots;
 pub mod replay;
 pub mod replies;
+pub mod results;
 pub mod rights;
 mod standstill;
 mod timer;

@@ -25,16 +25,16 @@ thread_local! {
 
 /// `DQ.OP key entry [entry ...]`: applies log entries of one queue, in their order.
 ///
-/// Errors: too few arguments, or an entry that cannot be applied. On a replica and while loading,
-/// an entry that cannot be applied is logged instead.
+/// Errors: too few arguments, or an entry that cannot be read, and then nothing was done. Also an
+/// entry that cannot be applied; those after it are applied nevertheless, as on every other server
+/// that gets this command. On a replica and while loading, an entry that cannot be read or applied
+/// is logged instead.
 pub fn op(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let (Some(key), true) = (args.name(1), args.len() > 2) else {
         return Err("ERR DQ.OP needs a key and a log entry".into());
     };
-    replay_all(
-        ctx,
-        (2..args.len()).filter_map(|n| Some((key, args.get(n)?))),
-    )
+    let entries = (2..args.len()).filter_map(|n| Some((key, args.get(n)?)));
+    replay_all(ctx, &entries.collect::<Vec<_>>())
 }
 
 /// `DQ.OPS key entry [key entry ...]`: applies log entries of several queues, in their order. They
@@ -46,31 +46,54 @@ pub fn ops(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         return Err("ERR DQ.OPS needs pairs of a key and a log entry".into());
     }
     let pairs = (1..args.len()).step_by(2);
-    replay_all(
-        ctx,
-        pairs.filter_map(|n| Some((args.name(n)?, args.get(n + 1)?))),
-    )
+    let entries = pairs.filter_map(|n| Some((args.name(n)?, args.get(n + 1)?)));
+    replay_all(ctx, &entries.collect::<Vec<_>>())
 }
 
-fn replay_all<'a>(
-    ctx: &mut Context,
-    entries: impl Iterator<Item = (Name<'a>, &'a [u8])>,
-) -> CommandResult {
+fn replay_all(ctx: &mut Context, entries: &[(Name<'_>, &[u8])]) -> CommandResult {
     let must_obey = ctx.must_obey();
+    if !must_obey {
+        check_all(ctx, entries)?;
+    }
     let mut is_replicated = false;
+    let mut failed = None;
     for (key, bytes) in entries {
-        match replay_bytes(ctx, key, bytes, &mut is_replicated) {
-            Err(why) if must_obey => {
-                // An error reply to the primary would not undo what it has done. The log must show
-                // that this server differs from it.
+        if let Err(why) = replay_bytes(ctx, *key, bytes, &mut is_replicated) {
+            // An error reply to the primary would not undo what it has done. The log must show
+            // that this server differs from it.
+            if must_obey {
                 warn(&format!("a log entry could not be applied: {why}"));
+            } else {
+                failed.get_or_insert(why);
             }
-            Err(why) => return Err(format!("ERR {why}").into()),
-            Ok(()) => {}
         }
     }
-    ctx.reply().status(c"OK");
+    match failed {
+        Some(why) => Err(format!("ERR {why}").into()),
+        None => {
+            ctx.reply().status(c"OK");
+            Ok(())
+        }
+    }
+}
+
+/// Checks log entries of a client before anything is done. The command is replicated as it is, and
+/// other servers pass over an entry that they cannot read, so this server may not stop at it.
+///
+/// Errors: a key of another type, or an entry that cannot be read or names too many due events.
+fn check_all(ctx: &mut Context, entries: &[(Name<'_>, &[u8])]) -> CommandResult {
+    for (key, bytes) in entries {
+        ctx.open_read(*key)?;
+        check_bytes(bytes).map_err(|why| format!("ERR {why}"))?;
+    }
     Ok(())
+}
+
+fn check_bytes(bytes: &[u8]) -> Result<(), String> {
+    match Chunk::of(bytes)? {
+        None => LogEntry::decode(bytes)?.check_steps(),
+        Some(_) => Ok(()),
+    }
 }
 
 /// Repeats the running command, which was replicated verbatim. It always replies OK, and logs a

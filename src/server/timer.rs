@@ -5,11 +5,12 @@ use std::cell::Cell;
 use crate::redis::clock as server_clock;
 use crate::redis::{Context, Name, OwnedName};
 use dq_queue::codec::log_entry::LogEntry;
+use dq_queue::limits::MAX_STEPS;
 use dq_queue::queue::plan::Step;
 use dq_queue::{Done, Op, Queue};
 
 use super::blocked_fetch::{serve, wait_list};
-use super::commit::{begin, begin_without_events, change, Begun, Replication, Slot};
+use super::commit::{self, begin, begin_without_events, change, Begun, Replication, Slot};
 use super::due_index::Due;
 use super::{arrivals, bound_leases, bulk_ops, clock, config, metrics, own_slots, wakeups};
 
@@ -200,9 +201,11 @@ fn run_slice_in(
     let missed = wakeups::missed_before(queue, moment.ms());
     // A bulk operation gets half of the time, or every second slice.
     let half = deadline.saturating_sub(server_clock::monotonic_us()) / 2;
-    let has_bulk = bulk_ops::any(db, key.bytes()) && (missed.is_none() || is_turn_of_bulk());
+    let skips = commit::has_fire_without_memory(queue, queue.now(moment));
+    let fires_wait = skips || missed.is_some();
+    let has_bulk = bulk_ops::any(db, key.bytes()) && (!fires_wait || is_turn_of_bulk());
     let until = if has_bulk { deadline - half } else { deadline };
-    advance(queue, &mut begun, until, missed.is_some());
+    advance(queue, &mut begun, until, fires_wait);
     let before = begun.before;
     let advanced = server_clock::monotonic_us();
     let mut step = None;
@@ -211,9 +214,12 @@ fn run_slice_in(
         step = bulk_ops::next_step(db, key.bytes(), queue, now);
     }
     let is_last = step == Some(Step::Done);
-    let op = match (step, missed) {
-        (Some(Step::Do(op)), _) => *op,
-        (_, Some(since)) => Op::CatchUp { since },
+    let op = match step {
+        Some(Step::Do(op)) => *op,
+        _ if fires_wait => Op::CatchUp {
+            since: missed.unwrap_or(0),
+            skip: skips,
+        },
         _ => Op::Tick,
     };
     // A Tick, too, is applied exactly as replicas will apply it.
@@ -242,14 +248,14 @@ fn run_slice_in(
     })
 }
 
-/// Processes due events until `deadline`, without those that fire schedules where a fire time was
-/// missed.
-fn advance(queue: &mut Queue, begun: &mut Begun, deadline: u64, has_missed: bool) {
+/// Processes due events until `deadline`, without those that fire schedules where fires wait.
+fn advance(queue: &mut Queue, begun: &mut Begun, deadline: u64, fires_wait: bool) {
     loop {
-        let progress = begun.advance(queue, STEPS, has_missed);
+        let progress = begun.advance(queue, STEPS, fires_wait);
         // Each firing of a schedule is replicated in a log entry of its own.
-        let fired = progress.ticked.fired > 0;
-        if progress.caught_up || fired || server_clock::monotonic_us() >= deadline {
+        let ends = progress.caught_up || progress.ticked.fired > 0;
+        let is_full = begun.before.steps + STEPS > MAX_STEPS;
+        if ends || is_full || server_clock::monotonic_us() >= deadline {
             return;
         }
     }

@@ -8,6 +8,12 @@ use crate::{ConsumerIx, Millis, Receipt, TimeIndex};
 /// How long after its last fetch a consumer without leases is forgotten, in ms.
 pub const FORGET_AFTER: Millis = 3_600_000;
 
+/// The most listed consumers without leases. If there are more, those that have not fetched
+/// for longest are forgotten earlier.
+const MAX_IDLE: usize = 10_000;
+/// The most bytes in the names of listed consumers without leases.
+const MAX_IDLE_BYTES: usize = 1 << 20;
+
 /// One consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumer {
@@ -59,6 +65,8 @@ pub struct Consumers {
     free: Vec<u32>,
     /// Listed consumers without leases, by the time of their last fetch.
     idle: TimeIndex,
+    /// The bytes in the names of the consumers in `idle`.
+    idle_bytes: usize,
     /// The last delivery of each listed consumer that asked for it with a token;
     /// `None` if there is no such consumer.
     tokens: Option<Box<TokenDeliveries>>,
@@ -66,9 +74,33 @@ pub struct Consumers {
 
 impl Consumers {
     /// Records that the consumer with this name was seen at `now`, and adds it if
-    /// it is new. Counts of a consumer that had been forgotten start again at 0.
+    /// it is new. Counts of a consumer that had been forgotten start again at 0. If there
+    /// are too many, those that were idle longest are forgotten: a FETCH is never refused
+    /// for its name, so names must not fill the memory.
     pub fn see(&mut self, name: &[u8], now: Millis) -> ConsumerIx {
-        let ix = self.find_or_add(name, now);
+        let ix = match self.by_name.get(name) {
+            Some(ix) if self.get(*ix).is_some_and(|consumer| consumer.known) => *ix,
+            _ => {
+                self.make_room(name.len());
+                self.find_or_add(name, now)
+            }
+        };
+        self.list(ix, now);
+        ix
+    }
+
+    /// Forgets consumers until another one with a name of this length may be listed.
+    fn make_room(&mut self, len: usize) {
+        while self.idle.len() >= MAX_IDLE || self.idle_bytes + len > MAX_IDLE_BYTES {
+            if self.idle.first().is_none() {
+                return;
+            }
+            self.forget_next();
+        }
+    }
+
+    /// Lists a consumer as one that was seen at `now`.
+    fn list(&mut self, ix: ConsumerIx, now: Millis) {
         self.change(ix, |consumer| {
             if !consumer.known {
                 consumer.known = true;
@@ -78,7 +110,6 @@ impl Consumers {
             }
             consumer.last_seen = now;
         });
-        ix
     }
 
     /// Whether `see` with these arguments would change nothing.
@@ -227,7 +258,8 @@ impl Consumers {
     /// Adds a listed consumer from a snapshot. `counts` are messages delivered,
     /// acked and nacked.
     pub fn restore(&mut self, name: &[u8], last_seen: Millis, counts: [u64; 3]) {
-        let ix = self.see(name, last_seen);
+        let ix = self.find_or_add(name, last_seen);
+        self.list(ix, last_seen);
         let [delivered, acked, nacked] = counts;
         self.change(ix, |consumer| {
             consumer.delivered = delivered;
@@ -329,9 +361,11 @@ impl Consumers {
         if before != after {
             if let Some(key) = before {
                 self.idle.remove(&key);
+                self.idle_bytes -= consumer.name.len();
             }
             if let Some(key) = after {
                 self.idle.insert(key, ());
+                self.idle_bytes += consumer.name.len();
             }
         }
     }
@@ -354,4 +388,45 @@ impl Consumers {
 
 fn idle_key(ix: ConsumerIx, consumer: &Consumer) -> Option<(Millis, u64)> {
     (consumer.known && consumer.running == 0).then_some((consumer.last_seen, u64::from(ix.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_were_idle_longest_are_forgotten_if_there_are_too_many() {
+        let mut consumers = Consumers::default();
+        let busy = consumers.see(b"busy", 0);
+        consumers.deliver(busy, true);
+        let names = (0..MAX_IDLE + 5).map(|n| n.to_string());
+        for (at, name) in names.enumerate() {
+            consumers.see(name.as_bytes(), at as Millis);
+        }
+        assert_eq!(consumers.idle.len(), MAX_IDLE);
+        assert_eq!(consumers.known().len(), MAX_IDLE + 1);
+        let is_known = |name: &str| {
+            consumers
+                .known()
+                .iter()
+                .any(|c| *c.name == *name.as_bytes())
+        };
+        assert!(is_known("busy") && is_known("5") && !is_known("4"));
+    }
+
+    #[test]
+    fn names_of_idle_consumers_take_a_limited_number_of_bytes() {
+        let mut consumers = Consumers::default();
+        for n in 0..3 * MAX_IDLE_BYTES / 1024 {
+            let name = format!("{n:01024}");
+            consumers.see(name.as_bytes(), n as Millis);
+            consumers.see(name.as_bytes(), n as Millis);
+        }
+        assert_eq!(consumers.idle_bytes, MAX_IDLE_BYTES);
+        assert_eq!(consumers.by_name.len(), MAX_IDLE_BYTES / 1024);
+        while !consumers.known().is_empty() {
+            consumers.forget_next();
+        }
+        assert_eq!(consumers.idle_bytes, 0);
+    }
 }

@@ -24,6 +24,13 @@ pub const MAX_GLOB: usize = 1024;
 pub const MAX_COUNT: u64 = 10_000;
 /// The longest note of a message, in bytes.
 pub const MAX_NOTE: usize = 64 * 1024;
+/// The longest error text that is kept, in bytes. The end of a longer one is cut off.
+pub const MAX_ERROR: usize = 64 * 1024;
+/// The longest result that is taken while the server has no memory left, in bytes.
+pub const MAX_RESULT_WHEN_FULL: usize = 64 * 1024;
+/// The most due events that one log entry may process: no slice and no command takes
+/// more.
+pub const MAX_STEPS: u64 = 100_000;
 /// The longest TOKEN, in bytes; the shortest is 1.
 pub const MAX_TOKEN: usize = 64;
 /// The largest COUNT of a FETCH with a TOKEN.

@@ -54,6 +54,8 @@ pub struct Cluster {
     lag: usize,
     disk: Disk,
     oracle: Oracle,
+    /// Whether the primary has no memory left, so that no schedule may fire.
+    is_full: bool,
     /// The bulk operation that the primary does in slices.
     bulk: Option<Plan>,
     /// Number of steps until primary and replica are compared.
@@ -106,6 +108,7 @@ impl Cluster {
             lag: 0,
             disk: Disk::new(&creation.queue(), false),
             oracle,
+            is_full: false,
             bulk: None,
             compare_in: 0,
             closely,
@@ -158,6 +161,7 @@ impl Cluster {
             3 => self.copy()?,
             4..24 => self.corrupt_snapshot()?,
             24..88 => self.corrupt_entry()?,
+            88..104 => self.is_full = !self.is_full,
             _ => {}
         }
         match self.rng.u8(0..8) {
@@ -254,8 +258,9 @@ impl Cluster {
         let moment = self.moment();
         let since = self.acting_since;
         let most = 64 * self.rng.u64(0..6);
-        if self.primary.has_missed(since) {
-            return self.perform(moment, Op::CatchUp { since }, most);
+        let skip = self.is_full && self.primary.has_fire(self.primary.now(moment));
+        if skip || self.primary.has_missed(since) {
+            return self.perform(moment, Op::CatchUp { since, skip }, most);
         }
         self.perform(moment, Op::Tick, most)?;
         self.bulk_slice()

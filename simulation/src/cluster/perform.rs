@@ -22,7 +22,8 @@ impl Cluster {
         let mut first = self.spare(now);
         let mut fired = 0;
         if self.primary.has_work(now) {
-            let waits = self.primary.has_missed(self.acting_since);
+            let is_skipped = self.is_full && self.primary.has_fire(now);
+            let waits = is_skipped || self.primary.has_missed(self.acting_since);
             let advanced = match waits {
                 true => self.primary.advance_without_fires(now, most),
                 false => self.primary.advance(now, most),

@@ -180,6 +180,7 @@ impl Ops<'_> {
             },
             98 => Op::Advance {
                 to: self.now + self.ms(),
+                skip_fires: self.rng.u8(0..4) == 0,
             },
             _ => Op::Tick,
         }

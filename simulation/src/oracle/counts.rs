@@ -45,7 +45,7 @@ fn check_sent(step: &Step<'_>) -> Result<(), String> {
     let sent = step.queue.totals().sent - step.before.totals.sent;
     let added = step.added().count() as u64;
     let fired = match (step.op, step.done) {
-        (Op::CatchUp { .. }, _) => 1,
+        (Op::CatchUp { skip: false, .. }, _) => 1,
         (_, Some(Done::Ticked(ticked))) => ticked.fired,
         _ => 0,
     };

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::redis::memory;
 use crate::server::{standstill, wakeups};
 use dq_queue::op::Before;
 use dq_queue::queue::lead::MAX_LEAD;
@@ -44,12 +45,19 @@ pub fn begin(queue: &mut Queue, server: Moment) -> Begun {
         true => EVENTS_PER_COMMAND_IN_BURST,
         false => EVENTS_PER_COMMAND,
     };
-    let has_missed = wakeups::missed_before(queue, now).is_some();
-    begun.advance(queue, most, has_missed);
+    let waits = has_fire_without_memory(queue, now) || wakeups::missed_before(queue, now).is_some();
+    begun.advance(queue, most, waits);
     if !is_in_burst && begun.before.steps > EVENTS_PER_COMMAND_IN_BURST {
         LAST_LARGE_US.store(us, Relaxed);
     }
     begun
+}
+
+/// Whether a schedule is due to fire by `now` for whose message the server has no memory. The timer
+/// passes over such fire times in a log entry of its own.
+#[inline]
+pub fn has_fire_without_memory(queue: &Queue, now: Millis) -> bool {
+    queue.has_fire(now) && memory::is_full()
 }
 
 /// Begins a change at a moment of the server, but processes no due events.
@@ -107,16 +115,16 @@ pub fn has_small_lead(queue: &Queue, server: Moment) -> bool {
 }
 
 impl Begun {
-    /// Processes due events, at most `most` of them. Without those that fire schedules where a fire
-    /// time was missed.
-    pub fn advance(&mut self, queue: &mut Queue, most: u64, has_missed: bool) -> Progress {
+    /// Processes due events, at most `most` of them. Without those that fire schedules where fires
+    /// wait: a fire time was missed, or the server has no memory for a message.
+    pub fn advance(&mut self, queue: &mut Queue, most: u64, fires_wait: bool) -> Progress {
         let now = queue.now(self.moment);
-        let progress = match has_missed {
+        let progress = match fires_wait {
             true => queue.advance_without_fires(now, most),
             false => queue.advance(now, most),
         };
         self.before.steps += progress.steps;
-        self.before.without_fires = has_missed && self.before.steps > 0;
+        self.before.without_fires = fires_wait && self.before.steps > 0;
         progress
     }
 

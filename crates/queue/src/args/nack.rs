@@ -15,7 +15,7 @@ pub fn nack(mut words: Words<'_>, random: u64) -> Parsed<Op<'_>> {
     while let Some(option) = words.option() {
         match option.name() {
             what @ "DELAY" => once(&mut delay, what, words.number(what, MS)?)?,
-            what @ "ERROR" => once(&mut error, what, words.bytes(what)?.into())?,
+            what @ "ERROR" => once(&mut error, what, words.error_text(what)?.into())?,
             what @ "NOTE" => once(&mut note, what, words.note(what)?.into())?,
             what @ "PAUSE" => once(&mut pause, what, read_pause(&mut words, what)?)?,
             what @ "SILENT" => flag(&mut silent, what)?,

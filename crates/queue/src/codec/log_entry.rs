@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use super::operation;
 use super::options::{clock, put_clock, put_settings, settings};
 use super::wire::{put_fixed, put_flag, put_number, Reader};
-use crate::limits::{ensure, exact, Invalid};
+use crate::limits::{ensure, exact, Invalid, MAX_STEPS};
 use crate::op::Before;
 use crate::settings::{Clock, Settings};
 use crate::{Done, Moment, Op, Queue, Receipt};
@@ -171,6 +171,20 @@ impl<'o, 'a> LogEntry<'o, 'a> {
         }
     }
 
+    /// Checks that the log entry does not name more due events than a slice can take.
+    ///
+    /// Only what a server has not written itself needs to be checked: an earlier version
+    /// may have processed more at once.
+    pub fn check_steps(&self) -> Result<(), String> {
+        match self.before.steps <= MAX_STEPS {
+            true => Ok(()),
+            false => Err(format!(
+                "the log entry names {} due events, and a slice takes at most {MAX_STEPS}",
+                self.before.steps
+            )),
+        }
+    }
+
     /// Applies the log entry to `queue` as it was applied on the primary:
     /// does what was done before it, then applies the operation at its moment. If
     /// the operation created the queue, `queue` must have just been made by
@@ -183,11 +197,17 @@ impl<'o, 'a> LogEntry<'o, 'a> {
         let moment = self.moment();
         queue.prepare(&self.before, moment);
         let mut missing = self.before.steps;
-        while missing > 0 {
-            // A slice ends after a schedule has fired, so there may be several.
+        // A slice ends after a schedule has fired, so there may be several. Schedules never
+        // run out of due events, so the number of slices is limited; all other events need
+        // something in the queue.
+        let mut slices = 0;
+        while missing > 0 && slices < MAX_STEPS {
+            slices += 1;
+            // Without any limit, a schedule that has fired would not end the call.
+            let most = missing.min(u64::MAX - 1);
             let progress = match self.before.without_fires {
-                true => queue.advance_without_fires(moment.ms(), missing),
-                false => queue.advance(moment.ms(), missing),
+                true => queue.advance_without_fires(moment.ms(), most),
+                false => queue.advance(moment.ms(), most),
             };
             match progress.steps {
                 0 => break,
@@ -200,8 +220,8 @@ impl<'o, 'a> LogEntry<'o, 'a> {
         match missing {
             0 => Ok(done),
             missing => Err(format!(
-                "only {} of {} due events were there to process, so the queue was not the same \
-                 as where the log entry was written",
+                "only {} of {} due events could be processed, so the queue was not the same as \
+                 where the log entry was written",
                 self.before.steps - missing,
                 self.before.steps
             )),

@@ -12,7 +12,8 @@ pub struct Before {
     /// Leases that would have ended before this time (Unix ms) end at this time. 0 if
     /// none was spared.
     pub spare: Millis,
-    /// Whether no schedule fired in the steps, because fire times were missed.
+    /// Whether no schedule fired in the steps, because fire times were missed or the server had
+    /// no memory for their messages.
     pub without_fires: bool,
     /// How many due events were processed.
     pub steps: u64,

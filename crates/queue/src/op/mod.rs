@@ -187,6 +187,9 @@ pub enum Op<'a> {
     Advance {
         /// The new time of the clock, in Unix ms.
         to: Millis,
+        /// Whether the schedules on the way are left out, because the server has no
+        /// memory for their messages.
+        skip_fires: bool,
     },
     /// Cancels messages.
     Cancel {
@@ -265,6 +268,9 @@ pub enum Op<'a> {
     CatchUp {
         /// When the server became able to fire schedules, in Unix ms.
         since: Millis,
+        /// Whether instead all fire times up to now are passed over, because the server
+        /// has no memory for their messages.
+        skip: bool,
     },
 }
 

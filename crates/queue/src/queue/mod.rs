@@ -131,6 +131,8 @@ pub struct Queue {
     wake: Millis,
 
     // Notes of this server: neither replicated nor saved.
+    /// Whether the schedules that the present operation passes are left out.
+    skips_fires: bool,
     effects: Effects,
     /// Ids whose end some client waits for.
     watched: HashSet<Box<[u8]>, NameHasher>,
@@ -198,6 +200,7 @@ impl Queue {
             running_bytes: 0,
             has_own_retain: false,
             wake: NEVER,
+            skips_fires: false,
             effects: Effects::default(),
             watched: HashSet::default(),
             noted_wake: None,
@@ -321,7 +324,7 @@ impl Queue {
             Op::Touch { ms, receipts, note } => Ok(self.touch(*ms, receipts, note.as_deref(), now)),
             Op::EndLeases { receipts } => Ok(self.end_leases(receipts, now)),
             Op::Grace { ms, receipts } => Ok(self.grace(*ms, receipts, now)),
-            Op::Advance { to } => self.advance_manually(*to),
+            Op::Advance { to, skip_fires } => self.advance_manually(*to, *skip_fires),
             Op::Cancel { ids } => Ok(self.cancel(ids, now)),
             Op::Reschedule { id, due } => Ok(self.reschedule(id, *due, now)),
             Op::Update { id, payload } => self.update(id, payload, now),
@@ -335,7 +338,10 @@ impl Queue {
             Op::GroupSet { group, changes } => Ok(self.set_group(group, changes, now)),
             Op::Schedule(schedule) => self.schedule(schedule, now),
             Op::Unschedule { name } => Ok(self.unschedule(name)),
-            Op::CatchUp { since } => Ok(self.catch_up(*since, now)),
+            Op::CatchUp { since, skip } => Ok(match skip {
+                true => self.skip_fires(*since, now),
+                false => self.catch_up(*since, now),
+            }),
         }
     }
 

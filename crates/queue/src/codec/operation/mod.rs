@@ -139,6 +139,8 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
             FindAct::Purge => 2,
         },
         Op::Touch { note, .. } => bits([note.is_some()]),
+        Op::Advance { skip_fires, .. } => bits([*skip_fires]),
+        Op::CatchUp { skip, .. } => bits([*skip]),
         Op::Redrive(which) => bits([matches!(which, Redrive::Ids(_))]),
         Op::Purge { state, group } => bits([state.is_some(), group.is_some()]),
         Op::PurgeSome { of, .. } => bits([matches!(of, Piecemeal::Leased(_))]),

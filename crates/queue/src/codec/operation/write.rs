@@ -59,7 +59,7 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
             out.extend_from_slice(note.as_deref().unwrap_or_default());
         }
         Op::EndLeases { receipts } => put_receipts(out, receipts, time_us),
-        Op::Advance { to } => put_number(out, *to),
+        Op::Advance { to, .. } => put_number(out, *to),
         Op::Cancel { ids } | Op::Redrive(Redrive::Ids(ids)) => put_ids(out, ids),
         Op::Reschedule { id, due } => {
             put_bytes(out, id);
@@ -115,7 +115,7 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
             out.extend_from_slice(send.payloads.first().copied().unwrap_or_default());
         }
         Op::Unschedule { name } => out.extend_from_slice(name),
-        Op::CatchUp { since } => put_number(out, *since),
+        Op::CatchUp { since, .. } => put_number(out, *since),
     }
 }
 

@@ -228,7 +228,7 @@ impl Primary {
                 *receipt = receipts[0];
             }
             // A manual clock can only go forward.
-            Op::Advance { to } => *to += self.queue.last_seen(),
+            Op::Advance { to, .. } => *to += self.queue.last_seen(),
             _ => {}
         }
         // The last receipt of the server is that of this queue, the only one.

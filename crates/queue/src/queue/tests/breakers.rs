@@ -264,7 +264,15 @@ fn each_change_of_a_breaker_is_an_event() {
 #[test]
 fn a_manual_clock_leads_a_breaker_through_its_times() {
     let advanced = |queue: &mut Queue, to: Millis| {
-        queue.apply(&Op::Advance { to }, Moment::at_ms(0)).unwrap();
+        queue
+            .apply(
+                &Op::Advance {
+                    to,
+                    skip_fires: false,
+                },
+                Moment::at_ms(0),
+            )
+            .unwrap();
     };
     let mut b = Bench {
         queue: Queue::new(settings(), Clock::Manual(0), 0),

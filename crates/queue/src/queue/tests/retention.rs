@@ -205,7 +205,7 @@ fn missed_fires_are_sent_one_by_one() {
     let mut made_up = Vec::new();
     while b.queue.has_missed(since) {
         let before = b.queue.live();
-        let catch_up = Op::CatchUp { since };
+        let catch_up = Op::CatchUp { since, skip: false };
         b.queue.apply(&catch_up, Moment::at_ms(now)).unwrap();
         assert!(b.queue.has_work(now), "what is left is not forgotten");
         made_up.push(b.queue.live() - before);
@@ -214,6 +214,41 @@ fn missed_fires_are_sent_one_by_one() {
     assert_eq!(made_up, [1, 1, 0, 1, 1]);
     b.now = now;
     assert_eq!(b.wait(3).fired, 0);
+    assert_eq!(b.wait(1).fired, 3);
+}
+
+#[test]
+fn without_memory_due_fires_are_passed_over_and_counted() {
+    let mut b = Bench::new(Settings::default());
+    let policies = [Missed::All, Missed::Once, Missed::Skip];
+    for (name, missed) in [&b"all"[..], b"once", b"skip"].into_iter().zip(policies) {
+        b.apply(&Op::Schedule(NewSchedule {
+            name: name.into(),
+            rule: Recurrence::every(10, Some(b.now + 10), b.now).unwrap(),
+            send: letter(None),
+            missed,
+            overlap: Overlap::Queue,
+        }));
+    }
+    b.apply(&Op::Send(with_ttl(letter(None), 15)));
+    let now = b.now + 30;
+    assert!(!b.queue.has_fire(b.now + 9) && b.queue.has_fire(b.now + 10));
+    let advanced = b.queue.advance_without_fires(now, 100);
+    assert_eq!((advanced.ticked.expired, advanced.ticked.fired), (1, 0));
+    // Three times of each: two were missed. MISSED fires both, one or none of them.
+    let since = b.now + 25;
+    let mut rounds = 0;
+    while b.queue.has_fire(now) {
+        rounds += 1;
+        assert!(rounds < 20, "it never ends");
+        let skip = Op::CatchUp { since, skip: true };
+        b.queue.apply(&skip, Moment::at_ms(now)).unwrap();
+        assert!(b.queue.has_work(now), "what is left is not forgotten");
+    }
+    assert_eq!(b.queue.totals().skipped_fires, (2 + 1) + (1 + 1) + (0 + 1));
+    assert_eq!(b.queue.totals().sent, 1);
+    b.now = now;
+    assert_eq!(b.wait(9).fired, 0);
     assert_eq!(b.wait(1).fired, 3);
 }
 

@@ -107,7 +107,8 @@ impl Queue {
         }
     }
 
-    pub(super) fn advance_manually(&mut self, to: Millis) -> Result<Done, Error> {
+    /// Moves a manual clock. With `skip_fires` the schedules on the way do not fire.
+    pub(super) fn advance_manually(&mut self, to: Millis, skip_fires: bool) -> Result<Done, Error> {
         let Clock::Manual(now) = self.clock else {
             return Err(Error::ClockIsServers);
         };
@@ -117,7 +118,9 @@ impl Queue {
         if self.fires_until(to) > MOST_FIRES {
             return Err(Error::TooManyFires { limit: MOST_FIRES });
         }
+        self.skips_fires = skip_fires;
         let progress = self.run(to, u64::MAX, Fires::Happen);
+        self.skips_fires = false;
         self.clock = Clock::Manual(to);
         self.last = to;
         self.effects.changed |= to > now;

@@ -73,7 +73,10 @@ pub fn read<'a>(
             ms: positive(reader)?,
             receipts: receipts(reader, time_us)?,
         },
-        ADVANCE => Op::Advance { to: exact(reader)? },
+        ADVANCE => Op::Advance {
+            to: exact(reader)?,
+            skip_fires: has(0),
+        },
         CANCEL => Op::Cancel { ids: ids(reader)? },
         RESCHEDULE => Op::Reschedule {
             id: name(reader.bytes()?)?,
@@ -147,6 +150,7 @@ pub fn read<'a>(
         }
         CATCH_UP => Op::CatchUp {
             since: exact(reader)?,
+            skip: has(0),
         },
         _ => return Err(Invalid("a log entry has an unknown kind of operation")),
     };

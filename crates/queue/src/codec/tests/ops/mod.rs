@@ -301,7 +301,8 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         1 => Just(Op::Tick),
         1 => Just(Op::Duplicate),
         2 => changes(scale).prop_map(Op::Alter),
-        1 => scale.ms().prop_map(|to| Op::Advance { to }),
+        1 => (scale.ms(), any::<bool>())
+            .prop_map(|(to, skip_fires)| Op::Advance { to, skip_fires }),
         2 => ids().prop_map(|ids| Op::Cancel { ids }),
         2 => (name(), due(scale)).prop_map(|(id, due)| Op::Reschedule { id, due }),
         2 => (name(), text()).prop_map(|(id, payload)| Op::Update { id, payload }),
@@ -325,7 +326,7 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         2 => group_set(scale),
         1 => schedule(scale),
         1 => name().prop_map(|name| Op::Unschedule { name }),
-        1 => scale.ms().prop_map(|since| Op::CatchUp { since }),
+        1 => (scale.ms(), any::<bool>()).prop_map(|(since, skip)| Op::CatchUp { since, skip }),
     ]
     .boxed()
 }

@@ -169,6 +169,8 @@ pub struct Model {
     pub ended_ids: Vec<(Vec<u8>, Millis)>,
     /// In the order of their creation.
     pub schedules: Vec<Schedule>,
+    /// Whether the schedules that the present operation passes are left out.
+    pub skips_fires: bool,
     pub totals: Totals,
     pub ticked: Ticked,
     /// All receipts ever given out.
@@ -203,6 +205,7 @@ impl Model {
             breakers: Vec::new(),
             ended_ids: Vec::new(),
             schedules: Vec::new(),
+            skips_fires: false,
             totals: Totals::default(),
             ticked: Ticked::default(),
             receipts: Vec::new(),
@@ -246,7 +249,7 @@ impl Model {
             }
             Op::EndLeases { receipts } => Ok(Done::Count(self.end_leases(receipts))),
             Op::Grace { ms, receipts } => Ok(Done::Count(self.grace(*ms, receipts))),
-            Op::Advance { to } => self.advance_manually(*to),
+            Op::Advance { to, skip_fires } => self.advance_manually(*to, *skip_fires),
             Op::Cancel { ids } => {
                 let cancel = |id: &std::borrow::Cow<[u8]>| self.cancel(id);
                 Ok(Done::States(ids.iter().map(cancel).collect()))

@@ -72,14 +72,17 @@ impl Model {
         }
     }
 
-    pub(super) fn advance_manually(&mut self, to: Millis) -> Result<Done, Error> {
+    pub(super) fn advance_manually(&mut self, to: Millis, skip_fires: bool) -> Result<Done, Error> {
         if !self.manual {
             return Err(Error::ClockIsServers);
         }
         if to < self.now {
             return Err(Error::ClockGoesBack { now: self.now, to });
         }
-        Ok(Done::Ticked(self.advance(to)))
+        self.skips_fires = skip_fires;
+        let ticked = self.advance(to);
+        self.skips_fires = false;
+        Ok(Done::Ticked(ticked))
     }
 
     /// The time of the next event that a client can see.
@@ -188,6 +191,10 @@ impl Model {
         let last = self.msgs.iter().find(|m| Some(m.seq) == schedule.last);
         let has_ended = last.is_none_or(|m| !m.is_live());
         if schedule.overlap == Overlap::Skip && !has_ended {
+            return;
+        }
+        if self.skips_fires {
+            self.totals.skipped_fires += 1;
             return;
         }
         let mut id = schedule.name.clone();
