@@ -4,6 +4,7 @@ use super::context::CTX_RESP3;
 use super::log::c_text;
 use super::{raw, Context};
 use dq_queue::args::ArgError;
+use dq_queue::message::score::{Number, Score};
 use std::borrow::Cow;
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -124,9 +125,7 @@ impl<'a> Reply<'a> {
     /// Writes a double. Under RESP2 it is the shortest text that reads back as the same double: it
     /// is composed here, because servers differ in how they write doubles.
     pub fn double(self, value: f64) {
-        // SAFETY: as above.
-        let flags = unsafe { api!(RedisModule_GetContextFlags(self.ctx)) };
-        if flags & CTX_RESP3 != 0 {
+        if self.is_resp3() {
             // SAFETY: as above.
             unsafe { api!(RedisModule_ReplyWithDouble(self.ctx, value)) };
         } else if value.abs() >= 1e17 || (value != 0.0 && value.abs() < 1e-7) {
@@ -134,6 +133,30 @@ impl<'a> Reply<'a> {
         } else {
             self.bulk(format!("{value}").as_bytes());
         }
+    }
+
+    /// Writes a score. It is a double up to 2^53 and beyond the integers of 64 bits. In between it is
+    /// an integer: many clients would round the double. Under RESP2 it is a string in any case.
+    pub fn score(self, score: Score) {
+        let text = match score.number() {
+            Number::Double(number) => return self.double(number),
+            Number::Integer(number) if self.is_resp3() => return self.integer(number),
+            Number::Integer(number) => number.to_string(),
+            Number::Large(number) => number.to_string(),
+        };
+        // SAFETY: as above. The server copies the text.
+        unsafe {
+            api!(RedisModule_ReplyWithBigNumber(
+                self.ctx,
+                text.as_ptr().cast(),
+                text.len()
+            ))
+        };
+    }
+
+    fn is_resp3(self) -> bool {
+        // SAFETY: as above.
+        unsafe { api!(RedisModule_GetContextFlags(self.ctx)) & CTX_RESP3 != 0 }
     }
 
     /// Writes an error. `text` starts with the error's code. Line ends and other control characters

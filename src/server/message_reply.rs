@@ -82,7 +82,7 @@ fn routing(reply: Reply<'_>, view: &View<'_>) {
     text(reply, view.group);
     field(reply, "score");
     match view.score {
-        Some(score) => reply.double(score),
+        Some(score) => reply.score(score),
         None => reply.null(),
     }
     field(reply, "priority");

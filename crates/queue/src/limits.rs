@@ -183,10 +183,6 @@ pub fn template(choices: &Choices, has_group: bool, if_group: bool) -> Result<()
 
 /// Checks the options of a message. Headers may be anything.
 pub fn choices(choices: &Choices) -> Result<(), Invalid> {
-    ensure(
-        choices.score.is_none_or(f64::is_finite),
-        "SCORE must be a finite number",
-    )?;
     choices.retries.map_or(Ok(()), retries)?;
     choices.backoff.map_or(Ok(()), backoff)?;
     let times = [

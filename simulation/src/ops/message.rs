@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::{one_of, Ops, PAYLOADS};
 use dq_queue::message::after::{After, Batching, Counts, OnFail};
+use dq_queue::message::score::Score;
 use dq_queue::message::{Choices, RareChoices};
 use dq_queue::op::{AckSend, DueTime, NewSchedule, Send};
 use dq_queue::schedule::recurrence::Recurrence;
@@ -19,6 +20,14 @@ const CRONS: [(&str, Option<&str>); 3] = [
 ];
 
 impl Ops<'_> {
+    /// A small number, or one of four integers that one double stands for.
+    fn score(&mut self) -> Option<Score> {
+        match self.one_in(4) {
+            true => Score::of_integer((1 << 60) + i128::from(self.rng.u8(0..4))),
+            false => Score::of_double(self.rng.f64() * 6.0 - 3.0),
+        }
+    }
+
     pub(super) fn choices(&mut self) -> Choices {
         if !self.one_in(4) {
             return Choices::default();
@@ -29,7 +38,7 @@ impl Ops<'_> {
         };
         let ttl = self.maybe(3, Self::ms);
         let mut choices = Choices {
-            score: self.maybe(3, |a| a.rng.f64() * 6.0 - 3.0),
+            score: self.maybe(3, Self::score).flatten(),
             lease: self.maybe(3, Self::some_ms).and_then(NonZeroU64::new),
             retries: self.maybe(3, |a| a.rng.i64(-1..3)),
             backoff: self.maybe(3, Self::backoff),

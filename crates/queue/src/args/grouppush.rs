@@ -76,10 +76,11 @@ pub fn group_push<'a>(mut words: Words<'a>, max: u64) -> Parsed<GroupPush<'a>> {
         options.id = Some(id.to_vec().into());
     }
     if let Some((path, value)) = value_of(&score_path, &mut values) {
-        let Some(score) = value.as_score() else {
-            let text = format!("ERR SCOREPATH: value at path {path} must be a finite number");
-            return Err(text.into());
-        };
+        let score = value.as_score().map_err(|expected| {
+            ArgError::from(format!(
+                "ERR SCOREPATH: value at path {path} must be {expected}"
+            ))
+        })?;
         options.score = Some(score);
     }
     if let Some((path, value)) = value_of(&at_path, &mut values) {
@@ -122,10 +123,11 @@ fn json_failure(error: JsonError) -> ArgError {
 mod tests {
     use super::*;
     use crate::args::testing::{error, words};
+    use crate::message::score::Score;
     use crate::op::DueTime;
 
     /// The group, id, score and due time that were read.
-    fn pushed(text: &str) -> Parsed<(String, Option<String>, Option<f64>, DueTime)> {
+    fn pushed(text: &str) -> Parsed<(String, Option<String>, Option<Score>, DueTime)> {
         let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         words(text, |w| {
             group_push(w, 4096).map(|GroupPush { send, .. }| {
@@ -144,7 +146,7 @@ mod tests {
         let expected = (
             "1002_18446744073709551615_1002".to_owned(),
             Some("x-1".to_owned()),
-            Some(0.0),
+            Score::of_double(0.0),
             DueTime::At(77),
         );
         assert_eq!(pushed(text), Ok(expected));
@@ -156,7 +158,7 @@ mod tests {
         let expected = (
             "ID".to_owned(),
             Some("mine".to_owned()),
-            Some(4.0),
+            Score::of_double(4.0),
             DueTime::After(5),
         );
         assert_eq!(pushed(text), Ok(expected));
@@ -223,7 +225,8 @@ mod tests {
             (
                 "1e999",
                 "SCOREPATH v",
-                "SCOREPATH: value at path 'v' must be a finite number",
+                "SCOREPATH: value at path 'v' must be a number that is kept exactly: an integer \
+                 from -2^63 to 2^64-1, or a double",
             ),
             (
                 r#""""#,

@@ -13,6 +13,7 @@ use super::words::{ANY, MS, SOME_MS};
 use super::{Parsed, Words};
 use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::id::NameHasher;
+use crate::message::score::Score;
 use crate::message::{Choices, Header, RareChoices};
 use crate::op::{DueTime, Send};
 use crate::settings::Backoff;
@@ -69,7 +70,7 @@ pub struct MessageOptions<'a> {
     /// The value of GROUP.
     pub group: Option<Cow<'a, [u8]>>,
     /// The value of SCORE, which is finite.
-    pub score: Option<f64>,
+    pub score: Option<Score>,
     priority: Option<i8>,
     lease: Option<Millis>,
     retries: Option<i64>,
@@ -122,7 +123,7 @@ impl<'a> MessageOptions<'a> {
             "DELAY" if self.scope.due => once(&mut self.delay, what, words.number(what, MS)?),
             "AT" if self.scope.due => once(&mut self.at, what, words.number(what, MS)?),
             "GROUP" if self.scope.group => once(&mut self.group, what, words.name(what)?.into()),
-            "SCORE" => once(&mut self.score, what, words.double(what)?),
+            "SCORE" => once(&mut self.score, what, words.score(what)?),
             "PRIORITY" => {
                 let priority = words.number(what, i8::MIN..=i8::MAX)?;
                 once(&mut self.priority, what, priority)
@@ -207,8 +208,7 @@ impl<'a> MessageOptions<'a> {
             group: self.group,
             priority: self.priority.unwrap_or(0),
             choices: Choices {
-                // Turns minus zero into zero, since both must sort alike.
-                score: self.score.map(|score| score + 0.0),
+                score: self.score,
                 lease: self.lease.and_then(NonZeroU64::new),
                 retries: self.retries,
                 backoff: self.backoff,

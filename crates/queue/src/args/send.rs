@@ -76,7 +76,7 @@ mod tests {
             group: Some(b"g"[..].into()),
             priority: -128,
             choices: Choices {
-                score: Some(0.0),
+                score: crate::message::score::Score::of_double(0.0),
                 lease: NonZeroU64::new(9),
                 retries: Some(-1),
                 backoff: Some(Backoff::Linear(7)),

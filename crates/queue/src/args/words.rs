@@ -10,6 +10,7 @@ use super::integer::integer;
 use super::option::OptionWord;
 use super::{ArgError, Parsed};
 use crate::limits::{MAX_COUNT, MAX_ERROR, MAX_NAME, MAX_NOTE};
+use crate::message::score::{BadScore, Score};
 use crate::message::state::State;
 use crate::op::Receipts;
 use crate::quote::quote;
@@ -125,14 +126,12 @@ impl<'a> Words<'a> {
             })
     }
 
-    /// Consumes a finite number.
-    pub fn double(&mut self, what: &str) -> Parsed<f64> {
+    /// Consumes a score.
+    pub fn score(&mut self, what: &str) -> Parsed<Score> {
         let word = self.bytes(what)?;
-        std::str::from_utf8(word)
-            .ok()
-            .and_then(|text| text.parse::<f64>().ok())
-            .filter(|value| value.is_finite())
-            .ok_or_else(|| instead(what, "a finite number", word))
+        let text = std::str::from_utf8(word).map_err(|_| BadScore::NoNumber);
+        text.and_then(Score::parse)
+            .map_err(|expected| instead(what, expected, word))
     }
 
     /// Consumes one of the words in `choices`, in any case. `expected` lists
@@ -289,17 +288,19 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_not_finite_are_refused() {
-        let read = |text: &str| words(text, |mut w| w.double("SCORE"));
-        for (text, value) in [("1.5", 1.5), ("-3", -3.0), ("1e3", 1000.0), ("0", 0.0)] {
-            assert_eq!(read(text), Ok(value));
+    fn scores_that_are_no_numbers_or_would_be_rounded_are_refused() {
+        let read = |text: &str| words(text, |mut w| w.score("SCORE"));
+        for text in ["1.5", "-3", "1e3", "0", "18446744073709551615"] {
+            assert_eq!(read(text), Ok(Score::parse(text).unwrap()));
         }
-        for bad in [
-            "nan", "inf", "-inf", "infinity", "1e999", "x", "1.5x", "0x1",
-        ] {
+        for bad in ["nan", "inf", "-inf", "infinity", "x", "1.5x", "0x1"] {
             let text = format!("ERR SCORE must be a finite number, not '{bad}'");
             assert_eq!(error(read(bad)), text);
         }
+        let text =
+            "ERR SCORE must be a number that is kept exactly: an integer from -2^63 to 2^64-1, or \
+                    a double, not '9007199254740993.5'";
+        assert_eq!(error(read("9007199254740993.5")), text);
     }
 
     #[test]

@@ -1,26 +1,28 @@
 //! The sort key of a message within its group.
 
 use crate::collections::ordered::Key;
+use crate::message::score::{Score, ORDER_BITS};
 use crate::Seq;
 
+/// The bits of the send order, and of the part of the score before it.
+const SEQ_BITS: u32 = 128 - 8 - ORDER_BITS;
+const LOW_SCORE_BITS: u32 = 64 - SEQ_BITS;
+const SEQ: Seq = (1 << SEQ_BITS) - 1;
+
 /// A position in the order of a group: by priority, then score, then send order. It
-/// is packed into 16 bytes so that comparing keys compares these in turn.
+/// is packed into 16 bytes so that comparing keys compares these in turn: 8 bits of priority, 66
+/// of score and 54 of send order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrderKey(u64, u64);
 
 impl OrderKey {
-    /// The key of a message. `seq` must be below 2^56, and `score` not NaN.
-    pub fn new(priority: i8, score: f64, seq: Seq) -> OrderKey {
+    /// The key of a message. `seq` must be below 2^54.
+    pub fn new(priority: i8, score: Score, seq: Seq) -> OrderKey {
         let priority = u64::from((priority as u8) ^ 0x80);
-        // Adding zero turns -0.0 into 0.0, so that both give the same key.
-        let bits = (score + 0.0).to_bits();
-        let ordered = match bits >> 63 {
-            0 => bits ^ (1 << 63),
-            _ => !bits,
-        };
+        let score = score.order();
         OrderKey(
-            priority << 56 | ordered >> 8,
-            ordered << 56 | seq & (u64::MAX >> 8),
+            priority << 56 | (score >> LOW_SCORE_BITS) as u64,
+            (score as u64) << SEQ_BITS | seq & SEQ,
         )
     }
 
@@ -32,7 +34,7 @@ impl OrderKey {
 
     /// The message's number.
     pub fn seq(self) -> Seq {
-        self.1 & (u64::MAX >> 8)
+        self.1 & SEQ
     }
 
     /// The message's priority.
@@ -54,19 +56,26 @@ mod tests {
 
     #[test]
     fn keys_compare_by_priority_then_score_then_send_order() {
+        let key =
+            |priority, score: &str, seq| OrderKey::new(priority, Score::parse(score).unwrap(), seq);
         let sorted = [
-            OrderKey::new(-128, 9.0, 9),
-            OrderKey::new(0, -1e300, 9),
-            OrderKey::new(0, -1.0, 9),
-            OrderKey::new(0, 0.0, 1),
-            OrderKey::new(0, -0.0, 2),
-            OrderKey::new(0, 1.5, 1),
-            OrderKey::new(127, -1e300, 1),
+            key(-128, "9", 9),
+            key(0, "-1e300", 9),
+            key(0, "-1", 9),
+            key(0, "0", 1),
+            key(0, "-0", 2),
+            key(0, "1.5", 1),
+            key(0, "9007199254740993", 7),
+            key(0, "9007199254740993", SEQ),
+            key(0, "9007199254740994", 0),
+            key(0, "18446744073709551615", SEQ),
+            key(0, "1e300", SEQ),
+            key(127, "-1e300", 1),
         ];
         assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]));
-        assert_eq!(sorted[1].priority(), 0);
-        assert_eq!(sorted[0].priority(), -128);
-        assert_eq!(sorted[6].priority(), 127);
-        assert_eq!(sorted[5].seq(), 1);
+        assert_eq!(sorted.map(OrderKey::priority)[..2], [-128, 0]);
+        assert_eq!(sorted[11].priority(), 127);
+        assert_eq!((sorted[5].seq(), sorted[9].seq()), (1, SEQ));
+        assert!(OrderKey::start_of(0) < sorted[1] && sorted[0] < OrderKey::start_of(0));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::message::score::{BadScore, Score};
 use crate::{Millis, MAX_EXACT};
 
 /// A string, number or boolean of a payload.
@@ -36,12 +37,13 @@ impl Scalar<'_> {
         }
     }
 
-    /// The value as the nearest double. `None` unless it is a number within the
-    /// range of a double.
-    pub fn as_score(&self) -> Option<f64> {
+    /// The value as a score.
+    ///
+    /// Errors: it is not a number, or one that would have to be rounded.
+    pub fn as_score(&self) -> Result<Score, BadScore> {
         match self {
-            Scalar::Number(digits) => digits.parse().ok().filter(|score: &f64| score.is_finite()),
-            _ => None,
+            Scalar::Number(digits) => Score::parse(digits),
+            _ => Err(BadScore::NoNumber),
         }
     }
 }

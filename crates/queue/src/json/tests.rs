@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 
 use super::*;
+use crate::message::score::{BadScore, Score};
 
 fn paths(paths: &[&str]) -> Vec<Path> {
     let parse = |path: &&str| Path::parse(path.as_bytes()).unwrap();
@@ -251,11 +252,14 @@ fn only_plain_integers_are_read_as_times() {
 #[test]
 fn only_finite_numbers_are_read_as_scores() {
     let score = |number: &str| one(&format!("{{\"t\":{number}}}"), "t").unwrap().as_score();
-    assert_eq!(score("1563978617"), Some(1563978617.0));
-    assert_eq!(score("-1.5e3"), Some(-1500.0));
-    assert_eq!(score("1e-400"), Some(0.0));
-    for other in ["1e400", "-1e400", "false", "\"1\"", "\"inf\""] {
-        assert_eq!(score(other), None, "{other}");
+    for number in ["1563978617", "-1.5e3", "18446744073709551615"] {
+        assert_eq!(score(number), Score::parse(number));
+    }
+    for other in ["false", "\"1\"", "\"inf\""] {
+        assert_eq!(score(other), Err(BadScore::NoNumber), "{other}");
+    }
+    for other in ["1e400", "1e-400", "18446744073709551616"] {
+        assert_eq!(score(other), Err(BadScore::Inexact), "{other}");
     }
 }
 

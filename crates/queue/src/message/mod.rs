@@ -11,6 +11,7 @@ pub mod extension;
 pub mod history;
 pub mod id;
 pub mod retry;
+pub mod score;
 pub mod state;
 pub mod store;
 
@@ -23,6 +24,7 @@ use after::{After, Batching};
 use body::{Body, Content};
 use extension::{Extension, Note, Texts};
 use history::History;
+use score::Score;
 use state::StoredState;
 
 /// The field and the value of a header.
@@ -33,7 +35,7 @@ pub type Header = (Box<[u8]>, Box<[u8]>);
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Choices {
     /// Its position in its group; `None` for the default, its due time.
-    pub score: Option<f64>,
+    pub score: Option<Score>,
     /// Its own lease time, in ms.
     pub lease: Option<NonZeroU64>,
     /// Its own number of failures that are forgiven; -1 for all.
@@ -281,9 +283,9 @@ impl Message {
     }
 
     /// Its position in its group: its own score, or by default the due time.
-    pub fn score(&self) -> f64 {
+    pub fn score(&self) -> Score {
         let own = self.choices().and_then(|choices| choices.score);
-        own.unwrap_or(self.score_base() as f64)
+        own.unwrap_or_else(|| Score::of_time(self.score_base()))
     }
 
     /// When it finished, died or was cancelled, or NEVER.

@@ -6,6 +6,7 @@ use super::{backoff, mask, put_backoff};
 use crate::codec::wire::{put_bytes, put_fixed, put_number, put_signed, Reader, MOST_RESERVED};
 use crate::limits::{self, Invalid};
 use crate::message::after::{After, Batching, Counts, OnFail};
+use crate::message::score::{Number, Score};
 use crate::message::{Choices, Header, RareChoices};
 
 /// The number of options in [`Choices`].
@@ -62,7 +63,7 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
     ]);
     put_number(out, present | more);
     if let Some(score) = choices.score {
-        put_fixed(out, score.to_bits());
+        put_score(out, score);
     }
     if let Some(lease) = choices.lease {
         put_number(out, lease.get());
@@ -120,7 +121,7 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
     let has = |bit: u32| present >> bit & 1 == 1;
     let mut choices = Choices::default();
     if has(0) {
-        choices.score = Some(f64::from_bits(reader.fixed()?));
+        choices.score = Some(score(reader)?);
     }
     if has(1) {
         let lease = NonZeroU64::new(reader.number()?);
@@ -169,6 +170,40 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
     limits::choices(&choices)?;
     Ok(choices)
 }
+
+/// What stands before a score that is an integer and no double. As a double it would be no number,
+/// so earlier versions refuse it.
+const INTEGER: u64 = 0x7FF8_0000_0000_0001;
+/// The same for an integer of 2^63 or more.
+const LARGE: u64 = 0x7FF8_0000_0000_0002;
+
+fn put_score(out: &mut Vec<u8>, score: Score) {
+    match (score.as_double(), score.number()) {
+        (Some(double), _) | (None, Number::Double(double)) => put_fixed(out, double.to_bits()),
+        (None, Number::Integer(number)) => {
+            put_fixed(out, INTEGER);
+            put_fixed(out, number as u64);
+        }
+        (None, Number::Large(number)) => {
+            put_fixed(out, LARGE);
+            put_fixed(out, number);
+        }
+    }
+}
+
+/// Reads what [`put_score`] writes. Errors: no finite number, or an integer that is a double.
+fn score(reader: &mut Reader) -> Result<Score, Invalid> {
+    let score = match reader.fixed()? {
+        INTEGER => Score::of_integer((reader.fixed()? as i64).into()),
+        LARGE => Score::of_integer(reader.fixed()?.into()),
+        bits => return Score::of_double(f64::from_bits(bits)).ok_or(NO_SCORE),
+    };
+    score
+        .filter(|score| score.as_double().is_none())
+        .ok_or(NO_SCORE)
+}
+
+const NO_SCORE: Invalid = Invalid("SCORE must be a finite number, in its shortest form");
 
 fn after(reader: &mut Reader) -> Result<After, Invalid> {
     let batch = reader.bytes()?.into();

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use smallvec::smallvec;
 
 use crate::codec::log_entry::{Creation, LogEntry};
+use crate::message::score::Score;
 use crate::op::{Before, DueTime, Fetch, NackKind, Removal, Send};
 use crate::settings::{Clock, Rate, Settings};
 use crate::{Moment, Op, Queue};
@@ -94,7 +95,7 @@ fn records() -> Vec<Vec<u8>> {
     rich.group = Some(b"customer-7"[..].into());
     rich.due = DueTime::After(0);
     rich.priority = -1;
-    rich.choices.score = Some(2.5);
+    rich.choices.score = Score::of_double(2.5);
     rich.choices.headers = Box::new([(b"k"[..].into(), b"v"[..].into())]);
     let fetch = Fetch {
         count: 2,

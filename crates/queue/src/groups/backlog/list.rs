@@ -9,6 +9,7 @@ use super::pending::Order;
 use super::Member;
 use crate::collections::footprint::allocated;
 use crate::index::order_key::OrderKey;
+use crate::message::score::Score;
 use crate::message::state::StoredState;
 use crate::{Millis, Seq, IS_SMALL};
 
@@ -64,7 +65,7 @@ impl Entry {
     /// The message's position in the order of a group whose messages all have this
     /// `priority`.
     pub fn key(self, priority: i8) -> OrderKey {
-        OrderKey::new(priority, self.due() as f64, self.seq())
+        OrderKey::new(priority, Score::of_time(self.due()), self.seq())
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::message::score::Score;
 use crate::Seq;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ type Model = BTreeMap<OrderKey, (StoredState, Member)>;
 fn member(seq: Seq, due: Millis, kind: u8) -> Member {
     // Most messages are plain, as in real groups.
     let score = if kind == 9 { -1.5 } else { due as f64 };
+    let score = Score::of_double(score).unwrap();
     Member {
         key: OrderKey::new(if kind == 8 { -3 } else { 0 }, score, seq),
         due,
@@ -133,7 +135,7 @@ fn due_times_and_numbers_beyond_48_bits_are_not_kept_in_a_list() {
         backlog.insert(StoredState::Delayed, member(seq, due, 0));
         assert!(matches!(backlog, Backlog::Few(_)));
         let known: Vec<_> = backlog.all().fresh.ahead.iter().collect();
-        assert_eq!(known, [(OrderKey::new(0, due as f64, seq), due)]);
+        assert_eq!(known, [(OrderKey::new(0, Score::of_time(due), seq), due)]);
     }
     for (due, seq) in [(MOST + 1, 1), (1, MOST + 1)] {
         let mut backlog = Backlog::default();

@@ -7,6 +7,7 @@ use crate::groups::group::Group;
 use crate::message::after::Counts;
 use crate::message::body::Content;
 use crate::message::id::Id;
+use crate::message::score::Score;
 use crate::message::state::{Reason, State, StoredState};
 use crate::message::{Choices, Message};
 use crate::op::Delivered;
@@ -29,7 +30,7 @@ pub struct View<'a> {
     /// Name of its group.
     pub group: Option<&'a [u8]>,
     /// Its score, if it has a group.
-    pub score: Option<f64>,
+    pub score: Option<Score>,
     /// Consumer that had its last delivery.
     pub consumer: Option<&'a [u8]>,
     /// Name of the batch that it is in.

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::acts::{Act, Letter, Name, Plan, Step, When};
 use crate::message::after::{After, Batching, Counts, OnFail};
+use crate::message::score::Score;
 use crate::message::state::State;
 use crate::message::{Choices, RareChoices};
 use crate::op::{FindAct, GroupChanges, NackKind, NackPause, Paused};
@@ -64,9 +65,16 @@ fn rare(batching: Box<Batching>) -> Box<RareChoices> {
     })
 }
 
+/// Small numbers, and integers that one double stands for.
+fn score() -> impl Strategy<Value = Score> {
+    let large = (-1i128..3).prop_map(|n| (1 << 60) + n);
+    prop_oneof![3 => (-2..3i128).boxed(), 1 => large.boxed()]
+        .prop_map(|number| Score::of_integer(number).unwrap())
+}
+
 fn choices() -> impl Strategy<Value = Choices> {
     let some = (
-        of((-2..3i8).prop_map(f64::from)),
+        of(score()),
         weighted(0.2, (1..50u64).prop_map(|ms| NonZeroU64::new(ms).unwrap())),
         weighted(0.2, -1..3i64),
         weighted(0.2, backoff()),

@@ -4,6 +4,7 @@ use super::bench::{later, letter, with_ttl, Bench};
 use super::driver::Pair;
 use super::named_batches::with;
 use crate::message::after::OnFail;
+use crate::message::score::Score;
 use crate::message::{Choices, RareChoices};
 use crate::op::{Done, Fetch, GroupChanges, NackKind, Op, Send};
 use crate::settings::{Changes, OnRetry, Rate, Settings};
@@ -12,7 +13,7 @@ use crate::Moment;
 fn scored(group: &'static str, score: f64) -> Send<'static> {
     Send {
         choices: Choices {
-            score: Some(score),
+            score: Score::of_double(score),
             ..Choices::default()
         },
         ..letter(Some(group))

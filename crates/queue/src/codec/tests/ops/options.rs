@@ -9,6 +9,7 @@ use proptest::sample::select;
 
 use super::{text, Scale};
 use crate::message::after::{After, Batching, Counts, OnFail};
+use crate::message::score::Score;
 use crate::message::{Choices, RareChoices};
 use crate::op::DueTime;
 use crate::settings::*;
@@ -116,9 +117,16 @@ fn batching(scale: Scale) -> impl Strategy<Value = Option<Box<Batching>>> {
     })
 }
 
+/// Doubles, and integers that are none.
+fn score() -> impl Strategy<Value = Score> {
+    let integers = (i128::from(i64::MIN)..=i128::from(u64::MAX)).prop_map(Score::of_integer);
+    let scores = prop_oneof![(-3.0..3.0f64).prop_map(Score::of_double), integers];
+    scores.prop_filter_map("a score", |score| score)
+}
+
 pub fn choices(scale: Scale) -> impl Strategy<Value = Choices> {
     let some = (
-        option::weighted(0.3, -3.0..3.0f64),
+        option::weighted(0.3, score()),
         option::weighted(0.3, scale.some()),
         option::weighted(0.3, -1..3i64),
         option::weighted(0.3, backoff(scale)),

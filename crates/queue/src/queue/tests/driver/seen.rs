@@ -1,6 +1,7 @@
 //! What a client can see of a queue, and of its model.
 
 use crate::message::after::Counts;
+use crate::message::score::Score;
 use crate::message::state::{Reason, State, StoredState};
 use crate::message::Message;
 use crate::queue::inspect::list::Listing;
@@ -18,7 +19,7 @@ pub struct Seen {
     state: State,
     due: Millis,
     due_at: Millis,
-    score: f64,
+    score: Score,
     attempt: u32,
     failures: u32,
     timeouts: u32,

@@ -1,7 +1,10 @@
 //! Model of the ready line: which groups can give, what they give, and in which
 //! order.
 
+use std::cmp::Ordering;
+
 use super::{Group, Model, Msg, Position};
+use crate::message::score::Number;
 use crate::message::state::StoredState;
 use crate::settings::{OnDead, OnRetry, Rate};
 use crate::{Millis, Receipt};
@@ -43,7 +46,7 @@ impl Model {
             let failed = |m: &Msg| block && m.has_failed();
             (failed(b).cmp(&failed(a)))
                 .then(a.priority.cmp(&b.priority))
-                .then(a.score().total_cmp(&b.score()))
+                .then(compare_scores(a, b))
                 .then(a.seq.cmp(&b.seq))
         };
         mine().filter(|m| self.is_due(m)).min_by(before)
@@ -111,4 +114,18 @@ impl Model {
 pub fn free(rate: Rate, given: &[Millis], now: Millis) -> u64 {
     let counted = given.iter().filter(|at| **at + rate.per > now).count();
     rate.count.saturating_sub(counted as u64)
+}
+
+/// Compares two scores as numbers.
+pub fn compare_scores(a: &Msg, b: &Msg) -> Ordering {
+    // An integer is beyond all doubles that have a fraction, and a cast ends at the limits.
+    let whole = |number| match number {
+        Number::Double(number) => number as i128,
+        Number::Integer(number) => number.into(),
+        Number::Large(number) => number.into(),
+    };
+    match (a.score().number(), b.score().number()) {
+        (Number::Double(a), Number::Double(b)) => a.total_cmp(&b),
+        (a, b) => whole(a).cmp(&whole(b)),
+    }
 }

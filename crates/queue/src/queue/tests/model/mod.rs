@@ -18,6 +18,7 @@ mod time;
 use std::collections::VecDeque;
 
 use crate::message::after::Counts;
+use crate::message::score::Score;
 use crate::message::state::{Reason, State, StoredState};
 use crate::message::Choices;
 use crate::op::{Done, Moment, Op, Redrive, Ticked};
@@ -27,6 +28,7 @@ use crate::settings::{OnRetry, Rate, Settings};
 use crate::stats::Totals;
 use crate::{Error, Millis, Receipt, Seq};
 use batches::Going;
+use line::compare_scores;
 
 /// A message with all its fields.
 #[derive(Debug, Clone)]
@@ -70,8 +72,9 @@ pub struct Msg {
 }
 
 impl Msg {
-    pub fn score(&self) -> f64 {
-        self.choices.score.unwrap_or(self.score_base as f64)
+    pub fn score(&self) -> Score {
+        let by_default = Score::of_time(self.score_base);
+        self.choices.score.unwrap_or(by_default)
     }
 
     pub fn in_batch(&self, name: &[u8]) -> bool {
@@ -375,7 +378,7 @@ impl Model {
             let order = |a: &&Msg, b: &&Msg| {
                 (b.has_failed().cmp(&a.has_failed()))
                     .then(a.priority.cmp(&b.priority))
-                    .then(a.score().total_cmp(&b.score()))
+                    .then(compare_scores(a, b))
                     .then(a.seq.cmp(&b.seq))
             };
             let is_free = |m: &&Msg| m.stored.is_pending() && m.stored != StoredState::Held;
