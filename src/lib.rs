@@ -18,6 +18,7 @@ mod server;
 static MODULE: redis::Module = redis::Module {
     commands: &commands::ALL,
     settings: &server::config::ALL,
+    text_settings: &server::config::TEXTS,
     start: server::start,
 };
 

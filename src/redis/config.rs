@@ -5,7 +5,7 @@
 //! the load arguments, and writes a line for each setting whose value differs from them.
 
 use super::log::c_text;
-use super::{raw, Args, Setting};
+use super::{raw, Args, Setting, TextSetting};
 use std::os::raw::{c_char, c_int, c_longlong, c_uint, c_void};
 
 /// Registers the settings and loads their configured values. Errors: an unknown load argument, a
@@ -17,8 +17,16 @@ pub(super) unsafe fn register(
     ctx: *mut raw::RedisModuleCtx,
     args: Args<'_>,
     settings: &[&'static Setting],
+    texts: &[&'static TextSetting],
 ) -> Result<(), String> {
-    for (setting, default) in settings.iter().zip(defaults(args, settings)?) {
+    let (defaults, default_texts) = defaults(args, settings, texts)?;
+    for (setting, default) in texts.iter().zip(default_texts) {
+        // SAFETY: the context is that of the load.
+        if !unsafe { setting.register(ctx, &default) } {
+            return Err(format!("the server refuses the setting {}", setting.name));
+        }
+    }
+    for (setting, default) in settings.iter().zip(defaults) {
         let name = c_text(setting.name);
         let flags = if setting.memory {
             raw::REDISMODULE_CONFIG_MEMORY
@@ -51,38 +59,48 @@ pub(super) unsafe fn register(
     Ok(())
 }
 
-/// The defaults of the settings, in the order of `settings`. A load argument replaces the built-in
-/// default of its setting.
-fn defaults(args: Args<'_>, settings: &[&'static Setting]) -> Result<Vec<i64>, String> {
+/// The defaults of the settings, in the order of `settings` and `texts`. A load argument replaces
+/// the built-in default of its setting.
+fn defaults(
+    args: Args<'_>,
+    settings: &[&'static Setting],
+    texts: &[&'static TextSetting],
+) -> Result<(Vec<i64>, Vec<String>), String> {
     let mut defaults: Vec<i64> = settings.iter().map(|setting| setting.default).collect();
+    let mut default_texts: Vec<String> = texts.iter().map(|text| text.default.into()).collect();
     let text = |index| args.get(index).map(String::from_utf8_lossy);
     let mut index = 0;
     while let Some(name) = text(index) {
-        let Some(position) = settings.iter().position(|setting| is_named(setting, &name)) else {
+        let value = text(index + 1).ok_or(format!("load argument '{name}' needs a value"));
+        let numbers = settings.iter().zip(&mut defaults);
+        let mut numbers = numbers.filter(|(setting, _)| is_named(setting.name, &name));
+        let others = texts.iter().zip(&mut default_texts);
+        let mut others = others.filter(|(setting, _)| is_named(setting.name, &name));
+        if let Some((setting, default)) = numbers.next() {
+            let value = value?;
+            *default = setting.parse(&value).ok_or_else(|| {
+                format!(
+                    "load argument '{name}' must be between {} and {}, not '{value}'",
+                    setting.min, setting.max
+                )
+            })?;
+        } else if let Some((setting, default)) = others.next() {
+            let value = value?;
+            let taken = setting.check(&value);
+            taken.map_err(|why| format!("load argument '{name}': {why}"))?;
+            *default = value.into_owned();
+        } else {
             return Err(format!("unknown load argument '{name}'"));
-        };
-        let Some(value) = text(index + 1) else {
-            return Err(format!("load argument '{name}' needs a value"));
-        };
-        let (Some(setting), Some(default)) = (settings.get(position), defaults.get_mut(position))
-        else {
-            continue;
-        };
-        *default = setting.parse(&value).ok_or_else(|| {
-            format!(
-                "load argument '{name}' must be between {} and {}, not '{value}'",
-                setting.min, setting.max
-            )
-        })?;
+        }
         index += 2;
     }
-    Ok(defaults)
+    Ok((defaults, default_texts))
 }
 
-/// Whether this is the full name of the setting (`dq.lease`, in any case).
-fn is_named(setting: &Setting, name: &str) -> bool {
-    name.split_once('.').is_some_and(|(module, name)| {
-        module.eq_ignore_ascii_case("dq") && name.eq_ignore_ascii_case(setting.name)
+/// Whether `text` is the full name of the setting `name` (`dq.lease`, in any case).
+fn is_named(name: &str, text: &str) -> bool {
+    text.split_once('.').is_some_and(|(module, setting)| {
+        module.eq_ignore_ascii_case("dq") && setting.eq_ignore_ascii_case(name)
     })
 }
 
@@ -108,9 +126,8 @@ mod tests {
 
     #[test]
     fn a_setting_matches_its_full_name_in_any_case() {
-        let setting = Setting::new("retain-count", 0, 0, 9);
-        assert!(is_named(&setting, "dq.retain-count"));
-        assert!(is_named(&setting, "DQ.Retain-Count"));
+        assert!(is_named("retain-count", "dq.retain-count"));
+        assert!(is_named("retain-count", "DQ.Retain-Count"));
         for name in [
             "retain-count",
             "dq.",
@@ -118,7 +135,7 @@ mod tests {
             "dx.retain-count",
             "",
         ] {
-            assert!(!is_named(&setting, name), "{name}");
+            assert!(!is_named("retain-count", name), "{name}");
         }
     }
 }

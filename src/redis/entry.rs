@@ -3,7 +3,9 @@
 use super::guard::{contain, log_panics};
 use super::log::warn;
 use super::spec::CommandSpec;
-use super::{config, context, raw, registration, slots, value, Args, Context, Setting};
+use super::{
+    config, context, raw, registration, slots, value, Args, Context, Setting, TextSetting,
+};
 use std::os::raw::c_int;
 
 /// The version as a number, for example 10203 for 1.2.3, because MODULE LIST shows only a number.
@@ -31,6 +33,8 @@ pub struct Module {
     pub commands: &'static [CommandSpec],
     /// All settings.
     pub settings: &'static [&'static Setting],
+    /// The settings that are texts.
+    pub text_settings: &'static [&'static TextSetting],
     /// Runs at the end of the load. If it returns an error, the module is not loaded.
     pub start: fn(&mut Context) -> Result<(), String>,
 }
@@ -113,7 +117,7 @@ unsafe fn load(
     // SAFETY: guaranteed by the caller.
     unsafe {
         context::resolve();
-        config::register(ctx, args, module.settings)?;
+        config::register(ctx, args, module.settings, module.text_settings)?;
         if !value::register(ctx) {
             return Err("the server refuses the data type".into());
         }

@@ -60,6 +60,7 @@ mod reply;
 mod setting;
 mod slots;
 pub mod spec;
+mod text_setting;
 pub mod timer;
 pub mod user_rules;
 mod value;
@@ -75,6 +76,7 @@ pub use own_slots::OwnSlots;
 pub use registration::calls;
 pub use reply::{CommandResult, Failure, Reply};
 pub use setting::Setting;
+pub use text_setting::TextSetting;
 
 #[cold]
 fn missing(name: &str) -> ! {

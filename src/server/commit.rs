@@ -197,7 +197,7 @@ pub fn creation(changes: &Changes, clock: Clock) -> Creation {
         ..Settings::default()
     };
     Creation {
-        settings: defaults.with(changes),
+        settings: defaults.created(changes, config::default_backoff()),
         clock,
         salt: clock::random(),
     }

@@ -1,6 +1,10 @@
 //! The settings of the module: the defaults of queues, and the limits of the server.
 
-use crate::redis::Setting;
+use std::sync::{Mutex, PoisonError};
+
+use crate::redis::{Setting, TextSetting};
+use dq_queue::args::{self, Words};
+use dq_queue::settings::DefaultBackoff;
 
 /// The largest value of a time or a count: 2^53 - 1, which every client language can represent
 /// exactly.
@@ -35,3 +39,34 @@ pub static ALL: [&Setting; 7] = [
     &TICK_BUDGET_US,
     &START_GRACE,
 ];
+
+/// The BACKOFF, MAXBACKOFF and JITTER of queues that say nothing of BACKOFF.
+pub static BACKOFF: TextSetting = TextSetting::new(
+    "backoff",
+    "EXP 1000 MAXBACKOFF 3600000 JITTER 20",
+    take_backoff,
+);
+
+/// All settings that are texts.
+pub static TEXTS: [&TextSetting; 1] = [&BACKOFF];
+
+static CURRENT_BACKOFF: Mutex<DefaultBackoff> = Mutex::new(DefaultBackoff::NONE);
+
+/// The backoff of a queue that is created now and says nothing of it.
+pub fn default_backoff() -> DefaultBackoff {
+    *CURRENT_BACKOFF
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+fn take_backoff(text: &str) -> Result<(), String> {
+    let words: Vec<&[u8]> = text.split_ascii_whitespace().map(str::as_bytes).collect();
+    let read = args::default_backoff(Words::new(&words)).map_err(|error| {
+        let why = error.0.trim_start_matches("ERR ");
+        format!("must be NONE or 'kind ms [MAXBACKOFF ms] [JITTER percent]': {why}")
+    })?;
+    *CURRENT_BACKOFF
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner) = read;
+    Ok(())
+}

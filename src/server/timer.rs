@@ -110,8 +110,15 @@ fn end_released_leases(ctx: &mut Context) -> bool {
     };
     let name = OwnedName::new(&key);
     let op = match grace {
-        0 => Op::EndLeases { receipts },
-        ms => Op::Grace { ms, receipts },
+        0 => Op::EndLeases {
+            receipts,
+            backs_off: true,
+        },
+        ms => Op::Grace {
+            ms,
+            receipts,
+            backs_off: true,
+        },
     };
     ctx.select_db(db) && end_leases(ctx, name.name(), op)
 }

@@ -118,9 +118,10 @@ def test_bound_leases_end_with_their_connection(server, r, key):
         assert len(w.ok("DQ.FETCH", key, "BIND")) == 1
         assert len(w.ok("DQ.FETCH", key)) == 1
         assert q.len("running") == 2
-    wait_for(lambda: q.state("a") == "ready", 5, "the bound lease's end")
+    wait_for(lambda: q.state("a") == "retry", 5, "the bound lease's end")
     assert (q.get("a")["timeouts"], q.get("a")["failures"]) == (1, 1)
     assert q.state("b") == "running"
+    q.do("RESCHEDULE", "a", "DELAY", 0)
     assert q.one().attempt == 2
 
 
@@ -149,3 +150,48 @@ def test_bound_leases_end_on_client_kill_and_not_in_a_new_queue(server, r, key):
     w.close()
     q.send("new", "ID", "n")
     assert q.state("n") == "ready"
+
+
+def closed(server, key, *options):
+    """Fetches all of a queue over a connection that then closes, and returns the queue."""
+    w = server.wire()
+    got = w.ok("DQ.FETCH", key, "BIND", *options, "COUNT", 10)
+    q = Queue(server.client(), key)
+    w.close()
+    return q, got
+
+
+@pytest.mark.parametrize("options", [(), ("GRACE", 700)])
+def test_messages_of_a_closed_connection_wait_for_their_backoff(server, r, key, options):
+    q = Queue(r, key)
+    q.do("CREATE", "CLOCK", "MANUAL", "BACKOFF", "EXP", 1000, "RETRIES", 2)
+    q.send("x", "ID", "queue")
+    q.send("y", "ID", "own", "BACKOFF", "FIXED", 50)
+    q.send("z", "ID", "once", "RETRIES", 0)
+    closed(server, key, *options)
+    if options:
+        wait_for(lambda: q.get("queue")["lease-until"] == 700, 10, "the end of the connection")
+        q.tick("ADVANCE", 700)
+    now = q.info()["now"]
+    wait_for(lambda: q.state("queue") == "retry", 10, "the end of the lease")
+    for id, wait in (("queue", 1000), ("own", 50)):
+        row = q.get(id)
+        assert (row["state"], row["due-at"], row["failures"], row["timeouts"]) == (b"retry", now + wait, 1, 1)
+    assert q.get("once")["reason"] == b"retries"
+    before = q.digest()
+    r.execute_command("DEBUG", "RELOAD")
+    assert q.digest() == before
+    q.tick("ADVANCE", 1000)
+    closed(server, key)
+    wait_for(lambda: q.state("queue") == "retry", 10, "the second end")
+    assert q.get("queue")["due-at"] == q.info()["now"] + 2000
+
+
+def test_a_lease_that_runs_out_by_itself_has_no_backoff(server, r, key):
+    q = Queue(r, key)
+    q.do("CREATE", "CLOCK", "MANUAL", "BACKOFF", "FIXED", 1000, "LEASE", 500)
+    q.send("x", "ID", "a")
+    with server.wire() as w:
+        w.ok("DQ.FETCH", key, "BIND")
+        q.tick("ADVANCE", 500)
+        assert q.state("a") == "ready"

@@ -6,7 +6,9 @@ from tests.harness.replies import Queue
 from tests.harness.server import module_path, wait_for
 from tests.harness.wire import Error
 
+BACKOFF = "EXP 1000 MAXBACKOFF 3600000 JITTER 20"
 DEFAULTS = {
+    "dq.backoff": BACKOFF.encode(),
     "dq.lease": b"30000",
     "dq.retries": b"3",
     "dq.retain": b"0",
@@ -16,6 +18,7 @@ DEFAULTS = {
     "dq.start-grace": b"5000",
 }
 CHANGED = {
+    "dq.backoff": "LINEAR 5 JITTER 7",
     "dq.lease": 7000,
     "dq.retries": -1,
     "dq.retain": 60000,
@@ -38,22 +41,28 @@ def assert_changed(server):
     q = Queue(server.client(), "fresh")
     q.send("x")
     info = q.info()
+    assert (info["backoff"], info["maxbackoff"], info["jitter"]) == (b"LINEAR 5", 0, 7)
     assert (info["lease"], info["retries"], info["retain"], info["retaincount"]) == (7000, -1, 60000, 5)
     assert q.fails("SEND", b"x" * 1001)
     q.send(b"x" * 1000)
     q.client.delete("fresh")
 
 
-def test_the_defaults_are_as_documented(server):
-    assert settings(server.wire()) == DEFAULTS
+def quoted(settings):
+    """Settings as redis.conf and load arguments have them."""
+    return {name: f'"{value}"' for name, value in settings.items()}
+
+
+def test_the_defaults_are_as_documented(make_server):
+    assert settings(make_server(**{"dq.backoff": None}).wire()) == DEFAULTS
 
 
 def test_redis_conf_sets_every_setting(make_server):
-    assert_changed(make_server(**CHANGED))
+    assert_changed(make_server(**quoted(CHANGED)))
 
 
 def test_load_arguments_set_every_setting(make_server):
-    assert_changed(make_server(module_args=[x for kv in CHANGED.items() for x in kv]))
+    assert_changed(make_server(module_args=[x for kv in quoted(CHANGED).items() for x in kv]))
 
 
 def test_config_set_and_rewrite_keep_every_setting(make_server):
@@ -83,8 +92,9 @@ def test_module_loadex_sets_every_setting(make_server):
 )
 def test_bad_values_are_refused(server, name, value):
     w = server.wire()
+    before = settings(w)
     assert isinstance(w.call("CONFIG", "SET", name, value), Error)
-    assert settings(w) == DEFAULTS
+    assert settings(w) == before
 
 
 def test_a_bad_load_argument_stops_the_load(make_server):
@@ -135,3 +145,68 @@ def test_max_payload_limits_every_command_that_takes_a_payload(make_server):
     ):
         assert q.fails(*call), call
     assert q.digest() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "EXP", "EXP x", "EXP -1", "FIXED 5 MAXBACKOFF", "FIXED 5 JITTER 101", "FIXED 5 LEASE 1", "NONE 5", "EXP 1 EXP 1"],
+)
+def test_a_bad_backoff_is_refused_and_says_why(make_server, text):
+    server = make_server()
+    with server.wire() as w:
+        reply = w.call("CONFIG", "SET", "dq.backoff", text)
+        assert isinstance(reply, Error) and "must be NONE or 'kind ms [MAXBACKOFF ms] [JITTER percent]'" in reply
+        assert settings(w)["dq.backoff"] == b"FIXED 0"
+
+
+def backoff_of(q):
+    info = q.info()
+    return info["backoff"].decode(), info["maxbackoff"], info["jitter"]
+
+
+def test_a_queue_that_says_nothing_of_backoff_has_the_setting(make_server):
+    server = make_server(appendonly="yes", **{"dq.backoff": None})
+    client = server.client()
+    usual = ("EXP 1000", 3_600_000, 20)
+    sent, made = Queue(client, "sent"), Queue(client, "made")
+    sent.send("x")
+    made.do("CREATE", "RETRIES", 9)
+    assert backoff_of(sent) == backoff_of(made) == usual
+    for name, options, expected in [
+        ("own", ("BACKOFF", "FIXED", 5), ("FIXED 5", 0, 0)),
+        ("none", ("BACKOFF", "FIXED", 0), ("FIXED 0", 0, 0)),
+        ("most", ("MAXBACKOFF", 10), ("EXP 1000", 10, 20)),
+        ("even", ("JITTER", 0), ("EXP 1000", 3_600_000, 0)),
+    ]:
+        q = Queue(client, name)
+        q.do("CREATE", *options)
+        assert backoff_of(q) == expected
+    # What has been made stays as it is, also where another default holds when it is loaded.
+    client.config_set("dq.backoff", "NONE")
+    assert backoff_of(sent) == usual
+    later = Queue(client, "later")
+    later.send("x")
+    assert backoff_of(later) == ("FIXED 0", 0, 0)
+    server.restart(crash=True)
+    client = server.client()
+    assert backoff_of(Queue(client, "sent")) == usual
+    assert backoff_of(Queue(client, "later")) == ("FIXED 0", 0, 0)
+
+
+def test_attempts_of_a_usual_queue_are_seconds_apart(make_server):
+    server = make_server(**{"dq.backoff": None})
+    q = Queue(server.client(), "q")
+    q.do("CREATE", "CLOCK", "MANUAL")
+    q.send("x", "ID", "a")
+    waits = []
+    for _ in range(3):
+        q.nack(q.one().receipt)
+        row = q.get("a")
+        now = q.info()["now"]
+        waits.append(row["due-at"] - now)
+        assert row["state"] == b"retry"
+        q.tick("TO", row["due-at"])
+    for wait, expected in zip(waits, (1000, 2000, 4000)):
+        assert abs(wait - expected) <= expected / 5
+    q.nack(q.one().receipt)
+    assert q.state("a") == "dead"

@@ -70,6 +70,16 @@ def pattern(lines, known):
     return re.compile("".join(parts))
 
 
+@pytest.fixture
+def server(server):
+    """A server with the module's own defaults: a reader has no others."""
+    client = server.client()
+    ours = client.config_get("dq.backoff")["dq.backoff"]
+    client.config_set("dq.backoff", "EXP 1000 MAXBACKOFF 3600000 JITTER 20")
+    yield server
+    server.client().config_set("dq.backoff", ours)
+
+
 def redis_cli(server, lines):
     """What redis-cli prints when these lines are pasted into it."""
     done = subprocess.run(

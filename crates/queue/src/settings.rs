@@ -14,6 +14,26 @@ pub enum Backoff {
     Exp(Millis),
 }
 
+/// The backoff of queues that say nothing of it when they are created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DefaultBackoff {
+    /// See [`Settings::backoff`].
+    pub backoff: Backoff,
+    /// See [`Settings::max_backoff`].
+    pub max_backoff: Millis,
+    /// See [`Settings::jitter`].
+    pub jitter: u8,
+}
+
+impl DefaultBackoff {
+    /// No wait after a failure.
+    pub const NONE: DefaultBackoff = DefaultBackoff {
+        backoff: Backoff::Fixed(0),
+        max_backoff: 0,
+        jitter: 0,
+    };
+}
+
 /// A rate limit: at most `count` deliveries in any window of `per` ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
@@ -191,6 +211,22 @@ pub struct Changes {
 }
 
 impl Settings {
+    /// The settings of a queue that is created with `changes`. These come before `backoff`, all
+    /// of which is left out if they have a BACKOFF.
+    pub fn created(&self, changes: &Changes, backoff: DefaultBackoff) -> Settings {
+        let backoff = match changes.backoff {
+            Some(_) => DefaultBackoff::NONE,
+            None => backoff,
+        };
+        let defaults = Settings {
+            backoff: backoff.backoff,
+            max_backoff: backoff.max_backoff,
+            jitter: backoff.jitter,
+            ..self.clone()
+        };
+        defaults.with(changes)
+    }
+
     /// These settings after `changes`.
     pub fn with(&self, changes: &Changes) -> Settings {
         Settings {

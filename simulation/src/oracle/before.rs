@@ -199,7 +199,7 @@ fn receipts<'o>(op: &'o Op<'_>) -> &'o [Receipt] {
         | Op::Nack { receipts, .. }
         | Op::Touch { receipts, .. }
         | Op::Grace { receipts, .. }
-        | Op::EndLeases { receipts } => receipts,
+        | Op::EndLeases { receipts, .. } => receipts,
         Op::Fetch(fetch) => &fetch.acks,
         Op::AckSend(ack_send) => ack_send.receipt.as_slice(),
         _ => &[],

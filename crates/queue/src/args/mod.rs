@@ -75,6 +75,7 @@ pub mod wait;
 mod words;
 
 pub use message_options::Scope;
+pub use queue_options::default_backoff;
 pub use words::Words;
 
 use std::borrow::Cow;

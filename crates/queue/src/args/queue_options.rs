@@ -4,7 +4,7 @@ use super::option::{once, OptionWord};
 use super::words::{ANY, MS, SOME, SOME_MS};
 use super::{Parsed, Words};
 use crate::limits::{MAX_FAILURES, MAX_JITTER};
-use crate::settings::{Backoff, Breaker, Changes, OnDead, OnRetry, Rate};
+use crate::settings::{Backoff, Breaker, Changes, DefaultBackoff, OnDead, OnRetry, Rate};
 use crate::{Millis, MAX_EXACT};
 
 /// Makes one kind of [`Backoff`] from its length in ms.
@@ -76,6 +76,30 @@ pub fn backoff(words: &mut Words<'_>, what: &str) -> Parsed<Backoff> {
     ];
     let kind = words.choice(what, "FIXED, LINEAR or EXP", &kinds)?;
     Ok(kind(words.number(what, MS)?))
+}
+
+/// Reads the backoff of queues that say nothing of it: `NONE`, or `kind ms [MAXBACKOFF ms]
+/// [JITTER percent]`.
+pub fn default_backoff(mut words: Words<'_>) -> Parsed<DefaultBackoff> {
+    if words.took("NONE") {
+        words.end()?;
+        return Ok(DefaultBackoff::NONE);
+    }
+    let mut read = DefaultBackoff {
+        backoff: backoff(&mut words, "BACKOFF")?,
+        ..DefaultBackoff::NONE
+    };
+    let (mut max, mut jitter) = (None, None);
+    while let Some(option) = words.option() {
+        match option.name() {
+            what @ "MAXBACKOFF" => once(&mut max, what, words.number(what, MS)?)?,
+            what @ "JITTER" => once(&mut jitter, what, words.number(what, 0..=MAX_JITTER)?)?,
+            _ => return Err(option.unknown()),
+        }
+    }
+    read.max_backoff = max.unwrap_or(0);
+    read.jitter = jitter.unwrap_or(0);
+    Ok(read)
 }
 
 /// Reads the value of RATE: `n PER ms`, or `0` with or without PER. Returns

@@ -173,14 +173,18 @@ impl Score {
 }
 
 /// Whether a double is the number that its text names: it is the same number if it is written with
-/// as many digits. `0.1` is, though no double is a tenth, because it comes back as `0.1`.
+/// as many digits, or with as few as tell it apart. `0.1` is, though no double is a tenth, because
+/// it comes back as `0.1`.
 fn is_kept(text: &str, number: f64) -> bool {
     let digits = significant(text);
     match digits.len() {
         0 => number == 0.0,
         len if len <= SAFE_DIGITS && number.is_normal() => true,
         len if len > MOST_DIGITS => false,
-        len => significant(&format!("{number:.*e}", len - 1)) == digits,
+        len => {
+            significant(&format!("{number:.*e}", len - 1)) == digits
+                || significant(&format!("{number:e}")) == digits
+        }
     }
 }
 
@@ -270,6 +274,9 @@ mod tests {
             ("1.7976931348623157e308", f64::MAX),
             ("5e-324", 5e-324),
             ("1563978617.123456", 1563978617.123456),
+            // Both are as near, and programs print either.
+            ("1337874644380133.3", 1337874644380133.25),
+            ("1337874644380133.2", 1337874644380133.25),
             ("0.000", 0.0),
             ("-0.0", 0.0),
             (".5", 0.5),

@@ -173,6 +173,9 @@ pub enum Op<'a> {
     EndLeases {
         /// The receipts of the deliveries.
         receipts: Receipts,
+        /// Whether the messages wait for their backoff. Logs of earlier versions have
+        /// it not.
+        backs_off: bool,
     },
     /// Ends leases some time from now, because their connection has closed. A FETCH
     /// with their token gives them their old ends back.
@@ -182,6 +185,9 @@ pub enum Op<'a> {
         ms: Millis,
         /// The receipts of the deliveries.
         receipts: Receipts,
+        /// Whether the messages wait for their backoff if their leases end then. Logs of
+        /// earlier versions have it not.
+        backs_off: bool,
     },
     /// Moves a manual clock forward.
     Advance {

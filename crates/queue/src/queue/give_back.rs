@@ -3,10 +3,11 @@
 
 use crate::index::leases::Lease;
 use crate::index::ready_line::Join;
+use crate::message::retry;
 use crate::message::state::{Reason, StoredState};
 use crate::op::Happened;
 use crate::queue::Queue;
-use crate::{GroupIx, Millis, Receipt, Seq};
+use crate::{GroupIx, Millis, Receipt, Seq, MAX_EXACT};
 
 /// What happens to the message of a delivery that failed or was given back.
 pub(super) enum Return {
@@ -44,9 +45,16 @@ pub(super) fn distinct(receipts: &[Receipt]) -> smallvec::SmallVec<[Receipt; 4]>
 }
 
 impl Queue {
-    /// Ends the lease of a message that has run out. Returns the reason if the
-    /// message died.
-    pub(super) fn time_out(&mut self, seq: Seq, now: Millis, join: Join) -> Option<Reason> {
+    /// Ends the lease of a message that has run out, or whose connection has closed:
+    /// `closed` is its receipt then, and the message waits for its backoff. Returns the
+    /// reason if the message died.
+    pub(super) fn time_out(
+        &mut self,
+        seq: Seq,
+        closed: Option<Receipt>,
+        now: Millis,
+        join: Join,
+    ) -> Option<Reason> {
         let later = self.later_of_batch(seq);
         let retries = self.store.with(seq, |message| {
             let ext = message.extension_mut();
@@ -60,10 +68,15 @@ impl Queue {
         });
         let (own, failures, is_last) = retries?;
         let retries = own.unwrap_or(self.settings.retries);
+        // No random number is drawn for the end of a connection. Receipts differ, so they
+        // spread as well.
+        let wait = closed.map_or(0, |receipt| self.backoff_wait(seq, failures, receipt));
         let outcome = if is_last {
             Return::Dies(Reason::Timeouts)
         } else if retries >= 0 && i64::from(failures) > retries {
             Return::Dies(Reason::Retries)
+        } else if wait > 0 {
+            Return::Waits(now.saturating_add(wait).min(MAX_EXACT))
         } else {
             Return::TimedOut
         };
@@ -78,6 +91,19 @@ impl Queue {
         }
         self.refresh_each(&groups, now, join);
         died
+    }
+
+    /// How long a message waits after this failure (1, 2, ...) of it, in ms. `random`
+    /// decides the jitter.
+    pub(super) fn backoff_wait(&self, seq: Seq, failures: u32, random: u64) -> Millis {
+        let own = self.store.get(seq).and_then(|message| message.choices());
+        let backoff = own.and_then(|choices| choices.backoff);
+        retry::spread(
+            retry::wait(backoff.unwrap_or(self.settings.backoff), failures),
+            self.settings.jitter,
+            self.settings.max_backoff,
+            retry::mix(random, seq),
+        )
     }
 
     /// Returns a running message without counting an attempt: its batch came back,

@@ -61,6 +61,7 @@ use crate::schedule::Schedules;
 use crate::settings::{Clock, Settings};
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Receipt, Seq, TimeIndex, NEVER};
+use ops::grace::OldEnd;
 use ops::nack::Nack;
 use removal::garbage::Garbage;
 
@@ -89,7 +90,7 @@ pub struct Queue {
     consumers: Consumers,
     /// Ends that leases had before their connection closed and GRACE shortened them,
     /// by receipt. Some of the leases may have ended.
-    old_ends: BTreeMap<Receipt, Millis>,
+    old_ends: BTreeMap<Receipt, OldEnd>,
     schedules: Schedules,
     totals: Totals,
     lateness: Lateness,
@@ -322,8 +323,15 @@ impl Queue {
             }
             Op::AckEach { receipts, results } => Ok(self.ack_each(receipts, results, now)),
             Op::Touch { ms, receipts, note } => Ok(self.touch(*ms, receipts, note.as_deref(), now)),
-            Op::EndLeases { receipts } => Ok(self.end_leases(receipts, now)),
-            Op::Grace { ms, receipts } => Ok(self.grace(*ms, receipts, now)),
+            Op::EndLeases {
+                receipts,
+                backs_off,
+            } => Ok(self.end_leases(receipts, *backs_off, now)),
+            Op::Grace {
+                ms,
+                receipts,
+                backs_off,
+            } => Ok(self.grace(*ms, receipts, *backs_off, now)),
             Op::Advance { to, skip_fires } => self.advance_manually(*to, *skip_fires),
             Op::Cancel { ids } => Ok(self.cancel(ids, now)),
             Op::Reschedule { id, due } => Ok(self.reschedule(id, *due, now)),

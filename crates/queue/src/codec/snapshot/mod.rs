@@ -26,7 +26,11 @@ pub(in crate::codec::snapshot) mod frames;
 pub(in crate::codec) mod read;
 mod write;
 
-use crate::{Millis, Receipt, Seq};
+use crate::{Millis, Receipt, Seq, MAX_EXACT};
+
+/// The bit of the former end of a lease that says that its message waits for its backoff. No time
+/// has it.
+const BACKS_OFF: u64 = MAX_EXACT + 1;
 pub use write::encode;
 
 /// The version of the encoding. Earlier ones can be read: version 1 did not

@@ -4,7 +4,7 @@ mod message;
 
 use std::collections::VecDeque;
 
-use super::{group_flags, phase, tag, Bases};
+use super::{group_flags, phase, tag, Bases, BACKS_OFF};
 use crate::codec::options::{clock, rate, rule, send_options, settings};
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::collections::rate_window::RateWindow;
@@ -13,7 +13,7 @@ use crate::groups::breaker::{Circuit, Phase};
 use crate::groups::group::GroupSettings;
 use crate::limits::{ensure, exact, template, Invalid};
 use crate::message::after::Counts;
-use crate::queue::rebuild::{Builder, GroupPart, ReleasedPart, SavedPosition, Whole};
+use crate::queue::rebuild::{Builder, GroupPart, OldEnd, ReleasedPart, SavedPosition, Whole};
 use crate::schedule::{Schedule, Template};
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Queue, MAX_EXACT};
@@ -139,7 +139,12 @@ impl Decoder {
                 )
             }
             tag::OLD_END => {
-                builder.old_end(reader.number()?, reader.number()?)?;
+                let (receipt, end) = (reader.number()?, reader.number()?);
+                let end = OldEnd {
+                    until: end & !BACKS_OFF,
+                    backs_off: end & BACKS_OFF != 0,
+                };
+                builder.old_end(receipt, end)?;
                 reader.end()
             }
             tag::SCHEDULE => {

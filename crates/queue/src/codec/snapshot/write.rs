@@ -6,7 +6,7 @@ use super::frames::{
     put_breaker, put_consumer, put_group, put_history, put_named_batch, put_released, put_schedule,
     put_whole,
 };
-use super::{tag, Bases};
+use super::{tag, Bases, BACKS_OFF};
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, set_number};
 use crate::message::history::History;
 use crate::message::id::NameHasher;
@@ -103,7 +103,8 @@ impl<'a> Writer<'a, '_> {
             let frame = self.blocks.begin();
             frame.push(tag::OLD_END);
             put_number(frame, receipt);
-            put_number(frame, end);
+            let flag = if end.backs_off { BACKS_OFF } else { 0 };
+            put_number(frame, end.until | flag);
             self.blocks.end(&[]);
         }
         for released in self.parts.released() {

@@ -218,7 +218,7 @@ impl Primary {
             | Op::Nack { receipts, .. }
             | Op::Touch { receipts, .. }
             | Op::Grace { receipts, .. }
-            | Op::EndLeases { receipts } => self.real(receipts),
+            | Op::EndLeases { receipts, .. } => self.real(receipts),
             Op::AckSend(AckSend {
                 receipt: Some(receipt),
                 ..

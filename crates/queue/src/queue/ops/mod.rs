@@ -7,7 +7,7 @@ mod cancel;
 mod end_leases;
 pub(super) mod fetch;
 mod find_do;
-mod grace;
+pub(super) mod grace;
 mod groupset;
 pub(super) mod nack;
 mod pause;

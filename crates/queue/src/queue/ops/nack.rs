@@ -1,7 +1,6 @@
 //! NACK: deliveries that failed or are given back.
 
 use crate::error::Error;
-use crate::message::retry;
 use crate::message::state::Reason;
 use crate::op::{Done, Happened, NackKind, NackPause, Paused};
 use crate::queue::give_back::{distinct, Return};
@@ -82,7 +81,6 @@ impl Queue {
         self.consumers.nack(message.history.consumer());
         let failures = message.failures().saturating_add(1);
         let own = message.choices();
-        let backoff = own.and_then(|c| c.backoff).unwrap_or(self.settings.backoff);
         let retries = own.and_then(|c| c.retries).unwrap_or(self.settings.retries);
         let spent = retries >= 0 && i64::from(failures) > retries;
         let outcome = match nack.kind {
@@ -92,12 +90,7 @@ impl Queue {
             _ if spent => Return::Dies(Reason::Retries),
             NackKind::Delay(delay) => Return::Waits(now.saturating_add(delay).min(MAX_EXACT)),
             NackKind::Backoff => {
-                let wait = retry::spread(
-                    retry::wait(backoff, failures),
-                    self.settings.jitter,
-                    self.settings.max_backoff,
-                    retry::mix(nack.random, seq),
-                );
+                let wait = self.backoff_wait(seq, failures, nack.random);
                 Return::Waits(now.saturating_add(wait).min(MAX_EXACT))
             }
         };

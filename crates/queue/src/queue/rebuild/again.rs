@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::shift::Shift;
-use super::{Builder, GroupPart, GroupSeen, Marks, Names, Parts, ReleasedPart};
+use super::{Builder, GroupPart, GroupSeen, Marks, Names, OldEnd, Parts, ReleasedPart};
 use crate::limits::Invalid;
 use crate::message::state::StoredState;
 use crate::queue::Queue;
@@ -130,7 +130,8 @@ impl<'a> Rebuild<'a> {
             self.builder.token(name, delivery.clone())?;
         }
         for (receipt, end) in self.parts.old_ends() {
-            self.builder.old_end(receipt, self.time(end))?;
+            let until = self.time(end.until);
+            self.builder.old_end(receipt, OldEnd { until, ..end })?;
         }
         for (name, schedule) in self.parts.schedules() {
             let schedule = match self.shift {

@@ -29,6 +29,7 @@ use crate::limits::Invalid;
 use crate::message::body::Content;
 use crate::message::id::Id;
 use crate::message::Message;
+pub use crate::queue::ops::grace::OldEnd;
 use crate::schedule::Schedule;
 use crate::settings::{Clock, Settings};
 use crate::stats::{Lateness, Totals};
@@ -302,7 +303,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Ends that running leases had before their connections closed, by receipt.
-    pub fn old_ends(&self) -> Vec<(Receipt, Millis)> {
+    pub fn old_ends(&self) -> Vec<(Receipt, OldEnd)> {
         self.queue.old_ends().collect()
     }
 

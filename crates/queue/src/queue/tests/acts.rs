@@ -343,9 +343,11 @@ impl Act {
             Act::Grace(ms, back) => Op::Grace {
                 ms: *ms,
                 receipts: receipts(back, model),
+                backs_off: ms % 4 > 0,
             },
             Act::EndLeases(back) => Op::EndLeases {
                 receipts: receipts(back, model),
+                backs_off: back.len() != 2,
             },
             Act::Cancel(names) => Op::Cancel {
                 ids: ids(names, model),

@@ -283,7 +283,9 @@ impl Queue {
                 if let Some(lease) = lease {
                     ticked.timeouts += 1;
                     let expired = self.totals.expired;
-                    let died = self.time_out(lease.seq, at, join);
+                    let closed = first.map(|(_, receipt)| receipt);
+                    let closed = closed.filter(|receipt| self.backs_off_after(*receipt));
+                    let died = self.time_out(lease.seq, closed, at, join);
                     if matches!(died, Some(Reason::Retries | Reason::Timeouts)) {
                         ticked.dead += 1;
                     }

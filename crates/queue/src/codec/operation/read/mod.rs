@@ -68,10 +68,12 @@ pub fn read<'a>(
         },
         END_LEASES => Op::EndLeases {
             receipts: receipts(reader, time_us)?,
+            backs_off: has(0),
         },
         GRACE => Op::Grace {
             ms: positive(reader)?,
             receipts: receipts(reader, time_us)?,
+            backs_off: has(0),
         },
         ADVANCE => Op::Advance {
             to: exact(reader)?,

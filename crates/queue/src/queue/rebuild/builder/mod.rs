@@ -9,7 +9,7 @@ mod message;
 use super::batches::{enter_held, ReleasedPart};
 use super::check;
 use super::lists::{index, lanes, own_records, Lists};
-use super::{Checked, Known, Whole};
+use super::{Checked, Known, OldEnd, Whole};
 use crate::consumer::TokenDelivery;
 use crate::index::leases::{Batch, Leases};
 use crate::index::ready_line::Join;
@@ -135,8 +135,8 @@ impl Builder {
 
     /// Adds the end that a lease had before its connection closed. Leases come in the
     /// order of their receipts.
-    pub fn old_end(&mut self, receipt: Receipt, end: Millis) -> Checked {
-        exact(end)?;
+    pub fn old_end(&mut self, receipt: Receipt, end: OldEnd) -> Checked {
+        exact(end.until)?;
         let ends = &mut self.queue.old_ends;
         ensure(
             ends.last_key_value()

@@ -102,25 +102,26 @@ impl Model {
         named.len() as u64
     }
 
-    pub(super) fn grace(&mut self, ms: Millis, receipts: &[Receipt]) -> u64 {
+    pub(super) fn grace(&mut self, ms: Millis, receipts: &[Receipt], backs_off: bool) -> u64 {
         let until = self.now + ms;
         let mut named = self.named(receipts);
         named.retain(|seq| self.msg(*seq).lease_until > until);
         for seq in &named {
             let m = self.msg_mut(*seq);
+            m.backs_off = m.old_end.map_or(backs_off, |_| m.backs_off);
             m.old_end = m.old_end.or(Some(m.lease_until));
             m.lease_until = until;
         }
         named.len() as u64
     }
 
-    pub(super) fn end_leases(&mut self, receipts: &[Receipt]) -> u64 {
+    pub(super) fn end_leases(&mut self, receipts: &[Receipt], backs_off: bool) -> u64 {
         let mut n = 0;
         for receipt in receipts {
             // An earlier timeout of this command may have brought this message back
             // already.
             if let Some(seq) = self.running(*receipt).map(|m| m.seq) {
-                self.time_out(seq);
+                self.time_out(seq, backs_off);
                 self.line_up(self.ticket);
                 n += 1;
             }
@@ -128,12 +129,13 @@ impl Model {
         n
     }
 
-    /// Ends a lease that has run out.
-    pub(super) fn time_out(&mut self, seq: Seq) {
+    /// Ends a lease that has run out, or whose connection has closed.
+    pub(super) fn time_out(&mut self, seq: Seq, backs_off: bool) {
         let dragged = self.dragged_along(&[seq]);
         self.totals.timeouts += 1;
         self.msg_mut(seq).timeouts += 1;
-        self.come_back(seq, Back::Failed(None));
+        let wait = Some(self.backoff(seq)).filter(|wait| backs_off && *wait > 0);
+        self.come_back(seq, Back::Failed(wait));
         for seq in dragged {
             self.come_back(seq, Back::Uncounted);
         }
@@ -226,6 +228,7 @@ impl Model {
             _ => {}
         }
         m.receipt = 0;
+        m.old_end = None;
         m.stored = StoredState::Due;
         if let Back::Snoozed(ms) = back {
             m.due = now + ms;

@@ -160,8 +160,9 @@ impl Model {
         match event {
             Event::LeaseEnd(receipt) => {
                 self.ticked.timeouts += 1;
-                let seq = self.running(receipt).unwrap().seq;
-                self.time_out(seq);
+                let m = self.running(receipt).unwrap();
+                let (seq, backs_off) = (m.seq, m.old_end.is_some() && m.backs_off);
+                self.time_out(seq, backs_off);
             }
             Event::Expiry(seq) => self.die(seq, Reason::Expired),
             Event::Due(seq) => {
