@@ -247,7 +247,7 @@ fn without_memory_due_fires_are_passed_over_and_counted() {
     }
     assert_eq!(
         b.queue.totals().skipped_fires,
-        [2, 1, 0].map(|missed| missed + 1).iter().sum()
+        [2, 1, 0].map(|missed| missed + 1).iter().sum::<u64>()
     );
     assert_eq!(b.queue.totals().sent, 1);
     b.now = now;

@@ -12,6 +12,8 @@ pub(super) enum Back {
     /// Counted as a failure. Waits this many ms; `None` after a lease timeout,
     /// without a wait.
     Failed(Option<Millis>),
+    /// As many of its leases as MAXTIMEOUTS allows were lost.
+    Worn,
     /// Not counted, as if it had not been delivered.
     Uncounted,
     /// Not counted, and delayed for this many ms.
@@ -135,7 +137,14 @@ impl Model {
         self.totals.timeouts += 1;
         self.msg_mut(seq).timeouts += 1;
         let wait = Some(self.backoff(seq)).filter(|wait| backs_off && *wait > 0);
-        self.come_back(seq, Back::Failed(wait));
+        let m = self.msg(seq);
+        let most = m.choices.max_timeouts();
+        let most = most.unwrap_or(self.settings.max_timeouts);
+        let back = match most > 0 && u64::from(m.timeouts) >= most {
+            true => Back::Worn,
+            false => Back::Failed(wait),
+        };
+        self.come_back(seq, back);
         for seq in dragged {
             self.come_back(seq, Back::Uncounted);
         }
@@ -198,13 +207,11 @@ impl Model {
     pub(super) fn come_back(&mut self, seq: Seq, back: Back) {
         let now = self.now;
         let was_probe = self.withdraw(seq);
-        if matches!(back, Back::Failed(_)) {
+        if matches!(back, Back::Failed(_) | Back::Worn) {
             self.count_failure(seq, was_probe);
         }
         let forgiven = self.msg(seq).choices.retries;
         let forgiven = forgiven.unwrap_or(self.settings.retries);
-        let most = self.msg(seq).choices.max_timeouts();
-        let most = most.unwrap_or(self.settings.max_timeouts);
         let expired = self.expiry(seq).is_some_and(|at| at <= now);
         let m = self.msg_mut(seq);
         match back {
@@ -219,9 +226,8 @@ impl Model {
             }
         }
         let spent = forgiven >= 0 && i64::from(m.failures) > forgiven;
-        let worn = most > 0 && u64::from(m.timeouts) >= most;
         match back {
-            Back::Failed(None) if worn => return self.die(seq, Reason::Timeouts),
+            Back::Worn => return self.die(seq, Reason::Timeouts),
             Back::Rejected => return self.die(seq, Reason::Rejected),
             Back::Failed(_) if spent => return self.die(seq, Reason::Retries),
             _ if expired => return self.die(seq, Reason::Expired),
