@@ -26,7 +26,7 @@ MAY = {
     "shop": (["SEND q x", "MSEND q 1 x", 'GROUPPUSH q {"a":1} GROUPBY 1 a', "CANCEL q i", "GET q i"], ["FETCH q", "PURGE q ready"]),
     "worker": (["FETCH q", "ACK q 1", "NACK q 1", "TOUCH q 1000 1"], ["SEND q x", "CANCEL q i", "PURGE q ready"]),
     "viewer": ([*LOOK, "PEEK q", "GROUPS q", "CONSUMERS q", "SCHEDULES q"], ["SEND q x", "FETCH q", "PAUSE q", "REDRIVE q ALL"]),
-    "operator": ([*LOOK, "PAUSE q", "RESUME q", "REDRIVE q ALL"], ["SEND q x", "FETCH q"]),
+    "operator": ([*LOOK, "PAUSE q", "RESUME q", "REDRIVE q ALL"], ["FETCH q", "ACK q 1"]),
     "watcher": (["INFO q", "GROUPS q"], ["GET q i", "SEND q x", "FETCH q"]),
 }
 

@@ -5,8 +5,9 @@ import traceback
 
 from tests.checker.actors import Consumer
 
-# How long the server has been silent, in ms, before a consumer believes that nothing more will come.
-PATIENCE = 2_000
+# How long the server has been silent, in ms, before a consumer believes that nothing more will come. After a start a
+# consumer that has died keeps its messages for `dq.start-grace`, 5,000 ms.
+PATIENCE = 7_000
 
 
 def consume(ports, key, directory, name, seed, until, lease, ways):
