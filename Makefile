@@ -24,7 +24,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-versions test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-versions test-faults test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ test-go: ## clients/go with the race detector, go vet, and its examples
 
 test-versions: ## the clients and drivers on the versions of their libraries that people have: VERSIONS_FLAGS=--help
 	@scripts/setup.sh optional && BUILD=--checked scripts/python.sh tests.versions $(VERSIONS_FLAGS)
+
+test-faults: ## workers of every driver under every fault, at each moment of their work: a quarter of an hour
+	@scripts/setup.sh optional && BUILD=--checked scripts/python.sh pytest -q -n 4 tests/drivers/faults clients/python/tests/faults
 
 test-celery: ## the suites of kombu, Celery and Dramatiq with dq:// and redis://, an hour; what fails with dq:// only is listed
 	@scripts/setup.sh build server tests optional && scripts/python.sh tests.drivers $(DRIVER_FLAGS)
