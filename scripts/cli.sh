@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the terminal program dq. With `install` it also installs the program, its manual pages and what shells complete
-# below PREFIX (/usr/local), in DESTDIR if that is set. DQ_CLI names a program that is already built, and DQ_RUN one that
-# runs on this machine, if DQ_CLI is for another processor.
+# below PREFIX (/usr/local), in DESTDIR if that is set. DQ_CLI names a program to install that is already built, and DQ_RUN
+# one that runs on this machine, if DQ_CLI is for another processor.
 #
 #   scripts/cli.sh [install]
 
@@ -9,8 +9,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
-program=${DQ_CLI:-$TARGET/cli/release/dq}
-if [ -z "${DQ_CLI:-}" ]; then
+built=
+[ "${1:-}" != install ] || built=${DQ_CLI:-}
+program=${built:-$TARGET/cli/release/dq}
+if [ -z "$built" ]; then
     scripts/setup.sh build
     say "building $program"
     cargo_of cli build --release
