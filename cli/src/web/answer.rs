@@ -49,7 +49,7 @@ impl Ask {
     }
 }
 
-/// What is answered.
+/// The answer to a request of a browser.
 pub enum Answer {
     /// A page.
     Page(Markup),

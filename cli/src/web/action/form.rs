@@ -59,7 +59,7 @@ impl Kind {
 /// A form that was filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
-    /// What it asks for.
+    /// The action that the form asks for.
     kind: Kind,
     queue: Vec<u8>,
     /// The id of the message, if it is about one.
