@@ -211,7 +211,9 @@ impl Queue {
     /// by a small part of it. O(lanes).
     pub fn oldest_due_age(&self, now: Millis) -> Option<Millis> {
         let due = self.waiting.earliest_due(now);
-        let oldest = match (due, self.first_dues.earliest()) {
+        // After a clock was set back, the first due time of a retry may be still to come.
+        let first = self.first_dues.earliest().filter(|at| *at <= now);
+        let oldest = match (due, first) {
             (Some(a), Some(b)) => a.min(b),
             (a, b) => a.or(b)?,
         };

@@ -1,6 +1,6 @@
 //! ACKSEND: finishes a delivery and sends what follows from it, all or nothing.
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 use crate::error::Error;
 use crate::message::id::NameHasher;
@@ -12,14 +12,17 @@ use crate::queue::Queue;
 use crate::{Millis, Receipt, Seq};
 
 /// What an id will mean once the earlier parts of an ACKSEND are done.
-#[derive(Clone, Copy)]
-enum Planned {
+enum Planned<'q> {
     /// No message has it.
     Free,
     /// A message that has finished or died keeps it taken.
     Taken,
-    /// A pending message with this many payload bytes has it.
-    Pending(u64),
+    /// A pending message has it.
+    Pending {
+        /// Its payload bytes.
+        size: u64,
+        group: Option<&'q [u8]>,
+    },
 }
 
 /// The room and the ids of a queue after the parts of an ACKSEND that were
@@ -31,11 +34,9 @@ struct Plan<'q> {
     len: u64,
     /// Their payload bytes.
     bytes: u64,
-    ids: HashMap<Box<[u8]>, Planned, NameHasher>,
-    /// The group of the finished message.
-    left: Option<&'q [u8]>,
-    /// The groups that were given messages.
-    joined: HashSet<Box<[u8]>, NameHasher>,
+    ids: HashMap<Box<[u8]>, Planned<'q>, NameHasher>,
+    /// By how many pending and running messages groups have grown.
+    groups: HashMap<&'q [u8], i64, NameHasher>,
 }
 
 impl Queue {
@@ -44,7 +45,7 @@ impl Queue {
     ///
     /// Errors: the queue is closed; MAXLEN or MAXBYTES does not allow one of the messages,
     /// although the finished one has left; or batches would wait for each other.
-    pub fn can_ack_send(&self, op: &AckSend, moment: Moment) -> Result<bool, Error> {
+    pub fn can_ack_send<'q>(&'q self, op: &'q AckSend, moment: Moment) -> Result<bool, Error> {
         let now = self.now(moment);
         if op.receipt.is_some_and(|r| self.current(r, now).is_none()) {
             return Ok(false);
@@ -64,8 +65,7 @@ impl Queue {
             len: self.live(),
             bytes: self.bytes,
             ids: HashMap::default(),
-            left: None,
-            joined: HashSet::default(),
+            groups: HashMap::default(),
         };
         let mut rings = Rings::new(self);
         // A limit refuses only what grows, as for SEND.
@@ -113,7 +113,7 @@ impl Queue {
     }
 }
 
-impl Plan<'_> {
+impl<'q> Plan<'q> {
     fn ack(&mut self, receipt: Receipt) {
         let Some(lease) = self.queue.current(receipt, self.now) else {
             return;
@@ -121,7 +121,7 @@ impl Plan<'_> {
         let Some(message) = self.queue.store.get(lease.seq) else {
             return;
         };
-        self.left = self.queue.groups.name(message.group);
+        self.count(self.queue.groups.name(message.group), -1);
         self.len = self.len.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(message.payload_len());
         let id = self.queue.id_of(lease.seq, message).to_box();
@@ -137,21 +137,29 @@ impl Plan<'_> {
         let Some(group) = send.group.as_deref().filter(|_| send.if_group) else {
             return true;
         };
-        let left = u64::from(self.left == Some(group));
-        self.joined.contains(group) || self.queue.live_of_group(Some(group)) > left
+        let grown = self.groups.get(group).copied().unwrap_or(0);
+        self.queue
+            .live_of_group(Some(group))
+            .saturating_add_signed(grown)
+            > 0
     }
 
-    /// Counts a message that was just planned in its group. If it will be dead at once
-    /// it is taken out instead: it then takes no room.
-    fn settle(&mut self, send: &Send) {
+    /// Counts messages that join a group, or leave it.
+    fn count(&mut self, group: Option<&'q [u8]>, by: i64) {
+        if let Some(group) = group {
+            *self.groups.entry(group).or_insert(0) += by;
+        }
+    }
+
+    /// Takes out a message that was just planned if it will be dead at once: it then
+    /// takes no room.
+    fn settle(&mut self, send: &'q Send) {
         let expires = send.choices.expire_at().is_some_and(|at| at <= self.now);
         let hold = send.choices.batching().map(|of| self.queue.hold_of(of));
         if !expires && !matches!(hold, Some(Hold::Dies(_))) {
-            if let Some(group) = send.group.as_deref() {
-                self.joined.insert(group.into());
-            }
             return;
         }
+        self.count(send.group.as_deref(), -1);
         let size = send.payloads.iter().map(|payload| payload.len() as u64);
         self.len = self.len.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(size.fold(0, u64::saturating_add));
@@ -162,36 +170,46 @@ impl Plan<'_> {
 
     /// Plans one message. Returns the stored message that it replaces, if there is
     /// one; `None` if it is not sent, because its id is taken or IFGROUP does not hold.
-    fn send(&mut self, send: &Send) -> Option<Option<Seq>> {
+    fn send(&mut self, send: &'q Send) -> Option<Option<Seq>> {
         if !self.may_send(send) {
             return None;
         }
         let size = send.payloads.iter().map(|payload| payload.len() as u64);
         let size = size.fold(0, u64::saturating_add);
-        // The payload bytes of the message that this one replaces.
+        let group = send.group.as_deref();
+        // The payload bytes and the group of the message that this one replaces.
         let (mut replaced, mut stored) = (None, None);
         if let Some(id) = &send.id {
             match self.ids.get(&**id) {
                 Some(Planned::Free) => {}
-                Some(Planned::Pending(before)) if send.replace => replaced = Some(*before),
-                Some(Planned::Pending(_) | Planned::Taken) => return None,
+                Some(Planned::Pending { size, group }) if send.replace => {
+                    replaced = Some((*size, *group));
+                }
+                Some(Planned::Pending { .. } | Planned::Taken) => return None,
                 None => match self.queue.id_use(id, send.replace, self.now) {
                     IdUse::Free | IdUse::Record(_) => {}
                     IdUse::Waiting(seq) => {
                         stored = Some(seq);
                         // A redriven message that is not moved yet is not counted in
-                        // `bytes`.
+                        // `bytes`, nor in its group.
                         let message = self.queue.store.get(seq);
                         let counted = message.filter(|message| message.stored.is_pending());
-                        replaced = Some(counted.map_or(0, |message| message.payload_len()));
+                        replaced = Some(counted.map_or((0, None), |message| {
+                            let group = self.queue.groups.name(message.group);
+                            (message.payload_len(), group)
+                        }));
                     }
                     IdUse::Taken => return None,
                 },
             }
-            self.ids.insert((**id).into(), Planned::Pending(size));
+            self.ids
+                .insert((**id).into(), Planned::Pending { size, group });
         }
         self.len += u64::from(replaced.is_none());
-        let others = self.bytes.saturating_sub(replaced.unwrap_or(0));
+        let (size_before, group_before) = replaced.unwrap_or((0, None));
+        self.count(group_before, -1);
+        self.count(group, 1);
+        let others = self.bytes.saturating_sub(size_before);
         self.bytes = others.saturating_add(size);
         Some(stored)
     }

@@ -32,12 +32,16 @@ pub fn run(plan: &Plan, manual: bool) {
 /// by so many ms. At the end, the queue must equal the one that is built from its parts.
 pub fn run_with_steps_back(plan: &Plan, steps_back: &[(Millis, Millis)]) {
     let mut pair = Pair::new(&plan.options, false);
+    // No time in the model may fall below 0.
+    let mut most = pair.now;
     for (step, (by, spare)) in plan.steps.iter().zip(steps_back.iter().cycle()) {
-        if *by > 0 || *spare > 0 {
+        let by = most.min(*by);
+        most -= by;
+        if by > 0 || *spare > 0 {
             // The clock of a queue that has done nothing is not ahead.
             pair.advance(pair.now);
             pair.apply(&Op::Alter(Changes::default()));
-            pair.set_back(*by, *spare);
+            pair.set_back(by, *spare);
             assert_eq!(validate(&pair.queue), Ok(()), "after {by} ms back");
         }
         pair.step(step);

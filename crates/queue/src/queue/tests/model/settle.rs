@@ -235,21 +235,22 @@ impl Model {
         }
         m.receipt = 0;
         m.old_end = None;
-        m.stored = StoredState::Due;
         if let Back::Snoozed(ms) = back {
             m.due = now + ms;
             m.due_at = m.due;
-            m.stored = StoredState::Delayed;
         }
         if let Back::Failed(wait) = back {
             m.due = now + wait.unwrap_or(0);
             if wait.is_some() {
                 m.due_at = m.due;
             }
-            if m.due > now {
-                m.stored = StoredState::Retry;
-            }
         }
+        // One that comes back uncounted is due later if its clock was set back meanwhile.
+        m.stored = match m.due > now {
+            false => StoredState::Due,
+            true if m.failures > 0 && !m.snoozed => StoredState::Retry,
+            true => StoredState::Delayed,
+        };
     }
 
     pub(super) fn die(&mut self, seq: Seq, reason: Reason) {
