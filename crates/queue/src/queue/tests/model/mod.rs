@@ -401,12 +401,12 @@ impl Model {
     /// A COPY: messages that were running are ready again.
     pub fn copy(&self) -> Model {
         let mut copy = self.clone();
-        let running = self
-            .msgs
-            .iter()
-            .filter(|m| m.stored == StoredState::Running);
-        for m in running {
-            copy.come_back(m.seq, settle::Back::Uncounted);
+        let running = self.msgs.iter();
+        let running = running.filter(|m| m.stored == StoredState::Running);
+        let mut running: Vec<_> = running.map(|m| (m.receipt, m.seq)).collect();
+        running.sort_unstable();
+        for (_, seq) in running {
+            copy.come_back(seq, settle::Back::Uncounted);
         }
         copy.tokens.clear();
         copy.ticket += 1;
