@@ -93,7 +93,7 @@ def test_a_connection_that_closes_counts(make_server):
 
 
 def test_it_survives_a_restart(make_server):
-    server = make_server(appendonly="yes")
+    server = make_server(appendonly="yes", appendfsync="always")
     q = Manual(server.client(), "q", "LEASE", 1000, "RETRIES", -1, "MAXTIMEOUTS", 2)
     q.send("x", "ID", "m")
     q.send("y", "ID", "own", "MAXTIMEOUTS", 5)

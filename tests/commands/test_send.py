@@ -173,15 +173,45 @@ def test_a_replaced_message_goes_behind_those_that_are_ready(r, key):
     assert q.payloads("COUNT", 9) == [b"2", b"3"]
 
 
-def test_replace_of_a_running_or_dead_message_replies_null(r, key):
-    q = Manual(r, key, "RETRIES", 0)
+def test_replace_of_a_running_or_finished_message_replies_null(r, key):
+    q = Manual(r, key, "DEDUP", 100, "RETAIN", 100)
     q.send("1", "ID", "a")
     receipt = q.one().receipt
     assert q.send("2", "ID", "a", "REPLACE") is None
-    assert q.nack(receipt) == 1
-    assert q.state("a") == "dead"
+    assert q.ack(receipt) == 1
     assert q.send("2", "ID", "a", "REPLACE") is None
-    assert q.get("a")["payload"] == b"1"
+    assert (q.state("a"), q.get("a")["payload"]) == ("finished", b"1")
+
+
+@pytest.mark.parametrize("end", ["dead", "expired", "cancelled"])
+def test_replace_of_a_dead_or_cancelled_message_makes_it_pending_again(r, key, end):
+    q = Manual(r, key, "RETRIES", 0, "DEDUP", 100, "RETAIN", 100)
+    q.send("1", "ID", "a", "TTL", 5)
+    match end:
+        case "dead":
+            q.nack(q.one().receipt)
+        case "expired":
+            q.advance(5)
+        case "cancelled":
+            q.do("CANCEL", "a")
+    assert q.send("2", "ID", "a") is None
+    assert q.send("2", "ID", "a", "REPLACE", "DELAY", 10) == b"a"
+    record = q.get("a")
+    assert (record["state"], record["payload"], record["failures"]) == (b"delayed", b"2", 0)
+    assert [q.len("dead"), q.len("cancelled"), q.len()] == [0, 0, 1]
+    assert q.info()["sent"] == 2
+    q.advance(10)
+    assert q.payloads("COUNT", 9) == [b"2"]
+
+
+def test_a_dead_message_that_is_replaced_holds_its_group_no_longer(r, key):
+    q = Manual(r, key, "RETRIES", 0, "ONDEAD", "BLOCK")
+    q.send("1", "ID", "a", "GROUP", "g")
+    q.send("2", "ID", "b", "GROUP", "g")
+    q.nack(q.one().receipt)
+    assert q.fetch() == []
+    assert q.send("3", "ID", "a", "REPLACE", "GROUP", "g") == b"a"
+    assert q.payloads() == [b"2"]
 
 
 def test_replace_of_a_free_id_sends_the_message(r, key):

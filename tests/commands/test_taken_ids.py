@@ -46,7 +46,9 @@ def test_dedup_keeps_an_id_taken_for_exactly_its_time(r, key, how, retain):
     end(q, "a", how)
     q.advance(99)
     assert q.add("a") is None
-    assert q.add("a", "REPLACE") is None
+    # The record of a cancelled message can be replaced; where there is none, nobody knows how the message has ended.
+    if how == "finished" or retain < 100:
+        assert q.add("a", "REPLACE") is None
     q.advance(1)
     assert q.add("a") == "a"
     assert q.row("a")["state"] == "ready"
@@ -150,13 +152,13 @@ def test_replace_makes_a_new_message_in_every_pending_state(r, key, state):
     assert "a" in q.take("COUNT", 10)
 
 
-@pytest.mark.parametrize("state", ["running", "dead"])
-def test_replace_of_a_running_or_dead_message_is_null(r, key, state):
-    q = Scene(r, key)
+@pytest.mark.parametrize("state", ["running", "finished"])
+def test_replace_of_a_running_or_finished_message_is_null(r, key, state):
+    q = Scene(r, key, "DEDUP", 100, "RETAIN", 100)
     q.add("a")
     held = q.one()
-    if state == "dead":
-        q.nack(held.receipt, "FATAL")
+    if state == "finished":
+        q.ack(held.receipt)
     before = {k: v for k, v in q.row("a").items()}
     assert q.do("SEND", "new", "ID", "a", "REPLACE") is None
     assert q.row("a") == before

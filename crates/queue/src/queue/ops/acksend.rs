@@ -15,8 +15,10 @@ use crate::{Millis, Receipt, Seq};
 enum Planned<'q> {
     /// No message has it.
     Free,
-    /// A message that has finished or died keeps it taken.
+    /// A message that has finished keeps it taken.
     Taken,
+    /// A dead message keeps it taken, unless it is replaced.
+    Dead,
     /// A pending message has it.
     Pending {
         /// Its payload bytes.
@@ -164,7 +166,7 @@ impl<'q> Plan<'q> {
         self.len = self.len.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(size.fold(0, u64::saturating_add));
         if let Some(id) = &send.id {
-            self.ids.insert((**id).into(), Planned::Taken);
+            self.ids.insert((**id).into(), Planned::Dead);
         }
     }
 
@@ -182,12 +184,13 @@ impl<'q> Plan<'q> {
         if let Some(id) = &send.id {
             match self.ids.get(&**id) {
                 Some(Planned::Free) => {}
+                Some(Planned::Dead) if send.replace => {}
                 Some(Planned::Pending { size, group }) if send.replace => {
                     replaced = Some((*size, *group));
                 }
-                Some(Planned::Pending { .. } | Planned::Taken) => return None,
+                Some(Planned::Pending { .. } | Planned::Dead | Planned::Taken) => return None,
                 None => match self.queue.id_use(id, send.replace, self.now) {
-                    IdUse::Free | IdUse::Record(_) => {}
+                    IdUse::Free | IdUse::Record(_) | IdUse::Ended(_) => {}
                     IdUse::Waiting(seq) => {
                         stored = Some(seq);
                         // A redriven message that is not moved yet is not counted in

@@ -22,6 +22,8 @@ pub(in crate::queue) enum IdUse {
     Record(Seq),
     /// A pending message has the id. The new message replaces it.
     Waiting(Seq),
+    /// A dead or cancelled message has the id. The new message replaces it.
+    Ended(Seq),
     /// The id is taken.
     Taken,
 }
@@ -91,6 +93,7 @@ impl Queue {
                 replaced = self.first_sent_at(seq);
                 self.replace(seq, now);
             }
+            IdUse::Ended(seq) => self.replace_ended(seq, now),
             IdUse::Free | IdUse::Taken => {}
         }
         self.renew_salt(send.new_salt);
@@ -282,7 +285,10 @@ impl Queue {
         };
         match message.stored {
             // Expired, even if it was not moved to dead yet.
-            _ if self.expired_at(message, now).is_some() => IdUse::Taken,
+            _ if self.expired_at(message, now).is_some() => match replace {
+                true => IdUse::Ended(seq),
+                false => IdUse::Taken,
+            },
             stored if stored.is_pending() && replace => IdUse::Waiting(seq),
             StoredState::Dead if self.is_over_age(message, now) => IdUse::Record(seq),
             StoredState::Finished | StoredState::Cancelled
@@ -290,6 +296,8 @@ impl Queue {
             {
                 IdUse::Record(seq)
             }
+            StoredState::Cancelled if self.is_over_age(message, now) => IdUse::Taken,
+            StoredState::Dead | StoredState::Cancelled if replace => IdUse::Ended(seq),
             _ => IdUse::Taken,
         }
     }
@@ -350,6 +358,19 @@ impl Queue {
             }
             None => GroupIx::NONE,
         };
+        self.forget(seq);
+        self.refresh(group, now, self.join(now));
+    }
+
+    /// Removes a dead or cancelled message that is replaced. It holds its group no
+    /// longer. Its id is not remembered: the new message has it.
+    fn replace_ended(&mut self, seq: Seq, now: Millis) {
+        if self.bring_up_to_date(seq, now).is_none() {
+            return;
+        }
+        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        self.leave_record(seq);
+        self.unhold(seq, group);
         self.forget(seq);
         self.refresh(group, now, self.join(now));
     }

@@ -1,6 +1,8 @@
 //! What is kept of messages that have ended, for how long, and what that means for
 //! their ids and groups.
 
+use std::borrow::Cow;
+
 use super::bench::{kill, letter, named, with_ttl, Bench};
 use crate::message::state::{Reason, State};
 use crate::op::{Done, Fetch, NackKind, NewSchedule, Op, Redrive, Send, Sent};
@@ -81,11 +83,6 @@ fn an_id_is_taken_while_its_message_is_pending_running_dead_or_within_dedup() {
     assert_eq!(b.queue.count(State::Finished), 0);
     b.wait(1_000_000);
     assert!(is_taken(&mut b, named("a")));
-    let replaced = Send {
-        replace: true,
-        ..named("a")
-    };
-    assert!(is_taken(&mut b, replaced));
     b.apply(&Op::Purge {
         state: Some(State::Dead),
         group: None,
@@ -93,6 +90,32 @@ fn an_id_is_taken_while_its_message_is_pending_running_dead_or_within_dedup() {
     assert_eq!(b.state(dead), None);
     assert_eq!(b.queue.count(State::Dead), 0);
     assert!(!is_taken(&mut b, named("a")));
+}
+
+#[test]
+fn a_dead_or_cancelled_message_can_be_replaced_and_is_not_remembered() {
+    let settings = Settings {
+        retain: 1000,
+        dedup: 1000,
+        ..Settings::default()
+    };
+    let replace = || Send {
+        replace: true,
+        ..named("a")
+    };
+    let mut b = Bench::new(settings);
+    let dead = kill(&mut b, named("a"));
+    assert!(!is_taken(&mut b, replace()));
+    assert_eq!(b.state(dead), None);
+    b.apply(&Op::Cancel {
+        ids: vec![Cow::Borrowed(b"a")],
+    });
+    assert!(!is_taken(&mut b, replace()));
+    assert_eq!(b.queue.count(State::Cancelled), 0);
+    assert_eq!(b.queue.records.dedup.entries().len(), 0);
+    let got = b.fetch(Fetch::one());
+    b.ack(&[got[0].1]);
+    assert!(is_taken(&mut b, replace()));
 }
 
 #[test]

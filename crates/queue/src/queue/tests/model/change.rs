@@ -23,9 +23,9 @@ impl Model {
         Some(state)
     }
 
-    /// A dead message stops holding its group when it is redriven, cancelled or
-    /// purged.
-    fn unhold(&mut self, seq: Seq) {
+    /// A dead message stops holding its group when it is redriven, replaced, cancelled
+    /// or purged.
+    pub(super) fn unhold(&mut self, seq: Seq) {
         for group in &mut self.groups {
             group.held_by.retain(|held| *held != seq);
         }

@@ -48,7 +48,10 @@ impl Model {
         let mut replaced = None;
         if let Some(id) = send.id.as_deref() {
             let of_id = self.find(id);
-            match of_id.filter(|m| !m.is_settled()) {
+            let has_ended =
+                |m: &Msg| matches!(m.stored, StoredState::Dead | StoredState::Cancelled);
+            match of_id.filter(|m| !m.is_settled() || send.replace && has_ended(m)) {
+                Some(m) if send.replace && has_ended(m) => replaced = Some(m.seq),
                 Some(m) if send.replace && m.stored.is_pending() => replaced = Some(m.seq),
                 Some(_) => return Ok(self.taken()),
                 None if self.is_remembered(id) => return Ok(self.taken()),
@@ -78,11 +81,10 @@ impl Model {
         self.check_ring(&send.choices, waiting)?;
         if let Some(replaced) = replaced {
             self.msgs.retain(|m| m.seq != replaced);
-            if gone.0 > 0 {
-                // The group is without the replaced message for a moment, and may
-                // lose its position by that.
-                self.line_up(self.ticket);
-            }
+            self.unhold(replaced);
+            // The group is without the replaced message for a moment, and may lose its
+            // position by that, or give what a dead one held.
+            self.line_up(self.ticket);
         }
         if let Some(salt) = send.new_salt {
             // Ids of earlier messages are stored in full, so they do not change.
