@@ -1,6 +1,6 @@
 //! DQ.CREATE: creates a queue.
 
-use super::options::{BACKOFF, BREAKER, LEASE, MAX_TIMEOUTS, RATE, RETRIES, SENDS, TTL};
+use super::options::{BACKOFF, BREAKER, ERRORS, LEASE, MAX_TIMEOUTS, RATE, RETRIES, SENDS, TTL};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
@@ -44,6 +44,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         BREAKER,
         SENDS,
         MAX_TIMEOUTS,
+        ERRORS,
         CLOCK,
     ],
 };

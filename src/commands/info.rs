@@ -49,11 +49,12 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     count(reply, "maxtimeouts", queue.settings().max_timeouts);
     field(reply, "oldest-due-age");
     time(reply, queue.oldest_due_age(now));
+    count(reply, "errors", queue.settings().errors.into());
     Ok(())
 }
 
-/// The fields that came last: `sends`, `maxtimeouts` and `oldest-due-age`.
-const LAST: usize = 3;
+/// The fields that came last: `sends`, `maxtimeouts`, `oldest-due-age` and `errors`.
+const LAST: usize = 4;
 
 /// The number of fields that [`content`] writes.
 const CONTENT: usize = 8;

@@ -1,6 +1,8 @@
 //! Describes the options of a message, which SEND, MSEND, ACKSEND, GROUPPUSH and SCHEDULE share.
 
-use super::options::{BACKOFF, BATCH, DUE, GROUP, ID, LEASE, MAX_TIMEOUTS, RETRIES, TTL, TYPE};
+use super::options::{
+    BACKOFF, BATCH, DUE, ERRORS, GROUP, ID, LEASE, MAX_TIMEOUTS, RETRIES, TTL, TYPE,
+};
 use crate::redis::spec::Arg;
 use dq_queue::args::Scope;
 
@@ -69,7 +71,7 @@ impl Needs {
 }
 
 /// The options of a message, in the order of COMMAND DOCS.
-const OF_MESSAGE: [(Needs, Arg); 19] = [
+const OF_MESSAGE: [(Needs, Arg); 20] = [
     (Needs::Id, ID),
     (Needs::Id, REPLACE),
     (Needs::Due, DUE.optional()),
@@ -90,6 +92,7 @@ const OF_MESSAGE: [(Needs, Arg); 19] = [
     (Needs::Nothing, BATCH),
     (Needs::Nothing, AFTER),
     (Needs::Nothing, MAX_TIMEOUTS),
+    (Needs::Nothing, ERRORS),
 ];
 
 /// The arguments of a command that sends messages: `before`, the options of a message that are in

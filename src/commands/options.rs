@@ -42,6 +42,8 @@ pub const BREAKER: Arg = Arg::block(
 
 /// `MAXTIMEOUTS n`
 pub const MAX_TIMEOUTS: Arg = Arg::integer("maxtimeouts").after("MAXTIMEOUTS").optional();
+/// `ERRORS n`
+pub const ERRORS: Arg = Arg::integer("errors").after("ERRORS").optional();
 /// `SENDS ON | OFF`
 pub const SENDS: Arg = Arg::one_of("sends", &[Arg::word("on", "ON"), Arg::word("off", "OFF")])
     .after("SENDS")

@@ -109,7 +109,7 @@ fn headers(reply: Reply<'_>, message: &Message) {
 /// Writes all that is known of a message, as a map.
 pub fn message(reply: Reply<'_>, view: &View<'_>) {
     let ended = view.message.texts();
-    reply.map(28);
+    reply.map(29);
     field(reply, "id");
     reply.bulk(view.id.as_bytes());
     field(reply, "status");
@@ -157,6 +157,20 @@ pub fn message(reply: Reply<'_>, view: &View<'_>) {
     batches(reply, view);
     field(reply, "first-sent-at");
     time(reply, view.first_sent_at);
+    errors(reply, view.message);
+}
+
+/// Writes the field errors: the failed attempts that ERRORS keeps.
+fn errors(reply: Reply<'_>, message: &Message) {
+    field(reply, "errors");
+    reply.array(message.errors().len());
+    for failed in message.errors() {
+        reply.array(4);
+        reply.unsigned(failed.attempt.into());
+        reply.unsigned(failed.at);
+        text(reply, failed.consumer.as_deref());
+        reply.bulk(&failed.text);
+    }
 }
 
 /// Writes the name of a field of a map. The caller must then write its value.

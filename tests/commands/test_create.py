@@ -41,6 +41,7 @@ OPTIONS = [
     (("breaker", 3, "per", 1000, "open", 50, "max", 200), "breaker", b"3 PER 1000 OPEN 50 MAX 200"),
     (("BREAKER", 0), "breaker", None),
     (("MAXTIMEOUTS", 3), "maxtimeouts", 3),
+    (("ERRORS", 100), "errors", 100),
     (("SENDS", "OFF"), "sends", b"OFF"),
     (("sends", "on"), "sends", b"ON"),
 ]
@@ -68,6 +69,7 @@ DEFAULTS = {
     "breaker": None,
     "sends": b"ON",
     "maxtimeouts": 0,
+    "errors": 0,
 }
 
 

@@ -85,6 +85,7 @@ MESSAGE_OPTIONS = [
     *per_value("RETAIN", NO_MS),
     *per_value("MAXWAIT", NO_MS),
     *per_value("MAXTIMEOUTS", NO_MS),
+    *per_value("ERRORS", ["", "x", "-1", "101", "1.5"]),
     (("MAXWAIT", 5), "MAXWAIT"),
     (("IFGROUP",), "IFGROUP"),
     (("GROUP", "g", "IFGROUP", "IFGROUP"), "IFGROUP"),

@@ -7,7 +7,7 @@ from tests.harness.replies import Manual, Queue, truth
 RECORD = (
     "id status state payload attempt failures timeouts retries-left group score priority type headers sent-at due-at "
     "first-started-at started-at lease-until finished-at consumer receipt error result reason note batch after "
-    "first-sent-at"
+    "first-sent-at errors"
 ).split()
 STATES = "delayed ready blocked retry running finished dead cancelled".split()
 TOTALS = "sent duplicates delivered redelivered acked nacked timeouts deaths expired cancellations redriven".split()
@@ -16,7 +16,7 @@ OTHER = (
 ).split()
 OPTIONS = (
     "lease retries backoff maxbackoff jitter ttl retain retaincount deadretain deadcount dedup maxlen maxbytes "
-    "maxrunning rate groupconcurrency onretry ondead clock breaker sends maxtimeouts"
+    "maxrunning rate groupconcurrency onretry ondead clock breaker sends maxtimeouts errors"
 ).split()
 
 

@@ -35,6 +35,7 @@ SHAPES = {
     "schedules": (lambda n: ["DQ.SCHEDULE", "q", f"s{n % 1000}", "EVERY", FAR, "PAYLOAD", "x" * 60], []),
     "running": (each("SEND", "x" * 60), [["DQ.FETCH", "q", "COUNT", 10000, "CONSUMER", "c"]] * 3),
     "dead": (each("SEND", "x" * 60, "TTL", 1), ["over"]),
+    "failed attempts": (each("SEND", "x" * 60, "ERRORS", 3), ["nack"]),
     "finished": (each("SEND", "x" * 60), ["ack"]),
     "remembered ids": (each("SEND", "", "ID", "order:{n}"), ["ack", ["DQ.ALTER", "q", "RETAIN", 0], "pruned"]),
 }  # fmt: skip
@@ -69,6 +70,9 @@ def make(wire, shape) -> None:
         if step == "ack":
             while got := wire.ok("DQ.FETCH", "q", "COUNT", 1000):
                 wire.ok("DQ.ACK", "q", *[one[1] for one in got])
+        elif step == "nack":
+            while got := wire.ok("DQ.FETCH", "q", "COUNT", 1000, "CONSUMER", "c"):
+                wire.ok("DQ.NACK", "q", *[one[1] for one in got], "DELAY", FAR, "ERROR", "e" * 100)
         elif step == "pruned":
             while wire.ok("DQ.LEN", "q", "finished"):
                 wire.ok("DQ.TICK", "q")

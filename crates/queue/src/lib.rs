@@ -70,6 +70,7 @@ pub mod quote;
 pub mod schedule;
 pub mod settings;
 pub mod stats;
+pub mod text;
 
 pub use error::Error;
 pub use handles::{ConsumerIx, GroupIx, Millis, Receipt, Seq, MAX_EXACT, NEVER};

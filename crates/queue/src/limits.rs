@@ -7,6 +7,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 
 use crate::message::after::Batching;
+use crate::message::errors::FailedAttempt;
 use crate::message::Choices;
 use crate::settings::{Backoff, Breaker, Changes, Rate};
 use crate::{Millis, MAX_EXACT};
@@ -26,6 +27,10 @@ pub const MAX_COUNT: u64 = 10_000;
 pub const MAX_NOTE: usize = 64 * 1024;
 /// The longest error text that is kept, in bytes. The end of a longer one is cut off.
 pub const MAX_ERROR: usize = 64 * 1024;
+/// The most failed attempts that a message keeps (ERRORS).
+pub const MAX_ERRORS: u8 = 100;
+/// The longest text of a failed attempt that is kept, in bytes. The end of a longer one is cut off.
+pub const MAX_KEPT_ERROR: usize = 4 * 1024;
 /// The longest result that is taken while the server has no memory left, in bytes.
 pub const MAX_RESULT_WHEN_FULL: usize = 64 * 1024;
 /// The most due events that one log entry may process: no slice and no command takes
@@ -115,6 +120,21 @@ pub fn retries(n: i64) -> Result<(), Invalid> {
     )
 }
 
+/// Checks a value of ERRORS: 0 to 100.
+pub fn errors(n: u8) -> Result<(), Invalid> {
+    ensure(n <= MAX_ERRORS, "ERRORS must be at most 100")
+}
+
+/// Checks a failed attempt that a message keeps.
+pub fn failed_attempt(failed: &FailedAttempt) -> Result<(), Invalid> {
+    exact(failed.at)?;
+    failed.consumer.as_deref().map_or(Ok(()), name)?;
+    ensure(
+        failed.text.len() <= MAX_KEPT_ERROR,
+        "the text of a failed attempt must be at most 4096 bytes long",
+    )
+}
+
 /// Checks the length of a BACKOFF: 0 to 2^53-1 ms.
 pub fn backoff(backoff: Backoff) -> Result<(), Invalid> {
     let (Backoff::Fixed(ms) | Backoff::Linear(ms) | Backoff::Exp(ms)) = backoff;
@@ -161,6 +181,7 @@ pub fn changes(changes: &Changes) -> Result<(), Invalid> {
         changes.max_timeouts,
     ];
     numbers.into_iter().flatten().try_for_each(exact)?;
+    changes.errors.map_or(Ok(()), errors)?;
     changes.retries.map_or(Ok(()), retries)?;
     changes.backoff.map_or(Ok(()), backoff)?;
     changes.rate.flatten().map_or(Ok(()), rate)?;
@@ -184,6 +205,7 @@ pub fn template(choices: &Choices, has_group: bool, if_group: bool) -> Result<()
 /// Checks the options of a message. Headers may be anything.
 pub fn choices(choices: &Choices) -> Result<(), Invalid> {
     choices.retries.map_or(Ok(()), retries)?;
+    choices.errors().map_or(Ok(()), errors)?;
     choices.backoff.map_or(Ok(()), backoff)?;
     let times = [
         choices.lease.map(NonZeroU64::get),

@@ -133,6 +133,8 @@ pub struct Settings {
     pub closed: bool,
     /// How many leases of a message may run out or be lost before it dies; 0 for no limit.
     pub max_timeouts: u64,
+    /// How many of the last failed attempts of a message are kept, 0 to 100.
+    pub errors: u8,
 }
 
 impl Default for Settings {
@@ -159,6 +161,7 @@ impl Default for Settings {
             breaker: None,
             closed: false,
             max_timeouts: 0,
+            errors: 0,
         }
     }
 }
@@ -208,6 +211,8 @@ pub struct Changes {
     pub closed: Option<bool>,
     /// See [`Settings::max_timeouts`].
     pub max_timeouts: Option<u64>,
+    /// See [`Settings::errors`].
+    pub errors: Option<u8>,
 }
 
 impl Settings {
@@ -251,6 +256,7 @@ impl Settings {
             breaker: changes.breaker.unwrap_or(self.breaker),
             closed: changes.closed.unwrap_or(self.closed),
             max_timeouts: changes.max_timeouts.unwrap_or(self.max_timeouts),
+            errors: changes.errors.unwrap_or(self.errors),
         }
     }
 }

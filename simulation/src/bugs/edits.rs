@@ -105,6 +105,10 @@ pub(super) fn no_max_timeouts(op: &mut Op<'static>) {
     rare(op, |rare| rare.max_timeouts = None);
 }
 
+pub(super) fn no_errors(op: &mut Op<'static>) {
+    rare(op, |rare| rare.errors = None);
+}
+
 pub(super) fn no_if_group(op: &mut Op<'static>) {
     sends_of(op)
         .iter_mut()

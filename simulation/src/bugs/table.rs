@@ -316,6 +316,12 @@ pub const BUGS: &[Bug] = &[
         });
     }),
     logs("the log lacks MAXTIMEOUTS", no_max_timeouts),
+    // ERRORS
+    does("ERRORS is passed over", "failed attempts", no_errors),
+    does("ERRORS is one too many", "failed attempts", |op| {
+        rare(op, |rare| rare.errors = rare.errors.map(|most| most + 1));
+    }),
+    logs("the log lacks ERRORS", no_errors),
     // IFGROUP
     does("IFGROUP is passed over", "to an empty group", no_if_group),
     Bug {

@@ -54,6 +54,7 @@ impl Ops<'_> {
                 max_wait: self.maybe(3, Self::ms),
                 batching: self.maybe(2, Self::batching),
                 max_timeouts: self.maybe(3, |a| a.rng.u64(0..4)),
+                errors: self.maybe(3, |a| a.rng.u8(0..4)),
             };
             choices.change_rare(|own| *own = rare);
         }

@@ -52,6 +52,7 @@ impl Ops<'_> {
             on_dead: self.maybe(4, |a| *one_of(a.rng, &[OnDead::Block, OnDead::Continue])),
             breaker: self.maybe(3, |a| a.maybe(2, Self::breaker)),
             max_timeouts: self.maybe(3, |a| a.rng.u64(0..4)),
+            errors: self.maybe(3, |a| a.rng.u8(0..4)),
             closed: self.maybe(3, |a| a.rng.u8(0..4) == 0),
         }
     }

@@ -1,4 +1,4 @@
-//! The later options of a message: RETAIN, EXPIREAT, MAXWAIT, MAXTIMEOUTS and IFGROUP.
+//! The later options of a message: RETAIN, EXPIREAT, MAXWAIT, MAXTIMEOUTS, ERRORS and IFGROUP.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,6 +15,7 @@ struct Own {
     retain: Option<Millis>,
     expire_at: Option<Millis>,
     max_timeouts: Option<u64>,
+    errors: Option<u8>,
     /// When it finished or was cancelled, if it did.
     ended_at: Option<Millis>,
 }
@@ -33,7 +34,7 @@ impl Options {
         *self = Options::default();
     }
 
-    /// Checks RETAIN, EXPIREAT, MAXWAIT, MAXTIMEOUTS and IFGROUP after an operation.
+    /// Checks RETAIN, EXPIREAT, MAXWAIT, MAXTIMEOUTS, ERRORS and IFGROUP after an operation.
     pub fn check(&mut self, step: &Step<'_>) -> Result<(), String> {
         check_if_group(step)?;
         self.check_rows(step)?;
@@ -43,9 +44,11 @@ impl Options {
                 retain: send.choices.retain(),
                 expire_at: send.choices.expire_at(),
                 max_timeouts: send.choices.max_timeouts(),
+                errors: send.choices.errors(),
                 ended_at: None,
             };
-            if own.retain.is_some() || own.expire_at.is_some() || own.max_timeouts.is_some() {
+            let ends = own.retain.is_some() || own.expire_at.is_some();
+            if ends || own.max_timeouts.is_some() || own.errors.is_some() {
                 self.own.insert(seq, own);
             }
         }
@@ -54,6 +57,7 @@ impl Options {
         for (seq, own) in &mut self.own {
             own.check_expiry(step, *seq)?;
             own.check_timeouts(step, *seq)?;
+            own.check_errors(step, *seq)?;
             if own.check_record(step, *seq)? {
                 gone.push(*seq);
             }
@@ -195,6 +199,26 @@ impl Own {
             return Err(format!("{seq} died of {count} of {most} timeouts"));
         }
         Ok(())
+    }
+
+    /// Checks that a message keeps as many of its failed attempts as it says. One that was
+    /// redriven keeps those from before, which its failures do not count.
+    fn check_errors(&mut self, step: &Step<'_>, seq: Seq) -> Result<(), String> {
+        if step.is_redrive() {
+            self.errors = None;
+        }
+        let view = step.queue.view(seq, step.now);
+        let (Some(view), Some(most)) = (view, self.errors) else {
+            return Ok(());
+        };
+        let kept = view.message.errors().len();
+        let failures = view.message.failures();
+        match kept as u32 == failures.min(most.into()) {
+            true => Ok(()),
+            false => Err(format!(
+                "{seq} keeps {kept} of {failures} failed attempts, its ERRORS is {most}"
+            )),
+        }
     }
 
     /// Checks that a message dies when its EXPIREAT has come, and not because it has

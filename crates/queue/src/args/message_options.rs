@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::option::{exclude, flag, once, OptionWord};
 use super::queue_options::{backoff, retries};
-use super::words::{ANY, MS, SOME_MS};
+use super::words::{ANY, ERRORS, MS, SOME_MS};
 use super::{Parsed, Words};
 use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::id::NameHasher;
@@ -139,6 +139,7 @@ impl<'a> MessageOptions<'a> {
             }
             "MAXWAIT" => once(&mut self.rare.max_wait, what, words.number(what, MS)?),
             "MAXTIMEOUTS" => once(&mut self.rare.max_timeouts, what, words.number(what, ANY)?),
+            "ERRORS" => once(&mut self.rare.errors, what, words.number(what, ERRORS)?),
             "IFGROUP" => flag(&mut self.if_group, what),
             "BATCH" => once(&mut self.batch, what, words.name(what)?),
             "AFTER" => once(&mut self.after, what, words.name(what)?),

@@ -1,7 +1,7 @@
 //! Reads the options of a queue, as CREATE and ALTER have them.
 
 use super::option::{once, OptionWord};
-use super::words::{ANY, MS, SOME, SOME_MS};
+use super::words::{ANY, ERRORS, MS, SOME, SOME_MS};
 use super::{Parsed, Words};
 use crate::limits::{MAX_FAILURES, MAX_JITTER};
 use crate::settings::{Backoff, Breaker, Changes, DefaultBackoff, OnDead, OnRetry, Rate};
@@ -52,6 +52,7 @@ pub fn read_setting(
         }
         "BREAKER" => once(&mut changes.breaker, what, breaker(words, what)?),
         "MAXTIMEOUTS" => once(&mut changes.max_timeouts, what, words.number(what, ANY)?),
+        "ERRORS" => once(&mut changes.errors, what, words.number(what, ERRORS)?),
         "SENDS" => {
             let choices = [("ON", false), ("OFF", true)];
             let closed = words.choice(what, "ON or OFF", &choices)?;

@@ -1,6 +1,7 @@
 //! The part of a message that only some messages have: options, texts, and more
 //! than one delivery.
 
+use super::errors::{Errors, FailedAttempt};
 use super::state::Reason;
 use super::Choices;
 use crate::{ConsumerIx, Millis, Receipt, NEVER};
@@ -35,6 +36,8 @@ pub struct Extension {
     pub choices: Option<Box<Choices>>,
     /// Texts from consumers, and why the message died.
     pub texts: Option<Box<Texts>>,
+    /// The last failed attempts, where ERRORS keeps any.
+    pub errors: Option<Box<Errors>>,
     /// Receipt of the current delivery; 0 unless the message is running.
     pub receipt: Receipt,
     /// Start of the first delivery, or NEVER.
@@ -67,6 +70,7 @@ impl Extension {
         Extension {
             choices: None,
             texts: None,
+            errors: None,
             receipt: 0,
             first_started_at: NEVER,
             started_at: NEVER,
@@ -86,6 +90,11 @@ impl Extension {
         self.texts.get_or_insert_default()
     }
 
+    /// Keeps a failed attempt, and of all of them the last `most`.
+    pub fn fail(&mut self, failed: FailedAttempt, most: u8) {
+        self.errors = Errors::with(self.errors.take(), failed, most.into());
+    }
+
     /// Records the start of a delivery. `receipt` is 0 if no ack is expected.
     pub fn start(&mut self, now: Millis, receipt: Receipt, consumer: ConsumerIx) {
         if self.first_started_at == NEVER {
@@ -103,8 +112,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_extension_takes_88_bytes() {
-        assert_eq!(size_of::<Extension>(), 88);
+    fn an_extension_takes_96_bytes() {
+        // A size class of the allocator.
+        assert_eq!(size_of::<Extension>(), 96);
     }
 
     #[test]

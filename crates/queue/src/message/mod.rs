@@ -7,6 +7,7 @@
 
 pub mod after;
 pub mod body;
+pub mod errors;
 pub mod extension;
 pub mod history;
 pub mod id;
@@ -22,6 +23,7 @@ use crate::settings::Backoff;
 use crate::{GroupIx, Millis, Receipt, NEVER};
 use after::{After, Batching};
 use body::{Body, Content};
+use errors::FailedAttempt;
 use extension::{Extension, Note, Texts};
 use history::History;
 use score::Score;
@@ -68,6 +70,8 @@ pub struct RareChoices {
     pub batching: Option<Box<Batching>>,
     /// How many of its leases may run out or be lost before it dies; 0 for no limit.
     pub max_timeouts: Option<u64>,
+    /// How many of its last failed attempts are kept, 0 to 100.
+    pub errors: Option<u8>,
 }
 
 impl Choices {
@@ -111,6 +115,11 @@ impl Choices {
     /// The value of MAXTIMEOUTS, if SEND gave one.
     pub fn max_timeouts(&self) -> Option<u64> {
         self.rare.as_ref()?.max_timeouts
+    }
+
+    /// The value of ERRORS, if SEND gave one.
+    pub fn errors(&self) -> Option<u8> {
+        self.rare.as_ref()?.errors
     }
 
     /// BATCH and AFTER, if SEND gave either.
@@ -251,6 +260,12 @@ impl Message {
         self.extension()?.texts.as_deref()
     }
 
+    /// The last failed attempts that ERRORS keeps, the oldest first.
+    pub fn errors(&self) -> &[FailedAttempt] {
+        let errors = self.extension().and_then(|ext| ext.errors.as_ref());
+        errors.map_or(&[], |errors| errors.list())
+    }
+
     /// Nacks and lease timeouts so far.
     pub fn failures(&self) -> u32 {
         self.extension().map_or(0, |ext| ext.failures)
@@ -336,6 +351,9 @@ impl Message {
         const RARE: usize = allocated(size_of::<RareChoices>());
         let text = |text: &Option<Box<[u8]>>| text.as_ref().map_or(0, |t| allocated(t.len()));
         let mut bytes = self.extension_bytes();
+        if let Some(errors) = self.extension().and_then(|ext| ext.errors.as_ref()) {
+            bytes += errors.heap_bytes();
+        }
         if let Some(choices) = self.choices() {
             bytes += allocated(size_of::<Choices>()) + text(&choices.label);
             bytes += allocated(choices.headers.len() * size_of::<Header>());
@@ -373,6 +391,7 @@ mod tests {
     #[test]
     fn options_that_few_messages_have_take_no_room_in_the_others() {
         assert_eq!(size_of::<Choices>(), 112);
+        assert_eq!(allocated(size_of::<RareChoices>()), 80);
         assert_eq!(size_of::<Texts>(), 48);
     }
 }

@@ -3,10 +3,14 @@
 
 use crate::index::leases::Lease;
 use crate::index::ready_line::Join;
+use crate::limits::MAX_KEPT_ERROR;
+use crate::message::errors::FailedAttempt;
 use crate::message::retry;
 use crate::message::state::{Reason, StoredState};
+use crate::message::Choices;
 use crate::op::Happened;
 use crate::queue::Queue;
+use crate::text::cut;
 use crate::{GroupIx, Millis, Receipt, Seq, MAX_EXACT};
 
 /// What happens to the message of a delivery that failed or was given back.
@@ -25,6 +29,11 @@ pub(super) enum Return {
 }
 
 impl Return {
+    /// Whether the attempt counts as a failed one.
+    pub(super) fn is_failed_attempt(&self) -> bool {
+        !matches!(self, Return::Uncounted | Return::Snoozed(_))
+    }
+
     /// Whether a breaker counts it.
     fn is_failure(&self) -> bool {
         match self {
@@ -85,12 +94,37 @@ impl Queue {
         self.effects.visible = true;
         self.effects.happened.add(Happened::TIMEOUT);
         let groups = self.groups_of([seq].iter());
+        self.keep_failed_attempt(seq, b"timeout", now);
         let died = self.give_back(seq, outcome, now);
         for seq in later {
             self.come_back_uncounted(seq, now);
         }
         self.refresh_each(&groups, now, join);
         died
+    }
+
+    /// Keeps the present attempt of a message, which has failed, as its ERRORS says. The
+    /// delivery has not ended yet.
+    pub(super) fn keep_failed_attempt(&mut self, seq: Seq, text: &[u8], now: Millis) {
+        let Some(message) = self.store.get(seq) else {
+            return;
+        };
+        let own = message.choices().and_then(Choices::errors);
+        let most = own.unwrap_or(self.settings.errors);
+        if most == 0 && message.errors().is_empty() {
+            return;
+        }
+        let failed = FailedAttempt {
+            attempt: message.history.attempt(),
+            at: now,
+            consumer: self
+                .consumers
+                .name(message.history.consumer())
+                .map(Into::into),
+            text: cut(text, MAX_KEPT_ERROR).into(),
+        };
+        self.store
+            .with(seq, |message| message.extension_mut().fail(failed, most));
     }
 
     /// How long a message waits after this failure (1, 2, ...) of it, in ms. `random`

@@ -7,7 +7,7 @@ use crate::settings::{Backoff, Breaker, Changes, Clock, OnDead, OnRetry, Rate};
 
 #[test]
 fn every_option_is_read_in_any_case_and_order() {
-    let text = "onDead block breaker 3 PER 60 open 7 max 28 CLOCK manual 5 ONRETRY Skip groupconcurrency 9 RATE 3 per 1000 sends Off maxTimeouts 10 \
+    let text = "onDead block breaker 3 PER 60 open 7 max 28 CLOCK manual 5 ONRETRY Skip groupconcurrency 9 RATE 3 per 1000 sends Off maxTimeouts 10 Errors 100 \
         maxrunning 8 MAXBYTES 7 MAXLEN 6 DEDUP 5 DEADCOUNT 4 DEADRETAIN 3 RETAINCOUNT 2 \
         RETAIN 1 TTL 0 JITTER 100 MAXBACKOFF 11 BACKOFF exp 12 RETRIES -1 LEASE 1";
     let expected = Changes {
@@ -40,6 +40,7 @@ fn every_option_is_read_in_any_case_and_order() {
         })),
         closed: Some(true),
         max_timeouts: Some(10),
+        errors: Some(100),
     };
     let new = NewQueue {
         changes: expected.clone(),
@@ -177,6 +178,10 @@ fn errors_name_the_option_whose_value_is_bad() {
         "MAXTIMEOUTS",
         "MAXTIMEOUTS -1",
         "MAXTIMEOUTS x",
+        "ERRORS",
+        "ERRORS -1",
+        "ERRORS 101",
+        "ERRORS x",
         "TTL 1 TTL 1",
         "LEASE 5 lease 6",
     ] {

@@ -10,7 +10,7 @@ use crate::message::score::{Number, Score};
 use crate::message::{Choices, Header, RareChoices};
 
 /// The number of options in [`Choices`].
-const MESSAGE_OPTIONS: u32 = 14;
+const MESSAGE_OPTIONS: u32 = 15;
 /// The bit among those of the options of a message that says IFGROUP. It is part of
 /// a send, not of the message.
 const IF_GROUP: u32 = 12;
@@ -19,6 +19,7 @@ const RARE: u32 = 7;
 const BATCH: u32 = 10;
 const AFTER: u32 = 11;
 const MAX_TIMEOUTS: u32 = 13;
+const ERRORS: u32 = 14;
 
 /// Writes the options of a message that is to be sent, and whether it is sent only
 /// if its group has a message.
@@ -60,6 +61,7 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
         after.is_some(),
         false,
         choices.max_timeouts().is_some(),
+        choices.errors().is_some(),
     ]);
     put_number(out, present | more);
     if let Some(score) = choices.score {
@@ -102,6 +104,9 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
     }
     if let Some(most) = choices.max_timeouts() {
         put_number(out, most);
+    }
+    if let Some(most) = choices.errors() {
+        out.push(most);
     }
 }
 
@@ -154,6 +159,7 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
             max_wait: has(9).then(|| reader.number()).transpose()?,
             batching: None,
             max_timeouts: None,
+            errors: None,
         };
         if has(BATCH) || has(AFTER) {
             let batch = has(BATCH).then(|| reader.bytes()).transpose()?;
@@ -164,6 +170,9 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
         }
         if has(MAX_TIMEOUTS) {
             rare.max_timeouts = Some(reader.number()?);
+        }
+        if has(ERRORS) {
+            rare.errors = Some(reader.byte()?);
         }
         choices.rare = Some(Box::new(rare));
     }

@@ -7,7 +7,7 @@ use crate::limits::{self, Invalid};
 use crate::settings::{Breaker, Changes, Clock, OnDead, OnRetry, Rate, Settings};
 
 /// The number of options in [`Changes`].
-const OPTIONS: u32 = 21;
+const OPTIONS: u32 = 22;
 const RETRIES: u32 = 12;
 const BACKOFF: u32 = 13;
 const JITTER: u32 = 14;
@@ -17,6 +17,7 @@ const ON_DEAD: u32 = 17;
 const BREAKER: u32 = 18;
 const CLOSED: u32 = 19;
 const MAX_TIMEOUTS: u32 = 20;
+const ERRORS: u32 = 21;
 
 /// Writes all options of a queue.
 pub fn put_settings(out: &mut Vec<u8>, settings: &Settings) {
@@ -60,6 +61,7 @@ fn all_of(settings: &Settings) -> Changes {
         breaker: settings.breaker.map(Some),
         closed: settings.closed.then_some(true),
         max_timeouts: Some(settings.max_timeouts).filter(|most| *most > 0),
+        errors: Some(settings.errors).filter(|most| *most > 0),
     }
 }
 
@@ -89,6 +91,7 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
         c.breaker.is_some(),
         c.closed.is_some(),
         c.max_timeouts.is_some(),
+        c.errors.is_some(),
     ];
     let present = mask(numbers.map(|n| n.is_some())) | mask(others) << RETRIES;
     put_number(out, present);
@@ -121,6 +124,9 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
     }
     if let Some(most) = c.max_timeouts {
         put_number(out, most);
+    }
+    if let Some(most) = c.errors {
+        out.push(most);
     }
 }
 
@@ -183,6 +189,9 @@ pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
     }
     if has(MAX_TIMEOUTS) {
         changes.max_timeouts = Some(reader.number()?);
+    }
+    if has(ERRORS) {
+        changes.errors = Some(reader.byte()?);
     }
     limits::changes(&changes)?;
     Ok(changes)

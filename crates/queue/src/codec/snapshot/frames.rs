@@ -11,11 +11,12 @@ use crate::collections::rate_window::RateWindow;
 use crate::groups::breaker::{Circuit, Phase};
 use crate::index::batches::NamedBatch;
 use crate::message::after::Counts;
+use crate::message::errors::FailedAttempt;
 use crate::message::extension::Texts;
 use crate::queue::rebuild::{GroupSeen, Known, Numbered, ReleasedPart, SavedPosition, Whole};
 use crate::schedule::Schedule;
 use crate::stats::Totals;
-use crate::{Seq, NEVER};
+use crate::{Millis, Seq, NEVER};
 
 pub fn put_whole(out: &mut Vec<u8>, whole: &Whole) {
     out.push(tag::WHOLE);
@@ -258,7 +259,8 @@ pub fn put_history(
             | flag(numbered.first_sent.is_some(), extra::FIRST_SENT)
             | flag(batch.is_some(), extra::BATCH)
             | flag(counts != Counts::default(), extra::AFTER_COUNTS)
-            | flag(message.is_due_at_point(), extra::POINT),
+            | flag(message.is_due_at_point(), extra::POINT)
+            | flag(!message.errors().is_empty(), extra::ERRORS),
     );
     if let Some(choices) = choices {
         put_choices(out, choices);
@@ -304,6 +306,19 @@ pub fn put_history(
     }
     if counts != Counts::default() {
         put_counts(out, &counts);
+    }
+    if !message.errors().is_empty() {
+        put_errors(out, message.errors(), due);
+    }
+}
+
+fn put_errors(out: &mut Vec<u8>, errors: &[FailedAttempt], due: Millis) {
+    put_number(out, errors.len() as u64);
+    for failed in errors {
+        put_number(out, u64::from(failed.attempt));
+        put_delta(out, failed.at, due);
+        put_optional_bytes(out, failed.consumer.as_deref());
+        put_bytes(out, &failed.text);
     }
 }
 

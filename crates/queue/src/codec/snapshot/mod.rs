@@ -110,7 +110,9 @@ pub mod extra {
     pub const AFTER_COUNTS: u64 = 1 << 16;
     /// The due time was given as a point of time.
     pub const POINT: u64 = 1 << 17;
-    pub const ALL: u64 = (1 << 18) - 1;
+    /// The failed attempts that the message keeps.
+    pub const ERRORS: u64 = 1 << 18;
+    pub const ALL: u64 = (1 << 19) - 1;
 }
 
 /// What the byte of the reason holds beside the number of the reason.

@@ -99,6 +99,9 @@ impl Queue {
                 message.extension_mut().texts_mut().error = Some(error.into());
             });
         }
+        if outcome.is_failed_attempt() {
+            self.keep_failed_attempt(seq, nack.error.unwrap_or_default(), now);
+        }
         if let Some(note) = nack.note {
             self.leave_note(seq, note);
         }

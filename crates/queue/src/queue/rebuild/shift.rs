@@ -115,6 +115,8 @@ impl Shift {
             ] {
                 *at = self.time(*at);
             }
+            let errors = ext.errors.take();
+            ext.errors = errors.and_then(|errors| errors.moved(|at| self.time(at)));
         }
         if message.stored == StoredState::Running {
             let history = std::mem::take(&mut message.history);

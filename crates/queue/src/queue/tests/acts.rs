@@ -330,7 +330,7 @@ impl Act {
             Act::Nack(back, kind, note, pause) => Op::Nack {
                 receipts: receipts(back, model),
                 kind: *kind,
-                error: None,
+                error: note.map(|size| bytes(size).into()),
                 random: 0,
                 note: note.map(|size| bytes(size).into()),
                 pause: *pause,

@@ -84,6 +84,7 @@ fn choices() -> impl Strategy<Value = Choices> {
             weighted(0.3, 0..40u64),
             weighted(0.3, prop_oneof![Just(0u64), 1..90u64]),
             weighted(0.2, 0..4u64),
+            weighted(0.3, 0..4u8),
         ),
         weighted(0.3, batching()),
     );
@@ -94,7 +95,7 @@ fn choices() -> impl Strategy<Value = Choices> {
             retries,
             backoff,
             ttl,
-            (expire_at, max_wait, retain, max_timeouts),
+            (expire_at, max_wait, retain, max_timeouts, errors),
             batching,
         )| {
             let mut choices = Choices {
@@ -110,6 +111,7 @@ fn choices() -> impl Strategy<Value = Choices> {
                 rare.max_wait = max_wait;
                 rare.retain = retain;
                 rare.max_timeouts = max_timeouts;
+                rare.errors = errors;
                 rare.batching = batching;
             });
             choices
@@ -240,6 +242,7 @@ fn changes() -> impl Strategy<Value = Changes> {
         ),
         weighted(0.15, prop_oneof![1 => Just(true), 2 => Just(false)]),
         weighted(0.2, 0..4u64),
+        weighted(0.5, 0..4u8),
     );
     (first, second).prop_map(|(a, b)| Changes {
         lease: a.0,
@@ -263,6 +266,7 @@ fn changes() -> impl Strategy<Value = Changes> {
         breaker: b.8,
         closed: b.9,
         max_timeouts: b.10,
+        errors: b.11,
     })
 }
 

@@ -9,6 +9,7 @@ mod bulk;
 mod chance;
 mod closed;
 mod driver;
+mod errors;
 mod find;
 mod groups;
 mod holds;

@@ -6,6 +6,7 @@ use crate::codec::snapshot::{extra, tag, texts, Bases};
 use crate::codec::wire::Reader;
 use crate::limits::{self, ensure, Invalid};
 use crate::message::body::Content;
+use crate::message::errors::{Errors, FailedAttempt};
 use crate::message::extension::{Extension, Note, Texts};
 use crate::message::history::History;
 use crate::message::state::{Reason, StoredState};
@@ -72,6 +73,9 @@ pub fn message(
         }
         if bits & extra::AFTER_COUNTS != 0 {
             after_counts(reader, &mut ext)?;
+        }
+        if bits & extra::ERRORS != 0 {
+            ext.errors = errors(reader, due)?;
         }
         is_point = bits & extra::POINT != 0;
         let apart = extra::FIRST_SENT | extra::BATCH | extra::POINT;
@@ -200,6 +204,27 @@ fn after_counts(reader: &mut Reader, ext: &mut Extension) -> Result<(), Invalid>
     let after = after.ok_or(Invalid("a message waited for no batch"))?;
     after.counts = counts;
     Ok(())
+}
+
+/// Reads the failed attempts that the message keeps.
+fn errors(reader: &mut Reader, due: Millis) -> Result<Option<Box<Errors>>, Invalid> {
+    let count = reader.number()?;
+    ensure(
+        (1..=limits::MAX_ERRORS.into()).contains(&count),
+        "a message keeps none or too many failed attempts",
+    )?;
+    let mut list = Vec::new();
+    for _ in 0..count {
+        let failed = FailedAttempt {
+            attempt: small(reader)?,
+            at: reader.delta(due)?,
+            consumer: reader.optional_bytes()?.map(Into::into),
+            text: reader.bytes()?.into(),
+        };
+        limits::failed_attempt(&failed)?;
+        list.push(failed);
+    }
+    Ok(Errors::of(list))
 }
 
 fn small(reader: &mut Reader) -> Result<u32, Invalid> {

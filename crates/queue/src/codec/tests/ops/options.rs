@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{text, Scale};
+use crate::limits::MAX_ERRORS;
 use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::score::Score;
 use crate::message::{Choices, RareChoices};
@@ -55,6 +56,7 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             option::weighted(0.3, breaker(scale)),
             option::weighted(0.3, any::<bool>()),
             option::weighted(0.3, scale.ms()),
+            option::weighted(0.3, 0..=MAX_ERRORS),
         ),
     );
     lists
@@ -81,6 +83,7 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             breaker: c.6,
             closed: c.7,
             max_timeouts: c.8,
+            errors: c.9,
             on_dead: c.5.map(|block| {
                 if block {
                     OnDead::Block
@@ -166,14 +169,18 @@ fn rare_choices(scale: Scale) -> impl Strategy<Value = RareChoices> {
         option::weighted(0.3, scale.ms()),
         option::weighted(0.3, scale.ms()),
         option::weighted(0.3, scale.ms()),
+        option::weighted(0.3, 0..=MAX_ERRORS),
     );
-    let some = some.prop_map(|(retain, expire_at, max_wait, max_timeouts)| RareChoices {
-        retain,
-        expire_at,
-        max_wait,
-        batching: None,
-        max_timeouts,
-    });
+    let some = some.prop_map(
+        |(retain, expire_at, max_wait, max_timeouts, errors)| RareChoices {
+            retain,
+            expire_at,
+            max_wait,
+            batching: None,
+            max_timeouts,
+            errors,
+        },
+    );
     prop_oneof![1 => Just(RareChoices::default()), 1 => some]
 }
 

@@ -1,6 +1,7 @@
 //! What a client can see of a queue, and of its model.
 
 use crate::message::after::Counts;
+use crate::message::errors::FailedAttempt;
 use crate::message::score::Score;
 use crate::message::state::{Reason, State, StoredState};
 use crate::message::Message;
@@ -23,6 +24,7 @@ pub struct Seen {
     attempt: u32,
     failures: u32,
     timeouts: u32,
+    errors: Vec<FailedAttempt>,
     note: Vec<u8>,
     first_sent_at: Millis,
     receipt: Receipt,
@@ -47,6 +49,7 @@ fn seen_of_queue(queue: &Queue, seq: Seq, message: &Message, now: Millis) -> See
         attempt: view.attempt(),
         failures: message.failures(),
         timeouts: view.timeouts(),
+        errors: message.errors().to_vec(),
         first_sent_at: queue.first_sent_at(seq).unwrap_or(NEVER),
         note: message.note().unwrap_or_default().to_vec(),
         receipt: message.receipt(),
@@ -73,6 +76,7 @@ pub fn seen_of_model(model: &Model) -> Vec<Seen> {
         attempt: m.attempt,
         failures: m.failures,
         timeouts: m.timeouts,
+        errors: m.errors.clone(),
         first_sent_at: m.first_sent_at,
         note: m.note.clone(),
         receipt: m.receipt,

@@ -58,6 +58,10 @@ impl Model {
             return repeated;
         }
         let given = self.fetch_anew(fetch, floor);
+        let given_now = |m: &&mut super::Msg| given.iter().any(|given| given.seq == m.seq);
+        for m in self.msgs.iter_mut().filter(given_now) {
+            m.consumer = fetch.consumer.as_deref().map(Into::into);
+        }
         if let (Some(consumer), Some(_)) = (fetch.consumer.as_deref(), given.first()) {
             self.tokens.retain(|(name, ..)| name != consumer);
             if let Some(token) = fetch.token.as_deref() {

@@ -22,6 +22,9 @@ impl Model {
                 *at = base(*at);
             }
             m.ended_at = back(m.ended_at);
+            for failed in &mut m.errors {
+                failed.at = failed.at.saturating_sub(by);
+            }
             m.lease_until = back(m.lease_until);
             m.old_end = m.old_end.map(back);
             if m.is_given {

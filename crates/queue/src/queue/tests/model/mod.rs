@@ -18,6 +18,7 @@ mod time;
 use std::collections::VecDeque;
 
 use crate::message::after::Counts;
+use crate::message::errors::FailedAttempt;
 use crate::message::score::Score;
 use crate::message::state::{Reason, State, StoredState};
 use crate::message::Choices;
@@ -55,6 +56,10 @@ pub struct Msg {
     pub attempt: u32,
     pub failures: u32,
     pub timeouts: u32,
+    /// The consumer of the last delivery.
+    pub consumer: Option<Vec<u8>>,
+    /// The failed attempts that ERRORS keeps.
+    pub errors: Vec<FailedAttempt>,
     /// Whether it was snoozed after its last failure.
     pub snoozed: bool,
     pub note: Vec<u8>,
@@ -243,11 +248,12 @@ impl Model {
             Op::Nack {
                 receipts,
                 kind,
+                error,
                 note,
                 pause,
                 ..
             } => self
-                .nack(receipts, *kind, note.as_deref(), *pause)
+                .nack(receipts, *kind, [error.as_deref(), note.as_deref()], *pause)
                 .map(Done::Count),
             Op::Touch { ms, receipts, note } => {
                 Ok(Done::Count(self.touch(*ms, receipts, note.as_deref())))

@@ -170,6 +170,8 @@ impl Model {
             attempt: 0,
             failures: 0,
             timeouts: 0,
+            consumer: None,
+            errors: Vec::new(),
             snoozed: false,
             note: Vec::new(),
             first_sent_at: self.now,

@@ -1,6 +1,7 @@
 //! Model of ACK, NACK, TOUCH, lease timeouts and the end of messages.
 
 use super::Model;
+use crate::message::errors::FailedAttempt;
 use crate::message::state::{Reason, StoredState};
 use crate::op::{NackKind, NackPause, Paused};
 use crate::settings::{Backoff, OnDead};
@@ -43,7 +44,7 @@ impl Model {
         &mut self,
         receipts: &[Receipt],
         kind: NackKind,
-        note: Option<&[u8]>,
+        [error, note]: [Option<&[u8]>; 2],
         pause: Option<NackPause>,
     ) -> Result<u64, Error> {
         let named = self.named(receipts);
@@ -67,6 +68,9 @@ impl Model {
         let dragged = self.dragged_along(&named);
         self.totals.nacked += named.len() as u64;
         for seq in &named {
+            if !matches!(kind, NackKind::Silent | NackKind::Snooze(_)) {
+                self.keep_error(*seq, error.unwrap_or_default());
+            }
             match kind {
                 NackKind::Backoff => {
                     let wait = self.backoff(*seq);
@@ -82,6 +86,22 @@ impl Model {
             self.come_back(seq, Back::Uncounted);
         }
         Ok(named.len() as u64)
+    }
+
+    /// Keeps the failure of a running message, as ERRORS says.
+    fn keep_error(&mut self, seq: Seq, text: &[u8]) {
+        let (at, of_queue) = (self.now, self.settings.errors);
+        let m = self.msg_mut(seq);
+        m.errors.push(FailedAttempt {
+            attempt: m.attempt,
+            at,
+            consumer: m.consumer.as_deref().map(Into::into),
+            text: text.into(),
+        });
+        let most = usize::from(m.choices.errors().unwrap_or(of_queue));
+        while m.errors.len() > most {
+            m.errors.remove(0);
+        }
     }
 
     fn leave_note(&mut self, named: &[Seq], note: Option<&[u8]>) {
@@ -134,6 +154,7 @@ impl Model {
     /// Ends a lease that has run out, or whose connection has closed.
     pub(super) fn time_out(&mut self, seq: Seq, backs_off: bool) {
         let dragged = self.dragged_along(&[seq]);
+        self.keep_error(seq, b"timeout");
         self.totals.timeouts += 1;
         self.msg_mut(seq).timeouts += 1;
         let wait = Some(self.backoff(seq)).filter(|wait| backs_off && *wait > 0);
