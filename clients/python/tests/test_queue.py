@@ -109,7 +109,7 @@ def test_options_of_a_message(q):
 
 
 def test_failures_are_retried_and_redriven(q):
-    q.create(retries=1, backoff=("FIXED", 60_000))
+    q.create(retries=1, backoff=("FIXED", 60_000), errors=9)
     q.send("x", id="x")
     [message] = q.fetch()
     assert q.nack(message, silent=True) == 1
@@ -121,6 +121,8 @@ def test_failures_are_retried_and_redriven(q):
     assert q.nack(message) == 0
     [dead] = q.list("dead")
     assert (dead.id, dead.error, dead.reason, dead.failures) == ("x", "bad", "rejected", 2)
+    assert dead.errors is not None
+    assert [(one.attempt, one.consumer, one.text) for one in dead.errors] == [(1, None, "down"), (2, None, "bad")]
     assert q.redrive("x", "y") == 1 and q.redrive() == 0
     assert q.cancel("x", "y") == ["ready", None]
 

@@ -44,7 +44,16 @@ from dqueue.options import (
     State,
 )
 from dqueue.queue import Queue
-from dqueue.records import Batch, Consumer, Explanation, Group, Info, Record, Schedule
+from dqueue.records import (
+    Batch,
+    Consumer,
+    Explanation,
+    FailedAttempt,
+    Group,
+    Info,
+    Record,
+    Schedule,
+)
 from dqueue.tasks import Job, Task, Tasks
 from dqueue.worker import Worker
 
@@ -54,6 +63,7 @@ __all__ = [
     "Conditions",
     "Consumer",
     "Explanation",
+    "FailedAttempt",
     "Family",
     "Follow",
     "Group",

@@ -45,6 +45,8 @@ class SendOptions(TypedDict, total=False):
     """Number of failures after which it is delivered again. -1 means all."""
     max_timeouts: int | None
     """Number of leases that ran out or were lost after which it is dead, whatever `retries` says. 0 means no limit."""
+    errors: int | None
+    """Number of its last failed attempts that are kept, 0 to 100."""
     backoff: tuple[BackoffKind, Millis] | None
     """The wait after a failure."""
     ttl: Millis | None
@@ -135,6 +137,8 @@ class QueueOptions(TypedDict, total=False):
     on_dead: Literal["CONTINUE", "BLOCK"]
     breaker: tuple[int, Millis, Millis] | tuple[int, Millis, Millis, Millis] | Literal[0]
     """Failures, window, open time and, if it is longer than that, the longest open time. 0 removes the breaker."""
+    errors: int
+    """Number of the last failed attempts of a message that are kept, 0 to 100."""
     sends: Literal["ON", "OFF"]
     """Whether messages can be added. "OFF" refuses them with QUEUECLOSED, so that the queue can be emptied."""
 

@@ -14,6 +14,16 @@ Info = dict[str, int | float | str | bool | None]
 
 
 @dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """A failed attempt of a message: its number, when it failed (Unix ms), who had it, and what was said of it."""
+
+    attempt: int
+    at: int
+    consumer: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """A message as DQ.GET, DQ.LIST and DQ.PEEK show it. Times are Unix ms. A field that does not apply is None."""
 
@@ -49,6 +59,8 @@ class Record:
     """The batch that it waits for or waited for, and the messages of it."""
     first_sent_at: int | None = None
     """Of a message with MAXWAIT: when the first of the sends that replaced each other was done."""
+    errors: list[FailedAttempt] | None = None
+    """The last failed attempts that ERRORS keeps, the oldest first. None from a server without ERRORS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +156,14 @@ def counts(reply: Any) -> dict[str, int | str]:
     return {name: int(value) if name != "batch" else text(value) for name, value in pairs(reply).items()}
 
 
+def failed_attempts(reply: Any) -> list[FailedAttempt]:
+    """Reads the list `errors` of a message."""
+    return [
+        FailedAttempt(int(attempt), int(at), None if consumer is None else text(consumer), text(words))
+        for attempt, at, consumer, words in reply
+    ]
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "str": text,
     "bytes": raw,
@@ -151,6 +171,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "dict[str, bytes]": headers,
     "dict[str, int | str]": counts,
+    "list[FailedAttempt]": failed_attempts,
 }
 
 
