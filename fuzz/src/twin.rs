@@ -204,6 +204,10 @@ fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Command<'a>> {
         b"PAUSE" => args::pause::pause(words())?,
         b"RESUME" => args::resume::resume(words())?,
         b"GROUPSET" => args::groupset::group_set(words())?,
+        b"SCHEDULES" => match args::schedule::schedules(words())? {
+            Some(op) => op,
+            None => return Ok(Command::Read),
+        },
         b"UNSCHEDULE" => args::schedule::unschedule(words())?,
         b"SCHEDULE" => Op::Schedule(args::schedule::schedule(words(), MAX_PAYLOAD)?.at(now)?),
         b"TICK" => {

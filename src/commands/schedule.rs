@@ -22,7 +22,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     summary: "Has the server send a message again and again by a rule.",
     complexity: "O(log S) with S schedules",
     since: FIRST,
-    args: &with_message_options::<21>(
+    args: &with_message_options::<24>(
         &[
             Arg::key(),
             Arg::text("name"),
@@ -67,6 +67,9 @@ pub const SPEC: CommandSpec = CommandSpec {
             )
             .after("OVERLAP")
             .optional(),
+            Arg::time("until").after("UNTIL").optional(),
+            Arg::integer("times").after("TIMES").optional(),
+            Arg::integer("jitter").after("JITTER").optional(),
         ],
     ),
 };

@@ -1,28 +1,50 @@
-//! DQ.SCHEDULES: lists the schedules of a queue.
+//! DQ.SCHEDULES: lists the schedules of a queue, or pauses one of them and lets it go on. The reply to
+//! that is 1, or 0 if there is none with that name.
 
 use super::inspect::inspect;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
-use crate::redis::{Args, CommandResult, Context, Reply};
+use crate::redis::{Args, CommandResult, Context, Name, Reply};
+use crate::server::commit::{self, Missing};
 use crate::server::message_reply::{field, time};
+use crate::server::{replies, rights};
+use dq_queue::args::{self, Words};
+use dq_queue::op::Op;
 use dq_queue::schedule::Schedule;
 
 /// The description of the command, for the server and for COMMAND DOCS.
+///
+/// A listing must work on a replica and for a user who may only read, so for the server this is a
+/// command that reads. What the server checks before a command that writes, [`change`] checks itself.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.SCHEDULES",
     handler: run,
     flags: "readonly",
-    arity: 2,
+    arity: -2,
     keys: Keys::First,
     access: Access::Read,
-    summary: "Lists the schedules of a queue.",
-    complexity: "O(S) with S schedules",
+    summary: "Lists the schedules of a queue, or pauses or resumes one of them.",
+    complexity: "O(S) with S schedules, O(log S) with PAUSE or RESUME",
     since: FIRST,
-    args: &[Arg::key()],
+    args: &[
+        Arg::key(),
+        Arg::one_of(
+            "change",
+            &[
+                Arg::text("name").after("PAUSE"),
+                Arg::text("name").after("RESUME"),
+            ],
+        )
+        .optional(),
+    ],
 };
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
+    let words = args.after_key();
+    if let Some(op) = args::schedule::schedules(Words::new(&words))? {
+        return change(ctx, key, args.name(3), &op);
+    }
     inspect(ctx, key, |reply, queue| {
         let Some((queue, _)) = queue else {
             return reply.array(0);
@@ -35,8 +57,23 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     })
 }
 
+/// Pauses a schedule or lets it go on, where a command that writes would be run.
+fn change(ctx: &mut Context, key: Name<'_>, name: Option<Name<'_>>, op: &Op<'_>) -> CommandResult {
+    if !name.is_some_and(|name| rights::may_unschedule(ctx, key, name)) {
+        return Err("NOPERM PAUSE and RESUME need the rights for DQ.UNSCHEDULE of this key".into());
+    }
+    if ctx.is_read_only() {
+        return Err("READONLY You can't write against a read only replica.".into());
+    }
+    if ctx.is_primary() && !ctx.may_act() {
+        return Err("TRYAGAIN the server takes no writes now".into());
+    }
+    commit::run(ctx, key, op, Missing::Nothing, replies::flag)
+}
+
 fn write_schedule(reply: Reply<'_>, name: &[u8], schedule: &Schedule) {
-    reply.map(5);
+    let extras = schedule.extras();
+    reply.map(10);
     field(reply, "name");
     reply.bulk(name);
     field(reply, "definition");
@@ -47,4 +84,14 @@ fn write_schedule(reply: Reply<'_>, name: &[u8], schedule: &Schedule) {
     time(reply, schedule.last_at);
     field(reply, "fired");
     reply.unsigned(schedule.fired);
+    field(reply, "until");
+    time(reply, extras.limits.until);
+    field(reply, "times");
+    time(reply, extras.limits.times);
+    field(reply, "jitter");
+    reply.unsigned(extras.limits.jitter);
+    field(reply, "paused");
+    reply.boolean(extras.paused.is_some());
+    field(reply, "skipped");
+    reply.unsigned(extras.skipped);
 }

@@ -16,6 +16,7 @@ const CTX_NO_BLOCKING: c_int = (raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING
     | raw::REDISMODULE_CTX_FLAGS_LUA) as c_int;
 pub(super) const CTX_PRIMARY: c_int = raw::REDISMODULE_CTX_FLAGS_MASTER as c_int;
 pub(super) const CTX_CLUSTER: c_int = raw::REDISMODULE_CTX_FLAGS_CLUSTER as c_int;
+const CTX_READ_ONLY: c_int = raw::REDISMODULE_CTX_FLAGS_READONLY as c_int;
 const CTX_ASYNC_LOADING: c_int = raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING as c_int;
 /// The data is incomplete, or this process must not change it.
 const CTX_NOT_NOW: c_int = (raw::REDISMODULE_CTX_FLAGS_LOADING
@@ -170,6 +171,11 @@ impl Context {
         let is_paused =
             unsafe { raw::RedisModule_AvoidReplicaTraffic.is_some_and(|avoid| avoid() != 0) };
         !is_paused && !write_refusal::is_refusing(self)
+    }
+
+    /// Whether this server is a replica that takes no writes of clients.
+    pub fn is_read_only(&self) -> bool {
+        self.flags() & CTX_READ_ONLY != 0
     }
 
     /// Whether this node serves the key. A slot that is being imported or trimmed is hidden from

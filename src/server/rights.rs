@@ -122,6 +122,12 @@ pub fn commands_may_have_run() {
     });
 }
 
+/// Whether the user of this call may remove a schedule. Who may pause one is asked the same.
+pub fn may_unschedule(ctx: &Context, key: Name<'_>, name: Name<'_>) -> bool {
+    let command = OwnedName::new(b"DQ.UNSCHEDULE");
+    may_call(&ctx.user_name(), &[command.name(), key, name])
+}
+
 /// Whether a command that finds its keys itself may give a user what is in this one: if the command
 /// that names the key may, or if one selector allows both the command and the key.
 pub fn may_have(ctx: &Context, user: &[u8], what: FamilyCall, key: Name<'_>) -> bool {

@@ -74,7 +74,9 @@ def test_schedules_lists_each_schedule_with_its_times(r, key):
     q.advance(250)
     rows = q.schedules()
     assert set(rows) == {"a", "b"}
-    assert set(rows["a"]) == {"name", "definition", "next-at", "last-at", "fired"}
+    assert set(rows["a"]) == {
+        "name", "definition", "next-at", "last-at", "fired", "until", "times", "jitter", "paused", "skipped",
+    }  # fmt: skip
     assert (rows["a"]["next-at"], rows["a"]["last-at"], rows["a"]["fired"]) == (START + 300, START + 200, 2)
     assert (rows["b"]["last-at"], rows["b"]["fired"]) == (None, 0)
     assert "100" in rows["a"]["definition"] and "EVERY" in rows["a"]["definition"].upper()

@@ -9,6 +9,7 @@ use std::num::NonZeroU64;
 use crate::message::after::Batching;
 use crate::message::errors::FailedAttempt;
 use crate::message::Choices;
+use crate::schedule::Limits;
 use crate::settings::{Backoff, Breaker, Changes, Rate};
 use crate::{Millis, MAX_EXACT};
 
@@ -200,6 +201,13 @@ pub fn template(choices: &Choices, has_group: bool, if_group: bool) -> Result<()
         "a schedule must have neither EXPIREAT nor MAXWAIT",
     )?;
     ensure(has_group || !if_group, "IFGROUP needs a group")
+}
+
+/// Checks when a schedule ends, and how far its messages are spread.
+pub fn schedule(limits: &Limits) -> Result<(), Invalid> {
+    let numbers = [limits.until, limits.times, Some(limits.jitter)];
+    numbers.into_iter().flatten().try_for_each(exact)?;
+    ensure(limits.times != Some(0), "TIMES must be at least 1")
 }
 
 /// Checks the options of a message. Headers may be anything.

@@ -10,7 +10,7 @@ use dq_queue::message::score::Score;
 use dq_queue::message::{Choices, RareChoices};
 use dq_queue::op::{AckSend, DueTime, NewSchedule, Send};
 use dq_queue::schedule::recurrence::Recurrence;
-use dq_queue::schedule::{Missed, Overlap};
+use dq_queue::schedule::{Limits, Missed, Overlap};
 use dq_queue::Op;
 
 const CRONS: [(&str, Option<&str>); 3] = [
@@ -123,6 +123,15 @@ impl Ops<'_> {
         }
     }
 
+    fn schedule_limits(&mut self) -> Box<Limits> {
+        Box::new(Limits {
+            until: self.maybe(3, |a| a.now + a.ms()),
+            times: self.maybe(3, |a| a.rng.u64(1..20)),
+            // Never all of them default, as a log entry has no empty limits.
+            jitter: self.some_ms(),
+        })
+    }
+
     pub(super) fn schedule(&mut self) -> Op<'static> {
         let rule = match self.one_in(4) {
             true => {
@@ -152,6 +161,7 @@ impl Ops<'_> {
             send,
             missed: *one_of(self.rng, &[Missed::Skip, Missed::Once, Missed::All]),
             overlap: *one_of(self.rng, &[Overlap::Queue, Overlap::Skip]),
+            limits: self.maybe(3, Self::schedule_limits),
         })
     }
 }

@@ -177,9 +177,16 @@ impl Ops<'_> {
             },
             95 => Op::Alter(self.changes()),
             96 => self.schedule(),
-            97 => Op::Unschedule {
-                name: self.name('s', 3),
-            },
+            97 => {
+                let name = self.name('s', 3);
+                match self.one_in(3) {
+                    true => Op::Unschedule { name },
+                    false => Op::PauseSchedule {
+                        name,
+                        paused: self.one_in(2),
+                    },
+                }
+            }
             98 => Op::Advance {
                 to: self.now + self.ms(),
                 skip_fires: self.rng.u8(0..4) == 0,

@@ -86,6 +86,12 @@ class ScheduleOptions(SendOptions, total=False):
     """Which times are made up for after the server was down."""
     overlap: Literal["QUEUE", "SKIP"] | None
     """Whether it is sent while the message of the last time has not ended."""
+    until: Instant | None
+    """It is not sent at times after this one."""
+    times: int | None
+    """It ends after so many messages."""
+    jitter: Millis | None
+    """Each message is due up to so much later."""
 
 
 class Conditions(TypedDict, total=False):

@@ -1,15 +1,15 @@
-//! Reads the arguments of SCHEDULE and UNSCHEDULE.
+//! Reads the arguments of SCHEDULE, UNSCHEDULE and SCHEDULES.
 
 use smallvec::SmallVec;
 
 use super::message_options::{MessageOptions, Scope};
 use super::option::once;
-use super::words::{check_name, MS, SOME_MS};
+use super::words::{check_name, MS, SOME, SOME_MS};
 use super::{ArgError, Parsed, Words};
 use crate::limits::MAX_SCHEDULE_NAME;
 use crate::op::{NewSchedule, Op, Send};
 use crate::schedule::recurrence::{CronRule, Recurrence, RecurrenceError};
-use crate::schedule::{Missed, Overlap};
+use crate::schedule::{Limits, Missed, Overlap};
 use crate::Millis;
 
 /// The arguments of SCHEDULE. [`ScheduleRequest::at`] makes the schedule of
@@ -21,6 +21,7 @@ pub struct ScheduleRequest<'a> {
     send: Send<'a>,
     missed: Missed,
     overlap: Overlap,
+    limits: Option<Box<Limits>>,
 }
 
 /// When the schedule fires.
@@ -46,17 +47,19 @@ impl<'a> ScheduleRequest<'a> {
             send: self.send,
             missed: self.missed,
             overlap: self.overlap,
+            limits: self.limits,
         })
     }
 }
 
 /// Reads the arguments of SCHEDULE: `name CRON expr [TZ zone] | EVERY ms [START
 /// unix-ms] PAYLOAD payload [options] [MISSED SKIP | ONCE | ALL] [OVERLAP QUEUE
-/// | SKIP]`. The payload is at most `max` bytes long.
+/// | SKIP] [UNTIL unix-ms] [TIMES n] [JITTER ms]`. The payload is at most `max` bytes long.
 pub fn schedule(mut words: Words<'_>, max: u64) -> Parsed<ScheduleRequest<'_>> {
     let name = read_name(&mut words)?;
     let (mut cron, mut zone, mut every, mut start) = (None, None, None, None);
     let (mut payload, mut missed, mut overlap) = (None, None, None);
+    let (mut until, mut times, mut jitter) = (None, None, None);
     let mut options = MessageOptions::new(Scope::SCHEDULE);
     while let Some(option) = words.option() {
         match option.name() {
@@ -85,6 +88,9 @@ pub fn schedule(mut words: Words<'_>, max: u64) -> Parsed<ScheduleRequest<'_>> {
                     words.choice(what, "QUEUE or SKIP", &choices)?,
                 )?
             }
+            what @ "UNTIL" => once(&mut until, what, words.number(what, MS)?)?,
+            what @ "TIMES" => once(&mut times, what, words.number(what, SOME)?)?,
+            what @ "JITTER" => once(&mut jitter, what, words.number(what, MS)?)?,
             _ => options.read(&option, &mut words)?,
         }
     }
@@ -106,12 +112,18 @@ pub fn schedule(mut words: Words<'_>, max: u64) -> Parsed<ScheduleRequest<'_>> {
     let Some(payload) = payload else {
         return Err("ERR PAYLOAD is missing".into());
     };
+    let limits = Limits {
+        until,
+        times,
+        jitter: jitter.unwrap_or(0),
+    };
     Ok(ScheduleRequest {
         name,
         rule,
         send: options.send(SmallVec::from_buf([payload]))?,
         missed: missed.unwrap_or(Missed::Once),
         overlap: overlap.unwrap_or(Overlap::Queue),
+        limits: (limits != Limits::default()).then(|| Box::new(limits)),
     })
 }
 
@@ -120,6 +132,22 @@ pub fn unschedule(mut words: Words<'_>) -> Parsed<Op<'_>> {
     let name = read_name(&mut words)?.into();
     words.end()?;
     Ok(Op::Unschedule { name })
+}
+
+/// Reads the arguments of SCHEDULES: `[PAUSE | RESUME name]`. Without any it changes
+/// nothing.
+pub fn schedules(mut words: Words<'_>) -> Parsed<Option<Op<'_>>> {
+    let Some(option) = words.option() else {
+        return Ok(None);
+    };
+    let paused = match option.name() {
+        "PAUSE" => true,
+        "RESUME" => false,
+        _ => return Err(option.unknown()),
+    };
+    let name = read_name(&mut words)?.into();
+    words.end()?;
+    Ok(Some(Op::PauseSchedule { name, paused }))
 }
 
 fn read_name<'a>(words: &mut Words<'a>) -> Parsed<&'a [u8]> {
@@ -232,6 +260,18 @@ mod tests {
                 "OVERLAP must be QUEUE or SKIP, not 'x'",
             ),
             (
+                "s EVERY 5 PAYLOAD p TIMES 0",
+                "TIMES must be an integer from 1 to 9007199254740991, not '0'",
+            ),
+            (
+                "s EVERY 5 PAYLOAD p UNTIL 1 UNTIL 1",
+                "UNTIL is given twice",
+            ),
+            (
+                "s EVERY 5 PAYLOAD p JITTER -1",
+                "JITTER must be an integer from 0 to 9007199254740991, not '-1'",
+            ),
+            (
                 "s EVERY 5 PAYLOAD 01234567890",
                 "payload must be at most 10 bytes long (dq.max-payload), not 11",
             ),
@@ -246,6 +286,23 @@ mod tests {
             error(request(&format!("{long} EVERY 5 PAYLOAD p"), 0)),
             text
         );
+    }
+
+    #[test]
+    fn a_listing_may_name_a_schedule_to_pause_or_resume() {
+        let read = |text: &str| words(text, |w| schedules(w).map(|op| format!("{op:?}")));
+        assert_eq!(words("", |w| schedules(w).map(|op| op.is_none())), Ok(true));
+        assert_eq!(
+            read("pause s"),
+            Ok("Some(PauseSchedule { name: [115], paused: true })".to_owned())
+        );
+        assert_eq!(
+            read("RESUME s"),
+            Ok("Some(PauseSchedule { name: [115], paused: false })".to_owned())
+        );
+        for text in ["s", "PAUSE", "PAUSE s t", "RESUME s PAUSE s"] {
+            error(read(text));
+        }
     }
 
     #[test]

@@ -269,6 +269,13 @@ pub enum Op<'a> {
         /// The name of the schedule.
         name: Cow<'a, [u8]>,
     },
+    /// Pauses a schedule or lets it go on.
+    PauseSchedule {
+        /// The name of the schedule.
+        name: Cow<'a, [u8]>,
+        /// Whether it is paused.
+        paused: bool,
+    },
     /// Decides about the first missed fire time before `since`: it fires, or is
     /// skipped, by the MISSED of its schedule.
     CatchUp {

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::message::Choices;
 use crate::schedule::recurrence::Recurrence;
-use crate::schedule::{Missed, Overlap};
+use crate::schedule::{Limits, Missed, Overlap};
 use crate::{Millis, Receipt};
 
 /// When a message becomes due.
@@ -102,4 +102,6 @@ pub struct NewSchedule<'a> {
     pub missed: Missed,
     /// Whether it fires while its last message has not ended.
     pub overlap: Overlap,
+    /// When it ends, and how far its messages are spread.
+    pub limits: Option<Box<Limits>>,
 }

@@ -30,6 +30,10 @@ pub fn check_times(clock: Clock, op: &Op<'_>) -> Result<(), Error> {
         Op::Send(send) => check_send(clock, send),
         Op::AckSend(op) => op.sends.iter().try_for_each(|send| check_send(clock, send)),
         Op::Reschedule { due, .. } => check_due(clock, *due),
+        Op::Schedule(new) => {
+            let until = new.limits.as_ref().and_then(|limits| limits.until);
+            check_time(clock, "UNTIL", until)
+        }
         _ => Ok(()),
     }
 }

@@ -346,6 +346,7 @@ impl Queue {
             Op::GroupSet { group, changes } => Ok(self.set_group(group, changes, now)),
             Op::Schedule(schedule) => self.schedule(schedule, now),
             Op::Unschedule { name } => Ok(self.unschedule(name)),
+            Op::PauseSchedule { name, paused } => Ok(self.pause_schedule(name, *paused, now)),
             Op::CatchUp { since, skip } => Ok(match skip {
                 true => self.skip_fires(*since, now),
                 false => self.catch_up(*since, now),

@@ -1,5 +1,6 @@
 //! The schedules of a queue: rules by which it sends messages to itself.
 
+mod limits;
 pub mod recurrence;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use crate::collections::footprint::allocated;
 use crate::collections::ordered::OrderedSet;
 use crate::message::Choices;
 use crate::{Millis, Seq};
+pub use limits::{Extras, Limits};
 use recurrence::Recurrence;
 
 /// What becomes of fire times that passed while the server could not fire, such
@@ -57,7 +59,7 @@ pub struct Schedule {
     pub missed: Missed,
     /// Whether it fires while its last message has not ended.
     pub overlap: Overlap,
-    /// When it fires next, in Unix ms; `None` if it never fires again.
+    /// When it fires next, in Unix ms; `None` if it is paused or never fires again.
     pub next_at: Option<Millis>,
     /// When it fired last, in Unix ms.
     pub last_at: Option<Millis>,
@@ -68,6 +70,47 @@ pub struct Schedule {
     /// The order of creation. Of schedules due in the same millisecond the one
     /// with the lowest number fires first.
     pub number: u64,
+    /// What few schedules have.
+    pub extras: Option<Box<Extras>>,
+}
+
+impl Schedule {
+    /// When it ends, and how far its messages are spread.
+    pub fn limits(&self) -> Limits {
+        self.extras().limits
+    }
+
+    /// What few schedules have.
+    pub fn extras(&self) -> Extras {
+        self.extras.as_deref().copied().unwrap_or_default()
+    }
+
+    /// Changes what few schedules have.
+    pub fn change_extras(&mut self, change: impl FnOnce(&mut Extras)) {
+        let mut extras = self.extras();
+        change(&mut extras);
+        self.extras = extras.boxed();
+    }
+
+    /// Changes the fire time that it had next when it was paused.
+    pub fn change_held(&mut self, change: impl FnOnce(Millis) -> Millis) {
+        if let Some(paused) = self.extras.as_mut().and_then(|e| e.paused.as_mut()) {
+            *paused = change(*paused);
+        }
+    }
+
+    /// Its first fire time after a time.
+    pub fn next_after(&self, at: Millis) -> Option<Millis> {
+        let next = self.rule.next_after(at);
+        next.filter(|next| !self.limits().is_over_at(*next))
+    }
+
+    /// Whether it has ended: by TIMES, or by UNTIL with no fire time left.
+    pub fn has_ended(&self) -> bool {
+        let Extras { limits, paused, .. } = self.extras();
+        let has_next = self.next_at.is_some() || paused.is_some();
+        limits.times == Some(0) || limits.until.is_some() && !has_next
+    }
 }
 
 /// The schedules of a queue.
@@ -157,7 +200,10 @@ impl Schedules {
         // than half full.
         let entries = size_of::<(Box<[u8]>, Schedule)>() + size_of::<(u64, Box<[u8]>)>();
         let texts = self.by_name.iter().map(|(name, schedule)| {
-            2 * allocated(name.len()) + allocated(schedule.template.payload.len())
+            let extras = schedule.extras.as_ref();
+            2 * allocated(name.len())
+                + allocated(schedule.template.payload.len())
+                + extras.map_or(0, |_| allocated(size_of::<Extras>()))
         });
         self.by_time.memory_bytes() + self.len() * entries * 7 / 4 + texts.sum::<usize>()
     }

@@ -41,6 +41,7 @@ const FETCH_MORE: u8 = 24;
 const FIND_DO: u8 = 25;
 const GRACE: u8 = 26;
 const ACK_SEND: u8 = 27;
+const PAUSE_SCHEDULE: u8 = 28;
 
 /// The parts of a FETCH that are told by a byte of their own, as bits.
 mod more {
@@ -84,6 +85,7 @@ pub fn kind(op: &Op) -> u8 {
         Op::GroupSet { .. } => GROUP_SET,
         Op::Schedule(_) => SCHEDULE,
         Op::Unschedule { .. } => UNSCHEDULE,
+        Op::PauseSchedule { .. } => PAUSE_SCHEDULE,
         Op::CatchUp { .. } => CATCH_UP,
         Op::PurgeSome { .. } => PURGE_SOME,
         Op::FindDo { .. } => FIND_DO,
@@ -142,6 +144,7 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
         Op::EndLeases { backs_off, .. } | Op::Grace { backs_off, .. } => bits([*backs_off]),
         Op::Advance { skip_fires, .. } => bits([*skip_fires]),
         Op::CatchUp { skip, .. } => bits([*skip]),
+        Op::PauseSchedule { paused, .. } => bits([*paused]),
         Op::Redrive(which) => bits([matches!(which, Redrive::Ids(_))]),
         Op::Purge { state, group } => bits([state.is_some(), group.is_some()]),
         Op::PurgeSome { of, .. } => bits([matches!(of, Piecemeal::Leased(_))]),

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use super::{flags_of_send, limits_of, more, more_of_nack, snooze_of};
-use crate::codec::options::{put_changes, put_rate, put_rule, put_send_options};
+use crate::codec::options::{put_changes, put_rate, put_rule, put_send_options, Manner};
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};
 use crate::message::state::State;
 use crate::op::{
     AckSend, DueTime, Fetch, NackKind, NackPause, Paused, Piecemeal, Redrive, Removal, Send,
 };
+use crate::schedule::Extras;
 use crate::{Millis, Op, Receipt, Seq};
 
 /// Appends the operation to `out`, without its kind and flags. O(size of the
@@ -107,14 +108,23 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
         }
         Op::Schedule(new) => {
             put_bytes(out, &new.name);
-            put_rule(out, &new.rule, new.missed, new.overlap);
+            let extras = Extras {
+                limits: new.limits.as_deref().copied().unwrap_or_default(),
+                ..Extras::default()
+            };
+            let manner = Manner {
+                missed: new.missed,
+                overlap: new.overlap,
+                extras,
+            };
+            put_rule(out, &new.rule, manner);
             let send = &new.send;
             put_optional_bytes(out, send.group.as_deref());
             out.push(send.priority as u8);
             put_send_options(out, &send.choices, send.if_group);
             out.extend_from_slice(send.payloads.first().copied().unwrap_or_default());
         }
-        Op::Unschedule { name } => out.extend_from_slice(name),
+        Op::Unschedule { name } | Op::PauseSchedule { name, .. } => out.extend_from_slice(name),
         Op::CatchUp { since, .. } => put_number(out, *since),
     }
 }

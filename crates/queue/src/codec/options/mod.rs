@@ -11,7 +11,7 @@ use crate::settings::Backoff;
 
 pub use message::{choices, put_choices, put_send_options, send_options};
 pub use queue::{changes, clock, put_changes, put_clock, put_rate, put_settings, rate, settings};
-pub use schedule::{put_rule, rule};
+pub use schedule::{put_rule, rule, Manner};
 
 /// Sets bit i if the i-th value is present.
 fn mask<const N: usize>(present: [bool; N]) -> u64 {

@@ -1,19 +1,40 @@
 //! Encodes the rule of a schedule.
 
+use super::mask;
 use crate::codec::wire::{put_bytes, put_number, put_optional_bytes, Reader};
-use crate::limits::{self, Invalid};
+use crate::limits::{self, ensure, Invalid};
 use crate::schedule::recurrence::Recurrence;
-use crate::schedule::{Missed, Overlap};
+use crate::schedule::{Extras, Limits, Missed, Overlap};
 
-/// Writes when a schedule fires and how it treats missed and overlapping fire
-/// times.
-pub fn put_rule(out: &mut Vec<u8>, rule: &Recurrence, missed: Missed, overlap: Overlap) {
+/// The bit that says that [`put_extras`] has written something.
+const HAS_EXTRAS: u8 = 8;
+
+/// How a schedule treats fire times.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// What becomes of fire times that were missed.
+    pub missed: Missed,
+    /// Whether it fires while its last message has not ended.
+    pub overlap: Overlap,
+    /// What few schedules have.
+    pub extras: Extras,
+}
+
+/// Writes when a schedule fires and how it treats fire times.
+pub fn put_rule(out: &mut Vec<u8>, rule: &Recurrence, manner: Manner) {
+    let Manner {
+        missed,
+        overlap,
+        extras,
+    } = manner;
+    let has_extras = extras != Extras::default();
     let missed = match missed {
         Missed::Skip => 0,
         Missed::Once => 1,
         Missed::All => 2,
     };
-    out.push(missed << 1 | u8::from(overlap == Overlap::Skip));
+    let more = if has_extras { HAS_EXTRAS } else { 0 };
+    out.push(more | missed << 1 | u8::from(overlap == Overlap::Skip));
     match rule {
         Recurrence::Every {
             period,
@@ -30,15 +51,63 @@ pub fn put_rule(out: &mut Vec<u8>, rule: &Recurrence, missed: Missed, overlap: O
             put_optional_bytes(out, rule.zone().map(str::as_bytes));
         }
     }
+    if has_extras {
+        put_extras(out, &extras);
+    }
 }
 
-/// Reads when a schedule fires and how it treats missed and overlapping fire
-/// times.
+/// Writes what few schedules have.
+fn put_extras(out: &mut Vec<u8>, extras: &Extras) {
+    let Limits {
+        until,
+        times,
+        jitter,
+    } = extras.limits;
+    let some = |n: u64| (n > 0).then_some(n);
+    let parts = [
+        until,
+        times,
+        some(jitter),
+        extras.paused,
+        some(extras.skipped),
+    ];
+    put_number(out, mask(parts.map(|part| part.is_some())));
+    parts.into_iter().flatten().for_each(|n| put_number(out, n));
+}
+
+/// Reads what [`put_extras`] writes.
+fn extras(reader: &mut Reader) -> Result<Extras, Invalid> {
+    let mask = reader.number()?;
+    ensure((1..32).contains(&mask), "an unknown part of a schedule")?;
+    let mut part = |bit: u64| match mask & 1 << bit {
+        0 => Ok(None),
+        _ => reader.number().map(Some),
+    };
+    let (until, times, jitter) = (part(0)?, part(1)?, part(2)?);
+    let (paused, skipped) = (part(3)?, part(4)?);
+    ensure(
+        jitter != Some(0) && skipped != Some(0),
+        "a part of a schedule must not be 0",
+    )?;
+    let limits = Limits {
+        until,
+        times,
+        jitter: jitter.unwrap_or(0),
+    };
+    limits::schedule(&limits)?;
+    Ok(Extras {
+        limits,
+        paused,
+        skipped: skipped.unwrap_or(0),
+    })
+}
+
+/// Reads when a schedule fires and how it treats fire times.
 ///
 /// Errors: a value is unknown or out of range, or a cron rule cannot be parsed.
-pub fn rule(reader: &mut Reader) -> Result<(Recurrence, Missed, Overlap), Invalid> {
+pub fn rule(reader: &mut Reader) -> Result<(Recurrence, Manner), Invalid> {
     let word = reader.byte()?;
-    let missed = match word >> 1 {
+    let missed = match (word & !HAS_EXTRAS) >> 1 {
         0 => Missed::Skip,
         1 => Missed::Once,
         2 => Missed::All,
@@ -72,7 +141,16 @@ pub fn rule(reader: &mut Reader) -> Result<(Recurrence, Missed, Overlap), Invali
             ))
         }
     };
-    Ok((rule, missed, overlap))
+    let extras = match word & HAS_EXTRAS {
+        0 => Extras::default(),
+        _ => extras(reader)?,
+    };
+    let manner = Manner {
+        missed,
+        overlap,
+        extras,
+    };
+    Ok((rule, manner))
 }
 
 fn text(bytes: Option<&[u8]>) -> Result<Option<&str>, Invalid> {

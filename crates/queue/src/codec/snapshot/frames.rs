@@ -2,7 +2,7 @@
 
 use super::{extra, group_flags, phase, tag, texts, Bases};
 use crate::codec::options::{
-    put_choices, put_clock, put_rate, put_rule, put_send_options, put_settings,
+    put_choices, put_clock, put_rate, put_rule, put_send_options, put_settings, Manner,
 };
 use crate::codec::wire::{
     put_bytes, put_delta, put_fixed, put_flag, put_number, put_optional, put_optional_bytes,
@@ -177,7 +177,12 @@ pub fn put_consumer(out: &mut Vec<u8>, name: &[u8], known: Option<Known>) {
 /// Writes a schedule without its payload, which is the end of the frame.
 pub fn put_schedule(out: &mut Vec<u8>, name: &[u8], schedule: &Schedule) {
     put_bytes(out, name);
-    put_rule(out, &schedule.rule, schedule.missed, schedule.overlap);
+    let manner = Manner {
+        missed: schedule.missed,
+        overlap: schedule.overlap,
+        extras: schedule.extras(),
+    };
+    put_rule(out, &schedule.rule, manner);
     put_optional(out, schedule.next_at);
     put_optional(out, schedule.last_at);
     put_number(out, schedule.fired);

@@ -378,7 +378,7 @@ fn breaker(reader: &mut Reader) -> Result<Circuit, Invalid> {
 }
 
 fn schedule(reader: &mut Reader) -> Result<Schedule, Invalid> {
-    let (rule, missed, overlap) = rule(reader)?;
+    let (rule, manner) = rule(reader)?;
     let next_at = reader.optional()?;
     let last_at = reader.optional()?;
     let fired = count(reader)?;
@@ -389,8 +389,9 @@ fn schedule(reader: &mut Reader) -> Result<Schedule, Invalid> {
     template(&choices, group.is_some(), if_group)?;
     Ok(Schedule {
         rule,
-        missed,
-        overlap,
+        missed: manner.missed,
+        overlap: manner.overlap,
+        extras: manner.extras.boxed(),
         next_at,
         last_at,
         fired,

@@ -1,21 +1,28 @@
-//! SCHEDULE: messages that the queue sends to itself.
+//! SCHEDULE, and PAUSE and RESUME of a schedule: messages that the queue sends to itself.
 
 use crate::error::Error;
 use crate::op::{Done, NewSchedule};
 use crate::queue::Queue;
-use crate::schedule::{Schedule, Template};
+use crate::schedule::{Extras, Schedule, Template};
 use crate::Millis;
 
 impl Queue {
     /// Creates a schedule, or replaces the one with this name.
     ///
-    /// Errors: the rule never fires.
+    /// Errors: the rule never fires, or not before it ends.
     pub(in crate::queue) fn schedule(
         &mut self,
         new: &NewSchedule,
         now: Millis,
     ) -> Result<Done, Error> {
-        let next = new.rule.first_at_or_after(now).ok_or(Error::NeverFires)?;
+        let limits = new.limits.as_deref().copied().unwrap_or_default();
+        let next = new.rule.first_at_or_after(now);
+        let next = next.filter(|next| !limits.is_over_at(*next));
+        let next = next.ok_or(Error::NeverFires)?;
+        let extras = Extras {
+            limits,
+            ..Extras::default()
+        };
         let send = &new.send;
         let schedule = Schedule {
             rule: new.rule.clone(),
@@ -33,12 +40,57 @@ impl Queue {
             fired: 0,
             last_seq: None,
             number: 0,
+            extras: extras.boxed(),
         };
         self.schedules.insert(&new.name, schedule);
         self.wake_by(next);
         self.effects.changed = true;
         self.effects.visible = true;
         Ok(Done::NextFire(next))
+    }
+
+    /// Pauses a schedule, or lets it go on. Returns whether there is one.
+    ///
+    /// What it misses in a pause is skipped, whatever its MISSED says.
+    pub(in crate::queue) fn pause_schedule(
+        &mut self,
+        name: &[u8],
+        paused: bool,
+        now: Millis,
+    ) -> Done {
+        let Some(schedule) = self.schedules.get(name) else {
+            return Done::Flag(false);
+        };
+        let (held, next) = match (schedule.extras().paused, schedule.next_at) {
+            (None, Some(next)) if paused => (Some(next), None),
+            (Some(held), _) if !paused => {
+                let limits = schedule.limits();
+                let next = match held >= now {
+                    true => Some(held),
+                    false => schedule.rule.first_at_or_after(now),
+                };
+                (None, next.filter(|next| !limits.is_over_at(*next)))
+            }
+            _ => return Done::Flag(true),
+        };
+        self.schedules.change(name, |schedule| {
+            schedule.next_at = next;
+            schedule.change_extras(|extras| extras.paused = held);
+        });
+        self.end_schedule(name);
+        if let Some(next) = next {
+            self.wake_by(next);
+        }
+        self.effects.changed = true;
+        self.effects.visible = true;
+        Done::Flag(true)
+    }
+
+    /// Removes a schedule if it has ended.
+    pub(in crate::queue) fn end_schedule(&mut self, name: &[u8]) {
+        if self.schedules.get(name).is_some_and(Schedule::has_ended) {
+            self.schedules.remove(name);
+        }
     }
 
     /// All schedules by name.

@@ -113,6 +113,15 @@ pub fn schedule(schedule: &Schedule, next_seq: Seq) -> Checked {
     limits::choices(&template.choices)?;
     let times = [schedule.next_at, schedule.last_at, Some(schedule.fired)];
     times.into_iter().flatten().try_for_each(exact)?;
+    if let Some(extras) = &schedule.extras {
+        limits::schedule(&extras.limits)?;
+        exact(extras.skipped)?;
+        extras.paused.map_or(Ok(()), exact)?;
+        ensure(
+            extras.paused.is_none() || schedule.next_at.is_none(),
+            "a schedule that is paused must not fire",
+        )?;
+    }
     ensure(
         schedule.last_seq.is_none_or(|seq| seq < next_seq),
         "a schedule names a message that was never sent",

@@ -75,7 +75,9 @@ impl Shift {
         let mut schedule = schedule.clone();
         if schedule.rule.is_of_points() {
             let next = schedule.rule.next_after(self.now);
+            let next = next.filter(|next| !schedule.limits().is_over_at(*next));
             schedule.next_at = schedule.next_at.and(next);
+            schedule.change_held(|held| next.unwrap_or(held));
             return schedule;
         }
         if let Recurrence::Every { start, .. } = &mut schedule.rule {
@@ -83,6 +85,7 @@ impl Shift {
         }
         schedule.next_at = schedule.next_at.map(|at| self.time(at));
         schedule.last_at = schedule.last_at.map(|at| self.time(at));
+        schedule.change_held(|held| self.time(held));
         schedule
     }
 

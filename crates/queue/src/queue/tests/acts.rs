@@ -13,7 +13,7 @@ use crate::op::{
     Piecemeal, Receipts, Redrive, Removal, Send,
 };
 use crate::schedule::recurrence::Recurrence;
-use crate::schedule::{Missed, Overlap};
+use crate::schedule::{Limits, Missed, Overlap};
 use crate::settings::Changes;
 use crate::{Millis, Receipt, Seq};
 
@@ -98,9 +98,12 @@ pub enum Act {
         period: Millis,
         start: Option<Millis>,
         overlap: Overlap,
+        /// Its end is given in ms after the start of the test.
+        limits: Limits,
         letter: Letter,
     },
     Unschedule(u8),
+    PauseSchedule(u8, bool),
 }
 
 /// An operation, and the time in ms since the one before it.
@@ -401,6 +404,7 @@ impl Act {
                 period,
                 start,
                 overlap,
+                limits,
                 letter,
             } => Op::Schedule(NewSchedule {
                 name: SCHEDULES[usize::from(*name)].into(),
@@ -408,7 +412,17 @@ impl Act {
                 send: scheduled(letter),
                 missed: Missed::Once,
                 overlap: *overlap,
+                limits: (*limits != Limits::default()).then(|| {
+                    Box::new(Limits {
+                        until: limits.until.map(|at| START + at),
+                        ..*limits
+                    })
+                }),
             }),
+            Act::PauseSchedule(n, paused) => Op::PauseSchedule {
+                name: SCHEDULES[usize::from(*n)].into(),
+                paused: *paused,
+            },
             Act::Unschedule(n) => Op::Unschedule {
                 name: SCHEDULES[usize::from(*n)].into(),
             },

@@ -13,7 +13,7 @@ use crate::message::score::Score;
 use crate::message::state::State;
 use crate::message::{Choices, RareChoices};
 use crate::op::{FindAct, GroupChanges, NackKind, NackPause, Paused};
-use crate::schedule::Overlap;
+use crate::schedule::{Limits, Overlap};
 use crate::settings::{Backoff, Breaker, Changes, OnDead, OnRetry, Rate};
 
 fn name() -> impl Strategy<Value = Name> {
@@ -282,12 +282,21 @@ fn group_changes() -> impl Strategy<Value = GroupChanges> {
 
 fn schedule() -> impl Strategy<Value = Act> {
     let overlap = prop_oneof![Just(Overlap::Queue), Just(Overlap::Skip)];
-    (0..2u8, 3..40u64, of(0..200u64), overlap, letter()).prop_map(
-        |(name, period, start, overlap, letter)| Act::Schedule {
+    let rare = |range| weighted(0.2, range);
+    let limits = (rare(0..200u64), rare(1..4u64), weighted(0.2, 0..20u64));
+    let limits = limits.prop_map(|(until, times, jitter)| Limits {
+        until,
+        times,
+        jitter: jitter.unwrap_or(0),
+    });
+    let times = (3..40u64, of(0..200u64));
+    (0..2u8, times, overlap, limits, letter()).prop_map(
+        |(name, (period, start), overlap, limits, letter)| Act::Schedule {
             name,
             period,
             start,
             overlap,
+            limits,
             letter,
         },
     )
@@ -338,6 +347,7 @@ fn act(purges: u32) -> impl Strategy<Value = Act> {
         2 => changes().prop_map(Act::Alter),
         2 => schedule(),
         1 => (0..2u8).prop_map(Act::Unschedule),
+        2 => (0..2u8, any::<bool>()).prop_map(|(n, paused)| Act::PauseSchedule(n, paused)),
     ]
 }
 

@@ -98,6 +98,7 @@ fn firings_are_skipped_and_counted_and_the_schedule_goes_on() {
         },
         missed: Missed::Once,
         overlap: Overlap::Queue,
+        limits: None,
     }));
     b.wait(35);
     let totals = *b.queue.totals();

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::message::state::{State, StoredState};
 use crate::op::{Before, Done, Fetch, Moment, Op, Ticked};
 use crate::queue::Queue;
+use crate::schedule::Extras;
 use crate::settings::{Changes, Clock, Settings};
 use crate::{GroupIx, Millis, Seq, NEVER};
 use seen::{listed, seen_of_model};
@@ -144,6 +145,7 @@ impl Pair {
         }
         assert_eq!((queue.live(), queue.bytes()), model.live());
         assert_eq!(*queue.totals(), model.totals);
+        self.compare_schedules();
         let gives = [false, true].map(|no_ack| {
             let fetch = Fetch {
                 no_ack,
@@ -172,6 +174,25 @@ impl Pair {
     }
 
     /// The breakers of the groups and of the ungrouped messages.
+    fn compare_schedules(&self) {
+        let seen = self.queue.schedules().map(|(name, schedule)| {
+            let Extras {
+                limits,
+                paused,
+                skipped,
+            } = schedule.extras();
+            let next = schedule.next_at.or(paused);
+            (name.to_vec(), limits, paused.is_some(), skipped, next)
+        });
+        let expected = self.model.schedules.iter().map(|s| {
+            let next = Some(s.next_at);
+            (s.name.clone(), s.limits, s.paused, s.skipped, next)
+        });
+        let mut expected: Vec<_> = expected.collect();
+        expected.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(seen.collect::<Vec<_>>(), expected, "schedules");
+    }
+
     fn compare_breakers(&self) {
         let (queue, model, now) = (&self.queue, &self.model, self.now);
         assert_eq!(queue.breakers_open(now), model.breakers_open());

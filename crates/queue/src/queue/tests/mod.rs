@@ -20,5 +20,6 @@ mod plan;
 mod properties;
 mod purge;
 mod retention;
+mod schedules;
 mod slices;
 mod timeouts;

@@ -24,6 +24,7 @@ fn a_purged_message_does_not_keep_its_schedule_from_firing() {
         },
         missed: Missed::Once,
         overlap: Overlap::Skip,
+        limits: None,
     }));
     assert_eq!(b.wait(10).fired, 1);
     assert_eq!(b.wait(10).fired, 0);

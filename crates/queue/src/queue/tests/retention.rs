@@ -220,6 +220,7 @@ fn missed_fires_are_sent_one_by_one() {
             send: letter(None),
             missed,
             overlap: Overlap::Queue,
+            limits: None,
         }));
     }
     // Three fire times of each schedule were missed. Time has gone on by 1 ms when
@@ -251,6 +252,7 @@ fn without_memory_due_fires_are_passed_over_and_counted() {
             send: letter(None),
             missed,
             overlap: Overlap::Queue,
+            limits: None,
         }));
     }
     b.apply(&Op::Send(with_ttl(letter(None), 15)));

@@ -25,7 +25,7 @@ impl Queue {
         let Some(schedule) = self.schedules.get(name) else {
             return false;
         };
-        let next = schedule.rule.next_after(at);
+        let next = schedule.next_after(at);
         let last_runs = schedule
             .last_seq
             .and_then(|seq| self.store.get(seq))
@@ -38,8 +38,12 @@ impl Queue {
         } else {
             // Both are due now. Only the times of a cron rule, and of intervals from
             // a given start, are points of time.
+            let delay = schedule.limits().delay(self.ids.salt(), name, at);
+            // The message of a fire time that was missed may be due already.
+            let wait = (at + delay).saturating_sub(now);
             let due = match schedule.rule.is_of_points() {
-                true => DueTime::At(at),
+                true => DueTime::At(at + delay),
+                false if wait > 0 => DueTime::After(wait),
                 false => DueTime::Now,
             };
             let template = schedule.template.clone();
@@ -52,7 +56,15 @@ impl Queue {
                 schedule.last_seq = sent;
                 schedule.fired += 1;
             }
+            if sent.is_none() || schedule.extras.is_some() {
+                schedule.change_extras(|extras| match (sent, &mut extras.limits.times) {
+                    (None, _) => extras.skipped += 1,
+                    (Some(_), Some(left)) => *left = left.saturating_sub(1),
+                    (Some(_), None) => {}
+                });
+            }
         });
+        self.end_schedule(name);
         if let Some(next) = next {
             self.wake_by(next);
         }
@@ -106,8 +118,11 @@ impl Queue {
         let Some(schedule) = self.schedules.get(&name) else {
             return Done::Ok;
         };
+        // Its next fire time is not after its end.
+        let end = schedule.limits().until.unwrap_or(Millis::MAX);
         let last = until
             .checked_sub(1)
+            .map(|last| last.min(end))
             .and_then(|end| schedule.rule.last_at_or_before(end, at))
             .unwrap_or(at);
         self.effects.changed = true;
@@ -120,8 +135,9 @@ impl Queue {
                 self.fire(&name, last, now);
             }
             Missed::Skip => {
-                let next = schedule.rule.next_after(last);
+                let next = schedule.next_after(last);
                 self.schedules.change(&name, |s| s.next_at = next);
+                self.end_schedule(&name);
                 if let Some(next) = next {
                     self.wake_by(next);
                 }
@@ -168,6 +184,7 @@ impl Queue {
     pub(in crate::queue) fn fires_until(&self, until: Millis) -> u64 {
         const SAMPLE: u64 = 64;
         let fires = self.schedules.iter().map(|(_, schedule)| {
+            let until = until.min(schedule.limits().until.unwrap_or(Millis::MAX));
             let Some(first) = schedule.next_at.filter(|at| *at <= until) else {
                 return 0;
             };

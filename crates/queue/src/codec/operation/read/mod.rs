@@ -7,8 +7,9 @@ mod values;
 
 use super::{
     ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, FETCH_MORE,
-    FIND_DO, GRACE, GROUP_SET, HOLDS, MESSAGES, NACK, PAUSE, PURGE, PURGE_SOME, REDRIVE, REMOVE,
-    RESCHEDULE, RESUME, SCHEDULE, SEND, TAKEN_IDS, TICK, TOUCH, UNSCHEDULE, UPDATE,
+    FIND_DO, GRACE, GROUP_SET, HOLDS, MESSAGES, NACK, PAUSE, PAUSE_SCHEDULE, PURGE, PURGE_SOME,
+    REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TAKEN_IDS, TICK, TOUCH, UNSCHEDULE,
+    UPDATE,
 };
 use crate::codec::options::{changes, rate};
 use crate::codec::wire::Reader;
@@ -149,6 +150,14 @@ pub fn read<'a>(
             let name = reader.rest();
             limits::schedule_name(name)?;
             Op::Unschedule { name: name.into() }
+        }
+        PAUSE_SCHEDULE => {
+            let name = reader.rest();
+            limits::schedule_name(name)?;
+            Op::PauseSchedule {
+                name: name.into(),
+                paused: flags & 1 != 0,
+            }
         }
         CATCH_UP => Op::CatchUp {
             since: exact(reader)?,

@@ -7,6 +7,7 @@ use crate::codec::options::{rule, send_options};
 use crate::codec::wire::Reader;
 use crate::limits::{self, ensure, Invalid};
 use crate::op::{AckSend, NewSchedule, Send};
+use crate::schedule::Limits;
 
 /// Reads a SEND.
 pub fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid> {
@@ -107,7 +108,12 @@ pub fn ack_send<'a>(
 pub fn schedule<'a>(reader: &mut Reader<'a>) -> Result<NewSchedule<'a>, Invalid> {
     let name = reader.bytes()?;
     limits::schedule_name(name)?;
-    let (rule, missed, overlap) = rule(reader)?;
+    let (rule, manner) = rule(reader)?;
+    ensure(
+        manner.extras.paused.is_none() && manner.extras.skipped == 0,
+        "a new schedule must not be paused",
+    )?;
+    let limits = manner.extras.limits;
     let group = reader.optional_bytes()?.map(self::name).transpose()?;
     let priority = reader.byte()? as i8;
     let (choices, if_group) = send_options(reader)?;
@@ -122,7 +128,8 @@ pub fn schedule<'a>(reader: &mut Reader<'a>) -> Result<NewSchedule<'a>, Invalid>
             if_group,
             ..Send::plain(reader.rest())
         },
-        missed,
-        overlap,
+        missed: manner.missed,
+        overlap: manner.overlap,
+        limits: (limits != Limits::default()).then(|| Box::new(limits)),
     })
 }

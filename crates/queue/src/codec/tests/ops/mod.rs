@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::message::state::State;
 use crate::op::*;
 use crate::schedule::recurrence::Recurrence;
-use crate::schedule::{Missed, Overlap};
+use crate::schedule::{Limits, Missed, Overlap};
 use crate::{Op, MAX_EXACT};
 use options::{choices, due, priority, rate};
 
@@ -195,6 +195,19 @@ fn nack(scale: Scale) -> impl Strategy<Value = Op<'static>> {
     })
 }
 
+fn schedule_limits(scale: Scale) -> impl Strategy<Value = Limits> {
+    let parts = (
+        option::weighted(0.2, scale.ms()),
+        option::weighted(0.2, scale.some()),
+        option::weighted(0.2, scale.ms()),
+    );
+    parts.prop_map(|(until, times, jitter)| Limits {
+        until,
+        times,
+        jitter: jitter.unwrap_or(0),
+    })
+}
+
 fn schedule(scale: Scale) -> impl Strategy<Value = Op<'static>> {
     let every = (scale.some(), scale.ms(), any::<bool>()).prop_map(|(period, start, given)| {
         Recurrence::Every {
@@ -218,8 +231,9 @@ fn schedule(scale: Scale) -> impl Strategy<Value = Op<'static>> {
         send(scale),
         select(vec![Missed::Skip, Missed::Once, Missed::All]),
         select(vec![Overlap::Queue, Overlap::Skip]),
+        schedule_limits(scale),
     );
-    parts.prop_map(|(name, rule, mut send, missed, overlap)| {
+    parts.prop_map(|(name, rule, mut send, missed, overlap, limits)| {
         send.payloads.truncate(1);
         send.id = None;
         send.replace = false;
@@ -235,6 +249,7 @@ fn schedule(scale: Scale) -> impl Strategy<Value = Op<'static>> {
             send,
             missed,
             overlap,
+            limits: (limits != Limits::default()).then(|| Box::new(limits)),
         })
     })
 }
@@ -328,6 +343,8 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         2 => group_set(scale),
         1 => schedule(scale),
         1 => name().prop_map(|name| Op::Unschedule { name }),
+        1 => (name(), any::<bool>())
+            .prop_map(|(name, paused)| Op::PauseSchedule { name, paused }),
         1 => (scale.ms(), any::<bool>()).prop_map(|(since, skip)| Op::CatchUp { since, skip }),
     ]
     .boxed()

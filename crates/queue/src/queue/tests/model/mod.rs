@@ -24,7 +24,7 @@ use crate::message::state::{Reason, State, StoredState};
 use crate::message::Choices;
 use crate::op::{Done, Moment, Op, Redrive, Ticked};
 use crate::queue::inspect::view::GroupState;
-use crate::schedule::Overlap;
+use crate::schedule::{Limits, Overlap};
 use crate::settings::{OnRetry, Rate, Settings};
 use crate::stats::Totals;
 use crate::{Error, Millis, Receipt, Seq};
@@ -147,6 +147,9 @@ pub struct Schedule {
     pub is_given: bool,
     pub next_at: Millis,
     pub overlap: Overlap,
+    pub limits: Limits,
+    pub paused: bool,
+    pub skipped: u64,
     pub last: Option<Seq>,
     pub payload: Vec<u8>,
     pub group: Option<Vec<u8>>,
@@ -288,8 +291,11 @@ impl Model {
             Op::Pause { group, ms } => Ok(self.pause(group.as_deref(), *ms)),
             Op::Resume { group } => Ok(self.resume(group.as_deref())),
             Op::GroupSet { group, changes } => Ok(self.group_set(group, changes)),
-            Op::Schedule(new) => Ok(self.schedule(new)),
+            Op::Schedule(new) => self.schedule(new),
             Op::Unschedule { name } => Ok(Done::Flag(self.unschedule(name))),
+            Op::PauseSchedule { name, paused } => {
+                Ok(Done::Flag(self.pause_schedule(name, *paused)))
+            }
             Op::CatchUp { .. } => unreachable!("not modelled"),
         };
         self.prune_counts();

@@ -149,7 +149,9 @@ impl Model {
             }
         }
         for (number, schedule) in self.schedules.iter().enumerate() {
-            events.push((schedule.next_at, Event::Fire(number)));
+            if !schedule.paused {
+                events.push((schedule.next_at, Event::Fire(number)));
+            }
         }
         // An event whose time an operation has moved into the past happens now.
         let events = events.into_iter().map(|(at, e)| (at.max(self.now), e));
@@ -180,11 +182,21 @@ impl Model {
                 self.ticked.pruned += 1;
                 self.drop_record(seq);
             }
-            Event::Fire(number) => self.fire(number),
+            Event::Fire(number) => {
+                let sent = self.fire(number);
+                let schedule = &mut self.schedules[number];
+                match (sent, &mut schedule.limits.times) {
+                    (false, _) => schedule.skipped += 1,
+                    (true, Some(left)) => *left -= 1,
+                    (true, None) => {}
+                }
+                self.end_schedules();
+            }
         }
     }
 
-    fn fire(&mut self, number: usize) {
+    /// Fires a schedule. Returns whether it sent a message.
+    fn fire(&mut self, number: usize) -> bool {
         let now = self.now;
         let schedule = &mut self.schedules[number];
         schedule.next_at += schedule.period;
@@ -192,12 +204,13 @@ impl Model {
         let last = self.msgs.iter().find(|m| Some(m.seq) == schedule.last);
         let has_ended = last.is_none_or(|m| !m.is_live());
         if schedule.overlap == Overlap::Skip && !has_ended {
-            return;
+            return false;
         }
         if self.skips_fires {
             self.totals.skipped_fires += 1;
-            return;
+            return false;
         }
+        let delay = schedule.limits.delay(self.salt, &schedule.name, now);
         let mut id = schedule.name.clone();
         id.extend_from_slice(format!("@{now}").as_bytes());
         let send = Send {
@@ -206,8 +219,8 @@ impl Model {
             id: Some(id.into()),
             replace: false,
             due: match schedule.is_given {
-                true => DueTime::At(now),
-                false => DueTime::Now,
+                true => DueTime::At(now + delay),
+                false => DueTime::After(delay),
             },
             group: schedule.group.map(Into::into),
             priority: schedule.priority,
@@ -217,15 +230,38 @@ impl Model {
         let sent = self.send(&send, self.live());
         let Ok(Done::Sent(sent)) = sent else {
             self.totals.skipped_fires += 1;
-            return;
+            return false;
         };
         if let Sent::Added(seq) = sent[0] {
             self.ticked.fired += 1;
             self.schedules[number].last = Some(seq);
+            return true;
         }
+        false
     }
 
-    pub(super) fn schedule(&mut self, new: &NewSchedule) -> Done {
+    /// Removes the schedules that have ended. A pause keeps one.
+    fn end_schedules(&mut self) {
+        self.schedules.retain(|s| {
+            let over = s.limits.until.is_some_and(|until| s.next_at > until);
+            s.limits.times != Some(0) && (s.paused || !over)
+        });
+    }
+
+    pub(super) fn pause_schedule(&mut self, name: &[u8], paused: bool) -> bool {
+        let now = self.now;
+        let Some(schedule) = self.schedules.iter_mut().find(|s| s.name == name) else {
+            return false;
+        };
+        schedule.paused = paused;
+        while !paused && schedule.next_at < now {
+            schedule.next_at += schedule.period;
+        }
+        self.end_schedules();
+        true
+    }
+
+    pub(super) fn schedule(&mut self, new: &NewSchedule) -> Result<Done, Error> {
         let Recurrence::Every {
             period,
             start,
@@ -238,6 +274,10 @@ impl Model {
         while next_at < self.now {
             next_at += period;
         }
+        let limits = new.limits.as_deref().copied().unwrap_or_default();
+        if limits.until.is_some_and(|until| next_at > until) {
+            return Err(Error::NeverFires);
+        }
         self.schedules.retain(|s| s.name != *new.name);
         self.schedules.push(Schedule {
             name: new.name.to_vec(),
@@ -246,6 +286,9 @@ impl Model {
             is_given: start_given,
             next_at,
             overlap: new.overlap,
+            limits,
+            paused: false,
+            skipped: 0,
             last: None,
             payload: new.send.payloads[0].to_vec(),
             group: new.send.group.as_ref().map(|g| g.to_vec()),
@@ -253,7 +296,7 @@ impl Model {
             choices: new.send.choices.clone(),
             if_group: new.send.if_group,
         });
-        Done::NextFire(next_at)
+        Ok(Done::NextFire(next_at))
     }
 
     pub(super) fn unschedule(&mut self, name: &[u8]) -> bool {

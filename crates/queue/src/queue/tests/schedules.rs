@@ -1,0 +1,170 @@
+//! The end, the pause and the jitter of a schedule.
+
+use super::bench::{letter, named, Bench};
+use crate::error::Error;
+use crate::op::{Done, NewSchedule, Op};
+use crate::schedule::recurrence::Recurrence;
+use crate::schedule::{Extras, Limits, Missed, Overlap};
+use crate::settings::Settings;
+use crate::{Millis, Moment};
+
+/// A schedule that fires every 10 ms. It counts from now, or from a given start.
+fn every(limits: Limits, start: Option<Millis>, now: Millis) -> NewSchedule<'static> {
+    NewSchedule {
+        name: b"s".into(),
+        rule: Recurrence::every(10, start, now).unwrap(),
+        send: letter(None),
+        missed: Missed::Once,
+        overlap: Overlap::Queue,
+        limits: Some(Box::new(limits)),
+    }
+}
+
+fn bench(limits: Limits) -> Bench {
+    let mut b = Bench::new(Settings::default());
+    b.apply(&Op::Schedule(every(limits, None, b.now)));
+    b
+}
+
+fn pause(b: &mut Bench, paused: bool) -> Done {
+    b.apply(&Op::PauseSchedule {
+        name: b"s".into(),
+        paused,
+    })
+}
+
+fn extras(b: &Bench) -> Option<Extras> {
+    let mut schedules = b.queue.schedules();
+    schedules.next().map(|(_, schedule)| schedule.extras())
+}
+
+fn until(at: Millis) -> Limits {
+    Limits {
+        until: Some(at),
+        ..Limits::default()
+    }
+}
+
+fn times(n: u64) -> Limits {
+    Limits {
+        times: Some(n),
+        ..Limits::default()
+    }
+}
+
+#[test]
+fn it_fires_at_its_end_and_not_after_and_is_gone() {
+    let mut b = bench(until(1030));
+    assert_eq!(b.wait(20).fired, 2);
+    assert!(extras(&b).is_some());
+    assert_eq!(b.wait(10).fired, 1);
+    assert_eq!(extras(&b), None);
+    assert_eq!(b.wait(100).fired, 0);
+}
+
+#[test]
+fn an_end_before_the_first_time_is_refused() {
+    let mut b = Bench::new(Settings::default());
+    let op = Op::Schedule(every(until(1009), None, b.now));
+    let refused = b.queue.apply(&op, Moment::at_ms(b.now));
+    assert_eq!(refused.err(), Some(Error::NeverFires));
+    assert_eq!(extras(&b), None);
+}
+
+#[test]
+fn it_fires_as_often_as_it_may_and_is_gone() {
+    let mut b = bench(times(2));
+    assert_eq!(b.wait(10).fired, 1);
+    assert_eq!(extras(&b).unwrap().limits.times, Some(1));
+    assert_eq!(b.wait(100).fired, 1);
+    assert_eq!(extras(&b), None);
+}
+
+#[test]
+fn a_time_whose_id_is_taken_is_counted_and_leaves_the_number_of_times() {
+    let mut b = bench(times(2));
+    b.send(named("s@1010"));
+    assert_eq!(b.wait(10).fired, 0);
+    let skipped = Extras {
+        limits: times(2),
+        paused: None,
+        skipped: 1,
+    };
+    assert_eq!(extras(&b), Some(skipped));
+    assert_eq!(b.queue.totals().skipped_fires, 0);
+    assert_eq!(b.wait(100).fired, 2);
+}
+
+#[test]
+fn what_is_missed_in_a_pause_is_skipped() {
+    let mut b = bench(Limits::default());
+    assert_eq!(b.wait(10).fired, 1);
+    assert_eq!(pause(&mut b, true), Done::Flag(true));
+    assert_eq!(pause(&mut b, true), Done::Flag(true));
+    assert_eq!(b.wait(25).fired, 0);
+    assert_eq!(pause(&mut b, false), Done::Flag(true));
+    assert_eq!(extras(&b), Some(Extras::default()));
+    assert_eq!(b.wait(4).fired, 0);
+    assert_eq!(b.wait(1).fired, 1);
+}
+
+#[test]
+fn a_pause_within_a_millisecond_loses_and_repeats_nothing() {
+    let mut b = bench(Limits::default());
+    b.wait(10);
+    pause(&mut b, true);
+    pause(&mut b, false);
+    assert_eq!(b.wait(0).fired, 0);
+    assert_eq!(b.wait(10).fired, 1);
+    assert_eq!(extras(&b).unwrap().skipped, 0);
+}
+
+#[test]
+fn a_pause_beyond_its_end_ends_it_when_it_goes_on() {
+    let mut b = bench(until(1030));
+    pause(&mut b, true);
+    b.wait(100);
+    assert!(extras(&b).is_some());
+    assert_eq!(pause(&mut b, false), Done::Flag(true));
+    assert_eq!(extras(&b), None);
+    assert_eq!(pause(&mut b, false), Done::Flag(false));
+}
+
+#[test]
+fn jitter_delays_each_message_and_never_a_fire_time() {
+    let jitter = Limits {
+        jitter: 5,
+        ..Limits::default()
+    };
+    for start in [None, Some(1000)] {
+        let mut b = Bench::new(Settings::default());
+        b.apply(&Op::Schedule(every(jitter, start, b.now)));
+        assert_eq!(b.wait(1000).fired, 100);
+        let due = b.queue.store.iter().map(|(_, message)| message.due);
+        let late: Vec<_> = due.map(|due| due % 10).collect();
+        assert!(late.iter().all(|late| *late <= 5));
+        assert!((0..=5).all(|ms| late.contains(&ms)));
+    }
+}
+
+#[test]
+fn missed_times_after_the_end_are_not_made_up_for() {
+    for (missed, sent) in [(Missed::Once, 1), (Missed::All, 3), (Missed::Skip, 0)] {
+        let mut b = Bench::new(Settings::default());
+        let mut new = every(until(1035), None, b.now);
+        new.missed = missed;
+        b.apply(&Op::Schedule(new));
+        b.now += 100;
+        let moment = Moment::at_ms(b.now);
+        while b.queue.has_missed(b.now) {
+            let since = b.now;
+            b.queue
+                .apply(&Op::CatchUp { since, skip: false }, moment)
+                .unwrap();
+        }
+        assert_eq!((b.queue.totals().sent, extras(&b)), (sent, None));
+        let latest = b.queue.store.iter().last();
+        let id = latest.map(|(seq, m)| b.queue.id_of(seq, m).as_bytes().to_vec());
+        assert!(id.is_none_or(|id| id == b"s@1030"));
+    }
+}
