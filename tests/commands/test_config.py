@@ -181,7 +181,7 @@ def test_a_queue_that_says_nothing_of_backoff_has_the_setting(make_server):
         q = Queue(client, name)
         q.do("CREATE", *options)
         assert backoff_of(q) == expected
-    # What has been made stays as it is, also where another default holds when it is loaded.
+    # The queues that exist keep their backoff, also if another default holds when they are loaded.
     client.config_set("dq.backoff", "NONE")
     assert backoff_of(sent) == usual
     later = Queue(client, "later")

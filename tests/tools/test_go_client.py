@@ -28,7 +28,7 @@ def go(*words, cwd=CLIENT, **env) -> str:
     done = subprocess.run(
         ["go", *map(str, words)], cwd=cwd, env={**os.environ, **settings, **env}, capture_output=True, text=True
     )
-    # What failed stands anywhere in the output, and the rest of it is long.
+    # The names of the failed tests come first: the output is long, and only its end is shown.
     failed = re.findall(r"^ *--- FAIL: .*$", done.stdout, re.MULTILINE)
     assert done.returncode == 0, "\n".join(failed) + done.stdout[-6000:] + done.stderr[-6000:]
     return done.stdout

@@ -42,7 +42,7 @@ impl Errors {
         Errors::of(list)
     }
 
-    /// The same attempts at other times.
+    /// These attempts with their times changed by a function.
     pub fn moved(self, time: impl Fn(Millis) -> Millis) -> Option<Box<Errors>> {
         let mut list = self.list.into_vec();
         list.iter_mut()

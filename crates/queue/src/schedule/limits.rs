@@ -38,7 +38,7 @@ impl Limits {
     }
 }
 
-/// What few schedules have.
+/// The limits, the pause and the count of skipped firings, which few schedules have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extras {
     /// When it ends, and how far its messages are spread.

@@ -70,7 +70,7 @@ pub struct Schedule {
     /// The order of creation. Of schedules due in the same millisecond the one
     /// with the lowest number fires first.
     pub number: u64,
-    /// What few schedules have.
+    /// The limits, the pause and the count of skipped firings, which few schedules have.
     pub extras: Option<Box<Extras>>,
 }
 
@@ -80,7 +80,7 @@ impl Schedule {
         self.extras().limits
     }
 
-    /// What few schedules have.
+    /// The limits, the pause and the count of skipped firings, which few schedules have.
     pub fn extras(&self) -> Extras {
         self.extras.as_deref().copied().unwrap_or_default()
     }

@@ -16,7 +16,7 @@ pub struct Manner {
     pub missed: Missed,
     /// Whether it fires while its last message has not ended.
     pub overlap: Overlap,
-    /// What few schedules have.
+    /// The limits, the pause and the count of skipped firings, which few schedules have.
     pub extras: Extras,
 }
 

@@ -51,7 +51,7 @@ impl Queue {
 
     /// Pauses a schedule, or lets it go on. Returns whether there is one.
     ///
-    /// What it misses in a pause is skipped, whatever its MISSED says.
+    /// The times that it misses in a pause are skipped, whatever its MISSED says.
     pub(in crate::queue) fn pause_schedule(
         &mut self,
         name: &[u8],

@@ -209,9 +209,8 @@ fn a_dead_message_holds_its_group_until_redrive_or_resume_even_when_pruned() {
     assert_eq!(b.take(1), [next]);
 }
 
-#[test]
-fn missed_fires_are_sent_one_by_one() {
-    let mut b = Bench::new(Settings::default());
+/// Adds a schedule that fires each 10 ms for each policy of missed times.
+fn schedule_with_each_policy(b: &mut Bench) {
     let policies = [Missed::All, Missed::Once, Missed::Skip];
     for (name, missed) in [&b"all"[..], b"once", b"skip"].into_iter().zip(policies) {
         b.apply(&Op::Schedule(NewSchedule {
@@ -223,6 +222,12 @@ fn missed_fires_are_sent_one_by_one() {
             limits: None,
         }));
     }
+}
+
+#[test]
+fn missed_fires_are_sent_one_by_one() {
+    let mut b = Bench::new(Settings::default());
+    schedule_with_each_policy(&mut b);
     // Three fire times of each schedule were missed. Time has gone on by 1 ms when
     // they are handled.
     let (since, now) = (b.now + 35, b.now + 36);
@@ -244,17 +249,7 @@ fn missed_fires_are_sent_one_by_one() {
 #[test]
 fn without_memory_due_fires_are_passed_over_and_counted() {
     let mut b = Bench::new(Settings::default());
-    let policies = [Missed::All, Missed::Once, Missed::Skip];
-    for (name, missed) in [&b"all"[..], b"once", b"skip"].into_iter().zip(policies) {
-        b.apply(&Op::Schedule(NewSchedule {
-            name: name.into(),
-            rule: Recurrence::every(10, Some(b.now + 10), b.now).unwrap(),
-            send: letter(None),
-            missed,
-            overlap: Overlap::Queue,
-            limits: None,
-        }));
-    }
+    schedule_with_each_policy(&mut b);
     b.apply(&Op::Send(with_ttl(letter(None), 15)));
     let now = b.now + 30;
     assert!(!b.queue.has_fire(b.now + 9) && b.queue.has_fire(b.now + 10));
