@@ -58,6 +58,10 @@ class Browser:
         """What a person reads there; empty where there is no such element, or it was just replaced."""
         return self.run(f"return document.querySelector({selector!r})?.innerText || ''")
 
+    def value(self, selector: str) -> str:
+        """What a field holds."""
+        return self.run(f"return document.querySelector({selector!r}).value")
+
     def sees(self, *words: str, within: str = "body", timeout: float = 30) -> str:
         """Waits until all these words are there at once."""
 
@@ -76,9 +80,40 @@ class Browser:
 
     def click(self, words: str) -> None:
         """Clicks the link or button of these words."""
-        found = self.driver.find_elements("xpath", f"//main//*[self::a or self::button or self::summary][normalize-space()='{words}']")
-        assert found, (words, self.text("main")[:2000])
-        found[0].click()
+        self._do("xpath", f"//main//*[self::a or self::button or self::summary][normalize-space()='{words}']", 0, lambda it: it.click())
+
+    def click_on(self, selector: str, which: int = 0) -> None:
+        """Clicks the element that this selector finds."""
+        self._do("css selector", selector, which, lambda it: it.click())
+
+    def write(self, selector: str, text: str, instead: bool = False) -> None:
+        """Types into a field, after what it has or `instead` of it."""
+
+        def type_in(field):
+            if instead:
+                field.clear()
+            field.send_keys(text)
+
+        self._do("css selector", selector, 0, type_in)
+
+    def _do(self, how: str, what: str, which: int, act) -> None:
+        """Acts on an element once it is there. One that the page has just replaced was not acted on: its successor is."""
+        from selenium.common.exceptions import StaleElementReferenceException
+
+        def done():
+            found = self.driver.find_elements(how, what)
+            if which >= len(found):
+                return False
+            try:
+                act(found[which])
+            except StaleElementReferenceException:
+                return False
+            return True
+
+        try:
+            wait_for(done, 30, f"{what} in the browser")
+        except AssertionError as failed:
+            raise AssertionError(f"{failed}:\n{self.driver.current_url}\n{self.text('main')[:2000]}") from None
 
     def at(self, *parts: str) -> None:
         """Waits until the address has these parts."""
