@@ -5,7 +5,7 @@ from statistics import median
 
 from generator import CONNECTIONS
 from report import Row
-from server import CORES
+from server import CLIENT_CORE, CORES
 from timeliness import MOST_ROUNDS
 
 from tests.harness.absence import Absences
@@ -68,7 +68,8 @@ def _moment(bench, server, queues, at_most):
 
 
 def _ready(bench, queues, messages):
-    """Returns how late the last of the messages became ready, and the longest wait of a PING, both in ms.
+    """Returns how late the last of the messages became ready, and the longest wait of a PING, both in ms and both
+    without the absences of processors.
 
     The server counts the lateness since its start, so each measurement has a server of its own.
     """
@@ -78,11 +79,12 @@ def _ready(bench, queues, messages):
         for number in range(messages):
             pipe.execute_command("DQ.SEND", f"q:{number % queues}", "x" * 100, "AT", due)
         pipe.execute()
-        with Absences(CORES) as absences, Probe(server.port) as probe:
+        with Absences(CORES) as absences, Probe(server.port, CLIENT_CORE) as probe:
             while time.time() * 1000 < due + 500:
                 time.sleep(0.05)
         lag = server.client.info("everything")["dq_timer_lag_max_ms"]
-    return lag, Waits.of(absences, probe).own
+    absent = absences.during(due / 1000, (due + lag) / 1000)
+    return lag - absent * 1000, Waits.of(absences, probe).own
 
 
 def _late(bench, server, queues, messages, seconds):

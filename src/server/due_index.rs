@@ -4,7 +4,6 @@
 //! renamed or of another type.
 
 use std::collections::{BTreeSet, HashMap};
-use std::rc::Rc;
 
 use dq_queue::{family, Millis, NEVER};
 
@@ -44,7 +43,10 @@ impl From<Millis> for Due {
 #[derive(Debug, Default)]
 pub struct DueIndex {
     wakes: HashMap<QueueAddress, Due>,
+    /// Those of `wakes` that wake by themselves.
     by_wake: BTreeSet<(Due, QueueAddress)>,
+    /// Those of `wakes` that are behind.
+    behind: BTreeSet<(Due, QueueAddress)>,
     /// Those of `wakes` that belong to a family, by their names.
     of_families: BTreeSet<QueueAddress>,
     /// Whether the last turn was that of a queue that is behind, if there was one.
@@ -58,8 +60,8 @@ impl DueIndex {
         let address: QueueAddress = (db, key.into());
         match self.wakes.insert(address.clone(), due) {
             Some(before) if before == due => return,
-            Some(before) if before != Due::At(NEVER) => {
-                self.by_wake.remove(&(before, address.clone()));
+            Some(before) => {
+                self.in_order_of(before).remove(&(before, address.clone()));
             }
             None if family::of_key(key).is_some() => {
                 self.of_families.insert(address.clone());
@@ -67,7 +69,15 @@ impl DueIndex {
             _ => {}
         }
         if due != Due::At(NEVER) {
-            self.by_wake.insert((due, address));
+            self.in_order_of(due).insert((due, address));
+        }
+    }
+
+    /// The order that has a queue which is due then.
+    fn in_order_of(&mut self, due: Due) -> &mut BTreeSet<(Due, QueueAddress)> {
+        match due {
+            Due::Behind(_) => &mut self.behind,
+            _ => &mut self.by_wake,
         }
     }
 
@@ -76,7 +86,7 @@ impl DueIndex {
         let address: QueueAddress = (db, key.into());
         if let Some(due) = self.wakes.remove(&address) {
             self.of_families.remove(&address);
-            self.by_wake.remove(&(due, address));
+            self.in_order_of(due).remove(&(due, address));
         }
     }
 
@@ -87,6 +97,7 @@ impl DueIndex {
             Some(db) => {
                 self.wakes.retain(|(of, _), _| *of != db);
                 self.by_wake.retain(|(_, (of, _))| *of != db);
+                self.behind.retain(|(_, (of, _))| *of != db);
                 self.of_families.retain(|(of, _)| *of != db);
             }
         }
@@ -109,21 +120,10 @@ impl DueIndex {
         }
     }
 
-    /// The queue whose slice must run next, and when: one that is due by itself, or the one that has
-    /// been behind for the longest.
-    fn next(&self) -> Option<(Due, QueueAddress)> {
-        self.by_wake.first().cloned()
-    }
-
     /// Whether any queue was loaded or has arrived whose slice has not run yet. O(1).
     pub fn has_arrivals(&self) -> bool {
         let first = self.by_wake.first();
         first.is_some_and(|(due, _)| matches!(due, Due::Loaded | Due::Arrived))
-    }
-
-    /// Like [`DueIndex::next`], but of those that are behind. `None` if there are none.
-    fn next_behind(&self) -> Option<(Due, QueueAddress)> {
-        self.behind().next().cloned()
     }
 
     /// The queue whose turn is next, and when it was due. `None` if none is due at `now`. Queues that
@@ -131,30 +131,26 @@ impl DueIndex {
     /// others as were due before it, twice.
     pub fn next_turn(&mut self, now: Millis) -> Option<(Due, QueueAddress)> {
         self.was_behind = !self.was_behind;
-        let first = self.next().filter(|(due, _)| due.ms() <= now);
+        let due = self.by_wake.first().filter(|(due, _)| due.ms() <= now);
+        let behind = self.behind.first();
         match self.was_behind {
-            true => self.next_behind().or(first),
-            false => first.or_else(|| self.next_behind()),
+            true => behind.or(due),
+            false => due.or(behind),
         }
+        .cloned()
     }
 
-    fn behind(&self) -> impl Iterator<Item = &(Due, QueueAddress)> {
-        let first: QueueAddress = (i32::MIN, [][..].into());
-        self.by_wake.range((Due::Behind(0), first)..)
-    }
-
-    /// The slice of a queue has ended at `now`. If there is work left, the queue is behind.
-    pub fn slice_ended(&mut self, db: i32, key: &[u8], now: Millis) {
-        let due = self.wakes.get(&(db, Rc::from(key))).copied();
+    /// The slice of a queue that was due at `now` has ended. If there is work left, it is behind.
+    pub fn slice_ended(&mut self, address: &QueueAddress, now: Millis) {
+        let due = self.wakes.get(address).copied();
         if due.is_some_and(|due| due.ms() <= now) {
-            self.schedule(db, key, Due::Behind(now));
+            self.schedule(address.0, &address.1, Due::Behind(now));
         }
     }
 
     /// When the next slice must run, in Unix milliseconds. [`NEVER`] if none must.
     pub fn next_ms(&self) -> Millis {
-        let first = self.by_wake.first().into_iter();
-        let both = first.chain(self.behind().next());
+        let both = self.by_wake.first().into_iter().chain(self.behind.first());
         both.map(|(due, _)| due.ms()).min().unwrap_or(NEVER)
     }
 
@@ -162,7 +158,7 @@ impl DueIndex {
     pub fn count_due(&self, now: Millis, most: usize) -> usize {
         let due = self.by_wake.iter().take(most);
         let due = due.take_while(|(due, _)| due.ms() <= now).count();
-        (due + self.behind().take(most).count()).min(most)
+        (due + self.behind.len()).min(most)
     }
 
     /// All known queues, in no order.
@@ -242,7 +238,7 @@ mod tests {
                 let first = if is_behind(of_turn) { behind } else { 0 };
                 prop_assert_eq!(due.get(first), Some(&(of_turn, key)));
                 index.schedule(0, &name, if leaves_work { now } else { NEVER });
-                index.slice_ended(0, &name, now);
+                index.slice_ended(&(0, name), now);
                 model.remove(&key);
                 for (_, patience) in model.values_mut() {
                     prop_assert!(*patience != Some(0), "a queue has waited for too long");
@@ -262,14 +258,14 @@ mod tests {
         index.schedule(0, b"b", 40);
         index.schedule(0, b"b", 60);
         index.schedule(1, b"a", NEVER);
-        assert_eq!(index.next(), Some((Due::At(50), (0, b"a"[..].into()))));
+        assert_eq!(index.next_turn(99), Some((Due::At(50), (0, b"a"[..].into()))));
         index.forget(0, b"a");
-        assert_eq!(index.next(), Some((Due::At(60), (0, b"b"[..].into()))));
+        assert_eq!(index.next_turn(99), Some((Due::At(60), (0, b"b"[..].into()))));
         index.swap(0, 1);
-        assert_eq!(index.next(), Some((Due::Arrived, (0, b"a"[..].into()))));
+        assert_eq!(index.next_turn(9), Some((Due::Arrived, (0, b"a"[..].into()))));
         index.forget_db(Some(0));
         index.schedule(1, b"b", NEVER);
-        assert_eq!(index.next(), None);
+        assert_eq!(index.next_turn(99), None);
         assert_eq!(index.addresses().count(), 1);
     }
 
@@ -279,16 +275,16 @@ mod tests {
         index.schedule(0, b"a", 10);
         index.schedule(0, b"b", 20);
         index.schedule(0, b"c", 90);
-        index.slice_ended(0, b"a", 15);
-        index.slice_ended(0, b"c", 15);
-        assert_eq!(index.next(), Some((Due::At(20), (0, b"b"[..].into()))));
+        index.slice_ended(&(0, b"a"[..].into()), 15);
+        index.slice_ended(&(0, b"c"[..].into()), 15);
         let behind = Some((Due::Behind(15), (0, b"a"[..].into())));
-        assert_eq!(index.next_behind(), behind);
+        assert_eq!(index.next_turn(20), behind);
+        assert_eq!(index.next_turn(20), Some((Due::At(20), (0, b"b"[..].into()))));
         assert_eq!(index.next_ms(), 15);
         assert_eq!(index.count_due(20, 9), 2);
         assert_eq!(index.count_due(20, 1), 1);
         index.schedule(0, b"a", 95);
-        assert_eq!(index.next_behind(), None);
+        assert_eq!(index.next_turn(19), None);
         assert_eq!(index.next_ms(), 20);
     }
 

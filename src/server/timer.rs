@@ -24,6 +24,9 @@ pub const NOT_OWNED_RETRY_MS: u64 = 100;
 /// The maximum number of timers in a burst. Each runs a few microseconds, and all timers of a turn
 /// share one budget.
 const MAX_BURST: usize = 256;
+/// How many timers a burst has at most more than the last turn has used: those for which the budget
+/// has no time only cost.
+const MORE_IN_BURST: usize = 32;
 
 thread_local! {
     /// When the slices of this turn of the event loop must end, on the monotonic clock. 0: none has
@@ -58,9 +61,10 @@ pub fn before_sleep(ctx: &mut Context) {
     let used = USED.take();
     if GOES_ON.take() {
         let now = server_clock::now_ms();
-        let due = wakeups::with_index(|index| index.count_due(now, MAX_BURST));
+        let most = MAX_BURST.min(used + MORE_IN_BURST);
+        let due = wakeups::with_index(|index| index.count_due(now, most));
         let count = due + bound_leases::count_released();
-        wakeups::burst(ctx, count.max(2 * used).min(MAX_BURST));
+        wakeups::burst(ctx, count.max(2 * used).min(most));
     }
 }
 
@@ -82,11 +86,9 @@ fn run(ctx: &mut Context) {
     };
     TURN_ENDS.set(deadline);
     // The last timer that had time decides how the next turn begins.
-    if start < deadline && is_work_due() {
-        USED.set(USED.get() + 1);
-        if !end_released_leases(ctx) {
-            run_due_slices(ctx, deadline);
-        }
+    if start < deadline {
+        let has_worked = end_released_leases(ctx) || run_due_slices(ctx, deadline);
+        USED.set(USED.get() + usize::from(has_worked));
         // A long slice is followed by a pause of a millisecond, in which clients are served.
         let is_short = server_clock::monotonic_us() - start < budget / 2;
         GOES_ON.set(is_short && is_work_due());
@@ -124,18 +126,23 @@ fn end_released_leases(ctx: &mut Context) -> bool {
 }
 
 /// Runs slices of due queues until `deadline` on the monotonic clock, or until one of them had
-/// something to replicate. After a slice, the queue's blocked clients are served.
-fn run_due_slices(ctx: &mut Context, deadline: u64) {
+/// something to replicate. After a slice, the queue's blocked clients are served. Returns whether
+/// there was any slice.
+fn run_due_slices(ctx: &mut Context, deadline: u64) -> bool {
     if wait_list::total() > 0 {
         ctx.collect_log_entries();
     }
-    while let Some((due, (db, key))) = wakeups::next_due(server_clock::now_ms()) {
+    let mut has_run = false;
+    loop {
+        let now = server_clock::now_ms();
+        let Some((due, (db, key))) = wakeups::next_due(now) else {
+            return has_run;
+        };
         if !ctx.select_db(db) {
             wakeups::with_index(|index| index.forget(db, &key));
             continue;
         }
         let name = OwnedName::new(&key);
-        let now = server_clock::now_ms();
         if !ctx.owns(name.name()) {
             wakeups::with_index(|index| index.schedule(db, &key, now + NOT_OWNED_RETRY_MS));
             continue;
@@ -147,13 +154,14 @@ fn run_due_slices(ctx: &mut Context, deadline: u64) {
         };
         let replicated = run_slice(ctx, name.name(), db, deadline, due);
         serve::after_slice(ctx, name.name(), db, deadline);
-        wakeups::with_index(|index| index.slice_ended(db, &key, server_clock::now_ms()));
+        wakeups::with_index(|index| index.slice_ended(&(db, key), now));
+        has_run = true;
         let ended = server_clock::monotonic_us();
         metrics::count_slice(ended - began);
         metrics::count_lag(lag);
         ctx.latency_sample(c"dq-tick", (ended - began) / 1000);
         if replicated || ctx.has_collected() || ended >= deadline {
-            return;
+            return true;
         }
     }
 }

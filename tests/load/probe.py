@@ -37,17 +37,19 @@ class Waits:
 class Probe:
     """A probe in a process of its own, from entering the `with` until leaving it.
 
-    Then `pings` are when each was sent, by time.time(), and how long it waited, in s.
+    Then `pings` are when each was sent, by time.time(), and how long it waited, in s. It runs on `core`, or on any: on
+    that of the server it would take from the server what it measures.
     """
 
-    def __init__(self, port: int):
+    def __init__(self, port: int, core: int | None = None):
         self.port = port
+        self.core = core
         self.pings = []
 
     def __enter__(self) -> "Probe":
         context = multiprocessing.get_context("fork")
         self._ours, theirs = context.Pipe()
-        self._process = context.Process(target=_ping, args=(self.port, theirs), daemon=True)
+        self._process = context.Process(target=_ping, args=(self.port, self.core, theirs), daemon=True)
         self._process.start()
         theirs.close()
         self._ours.recv()
@@ -59,7 +61,9 @@ class Probe:
         self._process.join()
 
 
-def _ping(port, pipe) -> None:
+def _ping(port, core, pipe) -> None:
+    if core is not None:
+        os.sched_setaffinity(0, {core})
     # Otherwise this process's own waits for a core would count as the server's. Not everybody may do it.
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
