@@ -65,6 +65,8 @@ pub enum Verb {
     Alter(settings::AlterArgs),
     /// Let the server send a message at times of a rule
     Schedule(Box<schedule::ScheduleArgs>),
+    /// List the schedules of a queue, or pause or resume one
+    Schedules(schedule::SchedulesArgs),
     /// Remove a schedule
     Unschedule(schedule::UnscheduleArgs),
     /// Measure a send, fetch and ack loop in a queue of its own, for a quick look

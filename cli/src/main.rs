@@ -76,6 +76,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Create(args) => settings::create(&mut connect()?, args, out),
         Verb::Alter(args) => settings::alter(&mut connect()?, args, out),
         Verb::Schedule(args) => schedule::schedule(&mut connect()?, args, out),
+        Verb::Schedules(args) => schedule::schedules(&mut connect()?, args, out),
         Verb::Unschedule(args) => schedule::unschedule(&mut connect()?, args, out),
         Verb::Web(args) => web::run(&cli.endpoint, args, out),
         Verb::Completion(args) => completion::run(Cli::command(), args, out),

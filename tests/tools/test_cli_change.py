@@ -127,6 +127,29 @@ def test_schedules_are_made_and_removed(dq, r3):
         dq("schedule", "q", "s", *wrong, "x", code=2)
 
 
+def test_schedules_are_listed_paused_and_resumed(dq, r3):
+    do = r3.execute_command
+    do("DQ.CREATE", "q", "CLOCK", "MANUAL", 1_760_000_000_000)
+    assert dq("schedules", "q").stdout == "no schedules\n"
+    limits = ["--until", "2026-01-01", "--times", "3", "--jitter", "90s"]
+    dq("schedule", "q", "tick", "--every", "1m", "x", *limits)
+    dq("schedule", "q", "once", "--every", "1h", "x", "--times", "1", "--overlap", "skip")
+    found = {one[b"name"]: one for one in do("DQ.SCHEDULES", "q")}
+    assert [found[b"tick"][field] for field in (b"until", b"times", b"jitter")] == [1_767_225_600_000, 3, 90_000]
+    head, once, tick = dq("schedules", "q").stdout.splitlines()
+    assert head.split() == ["SCHEDULE", "RULE", "FIRED", "SKIPPED", "NEXT", "LAST"]
+    assert "EVERY 60000, until 2026-01-01 00:00:00.000Z, 3 times more, up to 1m30s later" in tick and " in 1m" in tick
+    assert "EVERY 3600000, once more" in once
+    assert dq("schedules", "q", "--pause", "tick").stdout == "tick is paused: it sends nothing\n"
+    assert do("DQ.SCHEDULES", "q")[1][b"paused"] is True
+    assert " 0  paused" in dq("schedules", "q").stdout and "3 times more" in dq("show", "q").stdout
+    assert json.loads(dq("schedules", "q", "--resume", "tick", "--json").stdout) == {"schedule": "tick", "paused": False}
+    assert [one["paused"] for one in json.loads(dq("schedules", "q", "--json").stdout)] == [False, False]
+    assert dq("schedules", "q", "--pause", "nope", code=1).stderr == "dq: no schedule with the name nope\n"
+    assert dq("schedules", "nope", code=1).stderr == "dq: nope: no such queue\n"
+    dq("schedules", "q", "--pause", "a", "--resume", "b", code=2)
+
+
 # ---- errors name the address
 
 

@@ -1,6 +1,7 @@
 """Acting where one looks, in `dq web`: on marked messages, at their lines, and with forms."""
 
 import html
+import json
 import re
 import urllib.parse
 import urllib.request
@@ -190,6 +191,29 @@ def test_schedules_are_made_and_removed(web, r3):
     assert b"0 3 * * *" in rules[b"nightly"] and b"300000" in rules[b"often"]
     assert "The schedule often is removed." in web.act(act="unschedule", queue="q", schedule="often").words()
     assert len(do("DQ.SCHEDULES", "q")) == 1
+
+
+def test_schedules_have_limits_and_are_paused_at_their_line(web, r3):
+    do = r3.execute_command
+    do("DQ.CREATE", "q")
+    form = web.get("schedule", queue="q")
+    typed = {"name": "tick", "every": "1m", "payload": "x", "times": "3"}
+    for wrong in ({"until": "soon"}, {"jitter": "much"}, {"times": "many"}):
+        refused = web.send(form, **{**typed, **wrong})
+        assert "Not done" in refused.words() and f'value="{[*wrong.values()][0]}"' in refused.text
+    sent = web.send(form, **{**typed, "until": "2100-01-01", "jitter": "90s"})
+    assert "The schedule tick sends first at" in sent.words()
+    page = web.get("queue", queue="q")
+    assert "EVERY 60000, until 2100-01-01 00:00:00.000Z, 3 times more, up to 1m30s later" in page.words()
+    paused = press(web, page, "Pause", -1)
+    assert "The schedule tick is paused." in paused.words()
+    [one] = do("DQ.SCHEDULES", "q")
+    assert one[b"paused"] is True and (one[b"until"], one[b"times"], one[b"jitter"]) == (4_102_444_800_000, 3, 90_000)
+    assert json.loads(web.get("api/queue", queue="q").text)["schedules"][0]["paused"] is True
+    assert "The schedule tick goes on." in press(web, paused, "Resume").words()
+    assert do("DQ.SCHEDULES", "q")[0][b"paused"] is False
+    do("DQ.UNSCHEDULE", "q", "tick")
+    assert "Not done: no schedule with the name tick" in press(web, paused, "Resume").words()
 
 
 def test_settings_are_changed(start, r3):

@@ -224,6 +224,11 @@ def test_groups_schedules_and_settings_are_changed_on_the_page_of_a_queue(r3, we
         clean.write(f'[name="{name}"]', text)
     clean.click("Schedule")
     clean.sees("The schedule nightly sends first at", "0 3 * * *")
+    clean.click_on("#schedules button")
+    clean.sees("The schedule nightly is paused.", "Resume")
+    assert do("DQ.SCHEDULES", "q")[0][b"paused"] is True
+    clean.click_on("#schedules button")
+    clean.sees("The schedule nightly goes on.")
     clean.click("Remove")
     clean.sees("It sends no more.")
     clean.click("Remove")
@@ -239,6 +244,34 @@ def test_groups_schedules_and_settings_are_changed_on_the_page_of_a_queue(r3, we
     clean.click("Delete")
     clean.sees("q is deleted", "There are no queues.")
     assert not r3.exists("q")
+
+
+def test_the_errors_of_earlier_attempts_are_opened_on_the_page_of_a_message(r3, web, clean):
+    do = r3.execute_command
+    do("DQ.CREATE", "q", "BACKOFF", "FIXED", 0)
+    do("DQ.SEND", "q", "x", "ID", "m")
+
+    def fail(error):
+        do("DQ.NACK", "q", do("DQ.FETCH", "q")[0][1], "ERROR", error)
+
+    fail("zero"), fail("zero")
+    clean.open(f"{web.url}message?queue=q&id=m")
+    clean.sees("ERRORS of the queue is 0.")
+    clean.click("Change settings")
+    clean.at("settings")
+    clean.write('input[name="errors"]', "5\n", instead=True)
+    clean.at("message?", "done=")
+    clean.sees("Changed: errors.")
+    fail("HTTP 500\n  the whole answer")
+    clean.sees("attempt 3 failed: HTTP 500", "Failed attempts")
+    assert not clean.run("return document.querySelector('#attempts details').open")
+    clean.click_on("#attempts summary")
+    clean.sees("the whole answer", within="#attempts")
+    # It stays open while the page is renewed.
+    clean.requested()
+    wait_for(lambda: len(clean.requested()) > 0, 20, "newer figures")
+    wait_for(lambda: len(clean.requested()) > 0, 20, "newer figures")
+    assert clean.run("return document.querySelector('#attempts details').open")
 
 
 def test_an_id_is_found_in_any_queue(r3, web, clean):

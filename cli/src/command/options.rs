@@ -36,6 +36,12 @@ pub struct MessageOptions {
     /// How many failures are forgiven; -1: all
     #[arg(long, allow_hyphen_values = true)]
     retries: Option<i64>,
+    /// How many leases may end without an answer before it is dead
+    #[arg(long, value_name = "N")]
+    max_timeouts: Option<u64>,
+    /// How many errors of its last failed attempts are kept: 0 to 100
+    #[arg(long, value_name = "N")]
+    errors: Option<u64>,
     /// The wait after a failure: 'EXP 1s', 'FIXED 1m', 'LINEAR 5s'
     #[arg(long, value_name = "KIND TIME")]
     backoff: Option<String>,
@@ -72,13 +78,15 @@ impl MessageOptions {
         if let Some(priority) = self.priority {
             cmd.arg("PRIORITY").arg(i64::from(priority));
         }
-        for (name, time) in [
+        for (name, number) in [
             ("LEASE", self.lease),
             ("TTL", self.ttl),
             ("RETAIN", self.retain),
+            ("MAXTIMEOUTS", self.max_timeouts),
+            ("ERRORS", self.errors),
         ] {
-            if let Some(time) = time {
-                cmd.arg(name).arg(time);
+            if let Some(number) = number {
+                cmd.arg(name).arg(number);
             }
         }
         if let Some(retries) = self.retries {

@@ -1,4 +1,4 @@
-//! `dq schedule` and `dq unschedule`.
+//! `dq schedules`, `dq schedule` and `dq unschedule`.
 
 use serde_json::json;
 
@@ -6,11 +6,13 @@ use super::options::MessageOptions;
 use super::send::payload;
 use super::{about, must_exist};
 use crate::failure::Failure;
-use crate::model::record::integer;
+use crate::model::record::{integer, Record};
+use crate::model::schedule;
 use crate::output::Output;
 use crate::server::{verb, Server};
+use crate::table::Table;
 use crate::text::printable;
-use crate::time_text::{parse_span, parse_time, stamp, Millis};
+use crate::time_text::{parse_span, parse_time, relative, stamp, Millis};
 
 /// Options of `dq schedule`.
 #[derive(Debug, clap::Args)]
@@ -37,6 +39,15 @@ pub struct ScheduleArgs {
     /// With --every: the first time, 2026-11-20T12:00 (UTC) or Unix milliseconds
     #[arg(long, value_name = "TIME", value_parser = parse_time, requires = "every")]
     start: Option<Millis>,
+    /// The last time at which it may send: 2026-12-31T12:00 (UTC), or Unix milliseconds
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    until: Option<Millis>,
+    /// How many messages it sends; then it is removed
+    #[arg(long, value_name = "N")]
+    times: Option<u64>,
+    /// Up to how much later each message is due, at random: 30s, 5m
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    jitter: Option<Millis>,
     /// The payload; `-`, or nothing: all of the standard input
     payload: Option<String>,
     /// What becomes of times that passed while the server was down
@@ -61,6 +72,19 @@ pub struct UnscheduleArgs {
     name: String,
 }
 
+/// Options of `dq schedules`.
+#[derive(Debug, clap::Args)]
+pub struct SchedulesArgs {
+    /// The queue's key
+    queue: String,
+    /// Let this schedule send nothing until it is resumed
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    pause: Option<String>,
+    /// Let this schedule go on
+    #[arg(long, value_name = "NAME")]
+    resume: Option<String>,
+}
+
 /// Makes a schedule, and prints when it sends first.
 pub fn schedule(server: &mut Server, args: &ScheduleArgs, out: &mut Output) -> Result<(), Failure> {
     if !args.new {
@@ -80,6 +104,15 @@ pub fn schedule(server: &mut Server, args: &ScheduleArgs, out: &mut Output) -> R
     }
     cmd.arg("PAYLOAD").arg(payload(args.payload.as_deref())?);
     args.options.add_to(&mut cmd);
+    for (option, value) in [
+        ("UNTIL", args.until),
+        ("TIMES", args.times),
+        ("JITTER", args.jitter),
+    ] {
+        if let Some(value) = value {
+            cmd.arg(option).arg(value);
+        }
+    }
     for (option, value) in [("MISSED", &args.missed), ("OVERLAP", &args.overlap)] {
         if let Some(value) = value {
             cmd.arg(option).arg(value);
@@ -103,17 +136,75 @@ pub fn unschedule(
     out: &mut Output,
 ) -> Result<(), Failure> {
     must_exist(server, &args.queue)?;
-    let mut cmd = verb("DQ.UNSCHEDULE", args.queue.as_bytes());
-    cmd.arg(&args.name);
-    let reply = server
-        .call(&cmd)
-        .map_err(|failure| about(&args.queue, failure))?;
     let name = printable(args.name.as_bytes());
-    match integer(&reply)? {
-        0 => Err(Failure::mistake(format!(
-            "no schedule with the name {name}"
-        ))),
-        _ if out.json => out.json(&json!({ "unscheduled": name })),
-        _ => out.line(&format!("{name} is removed; what it has sent stays")),
+    schedule::remove(server, args.queue.as_bytes(), args.name.as_bytes())
+        .map_err(|failure| about(&args.queue, failure))?;
+    match out.json {
+        true => out.json(&json!({ "unscheduled": name })),
+        false => out.line(&format!("{name} is removed; what it has sent stays")),
     }
+}
+
+/// Lists the schedules of a queue, or pauses or resumes one.
+pub fn schedules(
+    server: &mut Server,
+    args: &SchedulesArgs,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    must_exist(server, &args.queue)?;
+    let queue = args.queue.as_bytes();
+    let (name, held) = match (&args.pause, &args.resume) {
+        (Some(name), _) => (name, true),
+        (None, Some(name)) => (name, false),
+        (None, None) => return list(server, &args.queue, out),
+    };
+    schedule::hold(server, queue, name.as_bytes(), held)
+        .map_err(|failure| about(&args.queue, failure))?;
+    let name = printable(name.as_bytes());
+    match (out.json, held) {
+        (true, _) => out.json(&json!({ "schedule": name, "paused": held })),
+        (false, true) => out.line(&format!("{name} is paused: it sends nothing")),
+        (false, false) => out.line(&format!("{name} goes on")),
+    }
+}
+
+fn list(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failure> {
+    let reply = server
+        .call(&verb("DQ.SCHEDULES", queue.as_bytes()))
+        .map_err(|failure| about(queue, failure))?;
+    if out.json {
+        return out.json(&crate::json::of(&reply));
+    }
+    // Times are those of the queue's clock, which stands still in a MANUAL queue.
+    let info = server.call(&verb("DQ.INFO", queue.as_bytes())).ok();
+    let now = info.and_then(|info| Record::of(info).ok()?.number("now"));
+    let table = table(&Record::all(reply)?, now);
+    match table.is_empty() {
+        true => out.line("no schedules"),
+        false => Ok(table.write(out.to)?),
+    }
+}
+
+/// Returns the schedules of a queue as a table, with their times relative to its clock.
+pub fn table(schedules: &[Record], now: Option<Millis>) -> Table {
+    let mut table = Table::new(&["SCHEDULE", "RULE", ">FIRED", ">SKIPPED", "NEXT", "LAST"]);
+    for one in schedules {
+        let time = |field: &str| {
+            let time = one.number(field).zip(now);
+            time.map_or(String::new(), |(at, now)| relative(at, now))
+        };
+        let next = match one.flag("paused") {
+            true => "paused".to_owned(),
+            false => time("next-at"),
+        };
+        table.row(vec![
+            one.text("name"),
+            schedule::rule(one),
+            one.text("fired"),
+            one.text("skipped"),
+            next,
+            time("last-at"),
+        ]);
+    }
+    table
 }

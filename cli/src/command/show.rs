@@ -4,12 +4,12 @@ use redis::Value;
 use serde_json::json;
 
 use super::ls::{self, sum_json};
-use super::{about, must_exist};
+use super::{about, must_exist, schedule};
 use crate::failure::Failure;
 use crate::model::group::{self, Wanted};
 use crate::model::overview::Sort;
 use crate::model::record::{shown, Record};
-use crate::model::{batch, family};
+use crate::model::{attempts, batch, family};
 use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::table::Table;
@@ -56,8 +56,32 @@ fn message(server: &mut Server, queue: &str, id: &str, out: &mut Output) -> Resu
     };
     match out.json {
         true => out.json(&crate::json::map(message.fields())),
-        false => fields(&message, now, out),
+        false => {
+            fields(&message, now, out)?;
+            failed(&message, now, out)
+        }
     }
+}
+
+/// Prints the errors of failed attempts, as far as the queue keeps them (ERRORS).
+fn failed(message: &Record, now: Option<Millis>, out: &mut Output) -> Result<(), Failure> {
+    for one in attempts::of(message) {
+        out.line("")?;
+        let when = now.map(|now| format!(" ({})", relative(one.at, now)));
+        let by = match one.consumer.is_empty() {
+            true => String::new(),
+            false => format!(", at {}", printable(&one.consumer)),
+        };
+        let (number, at) = (one.number, stamp(one.at));
+        out.line(&format!(
+            "attempt {number} failed {at}{}{by}",
+            when.unwrap_or_default()
+        ))?;
+        for line in one.error.split(|byte| *byte == b'\n') {
+            out.line(&format!("  {}", printable(line)))?;
+        }
+    }
+    Ok(())
 }
 
 fn family(server: &mut Server, name: &str, out: &mut Output) -> Result<(), Failure> {
@@ -137,15 +161,7 @@ fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failu
         table.row(row);
     }
     section(&table, out)?;
-    let mut table = Table::new(&["SCHEDULE", "DEFINITION", ">FIRED", "NEXT", "LAST"]);
-    for one in Record::all(schedules)? {
-        let mut row: Vec<_> = ["name", "definition", "fired"]
-            .map(|field| one.text(field))
-            .into();
-        row.extend(["next-at", "last-at"].map(|field| relative_to(&one, field)));
-        table.row(row);
-    }
-    section(&table, out)
+    section(&schedule::table(&Record::all(schedules)?, now), out)
 }
 
 /// Prints the groups that are held or paused, and why. Returns whether there are any.
@@ -217,6 +233,9 @@ fn section(table: &Table, out: &mut Output) -> Result<(), Failure> {
 fn fields(record: &Record, now: Option<Millis>, out: &mut Output) -> Result<(), Failure> {
     for (name, value) in record.fields() {
         let name = shown(name);
+        if matches!(value, Value::Array(_)) {
+            continue;
+        }
         let text = match value {
             Value::Int(at) if is_time(&name) => match (u64::try_from(*at), now) {
                 (Ok(at), Some(now)) if at != now => {

@@ -1,6 +1,7 @@
 //! Replies of the server as values, and what is made of them for the terminal and the
 //! web page alike. Those who have a `Server` as argument use the connection.
 
+pub mod attempts;
 pub mod batch;
 pub mod change;
 pub mod consumer;
@@ -20,5 +21,6 @@ pub mod overview;
 pub mod queue;
 pub mod record;
 pub mod run_times;
+pub mod schedule;
 pub mod settings;
 pub mod watch;

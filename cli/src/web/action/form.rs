@@ -10,7 +10,7 @@ use crate::model::record::{integer, Record};
 use crate::model::settings::{self, shown_settings};
 use crate::server::{verb, Server};
 use crate::text::printable;
-use crate::time_text::{parse_span, parse_time, stamp};
+use crate::time_text::{parse_span, parse_time, stamp, Millis};
 use crate::web::address::queue;
 use crate::web::answer::HttpError;
 use crate::web::query::{link, Query};
@@ -200,6 +200,21 @@ impl Form {
         }
     }
 
+    /// Adds the option of a field with a time, if it was filled in.
+    fn add_time(
+        &self,
+        cmd: &mut Cmd,
+        field: &str,
+        parse: fn(&str) -> Result<Millis, String>,
+    ) -> Result<(), Failure> {
+        let typed = self.fields.text(field).trim();
+        if !typed.is_empty() {
+            let value = parse(typed).map_err(|why| Failure::mistake(format!("{field}: {why}")))?;
+            cmd.arg(field.to_uppercase()).arg(value);
+        }
+        Ok(())
+    }
+
     fn send(&self, server: &mut Server) -> Result<String, Failure> {
         keys::must_exist(server, &self.queue)?;
         let mut cmd = verb("DQ.SEND", &self.queue);
@@ -249,7 +264,10 @@ impl Form {
         };
         self.add_texts(&mut cmd, &[("TZ", "tz")]);
         cmd.arg("PAYLOAD").arg(self.payload());
+        self.add_time(&mut cmd, "until", parse_time)?;
+        self.add_time(&mut cmd, "jitter", parse_span)?;
         let options = [
+            ("TIMES", "times"),
             ("TYPE", "type"),
             ("GROUP", "group"),
             ("PRIORITY", "priority"),

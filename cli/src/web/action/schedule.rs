@@ -5,7 +5,8 @@
 
 pub use super::copy::{MessageCopy, UNTOLD};
 use crate::failure::Failure;
-use crate::model::record::{integer, Record};
+use crate::model::record::Record;
+use crate::model::schedule;
 use crate::server::{verb, Server};
 use crate::text::printable;
 
@@ -42,19 +43,13 @@ pub fn fire(server: &mut Server, queue: &[u8], name: &[u8]) -> Result<String, Fa
 
 /// Removes a schedule. Returns what came of it, in words.
 pub fn remove(server: &mut Server, queue: &[u8], name: &[u8]) -> Result<String, Failure> {
-    let mut cmd = verb("DQ.UNSCHEDULE", queue);
-    cmd.arg(name);
-    match integer(&server.call(&cmd)?)? {
-        0 => Err(Failure::mistake("there is no such schedule any more")),
-        _ => Ok(format!("The schedule {} is removed.", printable(name))),
-    }
+    schedule::remove(server, queue, name)?;
+    Ok(format!("The schedule {} is removed.", printable(name)))
 }
 
 /// Pauses or resumes a schedule. Returns what came of it, in words.
 pub fn hold(server: &mut Server, queue: &[u8], name: &[u8], held: bool) -> Result<String, Failure> {
-    let mut cmd = verb("DQ.SCHEDULES", queue);
-    cmd.arg(if held { "PAUSE" } else { "RESUME" }).arg(name);
-    server.call(&cmd)?;
+    schedule::hold(server, queue, name, held)?;
     let done = if held { "is paused" } else { "goes on" };
     Ok(format!("The schedule {} {done}.", printable(name)))
 }

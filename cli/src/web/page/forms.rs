@@ -99,6 +99,13 @@ pub fn page(ask: &Ask, kind: FormKind) -> Result<Answer, HttpError> {
                 line("cron", "Cron rule", "0 3 * * *, or @daily"),
                 line("tz", "Its time zone", "UTC"),
                 line("every", "Or an interval", "30s, 5m, 1d"),
+                line("until", "Until a time (UTC)", "2026-12-31; empty: for ever"),
+                line("times", "How many times it sends", "empty: no limit"),
+                line(
+                    "jitter",
+                    "Up to how much later, at random",
+                    "30s; empty: on time",
+                ),
                 text("payload", "Payload", String::new()),
                 line("type", "Type", ""),
                 line("group", "Group", ""),

@@ -6,11 +6,10 @@ use redis::Value;
 use super::layout::{layout, trail};
 use super::parts::{action, badge, capital, direct, name, time, to_form};
 use super::payload::{lines, payload_of};
-use super::story::story;
+use super::story::{failed, story};
 use crate::failure::Failure;
 use crate::model::change::Target;
 use crate::model::group::Why;
-use crate::model::queue::Queue;
 use crate::model::record::{bytes, shown, Record};
 use crate::server::{verb, Server};
 use crate::text::printable;
@@ -23,8 +22,8 @@ use crate::web::query::Query;
 pub const EDITED: usize = 64 << 10;
 
 /// Fields that have a place of their own on the page.
-const ELSEWHERE: [&str; 9] = [
-    "id", "status", "state", "payload", "headers", "error", "result", "note", "reason",
+const ELSEWHERE: [&str; 10] = [
+    "id", "status", "state", "payload", "headers", "error", "errors", "result", "note", "reason",
 ];
 
 /// Fetches a message.
@@ -61,7 +60,7 @@ pub fn payload(ask: &Ask) -> Result<Answer, HttpError> {
 /// Shows a message.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let (queue, id) = named(&ask.query)?;
-    let (message, why, now) = ask.site.read(|server| {
+    let (message, why, now, kept) = ask.site.read(|server| {
         let message = get(server, &queue, &id)?;
         let mut cmd = verb("DQ.EXPLAIN", &queue);
         cmd.arg(&id);
@@ -70,8 +69,8 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
             Err(Failure::Refused(_)) => None,
             reply => Why::of(reply?)?,
         };
-        let info = Queue::of(&queue, server.call(&verb("DQ.INFO", &queue))?)?;
-        Ok((message, why, info.now))
+        let info = Record::of(server.call(&verb("DQ.INFO", &queue))?)?;
+        Ok((message, why, info.count("now"), info.number("errors")))
     })?;
     let message = message.ok_or_else(gone)?;
     let state = message.text("state");
@@ -111,6 +110,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
             h2 { "Story" }
             (story(&message, now))
         }
+        (failed(ask, &message, kept, &target))
         (acts(ask, &message, &here, &state))
         (payload_of(&message, &here, ask.query.text("as")))
         (headers(&message))

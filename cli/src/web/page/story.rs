@@ -3,10 +3,18 @@
 use maud::{html, Markup};
 use redis::Value;
 
-use super::parts::time;
+use super::parts::{name, time, to_form};
+use super::payload::lines;
+use crate::model::attempts;
+use crate::model::error_text::summary;
 use crate::model::record::Record;
-use crate::text::plural;
+use crate::text::{cut, plural, printable};
 use crate::time_text::{stamp, Millis};
+use crate::web::answer::Ask;
+use crate::web::query::Query;
+
+/// Maximum length of an error in a line of the story.
+const LONG: usize = 200;
 
 /// Returns what has happened to a message, and what will, in the order of time.
 fn events(message: &Record, now: Millis) -> Vec<(Millis, String)> {
@@ -44,6 +52,22 @@ fn events(message: &Record, now: Millis) -> Vec<(Millis, String)> {
         at("lease-until"),
         "its lease ends, unless it is renewed".to_owned(),
     );
+    for failed in attempts::of(message) {
+        let error = printable(summary(&failed.error));
+        let why = if error.is_empty() {
+            "no error was given"
+        } else {
+            &error
+        };
+        let by = match failed.consumer.is_empty() {
+            true => String::new(),
+            false => format!(" at {}", printable(&failed.consumer)),
+        };
+        add(
+            Some(failed.at),
+            format!("attempt {} failed{by}: {}", failed.number, cut(why, LONG)),
+        );
+    }
     add(
         at("finished-at"),
         match state.as_str() {
@@ -85,6 +109,37 @@ pub fn story(message: &Record, now: Millis) -> Markup {
     }
 }
 
+/// Returns the errors of failed attempts with all their lines, the newest first. `kept` is how
+/// many the queue keeps of each message, if the module can do that.
+pub fn failed(ask: &Ask, message: &Record, kept: Option<u64>, queue: &Query) -> Markup {
+    let attempts = attempts::of(message);
+    html! {
+        // It has no times that change, so what was opened here stays open.
+        section #attempts data-live {
+            @if !attempts.is_empty() {
+                h2 { "Failed attempts" }
+                @for failed in attempts.iter().rev() {
+                    details {
+                        summary {
+                            "attempt " (failed.number) ", " (stamp(failed.at))
+                            @if !failed.consumer.is_empty() { ", at " (name(&failed.consumer)) }
+                            @if !failed.error.is_empty() {
+                                ": " (cut(&printable(summary(&failed.error)), LONG))
+                            }
+                        }
+                        pre.text.bad { (lines(&failed.error)) }
+                    }
+                }
+            } @else if kept == Some(0) && message.count("failures") > 1 {
+                p.note {
+                    "The errors of earlier attempts are not kept: ERRORS of the queue is 0. "
+                    (to_form(ask, "Change settings", "", "settings", queue))
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +158,15 @@ mod tests {
             ("first-started-at", Value::Int(20)),
             ("started-at", Value::Int(31)),
             ("finished-at", Value::Int(40)),
+            (
+                "errors",
+                Value::Array(vec![Value::Array(vec![
+                    Value::Int(2),
+                    Value::Int(40),
+                    text("w1"),
+                    text("Traceback:\n  line 1\nKeyError: x"),
+                ])]),
+            ),
         ]);
         let words: Vec<_> = events(&message, 50)
             .into_iter()
@@ -115,6 +179,7 @@ mod tests {
                 "first delivered",
                 "was due",
                 "delivered to w1, attempt 2",
+                "attempt 2 failed at w1: KeyError: x",
                 "died: retries"
             ]
         );

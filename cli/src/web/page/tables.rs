@@ -1,13 +1,13 @@
 //! The batches, schedules and consumers of a queue.
 
 use maud::{html, Markup};
-use redis::Value;
 
 use super::parts::{action, badge, direct, name, time, to_form};
 use crate::model::batch::Batch;
 use crate::model::consumer::Consumer;
 use crate::model::holdings::Holdings;
 use crate::model::record::Record;
+use crate::model::schedule;
 use crate::time_text::Millis;
 use crate::web::answer::Ask;
 use crate::web::query::Query;
@@ -69,7 +69,7 @@ pub fn schedules(ask: &Ask, found: &[Record], target: &Query, now: Millis) -> Ma
             @if !found.is_empty() {
                 table {
                     thead { tr {
-                        th { "schedule" } th { "rule" } th { "next" } th { "last" } th.n { "fired" } th {}
+                        th { "schedule" } th { "rule" } th { "next" } th { "last" } th.n { "fired" } th.n { "skipped" } th {}
                     } }
                     tbody {
                         @for one in found {
@@ -78,18 +78,16 @@ pub fn schedules(ask: &Ask, found: &[Record], target: &Query, now: Millis) -> Ma
                                 td.first { (name(bytes))
                                     @if one.flag("paused") { " " (badge("paused", "warn")) }
                                 }
-                                td data-label="rule" { code { (one.text("definition")) } }
+                                td data-label="rule" { code { (schedule::rule(one)) } }
                                 td data-label="next" { (time(one.number("next-at"), now)) }
                                 td data-label="last" { (time(one.number("last-at"), now)) }
                                 td.n data-label="fired" { (one.count("fired")) }
+                                td.n data-label="skipped" { (one.count("skipped")) }
                                 td.acts {
                                     (action(ask, "Run now", "", &act("fire", bytes))) " "
-                                    // A module that cannot pause schedules does not tell whether one is.
-                                    @if let Value::Boolean(paused) = one.get("paused") {
-                                        @if *paused { (direct(ask, "Resume", "", &act("resume-schedule", bytes))) }
-                                        @else { (direct(ask, "Pause", "", &act("pause-schedule", bytes))) }
-                                        " "
-                                    }
+                                    @if one.flag("paused") { (direct(ask, "Resume", "", &act("resume-schedule", bytes))) }
+                                    @else { (direct(ask, "Pause", "", &act("pause-schedule", bytes))) }
+                                    " "
                                     (action(ask, "Remove", "", &act("unschedule", bytes)))
                                 }
                             }
