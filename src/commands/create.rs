@@ -4,10 +4,9 @@ use super::options::{BACKOFF, BREAKER, ERRORS, LEASE, MAX_TIMEOUTS, RATE, RETRIE
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
-use crate::server::commit::{self, change, Replication};
-use crate::server::{clock, errors, wakeups};
+use crate::server::commit::{self, change};
+use crate::server::{clock, errors};
 use dq_queue::args::{self, Words};
-use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::{Error, Op};
 
 /// The description of the command, for the server and for COMMAND DOCS.
@@ -90,12 +89,9 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         }
         let moment = clock::now();
         let creation = commit::creation(&new.changes, new.clock);
-        let queue = slot.create(creation.queue());
-        queue.made_at(moment);
-        queue.noted_term = wakeups::term();
-        let entry = LogEntry::of(moment, 0, Some(creation), &Op::Tick);
-        slot.commit(moment, Replication::Entry(&entry));
-        slot.split().0.reply().status(c"OK");
-        Ok(())
+        let made = slot.apply_to_new(creation, &Op::Tick, moment, |ctx, _, _| {
+            ctx.reply().status(c"OK");
+        });
+        made.map_err(|error| errors::reply_for(&error))
     })?
 }

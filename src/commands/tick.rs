@@ -3,11 +3,10 @@
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{memory, Args, CommandResult, Context, Failure, Name, OwnedName, Reply};
-use crate::server::commit::{self, begin_without_events, change, Begun, Missing, Replication};
+use crate::server::commit::{self, begin_without_events, change, Missing};
 use crate::server::{clock, errors, wakeups};
 use dq_queue::args::tick::Tick;
 use dq_queue::args::{self, Words};
-use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::limits::MAX_STEPS;
 use dq_queue::op::Ticked;
 use dq_queue::settings::Clock;
@@ -108,7 +107,6 @@ fn tick_one(ctx: &mut Context, key: Name<'_>, left: &mut u64) -> Result<Ticked, 
                 break;
             }
         }
-        let Begun { moment, before } = begun;
         let op = match skips {
             true => Op::CatchUp {
                 since: missed.unwrap_or(0),
@@ -116,11 +114,8 @@ fn tick_one(ctx: &mut Context, key: Name<'_>, left: &mut u64) -> Result<Ticked, 
             },
             false => Op::Tick,
         };
-        // It is applied exactly as replicas will apply it.
-        let applied = queue.apply(&op, moment);
+        let applied = slot.apply(begun, &op, |_, _, _| ());
         applied.map_err(|error| errors::reply_for(&error))?;
-        let entry = LogEntry::of(moment, before, None, &op);
-        slot.commit(moment, Replication::Entry(&entry));
         Ok(ticked)
     })?
 }

@@ -6,6 +6,7 @@
 
 use super::value::{value_type, Value};
 use super::{raw, Context, Name};
+use dq_queue::Queue;
 use std::os::raw::{c_int, c_void};
 use std::ptr::NonNull;
 
@@ -100,9 +101,9 @@ pub struct KeyRead<'a>(Handle<'a>);
 impl KeyRead<'_> {
     /// The queue, if the key exists.
     #[inline]
-    pub fn get(&self) -> Option<&Value> {
+    pub fn get(&self) -> Option<&Queue> {
         // SAFETY: the key is open, so the value is live and nothing else changes it.
-        self.0.value.map(|value| unsafe { value.as_ref() })
+        self.0.value.map(|value| unsafe { value.as_ref() }.queue())
     }
 
     /// The context, to write replies while the queue is borrowed.
@@ -132,8 +133,8 @@ impl<'a> KeyWrite<'a> {
     }
 
     /// Puts a queue into the key. It replaces the queue that the key may hold.
-    pub fn create(&mut self, value: Value) -> &mut Value {
-        let value = NonNull::from(Box::leak(Box::new(value)));
+    pub fn create(&mut self, queue: Queue) -> &mut Value {
+        let value = NonNull::from(Box::leak(Box::new(Value::new(queue))));
         // SAFETY: the key is open for writing, so the handle is not null. The server owns the value
         // from here on, and frees it with the callback of the data type.
         unsafe {

@@ -52,6 +52,7 @@ mod log;
 mod log_entries;
 pub mod memory;
 mod name;
+mod notes;
 mod own_slots;
 mod queue_clock;
 mod registration;
@@ -77,6 +78,7 @@ pub use registration::calls;
 pub use reply::{CommandResult, Failure, Reply};
 pub use setting::Setting;
 pub use text_setting::TextSetting;
+pub use value::Value;
 
 #[cold]
 fn missing(name: &str) -> ! {

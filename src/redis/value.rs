@@ -6,15 +6,55 @@
 use super::guard::contain;
 use super::log::c_text;
 use super::name::string_bytes;
+use super::notes::Notes;
 use super::{events, raw};
+use dq_queue::Queue;
 use std::ffi::CStr;
+use std::ops::{Deref, DerefMut};
 use std::os::raw::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The value of a key of the module's type. It may be freed on any thread and is saved in a forked
 /// child, so it owns everything it refers to and uses no locks.
-pub type Value = dq_queue::Queue;
+#[derive(Debug)]
+pub struct Value {
+    queue: Queue,
+    /// What this server remembers of the queue.
+    pub notes: Notes,
+}
+
+impl Value {
+    /// A queue that is new in its key.
+    pub fn new(queue: Queue) -> Value {
+        Value {
+            queue,
+            notes: Notes::default(),
+        }
+    }
+
+    /// The queue.
+    #[inline]
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+}
+
+impl Deref for Value {
+    type Target = Queue;
+
+    #[inline]
+    fn deref(&self) -> &Queue {
+        &self.queue
+    }
+}
+
+impl DerefMut for Value {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Queue {
+        &mut self.queue
+    }
+}
 
 /// The name of the data type, as TYPE shows it. It must have 9 bytes.
 pub const TYPE_NAME: &CStr = c"dqueue-rs";
@@ -64,7 +104,7 @@ pub(super) unsafe fn register(ctx: *mut raw::RedisModuleCtx) -> bool {
         api!(RedisModule_CreateDataType(
             ctx,
             TYPE_NAME.as_ptr(),
-            Value::VERSION as c_int,
+            Queue::VERSION as c_int,
             &mut methods
         ))
     };
@@ -79,8 +119,8 @@ unsafe fn borrow<'a>(value: *const c_void) -> &'a Value {
     unsafe { &*value.cast::<Value>() }
 }
 
-fn into_server(value: Value) -> *mut c_void {
-    Box::into_raw(Box::new(value)).cast()
+fn into_server(queue: Queue) -> *mut c_void {
+    Box::into_raw(Box::new(Value::new(queue))).cast()
 }
 
 unsafe extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
@@ -108,7 +148,7 @@ unsafe extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
 unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
     contain(ptr::null_mut(), || {
         let version = u32::try_from(version).unwrap_or(u32::MAX);
-        if version > Value::VERSION {
+        if version > Queue::VERSION {
             refuse(io, "it was written by a newer version of the module");
             return ptr::null_mut();
         }
@@ -122,15 +162,15 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
             ended = block.is_none();
             block
         };
-        let loaded = Value::load(version, &mut next);
+        let loaded = Queue::load(version, &mut next);
         let is_complete = next().is_none();
         // SAFETY: as above.
         let is_broken = unsafe { api!(RedisModule_IsIOError(io)) } != 0;
         match loaded {
             _ if is_broken => refuse(io, "the input ends too early"),
-            Ok(value) if is_complete => {
+            Ok(queue) if is_complete => {
                 events::loaded();
-                return into_server(value);
+                return into_server(queue);
             }
             Ok(_) => refuse(io, "there are bytes after the end"),
             Err(why) => refuse(io, &why),
@@ -203,8 +243,10 @@ unsafe extern "C" fn mem_usage2(
     value: *const c_void,
     _: usize,
 ) -> usize {
-    // SAFETY: the value is the server's, for this call.
-    contain(0, || unsafe { borrow(value) }.memory_bytes())
+    contain(0, || {
+        // SAFETY: the value is the server's, for this call.
+        unsafe { borrow(value) }.memory_bytes() + size_of::<Notes>()
+    })
 }
 
 unsafe extern "C" fn free_effort2(

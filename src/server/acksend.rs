@@ -3,16 +3,15 @@
 //! First every queue is asked whether its part can be done. Only then is anything changed, and the
 //! log entries of all queues are replicated as one command, so that a torn log has all or nothing.
 
-use crate::redis::{Context, Failure, Name, WrongType};
+use crate::redis::{Context, Failure, Name, Value, WrongType};
 use dq_queue::args::acksend::AckSendRequest;
-use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::message::id::GENERATED_LEN;
-use dq_queue::op::{self, AckSend, Before, Sent};
+use dq_queue::op::{self, AckSend, Sent};
 use dq_queue::settings::{Changes, Clock};
 use dq_queue::{Done, Error, Moment, Op, Queue};
 
 use super::commit::{
-    begin, change, change_silently, clock_of, creation, Aftermath, Begun, Replication, Slot,
+    begin, change, change_silently, clock_of, creation, renewing, Aftermath, Begun, Slot,
 };
 use super::{clock, errors, wakeups};
 
@@ -80,7 +79,10 @@ fn run_together(
     for part in &*parts {
         let (done, aftermath) = change_silently(ctx, part.key, |slot| match verdict {
             Ok(true) => part.commit(slot, moment, ids),
-            _ => part.refuse(slot),
+            _ => {
+                part.refuse(slot);
+                false
+            }
         })?;
         // In a burst of lease ends the first part may turn out to be stale only now.
         verdict = verdict.map(|can| can && done);
@@ -174,54 +176,42 @@ impl Part<'_> {
 
     /// Does the part. Returns whether it was done.
     fn commit(&self, slot: &mut Slot<'_>, moment: Moment, ids: &mut Ids) -> bool {
-        let Begun { moment, before } = self.begun.unwrap_or(Begun {
-            moment,
-            before: Before::default(),
-        });
-        let created = match slot.split().1 {
-            Some(_) => None,
+        let begun = self.begun.unwrap_or(Begun::at(moment));
+        let (renewing, is_new) = match slot.split().1 {
+            Some(queue) => (renewing(queue, &self.op), false),
             // A queue that does not exist has no group.
             None if self.needs_groups() => return true,
-            None => Some(creation(&Changes::default(), Clock::Server)),
-        };
-        if let Some(created) = &created {
-            slot.create(created.queue());
-        }
-        let (_, Some(queue)) = slot.split() else {
-            return false;
-        };
-        let renewing = match created {
-            Some(_) => None,
-            None => queue.renewing(&self.op, wakeups::term(), clock::random),
+            None => (None, true),
         };
         let op = renewing.as_ref().unwrap_or(&self.op);
-        let done = queue.apply(op, moment);
-        let is_done = matches!(done, Ok(Done::AckSent(Some(_))));
-        if let Ok(Done::AckSent(Some(sent))) = done {
-            self.collect_ids(queue, &sent, ids);
-            if renewing.is_some() || created.is_some() {
-                queue.noted_term = wakeups::term();
+        let collect = |_: &Context, queue: &mut Value, done: &Done| {
+            let Done::AckSent(Some(sent)) = done else {
+                return false;
+            };
+            self.collect_ids(queue, sent, ids);
+            if renewing.is_some() {
+                queue.notes.salt_term = wakeups::term();
             }
-        }
-        if created.is_some() {
-            queue.made_at(moment);
-        }
-        let entry = LogEntry::of(moment, before, created, op);
-        slot.commit(moment, Replication::Entry(&entry));
-        is_done
+            true
+        };
+        let done = match is_new {
+            true => {
+                let creation = creation(&Changes::default(), Clock::Server);
+                slot.apply_to_new(creation, op, begun.moment, collect)
+            }
+            false => slot
+                .apply(begun, op, collect)
+                .map(Option::unwrap_or_default),
+        };
+        done.unwrap_or_default()
     }
 
     /// Replicates what the change has begun with, and does nothing else.
-    fn refuse(&self, slot: &mut Slot<'_>) -> bool {
-        let begun = self.begun.filter(|begun| !begun.before.is_nothing());
-        let (Some(Begun { moment, before }), (_, Some(queue))) = (begun, slot.split()) else {
-            return false;
-        };
-        if queue.apply(&Op::Tick, moment).is_ok() {
-            let entry = LogEntry::of(moment, before, None, &Op::Tick);
-            slot.commit(moment, Replication::Entry(&entry));
+    fn refuse(&self, slot: &mut Slot<'_>) {
+        if let Some(begun) = self.begun.filter(|begun| !begun.before.is_nothing()) {
+            // A Tick is never refused.
+            let _ = slot.apply(begun, &Op::Tick, |_, _, _| ());
         }
-        false
     }
 
     /// Whether all its messages are sent only if their groups have messages.

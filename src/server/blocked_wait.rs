@@ -9,8 +9,9 @@ use crate::redis::blocking::{self, Handle, Wait};
 use crate::redis::{event_loop, Context, Name, OwnedName, Reply};
 use dq_queue::op::Ending;
 
+use super::address::QueueAddress;
 use super::rights::{self, Call};
-use super::{message_reply, wakeups, QueueAddress};
+use super::{message_reply, wakeups};
 
 /// The clients that wait for messages of one queue, by the id of the message.
 type ByMessage = HashMap<Box<[u8]>, Vec<Waiting>>;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use dq_queue::op::Receipts;
 use dq_queue::{Millis, Receipt};
 
-use super::QueueAddress;
+use super::address::QueueAddress;
 
 /// The minimum number of receipts of a connection and a queue at which ended leases are removed.
 const MIN_CLEANUP: usize = 64;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use lazy_static::lazy_static;
 
-use super::QueueAddress;
-use crate::redis::clock as server_clock;
+use super::address::QueueAddress;
+use crate::redis::clock as redis_clock;
 use dq_queue::{Moment, Receipt, MAX_EXACT};
 
 /// The last receipt that this server has given out by its clock. Only the main thread uses it; an
@@ -36,14 +36,14 @@ const MAX_GIVEN: u64 = 10_000;
 /// that came from a server whose clock was ahead has receipts of its own, above its last one, until
 /// the clock has caught up.
 pub fn now() -> Moment {
-    at(server_clock::now_us())
+    at(redis_clock::now_us())
 }
 
-/// The present moment, or one that is some microseconds old (see [`server_clock::recent_us`]). It
+/// The present moment, or one that is some microseconds old (see [`redis_clock::recent_us`]). It
 /// is cheaper than [`now`], for commands that are called very often.
 #[inline]
 pub fn recent() -> Moment {
-    at(server_clock::recent_us())
+    at(redis_clock::recent_us())
 }
 
 #[inline]

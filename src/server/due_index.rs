@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use dq_queue::{family, Millis, NEVER};
 
-use super::QueueAddress;
+use super::address::QueueAddress;
 
 /// When a slice of a queue is due. What is due first is the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -258,11 +258,20 @@ mod tests {
         index.schedule(0, b"b", 40);
         index.schedule(0, b"b", 60);
         index.schedule(1, b"a", NEVER);
-        assert_eq!(index.next_turn(99), Some((Due::At(50), (0, b"a"[..].into()))));
+        assert_eq!(
+            index.next_turn(99),
+            Some((Due::At(50), (0, b"a"[..].into())))
+        );
         index.forget(0, b"a");
-        assert_eq!(index.next_turn(99), Some((Due::At(60), (0, b"b"[..].into()))));
+        assert_eq!(
+            index.next_turn(99),
+            Some((Due::At(60), (0, b"b"[..].into())))
+        );
         index.swap(0, 1);
-        assert_eq!(index.next_turn(9), Some((Due::Arrived, (0, b"a"[..].into()))));
+        assert_eq!(
+            index.next_turn(9),
+            Some((Due::Arrived, (0, b"a"[..].into())))
+        );
         index.forget_db(Some(0));
         index.schedule(1, b"b", NEVER);
         assert_eq!(index.next_turn(99), None);
@@ -279,7 +288,10 @@ mod tests {
         index.slice_ended(&(0, b"c"[..].into()), 15);
         let behind = Some((Due::Behind(15), (0, b"a"[..].into())));
         assert_eq!(index.next_turn(20), behind);
-        assert_eq!(index.next_turn(20), Some((Due::At(20), (0, b"b"[..].into()))));
+        assert_eq!(
+            index.next_turn(20),
+            Some((Due::At(20), (0, b"b"[..].into())))
+        );
         assert_eq!(index.next_ms(), 15);
         assert_eq!(index.count_due(20, 9), 2);
         assert_eq!(index.count_due(20, 1), 1);

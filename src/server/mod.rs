@@ -1,6 +1,6 @@
 //! Runs queues inside a server: changes, the timer, blocked clients, replay.
 //!
-//! - `commit.rs` is the one way in which anything changes a queue.
+//! - `commit/` is the one way in which anything changes a queue.
 //! - `acksend.rs` changes several queues at once.
 //! - `arrivals.rs` writes to the log which queues came with a clock that is ahead.
 //! - `standstill.rs` notices when the server did nothing for a while.
@@ -12,6 +12,7 @@
 //!   `own_slots.rs` which slots this node serves in a cluster.
 
 pub mod acksend;
+mod address;
 mod arrivals;
 pub mod blocked_fetch;
 pub mod blocked_wait;
@@ -37,26 +38,19 @@ mod standstill;
 mod timer;
 pub mod wakeups;
 
-use std::rc::Rc;
-
 use crate::redis::Context;
-use crate::redis::{
-    event_loop, events as server_events, info as server_info, timer as server_timer,
-};
-
-/// The address of a queue: the database, and the name of the key.
-pub type QueueAddress = (i32, Rc<[u8]>);
+use crate::redis::{event_loop, events as redis_events, info as redis_info, timer as redis_timer};
 
 /// Installs the timer, and subscribes to the server's events. Called once, at the end of the
 /// module's load. Error: the server refuses a subscription.
 pub fn start(ctx: &mut Context) -> Result<(), String> {
-    server_timer::install(timer::fire, timer::fire_of_burst);
-    if !server_events::subscribe(ctx, events::EVENTS)
+    redis_timer::install(timer::fire, timer::fire_of_burst);
+    if !redis_events::subscribe(ctx, events::EVENTS)
         || !event_loop::install(ctx, standstill::woke, before_sleep)
     {
         return Err("the server refuses a subscription to its events".to_owned());
     }
-    server_info::install(ctx, info::write);
+    redis_info::install(ctx, info::write);
     wakeups::start_acting();
     Ok(())
 }

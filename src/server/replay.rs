@@ -145,6 +145,9 @@ fn replay(
         if entry.created.is_some() {
             queue.made_at(moment);
         }
+        if entry.before.cut > 0 {
+            queue.notes.clock_was_cut(moment.ms());
+        }
         // The clock of the queue is that of another server.
         queue.follow(clock::now());
         replicate_once(slot, is_replicated);

@@ -2,15 +2,14 @@
 
 use std::cell::Cell;
 
-use crate::redis::clock as server_clock;
+use crate::redis::clock as redis_clock;
 use crate::redis::{Context, Name, OwnedName};
-use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::limits::MAX_STEPS;
-use dq_queue::queue::plan::Step;
+use dq_queue::queue::bulk::Step;
 use dq_queue::{Done, Op, Queue};
 
 use super::blocked_fetch::{serve, wait_list};
-use super::commit::{self, begin, begin_without_events, change, Begun, Replication, Slot};
+use super::commit::{self, begin, begin_without_events, change, Begun, Slot};
 use super::due_index::Due;
 use super::{arrivals, bound_leases, bulk_ops, clock, config, metrics, own_slots, wakeups};
 
@@ -18,8 +17,6 @@ use super::{arrivals, bound_leases, bulk_ops, clock, config, metrics, own_slots,
 const STEPS: u64 = 64;
 /// The number of removed messages that are freed between two readings of the clock.
 const FREED: usize = 512;
-/// How long until a queue in a slot that this node does not serve is tried again, in ms.
-pub const NOT_OWNED_RETRY_MS: u64 = 100;
 
 /// The maximum number of timers in a burst. Each runs a few microseconds, and all timers of a turn
 /// share one budget.
@@ -60,7 +57,7 @@ pub fn before_sleep(ctx: &mut Context) {
     TURN_ENDS.set(0);
     let used = USED.take();
     if GOES_ON.take() {
-        let now = server_clock::now_ms();
+        let now = redis_clock::now_ms();
         let most = MAX_BURST.min(used + MORE_IN_BURST);
         let due = wakeups::with_index(|index| index.count_due(now, most));
         let count = due + bound_leases::count_released();
@@ -74,12 +71,12 @@ pub fn before_sleep(ctx: &mut Context) {
 fn run(ctx: &mut Context) {
     if !ctx.may_act() {
         if ctx.is_primary() {
-            wakeups::ensure(ctx, server_clock::now_ms() + wakeups::RETRY_MS);
+            wakeups::ensure(ctx, redis_clock::now_ms() + wakeups::RETRY_MS);
         }
         return;
     }
     let budget = config::TICK_BUDGET_US.unsigned();
-    let start = server_clock::monotonic_us();
+    let start = redis_clock::monotonic_us();
     let deadline = match TURN_ENDS.get() {
         0 => start + budget,
         deadline => deadline,
@@ -90,7 +87,7 @@ fn run(ctx: &mut Context) {
         let has_worked = end_released_leases(ctx) || run_due_slices(ctx, deadline);
         USED.set(USED.get() + usize::from(has_worked));
         // A long slice is followed by a pause of a millisecond, in which clients are served.
-        let is_short = server_clock::monotonic_us() - start < budget / 2;
+        let is_short = redis_clock::monotonic_us() - start < budget / 2;
         GOES_ON.set(is_short && is_work_due());
     }
     match bound_leases::any_released() {
@@ -101,7 +98,7 @@ fn run(ctx: &mut Context) {
 
 /// Whether a queue needs a slice now, or leases of closed connections are to be ended.
 fn is_work_due() -> bool {
-    bound_leases::any_released() || wakeups::is_due(server_clock::now_ms())
+    bound_leases::any_released() || wakeups::is_due(redis_clock::now_ms())
 }
 
 /// Ends the leases of one queue that a closed connection has released. Returns whether there was
@@ -134,7 +131,7 @@ fn run_due_slices(ctx: &mut Context, deadline: u64) -> bool {
     }
     let mut has_run = false;
     loop {
-        let now = server_clock::now_ms();
+        let now = redis_clock::now_ms();
         let Some((due, (db, key))) = wakeups::next_due(now) else {
             return has_run;
         };
@@ -144,10 +141,12 @@ fn run_due_slices(ctx: &mut Context, deadline: u64) -> bool {
         }
         let name = OwnedName::new(&key);
         if !ctx.owns(name.name()) {
-            wakeups::with_index(|index| index.schedule(db, &key, now + NOT_OWNED_RETRY_MS));
+            wakeups::with_index(|index| {
+                index.schedule(db, &key, now + wakeups::NOT_OWNED_RETRY_MS)
+            });
             continue;
         }
-        let began = server_clock::monotonic_us();
+        let began = redis_clock::monotonic_us();
         let lag = match due {
             Due::Loaded | Due::Arrived => 0,
             Due::At(due) | Due::Behind(due) => now.saturating_sub(due),
@@ -156,7 +155,7 @@ fn run_due_slices(ctx: &mut Context, deadline: u64) -> bool {
         serve::after_slice(ctx, name.name(), db, deadline);
         wakeups::with_index(|index| index.slice_ended(&(db, key), now));
         has_run = true;
-        let ended = server_clock::monotonic_us();
+        let ended = redis_clock::monotonic_us();
         metrics::count_slice(ended - began);
         metrics::count_lag(lag);
         ctx.latency_sample(c"dq-tick", (ended - began) / 1000);
@@ -209,20 +208,19 @@ fn run_slice_in(
     let moment = begun.moment;
     if matches!(due, Due::Loaded | Due::Arrived) {
         // The queue was not in this key before, so its schedules could not fire.
-        queue.noted_arrival = moment.ms();
+        queue.notes.arrival = moment.ms();
         arrivals::arrived(key, queue.lead(server));
     }
     // While schedules make up for what they have missed, everything else goes on.
     let missed = wakeups::missed_before(queue, moment.ms());
     // A bulk operation gets half of the time, or every second slice.
-    let half = deadline.saturating_sub(server_clock::monotonic_us()) / 2;
+    let half = deadline.saturating_sub(redis_clock::monotonic_us()) / 2;
     let skips = commit::has_fire_without_memory(queue, queue.now(moment));
     let fires_wait = skips || missed.is_some();
     let has_bulk = bulk_ops::any(db, key.bytes()) && (!fires_wait || is_turn_of_bulk());
     let until = if has_bulk { deadline - half } else { deadline };
     advance(queue, &mut begun, until, fires_wait);
-    let before = begun.before;
-    let advanced = server_clock::monotonic_us();
+    let advanced = redis_clock::monotonic_us();
     let mut step = None;
     if has_bulk {
         let now = queue.now(moment);
@@ -237,30 +235,27 @@ fn run_slice_in(
         },
         _ => Op::Tick,
     };
-    // A Tick, too, is applied exactly as replicas will apply it.
-    let Ok(done) = queue.apply(&op, moment) else {
-        return Some(Ran::default());
-    };
-    let taken = bulk_ops::Taken {
-        count: match done {
-            Done::Count(count) => count,
-            _ => 0,
-        },
-        is_last,
-        took_us: server_clock::monotonic_us() - advanced,
-        aim_us: half,
-    };
-    while queue.has_garbage() && server_clock::monotonic_us() < deadline {
-        queue.free_garbage(FREED);
-    }
-    // The scheduled time has come, so `commit` must schedule the next one.
-    queue.noted_wake = None;
-    let entry = LogEntry::of(moment, before, None, &op);
-    slot.commit(moment, Replication::Entry(&entry));
-    Some(Ran {
-        changed: !before.is_nothing() || op != Op::Tick,
-        bulk: has_bulk.then_some(taken),
-    })
+    let ran = slot.apply(begun, &op, |_, queue, done| {
+        let taken = bulk_ops::Taken {
+            count: match done {
+                Done::Count(count) => *count,
+                _ => 0,
+            },
+            is_last,
+            took_us: redis_clock::monotonic_us() - advanced,
+            aim_us: half,
+        };
+        while queue.has_garbage() && redis_clock::monotonic_us() < deadline {
+            queue.free_garbage(FREED);
+        }
+        // The scheduled time has come, so `commit` must schedule the next one.
+        queue.notes.wake = None;
+        Ran {
+            changed: !begun.before.is_nothing() || op != Op::Tick,
+            bulk: has_bulk.then_some(taken),
+        }
+    });
+    Some(ran.ok().flatten().unwrap_or_default())
 }
 
 /// Processes due events until `deadline`, without those that fire schedules where fires wait.
@@ -270,7 +265,7 @@ fn advance(queue: &mut Queue, begun: &mut Begun, deadline: u64, fires_wait: bool
         // Each firing of a schedule is replicated in a log entry of its own.
         let ends = progress.caught_up || progress.ticked.fired > 0;
         let is_full = begun.before.steps + STEPS > MAX_STEPS;
-        if ends || is_full || server_clock::monotonic_us() >= deadline {
+        if ends || is_full || redis_clock::monotonic_us() >= deadline {
             return;
         }
     }
@@ -287,12 +282,8 @@ fn is_turn_of_bulk() -> bool {
 /// anything to replicate.
 fn end_leases(ctx: &mut Context, key: Name<'_>, op: Op<'_>) -> bool {
     let ended = change(ctx, key, |slot| {
-        let queue = slot.split().1?;
-        let Begun { moment, before } = begin(queue, clock::now());
-        queue.apply(&op, moment).ok()?;
-        let entry = LogEntry::of(moment, before, None, &op);
-        slot.commit(moment, Replication::Entry(&entry));
-        Some(())
+        let begun = begin(slot.split().1?, clock::now());
+        slot.apply(begun, &op, |_, _, _| ()).ok()?
     });
     matches!(ended, Ok(Some(())))
 }

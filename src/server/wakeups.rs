@@ -3,14 +3,18 @@
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::redis::{clock, deadlines, event_loop, timer, Context};
-use dq_queue::{Millis, Queue, NEVER};
+use crate::redis::{clock, deadlines, event_loop, timer, Context, Value};
+use dq_queue::{Millis, NEVER};
 
+use super::address::QueueAddress;
 use super::due_index::{self, Due, DueIndex};
-use super::{config, standstill, QueueAddress};
+use super::{config, standstill};
 
 /// How long until the timer tries again during a CLIENT PAUSE or a failover, in ms.
 pub const RETRY_MS: Millis = 20;
+
+/// How long until a queue in a slot that this node does not serve is tried again, in ms.
+pub const NOT_OWNED_RETRY_MS: Millis = 100;
 
 /// The current term of this server, from 1 (see [`term`]).
 static TERM: AtomicU64 = AtomicU64::new(0);
@@ -155,7 +159,7 @@ pub fn set_for() -> Millis {
 
 /// Before which time (Unix ms) fire times of the queue's next schedule count as missed, if its next
 /// one does: the server was down or stood still.
-pub fn missed_before(queue: &Queue, now: Millis) -> Option<Millis> {
+pub fn missed_before(queue: &Value, now: Millis) -> Option<Millis> {
     let since = firing_since(queue, now);
     if queue.has_missed(since) {
         return Some(since);
@@ -169,9 +173,9 @@ pub fn missed_before(queue: &Queue, now: Millis) -> Option<Millis> {
 
 /// Since when the schedules of a queue have been able to fire, in Unix milliseconds. It is `now` if
 /// no slice of the queue has run yet.
-fn firing_since(queue: &Queue, now: Millis) -> Millis {
-    match queue.noted_wake {
-        Some(_) => ACTING_SINCE.get().max(queue.noted_arrival),
+fn firing_since(queue: &Value, now: Millis) -> Millis {
+    match queue.notes.wake {
+        Some(_) => ACTING_SINCE.get().max(queue.notes.arrival),
         None => now,
     }
 }

@@ -5,7 +5,7 @@ use super::Cluster;
 use crate::oracle::Spans;
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::op;
-use dq_queue::queue::lead::MAX_LEAD;
+use dq_queue::queue::MAX_LEAD;
 use dq_queue::{Millis, Op};
 
 const SECOND_US: u64 = 1_000_000;

@@ -124,8 +124,7 @@ impl Cluster {
         let moment = self.moment();
         let rng = &mut self.rng;
         let op = Op::Send(Send::plain(b"elsewhere"));
-        let renewing = elsewhere.renewing(&op, self.term, || rng.u64(..));
-        let op = renewing.unwrap_or(op);
+        let op = op.with_new_salt(|| rng.u64(..)).unwrap_or(op);
         let done = elsewhere.apply(&op, moment).ok();
         self.oracle.check_ids(&elsewhere, &op, done.as_ref())
     }

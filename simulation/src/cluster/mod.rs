@@ -13,7 +13,7 @@ use crate::ops::{Ops, Profile};
 use crate::oracle::Oracle;
 use crate::trace::{Entry, Tally};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
-use dq_queue::queue::plan::{Plan, Step};
+use dq_queue::queue::bulk::{Plan, Step};
 use dq_queue::queue::rebuild::validate;
 use dq_queue::settings::{Clock, Settings};
 use dq_queue::{Millis, Moment, Op, Queue, Receipt};
@@ -43,6 +43,8 @@ pub struct Cluster {
     acting_since: Millis,
     /// Number of primaries so far.
     term: u64,
+    /// The term in which the primary drew the salt of the ids that it generates.
+    salt_term: u64,
     primary: Queue,
     /// Has applied every entry of the log.
     replica: Queue,
@@ -101,6 +103,7 @@ impl Cluster {
             issued: 0,
             acting_since: START,
             term: 1,
+            salt_term: 0,
             primary: creation.queue(),
             replica: creation.queue(),
             lagging: creation.queue(),

@@ -43,7 +43,10 @@ impl Cluster {
         }
         let op = self.with_bug_in(asked.clone(), |bug| bug.does);
         let rng = &mut self.rng;
-        let renewing = self.primary.renewing(&op, self.term, || rng.u64(..));
+        let renewing = match self.salt_term == self.term {
+            true => None,
+            false => op.with_new_salt(|| rng.u64(..)),
+        };
         let is_renewing = renewing.is_some();
         let op = renewing.unwrap_or(op);
         let of_command = match first.is_nothing() && !has_more {
@@ -62,7 +65,7 @@ impl Cluster {
             Some(_) => true,
         };
         if is_renewing && can && has_renewed {
-            self.primary.noted_term = self.term;
+            self.salt_term = self.term;
         }
         let as_command = of_command.is_some() && done.is_some();
         let logged = match &done {

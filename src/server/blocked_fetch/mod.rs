@@ -13,11 +13,10 @@ use std::rc::Rc;
 
 use crate::redis::blocking::{self, Wait};
 use crate::redis::{Context, Name, OwnedName, Reply};
-use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::op::{Fetch, Receipts};
 use dq_queue::{Done, Op};
 
-use super::commit::{can_begin, change, Replication};
+use super::commit::{can_begin, change, Begun};
 use super::delivery_reply::DeliveryReply;
 use super::{clock, families, own_slots, rights, wakeups};
 use classes::Class;
@@ -208,23 +207,16 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
             return Served::NothingForAny;
         }
         let op = &Op::Fetch(Cow::Borrowed(fetch));
-        let Ok(Done::Fetched(given)) = queue.apply(op, moment) else {
-            return Served::NothingForClass;
-        };
-        let served = match given.is_empty() {
-            true => Served::NothingForClass,
-            false => {
-                handle.answer(|reply| delivery.write(reply, key, queue, &given));
+        let begun = Begun::at(moment);
+        let served = slot.apply(begun, op, |_, queue, done| match done {
+            Done::Fetched(given) if !given.is_empty() => {
+                handle.answer(|reply| delivery.write(reply, key, queue, given));
                 blocked.leave();
                 Served::Over
             }
-        };
-        let entry = LogEntry::of(moment, 0, None, op);
-        slot.commit(moment, Replication::Entry(&entry));
-        if let (_, Some(queue)) = slot.split() {
-            queue.take_back(Done::Fetched(given));
-        }
-        served
+            _ => Served::NothingForClass,
+        });
+        served.ok().flatten().unwrap_or(Served::NothingForClass)
     });
     served.unwrap_or(Served::NothingForAny)
 }

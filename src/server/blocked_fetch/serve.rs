@@ -11,7 +11,6 @@ use crate::redis::{clock, event_loop, Context, Name, OwnedName};
 
 use super::wait_list::BlockedFetch;
 use super::{passed_over, try_serve, wait_list, Served};
-use crate::server::timer::NOT_OWNED_RETRY_MS;
 use crate::server::{config, families, metrics, rights, wakeups};
 
 /// How much of this turn's slice commands have used, in microseconds.
@@ -86,7 +85,12 @@ pub fn before_command(ctx: &mut Context, key: Name<'_>) -> bool {
 /// Serves a wait list until `deadline` on the monotonic clock.
 fn serve_list(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
     if !ctx.owns(key) {
-        wakeups::schedule(ctx, db, key.bytes(), clock::now_ms() + NOT_OWNED_RETRY_MS);
+        wakeups::schedule(
+            ctx,
+            db,
+            key.bytes(),
+            clock::now_ms() + wakeups::NOT_OWNED_RETRY_MS,
+        );
         families::not_ours(ctx, db, key.bytes());
         return;
     }

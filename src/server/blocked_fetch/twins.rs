@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
 use super::wait_list::BlockedFetch;
-use crate::server::QueueAddress;
+use crate::server::address::QueueAddress;
 
 /// What a client waits for: a queue, or a family with the rights of a user.
 #[derive(PartialEq, Eq, Hash)]

@@ -13,8 +13,8 @@ use dq_queue::family;
 
 use super::classes::{Class, Classes, Ticket};
 use super::{twins, Request};
+use crate::server::address::QueueAddress;
 use crate::server::rights::Call;
-use crate::server::QueueAddress;
 
 /// The family that a client waits for.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use crate::redis::blocking::{self, Wait};
 use crate::redis::{CommandResult, Context, Failure, Name, Reply};
-use dq_queue::queue::plan::Plan;
+use dq_queue::queue::bulk::Plan;
 use dq_queue::Op;
 
 use super::commit::{self, Missing};

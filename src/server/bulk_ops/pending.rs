@@ -7,12 +7,12 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::redis::blocking::Handle;
-use dq_queue::queue::plan::{Plan, Step};
+use dq_queue::queue::bulk::{Plan, Step};
 use dq_queue::{Millis, Queue};
 
 use super::slice_size::SliceSize;
 use super::write_partial;
-use crate::server::QueueAddress;
+use crate::server::address::QueueAddress;
 
 /// An operation that runs in slices.
 struct BulkOp {

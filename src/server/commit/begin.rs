@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::redis::memory;
+use crate::redis::{memory, Value};
 use crate::server::{standstill, wakeups};
 use dq_queue::op::Before;
-use dq_queue::queue::lead::MAX_LEAD;
 use dq_queue::queue::Progress;
+use dq_queue::queue::MAX_LEAD;
 use dq_queue::settings::Clock;
 use dq_queue::{Millis, Moment, Queue, NEVER};
 
@@ -32,7 +32,7 @@ pub struct Begun {
 /// with the server's, spares leases, and processes due events up to the limits above. No schedule
 /// fires in that whose time was missed: the timer handles it in a log entry of its own.
 #[inline]
-pub fn begin(queue: &mut Queue, server: Moment) -> Begun {
+pub fn begin(queue: &mut Value, server: Moment) -> Begun {
     let mut begun = begin_without_events(queue, server);
     let now = queue.now(begun.moment);
     if !queue.has_work(now) {
@@ -62,15 +62,12 @@ pub fn has_fire_without_memory(queue: &Queue, now: Millis) -> bool {
 
 /// Begins a change at a moment of the server, but processes no due events.
 #[inline]
-pub fn begin_without_events(queue: &mut Queue, server: Moment) -> Begun {
+pub fn begin_without_events(queue: &mut Value, server: Moment) -> Begun {
     let moment = queue.follow(server);
-    if moment != server || queue.noted_start != wakeups::term() {
+    if moment != server || queue.notes.changed_term != wakeups::term() {
         return begin_apart(queue, moment, server);
     }
-    let mut begun = Begun {
-        moment,
-        before: Before::default(),
-    };
+    let mut begun = Begun::at(moment);
     if queue.has_work(queue.now(moment)) {
         begun.spare_ended(queue);
     }
@@ -80,21 +77,20 @@ pub fn begin_without_events(queue: &mut Queue, server: Moment) -> Begun {
 /// Begins the first change of a queue in this term of the server, or one of a queue whose clock is
 /// ahead. A large lead is cut. After a start, leases get the grace.
 #[cold]
-fn begin_apart(queue: &mut Queue, ahead: Moment, server: Moment) -> Begun {
+fn begin_apart(queue: &mut Value, ahead: Moment, server: Moment) -> Begun {
     let lead = ahead.ms().saturating_sub(server.ms());
-    let mut begun = Begun {
-        moment: ahead,
-        before: Before::default(),
-    };
+    let mut begun = Begun::at(ahead);
     if lead > MAX_LEAD {
         begun.moment = server;
         begun.before.cut = lead;
         queue.prepare(&begun.before, server);
+        queue.notes.clock_was_cut(server.ms());
     }
-    if std::mem::replace(&mut queue.noted_start, wakeups::term()) != wakeups::term() {
+    if std::mem::replace(&mut queue.notes.changed_term, wakeups::term()) != wakeups::term() {
         let left = wakeups::grace_left(server.ms());
         if left > 0 {
-            begun.spare(queue, queue.now(begun.moment).saturating_add(left));
+            let now = queue.now(begun.moment);
+            begun.spare(queue, now.saturating_add(left));
         }
     }
     begun.spare_ended(queue);
@@ -102,8 +98,8 @@ fn begin_apart(queue: &mut Queue, ahead: Moment, server: Moment) -> Begun {
 }
 
 /// Whether a change of the queue can begin without doing anything but to process due events.
-pub fn can_begin(queue: &Queue, server: Moment) -> bool {
-    let is_known = queue.noted_start == wakeups::term() || !queue.has_lease_before(NEVER);
+pub fn can_begin(queue: &Value, server: Moment) -> bool {
+    let is_known = queue.notes.changed_term == wakeups::term() || !queue.has_lease_before(NEVER);
     let now = queue.time(server);
     let may_spare = || queue.has_work(now) && queue.has_lease_before(now + 1);
     is_known && has_small_lead(queue, server) && !(may_spare() && standstill::spares_leases())
@@ -115,6 +111,14 @@ pub fn has_small_lead(queue: &Queue, server: Moment) -> bool {
 }
 
 impl Begun {
+    /// A change before which nothing is done.
+    pub fn at(moment: Moment) -> Begun {
+        Begun {
+            moment,
+            before: Before::default(),
+        }
+    }
+
     /// Processes due events, at most `most` of them. Without those that fire schedules where fires
     /// wait: a fire time was missed, or the server has no memory for a message.
     pub fn advance(&mut self, queue: &mut Queue, most: u64, fires_wait: bool) -> Progress {

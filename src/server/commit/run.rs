@@ -1,13 +1,14 @@
 //! Runs the operation of a command on one queue: opens the key, processes due events, applies the
 //! operation, replies and replicates.
 
-use crate::redis::{CommandResult, Context, Failure, Name, Reply};
+use crate::redis::{CommandResult, Context, Failure, Name, Reply, Value};
 use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::codec::verbatim;
-use dq_queue::op::{self, DueTime, Sent};
+use dq_queue::op::{self, DueTime};
 use dq_queue::settings::{Changes, Clock};
 use dq_queue::{Done, Millis, Moment, Op, Queue};
 
+use super::apply::{renewing, replicated, sent_nothing};
 use super::begin::{begin, Begun};
 use super::{change, creation, Replication, Slot};
 use crate::server::{clock, errors, wakeups};
@@ -100,18 +101,13 @@ pub fn run_in_form(
 }
 
 /// The clock of the queue in a key, or that of the queue which would be created there.
-pub fn clock_of(queue: Option<&mut Queue>) -> Clock {
+pub fn clock_of(queue: Option<&mut Value>) -> Clock {
     queue.map_or(Clock::Server, |queue| queue.clock())
 }
 
 /// Whether an operation does nothing unless a group has messages.
 fn needs_group(op: &Op<'_>) -> bool {
     matches!(op, Op::Send(send) if send.if_group)
-}
-
-/// Whether IFGROUP has kept a SEND from doing anything.
-fn sent_nothing(done: &Done) -> bool {
-    matches!(done, Done::Sent(sent) if sent.first() == Some(&Sent::NoGroup))
 }
 
 fn run_on_queue(
@@ -126,7 +122,7 @@ fn run_on_queue(
         return Ok(());
     };
     let Begun { moment, before } = begin(queue, moment);
-    let renewing = queue.renewing(op, wakeups::term(), clock::random);
+    let renewing = renewing(queue, op);
     let op = renewing.as_ref().unwrap_or(op);
     let verbatim = match form {
         Form::Verbatim if before.is_nothing() && ctx.may_replicate_verbatim() => {
@@ -137,7 +133,7 @@ fn run_on_queue(
     let result = queue.apply(op, verbatim.unwrap_or(moment));
     if let Ok(done) = &result {
         if renewing.is_some() && !sent_nothing(done) {
-            queue.noted_term = wakeups::term();
+            queue.notes.salt_term = wakeups::term();
         }
         reply(ctx.reply(), Some((queue, done)));
     }
@@ -170,18 +166,16 @@ pub fn run_chosen<T>(
 ) -> CommandResult {
     let moment = clock::now();
     change(ctx, key, |slot| {
-        let (ctx, Some(queue)) = slot.split() else {
+        let (_, Some(queue)) = slot.split() else {
             reply(slot.split().0.reply(), None);
             return Ok(());
         };
-        let Begun { moment, before } = begin(queue, moment);
-        let (op, value) = choose(queue, queue.now(moment));
-        let done = queue
-            .apply(&op, moment)
-            .map_err(|error| errors::reply_for(&error))?;
-        reply(ctx.reply(), Some((&done, value)));
-        let entry = LogEntry::of(moment, before, None, &op);
-        slot.commit(moment, Replication::Entry(&entry));
+        let begun = begin(queue, moment);
+        let (op, value) = choose(queue, queue.now(begun.moment));
+        let applied = slot.apply(begun, &op, |ctx, _, done| {
+            reply(ctx.reply(), Some((done, value)));
+        });
+        applied.map_err(|error| errors::reply_for(&error))?;
         Ok(())
     })?
 }
@@ -194,18 +188,10 @@ fn run_on_new_queue(
 ) -> CommandResult {
     let moment = slot.moment(moment);
     let creation = creation(&Changes::default(), Clock::Server);
-    let mut queue = creation.queue();
-    let done = queue
-        .apply(op, moment)
-        .map_err(|error| errors::reply_for(&error))?;
-    reply(slot.split().0.reply(), Some((&queue, &done)));
-    queue.made_at(moment);
-    queue.noted_term = wakeups::term();
-    queue.noted_start = wakeups::term();
-    slot.create(queue);
-    let entry = LogEntry::of(moment, 0, Some(creation), replicated(op, Some(&done)));
-    slot.commit(moment, Replication::Entry(&entry));
-    Ok(())
+    let applied = slot.apply_to_new(creation, op, moment, |ctx, queue, done| {
+        reply(ctx.reply(), Some((queue, done)));
+    });
+    applied.map_err(|error| errors::reply_for(&error))
 }
 
 /// The moment of an operation that runs now. It may be some microseconds old for frequent
@@ -220,16 +206,5 @@ fn moment_of(op: &Op<'_>) -> Moment {
     match may_be_recent {
         true => clock::recent(),
         false => clock::now(),
-    }
-}
-
-/// The operation that a replica must apply. It differs from `op` if `op` was refused, did nothing,
-/// or did nothing but count a duplicate.
-fn replicated<'o, 'a>(op: &'o Op<'a>, done: Option<&Done>) -> &'o Op<'a> {
-    match done {
-        None => &Op::Tick,
-        Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) => &Op::Duplicate,
-        Some(done) if sent_nothing(done) => &Op::Tick,
-        Some(_) => op,
     }
 }

@@ -15,10 +15,11 @@ mod turns;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::redis::{clock, Context, Name};
-use dq_queue::{family, Millis, Queue};
+use crate::redis::{clock, Context, Name, Value};
+use dq_queue::{family, Millis};
 
-use super::{own_slots, rights, wakeups, QueueAddress};
+use super::address::QueueAddress;
+use super::{own_slots, rights, wakeups};
 pub use queue_name::QueueName;
 use rights::FamilyCall;
 use turns::Candidate;
@@ -45,7 +46,7 @@ static ANY_REFUSED: AtomicBool = AtomicBool::new(false);
 /// Records what a queue may be able to give, if it belongs to a family. Returns whether it does. The
 /// queue remembers what was recorded, so an unchanged queue is not looked up.
 #[inline]
-pub fn note(ctx: &Context, key: Name<'_>, queue: &mut Queue, now: Millis) -> bool {
+pub fn note(ctx: &Context, key: Name<'_>, queue: &mut Value, now: Millis) -> bool {
     let epoch = EPOCH.load(Relaxed);
     let note_of = |gives: Option<Gives>| match gives {
         Some([to_leases, to_no_ack]) => {
@@ -53,19 +54,19 @@ pub fn note(ctx: &Context, key: Name<'_>, queue: &mut Queue, now: Millis) -> boo
         }
         None => epoch << 3,
     };
-    let noted = queue.noted_gives;
+    let noted = queue.notes.gives;
     if noted == note_of(None) {
         return false;
     }
     let is_noted = noted >> 3 == epoch;
     if !is_noted && family::of_key(key.bytes()).is_none() {
-        queue.noted_gives = note_of(None);
+        queue.notes.gives = note_of(None);
         return false;
     }
     let gives = queue.gives(now);
     if noted != note_of(Some(gives)) {
         update(ctx.db(), key.bytes(), gives);
-        queue.noted_gives = note_of(Some(gives));
+        queue.notes.gives = note_of(Some(gives));
     }
     true
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
+use super::Op;
 use crate::message::Choices;
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Limits, Missed, Overlap};
@@ -104,4 +105,25 @@ pub struct NewSchedule<'a> {
     pub overlap: Overlap,
     /// When it ends, and how far its messages are spread.
     pub limits: Option<Box<Limits>>,
+}
+
+impl<'a> Op<'a> {
+    /// This operation with a new salt for the ids that it generates. `None` if it
+    /// generates none.
+    pub fn with_new_salt(&self, random: impl FnOnce() -> u64) -> Option<Op<'a>> {
+        match self {
+            Op::Send(send) if send.id.is_none() => {
+                let new_salt = Some(random());
+                let send = send.clone();
+                Some(Op::Send(Send { new_salt, ..send }))
+            }
+            Op::AckSend(ack_send) => {
+                let first = ack_send.sends.iter().position(|send| send.id.is_none())?;
+                let mut renewed = ack_send.clone();
+                renewed.sends.get_mut(first)?.new_salt = Some(random());
+                Some(Op::AckSend(renewed))
+            }
+            _ => None,
+        }
+    }
 }

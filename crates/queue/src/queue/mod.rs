@@ -1,40 +1,30 @@
 //! The queue: what is in it and what its parts have in common.
 //!
 //! `ops/` has one file for each thing that a client can ask for. `time/` does what
-//! is due by itself: due times, lease ends, expiries, schedules. `moves.rs` moves a
-//! message between stored states and keeps every index in step, `ready_line.rs`
-//! does so for positions in the ready line, `give_back.rs` brings a running message
-//! back, and `finish.rs` ends one. `batches/` counts the messages of named batches
-//! and releases what they hold. `plan.rs` divides a bulk operation into slices,
-//! and `removal/` removes messages. `lead.rs` is about a clock that
-//! is ahead of the server's. `inspect/`, `sources.rs`, `lookup.rs` and
-//! `readiness.rs` only read. `rebuild/` takes a queue apart for a snapshot and
-//! builds it from one, checked.
+//! is due by itself: due times, lease ends, expiries, schedules; it also knows clocks
+//! that are ahead of the server's. `moves.rs` moves a message between stored states
+//! and keeps every index in step, `finish.rs` ends one, and `lookup.rs` finds one.
+//! `delivery/` tells what the queue can give and in which order, and brings running
+//! messages back. `limits/` keeps groups from giving after failures. `batches/` counts
+//! the messages of named batches and releases what they hold. `bulk/` divides an
+//! operation on many messages into slices. `inspect/` only reads. `rebuild/` takes a
+//! queue apart for a snapshot and builds it from one, checked.
 
 mod batches;
+pub mod bulk;
+mod delivery;
 mod finish;
 pub mod inspect;
+mod limits;
+mod lookup;
 mod moves;
 mod ops;
-mod ready_line;
 pub mod rebuild;
-
-mod breakers;
-mod give_back;
-mod holds;
-pub mod lead;
-mod lookup;
-pub mod plan;
-mod readiness;
-mod removal;
-mod repeat;
-mod rings;
-mod sources;
-mod spare;
 #[cfg(test)]
 mod tests;
 mod time;
 
+pub use time::lead::MAX_LEAD;
 pub use time::Progress;
 
 use std::collections::BTreeMap;
@@ -61,9 +51,10 @@ use crate::schedule::Schedules;
 use crate::settings::{Clock, Settings};
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Receipt, Seq, TimeIndex, NEVER};
+use bulk::removal::garbage::Garbage;
 use ops::grace::OldEnd;
 use ops::nack::Nack;
-use removal::garbage::Garbage;
+use time::lead::Lead;
 
 /// A delay queue.
 ///
@@ -137,24 +128,8 @@ pub struct Queue {
     effects: Effects,
     /// Ids whose end some client waits for.
     watched: HashSet<Box<[u8]>, NameHasher>,
-    /// Note of the server, not replicated: when the server's timer will next look
-    /// at the queue. `None` if that is not known yet.
-    pub noted_wake: Option<Millis>,
-    /// Note of the server, not replicated: fire times before this (Unix ms) were
-    /// missed while the queue was on its way here, for example in a dump.
-    pub noted_arrival: Millis,
-    /// Note of the server, not replicated: the term of the server in which the salt
-    /// of generated ids was drawn. 0 means in none: the queue was loaded from
-    /// elsewhere or from an older copy.
-    pub noted_term: u64,
-    /// Note of the server, not replicated: what the server last noted of what the
-    /// queue may be able to give. 0 means nothing.
-    pub noted_gives: u64,
-    /// Note of the server, not replicated: the last term of the server in which the queue
-    /// has changed.
-    pub noted_start: u64,
     /// How the clock of the queue goes on while it is ahead of the server's.
-    noted_lead: Option<lead::Lead>,
+    ahead: Option<Lead>,
     /// Empty list with the capacity of the last deliveries, kept so that the next
     /// FETCH need not allocate.
     given: Deliveries,
@@ -204,12 +179,7 @@ impl Queue {
             skips_fires: false,
             effects: Effects::default(),
             watched: HashSet::default(),
-            noted_wake: None,
-            noted_arrival: 0,
-            noted_term: 0,
-            noted_gives: 0,
-            noted_start: 0,
-            noted_lead: None,
+            ahead: None,
             batches: None,
             given: Deliveries::new(),
             garbage: Garbage::default(),
@@ -412,12 +382,7 @@ impl Queue {
     pub fn copy(&self) -> Queue {
         let mut copy = self.clone();
         copy.watched = HashSet::default();
-        copy.noted_wake = None;
-        copy.noted_arrival = 0;
-        copy.noted_term = 0;
-        copy.noted_gives = 0;
-        copy.noted_start = 0;
-        copy.noted_lead = None;
+        copy.ahead = None;
         let now = copy.last;
         copy.ticket += 1;
         copy.release_all(now);

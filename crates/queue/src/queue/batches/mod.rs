@@ -6,11 +6,12 @@
 //! another message before the operation ends is not closed in between.
 //!
 //! `members.rs` counts the messages, `held.rs` keeps the indexes of the held ones, and
-//! `release.rs` lets them go.
+//! `release.rs` lets them go. `rings.rs` finds batches that would wait for each other.
 
 mod held;
 mod members;
 mod release;
+pub(super) mod rings;
 
 use super::Queue;
 use crate::message::after::{Batching, Counts};

@@ -1,6 +1,6 @@
 //! Reading a queue: what GET, LIST, PEEK, EXPLAIN, INFO and GROUPS show.
 
-mod batches;
+mod batch_counts;
 pub(in crate::queue) mod counts;
 pub mod explain;
 pub mod find;

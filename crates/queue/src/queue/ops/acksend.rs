@@ -5,9 +5,9 @@ use hashbrown::HashMap;
 use crate::error::Error;
 use crate::message::id::NameHasher;
 use crate::op::{AckSend, Done, Moment, Send};
+use crate::queue::batches::rings::Rings;
 use crate::queue::batches::Hold;
 use crate::queue::ops::send::IdUse;
-use crate::queue::rings::Rings;
 use crate::queue::Queue;
 use crate::{Millis, Receipt, Seq};
 

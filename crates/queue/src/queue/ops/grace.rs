@@ -1,7 +1,7 @@
 //! GRACE: leases whose connection has closed end some time later.
 
 use crate::op::{Delivered, Done};
-use crate::queue::give_back::distinct;
+use crate::queue::delivery::give_back::distinct;
 use crate::queue::Queue;
 use crate::{Millis, Receipt};
 

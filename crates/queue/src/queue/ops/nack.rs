@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::message::state::Reason;
 use crate::op::{Done, Happened, NackKind, NackPause, Paused};
-use crate::queue::give_back::{distinct, Return};
+use crate::queue::delivery::give_back::{distinct, Return};
 use crate::queue::Queue;
 use crate::{Millis, Receipt, Seq, MAX_EXACT};
 

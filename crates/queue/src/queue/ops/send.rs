@@ -7,10 +7,10 @@ use crate::error::Error;
 use crate::message::body::Content;
 use crate::message::state::{Reason, StoredState};
 use crate::message::{Choices, Message};
-use crate::op::{Done, DueTime, Happened, Op, Send, Sent};
+use crate::op::{Done, DueTime, Happened, Send, Sent};
+use crate::queue::batches::rings::Rings;
 use crate::queue::batches::Hold;
 use crate::queue::moves::IndexKeys;
-use crate::queue::rings::Rings;
 use crate::queue::Queue;
 use crate::{GroupIx, Millis, Seq};
 
@@ -126,37 +126,7 @@ impl Queue {
     fn renew_salt(&mut self, new_salt: Option<u64>) {
         if let Some(salt) = new_salt {
             self.ids.renew(&self.store, self.next_seq, salt);
-            self.noted_term = 0;
             self.effects.changed = true;
-        }
-    }
-
-    /// The form in which a server applies a SEND that generates ids: with a new
-    /// salt, if none was drawn for the queue in this term of the server (see
-    /// [`Queue::noted_term`]). `None` if the operation is applied as it is.
-    #[inline]
-    pub fn renewing<'a>(
-        &self,
-        op: &Op<'a>,
-        term: u64,
-        random: impl FnOnce() -> u64,
-    ) -> Option<Op<'a>> {
-        if self.noted_term == term {
-            return None;
-        }
-        match op {
-            Op::Send(send) if send.id.is_none() => {
-                let new_salt = Some(random());
-                let send = send.clone();
-                Some(Op::Send(Send { new_salt, ..send }))
-            }
-            Op::AckSend(ack_send) => {
-                let first = ack_send.sends.iter().position(|send| send.id.is_none())?;
-                let mut renewed = ack_send.clone();
-                renewed.sends.get_mut(first)?.new_salt = Some(random());
-                Some(Op::AckSend(renewed))
-            }
-            _ => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! TOUCH: moves the ends of leases.
 
 use crate::op::{Done, Happened};
-use crate::queue::give_back::distinct;
+use crate::queue::delivery::give_back::distinct;
 use crate::queue::Queue;
 use crate::{Millis, Receipt, Seq, MAX_EXACT};
 

@@ -7,7 +7,7 @@
 //! so they are left out and recomputed by the [`Builder`].
 
 mod again;
-mod batches;
+mod batch_members;
 mod builder;
 mod check;
 mod lists;
@@ -35,7 +35,7 @@ use crate::settings::{Clock, Settings};
 use crate::stats::{Lateness, Totals};
 use crate::{ConsumerIx, GroupIx, Millis, Receipt, Seq};
 
-pub use batches::ReleasedPart;
+pub use batch_members::ReleasedPart;
 pub use builder::{Builder, GroupPart};
 
 /// A position in the ready line. The command that joined it is stored as a rank,

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use crate::index::records::Own;
 use crate::message::state::{State, StoredState};
-use crate::queue::rebuild::batches::told;
+use crate::queue::rebuild::batch_members::told;
 use crate::queue::Queue;
 use crate::{GroupIx, Seq};
 

@@ -4,7 +4,7 @@ use super::acts::Plan as Acts;
 use super::driver::{all_seen, Pair};
 use crate::message::state::State;
 use crate::op::{Done, Op};
-use crate::queue::plan::{Plan, Step};
+use crate::queue::bulk::{Plan, Step};
 use crate::queue::Queue;
 use crate::{Millis, Moment, Seq};
 

@@ -4,7 +4,7 @@ use super::bench::{kill, later, letter, named, with_ttl, Bench};
 use super::slices::{finish, in_slices, left, populated, purge, slice, with_priority, GROUPS};
 use crate::message::state::State;
 use crate::op::{Fetch, GroupChanges, NackKind, Op, Redrive, Send};
-use crate::queue::plan::Step;
+use crate::queue::bulk::Step;
 use crate::settings::{OnDead, Settings};
 use crate::Seq;
 

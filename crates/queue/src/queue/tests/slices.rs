@@ -5,7 +5,7 @@ use super::named_batches::with;
 use crate::message::after::OnFail;
 use crate::message::state::State;
 use crate::op::{Done, Fetch, NackKind, Op, Send};
-use crate::queue::plan::{Plan, Step};
+use crate::queue::bulk::{Plan, Step};
 use crate::queue::rebuild::validate;
 use crate::settings::{Changes, Settings};
 use crate::Moment;

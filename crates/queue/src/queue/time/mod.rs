@@ -5,7 +5,9 @@
 //! when the steps are run.
 
 mod fire;
+pub(in crate::queue) mod lead;
 pub(in crate::queue) mod promote;
+mod spare;
 
 use super::Queue;
 use crate::error::Error;

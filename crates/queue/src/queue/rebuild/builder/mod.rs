@@ -6,7 +6,7 @@ mod earlier;
 mod groups;
 mod message;
 
-use super::batches::{enter_held, ReleasedPart};
+use super::batch_members::{enter_held, ReleasedPart};
 use super::check;
 use super::lists::{index, lanes, own_records, Lists};
 use super::{Checked, Known, OldEnd, Whole};

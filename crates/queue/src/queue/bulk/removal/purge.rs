@@ -5,7 +5,7 @@ use crate::index::first_dues::FirstDues;
 use crate::message::id::Ids;
 use crate::message::state::{State, StoredState};
 use crate::op::{Done, Piecemeal, Removal};
-use crate::queue::sources::Source;
+use crate::queue::bulk::sources::Source;
 use crate::queue::Queue;
 use crate::{Millis, Seq};
 

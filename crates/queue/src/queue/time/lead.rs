@@ -9,10 +9,10 @@
 
 use std::collections::BTreeSet;
 
-use super::Queue;
 use crate::index::ready_line::{Position, Positions};
 use crate::op::{Before, Effects, Moment};
 use crate::queue::rebuild::set_back;
+use crate::queue::Queue;
 use crate::settings::Clock;
 use crate::{GroupIx, Millis};
 
@@ -42,7 +42,7 @@ impl Queue {
     /// For those who only read the queue.
     #[inline]
     pub fn moment(&self, server: Moment) -> Moment {
-        match self.noted_lead.is_none() && self.last <= server.ms() {
+        match self.ahead.is_none() && self.last <= server.ms() {
             true => server,
             false => self.moment_ahead(server),
         }
@@ -51,7 +51,7 @@ impl Queue {
     #[cold]
     fn moment_ahead(&self, server: Moment) -> Moment {
         let last_us = self.last.saturating_mul(1000);
-        let ahead = self.noted_lead.map_or(0, |lead| lead.at(server.us));
+        let ahead = self.ahead.map_or(0, |lead| lead.at(server.us));
         match self.clock {
             Clock::Manual(_) => server,
             Clock::Server => Moment {
@@ -72,7 +72,7 @@ impl Queue {
     /// speed if it is ahead, until the server's has caught up.
     #[inline]
     pub fn follow(&mut self, server: Moment) -> Moment {
-        match self.noted_lead.is_none() && self.last <= server.ms() {
+        match self.ahead.is_none() && self.last <= server.ms() {
             true => server,
             false => self.follow_ahead(server),
         }
@@ -81,11 +81,11 @@ impl Queue {
     #[cold]
     fn follow_ahead(&mut self, server: Moment) -> Moment {
         let moment = self.moment_ahead(server);
-        let shown = self.noted_lead.map_or(0, |lead| lead.at(server.us));
+        let shown = self.ahead.map_or(0, |lead| lead.at(server.us));
         if moment.us <= server.us {
-            self.noted_lead = None;
+            self.ahead = None;
         } else if shown < moment.us {
-            self.noted_lead = Some(Lead {
+            self.ahead = Some(Lead {
                 from_us: moment.us,
                 since_us: server.us,
             });
@@ -101,7 +101,7 @@ impl Queue {
     /// When the clock of the server shows the moment at which this queue's shows
     /// `time`, both in Unix ms. Not too early.
     pub fn server_time(&self, time: Millis) -> Millis {
-        let Some(lead) = self.noted_lead else {
+        let Some(lead) = self.ahead else {
             return time;
         };
         let to_come = time.saturating_mul(1000).saturating_sub(lead.from_us);
@@ -137,10 +137,6 @@ impl Queue {
         let moved: Vec<_> = moved.map(|group| group.name.clone()).collect();
         let before = std::mem::replace(self, rebuilt);
         self.watched = before.watched;
-        self.noted_arrival = before.noted_arrival.min(now);
-        self.noted_term = before.noted_term;
-        self.noted_gives = before.noted_gives;
-        self.noted_start = before.noted_start;
         self.garbage = before.garbage;
         self.effects = Effects {
             changed: true,

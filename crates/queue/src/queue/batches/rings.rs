@@ -1,11 +1,11 @@
 //! Whether batches would wait for each other if messages were sent.
 
-use super::Queue;
 use crate::error::Error;
 use crate::index::batches::Edge;
 use crate::message::after::OnFail;
 use crate::message::Message;
 use crate::op::Send;
+use crate::queue::Queue;
 use crate::Seq;
 
 /// Maximum number of steps in which SEND looks for batches that wait for each other.
@@ -23,7 +23,7 @@ struct Planned<'a> {
 
 /// The batches that wait for others once the messages so far are sent.
 #[derive(Debug)]
-pub(super) struct Rings<'q, 'a> {
+pub(in crate::queue) struct Rings<'q, 'a> {
     queue: &'q Queue,
     planned: Vec<Planned<'a>>,
     /// Batches that a message has left because it is replaced, one entry each.

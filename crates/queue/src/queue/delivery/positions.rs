@@ -6,7 +6,6 @@
 //! once certain times have come, and the ungrouped messages take their position
 //! from the due time of the first of them.
 
-use super::Queue;
 use crate::groups::backlog::Pending;
 use crate::groups::breaker::Lets;
 use crate::groups::group::Group;
@@ -14,6 +13,7 @@ use crate::index::order_key::OrderKey;
 use crate::index::ready_line::{Join, Position, Positions};
 use crate::message::state::StoredState;
 use crate::op::Happened;
+use crate::queue::Queue;
 use crate::settings::OnRetry;
 use crate::{GroupIx, Millis, NEVER};
 
@@ -24,14 +24,14 @@ const MANY_FAILED: usize = 64;
 impl Queue {
     /// Updates the position of a group in the ready line to what it can give. Call
     /// it after every change to its messages, holds, limits or settings.
-    pub(super) fn refresh(&mut self, ix: GroupIx, now: Millis, join: Join) {
+    pub(in crate::queue) fn refresh(&mut self, ix: GroupIx, now: Millis, join: Join) {
         self.refresh_with(ix, now, join, now);
     }
 
     /// Updates the position of a group as [`Queue::refresh`] does, after a message
     /// has expired at `at`. What falls due in the same millisecond is processed
     /// later, so a position that the group has from then on has not come yet.
-    pub(super) fn refresh_at_expiry(&mut self, ix: GroupIx, at: Millis) {
+    pub(in crate::queue) fn refresh_at_expiry(&mut self, ix: GroupIx, at: Millis) {
         self.refresh_with(ix, at, Join::by_time(at), at.saturating_sub(1));
     }
 
@@ -92,7 +92,7 @@ impl Queue {
 
     /// The positions that a group at `has` will get as time passes, as far as they
     /// can be computed.
-    pub(super) fn expected_of(
+    pub(in crate::queue) fn expected_of(
         &self,
         ix: GroupIx,
         group: &Group,
@@ -161,7 +161,7 @@ impl Queue {
     }
 
     /// Computes the future positions of a group that was built from a snapshot.
-    pub(super) fn expect_next(&mut self, ix: GroupIx) {
+    pub(in crate::queue) fn expect_next(&mut self, ix: GroupIx) {
         if let Some(group) = self.groups.get(ix) {
             let positions = self.expected_of(ix, group, group.position(ix));
             self.expect(ix, positions);
@@ -175,7 +175,7 @@ impl Queue {
     }
 
     /// Sets the present position of a group and its future ones.
-    pub(super) fn set_position(
+    pub(in crate::queue) fn set_position(
         &mut self,
         ix: GroupIx,
         line: Option<Position>,
@@ -218,7 +218,7 @@ impl Queue {
 
     /// Puts a group in the ready line at the position whose time has come by `now`,
     /// if there is one.
-    pub(super) fn admit(&mut self, ix: GroupIx, now: Millis) {
+    pub(in crate::queue) fn admit(&mut self, ix: GroupIx, now: Millis) {
         if let Some(key) = self
             .groups
             .get(ix)
@@ -250,7 +250,7 @@ impl Queue {
 
     /// The position of the ungrouped messages at `now`: the old one, or a new one
     /// if the message they give first has another priority.
-    pub(super) fn place_plain(
+    pub(in crate::queue) fn place_plain(
         &self,
         stood: Option<Position>,
         now: Millis,
@@ -261,7 +261,7 @@ impl Queue {
     }
 
     /// The message that a group would give at `now`, if it can give any.
-    pub(super) fn group_head(&self, group: &Group, now: Millis) -> Option<OrderKey> {
+    pub(in crate::queue) fn group_head(&self, group: &Group, now: Millis) -> Option<OrderKey> {
         if group.is_paused(now)
             || group.lets(now) == Lets::None
             || self.is_held_by_dead(group)
@@ -275,7 +275,7 @@ impl Queue {
 
     /// The message that comes next in the order of a group at `now`, leaving aside
     /// pauses, holds and limits.
-    pub(super) fn next_in_group(&self, group: &Group, now: Millis) -> Option<OrderKey> {
+    pub(in crate::queue) fn next_in_group(&self, group: &Group, now: Millis) -> Option<OrderKey> {
         let Pending { fresh, failed } = group.pending();
         let fresh = || fresh.first_due(now);
         if failed.is_empty() {
@@ -292,13 +292,13 @@ impl Queue {
     }
 
     /// Whether any failed message of the group still waits for its backoff.
-    pub(super) fn waits_for_retry(&self, group: &Group, now: Millis) -> bool {
+    pub(in crate::queue) fn waits_for_retry(&self, group: &Group, now: Millis) -> bool {
         let failed = group.pending().failed;
         !failed.ahead.is_empty() && failed.times().any(|due| due > now)
     }
 
     /// Maximum number of batches of a group that may be leased at once.
-    pub(super) fn concurrency(&self, group: &Group) -> u64 {
+    pub(in crate::queue) fn concurrency(&self, group: &Group) -> u64 {
         match group.ext().settings.as_ref().map_or(0, |s| s.concurrency) {
             0 => self.settings.group_concurrency,
             own => own,
@@ -316,7 +316,7 @@ impl Queue {
     }
 
     /// Whether a group can give a message at `now`.
-    pub(super) fn can_group_give(&self, ix: GroupIx, now: Millis) -> bool {
+    pub(in crate::queue) fn can_group_give(&self, ix: GroupIx, now: Millis) -> bool {
         self.groups
             .get(ix)
             .is_some_and(|group| self.group_head(group, now).is_some())
@@ -325,7 +325,7 @@ impl Queue {
     /// Before events are all processed, a group may be able to give without having
     /// joined the ready line. This puts in those that would be first in it, for a
     /// FETCH with or without NOACK.
-    pub(super) fn admit_first(&mut self, now: Millis, no_ack: bool) {
+    pub(in crate::queue) fn admit_first(&mut self, now: Millis, no_ack: bool) {
         while let Some(key) = self.expected.first(now) {
             let first = self.ready_line.first(no_ack);
             if first.is_some_and(|first| first < key) {
@@ -337,7 +337,7 @@ impl Queue {
 
     /// The position of the ungrouped messages at `now`. A message that is due and
     /// not promoted counts as if it had joined the line at its due time.
-    pub(super) fn plain_key(&self, now: Millis) -> Option<Position> {
+    pub(in crate::queue) fn plain_key(&self, now: Millis) -> Option<Position> {
         let head = self.waiting.plain.head(now)?;
         let join = Join::by_time(head.1);
         Some(Position::of_plain(head, self.plain_position, join))
@@ -345,7 +345,7 @@ impl Queue {
 
     /// Sets the position of the ungrouped messages to the one at `now`, counting
     /// due messages that are not promoted yet.
-    pub(super) fn admit_plain(&mut self, now: Millis) {
+    pub(in crate::queue) fn admit_plain(&mut self, now: Millis) {
         let current = self.plain_key(now.max(self.last));
         // The position is part of a snapshot, so a replica must learn of its
         // change.

@@ -4,22 +4,22 @@
 //! purged, or the group is resumed. The hold stays when the record of the dead
 //! message is pruned.
 
-use super::Queue;
 use crate::groups::group::Group;
 use crate::groups::holds::Holder;
 use crate::message::id::Id;
 use crate::message::state::StoredState;
+use crate::queue::Queue;
 use crate::settings::OnDead;
 use crate::{GroupIx, Seq};
 
 impl Queue {
     /// Whether a dead message holds a group.
-    pub(super) fn is_held_by_dead(&self, group: &Group) -> bool {
+    pub(in crate::queue) fn is_held_by_dead(&self, group: &Group) -> bool {
         self.settings.on_dead == OnDead::Block && !group.holds().is_empty()
     }
 
     /// Makes a dead message hold its group. The caller refreshes the group.
-    pub(super) fn hold(&mut self, seq: Seq, ix: GroupIx) {
+    pub(in crate::queue) fn hold(&mut self, seq: Seq, ix: GroupIx) {
         if let Some(group) = self.groups.get_mut(ix) {
             group.ext_mut().holds.add(seq);
         }
@@ -27,7 +27,7 @@ impl Queue {
 
     /// Ends the hold of one dead message, if it has one. The caller refreshes the
     /// group.
-    pub(super) fn unhold(&mut self, seq: Seq, ix: GroupIx) {
+    pub(in crate::queue) fn unhold(&mut self, seq: Seq, ix: GroupIx) {
         if let Some(ext) = self.groups.get_mut(ix).and_then(Group::ext_if_any) {
             ext.holds.remove(seq);
         }
@@ -35,7 +35,7 @@ impl Queue {
 
     /// Keeps the hold of a dead message whose record is about to be removed: it is
     /// then remembered by its id.
-    pub(super) fn keep_hold(&mut self, seq: Seq) {
+    pub(in crate::queue) fn keep_hold(&mut self, seq: Seq) {
         let Some(message) = self.store.get(seq) else {
             return;
         };
@@ -56,7 +56,7 @@ impl Queue {
 
     /// Ends all holds of a group. Returns whether there were any. The caller
     /// refreshes the group.
-    pub(super) fn end_holds(&mut self, ix: GroupIx) -> bool {
+    pub(in crate::queue) fn end_holds(&mut self, ix: GroupIx) -> bool {
         let group = self.groups.get_mut(ix);
         let mut holds = group.map(Group::take_holds).unwrap_or_default();
         let held = !holds.is_empty();
@@ -65,7 +65,7 @@ impl Queue {
     }
 
     /// The id of a message that holds a group.
-    pub(super) fn holder_id<'a>(&'a self, holder: Holder<'a>) -> Option<Id<'a>> {
+    pub(in crate::queue) fn holder_id<'a>(&'a self, holder: Holder<'a>) -> Option<Id<'a>> {
         Some(match holder {
             Holder::Pruned(_, id) => Id::Given(id),
             Holder::Dead(seq) => self.id_of(seq, self.store.get(seq)?),

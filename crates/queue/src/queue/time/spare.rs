@@ -3,7 +3,7 @@
 //! After the server stood still or was down, the consumers that were in time all along
 //! must get the chance to say so.
 
-use super::Queue;
+use crate::queue::Queue;
 use crate::settings::Clock;
 use crate::Millis;
 

@@ -8,17 +8,17 @@
 //! The end of an open time counts from its own millisecond on, whether the event was
 //! processed or not.
 
-use super::Queue;
 use crate::groups::breaker::{Circuit, Lets};
 use crate::index::ready_line::Join;
 use crate::op::Happened;
+use crate::queue::Queue;
 use crate::settings::Breaker;
 use crate::{GroupIx, Millis, Seq};
 
 impl Queue {
     /// The breaker of a group or of the ungrouped messages, unless it is closed and
     /// remembers no failure.
-    pub(super) fn breaker(&self, ix: GroupIx) -> Option<&Circuit> {
+    pub(in crate::queue) fn breaker(&self, ix: GroupIx) -> Option<&Circuit> {
         match ix.is_some() {
             true => self.groups.get(ix)?.breaker(),
             false => self.plain_breaker.as_deref(),
@@ -28,7 +28,7 @@ impl Queue {
     /// How many messages the breaker of a group, or of the ungrouped messages, lets out
     /// at `now`. O(1).
     #[inline]
-    pub(super) fn lets(&self, ix: GroupIx, now: Millis) -> Lets {
+    pub(in crate::queue) fn lets(&self, ix: GroupIx, now: Millis) -> Lets {
         match self.settings.breaker {
             None => Lets::Any,
             Some(_) => self.breaker(ix).map_or(Lets::Any, |c| c.lets(now)),
@@ -36,7 +36,7 @@ impl Queue {
     }
 
     /// Whether the breaker lets out a message for a FETCH with or without NOACK.
-    pub(super) fn lets_out(&self, ix: GroupIx, no_ack: bool, now: Millis) -> bool {
+    pub(in crate::queue) fn lets_out(&self, ix: GroupIx, no_ack: bool, now: Millis) -> bool {
         match self.lets(ix, now) {
             Lets::Any => true,
             Lets::Probe => !no_ack,
@@ -65,7 +65,7 @@ impl Queue {
 
     /// When the next breaker changes with time (Unix ms), and of which group it is;
     /// [`GroupIx::NONE`] for the ungrouped messages.
-    pub(super) fn next_breaker_change(&self) -> Option<(Millis, GroupIx)> {
+    pub(in crate::queue) fn next_breaker_change(&self) -> Option<(Millis, GroupIx)> {
         let rule = self.settings.breaker.as_ref()?;
         let plain = self.plain_breaker.as_deref().and_then(|circuit| {
             let at = circuit.next_change(rule)?;
@@ -105,7 +105,13 @@ impl Queue {
 
     /// Counts the failure of a message that no longer runs. The caller refreshes the
     /// group.
-    pub(super) fn count_failure(&mut self, seq: Seq, ix: GroupIx, was_probe: bool, now: Millis) {
+    pub(in crate::queue) fn count_failure(
+        &mut self,
+        seq: Seq,
+        ix: GroupIx,
+        was_probe: bool,
+        now: Millis,
+    ) {
         let opens = self.change_breaker(ix, now, |c, rule| c.fail(rule, seq, was_probe, now));
         if opens == Some(true) {
             self.effects.happened.add(Happened::BREAKER);
@@ -114,7 +120,7 @@ impl Queue {
 
     /// Closes a breaker and forgets its failures. Returns whether it was open or
     /// half-open. The caller refreshes the group.
-    pub(super) fn close_breaker(&mut self, ix: GroupIx) -> bool {
+    pub(in crate::queue) fn close_breaker(&mut self, ix: GroupIx) -> bool {
         let is_closed = self.breaker(ix).is_none_or(Circuit::is_closed);
         let Some(rule) = self.settings.breaker.filter(|_| !is_closed) else {
             return false;
@@ -134,7 +140,7 @@ impl Queue {
 
     /// Makes the message that was just delivered the probe of its breaker, if that is
     /// half-open.
-    pub(super) fn let_out(&mut self, seq: Seq, ix: GroupIx, now: Millis) {
+    pub(in crate::queue) fn let_out(&mut self, seq: Seq, ix: GroupIx, now: Millis) {
         if self.breaker(ix).is_some_and(|circuit| !circuit.is_closed()) {
             self.change_breaker(ix, now, |circuit, _| circuit.let_out(seq));
         }
@@ -142,7 +148,7 @@ impl Queue {
 
     /// Notes that a message no longer runs. Returns whether it was the probe of its
     /// breaker.
-    pub(super) fn withdraw(&mut self, seq: Seq, ix: GroupIx) -> bool {
+    pub(in crate::queue) fn withdraw(&mut self, seq: Seq, ix: GroupIx) -> bool {
         // No event changes a breaker while its probe is out.
         let circuit = match ix.is_some() {
             true => self
@@ -155,14 +161,14 @@ impl Queue {
     }
 
     /// Notes that no ungrouped message runs any longer.
-    pub(super) fn withdraw_plain(&mut self) {
+    pub(in crate::queue) fn withdraw_plain(&mut self) {
         if let Some(circuit) = self.plain_breaker.as_deref_mut() {
             circuit.withdraw_any();
         }
     }
 
     /// Does to a breaker what time brings at `at`.
-    pub(super) fn pass_time_of_breaker(&mut self, ix: GroupIx, at: Millis) {
+    pub(in crate::queue) fn pass_time_of_breaker(&mut self, ix: GroupIx, at: Millis) {
         self.change_breaker(ix, at, |_, _| ());
         // The position that the group gets by this is already in `expected`.
         self.refresh(ix, self.last, Join::by_time(at));
@@ -170,7 +176,7 @@ impl Queue {
 
     /// Adapts the breakers to another BREAKER of the queue. O(log n) for each group
     /// whose breaker is not closed or remembers failures.
-    pub(super) fn alter_breakers(&mut self, before: Option<Breaker>, now: Millis) {
+    pub(in crate::queue) fn alter_breakers(&mut self, before: Option<Breaker>, now: Millis) {
         let Some(before) = before.filter(|before| Some(*before) != self.settings.breaker) else {
             return;
         };
@@ -192,7 +198,7 @@ impl Queue {
 
     /// All times at which the breakers of groups change, for tests.
     #[cfg(any(test, feature = "validate"))]
-    pub(super) fn breaker_change_times(&self) -> Vec<(Millis, Seq)> {
+    pub(in crate::queue) fn breaker_change_times(&self) -> Vec<(Millis, Seq)> {
         self.groups.breaker_change_times()
     }
 }

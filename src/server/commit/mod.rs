@@ -5,13 +5,14 @@
 //! replicates, signals the key, and schedules what follows. Commands come through [`run`];
 //! the timer, blocked clients and replay call [`change`] themselves.
 
+mod apply;
 mod begin;
 mod run;
 
 use std::cell::RefCell;
 use std::ffi::CStr;
 
-use crate::redis::{Context, KeyWrite, Name, WrongType};
+use crate::redis::{Context, KeyWrite, Name, Value, WrongType};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::op::{Effects, Ending, Happened};
 use dq_queue::settings::{Changes, Clock, Settings};
@@ -22,6 +23,7 @@ use super::due_index::Due;
 use super::families;
 use super::{arrivals, blocked_wait, clock, config, wakeups};
 
+pub use apply::renewing;
 pub use begin::{
     begin, begin_without_events, can_begin, has_fire_without_memory, has_small_lead, Begun,
 };
@@ -100,7 +102,7 @@ pub fn change_silently<'c, R>(
 impl Slot<'_> {
     /// The server, and the queue if the key holds one.
     #[inline]
-    pub fn split(&mut self) -> (&Context, Option<&mut Queue>) {
+    pub fn split(&mut self) -> (&Context, Option<&mut Value>) {
         self.opened.split()
     }
 
@@ -113,7 +115,7 @@ impl Slot<'_> {
     }
 
     /// Puts a queue into the key. It replaces the queue that the key may hold.
-    pub fn create(&mut self, queue: Queue) -> &mut Queue {
+    pub fn create(&mut self, queue: Queue) -> &mut Value {
         self.opened.create(queue)
     }
 
@@ -163,7 +165,7 @@ impl Slot<'_> {
 }
 
 /// Schedules the timer for the queue's next event, and the queue's wait list if messages are ready.
-fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Queue, moment: Moment, is_replay: bool) {
+fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Value, moment: Moment, is_replay: bool) {
     let is_awaited = wait_list::total() > 0 && wait_list::is_awaited(ctx.db(), key.bytes());
     let now = queue.now(moment);
     let is_of_family = families::is_active() && families::note(ctx, key, queue, now);
@@ -178,11 +180,11 @@ fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Queue, moment: Moment, is_
     }
     if is_replay && !has_small_lead(queue, clock::recent()) {
         // Its clock must be brought into line as soon as this server may do that.
-        queue.noted_wake = None;
+        queue.notes.wake = None;
         return wakeups::schedule(ctx, ctx.db(), key.bytes(), Due::Arrived);
     }
-    if queue.noted_wake.is_none_or(|noted| wake < noted) {
-        queue.noted_wake = Some(wake);
+    if queue.notes.wake.is_none_or(|noted| wake < noted) {
+        queue.notes.wake = Some(wake);
         wakeups::schedule(ctx, ctx.db(), key.bytes(), wake);
     }
 }

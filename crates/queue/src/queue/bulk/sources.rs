@@ -2,17 +2,17 @@
 
 use std::ops::Bound;
 
-use super::Queue;
 use crate::collections::merge::merged;
 use crate::groups::group::Group;
 use crate::index::order_key::OrderKey;
 use crate::message::state::{State, StoredState};
 use crate::queue::inspect::walk::{Cursor, Range};
+use crate::queue::Queue;
 use crate::{Millis, Receipt, Seq};
 
 /// Messages that are walked through in one order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(in crate::queue) enum Source {
     /// All that may be in a state, by time. What is due counts as due, promoted already
     /// or not.
     State(State),
@@ -28,7 +28,7 @@ pub(super) enum Source {
 
 /// Where a walk through a source has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(in crate::queue) enum Mark {
     /// In the order of a state.
     State(Cursor),
     /// By the order of a group.
@@ -37,7 +37,7 @@ pub(super) enum Mark {
     Receipt(Receipt),
 }
 
-pub(super) type Marks<'a> = Box<dyn Iterator<Item = (Mark, Seq)> + 'a>;
+pub(in crate::queue) type Marks<'a> = Box<dyn Iterator<Item = (Mark, Seq)> + 'a>;
 
 impl Source {
     /// What a purge of a state, or of all states, goes through: in the whole queue or in
@@ -75,7 +75,7 @@ impl Source {
 
 /// Looks at up to `most` messages, until `count` of them are wanted. Returns the mark
 /// to go on behind, `None` at the end, and the wanted ones.
-pub(super) fn pick(
+pub(in crate::queue) fn pick(
     all: Marks,
     most: usize,
     count: usize,
@@ -99,7 +99,7 @@ impl Queue {
     /// Goes through a source behind a position, or from its beginning. The group is that
     /// of the sources of a group. O(log n) to start, then O(1) for each message, but
     /// O(leases of the group passed) for [`Source::Leased`].
-    pub(super) fn walk_source(
+    pub(in crate::queue) fn walk_source(
         &self,
         source: Source,
         group: Option<&[u8]>,
@@ -125,7 +125,7 @@ impl Queue {
     }
 
     /// How many messages a source has. O(lanes).
-    pub(super) fn len_of(&self, source: Source, group: Option<&[u8]>) -> usize {
+    pub(in crate::queue) fn len_of(&self, source: Source, group: Option<&[u8]>) -> usize {
         let ix = group.and_then(|name| self.groups.find(name));
         let group = ix.and_then(|ix| self.groups.get(ix));
         match source {
@@ -150,7 +150,12 @@ impl Queue {
     }
 
     /// Whether a message is in this state, or there in whatever state.
-    pub(super) fn is_in_state(&self, seq: Seq, state: Option<State>, now: Millis) -> bool {
+    pub(in crate::queue) fn is_in_state(
+        &self,
+        seq: Seq,
+        state: Option<State>,
+        now: Millis,
+    ) -> bool {
         let message = self.store.get(seq);
         message
             .is_some_and(|message| state.is_none_or(|state| self.state_of(message, now) == state))

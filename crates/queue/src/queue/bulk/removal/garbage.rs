@@ -97,7 +97,7 @@ impl fmt::Debug for Garbage {
 
 impl Queue {
     /// Messages with all that names them are to be freed.
-    pub(super) fn discard_content(&mut self, store: Store, groups: Groups) {
+    pub(in crate::queue) fn discard_content(&mut self, store: Store, groups: Groups) {
         self.garbage.push(groups);
         self.garbage.push(store);
     }
@@ -114,19 +114,19 @@ impl Queue {
     }
 
     /// Leases in the order of their receipts are to be freed.
-    pub(super) fn discard_series(&mut self, leases: Series) {
+    pub(in crate::queue) fn discard_series(&mut self, leases: Series) {
         if leases.len() > 0 {
             self.garbage.push(leases);
         }
     }
 
     /// Named batches with all that they hold are to be freed.
-    pub(super) fn discard_batches(&mut self, batches: Batches) {
+    pub(in crate::queue) fn discard_batches(&mut self, batches: Batches) {
         self.garbage.push(batches);
     }
 
     /// Remembered ids are to be freed.
-    pub(super) fn discard_ids(&mut self, ids: DedupMemory) {
+    pub(in crate::queue) fn discard_ids(&mut self, ids: DedupMemory) {
         if ids.oldest().is_some() {
             self.garbage.push(ids);
         }

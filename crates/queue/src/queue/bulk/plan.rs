@@ -11,11 +11,11 @@ use std::borrow::Cow;
 use hashbrown::HashSet;
 
 use super::sources::{pick, Mark, Source};
-use super::Queue;
 use crate::limits::MAX_COUNT;
 use crate::message::id::NameHasher;
 use crate::message::state::State;
 use crate::op::{Op, Redrive, Removal};
+use crate::queue::Queue;
 use crate::GroupIx;
 use crate::{Millis, Seq, IS_SMALL};
 

@@ -1,9 +1,9 @@
 //! Whether and when a queue can give a message: read-only questions of the server,
 //! asked before it serves a client or sets its timer.
 
-use super::Queue;
 use crate::groups::group::Group;
 use crate::op::Fetch;
+use crate::queue::Queue;
 use crate::settings::Clock;
 use crate::{GroupIx, Millis, NEVER};
 
@@ -27,7 +27,7 @@ impl Queue {
     }
 
     /// How many deliveries the pause and limits of the whole queue allow at `now`.
-    pub(super) fn allowance(&self, now: Millis, no_ack: bool) -> u64 {
+    pub(in crate::queue) fn allowance(&self, now: Millis, no_ack: bool) -> u64 {
         if self.is_paused(now) {
             return 0;
         }

@@ -1,4 +1,4 @@
 //! Removing messages: PURGE, and the freeing of what it removes as a whole.
 
-pub(super) mod garbage;
+pub(in crate::queue) mod garbage;
 mod purge;

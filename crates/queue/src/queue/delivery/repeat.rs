@@ -24,7 +24,12 @@ impl Queue {
 
     /// The deliveries that still run of the last one of this consumer, if it was
     /// asked for with this token. Their leases stay as they are.
-    pub(super) fn repeat(&self, consumer: ConsumerIx, token: &[u8], now: Millis) -> Deliveries {
+    pub(in crate::queue) fn repeat(
+        &self,
+        consumer: ConsumerIx,
+        token: &[u8],
+        now: Millis,
+    ) -> Deliveries {
         let last = self.consumers.token_delivery(consumer);
         let Some(last) = last.filter(|last| *last.token == *token) else {
             return Deliveries::new();
@@ -43,7 +48,7 @@ impl Queue {
 
     /// Records what a FETCH has given, so that it can be repeated if it has a token.
     /// If it has none, the last delivery of its consumer cannot be repeated.
-    pub(super) fn record_token(
+    pub(in crate::queue) fn record_token(
         &mut self,
         consumer: ConsumerIx,
         fetch: &Fetch,

@@ -14,7 +14,7 @@ use crate::text::cut;
 use crate::{GroupIx, Millis, Receipt, Seq, MAX_EXACT};
 
 /// What happens to the message of a delivery that failed or was given back.
-pub(super) enum Return {
+pub(in crate::queue) enum Return {
     /// It becomes due again at this time (Unix ms).
     Waits(Millis),
     /// Its lease ran out: it counts as failed and is due at once.
@@ -30,7 +30,7 @@ pub(super) enum Return {
 
 impl Return {
     /// Whether the attempt counts as a failed one.
-    pub(super) fn is_failed_attempt(&self) -> bool {
+    pub(in crate::queue) fn is_failed_attempt(&self) -> bool {
         !matches!(self, Return::Uncounted | Return::Snoozed(_))
     }
 
@@ -46,7 +46,7 @@ impl Return {
 }
 
 /// The receipts in order, each once.
-pub(super) fn distinct(receipts: &[Receipt]) -> smallvec::SmallVec<[Receipt; 4]> {
+pub(in crate::queue) fn distinct(receipts: &[Receipt]) -> smallvec::SmallVec<[Receipt; 4]> {
     let mut distinct = smallvec::SmallVec::from_slice(receipts);
     distinct.sort_unstable();
     distinct.dedup();
@@ -57,7 +57,7 @@ impl Queue {
     /// Ends the lease of a message that has run out, or whose connection has closed:
     /// `closed` is its receipt then, and the message waits for its backoff. Returns the
     /// reason if the message died.
-    pub(super) fn time_out(
+    pub(in crate::queue) fn time_out(
         &mut self,
         seq: Seq,
         closed: Option<Receipt>,
@@ -105,7 +105,7 @@ impl Queue {
 
     /// Keeps the present attempt of a message, which has failed, as its ERRORS says. The
     /// delivery has not ended yet.
-    pub(super) fn keep_failed_attempt(&mut self, seq: Seq, text: &[u8], now: Millis) {
+    pub(in crate::queue) fn keep_failed_attempt(&mut self, seq: Seq, text: &[u8], now: Millis) {
         let Some(message) = self.store.get(seq) else {
             return;
         };
@@ -129,7 +129,7 @@ impl Queue {
 
     /// How long a message waits after this failure (1, 2, ...) of it, in ms. `random`
     /// decides the jitter.
-    pub(super) fn backoff_wait(&self, seq: Seq, failures: u32, random: u64) -> Millis {
+    pub(in crate::queue) fn backoff_wait(&self, seq: Seq, failures: u32, random: u64) -> Millis {
         let own = self.store.get(seq).and_then(|message| message.choices());
         let backoff = own.and_then(|choices| choices.backoff);
         retry::spread(
@@ -142,7 +142,7 @@ impl Queue {
 
     /// Returns a running message without counting an attempt: its batch came back,
     /// or the queue was copied.
-    pub(super) fn come_back_uncounted(&mut self, seq: Seq, now: Millis) {
+    pub(in crate::queue) fn come_back_uncounted(&mut self, seq: Seq, now: Millis) {
         let running = self
             .store
             .get(seq)
@@ -153,7 +153,7 @@ impl Queue {
     }
 
     /// Returns all running messages without counting an attempt.
-    pub(super) fn release_all(&mut self, now: Millis) {
+    pub(in crate::queue) fn release_all(&mut self, now: Millis) {
         let running: Vec<Seq> = self.leases.iter().map(|lease| lease.seq).collect();
         let groups = self.groups_of(running.iter());
         for seq in running {
@@ -163,7 +163,10 @@ impl Queue {
     }
 
     /// The groups of these messages, each once.
-    pub(super) fn groups_of<'a>(&self, seqs: impl Iterator<Item = &'a Seq>) -> Vec<GroupIx> {
+    pub(in crate::queue) fn groups_of<'a>(
+        &self,
+        seqs: impl Iterator<Item = &'a Seq>,
+    ) -> Vec<GroupIx> {
         let messages = seqs.filter_map(|seq| self.store.get(*seq));
         let mut groups: Vec<GroupIx> = messages.map(|message| message.group).collect();
         groups.sort_unstable();
@@ -174,7 +177,7 @@ impl Queue {
     /// Refreshes groups after one operation on several messages. The operation
     /// counts as a whole: a group keeps its position in the ready line if it could
     /// give before and can afterwards.
-    pub(super) fn refresh_each(&mut self, groups: &[GroupIx], now: Millis, join: Join) {
+    pub(in crate::queue) fn refresh_each(&mut self, groups: &[GroupIx], now: Millis, join: Join) {
         for ix in groups {
             self.refresh(*ix, now, join);
         }
@@ -182,7 +185,12 @@ impl Queue {
 
     /// Ends a delivery with this outcome. Returns the reason if the message died.
     /// The caller refreshes the group.
-    pub(super) fn give_back(&mut self, seq: Seq, outcome: Return, now: Millis) -> Option<Reason> {
+    pub(in crate::queue) fn give_back(
+        &mut self,
+        seq: Seq,
+        outcome: Return,
+        now: Millis,
+    ) -> Option<Reason> {
         let ended = self.unlease(seq);
         if let (Some(_), Some(ended)) = (self.settings.breaker, ended) {
             if outcome.is_failure() {
@@ -236,7 +244,7 @@ impl Queue {
     }
 
     /// The lease with this receipt, if it has not ended by `now`.
-    pub(super) fn current(&self, receipt: Receipt, now: Millis) -> Option<Lease> {
+    pub(in crate::queue) fn current(&self, receipt: Receipt, now: Millis) -> Option<Lease> {
         self.leases.find(receipt).filter(|lease| lease.until > now)
     }
 }

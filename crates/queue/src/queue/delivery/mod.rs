@@ -1,0 +1,10 @@
+//! What a queue can give, in which order, and the way of a message back into it.
+//!
+//! `positions.rs` keeps the ready line in step, `readiness.rs` answers the questions
+//! of the server, `give_back.rs` brings a running message back, and `repeat.rs` gives
+//! the deliveries of a FETCH whose reply was lost once more.
+
+pub(super) mod give_back;
+mod positions;
+mod readiness;
+mod repeat;

@@ -1,0 +1,28 @@
+//! What this server remembers of a queue in one of its keys.
+
+use dq_queue::Millis;
+
+/// Notes of this server on a queue. They are neither replicated nor saved, and go with the queue
+/// when its key is renamed or moved. A copy begins without any.
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// When the timer will next look at the queue, in Unix ms. `None` if that is not known yet.
+    pub wake: Option<Millis>,
+    /// Fire times before this (Unix ms) were missed while the queue was on its way here, for example
+    /// in a dump.
+    pub arrival: Millis,
+    /// The term of the server in which the salt of generated ids was drawn. 0 means in none: the
+    /// queue was loaded from elsewhere or from an older copy.
+    pub salt_term: u64,
+    /// What was last noted of what the queue may be able to give. 0 means nothing.
+    pub gives: u64,
+    /// The last term of the server in which the queue has changed.
+    pub changed_term: u64,
+}
+
+impl Notes {
+    /// The clock of the queue was set back to `to` (Unix ms).
+    pub fn clock_was_cut(&mut self, to: Millis) {
+        self.arrival = self.arrival.min(to);
+    }
+}
