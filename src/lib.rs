@@ -4,7 +4,7 @@
 //! crate connects it to a server. It has three layers, and each uses only those below it:
 //!
 //! 1. [`commands`] has one file for each verb, with its description, its handler and its reply.
-//! 2. [`server`] has the one way to change a queue (`commit.rs`), replay, the timer and blocked
+//! 2. [`server`] has the one way to change a queue (`server/commit/`), replay, the timer and blocked
 //!    clients.
 //! 3. [`redis`] is a safe layer over the module API. Only this layer has unsafe code.
 

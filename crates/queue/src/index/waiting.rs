@@ -3,7 +3,7 @@
 //!
 //! Ungrouped messages are delivered in the order of their lane (`lane.rs`). Grouped
 //! messages have lanes of their own, which only serve to find them by time: each
-//! group has an order of its own (`groups/group.rs`).
+//! group has an order of its own (`groups/group/`).
 
 use super::lane::{Lanes, Run};
 use crate::message::state::StoredState;
