@@ -94,6 +94,18 @@ def test_the_figures_are_json_for_programs(start, shop):
     found = json.loads(me.get("api/messages", queue="shop", state="dead", error="*mailbox").text)
     assert [message["id"] for message in found["messages"]] == ["dead"] and found["next"] is None
     assert json.loads(me.get("api/message", queue="shop", id="b1").text)["note"] == "page 7"
+    [held] = one["held-groups"]
+    assert (held["group"], held["head"], held["why"]["code"]) == ("ann", "a1", "backoff"), held
+    assert [(batch["batch"], batch["pending"], batch["held"]) for batch in one["open-batches"]] == [("album", 2, 1)]
+    found = json.loads(me.get("api/search", find="dead").text)
+    assert [hit["queue"] for hit in found["found"]] == ["shop"] and found["looked-at"] == found["queues"] == 5
+    assert found["found"][0]["message"]["state"] == "dead"
+    me.get("api/search", status=400)
+    day = json.loads(me.get("api/day").text)
+    assert (day["step"], day["source"]) == (300_000, "") and day["steps"][-1]["waiting"] > 0
+    assert day["steps"][-1]["at"] % 300_000 == 0
+    assert json.loads(me.get("api/day", queue="nope").text)["steps"] == []
+    assert json.loads(me.get("api/types", queue="shop").text) == {"since": None, "types": []}
     [error] = json.loads(me.get("api/errors", queue="shop").text)["errors"]
     assert (error["error"], error["count"]) == ("no such mailbox", 1)
     [server] = json.loads(me.get("api/server").text)["servers"]

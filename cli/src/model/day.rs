@@ -41,9 +41,21 @@ pub struct Day {
 }
 
 impl Day {
+    /// Creates a day of these steps, of which the last one has this number.
+    pub fn of(newest: u64, steps: impl Iterator<Item = Step>) -> Day {
+        let steps = steps.collect();
+        Day { newest, steps }
+    }
+
     /// Returns the steps, the newest last.
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = &Step> + ExactSizeIterator {
         self.steps.iter()
+    }
+
+    /// Returns the steps with their numbers since the Unix epoch, the newest last.
+    pub fn numbered(&self) -> impl Iterator<Item = (u64, &Step)> {
+        let first = self.newest + 1 - (self.steps.len() as u64).min(self.newest + 1);
+        (first..).zip(&self.steps)
     }
 
     /// Returns the step of this number to be changed, after empty ones for those between.

@@ -22,5 +22,6 @@ pub mod queue;
 pub mod record;
 pub mod run_times;
 pub mod schedule;
+pub mod search;
 pub mod settings;
 pub mod watch;

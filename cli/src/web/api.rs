@@ -6,13 +6,18 @@ use super::address::{filter, queue, target};
 use super::answer::{Answer, Ask, HttpError};
 use crate::failure::Failure;
 use crate::json;
+use crate::model::batch::{self, Batch};
 use crate::model::consumer;
+use crate::model::day::{self, STEP};
 use crate::model::errors;
 use crate::model::find::{self, Step};
+use crate::model::group::{self, Group, Wanted};
 use crate::model::instance::{self, Instance};
 use crate::model::overview::Sort;
 use crate::model::queue::{Queue, STATES};
 use crate::model::record::Record;
+use crate::model::run_times::{self, RunTimes};
+use crate::model::search;
 use crate::model::watch::Entry;
 use crate::server::{verb, Server};
 
@@ -21,6 +26,9 @@ const COUNT: usize = 25;
 
 /// Maximum number of queues on a page.
 const QUEUES: usize = 1000;
+
+/// Maximum number of groups and batches of a queue.
+const LISTED: usize = 100;
 
 /// Maximum number of messages.
 const MOST: usize = 200;
@@ -32,7 +40,10 @@ pub fn route(ask: &Ask, what: &str) -> Result<Answer, HttpError> {
         "queue" => one_queue(ask)?,
         "messages" => messages(ask)?,
         "message" => message(ask)?,
+        "search" => search(ask)?,
         "errors" => dead_by_error(ask)?,
+        "types" => run_times_by_type(ask)?,
+        "day" => day(ask)?,
         "server" => server(ask),
         _ => return Err(HttpError::missing("There is no such page.")),
     };
@@ -122,11 +133,9 @@ fn one_queue(ask: &Ask) -> Result<Json, HttpError> {
     Ok(ask.site.read(|server| {
         let info = server.call(&verb("DQ.INFO", &key))?;
         let figures = Queue::of(&key, info.clone())?;
-        let list = |server: &mut Server, name: &str| match server.call(&verb(name, &key)) {
-            Ok(reply) => Ok(json::of(&reply)),
-            // The user may not see it.
-            Err(Failure::Refused(_)) => Ok(Json::Null),
-            Err(failure) => Err(failure),
+        let list = |server: &mut Server, name: &str| {
+            let reply = server.call(&verb(name, &key));
+            allowed(reply.map(|reply| json::of(&reply)))
         };
         let consumers = consumer::fetch(server, &key)?.len();
         Ok(json!({
@@ -136,8 +145,104 @@ fn one_queue(ask: &Ask) -> Result<Json, HttpError> {
             "consumers-named": consumers,
             "consumers": list(server, "DQ.CONSUMERS")?,
             "schedules": list(server, "DQ.SCHEDULES")?,
+            "held-groups": allowed(held_groups(server, &key))?,
+            "open-batches": allowed(open_batches(server, &key))?,
         }))
     })?)
+}
+
+/// Returns null for what the user may not see.
+fn allowed(value: Result<Json, Failure>) -> Result<Json, Failure> {
+    match value {
+        Err(Failure::Refused(_)) => Ok(Json::Null),
+        value => value,
+    }
+}
+
+/// Returns the groups that have due messages and cannot give one, and why.
+fn held_groups(server: &mut Server, key: &[u8]) -> Result<Json, Failure> {
+    let groups = group::fetch(server, key, Wanted::Held, LISTED)?;
+    let one = |group: &Group| {
+        json!({
+            "group": json::name(&group.name),
+            "state": group.state,
+            "waiting": group.waiting,
+            "running": group.running,
+            "head": group.head.as_deref().map(json::name),
+            "breaker": group.breaker,
+            "why": group.why.as_ref().map(|why| json!({
+                "code": why.code, "why": why.why, "until": why.until, "by": why.by,
+            })),
+        })
+    };
+    Ok(groups.found.iter().map(one).collect())
+}
+
+fn open_batches(server: &mut Server, key: &[u8]) -> Result<Json, Failure> {
+    let (batches, _) = batch::fetch(server, key, LISTED)?;
+    let one = |batch: &Batch| {
+        json!({
+            "batch": json::name(&batch.name),
+            "pending": batch.pending,
+            "running": batch.running,
+            "dead": batch.dead,
+            "finished": batch.finished,
+            "cancelled": batch.cancelled,
+            "held": batch.held,
+        })
+    };
+    Ok(batches.iter().map(one).collect())
+}
+
+/// Returns the queues that have a message of this id.
+fn search(ask: &Ask) -> Result<Json, HttpError> {
+    let id = ask.query.get("find");
+    let id = id.ok_or_else(|| HttpError::mistake("the address names no id: find=..."))?;
+    let names = ask.site.queue_names();
+    let found = ask.site.read(|server| search::by_id(server, &names, id))?;
+    let one = |(queue, message): &(Vec<u8>, Record)| json!({ "queue": json::name(queue), "message": json::map(message.fields()) });
+    let messages: Vec<Json> = found.messages.iter().map(one).collect();
+    Ok(json!({ "found": messages, "looked-at": found.asked, "queues": names.len() }))
+}
+
+/// Returns how long messages of each type have run, in ms.
+fn run_times_by_type(ask: &Ask) -> Result<Json, HttpError> {
+    let key = queue(&ask.query)?;
+    let (types, since) = ask.site.read(|server| run_times::fetch(server, &key))?;
+    let one = |one: &RunTimes| {
+        json!({
+            "type": json::name(&one.kind),
+            "messages": one.count(),
+            "median": one.percentile(50),
+            "p95": one.percentile(95),
+            "longest": one.percentile(100),
+            "sum": one.sum(),
+            "repeated": one.repeats,
+        })
+    };
+    Ok(json!({ "since": since, "types": types.iter().map(one).collect::<Vec<_>>() }))
+}
+
+/// Returns the last day of a queue, or of all.
+fn day(ask: &Ask) -> Result<Json, HttpError> {
+    let key = match ask.query.get("queue") {
+        Some(_) => Some(queue(&ask.query)?),
+        None => None,
+    };
+    let (day, source) = ask.site.day(key.as_deref());
+    let day = day.unwrap_or_default();
+    let step = |(number, step): (u64, &day::Step)| {
+        json!({
+            "at": number * STEP,
+            "sent": step.sent,
+            "acked": step.acked,
+            "deaths": step.deaths,
+            "waiting": step.waiting,
+            "overdue": step.late,
+        })
+    };
+    let steps: Vec<Json> = day.numbered().map(step).collect();
+    Ok(json!({ "step": STEP, "source": source, "steps": steps }))
 }
 
 /// Returns a page of messages, and the cursor of the next.

@@ -18,6 +18,7 @@ mod origin;
 mod packing;
 mod page;
 mod passwords;
+mod prometheus;
 mod query;
 mod serve;
 mod site;
@@ -38,6 +39,7 @@ use crate::time_text::{parse_span, Millis};
 use access::{Access, Gate};
 use audit::Audit;
 use listen::Listen;
+use prometheus::{Prometheus, Source};
 use site::Site;
 
 /// Options of `dq web`.
@@ -77,6 +79,20 @@ pub struct Args {
     /// Keep the charts of the last day in this file, over a restart of dq web
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
+    /// Take the charts of the last day from this Prometheus, which asks the exporter:
+    /// http://prometheus:9090
+    #[arg(long, value_name = "URL", value_parser = Source::parse)]
+    prometheus: Option<Source>,
+    /// With --prometheus: labels that choose the server of these queues, as of PromQL:
+    /// 'instance="shop:9122",db="0"'
+    #[arg(
+        long,
+        value_name = "LABELS",
+        requires = "prometheus",
+        default_value = "",
+        hide_default_value = true
+    )]
+    prometheus_labels: String,
     /// How often the server is asked
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_span)]
     interval: Millis,
@@ -100,7 +116,10 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
     let access = Access::new(gate(args)?)?;
     let audit = Audit::open(args.audit_log.as_deref())?;
     let site = Site::new(endpoint.clone(), access, args.read_only, audit);
-    let site = Arc::new(site.with_history(args.history.clone())?);
+    let prometheus = args.prometheus.clone();
+    let prometheus = prometheus.map(|source| Prometheus::new(source, &args.prometheus_labels));
+    let site = site.with_history(args.history.clone())?;
+    let site = Arc::new(site.with_prometheus(prometheus));
     // A mistake in the URL ends the program. A server that is not there may come yet.
     match endpoint.connect() {
         Err(failure @ Failure::Mistake(_)) => return Err(failure),

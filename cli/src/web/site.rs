@@ -11,8 +11,9 @@ use super::access::Access;
 use super::audit::Audit;
 use super::jobs::Jobs;
 use super::live::Versions;
+use super::prometheus::Prometheus;
 use crate::failure::Failure;
-use crate::model::day::Days;
+use crate::model::day::{Day, Days};
 use crate::model::instance::{self, Instance};
 use crate::model::queue::Queue;
 use crate::model::watch::{Board, Watch};
@@ -47,6 +48,8 @@ pub struct Site {
     pub versions: Versions,
     /// Where the last day is kept.
     history: Option<PathBuf>,
+    /// Where the last day comes from, if not from here.
+    prometheus: Option<Prometheus>,
     idle: Mutex<Vec<Server>>,
     live: Mutex<Live>,
 }
@@ -80,6 +83,7 @@ impl Site {
             jobs: Jobs::default(),
             versions: Versions::default(),
             history: None,
+            prometheus: None,
             idle: Mutex::default(),
             live: Mutex::default(),
         }
@@ -103,6 +107,36 @@ impl Site {
         Ok(self)
     }
 
+    /// Takes the last day from a Prometheus.
+    pub fn with_prometheus(mut self, prometheus: Option<Prometheus>) -> Site {
+        self.prometheus = prometheus;
+        self
+    }
+
+    /// Returns the last day of a queue, or of all, and where it comes from in words, if it is
+    /// not from here alone. May take seconds.
+    pub fn day(&self, queue: Option<&[u8]>) -> (Option<Day>, String) {
+        let asked = self
+            .prometheus
+            .as_ref()
+            .map(|prometheus| prometheus.day(queue));
+        let ours = || {
+            let live = self.live();
+            match queue {
+                Some(name) => live.days.of(name).cloned(),
+                None => Some(live.days.all().clone()),
+            }
+        };
+        match asked {
+            Some(Ok(day)) => (Some(day), "from Prometheus".to_owned()),
+            Some(Err(why)) => (
+                ours(),
+                format!("from here, for Prometheus gives none: {why}"),
+            ),
+            None => (ours(), String::new()),
+        }
+    }
+
     /// Writes the last day to its file. A crash leaves the file of before.
     fn keep_history(&self, text: &str) {
         let Some(path) = &self.history else {
@@ -118,6 +152,13 @@ impl Site {
     /// Returns the figures. They are locked only while somebody reads them.
     pub fn live(&self) -> MutexGuard<'_, Live> {
         lock(&self.live)
+    }
+
+    /// Returns the names of all queues that are known.
+    pub fn queue_names(&self) -> Vec<Vec<u8>> {
+        let live = self.live();
+        let names = live.board.entries().map(|entry| entry.queue.name.clone());
+        names.collect()
     }
 
     /// Notes that somebody looks at these queues.

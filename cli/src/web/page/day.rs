@@ -3,14 +3,19 @@
 use maud::{html, Markup};
 
 use super::parts::{plot, Scale};
-use crate::model::day::{Day, Step, KEPT, STEP};
-use crate::text::compact;
+use crate::model::day::{Step, KEPT, STEP};
+use crate::text::{compact, cut, printable};
 use crate::time_text::span;
+use crate::web::answer::Ask;
 
-/// Returns the charts of a day. There are none before there are two steps.
-pub fn charts(day: Option<&Day>) -> Markup {
+/// Returns the charts of the last day of a queue, or of all. There are none before there are
+/// two steps.
+pub fn charts(ask: &Ask, queue: Option<&[u8]>) -> Markup {
+    let (day, source) = ask.site.day(queue);
     let Some(day) = day.filter(|day| day.steps().len() > 1) else {
-        return html! {};
+        return html! {
+            @if !source.is_empty() { p.note { "The last day: " (cut(&printable(source.as_bytes()), 200)) } }
+        };
     };
     let values = |of: fn(&Step) -> u32| -> Vec<f64> {
         let known = day.steps().map(|step| f64::from(of(step)));
@@ -32,7 +37,11 @@ pub fn charts(day: Option<&Day>) -> Markup {
     let covered = span(day.steps().len() as u64 * STEP);
     html! {
         section {
-            h2 { "The last day " span.note { "(" (covered) " of it are known)" } }
+            h2 { "The last day " span.note {
+                "(" (covered) " of it are known"
+                @if !source.is_empty() { ", " (cut(&printable(source.as_bytes()), 200)) }
+                ")"
+            } }
             div.charts {
                 @for (words, values, scale) in &figures {
                     @let most = values.iter().copied().fold(0.0, f64::max);

@@ -25,15 +25,12 @@ const LATE: Millis = 60_000;
 
 /// Shows all queues.
 pub fn all(ask: &Ask) -> Result<Answer, HttpError> {
-    let (sums, day) = {
-        let live = ask.site.live();
-        (totals(&live.board), day::charts(Some(live.days.all())))
-    };
+    let sums = totals(&ask.site.live().board);
     let content = html! {
         h1 { "Queues" }
         section #totals data-live { (sums) }
         (list(ask, None, "./"))
-        (day)
+        (day::charts(ask, None))
     };
     Ok(layout(ask, "queues", &Trail::new(), content))
 }

@@ -3,6 +3,7 @@
 use maud::{html, Markup};
 use redis::Value;
 
+use super::day;
 use super::forms;
 use super::groups::groups;
 use super::layout::{layout, trail};
@@ -117,14 +118,10 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         queue: figures.clone(),
         ..Entry::default()
     };
-    let (top, day) = {
-        let live = ask.site.live();
-        let top = match live.board.get(&key) {
-            // The samples of the board, and the figures of this moment.
-            Some(entry) => tiles(&entry.with(figures.clone()), &target),
-            None => tiles(&fresh, &target),
-        };
-        (top, super::day::charts(live.days.of(&key)))
+    let top = match ask.site.live().board.get(&key) {
+        // The samples of the board, and the figures of this moment.
+        Some(entry) => tiles(&entry.with(figures.clone()), &target),
+        None => tiles(&fresh, &target),
     };
     let now = figures.now;
     let dead = figures.count("dead");
@@ -168,7 +165,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         (batches(&page.batches, &target))
         (schedules(ask, &page.schedules, &target, now))
         (consumers(&page.consumers, &page.holdings, &target, now))
-        (day)
+        (day::charts(ask, Some(&key)))
         (settings(&page.info, &forms::address(FormKind::Settings, &key), ask.site.read_only))
     };
     Ok(layout(ask, &printable(&key), &trail(&key), content))

@@ -1,22 +1,13 @@
 //! The search for a message by its id, over all queues.
 
-use std::time::{Duration, Instant};
-
 use maud::html;
 
 use super::layout::{layout, Trail};
 use super::parts::{badge, name, time};
-use crate::model::record::Record;
-use crate::server::verb;
+use crate::model::search::{self, Found};
 use crate::text::printable;
 use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::query::Query;
-
-/// Number of queues that are asked in one round trip.
-const CHUNK: usize = 32;
-
-/// Maximum time for which it is searched.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Searches, and shows what was found. A message that is found once is shown itself.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
@@ -26,37 +17,15 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         .map(<[u8]>::to_vec)
         .unwrap_or_default();
     let id = id.trim_ascii().to_vec();
-    let names: Vec<Vec<u8>> = {
-        let live = ask.site.live();
-        let names = live.board.entries().map(|entry| entry.queue.name.clone());
-        names.collect()
+    let names = ask.site.queue_names();
+    let found = match id.is_empty() {
+        true => Found {
+            asked: names.len(),
+            ..Found::default()
+        },
+        false => ask.site.read(|server| search::by_id(server, &names, &id))?,
     };
-    let (found, asked) = match id.is_empty() {
-        true => (Vec::new(), names.len()),
-        false => ask.site.read(|server| {
-            let begun = Instant::now();
-            let (mut found, mut asked) = (Vec::new(), 0);
-            for chunk in names.chunks(CHUNK * server.nodes().len().max(1)) {
-                let get = |name: &Vec<u8>| {
-                    let mut cmd = verb("DQ.GET", name);
-                    cmd.arg(&id);
-                    cmd
-                };
-                let cmds: Vec<_> = chunk.iter().map(get).collect();
-                for (name, reply) in chunk.iter().zip(server.pipeline(&cmds)?) {
-                    // A queue that is gone by now, or that the user may not read.
-                    if let Some(message) = reply.ok().and_then(|reply| Record::maybe(reply).ok()?) {
-                        found.push((name.clone(), message));
-                    }
-                }
-                asked += chunk.len();
-                if begun.elapsed() > PATIENCE {
-                    break;
-                }
-            }
-            Ok((found, asked))
-        })?,
-    };
+    let (found, asked) = (found.messages, found.asked);
     let address = |queue: &[u8]| {
         let query = Query::default().with("queue", queue).with("id", &id);
         query.link("message")

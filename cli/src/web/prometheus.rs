@@ -1,0 +1,347 @@
+//! The last day from Prometheus, which has it also from before `dq web` was started.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::body::{to_bytes, Body};
+use axum::http::header::{ACCEPT, HOST};
+use axum::http::{Request, Uri};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+
+use super::query::Query;
+use crate::model::day::{Day, Step, KEPT, STEP};
+use crate::time_text::{here, Millis};
+
+/// Maximum time for an answer.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Maximum size of an answer. A day of five figures takes some 40 kilobytes.
+const LONGEST: usize = 1 << 20;
+
+/// For how long an answer is used, also that there was none.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// Maximum number of answers that are kept. Each takes some six kilobytes.
+const KEPT_ANSWERS: usize = 200;
+
+/// Where a Prometheus is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    authority: String,
+    /// What comes before `/api/v1`.
+    path: String,
+}
+
+impl Source {
+    /// Reads an address of the command line.
+    pub fn parse(text: &str) -> Result<Source, String> {
+        let uri: Uri = text.parse().map_err(|_| "this is no URL".to_owned())?;
+        if uri.scheme_str() != Some("http") || uri.query().is_some() {
+            return Err("write it as http://prometheus:9090".to_owned());
+        }
+        let authority = uri.authority().ok_or("it names no host")?;
+        if authority.as_str().contains('@') {
+            return Err("names and passwords in the URL are not supported".to_owned());
+        }
+        Ok(Source {
+            authority: match authority.port() {
+                Some(_) => authority.to_string(),
+                None => format!("{authority}:80"),
+            },
+            path: uri.path().trim_end_matches('/').to_owned(),
+        })
+    }
+}
+
+/// What is known, and since when.
+type Answer<T> = (Instant, Result<T, String>);
+
+/// What was answered.
+#[derive(Default)]
+struct Answers {
+    /// The days, by the name of the queue. The one of all queues has none.
+    days: BTreeMap<Option<Vec<u8>>, Answer<Day>>,
+    /// Why nothing was answered at all.
+    down: Option<Answer<()>>,
+}
+
+fn is_fresh<T>(answer: &Answer<T>) -> bool {
+    answer.0.elapsed() < FRESH
+}
+
+/// Asks a Prometheus for days.
+pub struct Prometheus {
+    source: Source,
+    /// Labels that choose the server of the queues among others, as PromQL has them.
+    labels: String,
+    answers: Mutex<Answers>,
+}
+
+impl Prometheus {
+    /// Nothing is asked yet.
+    pub fn new(source: Source, labels: &str) -> Prometheus {
+        Prometheus {
+            source,
+            labels: labels.trim_matches([' ', '{', '}', ',']).to_owned(),
+            answers: Mutex::default(),
+        }
+    }
+
+    /// Returns the last day of a queue, or of all, up to a minute old. The error says why there
+    /// is none.
+    pub fn day(&self, queue: Option<&[u8]>) -> Result<Day, String> {
+        let lock = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = queue.map(<[u8]>::to_vec);
+        {
+            let mut answers = lock();
+            if let Some((_, Err(why))) = answers.down.as_ref().filter(|down| is_fresh(down)) {
+                return Err(why.clone());
+            }
+            let known = answers.days.get(&name);
+            if let Some((_, known)) = known.filter(|known| is_fresh(known)) {
+                return known.clone();
+            }
+            // Others who look at this queue do not ask, too. They see what was known before.
+            let before = known.map(|(_, known)| known.clone());
+            let before = before.unwrap_or_else(|| Err("it was asked just now".to_owned()));
+            answers.days.retain(|_, known| is_fresh(known));
+            if answers.days.len() < KEPT_ANSWERS {
+                answers.days.insert(name.clone(), (Instant::now(), before));
+            }
+        }
+        let answer = self.fetch(queue, here());
+        let mut answers = lock();
+        let now = Instant::now();
+        answers.down = match &answer {
+            Err(why) => Some((now, Err(why.clone()))),
+            Ok(_) => None,
+        };
+        let day = answer.and_then(|(first, newest, answer)| day(&answer, first, newest));
+        // There is a place for it, unless there was none before.
+        if let Some(known) = answers.days.get_mut(&name) {
+            *known = (now, day.clone());
+        }
+        day
+    }
+
+    /// Asks for the steps of a day. Returns their first and last number with the answer.
+    fn fetch(&self, queue: Option<&[u8]>, now: Millis) -> Result<(u64, u64, Vec<u8>), String> {
+        let newest = now / STEP;
+        let first = newest.saturating_sub(KEPT as u64 - 1);
+        let seconds = |step: u64| (step * STEP / 1000).to_string();
+        let query = Query::default()
+            .with("query", promql(&self.labels, queue).as_bytes())
+            .with("start", seconds(first).as_bytes())
+            .with("end", seconds(newest).as_bytes())
+            .with("step", seconds(1).as_bytes());
+        let address = query.link(&format!("{}/api/v1/query_range", self.source.path));
+        let answer = get(&self.source.authority, &address)?;
+        Ok((first, newest, answer))
+    }
+}
+
+/// Returns the query for all figures of a day at once: those of each step, at its end.
+fn promql(labels: &str, queue: Option<&[u8]>) -> String {
+    let mut labels: Vec<String> = match labels {
+        "" => Vec::new(),
+        labels => vec![labels.to_owned()],
+    };
+    labels.extend(queue.map(|name| format!("queue=\"{}\"", label(name))));
+    let among = |more: &str| {
+        let more = Some(more).filter(|more| !more.is_empty());
+        let all: Vec<&str> = labels.iter().map(String::as_str).chain(more).collect();
+        all.join(",")
+    };
+    let sum = |counter: &str| {
+        let among = among("");
+        format!("sum(increase(dq_queue_{counter}_total{{{among}}}[5m]))")
+    };
+    let pending = among("state=~\"ready|delayed|blocked|retry|held\"");
+    let figures = [
+        ("sent", sum("sent")),
+        ("acked", sum("acked")),
+        ("deaths", sum("deaths")),
+        ("waiting", format!("sum(dq_queue_messages{{{pending}}})")),
+        (
+            "late",
+            format!(
+                "max(max_over_time(dq_queue_oldest_due_age_seconds{{{}}}[5m]))",
+                among("")
+            ),
+        ),
+    ];
+    let parts =
+        figures.map(|(name, of)| format!("label_replace({of},\"figure\",\"{name}\",\"\",\"\")"));
+    parts.join(" or ")
+}
+
+/// Returns the name of a queue as the exporter gives it, within quotation marks of PromQL.
+fn label(name: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in name.utf8_chunks() {
+        text.push_str(&chunk.valid().replace('\\', "\\\\"));
+        for byte in chunk.invalid() {
+            // A String takes everything.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+    text.replace('\n', "\\n")
+}
+
+/// Reads a day from the answer of a Prometheus.
+fn day(answer: &[u8], first: u64, newest: u64) -> Result<Day, String> {
+    let answer: Value = serde_json::from_slice(answer).map_err(|_| "the answer is no JSON")?;
+    if let Some(error) = answer.get("error").and_then(Value::as_str) {
+        return Err(error.to_owned());
+    }
+    let series = answer.pointer("/data/result").and_then(Value::as_array);
+    let series = series.ok_or("the answer has no figures")?;
+    let mut steps: BTreeMap<u64, Step> = BTreeMap::new();
+    for one in series {
+        let figure = one.pointer("/metric/figure").and_then(Value::as_str);
+        let values = one.get("values").and_then(Value::as_array);
+        for pair in values.into_iter().flatten() {
+            let (Some(at), Some(value)) = (number(pair.get(0)), number(pair.get(1))) else {
+                continue;
+            };
+            // What ends at this time.
+            let step = (at * 1000.0) as u64 / STEP;
+            if !(first..=newest).contains(&step) {
+                continue;
+            }
+            let step = steps.entry(step.saturating_sub(1)).or_default();
+            // Numbers that are too large, negative or none are cut to what a step holds.
+            match figure {
+                Some("sent") => step.sent = value.round() as u32,
+                Some("acked") => step.acked = value.round() as u32,
+                Some("deaths") => step.deaths = value.round() as u32,
+                Some("waiting") => step.waiting = value.round() as u32,
+                Some("late") => step.late = (value * 1000.0).round() as u32,
+                _ => {}
+            }
+        }
+    }
+    let Some(begin) = steps.keys().next().copied() else {
+        return Err("it has no figures of dq: does it ask the exporter?".to_owned());
+    };
+    let last = newest.saturating_sub(1);
+    let all = (begin..=last).map(|step| steps.get(&step).copied().unwrap_or_default());
+    Ok(Day::of(last, all))
+}
+
+fn number(value: Option<&Value>) -> Option<f64> {
+    match value? {
+        Value::String(text) => text.parse().ok(),
+        other => other.as_f64(),
+    }
+}
+
+/// Asks a server for a page. Blocks the thread, which must be none of the connections.
+fn get(authority: &str, address: &str) -> Result<Vec<u8>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let answer = runtime.block_on(async {
+        let answer = tokio::time::timeout(PATIENCE, ask(authority, address)).await;
+        answer.unwrap_or_else(|_| Err(format!("no answer in {} s", PATIENCE.as_secs())))
+    });
+    // The name of a host that cannot be looked up is not waited for.
+    runtime.shutdown_background();
+    answer
+}
+
+async fn ask(authority: &str, address: &str) -> Result<Vec<u8>, String> {
+    let words = |error: &dyn std::error::Error| error.to_string();
+    let stream = tokio::net::TcpStream::connect(authority).await;
+    let stream = TokioIo::new(stream.map_err(|error| words(&error))?);
+    let connected = hyper::client::conn::http1::handshake(stream).await;
+    let (mut sender, connection) = connected.map_err(|error| words(&error))?;
+    let request = Request::get(address)
+        .header(HOST, authority)
+        .header(ACCEPT, "application/json")
+        .body(Body::empty())
+        .map_err(|error| words(&error))?;
+    // It ends with the runtime.
+    tokio::spawn(connection);
+    let answer = sender.send_request(request).await;
+    let answer = answer.map_err(|error| words(&error))?;
+    let status = answer.status();
+    let bytes = to_bytes(Body::new(answer.into_body()), LONGEST).await;
+    let bytes = bytes.map_err(|error| words(&error))?;
+    // With 400 and 422 the answer says what is wrong with the query.
+    match status.is_success() || bytes.starts_with(b"{") {
+        true => Ok(bytes.to_vec()),
+        false => Err(format!("it answers {status}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_addresses_are_taken() {
+        let of = |text: &str| Source::parse(text).map(|source| (source.authority, source.path));
+        assert_eq!(
+            of("http://p:9090"),
+            Ok(("p:9090".to_owned(), String::new()))
+        );
+        assert_eq!(of("http://p/a/"), Ok(("p:80".to_owned(), "/a".to_owned())));
+        for bad in [
+            "p:9090",
+            "https://p",
+            "http://ann:pw@p:9090",
+            "http://p/?x=1",
+            "http://",
+        ] {
+            assert!(of(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_query_names_the_queue_as_the_exporter_does() {
+        let all = promql("", None);
+        assert_eq!(all.matches("label_replace(").count(), 5);
+        assert!(all.starts_with("label_replace(sum(increase(dq_queue_sent_total{}[5m])),"));
+        let one = promql("job=\"dq\"", Some(b"a\"\\\xff\n"));
+        let name = r#"queue="a\"\\\\\\xff\n""#;
+        assert!(
+            one.contains(&format!("dq_queue_messages{{job=\"dq\",{name},state=~")),
+            "{one}"
+        );
+    }
+
+    #[test]
+    fn an_answer_becomes_a_day() {
+        let at = |step: u64| step * STEP / 1000;
+        let answer = format!(
+            r#"{{"status":"success","data":{{"resultType":"matrix","result":[
+            {{"metric":{{"figure":"sent"}},"values":[[{},"1.4"],[{},"3"]]}},
+            {{"metric":{{"figure":"late"}},"values":[[{},"0.25"],[{},"NaN"]]}}]}}}}"#,
+            at(102),
+            at(104),
+            at(102),
+            at(104)
+        );
+        let day = day(answer.as_bytes(), 0, 105).unwrap();
+        let steps: Vec<_> = day.steps().map(|step| (step.sent, step.late)).collect();
+        // From 101, which ends at 102, to 104, of which nothing is known yet.
+        assert_eq!(steps, [(1, 250), (0, 0), (3, 0), (0, 0)]);
+        let error = r#"{"status":"error","error":"parse error"}"#;
+        assert_eq!(
+            super::day(error.as_bytes(), 0, 1).unwrap_err(),
+            "parse error"
+        );
+        let none = r#"{"data":{"result":[]}}"#;
+        assert!(super::day(none.as_bytes(), 0, 1)
+            .unwrap_err()
+            .contains("no figures of dq"));
+        assert!(super::day(b"<html>", 0, 1).is_err());
+    }
+}
