@@ -10,9 +10,10 @@ use std::path::Path;
 use std::process::Command;
 
 /// The files and folders that the module is built from.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     "src",
     "crates/queue",
+    "crates/warnings",
     "Cargo.toml",
     "Cargo.lock",
     "build.rs",

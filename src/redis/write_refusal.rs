@@ -5,10 +5,8 @@
 //! Such a server must not deliver either. A consumer could not settle what it gets, and the server
 //! that takes over would deliver it once more.
 
-use super::{clock, raw, Context};
-use std::ffi::CStr;
-use std::os::raw::{c_char, c_int};
-use std::ptr::NonNull;
+use super::facts::{number, setting, with_info};
+use super::{clock, Context};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// For how long an answer is used while the server takes writes, in microseconds. Asking costs some
@@ -41,7 +39,7 @@ fn lacks_replicas(ctx: &Context) -> bool {
     let needed = |good| {
         setting(ctx, c"min-replicas-to-write", |text| {
             number(text) > Some(good)
-        })
+        }) == Some(true)
     };
     good.flatten().is_some_and(needed)
 }
@@ -59,8 +57,9 @@ fn has_disk_error(ctx: &Context) -> bool {
     match failed {
         Some((_, true)) => true,
         Some((true, false)) => {
-            setting(ctx, c"stop-writes-on-bgsave-error", |text| text == b"yes")
-                && setting(ctx, c"save", |text| !text.is_empty())
+            let is_met = |name, met: fn(&[u8]) -> bool| setting(ctx, name, met) == Some(true);
+            is_met(c"stop-writes-on-bgsave-error", |text| text == b"yes")
+                && is_met(c"save", |text| !text.is_empty())
         }
         _ => false,
     }
@@ -72,80 +71,4 @@ pub(super) fn is_failing_over(ctx: &Context) -> bool {
         info.text(c"master_failover_state", |text| text == b"no-failover")
     });
     is_none.flatten() == Some(false)
-}
-
-fn number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
-}
-
-/// A section of INFO.
-struct Section(NonNull<raw::RedisModuleServerInfoData>);
-
-impl Section {
-    /// A number, or `None` where the section has no such field.
-    fn number(&self, field: &CStr) -> Option<u64> {
-        let mut error: c_int = 0;
-        // SAFETY: the data lives as long as self.
-        let value = unsafe {
-            api!(RedisModule_ServerInfoGetFieldUnsigned(
-                self.0.as_ptr(),
-                field.as_ptr(),
-                &mut error
-            ))
-        };
-        (error == raw::REDISMODULE_OK as c_int).then_some(value)
-    }
-
-    /// Runs `use_it` with a field, if the section has it.
-    fn text<R>(&self, field: &CStr, use_it: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        // SAFETY: the data lives as long as self, and with it the C string.
-        unsafe {
-            let text = api!(RedisModule_ServerInfoGetFieldC(
-                self.0.as_ptr(),
-                field.as_ptr()
-            ));
-            (!text.is_null()).then(|| use_it(CStr::from_ptr(text).to_bytes()))
-        }
-    }
-}
-
-/// Runs `use_it` with a section of INFO, if the server has it.
-fn with_info<R>(ctx: &Context, section: &CStr, use_it: impl FnOnce(&Section) -> R) -> Option<R> {
-    // SAFETY: the context is live, and the data is freed once.
-    unsafe {
-        let data = NonNull::new(api!(RedisModule_GetServerInfo(
-            ctx.as_ptr(),
-            section.as_ptr()
-        )))?;
-        let result = use_it(&Section(data));
-        api!(RedisModule_FreeServerInfo(ctx.as_ptr(), data.as_ptr()));
-        Some(result)
-    }
-}
-
-/// Whether `is_met` holds for a setting of the server. False where the server does not tell it.
-fn setting(ctx: &Context, name: &CStr, is_met: impl FnOnce(&[u8]) -> bool) -> bool {
-    // SAFETY: the context is live, the format gives the types of the arguments, the elements of the
-    // reply live until it is freed, and it is freed once.
-    unsafe {
-        let reply = api!(RedisModule_Call(
-            ctx.as_ptr(),
-            c"CONFIG".as_ptr(),
-            c"cc".as_ptr(),
-            c"GET".as_ptr(),
-            name.as_ptr()
-        ));
-        if reply.is_null() {
-            return false;
-        }
-        let value = api!(RedisModule_CallReplyArrayElement(reply, 1));
-        let mut length = 0;
-        let text: *const c_char = match value.is_null() {
-            true => std::ptr::null(),
-            false => api!(RedisModule_CallReplyStringPtr(value, &mut length)),
-        };
-        let met = !text.is_null() && is_met(std::slice::from_raw_parts(text.cast(), length));
-        api!(RedisModule_FreeCallReply(reply));
-        met
-    }
 }

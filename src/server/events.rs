@@ -5,7 +5,9 @@ use crate::redis::events::{Events, Loading};
 use crate::redis::{Context, Name};
 
 use super::due_index::Due;
-use super::{arrivals, blocked_fetch, blocked_wait, bound_leases, bulk_ops, families, wakeups};
+use super::{
+    arrivals, blocked_fetch, blocked_wait, bound_leases, bulk_ops, dangers, families, wakeups,
+};
 
 /// The handler of each event.
 pub const EVENTS: Events = Events {
@@ -23,6 +25,7 @@ pub const EVENTS: Events = Events {
 const ARRIVALS: [&[u8]; 4] = [b"restore", b"rename_to", b"copy_to", b"move_to"];
 
 fn role_changed(ctx: &mut Context, primary: bool) {
+    dangers::role_changed();
     if primary {
         wakeups::start_acting();
         wakeups::ensure(ctx, 0);
@@ -68,6 +71,7 @@ fn cron(ctx: &mut Context) {
     wakeups::run_overdue(ctx);
     blocked_fetch::check_families(ctx);
     arrivals::write_line();
+    dangers::write_lines(ctx);
 }
 
 fn key(ctx: &mut Context, event: &[u8], name: Name<'_>) {

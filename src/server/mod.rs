@@ -3,6 +3,7 @@
 //! - `commit/` is the one way in which anything changes a queue.
 //! - `acksend.rs` changes several queues at once.
 //! - `arrivals.rs` writes to the log which queues came with a clock that is ahead.
+//! - `dangers.rs` writes to the log what endangers the queues.
 //! - `standstill.rs` notices when the server did nothing for a while.
 //! - `wakeups.rs` stores when the next slice of each queue must run, and `timer.rs` runs it.
 //! - `blocked_fetch/`, `blocked_wait.rs` and `bulk_ops/` hold blocked clients: those that wait for
@@ -21,6 +22,7 @@ pub mod bulk_ops;
 pub mod clock;
 pub mod commit;
 pub mod config;
+mod dangers;
 pub mod delivery_reply;
 mod due_index;
 pub mod errors;

@@ -55,7 +55,9 @@ class Sources:
         self.root, self.script = root, script
         (root / "src").mkdir(parents=True)
         (root / "crates/queue/src").mkdir(parents=True)
-        for name in ("src/lib.rs", "crates/queue/src/lib.rs", "Cargo.toml", "Cargo.lock", "build.rs", "README.md"):
+        (root / "crates/warnings/src").mkdir(parents=True)
+        crates = ("crates/queue/src/lib.rs", "crates/warnings/src/lib.rs")
+        for name in ("src/lib.rs", *crates, "Cargo.toml", "Cargo.lock", "build.rs", "README.md"):
             (root / name).write_text(name)
 
     def git(self, *words):

@@ -23,6 +23,8 @@ pub struct Instance {
     pub module: Option<bool>,
     /// The number of replicas that a write needs, if the user may ask for it.
     replicas_needed: Option<u64>,
+    /// Whether snapshots are saved without a command, if the user may ask for it.
+    saves: Option<bool>,
 }
 
 impl Instance {
@@ -73,18 +75,11 @@ impl Instance {
         if is("aof_last_write_status", "err") || is("rdb_last_bgsave_status", "err") {
             warn("the last save has failed: see the log of the server".to_owned());
         }
-        if let Some(policy) = self.text("maxmemory_policy").filter(|p| *p != "noeviction") {
-            warn(format!(
-                "maxmemory-policy is {policy}, so whole queues can be evicted: set noeviction"
-            ));
-        }
-        if is("aof_enabled", "0") {
-            warn(
-                "appendonly is no, so a crash loses what came since the last snapshot: set \
-                 appendonly yes"
-                    .to_owned(),
-            );
-        }
+        let policy = self.text("maxmemory_policy");
+        policy.and_then(dq_warnings::eviction).map(&mut warn);
+        let appendonly = self.number("aof_enabled").map(|enabled| enabled != 0);
+        let lost = appendonly.and_then(|on| dq_warnings::persistence(on, self.saves));
+        lost.map(&mut warn);
         match (self.number("used_memory"), self.number("maxmemory")) {
             (Some(used), Some(most)) if most > 0 && used >= most / 100 * SHORT => {
                 let share = used.saturating_mul(100) / most;
@@ -96,15 +91,11 @@ impl Instance {
         }
         if is("role", "slave") {
             warn("this is a replica, which cannot be changed".to_owned());
-        } else if let Some(needed) = self.replicas_needed.filter(|needed| *needed > 0) {
-            let good = self.number("min_slaves_good_slaves").unwrap_or(0);
-            if good < needed {
-                warn(format!(
-                    "{good} of {needed} replicas that a write needs are there: writes are refused"
-                ));
-            }
-        } else if self.number("min_slaves_good_slaves") == Some(0) {
-            warn("too few replicas are there for a write: writes are refused".to_owned());
+        } else {
+            let good = self.number("min_slaves_good_slaves");
+            // The server tells of good replicas only if a write needs some.
+            let needed = self.replicas_needed.filter(|_| good.is_some());
+            dq_warnings::replicas(good, needed).map(&mut warn);
         }
         warnings
     }
@@ -136,22 +127,26 @@ pub fn all(server: &mut Server) -> Result<Vec<Instance>, Failure> {
         }
         // The server tells of good replicas only if a write needs some.
         if instance.number("min_slaves_good_slaves").is_some() {
-            instance.replicas_needed = replicas_needed(server, node)?;
+            let needed = setting(server, node, "min-replicas-to-write")?;
+            instance.replicas_needed = needed.and_then(|needed| needed.parse().ok());
+        }
+        if instance.number("aof_enabled") == Some(0) {
+            let rules = setting(server, node, "save")?;
+            instance.saves = rules.map(|rules| !rules.is_empty());
         }
         instances.push(instance);
     }
     Ok(instances)
 }
 
-/// Asks for the number of replicas that a write needs. `None` if the user may not.
-fn replicas_needed(server: &mut Server, node: usize) -> Result<Option<u64>, Failure> {
+/// Asks for a setting. `None` if the user may not.
+fn setting(server: &mut Server, node: usize, name: &str) -> Result<Option<String>, Failure> {
     let mut cmd = redis::cmd("CONFIG");
-    cmd.arg("GET").arg("min-replicas-to-write");
+    cmd.arg("GET").arg(name);
     match server.call_on(node, &cmd) {
-        Ok(Value::Map(pairs)) => Ok(pairs.first().and_then(|(_, value)| {
-            let value = bytes(value)?;
-            std::str::from_utf8(value).ok()?.parse().ok()
-        })),
+        Ok(Value::Map(pairs)) => Ok(pairs
+            .first()
+            .and_then(|(_, value)| Some(String::from_utf8_lossy(bytes(value)?).into_owned()))),
         Err(failure @ Failure::Lost(_)) => Err(failure),
         _ => Ok(None),
     }
