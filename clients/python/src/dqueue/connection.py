@@ -204,9 +204,12 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, _TRANSIENT) or str(error).startswith("UNBLOCKED")
 
 
-def pauses() -> Iterator[float]:
-    """Yields the seconds to wait before each further try. They double up to 2 s and are partly random."""
-    pause = 0.02
+def pauses(lease: float | None = None) -> Iterator[float]:
+    """Yields the seconds to wait before each further try. They double up to 2 s and are partly random.
+
+    For what must be said before a lease (ms) ends they are at most a twentieth of it.
+    """
+    pause, most = 0.02, 2.0 if lease is None else min(2.0, lease / 20_000)
     while True:
-        yield pause * random.uniform(0.5, 1)
+        yield min(pause, most) * random.uniform(0.5, 1)
         pause = min(pause * 2, 2.0)

@@ -9,7 +9,6 @@ Its options are those of Dramatiq's RedisBroker. Delayed messages wait in the se
 long as need be. Waiting workers do not poll, and no command does maintenance.
 """
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -24,10 +23,13 @@ from dramatiq.logging import get_logger
 from dramatiq.message import Message
 
 from dqueue import message as dq
-from dqueue.connection import is_transient, open_client, socket_timeout
-from dqueue.leases import pause, worker_name
+from dqueue.connection import is_transient, open_client, pauses, socket_timeout
+from dqueue.handlers import described
+from dqueue.held import Leases
+from dqueue.lasting import Lasting
+from dqueue.lastwords import Calls, LastWords
+from dqueue.leases import worker_name
 from dqueue.options import LOST_WORKERS
-from dqueue.pace import PATIENCE, AckPace
 from dqueue.queue import Queue
 
 HEARTBEAT_TIMEOUT = 60_000
@@ -35,6 +37,9 @@ HEARTBEAT_TIMEOUT = 60_000
 
 DEAD_MESSAGE_TTL = 7 * 24 * 3_600_000
 """Milliseconds for which dead messages are kept."""
+
+LONGEST_PAUSE = 0.5
+"""Seconds between two tries of a consumer to reach its server. A stop waits for it."""
 
 
 class DqBroker(Broker):
@@ -45,7 +50,8 @@ class DqBroker(Broker):
       middleware: as in every broker.
       namespace: the prefix of the keys. The key of a queue is `namespace:name`.
       heartbeat_timeout: how long (ms) a message belongs to a worker that does not renew it.
-      dead_message_ttl: how long (ms) dead messages are kept. It holds for queues that the broker creates.
+      dead_message_ttl: how long (ms) dead messages are kept, a week by default. If it is given, it takes effect at the next
+        start. If not, it holds for queues that the broker creates.
       lost_workers: with how many lost workers a message is given up. 0: never.
       client: a client of redis-py to use. `parameters` are those of `redis.Redis`.
       maintenance_chance: accepted for the sake of RedisBroker. There is no maintenance.
@@ -59,7 +65,7 @@ class DqBroker(Broker):
         namespace: str = "dramatiq",
         maintenance_chance: int = 0,
         heartbeat_timeout: int = HEARTBEAT_TIMEOUT,
-        dead_message_ttl: int = DEAD_MESSAGE_TTL,
+        dead_message_ttl: int | None = None,
         lost_workers: int = LOST_WORKERS,
         client: redis.Redis | None = None,
         **parameters: Any,
@@ -67,14 +73,25 @@ class DqBroker(Broker):
         super().__init__(middleware=middleware)
         self.namespace = namespace
         self.heartbeat_timeout = heartbeat_timeout
-        self.dead_message_ttl = dead_message_ttl
+        self.dead_message_ttl = DEAD_MESSAGE_TTL if dead_message_ttl is None else dead_message_ttl
         self.lost_workers = lost_workers
         self.queues: set[str] = set()
         if client is None:
             client = open_client(url) if url else redis.Redis(**parameters)
         self.client = client
+        given = set() if dead_message_ttl is None else {"dead_retain"}
+        self.lasting = Lasting(client, {"dead_retain": self.dead_message_ttl}, given)
         self.consumer = worker_name()
+        self.last_words = LastWords()
+        self.calls = Calls(client, self.last_words)
         self._leases: dict[str, Leases] = {}
+
+    def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
+        if signal == "worker_boot":
+            self.last_words.end()
+        elif signal == "worker_shutdown":
+            self.calls.hurry()
+        super().emit_before(signal, *args, **kwargs)
 
     def close(self) -> None:
         self.client.close()
@@ -83,7 +100,7 @@ class DqBroker(Broker):
         """Returns the queue on the server."""
         return Queue(self.client, f"{self.namespace}:{queue_name}")
 
-    def leases(self, queue_name: str) -> "Leases":
+    def leases(self, queue_name: str) -> Leases:
         """Returns what this process holds of a queue. It outlives a consumer, which a lost connection replaces."""
         return self._leases.setdefault(queue_name, Leases(self.queue(queue_name), self.heartbeat_timeout, self.consumer))
 
@@ -107,8 +124,7 @@ class DqBroker(Broker):
         message = message.copy(options={"redis_message_id": str(uuid4())})
         self.logger.debug("Enqueueing message %r on queue %r.", message.message_id, message.queue_name)
         self.emit_before("enqueue", message, delay)
-        self.leases(message.queue_name).create(self.dead_message_ttl)
-        self.queue(message.queue_name).send(
+        self.lasting.sender(self.queue(message.queue_name).key).send(
             message.encode(),
             id=message.options["redis_message_id"],
             delay=None if delay is None else max(0, int(delay)),
@@ -143,100 +159,6 @@ class DqBroker(Broker):
             time.sleep(interval / 1000)
 
 
-class Leases:
-    """The messages of one queue that this process holds. Safe to use from several threads."""
-
-    def __init__(self, queue: Queue, lease: int, consumer: str) -> None:
-        self.queue = queue
-        self.lease = lease
-        self.consumer = consumer
-        self._receipts: set[int] = set()
-        # Those whose ack is still to be sent.
-        self._finished: set[int] = set()
-        self._pace = AckPace()
-        self._changed = threading.Condition()
-        self.is_waiting_for_room = False
-        self._touched_at = time.monotonic()
-        self._was_sent = True
-        self._created = False
-
-    def __len__(self) -> int:
-        with self._changed:
-            return len(self._receipts)
-
-    def create(self, dead_message_ttl: int) -> None:
-        """Creates the queue if it is not there."""
-        if self._created:
-            return
-        try:
-            self.queue.create(dead_retain=dead_message_ttl)
-        except redis.ResponseError as error:
-            if "already exists" not in str(error):
-                raise
-        self._created = True
-
-    def add(self, messages: Iterable[dq.Message]) -> None:
-        with self._changed:
-            self._receipts.update(message.receipt for message in messages)
-
-    def drop(self, *receipts: int) -> None:
-        with self._changed:
-            self._receipts.difference_update(receipts)
-            self._changed.notify_all()
-
-    def finish(self, receipt: int, window: int) -> bool:
-        """Adds an ack that is to be sent. Returns whether it may wait: `wait_for_room` ends soon, and takes it along.
-
-        `window` is how many messages may be held.
-        """
-        with self._changed:
-            self._finished.add(receipt)
-            may_wait = self._pace.may_wait(time.monotonic(), len(self._finished), window)
-            if may_wait and self.is_waiting_for_room:
-                self._changed.notify_all()
-                return True
-            return False
-
-    def take_finished(self) -> list[int]:
-        """Returns the acks that are to be sent. Whoever sends them drops them then, or puts them back."""
-        with self._changed:
-            taken = [*self._finished]
-            self._finished.clear()
-            return taken
-
-    def put_back(self, receipts: list[int]) -> None:
-        """Keeps acks that could not be sent. It does no harm to send them twice."""
-        with self._changed:
-            self._finished.update(receipts)
-
-    def wait_for_room(self, window: int, is_given: Callable[[], bool], timeout: float) -> None:
-        """Waits up to `timeout` seconds until fewer than `window` messages are held, an ack has waited, or `is_given`."""
-        with self._changed:
-            self.is_waiting_for_room = True
-            try:
-                self._changed.wait_for(lambda: self._has_room(window) or is_given() or self._finished, timeout)
-                if self._finished and not self._changed.wait_for(lambda: self._has_room(window) or is_given(), PATIENCE):
-                    self._pace.has_waited(len(self._finished))
-            finally:
-                self.is_waiting_for_room = False
-
-    def _has_room(self, window: int) -> bool:
-        return len(self._receipts) < window
-
-    def keep(self) -> None:
-        """Renews the leases, three times a lease."""
-        now = time.monotonic()
-        with self._changed:
-            receipts = [*self._receipts]
-            if now - self._touched_at < pause(self.lease, self._was_sent):
-                return
-            self._touched_at = now
-            self._was_sent = not receipts
-        if receipts:
-            self.queue.touch(self.lease, *receipts)
-            self._was_sent = True
-
-
 class DqMessage(MessageProxy):
     """A delivered message, with the receipt that settles it."""
 
@@ -261,6 +183,7 @@ class DqConsumer(Consumer):
         # Messages that Dramatiq has not taken over. Threads that ack add to them.
         self._fetched: deque[dq.Message] = deque()
         self._is_closed = False
+        self._pauses = pauses()
 
     @property
     def outstanding_message_count(self) -> int:
@@ -272,7 +195,7 @@ class DqConsumer(Consumer):
         if receipt is None:
             return
         if not self.leases.finish(receipt, self.prefetch):
-            self._send_acks()
+            self._persist(self._send_acks)
         if self._is_closed:
             self._give_back_fetched()
 
@@ -301,8 +224,29 @@ class DqConsumer(Consumer):
         """Makes the message dead with the reason `rejected`. DQ.REDRIVE brings it back."""
         receipt = getattr(message, "receipt", None)
         if receipt is not None:
-            self._calling(self.queue.nack, receipt, fatal=True)
+            # Dramatiq leaves the exception with the message for those who handle its failure.
+            error = getattr(message, "_exception", None)
+            text = None if error is None else described(error)
+            self._persist(lambda: self._calling(self.queue.nack, receipt, fatal=True, error=text))
             self.leases.drop(receipt)
+
+    def _persist(self, tell: Callable[[], object]) -> None:
+        """Tells the server what became of a message, again and again until its lease is over.
+
+        Dramatiq would repeat it for ever, with pauses that a stop waits for. A worker that stops gives up after LAST_WORDS:
+        then the message comes back when its lease ends.
+        """
+        given_up = time.monotonic() + self.leases.lease / 1000
+        for seconds in pauses(self.leases.lease):
+            try:
+                tell()
+                return
+            except ConnectionClosed as error:
+                if self.broker.last_words.is_over or time.monotonic() + seconds > given_up:
+                    self.logger.error("The server cannot be told what became of a message, which may run again: %s", error)
+                    return
+            self.broker.last_words.waited(seconds)
+            time.sleep(seconds)
 
     def requeue(self, messages: Iterable[Any]) -> None:
         """Gives messages back at their old positions."""
@@ -328,9 +272,18 @@ class DqConsumer(Consumer):
 
     def __next__(self) -> DqMessage | None:
         while True:
-            self._calling(self.leases.keep)
-            if not self._fetched and not self._fetch():
+            try:
+                self._calling(self.broker.lasting.begin, self.queue.key)
+                if receipts := self.leases.to_touch():
+                    self._calling(self.leases.touch, receipts)
+                if not self._fetched and not self._fetch():
+                    return None
+            except ConnectionClosed as error:
+                # Dramatiq would make another consumer, three seconds later, and a stop would wait for that.
+                self.logger.warning("The server cannot be reached, the next try follows: %s", error)
+                time.sleep(min(next(self._pauses), LONGEST_PAUSE))
                 return None
+            self._pauses = pauses()
             message = self._fetched.popleft()
             try:
                 return DqMessage(Message.decode(message.payload), message.receipt)
@@ -369,7 +322,8 @@ class DqConsumer(Consumer):
     def _calling(self, call: Any, *args: Any, **options: Any) -> Any:
         """Calls the server. A lost connection becomes the error after which Dramatiq tries again."""
         try:
-            return call(*args, **options)
+            with self.broker.calls.on_its_way(options.get("block", 0)):
+                return call(*args, **options)
         except (redis.RedisError, OSError) as error:
             if not is_transient(error):
                 raise

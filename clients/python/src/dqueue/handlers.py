@@ -10,6 +10,7 @@ from dqueue.calls import Call, Next, Payload
 from dqueue.message import Message, by_queue
 from dqueue.middleware import Context, Middleware, handling
 from dqueue.options import Millis, Pause
+from dqueue.records import Record
 
 H = TypeVar("H", bound=Callable[[Message], Any])
 
@@ -120,17 +121,55 @@ class Handlers(Generic[H]):
             yield from other.around_work()
 
 
+def may_have_killed(message: Message, lost_workers: int) -> bool:
+    """Returns whether a message may have taken more workers with it than it may. Where RETRIES is a limit, the server counts."""
+    return 0 < lost_workers < message.attempt and message.retries_left == -1
+
+
+def given_up(record: Record | None, lost_workers: int) -> Reject | None:
+    """Returns the end of a message that has taken so many workers with it."""
+    if record is None or record.timeouts < lost_workers:
+        return None
+    return Reject(f"given up: {record.timeouts} workers were lost with it")
+
+
+class Ended(Exception):
+    """A handler has ended by something that is no Exception, such as SystemExit. It is in `error`."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+
+def _text(error: BaseException) -> str:
+    """Returns what an error says. Its methods are those of the program, and may raise whatever they like.
+
+    Half of a surrogate pair, as it comes from truncated JSON, cannot be sent: it is written as an escape.
+    """
+    try:
+        return str(error).encode("utf-8", "backslashreplace").decode()
+    except BaseException as other:
+        return f"its text raised {type(other).__name__}"
+
+
+def described(error: BaseException) -> str:
+    """Returns what is kept of an error with its message: its kind and what it says."""
+    return f"{type(error).__name__}: {_text(error)}"[:_ERROR_LENGTH]
+
+
 def failure(message: Message, error: BaseException) -> Call[int]:
     """Returns the command for a message whose handler raised `error`."""
     key = message.queue
+    if isinstance(error, Ended):
+        error = error.error
     if isinstance(error, Retry):
-        return calls.nack(key, [message], {"delay": error.delay, "error": str(error) or None})
+        return calls.nack(key, [message], {"delay": error.delay, "error": _text(error) or None})
     if isinstance(error, Snooze):
-        options = {"delay": error.delay, "pause": error.pause, "error": str(error) or None, "silent": True}
+        options = {"delay": error.delay, "pause": error.pause, "error": _text(error) or None, "silent": True}
         return calls.nack(key, [message], options)
     if isinstance(error, Reject):
-        return calls.nack(key, [message], {"error": str(error) or None, "fatal": True})
-    return calls.nack(key, [message], {"error": f"{type(error).__name__}: {error}"[:_ERROR_LENGTH]})
+        return calls.nack(key, [message], {"error": _text(error) or None, "fatal": True})
+    return calls.nack(key, [message], {"error": described(error)})
 
 
 @dataclass(frozen=True, slots=True)

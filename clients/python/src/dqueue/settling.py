@@ -10,13 +10,11 @@ from dqueue.calls import Call
 from dqueue.connection import is_transient, pauses
 from dqueue.family import Family
 from dqueue.handlers import Done, acked, failure, given_back
+from dqueue.lastwords import LAST_WORDS
 from dqueue.message import Message
 from dqueue.queue import Queue
 
 log = logging.getLogger("dqueue")
-
-LAST_WORDS = 2.0
-"""Seconds for which a stopping worker repeats a command to a server that does not answer."""
 
 
 class Settling:
@@ -39,7 +37,7 @@ class Settling:
     def run(self, call: Call[Any], message: Message | None = None) -> None:
         """Runs a command. If the server refuses it, `message` has failed."""
         given_up = time.monotonic() + self._lease / 1000
-        for pause in pauses():
+        for pause in pauses(self._lease):
             try:
                 self._queue._do(call)
                 return

@@ -31,6 +31,7 @@ from taskiq.exceptions import ScheduledTaskCancelledError
 from taskiq.message import TaskiqMessage
 
 from dqueue.connection import is_transient, open_client_asyncio, pauses
+from dqueue.lastwords import LastWords
 from dqueue.leases import pause, worker_name
 from dqueue.options import LOST_WORKERS, Word, words
 from dqueue.records import text
@@ -79,6 +80,9 @@ class DqBroker(AsyncBroker):
         self.lost_workers = lost_workers
         self._held: defaultdict[str, set[int]] = defaultdict(set)
         self._heartbeat: asyncio.Task[None] | None = None
+        self._last_words = LastWords()
+        # Set when taskiq lets go of `listen`: the worker is told to stop.
+        self._stopping = asyncio.Event()
 
     async def shutdown(self) -> None:
         """Closes the connections. What is still being worked on comes back when its lease ends."""
@@ -117,6 +121,8 @@ class DqBroker(AsyncBroker):
         """Yields messages, as soon as there are any."""
         if self._heartbeat is None:
             self._heartbeat = asyncio.create_task(self._keep_leases())
+        self._stopping.clear()
+        self._last_words.end()
         fetching: asyncio.Task[Any] | None = None
         pauses_between = pauses()
         try:
@@ -137,6 +143,8 @@ class DqBroker(AsyncBroker):
                     queue, id, receipt, payload = delivery
                     yield AckableMessage(data=self._payload(id, payload), ack=self._ack(queue, receipt))
         finally:
+            self._last_words.begin()
+            self._stopping.set()
             if fetching is not None:
                 await self._give_back(fetching)
 
@@ -177,26 +185,54 @@ class DqBroker(AsyncBroker):
         return ack
 
     async def _give_back(self, fetching: asyncio.Task[Any]) -> None:
+        began = asyncio.get_running_loop().time()
         try:
-            delivery = await fetching
+            async with asyncio.timeout(self.block / 1000 + self._last_words.left):
+                delivery = await fetching
             if delivery is not None:
                 queue, _id, receipt, _payload = delivery
                 self._held[queue].discard(receipt)
-                await self.client.execute_command("DQ.NACK", queue, receipt, "SILENT")
+                await self._call("DQ.NACK", queue, receipt, "SILENT")
         except (redis.RedisError, OSError):
+            # A timeout is an OSError, too.
+            self._last_words.waited(asyncio.get_running_loop().time() - began)
             logger.warning("the last message could not be given back: it comes back when its lease ends")
 
     async def _persist(self, *command: Word) -> Any:
         """Sends a command that may be repeated, and repeats it for ten seconds while the connection is down."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + 10
-        for seconds in pauses():
+        for seconds in pauses(self.lease):
             try:
-                return await self.client.execute_command(*command)
+                return await self._call(*command)
             except (redis.RedisError, OSError) as error:
-                if not is_transient(error) or loop.time() + seconds > deadline:
+                if not is_transient(error) or self._last_words.is_over or loop.time() + seconds > deadline:
                     raise
+            self._last_words.waited(seconds)
             await asyncio.sleep(seconds)
+
+    async def _call(self, *command: Word) -> Any:
+        """Sends a command. A worker that is told to stop waits for the reply no longer than its last words take."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        reply = asyncio.create_task(self.client.execute_command(*command))
+        stop = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({reply, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not reply.done():
+                began = loop.time()
+                await asyncio.wait({reply}, timeout=self._last_words.left)
+            if not reply.done():
+                raise redis.TimeoutError(f"no reply to {command[0]!r}")
+            answer = reply.result()
+        except (redis.RedisError, OSError):
+            self._last_words.waited(loop.time() - began)
+            raise
+        finally:
+            reply.cancel()
+            stop.cancel()
+        self._last_words.answered()
+        return answer
 
     async def _keep_leases(self) -> None:
         was_sent = True

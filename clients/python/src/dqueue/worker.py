@@ -9,16 +9,27 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
+from dqueue import calls
 from dqueue.calls import Call
 from dqueue.family import Family
 from dqueue.fetching import FamilyFetching, Fetching, QueueFetching
-from dqueue.handlers import Done, Handlers, Outcome, Snooze, failure, success
+from dqueue.handlers import (
+    Done,
+    Handlers,
+    Outcome,
+    Snooze,
+    failure,
+    given_up,
+    may_have_killed,
+    success,
+)
+from dqueue.lastwords import LAST_WORDS
 from dqueue.leases import Leases, Timing, worker_name
 from dqueue.message import Message, about
 from dqueue.middleware import Middleware
-from dqueue.options import Millis
+from dqueue.options import LOST_WORKERS, Millis
 from dqueue.queue import Queue
-from dqueue.settling import LAST_WORDS, Settling
+from dqueue.settling import Settling
 
 log = logging.getLogger("dqueue")
 
@@ -42,6 +53,9 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
 
     Of a queue it has one waiting connection, of a `Family` one for each node. It closes the family in the end.
 
+    A message that has taken `lost_workers` processes with it is dead, with the reason `rejected`, where its RETRIES have no
+    limit (-1). 0 means never. Where they have one, a lost worker counts for it like a failure.
+
     `consumer` is the name that DQ.CONSUMERS shows. The default is host and process id, and a
     number from the second worker of a process on. `middleware` is for all handlers.
     """
@@ -56,12 +70,14 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
         block: Millis = 2_000,
         grace: Millis = 20_000,
         time_limit: Millis | None = None,
+        lost_workers: int = LOST_WORKERS,
         middleware: Sequence[Middleware] = (),
     ) -> None:
         super().__init__(middleware)
         self.queue = queue
         self.concurrency = concurrency
         self.consumer = consumer or worker_name()
+        self.lost_workers = lost_workers
         self._timing = Timing(queue.client, lease, block, grace, time_limit)
         self._leases = Leases()
         # A signal handler may call put() of a SimpleQueue at any time, but not set() of an Event.
@@ -160,15 +176,16 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
         verdict: Call[Any] | Done
         self._busy.add(threading.current_thread())
         try:
+            if may_have_killed(message, self.lost_workers):
+                self._refuse_killer(message)
             result = self.find(message.type)(message)
         except Snooze as error:
             log.info("%s is given back in attempt %d: %s", message.id, message.attempt, error, extra=about(message))
             verdict = failure(message, error)
         except BaseException as error:
+            # In this thread SystemExit and KeyboardInterrupt are the handler's own: those of the process are signals.
             log.warning("%s failed in attempt %d", message.id, message.attempt, exc_info=True, extra=about(message))
             verdict = failure(message, error)
-            if not isinstance(error, Exception):
-                self._reports.put(error)
         else:
             verdict = success(message, result)
         self._busy.discard(threading.current_thread())
@@ -178,6 +195,15 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
         if message.lost:
             log.warning("%s was finished after its lease was over", message.id)
         return verdict if isinstance(verdict, Done) and held and not message.lost else None
+
+    def _refuse_killer(self, message: Message) -> None:
+        try:
+            record = self.queue._do(calls.get(message.queue, message.id))
+        except Exception as error:
+            log.warning("whether %s kills its workers is unknown: %s", message.id, error)
+            return
+        if (end := given_up(record, self.lost_workers)) is not None:
+            raise end
 
     def _beat(self) -> None:
         was_sent = True

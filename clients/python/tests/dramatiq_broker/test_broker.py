@@ -227,20 +227,54 @@ def test_flush_empties_the_queue(broker, q):
         broker.join("default", interval=1, timeout=1)
 
 
-def test_a_lost_connection_is_an_error_of_dramatiq(broker, q, monkeypatch):
+@pytest.mark.parametrize("settle", ["ack", "nack"])
+def test_what_became_of_a_message_is_told_over_the_next_connection(broker, q, monkeypatch, settle):
     broker.enqueue(dramatiq.Message("default", "a", (), {}, {}))
     consumer = broker.consume("default")
     message = next(consumer)
-    with monkeypatch.context() as patch:
-        patch.setattr(broker.client, "execute_command", lost)
-        with pytest.raises(dramatiq.errors.ConnectionClosed):
-            consumer.ack(message)
-    consumer.ack(message)
-    assert q.len() == 0
+    tries = []
+    execute = broker.client.execute_command
+
+    def lost(*words, **options):
+        tries.append(words)
+        if len(tries) < 4:
+            raise redis.ConnectionError("gone")
+        return execute(*words, **options)
+
+    monkeypatch.setattr(broker.client, "execute_command", lost)
+    getattr(consumer, settle)(message)
+    assert (q.len("running"), len(consumer.leases)) == (0, 0)
 
 
-def lost(*_args, **_options):
-    raise redis.ConnectionError("gone")
+@pytest.mark.parametrize("settle", ["ack", "nack"])
+def test_a_worker_that_stops_gives_up_on_a_server_that_is_gone(broker, monkeypatch, settle):
+    broker.enqueue(dramatiq.Message("default", "a", (), {}, {}))
+    consumer = broker.consume("default")
+    message = next(consumer)
+
+    def lost(*_words, **_options):
+        raise redis.ConnectionError("gone")
+
+    monkeypatch.setattr("dqueue.lastwords.LAST_WORDS", 0.05)
+    broker.last_words.end()
+    broker.emit_before("worker_shutdown", None)
+    monkeypatch.setattr(broker.client, "execute_command", lost)
+    # Not an error that Dramatiq would repeat for ever.
+    getattr(consumer, settle)(message)
+    broker.last_words.end()
+
+
+def test_a_worker_that_stops_is_not_kept_by_a_server_that_is_silent(broker, server):
+    consumer = broker.consume("default", timeout=5000)
+    broker.emit_before("worker_shutdown", None)
+    server.pause()
+    try:
+        # The client itself would wait for ten seconds.
+        assert next(consumer) is None
+        assert broker.last_words.is_over
+    finally:
+        server.resume()
+        broker.last_words.end()
 
 
 @pytest.mark.slow

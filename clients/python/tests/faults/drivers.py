@@ -8,6 +8,9 @@ from typing import Any
 
 import redis
 
+KILLS = {"os._exit", "SIGKILL"}
+"""The ends of a handler that end its process, too."""
+
 
 @dataclass
 class Driver:
@@ -18,16 +21,25 @@ class Driver:
     """The modules without which it cannot be tested."""
     command: tuple[str, ...] = ()
     """The arguments of the Python that is the worker."""
-    stops_late: frozenset[str] = frozenset()
-    """The faults during which a stop waits for the framework: with it a worker ends when that has given up."""
-    key = "work"
+    key: str = "work"
     """The queue."""
 
     def is_there(self) -> bool:
         return all(importlib.util.find_spec(module) for module in self.needs)
 
+    keeps_errors: bool = True
+    """Whether a message whose handler raises something is dead, with its error. Frameworks with result backends ack it."""
+
     def send(self, client: redis.Redis, id: str, *args: object) -> None:
-        client.execute_command("DQ.SEND", self.key, json.dumps([id, *args]), "ID", id)
+        raise NotImplementedError
+
+
+class Plain(Driver):
+    """A Worker of the package itself. Where RETRIES has a limit, lost workers count for it; here they have one of their own."""
+
+    def send(self, client: redis.Redis, id: str, *args: object) -> None:
+        retries = -1 if args[-1] in KILLS or args[-1] == "return" else 0
+        client.execute_command("DQ.SEND", self.key, json.dumps([id, *args]), "ID", id, "RETRIES", retries)
 
 
 class Celery(Driver):
@@ -66,7 +78,8 @@ class Taskiq(Driver):
 class Django(Driver):
     def send(self, client: redis.Redis, id: str, *args: object) -> None:
         content = {"task": "django_app.work", "args": [id, *args], "kwargs": {}}
-        client.execute_command("DQ.SEND", self.key, json.dumps(content), "ID", id, "RETRIES", -1, "RETAIN", 60_000)
+        options = ("RETRIES", -1, "MAXTIMEOUTS", 3, "RETAIN", 60_000)
+        client.execute_command("DQ.SEND", self.key, json.dumps(content), "ID", id, *options)
 
 
 def _url(client: redis.Redis, scheme: str = "redis") -> str:
@@ -74,24 +87,24 @@ def _url(client: redis.Redis, scheme: str = "redis") -> str:
     return f"{scheme}://127.0.0.1:{settings['port']}"
 
 
-THREADS = Driver("Worker", command=("threads.py",))
-TASKS = Driver("asyncio.Worker", command=("tasks.py",))
+THREADS = Plain("Worker", command=("threads.py",))
+TASKS = Plain("asyncio.Worker", command=("tasks.py",))
 CELERY = Celery(
     "Celery",
     ("celery",),
     ("-m", "celery", "-A", "celery_app", "worker", "-c", "2", "-l", "info", "--without-gossip", "--without-mingle"),
-    frozenset({"kill running", "gone running", "silent idle", "silent running"}),
+    keeps_errors=False,
 )
 DRAMATIQ = Dramatiq(
     "Dramatiq",
     ("dramatiq",),
     ("-m", "dramatiq", "dramatiq_app", "-p", "1", "-t", "2"),
-    frozenset({"gone running", "silent idle", "silent running"}),
+    key="dramatiq:work",
 )
 TASKIQ = Taskiq(
     "taskiq",
     ("taskiq",),
     ("-m", "taskiq", "worker", "taskiq_app:broker", "--workers", "1"),
-    frozenset({"gone running", "silent idle", "silent running"}),
+    keeps_errors=False,
 )
 DJANGO = Django("Django", ("django",), ("django_app.py", "dq_worker", "--concurrency", "2", "--grace", "3"))

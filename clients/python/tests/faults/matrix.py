@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from clients.python.tests.faults.drivers import KILLS
 from clients.python.tests.faults.scene import AWAY, GRACE, LEASE, LONG
 
 FETCHES = (b"DQ.FETCH", b"DQ.MFETCH")
@@ -81,8 +82,6 @@ def test_ack(scene, fault, is_reply):
 @pytest.mark.parametrize("fault", ["none", "cut", "kill", "gone", "silent"])
 def test_stop(own_scene, fault, is_running):
     scene = own_scene
-    if f"{fault} {'running' if is_running else 'idle'}" in scene.driver.stops_late:
-        pytest.skip("the framework itself waits for the server: docs/reliability.md")
     if is_running:
         id = scene.send(1.0)
         scene.wait_begun(id)
@@ -99,3 +98,45 @@ def test_stop(own_scene, fault, is_running):
     scene.server.resume()
     if is_running:
         assert scene.runs(id)["end"] == 1
+
+
+RAISED = {
+    "error": "LookupError",
+    "unprintable": "Unprintable",
+    "sys.exit": "SystemExit",
+    "SystemExit": "SystemExit",
+    "KeyboardInterrupt": "KeyboardInterrupt",
+    "GeneratorExit": "GeneratorExit",
+    "BaseException": "Odd",
+    "asynchronous": "Odd",
+    # A coroutine cannot raise it, says Python.
+    "StopIteration": "StopIteration",
+}
+LOST_WORKERS = 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", RAISED)
+def test_ends_by_raising(scene, how):
+    id = scene.send(0.0, how)
+    following = scene.send()
+    scene.wait_until(lambda: scene.runs(following)["end"], SLACK, f"the message after {how}")
+    scene.wait_until(lambda: scene.left() == 0, LOST_WORKERS * SLACK, f"an empty queue after {how}")
+    assert (scene.runs(id)["begin"] <= LOST_WORKERS, scene.runs(id)["end"]) == (True, 0), scene.said()
+    if scene.driver.keeps_errors:
+        assert RAISED[how] in scene.dead(id).error
+    # The next test finds a worker that waits.
+    scene.wait_until(lambda: int(scene.server.info("clients")["blocked_clients"]), 20, "a worker")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", sorted(KILLS))
+def test_ends_with_its_process(scene, how):
+    id = scene.send(0.0, how)
+    scene.wait_until(lambda: scene.left() == 0, LOST_WORKERS * SLACK, f"the end of what kills by {how}")
+    # A message that a worker holds together with the killer is lost with it each time, and given up with it.
+    following = scene.send()
+    scene.wait_until(lambda: scene.runs(following)["end"], SLACK, f"the message after {how}")
+    assert (scene.runs(id)["begin"], scene.runs(id)["end"]) == (LOST_WORKERS, 0), scene.said()
+    assert scene.dead(id) is not None
+    scene.wait_until(lambda: int(scene.server.info("clients")["blocked_clients"]), 20, "a worker")

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import redis
+from dqueue import Queue
+from dqueue.records import Record
 
 from clients.python.tests.faults.drivers import Driver
 from tests.harness.faulty import FaultyProxy
@@ -45,6 +47,11 @@ class Scene:
 
     def start(self) -> "Scene":
         """Starts the worker, and returns when it waits for messages."""
+        self.launch()
+        self.wait_idle()
+        return self
+
+    def launch(self) -> None:
         env = {
             **os.environ,
             "PYTHONPATH": f"{ROOT / 'clients/python/src'}{os.pathsep}{PROGRAMS}",
@@ -57,8 +64,12 @@ class Scene:
         self.worker = subprocess.Popen(
             command, cwd=PROGRAMS, env=env, stdout=self.output, stderr=self.output, start_new_session=True
         )
-        self.wait_idle()
-        return self
+
+    def replace(self) -> None:
+        """Starts the worker again if it has ended, as a service manager does."""
+        assert self.worker is not None
+        if self.worker.poll() is not None:
+            self.launch()
 
     def close(self) -> None:
         self.server.resume()
@@ -107,6 +118,24 @@ class Scene:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.client.execute_command('DQ.INFO', self.driver.key)}\n{self.said()}") from None
         assert self.worker is not None and self.worker.poll() is None, self.said()
+
+    def wait_until(self, condition: Callable[[], object], seconds: float, what: str) -> None:
+        """Waits for something, and replaces the worker meanwhile."""
+
+        def look() -> object:
+            self.replace()
+            return condition()
+
+        try:
+            wait_for(look, seconds, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.client.execute_command('DQ.INFO', self.driver.key)}\n{self.said()}") from None
+
+    def dead(self, id: str) -> Record | None:
+        """Returns what is kept of a message that is dead."""
+        # Frameworks give the message an id of their own.
+        records = Queue(self.client, self.driver.key).list("dead")
+        return next((one for one in records if f'"{id}"'.encode() in one.payload), None)
 
     def left(self) -> int:
         return int(self.client.execute_command("DQ.LEN", self.driver.key))

@@ -11,8 +11,8 @@ from dqueue.asyncio.queue import Queue
 from dqueue.calls import Call
 from dqueue.connection import is_transient, pauses
 from dqueue.handlers import Done, acked, failure, given_back
+from dqueue.lastwords import LAST_WORDS
 from dqueue.message import Message
-from dqueue.settling import LAST_WORDS
 
 log = logging.getLogger("dqueue")
 
@@ -37,7 +37,7 @@ class Settling:
     async def run(self, call: Call[Any], message: Message | None = None) -> None:
         """Runs a command. If the server refuses it, `message` has failed."""
         given_up = time.monotonic() + self._lease / 1000
-        for pause in pauses():
+        for pause in pauses(self._lease):
             try:
                 await self._queue._do(call)
                 return

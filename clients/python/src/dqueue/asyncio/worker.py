@@ -3,22 +3,33 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
+from dqueue import calls
 from dqueue.asyncio.family import Family
 from dqueue.asyncio.fetching import FamilyFetching, Fetching, QueueFetching
 from dqueue.asyncio.handlers import AsyncHandlers, enter
 from dqueue.asyncio.queue import Queue
 from dqueue.asyncio.settling import Settling
 from dqueue.calls import Call
-from dqueue.handlers import Done, Outcome, Snooze, failure, given_back, success
+from dqueue.handlers import (
+    Done,
+    Ended,
+    Outcome,
+    Snooze,
+    failure,
+    given_back,
+    given_up,
+    may_have_killed,
+    success,
+)
+from dqueue.lastwords import LAST_WORDS
 from dqueue.leases import Leases, Timing, worker_name
 from dqueue.message import Message, about
 from dqueue.middleware import Middleware
-from dqueue.options import Millis
-from dqueue.settling import LAST_WORDS
+from dqueue.options import LOST_WORKERS, Millis
 
 log = logging.getLogger("dqueue")
 
@@ -41,12 +52,14 @@ class Worker(AsyncHandlers):
         block: Millis = 2_000,
         grace: Millis = 20_000,
         time_limit: Millis | None = None,
+        lost_workers: int = LOST_WORKERS,
         middleware: Sequence[Middleware] = (),
     ) -> None:
         super().__init__(middleware)
         self.queue = queue
         self.concurrency = concurrency
         self.consumer = consumer or worker_name()
+        self.lost_workers = lost_workers
         self._timing = Timing(queue.client, lease, block, grace, time_limit)
         self._leases = Leases()
         self._handling: set[asyncio.Future[Outcome]] = set()
@@ -132,6 +145,8 @@ class Worker(AsyncHandlers):
         self._leases.add(message)
         verdict: Call[Any] | Done
         try:
+            if may_have_killed(message, self.lost_workers):
+                await self._refuse_killer(message)
             result = await self._run_handler(message)
         except asyncio.CancelledError as error:
             if _is_cancelled():
@@ -160,12 +175,21 @@ class Worker(AsyncHandlers):
 
     async def _run_handler(self, message: Message) -> Outcome:
         # A task of its own can be cancelled while the loop goes on and gives the message back.
-        handling = asyncio.ensure_future(self.find(message.type)(message))
+        handling = asyncio.ensure_future(_contained(self.find(message.type)(message)))
         self._handling.add(handling)
         try:
             return await handling
         finally:
             self._handling.discard(handling)
+
+    async def _refuse_killer(self, message: Message) -> None:
+        try:
+            record = await self.queue._do(calls.get(message.queue, message.id))
+        except Exception as error:
+            log.warning("whether %s kills its workers is unknown: %s", message.id, error)
+            return
+        if (end := given_up(record, self.lost_workers)) is not None:
+            raise end
 
     async def _beat(self) -> None:
         was_sent = True
@@ -186,6 +210,16 @@ class Worker(AsyncHandlers):
             if await self.queue.touch(self._timing.lease, message) == 0 and self._leases.holds(message):
                 message.lost = True
                 log.warning("the lease of %s is lost", message.id)
+
+
+async def _contained(handler: Awaitable[Outcome]) -> Outcome:
+    """Runs a handler. SystemExit and the like become errors, because from a task they would end the loop of the program."""
+    try:
+        return await handler
+    except (asyncio.CancelledError, Exception):
+        raise
+    except BaseException as error:
+        raise Ended(error) from error
 
 
 def _is_cancelled() -> bool:

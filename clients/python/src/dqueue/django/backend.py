@@ -5,7 +5,6 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
-import redis
 from django.conf import settings
 from django.utils import timezone
 from django.utils.module_loading import import_string
@@ -20,6 +19,7 @@ from dqueue.django.tasks import (
     exceptions,
     signals,
 )
+from dqueue.lasting import Lasting
 from dqueue.options import LOST_WORKERS, Millis
 from dqueue.queue import Queue
 from dqueue.records import Record
@@ -65,18 +65,12 @@ class DqBackend(BaseTaskBackend):
             "retain": options.get("retain", DAY),
             "dead_retain": options.get("dead_retain", 7 * DAY),
         }
-        self._created: set[str] = set()
+        self._lasting = Lasting(self.client, self._records, given={*self._records}.intersection(options))
 
     def queue(self, name: str) -> Queue:
         """Returns the queue, which is created if it is not there."""
         queue = Queue(self.client, f"{self.prefix}{name}")
-        if name not in self._created:
-            try:
-                queue.create(retain=self._records["retain"], dead_retain=self._records["dead_retain"])
-            except redis.ResponseError as error:
-                if "already exists" not in str(error):
-                    raise
-            self._created.add(name)
+        self._lasting.begin(queue.key)
         return queue
 
     def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
@@ -101,7 +95,7 @@ class DqBackend(BaseTaskBackend):
         )
         path = task.module_path
         payload = json.dumps({"task": path, "args": result.args, "kwargs": result.kwargs})
-        self.queue(task.queue_name).send(
+        self._lasting.sender(f"{self.prefix}{task.queue_name}").send(
             payload,
             id=id,
             type=path if len(path.encode()) <= 1024 else None,

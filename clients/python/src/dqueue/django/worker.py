@@ -60,7 +60,8 @@ class TaskWorker:
         try:
             context = [TaskContext(task_result=result)] if result.task.takes_context else []
             value = normalize_json(result.task.call(*context, *result.args, **result.kwargs))
-        except Exception as error:
+        except BaseException as error:
+            # SystemExit and the like have failed, too. They are not those of the process, which gets signals.
             described = _described(error)
             if message.attempt <= self.backend.retries:
                 raise Retry(_written(described)) from error

@@ -138,8 +138,12 @@ class Channel(FetchingChannel):
                 if isinstance(reply, Exception) and "already exists" not in str(reply):
                     raise reply
 
+    @property
+    def counts_lost_workers(self) -> bool:
+        return bool(self.lost_workers) and self.knows("MAXTIMEOUTS")
+
     def _sending(self, queue: str, message: dict[str, Any]) -> list[Word]:
-        lost = self.lost_workers if self.knows("MAXTIMEOUTS") else 0
+        lost = self.lost_workers if self.counts_lost_workers else 0
         return sending(self.key(queue), message, self._get_message_priority(message), self.knows("EXPIREAT"), lost)
 
     # ---- receiving
@@ -233,6 +237,10 @@ class Channel(FetchingChannel):
         else:
             virtual.Channel._restore(self, message)
 
+    def end_lease(self, tag: Tag) -> None:
+        """Gives a message back as that of a lost worker, which counts for MAXTIMEOUTS."""
+        self.call("DQ.TOUCH", self.key(tag.queue), 1, tag.receipt)
+
     def touch(self, tags: Iterable[Tag]) -> None:
         """Extends the leases of messages."""
         self.call_all(
@@ -268,6 +276,9 @@ class Channel(FetchingChannel):
         except ResponseError as error:
             if "already exists" not in str(error):
                 raise
+            if "queue_options" in self.connection.client.transport_options:
+                # What the program has set takes effect at its next start. The defaults are left to DQ.ALTER.
+                self.call("DQ.ALTER", *self._creating(queue)[1:])
         self._created.add(queue)
 
     def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:

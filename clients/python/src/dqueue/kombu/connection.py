@@ -1,8 +1,12 @@
 """Connections that follow the keys of an application through a cluster."""
 
+import sys
+import time
 from typing import Any
 
 import redis
+import redis.backoff
+import redis.retry
 from redis.exceptions import (
     AskError,
     ClusterDownError,
@@ -11,6 +15,8 @@ from redis.exceptions import (
     ResponseError,
     TryAgainError,
 )
+
+from dqueue.lastwords import LastWords
 
 
 class Untagged(ResponseError):
@@ -31,7 +37,66 @@ class Place:
         """Whether a node has been asked."""
 
 
-class Following:
+LAST = LastWords()
+"""What is left of the last words of this process. All of its connections share it."""
+
+NONE = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
+
+
+def is_stopping() -> bool:
+    """Returns whether Celery has told its worker to stop."""
+    state = sys.modules.get("celery.worker.state")
+    told = None if state is None else state.should_stop
+    # It is the exit status, such as 0.
+    if told is None or told is False:
+        return False
+    LAST.begin()
+    return True
+
+
+class Hasty:
+    """Part of a connection. Where the worker is told to stop, it waits for a silent server no longer than LAST_WORDS.
+
+    Celery's warm shutdown says goodbye to the server in several commands, each of which waits for its reply for ever.
+    """
+
+    _sock: Any
+    socket_connect_timeout: float | None
+
+    @property
+    def retry(self) -> Any:
+        """How redis-py repeats a command. Between its tries it sleeps for seconds."""
+        return NONE if is_stopping() else self._retry
+
+    @retry.setter
+    def retry(self, retry: Any) -> None:
+        self._retry = retry
+
+    def connect(self) -> None:
+        if is_stopping():
+            self.socket_connect_timeout = LAST.left
+        began = time.monotonic()
+        try:
+            super().connect()  # type: ignore[misc]
+        except (ConnectionError, redis.exceptions.TimeoutError):
+            LAST.waited(time.monotonic() - began)
+            raise
+
+    def read_response(self, *args: Any, **kwargs: Any) -> Any:
+        if not is_stopping() or self._sock is None:
+            return super().read_response(*args, **kwargs)  # type: ignore[misc]
+        self._sock.settimeout(LAST.left)
+        began = time.monotonic()
+        try:
+            reply = super().read_response(*args, **kwargs)  # type: ignore[misc]
+        except (ConnectionError, redis.exceptions.TimeoutError):
+            LAST.waited(time.monotonic() - began)
+            raise
+        LAST.answered()
+        return reply
+
+
+class Following(Hasty):
     """Part of a connection. Where a node says that the keys are elsewhere, the connection is made anew there.
 
     All keys of a transport lie in one hash slot (`global_keyprefix`), so one node has all of them. The first connection
@@ -41,7 +106,6 @@ class Following:
 
     host: str
     port: int
-    _sock: Any
     disconnect: Any
 
     def __init__(self, *args: Any, place: Place | None = None, **kwargs: Any) -> None:
@@ -60,18 +124,18 @@ class Following:
             # It was made before the keys have moved.
             self.disconnect()
         if self._is_open:
-            super().connect()  # type: ignore[misc]
+            super().connect()
             return
         if self._place.address is not None:
             self.host, self.port = self._place.address
             try:
-                super().connect()  # type: ignore[misc]
+                super().connect()
                 return
             except (ConnectionError, redis.exceptions.TimeoutError):
                 self._place.address = None
                 self._place.is_known = False
         self.host, self.port = self._first
-        super().connect()  # type: ignore[misc]
+        super().connect()
         if not self._place.is_known:
             self._ask()
 
@@ -92,7 +156,7 @@ class Following:
 
     def read_response(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return super().read_response(*args, **kwargs)  # type: ignore[misc]
+            return super().read_response(*args, **kwargs)
         except MovedError as error:
             if "{" not in self._place.prefix:
                 raise Untagged(

@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 
 from dqueue.connection import is_transient, pauses
 from dqueue.kombu.messages import Tag
-from dqueue.settling import LAST_WORDS
+from dqueue.lastwords import LAST_WORDS
 
 logger = get_logger(__name__)
 

@@ -23,6 +23,8 @@ class Tag(str):
     queue: str
     receipt: int
     id: str
+    is_lost = False
+    """Whether the task has taken its process with it."""
 
     @classmethod
     def of(cls, queue: str, receipt: int, id: str) -> "Tag":

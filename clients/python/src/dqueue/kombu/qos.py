@@ -30,7 +30,9 @@ class QoS(virtual.QoS):
         """Gives the message back at its old position, or makes it dead with the reason `rejected`."""
         if isinstance(delivery_tag, Tag):
             channel, key = self.channel, self.channel.key(delivery_tag.queue)
-            if requeue:
+            if requeue and delivery_tag.is_lost and channel.counts_lost_workers:
+                channel.settle("DQ.TOUCH", [delivery_tag], lambda: channel.end_lease(delivery_tag))
+            elif requeue:
                 payload = channel.marked(delivery_tag, self._delivered.get(delivery_tag))
                 channel.settle("DQ.NACK", [delivery_tag], lambda: channel.give_back_marked([(delivery_tag, payload)]))
             else:

@@ -5,13 +5,22 @@ from typing import Any
 from kombu.transport import redis as kombu_redis
 
 from dqueue.kombu.channel import Channel
+from dqueue.kombu.connection import Hasty
+
+
+class HastyConnection(Hasty, kombu_redis.SentinelChannel.connection_class):
+    """A connection to the primary."""
+
+
+class HastySSLConnection(Hasty, kombu_redis.SentinelChannel.connection_class_ssl):
+    """The same over TLS."""
 
 
 class SentinelChannel(Channel, kombu_redis.SentinelChannel):
     """A channel of dq whose connections are those of kombu's Sentinel transport."""
 
-    connection_class = kombu_redis.SentinelChannel.connection_class
-    connection_class_ssl = kombu_redis.SentinelChannel.connection_class_ssl
+    connection_class = HastyConnection
+    connection_class_ssl = HastySSLConnection
 
     from_transport_options = tuple(
         dict.fromkeys(Channel.from_transport_options + kombu_redis.SentinelChannel.from_transport_options)

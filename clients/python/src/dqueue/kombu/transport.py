@@ -8,6 +8,7 @@ from kombu.transport import redis as kombu_redis
 
 from dqueue.kombu.channel import Channel
 from dqueue.kombu.connection import Place
+from dqueue.kombu.lost import mark_lost_tasks
 from dqueue.kombu.sentinel import SentinelChannel
 
 logger = get_logger(__name__)
@@ -24,7 +25,8 @@ class Poller(kombu_redis.MultiChannelPoller):
         for channel in [*self._channels]:
             try:
                 channel.keep_leases()
-            except channel.connection_errors:
+            except (*channel.connection_errors, ValueError):
+                # ValueError: a worker that stops has closed the connection in another thread.
                 logger.debug("no connection for a heartbeat, the next one tries again", exc_info=True)
 
 
@@ -49,6 +51,7 @@ class Transport(kombu_redis.Transport):
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:
         super().register_with_event_loop(connection, loop)
         self.in_event_loop = True
+        mark_lost_tasks()
         self.loop = loop
         # The timer of the Redis transport would look for messages to restore. This one sends the heartbeats.
         self.cycle._restore_messages_tref.cancel()

@@ -1,0 +1,77 @@
+"""The options that a driver wants its queues to have, also after the server has lost them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import redis
+
+from dqueue.connection import Client
+from dqueue.options import Word, words
+from dqueue.queue import Queue
+
+
+class Creating:
+    """A client that makes a queue, unless it is there, before each command, in the same write.
+
+    A server loses its queues by FLUSHALL, DEL, or when an empty replica takes over, and no program can know that it has. So
+    nothing depends on what a process remembers.
+    """
+
+    def __init__(self, client: Any, create: tuple[Word, ...]) -> None:
+        self._client = client
+        self._create = create
+
+    def execute_command(self, *command: Any) -> Any:
+        if not isinstance(self._client, redis.Redis):
+            # That of a cluster does not know where a command of a module goes in a pipeline.
+            try:
+                self._client.execute_command(*self._create)
+            except redis.ResponseError as error:
+                _check(error)
+            return self._client.execute_command(*command)
+        pipe: Any
+        with self._client.pipeline(transaction=False) as pipe:
+            pipe.execute_command(*self._create)
+            pipe.execute_command(*command)
+            created, reply = pipe.execute(raise_on_error=False)
+        for one in (created, reply):
+            if isinstance(one, Exception):
+                _check(one)
+        return reply
+
+
+def _check(error: Exception) -> None:
+    if "already exists" not in str(error):
+        raise error
+
+
+class Lasting:
+    """Options of the queues of a driver.
+
+    `options` are those of queues that are not there. `given` are the names of those that the program has set: at its start
+    an existing queue gets them, too, so that a changed setting takes effect. Others are left to DQ.ALTER.
+    """
+
+    def __init__(self, client: Client, options: Mapping[str, Any], given: set[str]) -> None:
+        self._client = client
+        self._options = dict(options)
+        self._given = {name: value for name, value in options.items() if name in given}
+        self._begun: set[str] = set()
+
+    def begin(self, key: str) -> None:
+        """Makes a queue, or changes what has been set, once in this process."""
+        if key in self._begun:
+            return
+        queue = Queue(self._client, key)
+        try:
+            queue.create(**self._options)
+        except redis.ResponseError as error:
+            _check(error)
+            if self._given:
+                queue.alter(**self._given)
+        self._begun.add(key)
+
+    def sender(self, key: str) -> Queue:
+        """Returns the queue, for sending to it."""
+        self.begin(key)
+        return Queue(Creating(self._client, ("DQ.CREATE", key, *words(self._options))), key)

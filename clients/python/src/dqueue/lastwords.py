@@ -1,0 +1,108 @@
+"""How long a worker of a framework that is told to stop waits for a server that does not answer."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+LAST_WORDS = 2.0
+"""Seconds for which a stopping worker repeats a command to a server that does not answer."""
+
+SHORTEST = 0.05
+"""Seconds that a command gets if nothing is left. A server that is there answers in this time."""
+
+
+class LastWords:
+    """What is left of LAST_WORDS. All commands share it as long as none of them is answered. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._left = LAST_WORDS
+        self._is_stopping = threading.Event()
+
+    def begin(self) -> None:
+        """The worker is told to stop."""
+        self._is_stopping.set()
+
+    def end(self) -> None:
+        """The worker goes on, or another one begins."""
+        self._is_stopping.clear()
+        self._left = LAST_WORDS
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._is_stopping.is_set()
+
+    @property
+    def left(self) -> float:
+        return max(self._left, SHORTEST)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a stopping worker gives up on its server."""
+        return self.is_stopping and self._left <= 0
+
+    def waited(self, seconds: float) -> None:
+        """A command has waited, or was waited with, and there was no reply."""
+        if self.is_stopping:
+            self._left -= seconds
+
+    def answered(self) -> None:
+        if self._left != LAST_WORDS:
+            self._left = LAST_WORDS
+
+
+class Calls:
+    """The commands of several threads that are on their way. Those that a stopping worker would wait too long for are cut off."""
+
+    def __init__(self, client: Any, last_words: LastWords) -> None:
+        self._client = client
+        self._last_words = last_words
+        self._lock = threading.Lock()
+        # When the reply is late, by the thread.
+        self._late: dict[int, float] = {}
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def on_its_way(self, block: int = 0) -> Iterator[None]:
+        """Encloses a command that the server may answer after `block` ms."""
+        began, me = time.monotonic(), threading.get_ident()
+        self._late[me] = began + block / 1000
+        try:
+            yield
+        except BaseException:
+            self._last_words.waited(max(0.0, time.monotonic() - began - block / 1000))
+            raise
+        else:
+            self._last_words.answered()
+        finally:
+            self._late.pop(me, None)
+
+    def hurry(self) -> None:
+        """The worker is told to stop: from now on no command waits for longer than the last words."""
+        with self._lock:
+            self._last_words.begin()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="dqueue-stop", daemon=True)
+                self._thread.start()
+
+    def _watch(self) -> None:
+        while self._last_words.is_stopping:
+            now = time.monotonic()
+            if any(now - late > self._last_words.left for late in [*self._late.values()]):
+                cut_off(self._client)
+            time.sleep(0.1)
+        self._thread = None
+
+
+def cut_off(client: Any) -> None:
+    """Ends the connections of a client that are in use, so that those who wait for a reply get an error."""
+    get_nodes: Callable[[], list[Any]] | None = getattr(client, "get_nodes", None)
+    clients = [client] if get_nodes is None else [node.redis_connection for node in get_nodes()]
+    for one in clients:
+        # What redis-py calls disconnect takes the buffer away from the thread that reads.
+        with suppress(AttributeError, RuntimeError):
+            for connection in [*one.connection_pool._in_use_connections]:
+                with suppress(AttributeError, OSError):
+                    connection._sock.shutdown(socket.SHUT_RDWR)

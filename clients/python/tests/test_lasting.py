@@ -1,0 +1,120 @@
+"""Nothing hangs on what a process remembers: the settings of a driver's queues after FLUSHALL, DEL and a new start."""
+
+import importlib.util
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from dqueue import Queue
+
+WEEK = 7 * 24 * 3_600_000
+
+
+@dataclass
+class Driver:
+    """A driver. `start` begins a program with settings, as it is begun after a change, and returns how it sends a task."""
+
+    module: str
+    key: str
+    default: dict[str, int]
+    """What DQ.INFO shows where nothing is set."""
+    setting: Any
+    """Makes the settings under which DQ.INFO shows this number as deadretain."""
+
+
+def celery(url, settings):
+    import dqueue.kombu  # noqa: F401  makes dq:// known
+    from celery import Celery
+
+    app = Celery("lasting", broker=url.replace("redis", "dq", 1), set_as_current=False)
+    app.conf.broker_transport_options = settings
+
+    def send():
+        with app.connection_for_write() as connection:
+            app.send_task("task", queue="lasting", connection=connection)
+
+    return send
+
+
+def celery_with_one_connection(url, settings):
+    import dqueue.kombu  # noqa: F401  makes dq:// known
+    from celery import Celery
+
+    app = Celery("lasting", broker=url.replace("redis", "dq", 1), set_as_current=False)
+    app.conf.broker_transport_options = settings
+    connection = app.connection_for_write()
+    return lambda: app.send_task("task", queue="lasting", connection=connection)
+
+
+def dramatiq(url, settings):
+    from dqueue.dramatiq import DqBroker
+    from dramatiq import Message
+
+    broker = DqBroker(url=url, middleware=[], namespace="", **settings)
+    return lambda: broker.enqueue(Message("lasting", "task", (), {}, {}))
+
+
+def django(url, settings):
+    django_settings = importlib.import_module("django.conf").settings
+    if not django_settings.configured:
+        django_settings.configure(USE_TZ=True, INSTALLED_APPS=["dqueue.django"], DATABASES={})
+        importlib.import_module("django").setup()
+    from dqueue.django.backend import DqBackend
+    from dqueue.django.tasks import task
+
+    backend = DqBackend("default", {"OPTIONS": {"url": url, "prefix": "", **settings}})
+    a_task = task()(_nothing)
+    return lambda: backend.enqueue(a_task, (), {})
+
+
+def _nothing():
+    pass
+
+
+DRIVERS = {
+    celery: Driver("celery", "lasting", {"deadretain": WEEK, "deadcount": 10_000}, lambda n: {"queue_options": {"DEADRETAIN": n}}),
+    celery_with_one_connection: Driver("celery", "lasting", {"deadretain": WEEK}, lambda n: {"queue_options": {"DEADRETAIN": n}}),
+    dramatiq: Driver("dramatiq", ":lasting", {"deadretain": WEEK}, lambda n: {"dead_message_ttl": n}),
+    django: Driver("django", "default", {"deadretain": WEEK, "retain": WEEK // 7}, lambda n: {"dead_retain": n}),
+}
+
+
+@pytest.fixture(params=DRIVERS, ids=lambda start: start.__name__)
+def driver(request, dq_url, dq_client):
+    driver = DRIVERS[request.param]
+    if importlib.util.find_spec(driver.module) is None or not _has_tasks(driver.module):
+        pytest.skip(f"needs {driver.module}")
+    queue = Queue(dq_client, driver.key)
+    return driver, lambda **settings: request.param(dq_url, settings), lambda name: queue.info()[name]
+
+
+def _has_tasks(module):
+    """Whether Django has tasks, of its own or by django-tasks."""
+    return module != "django" or any(importlib.util.find_spec(name) for name in ("django.tasks", "django_tasks"))
+
+
+@pytest.mark.parametrize("loss", [("FLUSHALL",), ("DEL",)], ids=str)
+def test_the_next_message_makes_the_queue_with_its_settings_again(driver, dq_client, loss):
+    driver, start, shows = driver
+    for settings, expected in [({}, driver.default), (driver.setting(4321), {"deadretain": 4321})]:
+        send = start(**settings)
+        for _ in range(2):
+            send()
+            for name, value in expected.items():
+                assert shows(name) == value
+            dq_client.execute_command(*loss, *([driver.key] if loss == ("DEL",) else []))
+
+
+def test_a_changed_setting_takes_effect_at_the_next_start(driver):
+    driver, start, shows = driver
+    for number in (5000, 6000):
+        start(**driver.setting(number))()
+        assert shows("deadretain") == number
+
+
+def test_what_is_not_set_is_left_to_alter(driver, dq_client):
+    driver, start, shows = driver
+    start()()
+    dq_client.execute_command("DQ.ALTER", driver.key, "DEADRETAIN", 777)
+    start()()
+    assert shows("deadretain") == 777
