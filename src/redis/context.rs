@@ -5,8 +5,7 @@ use super::{raw, slots, write_refusal, Name, Reply};
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 use std::os::raw::{c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The connection uses RESP3.
 pub(super) const CTX_RESP3: c_int = raw::REDISMODULE_CTX_FLAGS_RESP3 as c_int;
@@ -26,6 +25,10 @@ const CTX_NOT_NOW: c_int = (raw::REDISMODULE_CTX_FLAGS_LOADING
 /// The address of `RedisModule_MustObeyClient`, or 0 if the server lacks it. The bindings crate
 /// does not declare it.
 static MUST_OBEY: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether this server is a node of a cluster. A server is started as one or is none, so this is set
+/// when the module is loaded.
+static IS_IN_CLUSTER: AtomicBool = AtomicBool::new(false);
 
 type MustObeyClient = unsafe extern "C" fn(*mut raw::RedisModuleCtx) -> c_int;
 
@@ -133,12 +136,15 @@ impl Context {
         write_refusal::is_failing_over(self)
     }
 
+    /// Finds out whether this server is a node of a cluster. Called when the module is loaded.
+    pub(super) fn look_for_cluster(&self) {
+        IS_IN_CLUSTER.store(self.flags() & CTX_CLUSTER != 0, Ordering::Relaxed);
+    }
+
     /// Whether this server is a node of a cluster.
     #[inline]
     pub fn is_in_cluster(&self) -> bool {
-        // A server is started as one or is none.
-        static IS_IN_CLUSTER: OnceLock<bool> = OnceLock::new();
-        *IS_IN_CLUSTER.get_or_init(|| self.flags() & CTX_CLUSTER != 0)
+        IS_IN_CLUSTER.load(Ordering::Relaxed)
     }
 
     /// Whether the command repeats a change that another server has made (replication, loading,

@@ -117,6 +117,7 @@ unsafe fn load(
     // SAFETY: guaranteed by the caller.
     unsafe {
         context::resolve();
+        Context::new(ctx).look_for_cluster();
         config::register(ctx, args, module.settings, module.text_settings)?;
         if !value::register(ctx) {
             return Err("the server refuses the data type".into());

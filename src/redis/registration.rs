@@ -16,6 +16,8 @@ type Entry = unsafe extern "C" fn(
     c_int,
 ) -> c_int;
 
+/// The table. It is an argument of the load, not a value that is made at first use, so `lazy_static`
+/// cannot hold it.
 static COMMANDS: OnceLock<&'static [CommandSpec]> = OnceLock::new();
 
 /// Makes one C function for each row of the table, because the server does not pass the name under

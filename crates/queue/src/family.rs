@@ -6,9 +6,8 @@
 //! them the partitions on the nodes, lie evenly. All of this is computed from names
 //! and numbers alone, so every client and every node comes to the same result.
 
-use std::sync::LazyLock;
-
 use crc::{Crc, CRC_16_XMODEM, CRC_32_ISO_HDLC};
+use lazy_static::lazy_static;
 
 /// Number of hash slots of a cluster.
 pub const SLOTS: u32 = 16_384;
@@ -49,22 +48,24 @@ impl Partitions {
     }
 }
 
-/// For each slot the smallest integer whose decimal text lies in it.
-static FIRST_OF_SLOT: LazyLock<Vec<u32>> = LazyLock::new(|| {
-    let mut first = vec![u32::MAX; SLOTS as usize];
-    let mut missing = SLOTS;
-    for n in 0..u32::MAX {
-        let slot = slot_of(n.to_string().as_bytes());
-        if let Some(of_slot) = first.get_mut(slot as usize).filter(|n| **n == u32::MAX) {
-            *of_slot = n;
-            missing -= 1;
+lazy_static! {
+    /// For each slot the smallest integer whose decimal text lies in it.
+    static ref FIRST_OF_SLOT: Vec<u32> = {
+        let mut first = vec![u32::MAX; SLOTS as usize];
+        let mut missing = SLOTS;
+        for n in 0..u32::MAX {
+            let slot = slot_of(n.to_string().as_bytes());
+            if let Some(of_slot) = first.get_mut(slot as usize).filter(|n| **n == u32::MAX) {
+                *of_slot = n;
+                missing -= 1;
+            }
+            if missing == 0 {
+                break;
+            }
         }
-        if missing == 0 {
-            break;
-        }
-    }
-    first
-});
+        first
+    };
+}
 
 /// The name of a queue of a family.
 pub fn key(family: &[u8], tag: u32) -> Vec<u8> {
