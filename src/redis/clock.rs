@@ -22,7 +22,8 @@ const NO_TICKS: u64 = u64::MAX;
 /// about as long from its client to the module.
 const RECENT_TICKS: u64 = 1 << 15;
 
-/// The time of the queue clock, in microseconds since 1970. It never goes back. Costs about 30 ns.
+/// The time of the queue clock, in microseconds since 1970. It goes back only if the system clock was
+/// set back by more than 100 ms (see [`take_set_back`]). Costs about 30 ns.
 #[inline]
 pub fn now_us() -> u64 {
     read(ticks())
@@ -30,7 +31,7 @@ pub fn now_us() -> u64 {
 
 /// The time of the queue clock in microseconds since 1970, up to 32 microseconds old (see
 /// [`RECENT_TICKS`]). It is never ahead of the clock, and never before a time that the clock has
-/// shown. Costs about 10 ns.
+/// shown, unless the clock was set back. Costs about 10 ns.
 #[inline]
 pub fn recent_us() -> u64 {
     let ticks = ticks();
@@ -48,6 +49,17 @@ fn read(ticks: Option<u64>) -> u64 {
     LAST_US.store(us, Relaxed);
     LAST_TICKS.store(ticks.unwrap_or(NO_TICKS), Relaxed);
     us
+}
+
+/// Whether the clock was set back since the last call, as far as it was read.
+#[inline]
+pub fn take_set_back() -> bool {
+    let mut clock = CLOCK.get();
+    let was_set_back = clock.take_set_back();
+    if was_set_back {
+        CLOCK.set(clock);
+    }
+    was_set_back
 }
 
 /// The time-stamp counter of the processor, or `None` where there is none. Reading it costs less

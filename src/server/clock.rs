@@ -46,6 +46,13 @@ pub fn recent() -> Moment {
     at(redis_clock::recent_us())
 }
 
+/// Whether the clock of the server was set back since the last call, by more than it makes up for by
+/// itself.
+#[inline]
+pub fn was_set_back() -> bool {
+    redis_clock::take_set_back()
+}
+
 #[inline]
 fn at(us: u64) -> Moment {
     Moment {

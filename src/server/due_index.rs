@@ -120,6 +120,17 @@ impl DueIndex {
         }
     }
 
+    /// Schedules a slice of each queue for `now`, but for those that have just arrived and get one
+    /// anyway. O(n log n).
+    pub fn schedule_all(&mut self, now: Millis) {
+        let has_arrived = |due: &Due| matches!(due, Due::Loaded | Due::Arrived);
+        let others = self.wakes.iter().filter(|(_, due)| !has_arrived(due));
+        let all: Vec<QueueAddress> = others.map(|(address, _)| address.clone()).collect();
+        for (db, key) in all {
+            self.schedule(db, &key, now);
+        }
+    }
+
     /// Whether any queue was loaded or has arrived whose slice has not run yet. O(1).
     pub fn has_arrivals(&self) -> bool {
         let first = self.by_wake.first();
@@ -298,6 +309,18 @@ mod tests {
         index.schedule(0, b"a", 95);
         assert_eq!(index.next_turn(19), None);
         assert_eq!(index.next_ms(), 20);
+    }
+
+    #[test]
+    fn each_queue_gets_a_slice_at_once_and_those_that_have_arrived_stay_so() {
+        let mut index = DueIndex::default();
+        index.schedule(0, b"a", 50);
+        index.schedule(0, b"b", NEVER);
+        index.schedule(0, b"c", Due::Arrived);
+        index.schedule_all(20);
+        assert_eq!(index.count_due(20, 9), 3);
+        assert!(index.has_arrivals());
+        assert_eq!(index.next_ms(), 0);
     }
 
     #[test]

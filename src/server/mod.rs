@@ -59,6 +59,10 @@ pub fn start(ctx: &mut Context) -> Result<(), String> {
 
 /// Runs once in each turn of the event loop, before the server sleeps.
 fn before_sleep(ctx: &mut Context) {
+    if clock::was_set_back() {
+        wakeups::clock_was_set_back(ctx);
+        standstill::clock_was_set_back();
+    }
     bulk_ops::before_sleep(ctx);
     blocked_wait::before_sleep(ctx);
     blocked_fetch::serve::before_sleep(ctx);

@@ -148,8 +148,9 @@ fn replay(
         if entry.before.cut > 0 {
             queue.notes.clock_was_cut(moment.ms());
         }
-        // The clock of the queue is that of another server.
-        queue.follow(clock::now());
+        // The clock of the queue is that of another server. What this one makes of it is decided when
+        // it acts on its own.
+        queue.forget_lead();
         replicate_once(slot, is_replicated);
         slot.commit(moment, Replication::Replayed);
         done.map(|_| ())

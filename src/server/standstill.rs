@@ -76,6 +76,12 @@ pub fn before_sleep(wake: Millis) -> bool {
     }
 }
 
+/// The clock was set back: a standstill of the old time has passed.
+pub fn clock_was_set_back() {
+    MISSED.set((0, 0));
+    SPARING_SINCE_US.set(SPARING_SINCE_US.get().min(clock::recent_us()));
+}
+
 /// Notices a standstill that has just ended within this turn.
 #[inline]
 fn check(now_us: u64) {

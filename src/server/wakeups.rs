@@ -120,9 +120,12 @@ pub fn run_overdue(ctx: &Context) {
 }
 
 /// Begins a new term: this server can fire schedules from now on. Earlier fire times that it has
-/// not handled count as missed.
+/// not handled count as missed. Each queue gets a slice, since the time of its next one was that of
+/// another server.
 pub fn start_acting() {
-    ACTING_SINCE.set(clock::now_ms());
+    let now = clock::now_ms();
+    ACTING_SINCE.set(now);
+    with_index(|index| index.schedule_all(now));
     TERM.fetch_add(1, Relaxed);
 }
 
@@ -132,6 +135,20 @@ pub fn start_acting() {
 #[inline]
 pub fn term() -> u64 {
     TERM.load(Relaxed)
+}
+
+/// The clock of this server was set back. Each queue gets a slice, which brings its clock into line
+/// and schedules the next one. What was noted by the old time is in the past, and not to come again.
+pub fn clock_was_set_back(ctx: &Context) {
+    let now = clock::now_ms();
+    let acting_since = ACTING_SINCE.get().min(now);
+    if GRACE_FROM.get() == ACTING_SINCE.get() {
+        GRACE_FROM.set(acting_since);
+    }
+    ACTING_SINCE.set(acting_since);
+    with_index(|index| index.schedule_all(now));
+    SET_FOR.set(NEVER);
+    ensure(ctx, now);
 }
 
 /// Begins a new term because the data of this server was loaded. Running leases get the grace.

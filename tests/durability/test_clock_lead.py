@@ -299,3 +299,35 @@ def test_a_load_of_many_queues_that_are_ahead_gives_one_line(wrong):
     server.start()
     line = wait_for_line(server)
     assert "200 queues" in line
+
+
+@pytest.mark.parametrize("ahead", [40 * SECOND, HOUR])
+def test_a_clock_that_is_put_right_before_a_promotion_moves_nothing(wrong, make_server, ahead):
+    primary, replica = make_server(), wrong(-ahead)
+    replica.client().execute_command("REPLICAOF", "127.0.0.1", primary.port)
+    q = Queue(primary.client(), "q")
+    q.send("x", "ID", "x", "DELAY", 10 * MINUTE)
+    q.send("y", "ID", "y")
+    wait_for(lambda: Queue(replica.client(), "q").len() == 2, 20, "replication")
+    q.one("LEASE", 10 * MINUTE)
+    assert primary.client().execute_command("WAIT", 1, 10_000) == 1
+    replica.wall.step(ahead)
+    replica.client().execute_command("REPLICAOF", "NO", "ONE")
+    promoted = Queue(replica.client(), "q")
+    promoted.send("z", "DELAY", 1)
+    assert promoted.one("BLOCK", 10_000).payload == b"z"
+    assert promoted.info()["clock-lead"] <= SECOND
+    assert near(promoted.get("x")["due-at"], now_ms() + 10 * MINUTE)
+    assert near(promoted.get("y")["lease-until"], now_ms() + 10 * MINUTE)
+    assert abs(promoted.info()["now"] - now_ms()) < 5 * SECOND
+
+
+def test_what_falls_due_after_a_promotion_wakes_waiters_though_the_clock_was_ahead(wrong, make_server):
+    primary, replica = wrong(20 * SECOND), make_server()
+    replica.client().execute_command("REPLICAOF", "127.0.0.1", primary.port)
+    for n in range(50):
+        Queue(primary.client(), f"q{n}").send("x", "DELAY", 1500)
+    wait_for(lambda: Queue(replica.client(), "q49").len() == 1, 20, "replication")
+    replica.client().execute_command("REPLICAOF", "NO", "ONE")
+    # No command touches them: by the clock of the new primary they would be due 20 seconds later.
+    wait_for(lambda: replica.info("dq")["dq_ready"] == "50", 15, "all to be due")

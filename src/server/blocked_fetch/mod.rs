@@ -203,7 +203,7 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
         }
         if queue.has_overdue_expiry(now) {
             // The timer removes the expired messages, and then schedules this wait list again.
-            wakeups::ensure(ctx, now);
+            wakeups::ensure(ctx, server.ms());
             return Served::NothingForAny;
         }
         let op = &Op::Fetch(Cow::Borrowed(fetch));

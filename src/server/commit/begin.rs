@@ -40,7 +40,8 @@ pub fn begin(queue: &mut Value, server: Moment) -> Begun {
     }
     static LAST_LARGE_US: AtomicU64 = AtomicU64::new(0);
     let us = begun.moment.us;
-    let is_in_burst = us < LAST_LARGE_US.load(Relaxed) + BURST_US;
+    // The clocks of two queues may differ, so the last one may be in the future of this one.
+    let is_in_burst = us.wrapping_sub(LAST_LARGE_US.load(Relaxed)) < BURST_US;
     let most = match is_in_burst {
         true => EVENTS_PER_COMMAND_IN_BURST,
         false => EVENTS_PER_COMMAND,
@@ -63,8 +64,12 @@ pub fn has_fire_without_memory(queue: &Queue, now: Millis) -> bool {
 /// Begins a change at a moment of the server, but processes no due events.
 #[inline]
 pub fn begin_without_events(queue: &mut Value, server: Moment) -> Begun {
+    let is_new = queue.notes.changed_term != wakeups::term();
+    if is_new {
+        queue.forget_lead();
+    }
     let moment = queue.follow(server);
-    if moment != server || queue.notes.changed_term != wakeups::term() {
+    if moment != server || is_new {
         return begin_apart(queue, moment, server);
     }
     let mut begun = Begun::at(moment);

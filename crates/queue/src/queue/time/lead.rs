@@ -93,6 +93,13 @@ impl Queue {
         moment
     }
 
+    /// Forgets since when the clock of the queue has been ahead of the server's. It goes on from the
+    /// latest time at which the queue has acted: another server says when that is, and the clock of
+    /// this one may have been set since.
+    pub fn forget_lead(&mut self) {
+        self.ahead = None;
+    }
+
     /// How far the clock of the queue is ahead of the server's, in ms.
     pub fn lead(&self, server: Moment) -> Millis {
         self.moment(server).ms().saturating_sub(server.ms())
