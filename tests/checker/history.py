@@ -157,6 +157,15 @@ class Window:
 
 
 @dataclass
+class ClockStep:
+    """The clock that the queue follows was set forward, or back where `ms` is negative, at some time from `begin` to `end`."""
+
+    ms: float
+    begin: float
+    end: float
+
+
+@dataclass
 class History:
     sends: list = field(default_factory=list)
     deliveries: list = field(default_factory=list)
@@ -169,9 +178,12 @@ class History:
     lost: list = field(default_factory=list)
     # (asked, answered) of the FETCHes of any group that gave nothing.
     empties: list = field(default_factory=list)
-    # What the faults allow: losses, steps of the wall clock (when, ms), and times in which nothing is held to be late.
+    # What the faults allow: losses, steps of the clock that the queue follows, and times in which nothing is
+    # held to be late. A queue that goes to a server with another clock makes a step, too.
     windows: list = field(default_factory=list)
     steps: list = field(default_factory=list)
+    # When the server surely stood still: (begin, end).
+    standstills: list = field(default_factory=list)
     disturbed: list = field(default_factory=list)
     # Times on the queue's clock in which nothing may be delivered.
     quiet: list = field(default_factory=list)

@@ -7,6 +7,9 @@ from tests.checker.history import DRIFT
 # A FETCH without an answer may have been done this many ms after it was asked: it stood in a paused server.
 LINGER = 15_000.0
 
+# A step of the clock may reach the queue so many ms after it was made.
+TOLD = 500.0
+
 
 class View:
     """What the rules look things up in."""
@@ -69,7 +72,7 @@ class View:
         # A crash may have taken the delivery back (of two primaries, the other one never knew of it), and a wall clock
         # set forward ends leases.
         ends += [w.begin if w.split else w.end for w in self.h.windows if w.covers(d.begin, d.end)]
-        ends += [when for when, ms in self.h.steps if ms > 0 and when > d.begin - DRIFT]
+        ends += [step.begin for step in self.h.steps if step.ms > 0 and step.end > d.begin - DRIFT]
         return d.end, min(ends)
 
     def cuts(self, d) -> list:
@@ -79,7 +82,11 @@ class View:
 
     def stepped(self, begin, end) -> float:
         """By how many ms the wall clock was set forward in between."""
-        return sum(ms for when, ms in self.h.steps if ms > 0 and begin <= when <= end)
+        return sum(step.ms for step in self.h.steps if step.ms > 0 and step.begin <= end and begin <= step.end)
+
+    def set_back(self, begin, end) -> bool:
+        """Whether the queue's clock may have been set back in between, by one step or by what has come together of several."""
+        return any(step.ms < 0 and step.begin <= end and begin - TOLD <= step.end for step in self.h.steps)
 
     def failed_at(self, d):
         """When it is known that this delivery failed (nack answered with 1, for good), or None."""

@@ -5,6 +5,7 @@ import pytest
 from tests.checker.check import check
 from tests.checker.run import run
 from tests.checker.toy import FAULTS, Toy
+from tests.checker.toy_clocks import CLOCK_FAULTS, ClockToy
 from tests.checker.toy_durable import DURABLE_FAULTS, DurableToy
 from tests.checker.toy_flows import FLOW_FAULTS, FlowToy
 
@@ -34,6 +35,19 @@ def test_a_correct_history_with_crashes_passes_the_checker(seed):
 @pytest.mark.parametrize("fault,rule", DURABLE_FAULTS.items())
 def test_every_seeded_fault_of_durability_is_found_by_its_rule(fault, rule):
     assert any(one.startswith(rule) for seed in SEEDS for one in check(DurableToy(seed, fault).run()))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_correct_history_with_wrong_clocks_passes_the_checker(seed):
+    history = ClockToy(seed).run()
+    assert len(history.deliveries) > 250
+    assert len(history.steps) == 5 and len(history.standstills) == 10
+    assert check(history) == []
+
+
+@pytest.mark.parametrize("fault,rule", CLOCK_FAULTS.items())
+def test_every_seeded_fault_of_clocks_is_found_by_its_rule(fault, rule):
+    assert any(one.startswith(rule) for seed in SEEDS for one in check(ClockToy(seed, fault).run()))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

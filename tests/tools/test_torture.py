@@ -18,7 +18,7 @@ from tests.torture.trade import ORDERS
 # One of each kind; each takes its seconds and about three more for draining.
 SHORT = {
     "kill9-always": 3, "power-always": 3, "torn-tail": 3, "reload": 2,
-    "lost-replies": 2, "cut-replies": 3, "failover": 3, "slot-migration": 3, "clock-steps": 3,
+    "lost-replies": 2, "cut-replies": 3, "failover": 3, "slot-migration": 3, "clock-steps": 3, "clocks-apart": 5, "sigstop": 3,
     "family-resharded": 3, "family-doubled": 4, "kill9-many-queues": 2, "failed-save": 2,
 }  # fmt: skip
 

@@ -77,7 +77,7 @@ def read(stage, trade) -> History:
     return History.read(
         sorted(stage.journals.glob(f"{trade.name}.*.jsonl")),
         retries=trade.retries, breaker=trade.breaker, concurrency=trade.concurrency, windows=stage.windows,
-        steps=stage.steps, disturbed=stage.disturbed, quiet=stage.quiet, **stage.end_state(trade),
+        steps=stage.steps, standstills=stage.standstills, disturbed=stage.disturbed, quiet=stage.quiet, **stage.end_state(trade),
     )  # fmt: skip
 
 

@@ -62,6 +62,7 @@ class Stage:
         self.rng, self.key = random.Random(seed), f"{{torture:{seed}}}"
         self.injected = 0
         self.windows, self.steps, self.disturbed, self.quiet, self.differences = [], [], [], [], []
+        self.standstills = []
         self.extra_operations = 0
 
     @property

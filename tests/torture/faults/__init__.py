@@ -1,6 +1,7 @@
 """Every fault by its name."""
 
 from tests.torture.faults import (
+    apart,
     clients,
     clocks,
     cluster,
@@ -44,6 +45,7 @@ FAULTS = {
     "family-cut-off": families.CutOff,
     "family-doubled": families.Doubled,
     "clock-steps": clocks.ClockSteps,
+    "clocks-apart": apart.ClocksApart,
     "disk-full": disk.DiskFull,
     "maxmemory": disk.MaxMemory,
     "no-replicas": refusals.NoReplicas,

@@ -4,7 +4,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.checker.history import clock
+from tests.checker.history import ClockStep, clock
 from tests.torture.preload import WallClock
 from tests.torture.stage import Alone, Rigged
 
@@ -25,9 +25,9 @@ class ClockSteps(Alone):
         ms = self.rng.choice(STEPS_MS) * self.rng.choice((1, -1))
         if self.wall.offset + ms < -3_600_000:
             ms = -ms
-        # Before the step and not after: what is done in between may already be done by the new clock.
-        self.steps.append((clock(), ms))
+        begin = clock()
         self.wall.step(ms)
+        self.steps.append(ClockStep(ms, begin, clock()))
         self.probe(ms)
 
     def probe(self, ms) -> None:

@@ -3,6 +3,7 @@
 import shutil
 import time
 
+from tests.checker.history import clock
 from tests.harness.server import Server, wait_for
 from tests.torture.stage import Alone
 
@@ -40,11 +41,13 @@ class Kill9Everysec(Alone):
 
 
 class Sigstop(Alone):
-    """The process stands still for longer than leases last."""
+    """The process stands still for longer than leases last. Who was in time all along must not notice."""
 
     def inject(self) -> None:
         self.server.pause()
-        time.sleep(self.rng.choice((0.1, 0.4, 1.2)))
+        begin = clock()
+        time.sleep(self.rng.choice((0.1, 0.25, 0.4, 1.2)))
+        self.standstills.append((begin, clock()))
         self.server.resume()
 
     def heal(self) -> None:
