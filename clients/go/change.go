@@ -88,6 +88,12 @@ type Times struct {
 	Missed string
 	// Overlap "SKIP" sends nothing while the last message has not ended. The default is "QUEUE".
 	Overlap string
+	// Until is the last time at which it may fire.
+	Until time.Time
+	// Times is the number of messages after which it ends. 0 means that it goes on.
+	Times int
+	// Jitter is how much later a message may be due.
+	Jitter time.Duration
 }
 
 func (t Times) words() (words []string) {
@@ -101,6 +107,15 @@ func (t Times) words() (words []string) {
 	}
 	if !t.Start.IsZero() {
 		words = append(words, "START", unixMillis(t.Start))
+	}
+	if !t.Until.IsZero() {
+		words = append(words, "UNTIL", unixMillis(t.Until))
+	}
+	if t.Times > 0 {
+		words = append(words, "TIMES", count(t.Times))
+	}
+	if t.Jitter > 0 {
+		words = append(words, "JITTER", millis(t.Jitter))
 	}
 	return words
 }
@@ -117,6 +132,18 @@ func (q *Queue) Schedule(
 // Unschedule removes a schedule. It returns whether it was there.
 func (q *Queue) Unschedule(ctx context.Context, name string) (bool, error) {
 	reply, err := q.Do(ctx, "UNSCHEDULE", name)
+	return read(reply, err, truth)
+}
+
+// PauseSchedule stops a schedule until it is resumed. It returns whether it is there.
+func (q *Queue) PauseSchedule(ctx context.Context, name string) (bool, error) {
+	reply, err := q.Do(ctx, "SCHEDULES", "PAUSE", name)
+	return read(reply, err, truth)
+}
+
+// ResumeSchedule lets a schedule go on. What it has missed is skipped. It returns whether it is there.
+func (q *Queue) ResumeSchedule(ctx context.Context, name string) (bool, error) {
+	reply, err := q.Do(ctx, "SCHEDULES", "RESUME", name)
 	return read(reply, err, truth)
 }
 

@@ -62,7 +62,16 @@ func TestChanging(t *testing.T) {
 	_, err = q.Advance(ctx, 30*time.Second)
 	must(t, err)
 	equal(t, "fired", fetch(t, q)[0].ID, "often@30000")
-	there, err := q.Unschedule(ctx, "often")
+	there, err := q.PauseSchedule(ctx, "often")
+	must(t, err)
+	equal(t, "paused", there, true)
+	schedules, err = q.Schedules(ctx)
+	must(t, err)
+	equal(t, "paused", schedules[1].Paused, true)
+	there, err = q.ResumeSchedule(ctx, "nobody")
+	must(t, err)
+	equal(t, "resumed", there, false)
+	there, err = q.Unschedule(ctx, "often")
 	must(t, err)
 	equal(t, "removed", there, true)
 
@@ -70,6 +79,18 @@ func TestChanging(t *testing.T) {
 	n, err := q.Purge(ctx, dq.InState(dq.Ready))
 	must(t, err)
 	equal(t, "purged", n, 1)
+}
+
+func TestFailedAttemptsAreKept(t *testing.T) {
+	q := newQueue(t, dq.ManualClock(time.UnixMilli(0)), dq.Errors(2), dq.Backoff(dq.Fixed, 0))
+	send(t, q, "x", dq.ID("a"))
+	_, err := q.Nack(ctx, []int64{fetch(t, q)[0].Receipt}, dq.Error("HTTP 500"))
+	must(t, err)
+	found, err := q.Get(ctx, "a")
+	must(t, err)
+	equal(t, "attempts", len(found.Errors), 1)
+	equal(t, "attempt", found.Errors[0].Attempt, 1)
+	equal(t, "text", found.Errors[0].Text, "HTTP 500")
 }
 
 func TestABatchHoldsAMessage(t *testing.T) {

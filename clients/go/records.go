@@ -53,6 +53,20 @@ type Record struct {
 	Note     string
 	Batch    string
 	After    *BatchCounts
+	Errors   []FailedAttempt // the last failed attempts that Errors keeps, the oldest first
+}
+
+// FailedAttempt is a failed attempt of a message: its number, when it failed, who had it, and what was said of it.
+type FailedAttempt struct {
+	Attempt  int
+	At       time.Time
+	Consumer string
+	Text     string
+}
+
+func failedAttempt(value interface{}) FailedAttempt {
+	e := listOf(4, value)
+	return FailedAttempt{Attempt: whole(e[0]), At: moment(e[1]), Consumer: text(e[2]), Text: text(e[3])}
 }
 
 // BatchCounts is the batch that a message waits or waited for, and how many messages of it there were.
@@ -92,6 +106,7 @@ func record(value interface{}) Record {
 		Note:           text(f["note"]),
 		Batch:          text(f["batch"]),
 		After:          orNil(batchCounts)(f["after"]),
+		Errors:         each(failedAttempt)(f["errors"]),
 	}
 }
 
@@ -176,6 +191,11 @@ type ScheduleRecord struct {
 	NextAt     time.Time
 	LastAt     time.Time
 	Fired      int64
+	Until      time.Time // it has no fire time after this one
+	Times      *int      // how many messages it still sends; nil: without limit
+	Jitter     time.Duration
+	Paused     bool
+	Skipped    int64 // fire times at which it sent nothing
 }
 
 func scheduleRecord(value interface{}) ScheduleRecord {
@@ -186,6 +206,11 @@ func scheduleRecord(value interface{}) ScheduleRecord {
 		NextAt:     moment(f["next-at"]),
 		LastAt:     moment(f["last-at"]),
 		Fired:      integer(f["fired"]),
+		Until:      moment(f["until"]),
+		Times:      orNil(whole)(f["times"]),
+		Jitter:     time.Duration(integer(f["jitter"])) * time.Millisecond,
+		Paused:     truth(f["paused"]),
+		Skipped:    integer(f["skipped"]),
 	}
 }
 

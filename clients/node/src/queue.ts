@@ -71,6 +71,12 @@ export interface NackOptions {
 export type ScheduleOptions = SendOptions & {
   missed?: 'SKIP' | 'ONCE' | 'ALL';
   overlap?: 'QUEUE' | 'SKIP';
+  /** It has no fire time after this one. */
+  until?: Instant;
+  /** It ends after so many messages. */
+  times?: number;
+  /** How much later each message may be due, in ms. */
+  jitter?: number;
 } & ({ cron: string; tz?: string } | { every: number; start?: Instant });
 
 /** Types of messages, each with the type of its JSON payload. */
@@ -336,6 +342,16 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
   /** DQ.UNSCHEDULE. Returns whether it existed. */
   async unschedule(name: string): Promise<boolean> {
     return Boolean(await this.call('UNSCHEDULE', [name]));
+  }
+
+  /** DQ.SCHEDULES PAUSE: stops a schedule until it is resumed. Returns whether it exists. */
+  async pauseSchedule(name: string): Promise<boolean> {
+    return Boolean(await this.call('SCHEDULES', ['PAUSE', name]));
+  }
+
+  /** DQ.SCHEDULES RESUME: lets a schedule go on. What it has missed is skipped. Returns whether it exists. */
+  async resumeSchedule(name: string): Promise<boolean> {
+    return Boolean(await this.call('SCHEDULES', ['RESUME', name]));
   }
 
   /** DQ.TICK: processes everything that is due, or moves a manual clock. Returns how much of each kind. */

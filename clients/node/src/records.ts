@@ -44,6 +44,16 @@ export interface Record {
   batch: string | null;
   after: After | null;
   firstSentAt: number | null;
+  /** The last failed attempts that `errors` keeps, the oldest first. */
+  errors: FailedAttempt[];
+}
+
+/** A failed attempt of a message: its number, when it failed, who had it, and what was said of it. */
+export interface FailedAttempt {
+  attempt: number;
+  at: number;
+  consumer: string | null;
+  text: string;
 }
 
 /** Why a message is in its state: the code, a sentence, until when, and what holds it. */
@@ -97,6 +107,14 @@ export interface Schedule {
   nextAt: number | null;
   lastAt: number | null;
   fired: number;
+  /** It has no fire time after this one. */
+  until: number | null;
+  /** How many messages it still sends. */
+  times: number | null;
+  jitter: number;
+  paused: boolean;
+  /** The fire times at which it sent nothing. */
+  skipped: number;
 }
 
 /** The counts of messages by state. */

@@ -1,5 +1,7 @@
 /** Readers of replies. They read RESP2 and RESP3 alike, and strings that the library has decoded or not. */
 
+import type { FailedAttempt } from './records.js';
+
 /** Reads a string of the server as text. */
 export function text(reply: unknown): string {
   return Buffer.isBuffer(reply) ? reply.toString() : String(reply);
@@ -34,6 +36,15 @@ export function texts(reply: unknown): Record<string, string> {
   return Object.fromEntries(pairs(reply).map(([name, value]) => [name, text(value)]));
 }
 
+/** Reads the list `errors` of a message. In DQ.INFO it is the option of that name, a number. */
+function failedAttempts(reply: unknown): FailedAttempt[] | unknown {
+  if (!Array.isArray(reply)) return reply;
+  return reply.map((one) => {
+    const [attempt, at, consumer, words] = list(one);
+    return { attempt: Number(attempt), at: Number(at), consumer: maybeText(consumer), text: text(words) };
+  });
+}
+
 const camel = new Map<string, string>();
 
 /** `first-started-at` becomes `firstStartedAt`. */
@@ -53,6 +64,7 @@ const READERS: Record<string, (value: unknown) => unknown> = {
   score: Number,
   after: shaped,
   paused: Boolean,
+  errors: failedAttempts,
 };
 
 /** Reads a map as an object, whose fields have the names of the command reference in camel case. */

@@ -31,6 +31,10 @@ export interface SendOptions {
   lease?: number | null;
   /** Number of failures after which it is delivered again. -1 means all. */
   retries?: number | null;
+  /** Number of leases that ran out or were lost after which it is dead. 0 means no limit. */
+  maxTimeouts?: number | null;
+  /** Number of its last failed attempts that are kept, 0 to 100. */
+  errors?: number | null;
   /** The wait after a failure. */
   backoff?: Backoff | null;
   /** It is dead this long after its due time if it is not finished by then. 0 means never. */
@@ -67,6 +71,8 @@ export interface SendOneOptions extends SendOptions {
 export interface QueueOptions {
   lease?: number;
   retries?: number;
+  maxTimeouts?: number;
+  errors?: number;
   backoff?: Backoff;
   maxBackoff?: number;
   jitter?: number;

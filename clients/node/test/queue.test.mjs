@@ -240,6 +240,19 @@ each('the server sends by a schedule', async ({ queue }) => {
   const [schedule] = await queue.schedules();
   assert.deepEqual([schedule.name, schedule.nextAt, schedule.lastAt, schedule.fired], ['tick', 2500, 1500, 2]);
   assert.equal(String((await queue.do('LEN'))), '2');
+  await queue.schedule('thrice', 't', { every: 1000, times: 3, jitter: 5, until: 9000 });
+  assert.deepEqual([await queue.pauseSchedule('thrice'), await queue.pauseSchedule('nobody')], [true, false]);
+  const [thrice] = await queue.schedules();
+  assert.deepEqual([thrice.times, thrice.jitter, thrice.until, thrice.paused, thrice.skipped], [3, 5, 9000, true, 0]);
+  assert.equal(await queue.resumeSchedule('thrice'), true);
+});
+
+each('the last failed attempts are kept', async ({ queue }) => {
+  await queue.create({ clock: 'MANUAL', errors: 2, backoff: ['FIXED', 0] });
+  await queue.send('x', { id: 'a' });
+  const [message] = await queue.fetch({ consumer: 'ann' });
+  await queue.nack(message, { error: 'HTTP 500' });
+  assert.deepEqual((await queue.get('a')).errors, [{ attempt: 1, at: 0, consumer: 'ann', text: 'HTTP 500' }]);
 });
 
 each('an error reply has its code, and a lost connection is another error', async ({ client, queue }) => {

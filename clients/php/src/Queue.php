@@ -13,6 +13,9 @@ namespace Dq;
  */
 final class Queue
 {
+    use Inspection;
+    use Schedules;
+
     /** @param int $patience for how long (ms) `send` repeats itself while the connection is down */
     public function __construct(
         public readonly Client $client,
@@ -181,117 +184,6 @@ final class Queue
         return $receipts === [] ? 0 : $this->do('TOUCH', Words::word($lease), ...array_map(Words::word(...), $receipts));
     }
 
-    // ---- reading ----------------------------------------------------------------------------------------------------
-
-    /** DQ.GET: returns everything about one message, under the names of the command reference, or null. */
-    public function get(string $id): ?array
-    {
-        return Reply::record($this->do('GET', $id) ?: []) ?: null;
-    }
-
-    /**
-     * DQ.LIST: yields all messages in a state, in the order of that state. Options: group, type, and count (a page).
-     * A message that moves within the state meanwhile (touch, reschedule) may come twice or not at all.
-     *
-     * @return \Generator<array<string, mixed>>
-     */
-    public function list(string $state, array $options = []): \Generator
-    {
-        return $this->pages(['LIST', $state], $options, Reply::record(...));
-    }
-
-    /**
-     * DQ.FIND: yields the messages in a state to which all conditions apply: id, type, group, header => [field, value],
-     * error, payload, since, until. Options: rev, and count (how many are looked at in one round trip).
-     *
-     * @return \Generator<array<string, mixed>>
-     */
-    public function find(string $state, array $conditions = []): \Generator
-    {
-        return $this->pages(['FIND', $state], $conditions + ['count' => 1000], Reply::record(...));
-    }
-
-    /**
-     * DQ.FIND ... DO: redrives, cancels or purges such messages. Returns how many.
-     *
-     * @param string $what REDRIVE (the state must be dead), CANCEL or PURGE
-     */
-    public function findAndDo(string $what, string $state, array $conditions = []): int
-    {
-        $total = 0;
-        $cursor = '0';
-        do {
-            $words = Words::of(['cursor' => $cursor] + $conditions + ['do' => $what]);
-            [$cursor, $done] = $this->do('FIND', $state, ...$words);
-            $total += $done;
-        } while ($cursor !== '0');
-        return $total;
-    }
-
-    /**
-     * DQ.PEEK: returns the messages that `fetch` would take next, without taking them.
-     *
-     * @return list<array<string, mixed>>
-     */
-    public function peek(int $count = 1): array
-    {
-        return array_map(Reply::record(...), $this->do('PEEK', 'COUNT', $count));
-    }
-
-    /** DQ.LEN: returns the number of pending and running messages, or of those in one state. */
-    public function len(?string $state = null): int
-    {
-        return $this->do('LEN', ...($state === null ? [] : [$state]));
-    }
-
-    /**
-     * DQ.INFO: returns states, options and counters, under the names of the command reference.
-     *
-     * @return array<string, mixed>
-     */
-    public function info(): array
-    {
-        return Reply::map($this->do('INFO'));
-    }
-
-    /**
-     * DQ.GROUPS: yields the groups that have messages, settings or a hold. Options: state, and count (a page).
-     *
-     * @return \Generator<array<string, mixed>>
-     */
-    public function groups(array $options = []): \Generator
-    {
-        return $this->pages(['GROUPS'], $options, Reply::map(...));
-    }
-
-    /**
-     * DQ.CONSUMERS: returns the consumers that fetched under a name, and what they hold.
-     *
-     * @return list<array<string, mixed>>
-     */
-    public function consumers(): array
-    {
-        return array_map(Reply::map(...), $this->do('CONSUMERS'));
-    }
-
-    /** DQ.EXPLAIN: returns why a message is in its state (code, why, until, by), or null for an unknown id. */
-    public function explain(string $id): ?array
-    {
-        return Reply::map($this->do('EXPLAIN', $id) ?: []) ?: null;
-    }
-
-    /**
-     * DQ.WAIT: waits until the message has ended. Returns [state, result or error], or null at the timeout or if the id
-     * is unknown. The timeout (ms) must be shorter than the client's read timeout.
-     *
-     * @return ?array{string, ?string}
-     */
-    public function wait(string $id, int $timeout): ?array
-    {
-        $waits = $this->checkedBlock($timeout);
-        return $this->client->call($this->key, ['DQ.WAIT', $this->key, $id, $timeout], $waits) ?: null;
-    }
-
     // ---- changing ---------------------------------------------------------------------------------------------------
 
     /**
@@ -344,34 +236,6 @@ final class Queue
     public function setGroup(string $group, array $options): void
     {
         $this->do('GROUPSET', $group, ...Words::of($options));
-    }
-
-    // ---- schedules --------------------------------------------------------------------------------------------------
-
-    /**
-     * DQ.SCHEDULE: makes the server send the payload at times. Returns the first of them, in Unix ms.
-     *
-     * Options: cron and tz, or every and start; missed, overlap, and those of `send`.
-     */
-    public function schedule(string $name, string $payload, array $options): int
-    {
-        return $this->do('SCHEDULE', $name, ...Words::of($options), ...['PAYLOAD', $payload]);
-    }
-
-    /** DQ.UNSCHEDULE: removes a schedule. Returns whether it existed. */
-    public function unschedule(string $name): bool
-    {
-        return $this->do('UNSCHEDULE', $name) === 1;
-    }
-
-    /**
-     * DQ.SCHEDULES: returns all schedules.
-     *
-     * @return list<array<string, mixed>>
-     */
-    public function schedules(): array
-    {
-        return array_map(Reply::map(...), $this->do('SCHEDULES'));
     }
 
     /** Any other command of this queue: `$queue->do('TICK', 'ADVANCE', 500)` is DQ.TICK key ADVANCE 500. */

@@ -39,7 +39,8 @@ final class Reply
     }
 
     /**
-     * Returns the map of a message (DQ.GET, WITHMETA): the headers are a map too, the score is a number.
+     * Returns the map of a message (DQ.GET, WITHMETA): the headers and each failed attempt are maps too, the score is a
+     * number.
      *
      * @return array<string, mixed>
      */
@@ -50,6 +51,10 @@ final class Reply
             if (is_array($record[$field] ?? null)) {
                 $record[$field] = self::map($record[$field]);
             }
+        }
+        if (isset($record['errors'])) {
+            $names = ['attempt', 'at', 'consumer', 'text'];
+            $record['errors'] = array_map(fn (array $one) => array_combine($names, $one), $record['errors']);
         }
         if (isset($record['score'])) {
             $record['score'] = (float) $record['score'];

@@ -219,6 +219,12 @@ def test_schedules_are_created_listed_and_removed(q):
     assert {schedule.name: schedule.fired for schedule in q.schedules()} == {"nightly": 0, "often": 0}
     assert fires == next(schedule.next_at for schedule in q.schedules() if schedule.name == "nightly")
     assert q.unschedule("often") and not q.unschedule("often")
+    q.schedule("thrice", "tick", every=1000, times=3, jitter=10, until=2_000_000_000_000)
+    [_, thrice] = q.schedules()
+    assert (thrice.times, thrice.jitter, thrice.until, thrice.skipped) == (3, 10, 2_000_000_000_000, 0)
+    assert q.pause_schedule("thrice") and not q.pause_schedule("nobody")
+    assert [schedule.paused for schedule in q.schedules()] == [False, True]
+    assert q.resume_schedule("thrice") and not q.schedules()[1].paused
 
 
 def test_ensure_and_alter(q):

@@ -167,6 +167,16 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    public function testFailedAttempts(string $client): void
+    {
+        $queue = $this->manual($client);
+        $queue->send('p', ['id' => 'a', 'errors' => 2, 'backoff' => ['FIXED', 0]]);
+        $queue->nack($queue->fetch(['consumer' => 'ann'])[0], ['error' => 'HTTP 500']);
+        $failed = ['attempt' => 1, 'at' => 1_000_000, 'consumer' => 'ann', 'text' => 'HTTP 500'];
+        $this->assertSame([$failed], $queue->get('a')['errors']);
+    }
+
+    /** @dataProvider clients */
     public function testSchedulesAndJson(string $client): void
     {
         $queue = $this->manual($client);
@@ -174,6 +184,10 @@ final class QueueTest extends TestCase
         $this->assertSame('s', $queue->schedules()[0]['name']);
         $queue->do('TICK', 'ADVANCE', 500);
         $this->assertSame('s@1000500', $queue->fetch()[0]->id);
+        $this->assertTrue($queue->pauseSchedule('s'));
+        $this->assertSame(1, (int) $queue->schedules()[0]['paused']);
+        $this->assertTrue($queue->resumeSchedule('s'));
+        $this->assertFalse($queue->pauseSchedule('t'));
         $this->assertTrue($queue->unschedule('s'));
         $this->assertFalse($queue->unschedule('s'));
         $json = '{"user": {"id": 7}, "n": "x"}';

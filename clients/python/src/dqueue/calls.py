@@ -6,7 +6,7 @@
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, Unpack
+from typing import Any, Generic, Literal, TypeVar, Unpack
 
 from dqueue.message import Message, delivered
 from dqueue.options import Instant, Millis, SendOptions, Word, encode, millis, words
@@ -284,6 +284,10 @@ def schedule(key: str, name: str, payload: Payload, options: Mapping[str, Any]) 
 
 def unschedule(key: str, name: str) -> Call[bool]:
     return Call(["DQ.UNSCHEDULE", encode(key), encode(name)], bool)
+
+
+def pause_schedule(key: str, name: str, word: Literal["PAUSE", "RESUME"]) -> Call[bool]:
+    return Call(["DQ.SCHEDULES", encode(key), word, encode(name)], bool)
 
 
 def schedules(key: str) -> Call[list[Schedule]]:

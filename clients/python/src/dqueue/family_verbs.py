@@ -321,6 +321,20 @@ class FamilyVerbs:
             existed |= yield from step(queue.unschedule(name))
         return existed
 
+    def pause_schedule(self, name: str, *, group: str | None = None) -> Steps[bool]:
+        """DQ.SCHEDULES PAUSE: stops a schedule until it is resumed. Returns whether it exists."""
+        exists = False
+        for queue in self._homes(group, name):
+            exists |= yield from step(queue.pause_schedule(name))
+        return exists
+
+    def resume_schedule(self, name: str, *, group: str | None = None) -> Steps[bool]:
+        """DQ.SCHEDULES RESUME: lets a schedule go on. What it has missed is skipped. Returns whether it exists."""
+        exists = False
+        for queue in self._homes(group, name):
+            exists |= yield from step(queue.resume_schedule(name))
+        return exists
+
     def schedules(self) -> Steps[builtins.list[Schedule]]:
         """DQ.SCHEDULES: returns the schedules of all queues."""
         found: builtins.list[Schedule] = []

@@ -124,6 +124,8 @@ class QueueOptions(TypedDict, total=False):
 
     lease: Millis
     retries: int
+    max_timeouts: int
+    """Number of leases that ran out or were lost after which a message is dead. 0 means no limit."""
     backoff: tuple[BackoffKind, Millis]
     max_backoff: Millis
     jitter: int

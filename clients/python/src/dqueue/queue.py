@@ -63,5 +63,7 @@ class Queue(Caller):
     set_group = one(QueueVerbs.set_group)
     schedule = one(QueueVerbs.schedule)
     unschedule = one(QueueVerbs.unschedule)
+    pause_schedule = one(QueueVerbs.pause_schedule)
+    resume_schedule = one(QueueVerbs.resume_schedule)
     schedules = one(QueueVerbs.schedules)
     tick = one(QueueVerbs.tick)

@@ -124,6 +124,14 @@ class Schedule:
     next_at: int | None
     last_at: int | None
     fired: int
+    until: int | None = None
+    """It has no fire time after this one."""
+    times: int | None = None
+    """Number of messages that it still sends."""
+    jitter: int = 0
+    paused: bool = False
+    skipped: int = 0
+    """Number of fire times at which it sent nothing."""
 
 
 Shape = TypeVar("Shape", Record, Explanation, Group, Batch, Consumer, Schedule)
@@ -169,6 +177,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "bytes": raw,
     "int": int,
     "float": float,
+    "bool": bool,
     "dict[str, bytes]": headers,
     "dict[str, int | str]": counts,
     "list[FailedAttempt]": failed_attempts,

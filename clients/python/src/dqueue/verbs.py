@@ -350,6 +350,14 @@ class QueueVerbs:
         """DQ.UNSCHEDULE: removes a schedule. Returns whether it existed."""
         return calls.unschedule(self.key, name)
 
+    def pause_schedule(self, name: str) -> Call[bool]:
+        """DQ.SCHEDULES PAUSE: stops a schedule until it is resumed. Returns whether it exists."""
+        return calls.pause_schedule(self.key, name, "PAUSE")
+
+    def resume_schedule(self, name: str) -> Call[bool]:
+        """DQ.SCHEDULES RESUME: lets a schedule go on. What it has missed is skipped. Returns whether it exists."""
+        return calls.pause_schedule(self.key, name, "RESUME")
+
     def schedules(self) -> Call[builtins.list[Schedule]]:
         """DQ.SCHEDULES: returns all schedules."""
         return calls.schedules(self.key)

@@ -185,4 +185,6 @@ class Family(Caller):
     set_group = several(FamilyVerbs.set_group)
     schedule = several(FamilyVerbs.schedule)
     unschedule = several(FamilyVerbs.unschedule)
+    pause_schedule = several(FamilyVerbs.pause_schedule)
+    resume_schedule = several(FamilyVerbs.resume_schedule)
     schedules = several(FamilyVerbs.schedules)
