@@ -7,10 +7,11 @@ use super::options::{
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name};
-use crate::server::blocked_fetch::{self, serve, wait_list};
 use crate::server::clock;
 use crate::server::commit::{self, Form, Missing};
 use crate::server::delivery_reply::DeliveryReply;
+use crate::server::serving::{self, serve};
+use crate::server::waiting::wait_list;
 use crate::server::{replay, results};
 use dq_queue::args::fetch::FetchRequest;
 use dq_queue::args::{self, Words};
@@ -85,7 +86,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             let op = Op::AckEach { receipts, results };
             commit::run(ctx, key, &op, Missing::Nothing, |_, _| ())?;
         }
-        blocked_fetch::block(ctx, &[key], ms, request.fetch, delivery);
+        serving::block(ctx, &[key], ms, request.fetch, delivery);
         return Ok(());
     }
     // A command with BLOCK or BIND cannot be repeated verbatim: a replay can neither block a client
@@ -136,7 +137,7 @@ pub(super) fn block_or_answer(
 ) {
     match request.block {
         Some(ms) if !ctx.deny_blocking() => {
-            blocked_fetch::block(ctx, keys, ms, request.fetch, delivery);
+            serving::block(ctx, keys, ms, request.fetch, delivery);
         }
         _ => delivery.write_nothing(ctx.reply()),
     }

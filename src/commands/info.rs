@@ -3,8 +3,8 @@
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
-use crate::server::blocked_fetch::wait_list;
 use crate::server::message_reply::{field, time};
+use crate::server::waiting::wait_list;
 use crate::server::{clock, errors};
 use dq_queue::message::state::State;
 use dq_queue::settings::{Backoff, Breaker, OnDead, OnRetry, Rate};

@@ -10,11 +10,11 @@ use super::options::{
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name};
-use crate::server::blocked_fetch::{self, OfFamily};
 use crate::server::commit::{self, Form};
 use crate::server::delivery_reply::DeliveryReply;
 use crate::server::families::{self, tokens, Query};
-use crate::server::own_slots;
+use crate::server::serving::{self, slots};
+use crate::server::waiting::wait_list::OfFamily;
 use dq_queue::args::family::FamilyFetch;
 use dq_queue::args::{self, Words};
 use dq_queue::op::Fetch;
@@ -55,7 +55,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     }
     check_bind(ctx, &request)?;
     families::activate();
-    own_slots::check(ctx);
+    slots::check(ctx);
     let user = ctx.user_name();
     let query = Query {
         db: ctx.db(),
@@ -85,7 +85,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
                 tokens::gave(query.db, family, &request.fetch, key.bytes());
                 return Ok(());
             }
-            Some(false) => blocked_fetch::passed_over(ctx, key, query.no_ack),
+            Some(false) => serving::passed_over(ctx, key, query.no_ack),
             None => families::forget(query.db, key.bytes()),
         }
     }
@@ -95,7 +95,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
                 name: Rc::from(family),
                 user,
             };
-            blocked_fetch::block_on_family(ctx, family, ms, request.fetch, delivery);
+            serving::block_on_family(ctx, family, ms, request.fetch, delivery);
         }
         _ => delivery.write_nothing(ctx.reply()),
     }

@@ -3,8 +3,9 @@
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
-use crate::server::blocked_fetch::wait_list;
 use crate::server::rights::{self, FamilyCall};
+use crate::server::serving::slots;
+use crate::server::waiting::wait_list;
 use crate::server::{clock, families, own_slots};
 use dq_queue::args::{self, Words};
 use dq_queue::message::state::State;
@@ -52,13 +53,13 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_name();
     let family = args::family::info(Words::new(&words))?;
     families::activate();
-    own_slots::check(ctx);
+    slots::check(ctx);
     let (db, user, moment) = (ctx.db(), ctx.user_name(), clock::now());
     let mut sum = Sum::default();
     for queue in families::members(db, family) {
         let key = queue.name();
         // A replica has the slots of its primary.
-        let is_ours = !ctx.is_primary() || own_slots::is_ours(ctx, &queue);
+        let is_ours = !ctx.is_primary() || own_slots::is_ours(ctx, queue.name(), || queue.slot());
         if !is_ours || !rights::may_have(ctx, &user, FamilyCall::Info, key) {
             continue;
         }

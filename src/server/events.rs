@@ -5,9 +5,7 @@ use crate::redis::events::{Events, Loading};
 use crate::redis::{Context, Name};
 
 use super::due_index::Due;
-use super::{
-    arrivals, blocked_fetch, blocked_wait, bound_leases, bulk_ops, dangers, families, wakeups,
-};
+use super::{arrivals, blocked_wait, bound_leases, bulk_ops, dangers, families, serving, wakeups};
 
 /// The handler of each event.
 pub const EVENTS: Events = Events {
@@ -69,7 +67,7 @@ fn client_closed(ctx: &mut Context, client: u64) {
 fn cron(ctx: &mut Context) {
     wakeups::end_waits(ctx);
     wakeups::run_overdue(ctx);
-    blocked_fetch::check_families(ctx);
+    serving::check_families(ctx);
     arrivals::write_line();
     dangers::write_lines(ctx);
 }

@@ -6,7 +6,7 @@ use dq_queue::message::state::State;
 use dq_queue::stats::Lateness;
 use dq_queue::Queue;
 
-use super::blocked_fetch::wait_list;
+use super::waiting::wait_list;
 use super::{metrics, wakeups};
 
 /// The version in Cargo.toml.

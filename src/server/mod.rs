@@ -6,8 +6,8 @@
 //! - `dangers.rs` writes to the log what endangers the queues.
 //! - `standstill.rs` notices when the server did nothing for a while.
 //! - `wakeups.rs` stores when the next slice of each queue must run, and `timer.rs` runs it.
-//! - `blocked_fetch/`, `blocked_wait.rs` and `bulk_ops/` hold blocked clients: those that wait for
-//!   messages, for the end of a message, and for a long command.
+//! - `waiting/` knows the clients that wait for messages, and `serving/` serves them. `blocked_wait.rs`
+//!   and `bulk_ops/` hold clients that wait for the end of a message, and for a long command.
 //! - `replay.rs` repeats the changes that other servers have made.
 //! - `families/` knows which queues belong to one logical queue, and whose turn it is to give, and
 //!   `own_slots.rs` which slots this node serves in a cluster.
@@ -15,7 +15,6 @@
 pub mod acksend;
 mod address;
 mod arrivals;
-pub mod blocked_fetch;
 pub mod blocked_wait;
 mod bound_leases;
 pub mod bulk_ops;
@@ -36,8 +35,10 @@ pub mod replay;
 pub mod replies;
 pub mod results;
 pub mod rights;
+pub mod serving;
 mod standstill;
 mod timer;
+pub mod waiting;
 pub mod wakeups;
 
 use crate::redis::Context;
@@ -65,7 +66,7 @@ fn before_sleep(ctx: &mut Context) {
     }
     bulk_ops::before_sleep(ctx);
     blocked_wait::before_sleep(ctx);
-    blocked_fetch::serve::before_sleep(ctx);
+    serving::serve::before_sleep(ctx);
     timer::before_sleep(ctx);
     if standstill::before_sleep(wakeups::set_for()) {
         event_loop::turn_again();

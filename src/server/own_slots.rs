@@ -3,10 +3,8 @@
 
 use std::cell::RefCell;
 
-use crate::redis::{clock, Context, OwnSlots};
+use crate::redis::{clock, Context, Name, OwnSlots};
 
-use super::blocked_fetch::{self, wait_list};
-use super::families::{self, QueueName};
 use super::wakeups;
 
 /// The slots are read again after this time, in ms. Waiting clients learn of changes as often.
@@ -61,42 +59,32 @@ thread_local! {
     static KNOWN: RefCell<Known> = RefCell::default();
 }
 
-/// Reads the slots of this node, if that was not done lately. Some time after they have changed, the
-/// clients that are blocked in NFETCH get their reply, at most four times a second, so that they can
-/// look at the cluster anew. O(nodes).
-pub fn check(ctx: &Context) {
-    if !ctx.is_in_cluster() {
-        return;
-    }
-    let now = now_ms();
-    // First, so that clients that wait get messages of queues that have come with the change.
-    if KNOWN.with_borrow_mut(|known| known.must_tell(now)) {
-        blocked_fetch::answer_families();
-    }
-    let is_due = KNOWN
-        .with_borrow(|known| known.slots.is_none() || known.read_at + known.interval(now) <= now);
-    if is_due {
-        read(ctx, now);
-    }
+/// Whether clients that wait must learn of a change now: some time after it, and at most four times a
+/// second. Notes that they do.
+pub fn must_tell() -> bool {
+    KNOWN.with_borrow_mut(|known| known.must_tell(now_ms()))
 }
 
-fn read(ctx: &Context, now: u64) {
+/// Reads the slots of this node, if that was not done lately. Returns whether they have changed.
+/// O(nodes).
+pub fn refresh(ctx: &Context) -> bool {
+    let now = now_ms();
+    let is_due = KNOWN
+        .with_borrow(|known| known.slots.is_none() || known.read_at + known.interval(now) <= now);
+    is_due && read(ctx, now)
+}
+
+fn read(ctx: &Context, now: u64) -> bool {
     let began = clock::monotonic_us();
     let slots = ctx.own_slots();
-    let has_changed = KNOWN.with_borrow_mut(|known| {
+    KNOWN.with_borrow_mut(|known| {
         known.read_at = now;
         known.took = clock::monotonic_us() - began;
         let before = std::mem::replace(&mut known.slots, slots);
         let has_changed = before.is_some() && before != known.slots;
         known.has_changed |= has_changed;
         has_changed
-    });
-    if has_changed {
-        // Clients that wait here get messages of queues that have come, without a call of theirs.
-        for (db, key) in families::slots_changed() {
-            wait_list::schedule(db, &key);
-        }
-    }
+    })
 }
 
 /// A queue has come whose slot is not this node's: the slot is probably about to come, too.
@@ -105,28 +93,24 @@ pub fn expect(ctx: &Context) {
     wakeups::ensure(ctx, clock::now_ms() + HURRY_MS);
 }
 
-/// Checks often while a slot is expected. Called by the timer.
-pub fn follow(ctx: &Context) {
+/// While a slot is expected: after how many ms the slots are read again.
+pub fn expected_within() -> Option<u64> {
     let now = now_ms();
-    if KNOWN.with_borrow(|known| now < known.expected_until) {
-        check(ctx);
-        let interval = KNOWN.with_borrow(|known| known.interval(now));
-        wakeups::ensure(ctx, clock::now_ms() + interval);
-    }
+    KNOWN.with_borrow(|known| (now < known.expected_until).then(|| known.interval(now)))
 }
 
 fn now_ms() -> u64 {
     clock::monotonic_us() / 1000
 }
 
-/// Whether this node serves the slot of a queue of a family, as far as is known.
-pub fn is_ours(ctx: &Context, queue: &QueueName) -> bool {
+/// Whether this node serves the slot of a queue, as far as is known.
+pub fn is_ours(ctx: &Context, name: Name<'_>, slot: impl FnOnce() -> u32) -> bool {
     if !ctx.is_in_cluster() {
         return true;
     }
     let is_known = KNOWN.with_borrow(|known| {
         let slots = known.slots.as_ref();
-        slots.is_none_or(|slots| slots.contains(queue.slot()))
+        slots.is_none_or(|slots| slots.contains(slot()))
     });
-    is_known && ctx.owns(queue.name())
+    is_known && ctx.owns(name)
 }

@@ -8,10 +8,11 @@ use dq_queue::limits::MAX_STEPS;
 use dq_queue::queue::bulk::Step;
 use dq_queue::{Done, Op, Queue};
 
-use super::blocked_fetch::{serve, wait_list};
 use super::commit::{self, begin, begin_without_events, change, Begun, Slot};
 use super::due_index::Due;
-use super::{arrivals, bound_leases, bulk_ops, clock, config, metrics, own_slots, wakeups};
+use super::serving::{serve, slots};
+use super::waiting::wait_list;
+use super::{arrivals, bound_leases, bulk_ops, clock, config, metrics, wakeups};
 
 /// The number of steps between two readings of the clock.
 const STEPS: u64 = 64;
@@ -42,7 +43,7 @@ pub fn fire(ctx: &mut Context) {
     wakeups::fired();
     wakeups::end_waits(ctx);
     run(ctx);
-    own_slots::follow(ctx);
+    slots::follow(ctx);
 }
 
 /// Handles a timer of a burst: what is left of the work of this turn.

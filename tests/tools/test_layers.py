@@ -18,6 +18,8 @@ def sources(tmp_path):
         (tmp_path / layer).mkdir()
     (tmp_path / "commands/send.rs").write_text("use crate::redis::Context;\nuse crate::server::commit;\n")
     (tmp_path / "server/commit.rs").write_text("//! See [`crate::commands`].\nuse crate::redis::Context;\n")
+    (tmp_path / "server/waiting").mkdir()
+    (tmp_path / "server/waiting/wait_list.rs").write_text("use crate::server::rights::Call;\n")
     (tmp_path / "redis/context.rs").write_text("use super::raw;\n")
     return tmp_path
 
@@ -33,6 +35,8 @@ def test_arrows_that_point_down_pass(sources):
         ("redis/context.rs", "    (crate::commands::ALL)[0].handler;"),
         ("server/commit.rs", "use crate::commands::send;"),
         ("server/commit.rs", "use super::super::commands::send;"),
+        ("server/waiting/wait_list.rs", "use crate::server::commit::change;"),
+        ("server/waiting/wait_list.rs", "use crate::server::{config, serving};"),
         ("commands/send.rs", '#[path = "../server/commit.rs"]'),
     ],
 )

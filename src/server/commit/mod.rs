@@ -18,9 +18,9 @@ use dq_queue::op::{Effects, Ending, Happened};
 use dq_queue::settings::{Changes, Clock, Settings};
 use dq_queue::{Moment, Queue, NEVER};
 
-use super::blocked_fetch::wait_list;
 use super::due_index::Due;
 use super::families;
+use super::waiting::wait_list;
 use super::{arrivals, blocked_wait, clock, config, wakeups};
 
 pub use apply::renewing;

@@ -209,7 +209,7 @@ pub fn members(db: i32, family: &[u8]) -> Vec<QueueName> {
 /// Whether this node serves the queue and the user may take from it. If not, the queue is passed
 /// over until the slots of this node or the rights of the user have changed.
 pub fn may_take(ctx: &Context, query: Query<'_>, queue: &QueueName) -> bool {
-    let is_ours = own_slots::is_ours(ctx, queue);
+    let is_ours = own_slots::is_ours(ctx, queue.name(), || queue.slot());
     if is_ours && rights::may_have(ctx, query.user, FamilyCall::Fetch, queue.name()) {
         return true;
     }

@@ -1,52 +1,24 @@
-//! Clients that are blocked in FETCH or MFETCH with BLOCK: they wait for messages.
+//! Serves the clients that are blocked in FETCH, MFETCH or NFETCH with BLOCK.
 //!
-//! `wait_list.rs` has the wait list of each queue, and `classes.rs` the order of the clients in one
-//! list. `serve.rs` serves the clients before the server sleeps.
+//! `serve.rs` does so before the server sleeps, and `slots.rs` tells them of slots that have come or
+//! gone.
 
-mod classes;
 pub mod serve;
-mod twins;
-pub mod wait_list;
+pub mod slots;
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::redis::blocking::{self, Wait};
 use crate::redis::{Context, Name, OwnedName, Reply};
-use dq_queue::op::{Fetch, Receipts};
+use dq_queue::op::Fetch;
 use dq_queue::{Done, Op};
 
 use super::commit::{can_begin, change, Begun};
 use super::delivery_reply::DeliveryReply;
-use super::{clock, families, own_slots, rights, wakeups};
-use classes::Class;
-use wait_list::BlockedFetch;
-pub use wait_list::OfFamily;
-
-/// The request of a blocked client, and the form of its reply.
-pub struct Request {
-    fetch: Fetch<'static>,
-    delivery: DeliveryReply,
-}
-
-impl Request {
-    fn new(fetch: Fetch<'_>, delivery: DeliveryReply) -> Request {
-        Request {
-            fetch: without_acks(fetch),
-            delivery,
-        }
-    }
-
-    /// The class of the client. It contains every option that decides whether
-    /// [`Queue::can_serve`](dq_queue::Queue::can_serve) the request.
-    fn class(&self) -> Class {
-        Class {
-            group: self.fetch.group.as_deref().map(Rc::from),
-            no_ack: self.fetch.no_ack,
-            user: None,
-        }
-    }
-}
+use super::waiting::wait_list::{self, BlockedFetch, OfFamily};
+use super::waiting::Request;
+use super::{clock, families, rights, wakeups};
 
 /// The result of trying to serve a blocked client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +93,7 @@ pub fn check_families(ctx: &Context) {
     if !wait_list::any_of_families() {
         return;
     }
-    own_slots::check(ctx);
+    slots::check(ctx);
     for client in wait_list::first_of_families() {
         if let Some(family) = &client.family {
             let again = families::check_rights(ctx, client.db, &family.name, &family.user);
@@ -129,23 +101,6 @@ pub fn check_families(ctx: &Context) {
                 .iter()
                 .for_each(|key| wait_list::schedule(client.db, key.bytes()));
         }
-    }
-}
-
-/// Makes a copy that owns its memory. It has no acks, because they are already done.
-fn without_acks(fetch: Fetch<'_>) -> Fetch<'static> {
-    let own = |name: Cow<'_, [u8]>| Cow::Owned(name.into_owned());
-    Fetch {
-        consumer: fetch.consumer.map(own),
-        group: fetch.group.map(own),
-        acks: Receipts::new(),
-        results: Vec::new(),
-        count: fetch.count,
-        lease: fetch.lease,
-        per_group: fetch.per_group,
-        max_bytes: fetch.max_bytes,
-        no_ack: fetch.no_ack,
-        token: fetch.token.map(own),
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::redis::{clock, event_loop, Context, Name, OwnedName};
 
-use super::wait_list::BlockedFetch;
-use super::{passed_over, try_serve, wait_list, Served};
+use super::{passed_over, try_serve, Served};
+use crate::server::waiting::wait_list::{self, BlockedFetch};
 use crate::server::{config, families, metrics, rights, wakeups};
 
 /// How much of this turn's slice commands have used, in microseconds.

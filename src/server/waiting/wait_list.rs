@@ -28,25 +28,25 @@ pub struct OfFamily {
 /// A client that is blocked in a FETCH, MFETCH or NFETCH.
 pub struct BlockedFetch {
     /// What the client asked for.
-    pub(super) request: Request,
+    pub(in crate::server) request: Request,
     class: Class,
-    pub(super) db: i32,
-    pub(super) keys: Vec<Rc<[u8]>>,
+    pub(in crate::server) db: i32,
+    pub(in crate::server) keys: Vec<Rc<[u8]>>,
     /// The user whose rights count, and the call that it has made.
-    pub(super) user: Rc<[u8]>,
-    pub(super) call: Call,
+    pub(in crate::server) user: Rc<[u8]>,
+    pub(in crate::server) call: Call,
     /// If it waits for a family, it waits for no keys.
-    pub(super) family: Option<OfFamily>,
+    pub(in crate::server) family: Option<OfFamily>,
     /// Its position. 0 while it is not in the wait lists.
     ticket: Cell<Ticket>,
     handle: OnceCell<Handle>,
     /// A client that was blocked later and gets what this one gets (see [`twins`]).
-    pub(super) twin: RefCell<Option<Rc<BlockedFetch>>>,
+    pub(in crate::server) twin: RefCell<Option<Rc<BlockedFetch>>>,
 }
 
 impl BlockedFetch {
     /// Makes the state of a client that is about to be blocked on these queues.
-    pub(super) fn new(
+    pub(in crate::server) fn new(
         request: Request,
         caller: (Rc<[u8]>, Call),
         db: i32,
@@ -67,7 +67,11 @@ impl BlockedFetch {
     }
 
     /// Makes the state of a client that is about to be blocked on a family.
-    pub(super) fn of_family(request: Request, db: i32, family: OfFamily) -> Rc<BlockedFetch> {
+    pub(in crate::server) fn of_family(
+        request: Request,
+        db: i32,
+        family: OfFamily,
+    ) -> Rc<BlockedFetch> {
         Rc::new(BlockedFetch {
             class: Class {
                 user: Some(Rc::clone(&family.user)),
