@@ -30,6 +30,8 @@ PICTURES = ROOT / "docs/pictures"
 CELL_WIDTH, CELL_HEIGHT, BASELINE, MARGIN = 8.4, 18, 13, 12
 PAPER, INK, FAINT = "#16181d", "#d7dae0", "#8b919c"
 # What `dq top` uses of a terminal's codes for style, and of its colours.
+# An end of schedules, in Unix milliseconds.
+END_OF_2027 = 1_830_297_599_000
 STYLES = {"1": "bold", "2": "dim", "7": "reversed"}
 COLOURS = {"38;5;1": "#ff7b72", "38;5;3": "#e3b341"}
 USUAL_COLOURS = {"39", "49"}
@@ -165,9 +167,9 @@ def photograph(url: str) -> None:
     with Browser(1180, 760) as browser:
         for name, page, sees, scheme, height in [
             ("web.png", "", ["orders", "events:{*}"], "light", 560),
-            ("web-queue.png", "queue?queue=orders", ["user-4", "album-7", "billing-1"], "light", 1180),
+            ("web-queue.png", "queue?queue=orders", ["user-4", "album-7", "billing-1"], "light", 1200),
             ("web-errors.png", "errors", ["HTTP 500", "ConnectionError"], "light", 330),
-            ("web-message.png", "message?queue=orders&id=order-3-paid", ["HTTP 500", "died"], "dark", 900),
+            ("web-message.png", "message?queue=orders&id=order-3-paid", ["HTTP 500", "died", "attempt 2"], "dark", 1000),
         ]:
             browser.emulate(scheme, 1180, height)
             browser.open(url + page)
@@ -180,10 +182,11 @@ def show_more(do) -> None:
     """What the pages show beside: a dead message with a payload, a batch, a schedule, a family."""
     payload = '{"order": 3, "user": "user-3", "total": 129.90, "lines": [{"sku": "A-17", "count": 2}]}'
     headers = ["HEADERS", 2, "tenant", "eu-1", "trace", "4bf92f35"]
-    do("DQ.SEND", "orders", payload, "ID", "order-3-paid", "TYPE", "paid", "PRIORITY", -2, "RETRIES", 0, *headers)
-    [(_, receipt, *_)] = do("DQ.FETCH", "orders", "CONSUMER", "billing-2")
-    do("DQ.TOUCH", "orders", 30_000, receipt, "NOTE", "charged, receipt not sent")
-    do("DQ.NACK", "orders", receipt, "ERROR", "HTTP 500 from the mail relay")
+    do("DQ.SEND", "orders", payload, "ID", "order-3-paid", "TYPE", "paid", "PRIORITY", -2, "RETRIES", 2, "ERRORS", 5, *headers)
+    for worker, error in ((2, "HTTP 503 from the bank"), (1, "HTTP 503 from the bank"), (2, "HTTP 500 from the mail relay")):
+        [(_, receipt, *_)] = do("DQ.FETCH", "orders", "CONSUMER", f"billing-{worker}")
+        do("DQ.TOUCH", "orders", 30_000, receipt, "NOTE", "charged, receipt not sent")
+        do("DQ.NACK", "orders", receipt, "DELAY", 0, "ERROR", error)
     # Errors that are alike, in two queues: the error of a traceback is its last line.
     for queue, count in (("mails", 7), ("invoices", 3)):
         do("DQ.MSEND", queue, count, *["x"] * count, "RETRIES", 0, "GROUP", "relay", "PRIORITY", -5)
@@ -193,7 +196,7 @@ def show_more(do) -> None:
             do("DQ.NACK", queue, receipt, "ERROR", trace + f"ConnectionError: relay-2 refused mail {receipt % 90000 + 10000}")
     do("DQ.MSEND", "orders", 12, *["scale"] * 12, "BATCH", "album-7", "DELAY", 600_000)
     do("DQ.SEND", "orders", "publish", "ID", "publish-7", "AFTER", "album-7")
-    do("DQ.SCHEDULE", "orders", "nightly-report", "CRON", "0 3 * * *", "TZ", "Europe/Berlin", "PAYLOAD", "x")
+    do("DQ.SCHEDULE", "orders", "nightly-report", "CRON", "0 3 * * *", "TZ", "Europe/Berlin", "PAYLOAD", "x", "UNTIL", END_OF_2027, "JITTER", 60_000)
     for key in do("DQ.PARTITIONS", "events", 16):
         do("DQ.MSEND", key, 20, *["x"] * 20)
 

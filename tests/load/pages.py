@@ -3,8 +3,9 @@
 One queue has half of the messages, in all states, the others share the rest. Each page is asked for several times, while
 dq web keeps its figures new as always. The table says how long a page took its reader, how many commands it and the
 figures cost, and which of them took the server the longest, as the server's own SLOWLOG counts it: from the moment it
-begins a command until it has the reply ready. The exit status is 1 where that is beyond the limit in more than half of
-the rounds. A PING each millisecond is the additional view from outside, except while this program reads the SLOWLOG.
+begins a command until it has the reply ready. A PING each millisecond is the view from outside, except while this program
+reads the SLOWLOG. The exit status is 1 where a command is beyond the limit in more than half of the rounds, where a PING is
+beyond it though no processor was absent, or where dq web takes too much memory.
 """
 
 import argparse
@@ -149,6 +150,8 @@ class Pages:
         yield self.row("search for an id", lambda: get("search", find="no such id"))
         yield self.row("server", lambda: get("server"))
         yield self.row("all figures as JSON", lambda: get("api/queues"))
+        yield self.row("queue as JSON", lambda: get("api/queue", queue=BIG))
+        yield self.row("last day as JSON", lambda: get("api/day"))
         yield self.row("queue, a small one", lambda: get("queue", queue="queue-00007"))
         for state in ("ready", "delayed", "running", "dead", "finished"):
             yield self.row(
@@ -300,7 +303,7 @@ def main(words=None) -> int:
         "--limit",
         type=float,
         default=2,
-        help="ms of a command that are too many (%(default)s)",
+        help="ms of a command or a PING that are too many (%(default)s)",
     )
     parser.add_argument(
         "--memory",
@@ -333,7 +336,9 @@ def main(words=None) -> int:
     slow = [row for row in rows if row.ms() > args.limit]
     for row in slow:
         print(f"{row.name}: a command of {row.ms():.2f} ms, the limit is {args.limit:g}")
-    return 1 if slow or memory > args.memory else 0
+    if held_up := waits.own > args.limit:
+        print(f"a PING took {waits.own:.2f} ms without absences, the limit is {args.limit:g}")
+    return 1 if slow or held_up or memory > args.memory else 0
 
 
 if __name__ == "__main__":

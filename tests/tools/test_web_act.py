@@ -289,3 +289,48 @@ def test_what_was_done_is_shown_on_the_page_where_it_was_asked(web, shop):
     for back in ["https://evil.example/", "//evil.example", "/queue?queue=q", "javascript:alert(1)", "do?act=empty&queue=shop"]:
         asked = web.get("confirm", act="pause", queue="shop", back=back)
         assert asked.links()["No, go back"] == "queue?queue=shop", back
+
+
+def test_messages_of_a_state_are_listed_over_all_queues(web, r3):
+    do = r3.execute_command
+    for n in range(6):
+        do("DQ.CREATE", f"q{n}", "BACKOFF", "FIXED", 3_600_000)
+        for i in range(10):
+            do("DQ.SEND", f"q{n}", "x", "ID", f"m{n}{i}")
+        for _, receipt, *_ in do("DQ.FETCH", f"q{n}", "COUNT", 10 if n % 2 else 1):
+            do("DQ.NACK", f"q{n}", receipt, "ERROR", f"HTTP 50{n}")
+    assert '<a class="tile " href="messages?state=retry"><b>33</b><span>later' in web.sees("", "33 later", "6 queues").text
+    first = web.get("messages", state="retry")
+    assert "retry messages of all queues" in first.words()
+    # Whole queues, by name, until a page is full.
+    shown = re.findall(r"message\?queue=q(\d)&amp;id=m\d\d", first.text)
+    assert shown == [*"0", *"1" * 10, *"2", *"3" * 10, *"4", *"5" * 10]
+    assert "Cancel all" not in first.words(), "what is about all needs a queue"
+    # Marked messages of several queues are changed together.
+    agree(web, mark(web, first, "Run now", "m00", "m11"))
+    assert (do("DQ.LEN", "q0", "ready"), do("DQ.LEN", "q1", "ready")) == (10, 1)
+    for i in range(10):
+        do("DQ.SEND", "q6", "x", "ID", f"m6{i}")
+    web.sees("", "7 queues")
+    ready = web.get("messages", state="ready")
+    assert sorted(set(re.findall(r"message\?queue=(q\d)", ready.text))) == ["q0", "q1", "q2", "q4"]
+    following = ready.links()["next page ›"]
+    assert "from=q6" in following
+    assert set(re.findall(r"message\?queue=(q\d)", web.get(following).text)) == {"q6"}
+    # Queues that are gone, or that have no such messages any more.
+    do("DEL", "q0", "q6")
+    assert "q1" in web.get("messages", state="ready").text
+    assert "There are no such messages" in web.get(following).words()
+    assert "There are no such messages" in web.get("messages", state="dead").words()
+    web.get("messages", state="nonsense", status=400)
+
+
+def test_a_note_of_progress_is_a_bar(web, r3):
+    do = r3.execute_command
+    for note in ("page 7 of 20", "charged"):
+        do("DQ.SEND", "q", "x", "ID", note.split()[0])
+        do("DQ.TOUCH", "q", 60_000, do("DQ.FETCH", "q")[0][1], "NOTE", note)
+    found = web.get("messages", queue="q", state="running").text
+    assert found.count("<progress") == 1 and '<progress max="100" value="35"' in found
+    assert 'value="35"' in web.get("message", queue="q", id="page").text
+    assert "<progress" not in web.get("message", queue="q", id="charged").text

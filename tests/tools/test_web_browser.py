@@ -162,7 +162,7 @@ def test_dead_messages_are_redriven_by_their_error(r3, web, clean):
     fill(r3.execute_command)
     clean.open(web.url)
     clean.sees("5\ndead", within="#totals")
-    clean.click_on("#totals a.tile")
+    clean.click_on('#totals a.tile[href="errors"]')
     clean.sees("Errors of all queues", "HTTP 500")
     clean.click("Redrive these")
     clean.sees("This is about 5 messages")
@@ -272,6 +272,23 @@ def test_the_errors_of_earlier_attempts_are_opened_on_the_page_of_a_message(r3, 
     wait_for(lambda: len(clean.requested()) > 0, 20, "newer figures")
     wait_for(lambda: len(clean.requested()) > 0, 20, "newer figures")
     assert clean.run("return document.querySelector('#attempts details').open")
+
+
+def test_messages_of_all_queues_are_marked_and_changed(r3, web, clean):
+    do = r3.execute_command
+    for queue in ("a", "b"):
+        do("DQ.SEND", queue, "x", "ID", f"m-{queue}", "DELAY", 3_600_000)
+    clean.open(web.url)
+    clean.sees("2\nlater", within="#totals")
+    clean.click_on('#totals a.tile[href="messages?state=delayed"]')
+    clean.sees("delayed messages of all queues", "m-a", "m-b")
+    clean.click_on("#all")
+    clean.click("Run now")
+    clean.sees("2 messages of a, b")
+    clean.click("Run now")
+    clean.sees("There are no such messages.")
+    clean.at("messages?state=delayed", "done=")
+    assert [do("DQ.LEN", queue, "ready") for queue in ("a", "b")] == [1, 1]
 
 
 def test_an_id_is_found_in_any_queue(r3, web, clean):

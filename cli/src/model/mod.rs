@@ -18,6 +18,7 @@ pub mod instance;
 pub mod keys;
 pub mod message;
 pub mod overview;
+pub mod progress;
 pub mod queue;
 pub mod record;
 pub mod run_times;

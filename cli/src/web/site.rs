@@ -161,6 +161,14 @@ impl Site {
         names.collect()
     }
 
+    /// Returns the names of the queues that have messages in this state, from a name on.
+    pub fn queues_with(&self, state: &str, from: &[u8]) -> Vec<Vec<u8>> {
+        let live = self.live();
+        let queues = live.board.entries().map(|entry| &entry.queue);
+        let found = queues.filter(|queue| queue.count(state) > 0 && queue.name.as_slice() >= from);
+        found.map(|queue| queue.name.clone()).collect()
+    }
+
     /// Notes that somebody looks at these queues.
     pub fn look_at(&self, names: impl IntoIterator<Item = Vec<u8>>) {
         let now = Instant::now();

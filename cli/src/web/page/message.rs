@@ -4,7 +4,7 @@ use maud::{html, Markup};
 use redis::Value;
 
 use super::layout::{layout, trail};
-use super::parts::{action, badge, capital, direct, name, time, to_form};
+use super::parts::{action, badge, bar, capital, direct, name, time, to_form};
 use super::payload::{lines, payload_of};
 use super::story::{failed, story};
 use crate::failure::Failure;
@@ -103,7 +103,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
             }
             @for (field, kind) in [("error", "bad"), ("note", ""), ("result", "")] {
                 @if !text(field).is_empty() {
-                    h2 { (field) }
+                    h2 { (field) @if field == "note" { " " (bar(&message)) } }
                     pre class={ "text " (kind) } { (lines(message.bytes(field).unwrap_or_default())) }
                 }
             }

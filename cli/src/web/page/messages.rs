@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use maud::{html, Markup};
 
 use super::layout::{layout, token, trail};
-use super::parts::{action, badge, capital, name, time};
+use super::parts::{action, badge, bar, capital, name, time};
 use crate::failure::Failure;
 use crate::model::change::Target;
 use crate::model::error_text::summary;
@@ -43,55 +43,93 @@ const CONDITIONS: [(&str, &str, &str); 10] = [
     ("until", "until", ""),
 ];
 
+/// Where a page begins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Begin {
+    /// The place of its first queue among those of the target.
+    at: usize,
+    /// The name of its first queue.
+    from: Vec<u8>,
+    /// The cursor in that queue. Empty at its beginning.
+    cursor: Vec<u8>,
+}
+
+impl Begin {
+    fn of(query: &Query) -> Begin {
+        let bytes = |name: &str| query.get(name).unwrap_or_default().to_vec();
+        Begin {
+            at: query.text("at").parse().unwrap_or(0),
+            from: bytes("from"),
+            cursor: bytes("cursor"),
+        }
+    }
+
+    fn is_first(&self) -> bool {
+        *self == Begin::default()
+    }
+}
+
 /// A page of messages.
 struct Found {
     messages: Vec<(Vec<u8>, Record)>,
-    /// The queue and the cursor at which the next page begins.
-    next: Option<(usize, Option<Vec<u8>>)>,
+    /// Where the next page begins.
+    next: Option<Begin>,
     now: u64,
 }
 
-/// Shows the messages.
+/// Shows the messages of a queue or a family, or of all queues if the address names none.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let query = &ask.query;
-    let (target, filter) = (target(query)?, filter(query)?);
+    let everywhere = !query.has("queue") && !query.has("family");
+    let target = match everywhere {
+        true => None,
+        false => Some(target(query)?),
+    };
+    let filter = filter(query)?;
     let newest = !query.text("newest").is_empty();
-    let start = start(query);
+    let many = !matches!(target, Some(Target::Queue(_)));
+    let begin = Begin::of(query);
     let found = ask.site.read(|server| {
-        let queues = target.queues(server)?;
-        look(server, &queues, &filter, newest, start.clone())
+        let queues = match &target {
+            Some(target) => target.queues(server)?,
+            None => ask.site.queues_with(&filter.state, &begin.from),
+        };
+        look(server, &queues, many, &filter, newest, &begin)
     })?;
-    let here = query.without(&["at", "cursor", "done"]);
-    let shown = target.shown();
+    let here = query.without(&["at", "from", "cursor", "done"]);
+    let shown = target
+        .as_ref()
+        .map_or("all queues".to_owned(), Target::shown);
+    let base = target.as_ref().map(of_target).unwrap_or_default();
     let mut steps = match &target {
-        Target::Queue(name) => trail(name),
-        Target::Family(_) => vec![(shown.clone(), of_target(&target).link("family"))],
-        Target::Several(_) => Vec::new(),
+        Some(Target::Queue(name)) => trail(name),
+        Some(Target::Family(_)) => vec![(shown.clone(), base.link("family"))],
+        Some(Target::Several(_)) | None => Vec::new(),
     };
     steps.push((filter.state.clone(), here.link("messages")));
-    let next = found.next.as_ref().map(|(at, cursor)| {
-        let at = at.to_string();
-        let cursor = cursor.as_deref().unwrap_or_default();
-        let query = here
-            .clone()
-            .with("at", at.as_bytes())
-            .with("cursor", cursor);
-        query.link("messages")
+    let next = found.next.as_ref().map(|next| {
+        let at = next.at.to_string();
+        // The queues of all are found by name, because others may come to have such messages.
+        let query = match everywhere {
+            true => here.clone().with("from", &next.from),
+            false => here.clone().with("at", at.as_bytes()),
+        };
+        query.with("cursor", &next.cursor).link("messages")
     });
     let acts = [Act::Redrive, Act::Cancel, Act::Purge];
     let content = html! {
         h1 { (filter.state) " messages of " (shown) }
         p.choices {
             @for state in STATES {
-                @let address = of_target(&target).with("state", state.as_bytes()).link("messages");
+                @let address = base.clone().with("state", state.as_bytes()).link("messages");
                 @if state == filter.state && filter.is_whole_state() { b { (state) } } @else { a href=(address) { (state) } }
             }
         }
-        (form(&target, &filter, query, newest))
+        @if let Some(target) = &target { (form(target, &filter, query, newest)) }
         p.actions {
-            @if filter.state == "dead" { a.button href=(of_target(&target).link("errors")) { "By error" } }
+            @if filter.state == "dead" { a.button href=(base.link("errors")) { "By error" } }
             @for act in acts {
-                @if act.fits(&filter.state) && !found.messages.is_empty() {
+                @if !everywhere && act.fits(&filter.state) && !found.messages.is_empty() {
                     @let words = match filter.is_whole_state() {
                         true => format!("{} all", capital(verb_of(act))),
                         false => format!("{} all that match", capital(verb_of(act))),
@@ -101,9 +139,9 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
                 }
             }
         }
-        (marked(ask, &found, &filter.state, table(ask, &found, &filter, !matches!(target, Target::Queue(_)))))
+        (marked(ask, &found, &filter.state, table(ask, &found, &filter, many)))
         nav.pages {
-            @if start.is_some() { a href=(here.link("messages")) data-key="[" { "‹ first page" } }
+            @if !begin.is_first() { a href=(here.link("messages")) data-key="[" { "‹ first page" } }
             @if let Some(next) = &next { a href=(next) data-key="]" { "next page ›" } }
         }
     };
@@ -145,25 +183,20 @@ fn marked(ask: &Ask, found: &Found, state: &str, list: Markup) -> Markup {
     }
 }
 
-/// Reads where a page begins. `None` is the beginning.
-fn start(query: &Query) -> Option<(usize, Option<Vec<u8>>)> {
-    let at = query.text("at").parse().ok()?;
-    Some((at, query.get("cursor").map(<[u8]>::to_vec)))
-}
-
 /// Looks for the messages of one page. It ends early, with what there is, if that takes
 /// long: with conditions that hardly any message meets.
 fn look(
     server: &mut Server,
     queues: &[Vec<u8>],
+    many: bool,
     filter: &Filter,
     newest_first: bool,
-    start: Option<(usize, Option<Vec<u8>>)>,
+    begin: &Begin,
 ) -> Result<Found, Failure> {
     let begun = Instant::now();
-    let (mut at, cursor) = start.unwrap_or_default();
+    let mut at = begin.at;
     let mut step = Step {
-        cursor,
+        cursor: Some(begin.cursor.clone()).filter(|cursor| !cursor.is_empty()),
         count: if filter.is_whole_state() { PAGE } else { STEP },
         newest_first,
     };
@@ -173,11 +206,12 @@ fn look(
         now: 0,
     };
     while let Some(queue) = queues.get(at) {
-        if found.now == 0 {
-            let info = Queue::of(queue, server.call(&verb("DQ.INFO", queue))?)?;
-            found.now = info.now;
-        }
-        let (next, messages) = find::messages(server, queue, filter, &step)?;
+        let asked = page_of(server, queue, filter, &step, &mut found.now);
+        let (next, messages) = match asked {
+            // One of several is gone by now, or the user may not read it.
+            Err(Failure::Refused(_)) if many => (None, Vec::new()),
+            asked => asked?,
+        };
         let messages = messages.into_iter().map(|message| (queue.clone(), message));
         found.messages.extend(messages);
         if next.is_none() {
@@ -189,9 +223,27 @@ fn look(
         }
     }
     if at < queues.len() {
-        found.next = Some((at, step.cursor));
+        found.next = Some(Begin {
+            at,
+            from: queues.get(at).cloned().unwrap_or_default(),
+            cursor: step.cursor.unwrap_or_default(),
+        });
     }
     Ok(found)
+}
+
+/// Asks a queue for messages, and for the time of its clock, if that is not known yet.
+fn page_of(
+    server: &mut Server,
+    queue: &[u8],
+    filter: &Filter,
+    step: &Step,
+    now: &mut u64,
+) -> Result<(Option<Vec<u8>>, Vec<Record>), Failure> {
+    if *now == 0 {
+        *now = Queue::of(queue, server.call(&verb("DQ.INFO", queue))?)?.now;
+    }
+    find::messages(server, queue, filter, step)
 }
 
 fn form(target: &Target, filter: &Filter, query: &Query, newest: bool) -> Markup {
@@ -281,6 +333,7 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
                             td.grow data-label="error or note" {
                                 @let reason = message.text("reason");
                                 @if !reason.is_empty() { (badge(&reason, "")) " " }
+                                @if runs { (bar(message)) " " }
                                 (remark(message))
                             }
                             td data-label="payload" { code { (cut(&printable(head(payload)), 60)) } }

@@ -49,13 +49,22 @@ fn totals(board: &Board) -> Markup {
     let later = sum.count("delayed") + sum.count("retry") + sum.count("held");
     let dead = sum.count("dead");
     let blocked = sum.count("blocked");
+    // A state of several leads to the one of them that tells of trouble.
+    let of =
+        |state: &str, count: u64| (count > 0).then(|| link("messages", "state", state.as_bytes()));
+    let after = if sum.count("retry") > 0 {
+        "retry"
+    } else {
+        "delayed"
+    };
+    let running = sum.count("running");
     html! {
         div.tiles {
             (tile("queues", &board.len().to_string(), None, ""))
-            (tile("ready", &compact(sum.count("ready")), None, ""))
-            (tile("later", &compact(later), None, ""))
-            (tile("blocked", &compact(blocked), None, if blocked > 0 { "warn" } else { "" }))
-            (tile("running", &compact(sum.count("running")), None, ""))
+            (tile("ready", &compact(sum.count("ready")), of("ready", sum.count("ready")).as_deref(), ""))
+            (tile("later", &compact(later), of(after, later).as_deref(), ""))
+            (tile("blocked", &compact(blocked), of("blocked", blocked).as_deref(), if blocked > 0 { "warn" } else { "" }))
+            (tile("running", &compact(running), of("running", running).as_deref(), ""))
             (tile("dead", &compact(dead), (dead > 0).then_some("errors"), if dead > 0 { "bad" } else { "" }))
             (tile("sent", &rate(rates, |rates| rates.sent), None, ""))
             (tile("acked", &rate(rates, |rates| rates.acked), None, ""))

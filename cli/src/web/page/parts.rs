@@ -3,7 +3,9 @@
 use maud::{html, Markup};
 
 use crate::model::history::{Line, Rates};
+use crate::model::progress;
 use crate::model::queue::Queue;
+use crate::model::record::Record;
 use crate::model::watch::Entry;
 use crate::text::{compact, cut, printable};
 use crate::time_text::{relative, span, stamp, Millis};
@@ -161,6 +163,16 @@ pub fn capital(word: &str) -> String {
     match letters.next() {
         Some(first) => first.to_uppercase().chain(letters).collect(),
         None => String::new(),
+    }
+}
+
+/// Returns how far a message is, if its note tells that.
+pub fn bar(message: &Record) -> Markup {
+    let note = message.bytes("note").unwrap_or_default();
+    html! {
+        @if let Some(percent) = progress::percent(note) {
+            progress max="100" value=(percent) title={ (percent) " %" } { (percent) " %" }
+        }
     }
 }
 
