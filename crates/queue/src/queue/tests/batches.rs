@@ -1,17 +1,17 @@
 //! Batches of a group: what happens to the rest when one of them ends. Also the
 //! list of deliveries that FETCH reuses.
 
-use super::bench::{letter, with_ttl, Bench, Got};
+use super::fixture::{new_message, with_ttl, Fixture, Got};
 use crate::message::state::State;
 use crate::op::{Done, Fetch, NackKind, Op};
 use crate::settings::Settings;
 use crate::Seq;
 
-fn batch_of(bench: &mut Bench, n: u64) -> Vec<Got> {
+fn batch_of(fixture: &mut Fixture, n: u64) -> Vec<Got> {
     for _ in 0..n {
-        bench.to("g");
+        fixture.to("g");
     }
-    let got = bench.fetch(Fetch {
+    let got = fixture.fetch(Fetch {
         count: n,
         per_group: n,
         ..Fetch::one()
@@ -23,7 +23,7 @@ fn batch_of(bench: &mut Bench, n: u64) -> Vec<Got> {
 #[test]
 fn a_nack_returns_the_rest_of_its_batch_without_an_attempt() {
     for kind in [NackKind::Backoff, NackKind::Silent, NackKind::Fatal] {
-        let mut b = Bench::new(Settings::default());
+        let mut b = Fixture::new(Settings::default());
         let got = batch_of(&mut b, 4);
         assert_eq!(b.nack(&[got[1].1], kind), Done::Count(1));
         assert_eq!(b.state(got[0].0), Some(State::Running));
@@ -41,7 +41,7 @@ fn a_nack_returns_the_rest_of_its_batch_without_an_attempt() {
 
 #[test]
 fn all_receipts_named_in_one_nack_count_as_failed() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     let got = batch_of(&mut b, 3);
     let named = [got[2].1, got[0].1, got[0].1];
     assert_eq!(b.nack(&named, NackKind::Backoff), Done::Count(2));
@@ -51,7 +51,7 @@ fn all_receipts_named_in_one_nack_count_as_failed() {
 
 #[test]
 fn acking_or_cancelling_one_of_a_batch_leaves_the_others_running() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     let got = batch_of(&mut b, 3);
     b.ack(&[got[0].1]);
     let id = b.queue.message(got[1].0).unwrap();
@@ -72,7 +72,7 @@ fn a_lease_timeout_in_a_batch_counts_once_and_returns_the_batch() {
         lease: 10,
         ..Settings::default()
     };
-    let mut b = Bench::new(settings);
+    let mut b = Fixture::new(settings);
     let got = batch_of(&mut b, 3);
     assert_eq!(b.wait(9).timeouts, 0);
     assert_eq!(b.wait(1).timeouts, 1);
@@ -87,8 +87,8 @@ fn batch_messages_that_come_back_after_their_ttl_count_as_expired() {
         lease: 10,
         ..Settings::default()
     };
-    let mut b = Bench::new(settings);
-    let sent = [(); 2].map(|()| b.send(with_ttl(letter(Some("g")), 10)));
+    let mut b = Fixture::new(settings);
+    let sent = [(); 2].map(|()| b.send(with_ttl(new_message(Some("g")), 10)));
     let got = b.fetch(Fetch {
         count: 2,
         per_group: 2,
@@ -105,7 +105,7 @@ fn batch_messages_that_come_back_after_their_ttl_count_as_expired() {
 
 #[test]
 fn a_nack_of_an_ungrouped_message_leaves_others_of_the_fetch_running() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     b.plain();
     b.plain();
     let got = b.fetch(Fetch {
@@ -119,7 +119,7 @@ fn a_nack_of_an_ungrouped_message_leaves_others_of_the_fetch_running() {
 
 #[test]
 fn fetch_reuses_a_list_of_deliveries_that_was_taken_back() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     let fetch = Op::fetch(Fetch {
         count: 5,
         ..Fetch::one()
@@ -142,7 +142,7 @@ fn fetch_reuses_a_list_of_deliveries_that_was_taken_back() {
 
 #[test]
 fn fetch_does_not_keep_a_long_list_of_deliveries() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     for _ in 0..1000 {
         b.plain();
     }

@@ -1,7 +1,7 @@
 //! Random plans in which long purges and redrives are done in slices.
 
-use super::acts::Plan as Acts;
 use super::driver::{all_seen, Pair};
+use super::ops::Plan as RandomPlan;
 use crate::message::state::State;
 use crate::op::{Done, Op};
 use crate::queue::bulk::{Plan, Step};
@@ -54,7 +54,7 @@ fn slice(pair: &mut Pair, bulk: &mut Bulk, most: u64) -> bool {
 
 /// Does all steps, and of a bulk operation a slice between two of them, to the queue and
 /// to the model. What was there all the time is gone in the end.
-pub fn run_between_others(acts: &Acts, most: u64) {
+pub fn run_between_others(acts: &RandomPlan, most: u64) {
     let mut pair = Pair::new(&acts.options, false);
     let mut bulk: Option<(Op<'static>, Bulk)> = None;
     for step in &acts.steps {
@@ -66,7 +66,7 @@ pub fn run_between_others(acts: &Acts, most: u64) {
             }
         }
         pair.advance(pair.now + step.wait);
-        let op = step.act.op(&pair.model);
+        let op = step.op.resolve(&pair.model);
         match pair.queue.plan(&op, pair.now).filter(|_| bulk.is_none()) {
             Some(plan) => {
                 let always = doomed(&pair.queue, &op, pair.now);
@@ -87,12 +87,12 @@ pub fn run_between_others(acts: &Acts, most: u64) {
 
 /// Does all steps, and beside each bulk operation the same in slices: the messages that
 /// are left are the same, though groups may stand in another order in the line.
-pub fn run_beside(acts: &Acts, most: u64) {
+pub fn run_beside(acts: &RandomPlan, most: u64) {
     let mut pair = Pair::new(&acts.options, false);
     for step in &acts.steps {
         pair.advance(pair.now + step.wait);
         // A batch that ends between two slices releases what it holds earlier.
-        let op = step.act.without_batches().op(&pair.model);
+        let op = step.op.without_batches().resolve(&pair.model);
         let plan = pair.queue.plan(&op, pair.now);
         let mut sliced = pair.queue.clone();
         pair.apply(&op);

@@ -1,6 +1,6 @@
 //! A closed queue takes no new messages, and all else goes on.
 
-use super::bench::{kill, letter, named, Bench};
+use super::fixture::{kill, named, new_message, Fixture};
 use crate::message::state::State;
 use crate::op::{AckSend, Done, DueTime, Fetch, NewSchedule, Op, Redrive, Send, Sent};
 use crate::schedule::recurrence::Recurrence;
@@ -8,16 +8,16 @@ use crate::schedule::{Missed, Overlap};
 use crate::settings::{Changes, Settings};
 use crate::{Error, Moment};
 
-fn set(bench: &mut Bench, closed: bool) {
-    bench.apply(&Op::Alter(Changes {
+fn set(fixture: &mut Fixture, closed: bool) {
+    fixture.apply(&Op::Alter(Changes {
         closed: Some(closed),
         ..Changes::default()
     }));
 }
 
-fn refusal(bench: &mut Bench, send: Send) -> Option<Error> {
-    let moment = Moment::at_ms(bench.now);
-    bench.queue.apply(&Op::Send(send), moment).err()
+fn refusal(fixture: &mut Fixture, send: Send) -> Option<Error> {
+    let moment = Moment::at_ms(fixture.now);
+    fixture.queue.apply(&Op::Send(send), moment).err()
 }
 
 fn replacing(id: &'static str) -> Send<'static> {
@@ -29,20 +29,20 @@ fn replacing(id: &'static str) -> Send<'static> {
 
 #[test]
 fn what_adds_a_message_is_refused_until_the_queue_is_open_again() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     set(&mut b, true);
-    assert_eq!(refusal(&mut b, letter(None)), Some(Error::Closed));
-    assert_eq!(refusal(&mut b, letter(Some("g"))), Some(Error::Closed));
+    assert_eq!(refusal(&mut b, new_message(None)), Some(Error::Closed));
+    assert_eq!(refusal(&mut b, new_message(Some("g"))), Some(Error::Closed));
     assert_eq!(refusal(&mut b, replacing("a")), Some(Error::Closed));
     assert_eq!(b.queue.totals().sent, 0);
     set(&mut b, false);
-    assert_eq!(refusal(&mut b, letter(None)), None);
+    assert_eq!(refusal(&mut b, new_message(None)), None);
 }
 
 #[test]
 fn what_adds_no_message_goes_on() {
-    let mut b = Bench::new(Settings::default());
-    let dead = kill(&mut b, letter(None));
+    let mut b = Fixture::new(Settings::default());
+    let dead = kill(&mut b, new_message(None));
     b.send(named("waits"));
     set(&mut b, true);
     assert_eq!(refusal(&mut b, replacing("waits")), None);
@@ -50,7 +50,7 @@ fn what_adds_no_message_goes_on() {
     assert_eq!(taken, Done::Sent([Sent::Taken].into_iter().collect()));
     let absent = b.apply(&Op::Send(Send {
         if_group: true,
-        ..letter(Some("g"))
+        ..new_message(Some("g"))
     }));
     assert_eq!(absent, Done::Sent([Sent::NoGroup].into_iter().collect()));
     assert_eq!(b.apply(&Op::Redrive(Redrive::Oldest(1))), Done::Count(1));
@@ -60,7 +60,7 @@ fn what_adds_no_message_goes_on() {
 
 #[test]
 fn an_acksend_into_it_is_refused_although_a_message_leaves() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     b.send(named("a"));
     b.send(named("waits"));
     let receipt = b.fetch(Fetch::one())[0].1;
@@ -85,7 +85,7 @@ fn an_acksend_into_it_is_refused_although_a_message_leaves() {
 
 #[test]
 fn firings_are_skipped_and_counted_and_the_schedule_goes_on() {
-    let mut b = Bench::new(Settings {
+    let mut b = Fixture::new(Settings {
         closed: true,
         ..Settings::default()
     });
@@ -94,7 +94,7 @@ fn firings_are_skipped_and_counted_and_the_schedule_goes_on() {
         rule: Recurrence::every(10, None, b.now).unwrap(),
         send: Send {
             due: DueTime::Now,
-            ..letter(None)
+            ..new_message(None)
         },
         missed: Missed::Once,
         overlap: Overlap::Queue,

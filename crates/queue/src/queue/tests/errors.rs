@@ -1,6 +1,6 @@
 //! ERRORS: a message keeps its last failed attempts.
 
-use super::bench::{letter, Bench, Got};
+use super::fixture::{new_message, Fixture, Got};
 use crate::limits::MAX_KEPT_ERROR;
 use crate::message::state::State;
 use crate::message::Choices;
@@ -11,8 +11,8 @@ use crate::{Millis, Seq};
 /// A failed attempt as a client sees it.
 type Told = (u32, Millis, String, String);
 
-fn keeping(errors: u8) -> Bench {
-    Bench::new(Settings {
+fn keeping(errors: u8) -> Fixture {
+    Fixture::new(Settings {
         lease: 10,
         retries: -1,
         errors,
@@ -20,14 +20,14 @@ fn keeping(errors: u8) -> Bench {
     })
 }
 
-fn take(b: &mut Bench, consumer: &'static str) -> Got {
+fn take(b: &mut Fixture, consumer: &'static str) -> Got {
     b.fetch(Fetch {
         consumer: Some(consumer.as_bytes().into()),
         ..Fetch::one()
     })[0]
 }
 
-fn fail(b: &mut Bench, consumer: &'static str, kind: NackKind, error: Option<&[u8]>) {
+fn fail(b: &mut Fixture, consumer: &'static str, kind: NackKind, error: Option<&[u8]>) {
     let (_, receipt) = take(b, consumer);
     b.apply(&Op::Nack {
         receipts: [receipt].into_iter().collect(),
@@ -39,7 +39,7 @@ fn fail(b: &mut Bench, consumer: &'static str, kind: NackKind, error: Option<&[u
     });
 }
 
-fn told(b: &Bench, seq: Seq) -> Vec<Told> {
+fn told(b: &Fixture, seq: Seq) -> Vec<Told> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let errors = b.queue.message(seq).unwrap().errors().iter();
     errors
@@ -116,7 +116,7 @@ fn a_message_may_say_how_many_are_kept_and_a_change_holds_from_the_next_on() {
     choices.change_rare(|rare| rare.errors = Some(1));
     let own = b.send(Send {
         choices,
-        ..letter(None)
+        ..new_message(None)
     });
     for _ in 0..2 {
         fail(&mut b, "ann", NackKind::Delay(0), Some(b"x"));
@@ -124,7 +124,7 @@ fn a_message_may_say_how_many_are_kept_and_a_change_holds_from_the_next_on() {
     assert_eq!(told(&b, own), [one(2, 1000, "ann", "x")]);
     fail(&mut b, "ann", NackKind::Fatal, None);
     let seq = b.plain();
-    let bytes = |b: &Bench| b.queue.message(seq).unwrap().heap_bytes();
+    let bytes = |b: &Fixture| b.queue.message(seq).unwrap().heap_bytes();
     fail(&mut b, "ann", NackKind::Delay(0), None);
     let without = bytes(&b);
     assert_eq!(told(&b, seq), []);

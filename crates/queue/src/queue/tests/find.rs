@@ -1,7 +1,7 @@
 //! FIND: its conditions, ranges, steps and bounds.
 
-use super::acts::{Act, Step};
 use super::driver::Pair;
+use super::ops::{RandomOp, Step};
 use crate::glob::Glob;
 use crate::message::state::State;
 use crate::op::{DueTime, FindAct, NackKind, Send};
@@ -282,7 +282,7 @@ fn what_a_search_does_counts_only_what_it_applies_to() {
     let mut pair = Pair::new(&Changes::default(), false);
     pair.step(&Step {
         wait: 1,
-        act: Act::Tick,
+        op: RandomOp::Tick,
     });
     for _ in 0..3 {
         pair.apply(&Op::Send(Send::plain(b"x")));

@@ -1,6 +1,6 @@
 //! Dead messages that hold their groups, and the commands that end the holds.
 
-use super::bench::{kill, letter, with_ttl, Bench};
+use super::fixture::{kill, new_message, with_ttl, Fixture};
 use super::slices::{in_slices, purge, GROUPS};
 use crate::message::state::State;
 use crate::op::Op;
@@ -10,14 +10,14 @@ use crate::Moment;
 
 /// Groups of which each has a message and is held by a dead one. All those dead
 /// messages but the last are pruned.
-fn all_held_by_pruned_ones() -> Bench {
-    let mut b = Bench::new(Settings {
+fn all_held_by_pruned_ones() -> Fixture {
+    let mut b = Fixture::new(Settings {
         on_dead: OnDead::Block,
         dead_count: 1,
         ..Settings::default()
     });
     for group in GROUPS {
-        kill(&mut b, letter(Some(group)));
+        kill(&mut b, new_message(Some(group)));
         b.to(group);
     }
     b
@@ -32,7 +32,7 @@ fn a_purge_of_all_ends_what_pruned_ones_hold() {
     let sent = [b.to("a"), b.to("e")];
     assert_eq!(b.take(9), sent);
     // A hold that begins after the purge must not be ended by it.
-    kill(&mut b, letter(Some("b")));
+    kill(&mut b, new_message(Some("b")));
     b.to("b");
     assert!(b.take(9).is_empty());
     assert_eq!(validate(&b.queue), Ok(()));
@@ -41,12 +41,12 @@ fn a_purge_of_all_ends_what_pruned_ones_hold() {
 
 #[test]
 fn what_very_many_of_a_group_hold_ends_at_once_and_is_freed_in_slices() {
-    let mut b = Bench::new(Settings {
+    let mut b = Fixture::new(Settings {
         on_dead: OnDead::Block,
         ..Settings::default()
     });
     for _ in 0..3000 {
-        b.send(with_ttl(letter(Some("g")), 1));
+        b.send(with_ttl(new_message(Some("g")), 1));
     }
     b.wait(1);
     b.plain();

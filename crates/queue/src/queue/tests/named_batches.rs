@@ -1,6 +1,6 @@
 //! Named batches: what they hold, when it is released, and what is counted.
 
-use super::bench::{letter, Bench};
+use super::fixture::{new_message, Fixture};
 use crate::error::Error;
 use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::state::{Reason, State};
@@ -40,38 +40,38 @@ pub fn with(
 }
 
 fn of(batch: &str) -> Send<'static> {
-    with(letter(None), Some(batch), None)
+    with(new_message(None), Some(batch), None)
 }
 
 fn after(batch: &str, on_fail: OnFail) -> Send<'static> {
-    with(letter(None), None, Some((batch, on_fail)))
+    with(new_message(None), None, Some((batch, on_fail)))
 }
 
 fn ring(batch: &str, after: &str) -> Send<'static> {
-    with(letter(None), Some(batch), Some((after, OnFail::Hold)))
+    with(new_message(None), Some(batch), Some((after, OnFail::Hold)))
 }
 
-fn bench() -> Bench {
-    Bench::new(Settings::default())
+fn fixture() -> Fixture {
+    Fixture::new(Settings::default())
 }
 
 /// Sends one message after a batch for each ONFAIL.
-fn of_each_kind(b: &mut Bench) -> [Seq; 3] {
+fn of_each_kind(b: &mut Fixture) -> [Seq; 3] {
     OnFail::ALL.map(|on_fail| b.send(after("b", on_fail)))
 }
 
-fn states(b: &Bench, seqs: [Seq; 3]) -> [Option<State>; 3] {
+fn states(b: &Fixture, seqs: [Seq; 3]) -> [Option<State>; 3] {
     seqs.map(|seq| b.state(seq))
 }
 
-fn reject_next(b: &mut Bench) {
+fn reject_next(b: &mut Fixture) {
     let got = b.fetch(Fetch::one());
     b.nack(&[got[0].1], NackKind::Fatal);
 }
 
 #[test]
 fn messages_are_held_until_the_last_one_of_the_batch_has_ended() {
-    let mut b = bench();
+    let mut b = fixture();
     let members = [b.send(of("b")), b.send(of("b"))];
     let held = of_each_kind(&mut b);
     assert_eq!(states(&b, held), [Some(State::Held); 3]);
@@ -97,7 +97,7 @@ fn messages_are_held_until_the_last_one_of_the_batch_has_ended() {
 
 #[test]
 fn a_fetch_that_acks_the_last_one_can_deliver_what_was_held() {
-    let mut b = bench();
+    let mut b = fixture();
     b.send(of("b"));
     let held = b.send(after("b", OnFail::Hold));
     let got = b.fetch(Fetch::one());
@@ -110,7 +110,7 @@ fn a_fetch_that_acks_the_last_one_can_deliver_what_was_held() {
 
 #[test]
 fn a_dead_message_holds_on_or_counts_as_ended_or_kills() {
-    let mut b = bench();
+    let mut b = fixture();
     let member = b.send(of("b"));
     let held = of_each_kind(&mut b);
     reject_next(&mut b);
@@ -131,7 +131,7 @@ fn a_dead_message_holds_on_or_counts_as_ended_or_kills() {
 
 #[test]
 fn a_redriven_message_holds_again_but_not_one_that_died_of_its_batch() {
-    let mut b = bench();
+    let mut b = fixture();
     b.send(of("b"));
     let held = of_each_kind(&mut b);
     reject_next(&mut b);
@@ -144,7 +144,7 @@ fn a_redriven_message_holds_again_but_not_one_that_died_of_its_batch() {
 
 #[test]
 fn batches_that_wait_for_each_other_are_refused() {
-    let mut b = bench();
+    let mut b = fixture();
     for name in ["x", "y", "z"] {
         b.send(of(name));
     }
@@ -159,7 +159,7 @@ fn batches_that_wait_for_each_other_are_refused() {
 
 #[test]
 fn explain_names_the_batch_and_a_long_ring() {
-    let mut b = bench();
+    let mut b = fixture();
     // A ring of more batches than SEND searches.
     let names: Vec<String> = (0..100).map(|n| format!("b{n}")).collect();
     for name in &names {
@@ -181,7 +181,7 @@ fn explain_names_the_batch_and_a_long_ring() {
 
 #[test]
 fn a_batch_that_gets_another_message_in_the_same_operation_stays_open() {
-    let mut b = bench();
+    let mut b = fixture();
     let named = |send| Send {
         id: Some(b"m"[..].into()),
         replace: true,
@@ -191,15 +191,15 @@ fn a_batch_that_gets_another_message_in_the_same_operation_stays_open() {
     let held = b.send(after("b", OnFail::Hold));
     b.send(named(of("b")));
     assert_eq!(b.state(held), Some(State::Held));
-    b.send(named(letter(None)));
+    b.send(named(new_message(None)));
     assert_eq!(b.state(held), Some(State::Ready));
 }
 
 #[test]
 fn a_purge_releases_what_the_purged_messages_held() {
     for purge in [Some(State::Ready), Some(State::Running), None] {
-        let mut b = bench();
-        b.send(with(letter(Some("g")), Some("b"), None));
+        let mut b = fixture();
+        b.send(with(new_message(Some("g")), Some("b"), None));
         let held = b.send(after("b", OnFail::Hold));
         if purge == Some(State::Running) {
             b.fetch(Fetch::one());
@@ -210,7 +210,7 @@ fn a_purge_releases_what_the_purged_messages_held() {
         assert_eq!(b.state(held), Some(State::Ready), "{purge:?}");
         assert_eq!(validate(&b.queue), Ok(()));
     }
-    let mut b = bench();
+    let mut b = fixture();
     b.send(of("b"));
     of_each_kind(&mut b);
     let state = Some(State::Held);
@@ -223,7 +223,7 @@ fn a_purge_releases_what_the_purged_messages_held() {
 /// released.
 #[test]
 fn a_purge_in_slices_leaves_what_it_releases() {
-    let mut b = bench();
+    let mut b = fixture();
     for _ in 0..10 {
         b.send(of("b"));
     }
@@ -252,7 +252,7 @@ fn a_purge_in_slices_leaves_what_it_releases() {
 /// queue itself.
 #[test]
 fn many_held_messages_are_released_in_slices() {
-    let mut b = bench();
+    let mut b = fixture();
     b.send(of("b"));
     let held: Vec<Seq> = (0..200).map(|_| b.send(after("b", OnFail::Hold))).collect();
     let got = b.fetch(Fetch::one());
@@ -295,7 +295,7 @@ fn a_manual_queue_releases_all_at_once() {
 
 #[test]
 fn a_member_without_other_options_has_no_extension() {
-    let mut b = bench();
+    let mut b = fixture();
     let seq = b.send(of("b"));
     assert!(b.queue.message(seq).unwrap().extension().is_none());
     assert_eq!(b.queue.batch_of(seq), Some(&b"b"[..]));
@@ -305,7 +305,7 @@ fn a_member_without_other_options_has_no_extension() {
 /// of the dead ones that are kept. With that the batch has ended for the second message.
 #[test]
 fn a_message_after_a_batch_that_its_own_command_has_ended_counts_nothing_of_it() {
-    let mut b = Bench::new(Settings {
+    let mut b = Fixture::new(Settings {
         dead_count: 1,
         ..Settings::default()
     });

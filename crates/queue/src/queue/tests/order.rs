@@ -1,7 +1,7 @@
 //! The order in which messages are delivered.
 
-use super::bench::{later, letter, with_ttl, Bench};
 use super::driver::Pair;
+use super::fixture::{later, new_message, with_ttl, Fixture};
 use super::named_batches::with;
 use crate::message::after::OnFail;
 use crate::message::score::Score;
@@ -16,19 +16,19 @@ fn scored(group: &'static str, score: f64) -> Send<'static> {
             score: Score::of_double(score),
             ..Choices::default()
         },
-        ..letter(Some(group))
+        ..new_message(Some(group))
     }
 }
 
 fn urgent(group: Option<&'static str>) -> Send<'static> {
     Send {
         priority: -1,
-        ..letter(group)
+        ..new_message(group)
     }
 }
 
-fn group_set(bench: &mut Bench, group: &'static str, changes: GroupChanges) {
-    bench.apply(&Op::GroupSet {
+fn group_set(fixture: &mut Fixture, group: &'static str, changes: GroupChanges) {
+    fixture.apply(&Op::GroupSet {
         group: group.as_bytes().into(),
         changes,
     });
@@ -36,7 +36,7 @@ fn group_set(bench: &mut Bench, group: &'static str, changes: GroupChanges) {
 
 #[test]
 fn ungrouped_messages_go_by_priority_then_due_time_then_send_order() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     let late = b.send(later(None, 20));
     let early = b.send(later(None, 10));
     let twin = b.send(later(None, 10));
@@ -55,7 +55,7 @@ fn groups_take_turns_and_ungrouped_messages_count_as_one_group() {
         group_concurrency: 9,
         ..Settings::default()
     };
-    let mut b = Bench::new(settings);
+    let mut b = Fixture::new(settings);
     let a = [b.to("a"), b.to("a"), b.to("a")];
     let p = [b.plain(), b.plain()];
     let z = [b.to("z"), b.to("z")];
@@ -68,7 +68,7 @@ fn groups_take_turns_and_ungrouped_messages_count_as_one_group() {
 
 #[test]
 fn a_group_gives_messages_by_score_one_at_a_time() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     let second = b.send(scored("g", 2.0));
     let first = b.send(scored("g", 1.0));
     let got = b.fetch(Fetch {
@@ -89,7 +89,7 @@ fn a_failed_message_blocks_its_group_only_under_onretry_block() {
             on_retry,
             ..Settings::default()
         };
-        let mut b = Bench::new(settings);
+        let mut b = Fixture::new(settings);
         let failed = b.send(scored("g", 5.0));
         let got = b.fetch(Fetch::one());
         b.nack(&[got[0].1], NackKind::Delay(10));
@@ -110,7 +110,7 @@ fn a_group_gives_as_many_messages_in_a_turn_as_its_weight() {
         group_concurrency: 9,
         ..Settings::default()
     };
-    let mut b = Bench::new(settings);
+    let mut b = Fixture::new(settings);
     let weight = GroupChanges {
         weight: Some(2),
         ..GroupChanges::default()
@@ -124,7 +124,7 @@ fn a_group_gives_as_many_messages_in_a_turn_as_its_weight() {
 
 #[test]
 fn a_turn_begins_anew_when_the_priority_changes() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     let changes = GroupChanges {
         weight: Some(2),
         concurrency: Some(9),
@@ -142,7 +142,7 @@ fn a_turn_begins_anew_when_the_priority_changes() {
 
 #[test]
 fn a_group_refused_by_max_bytes_keeps_its_turn() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     let first = b.to("a");
     let p = b.plain();
     let z = b.to("z");
@@ -158,7 +158,7 @@ fn a_group_refused_by_max_bytes_keeps_its_turn() {
 
 #[test]
 fn at_most_one_message_exceeds_max_bytes() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     let first = b.plain();
     let empty = b.send(Send::plain(b""));
     let got = b.fetch(Fetch {
@@ -173,7 +173,7 @@ fn at_most_one_message_exceeds_max_bytes() {
 
 #[test]
 fn a_group_without_messages_leaves_the_ready_line() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     b.to("g");
     let only_once = Fetch {
         no_ack: true,
@@ -184,12 +184,12 @@ fn a_group_without_messages_leaves_the_ready_line() {
 
     b.send(Send {
         id: Some(b"x".as_slice().into()),
-        ..letter(Some("g"))
+        ..new_message(Some("g"))
     });
     let moved = b.send(Send {
         id: Some(b"x".as_slice().into()),
         replace: true,
-        ..letter(None)
+        ..new_message(None)
     });
     assert_eq!(b.take(9), [moved]);
     assert!(b.take(9).is_empty());
@@ -197,14 +197,14 @@ fn a_group_without_messages_leaves_the_ready_line() {
 
 #[test]
 fn the_ungrouped_position_skips_an_expired_head_even_if_a_group_gives_first() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     let leased = b.plain();
     let lease = Fetch {
         lease: Some(4),
         ..Fetch::one()
     };
     assert_eq!(b.fetch(lease)[0].0, leased);
-    b.send(with_ttl(letter(None), 2));
+    b.send(with_ttl(new_message(None), 2));
     let first = b.send(later(Some("g"), 3));
     // Due events are not processed here. First the ungrouped message expires, then
     // the group can give, then the lease ends.
@@ -236,13 +236,13 @@ fn a_full_fetch_leaves_the_next_group_where_it_is_though_its_turn_is_over() {
     for full_after_one in [Fetch::one(), small] {
         let mut pair = Pair::new(&Changes::default(), false);
         let steps = [
-            Op::Send(letter(Some("g"))),
-            Op::Send(letter(Some("g"))),
+            Op::Send(new_message(Some("g"))),
+            Op::Send(new_message(Some("g"))),
             group_set(2),
             Op::fetch(Fetch::one()),
             // The group has given one message, and now that is a whole turn.
             group_set(1),
-            Op::Send(letter(None)),
+            Op::Send(new_message(None)),
             Op::Send(urgent(None)),
             Op::fetch(full_after_one),
         ];
@@ -271,7 +271,7 @@ fn a_group_keeps_its_turn_when_an_urgent_message_expires_as_it_falls_due() {
         priority: -1,
         ..later(Some("g"), 30)
     };
-    for send in [letter(Some("g")), letter(Some("h")), never_given] {
+    for send in [new_message(Some("g")), new_message(Some("h")), never_given] {
         pair.apply(&Op::Send(send));
     }
     pair.advance(pair.now + 31);
@@ -290,7 +290,7 @@ fn what_a_fetch_releases_does_not_change_which_of_two_groups_joined_first() {
     let mut pair = Pair::new(&changes, false);
     let send = |group, batch, after: Option<&str>| {
         let after = after.map(|batch| (batch, OnFail::Hold));
-        Op::Send(with(letter(Some(group)), batch, after))
+        Op::Send(with(new_message(Some(group)), batch, after))
     };
     let fetch = |acks: &[u64]| {
         Op::fetch(Fetch {
@@ -299,12 +299,12 @@ fn what_a_fetch_releases_does_not_change_which_of_two_groups_joined_first() {
         })
     };
     let steps = [
-        (1000, Op::Send(letter(Some("h")))),
+        (1000, Op::Send(new_message(Some("h")))),
         (1000, send("g", Some("z"), None)),
         (1000, send("h", None, Some("z"))),
-        (1000, Op::Send(letter(Some("g")))),
+        (1000, Op::Send(new_message(Some("g")))),
         (1000, fetch(&[])),
-        (1014, Op::Send(letter(Some("h")))),
+        (1014, Op::Send(new_message(Some("h")))),
         (1059, fetch(&[])),
         // Nothing is delivered yet, because of the RATE.
         (1062, fetch(&[1_059_000, 1_000_000])),

@@ -1,6 +1,6 @@
 //! Bulk operations in slices: more than two messages are many here.
 
-use super::bench::{kill, later, letter, named, with_ttl, Bench};
+use super::fixture::{kill, later, named, new_message, with_ttl, Fixture};
 use super::slices::{finish, in_slices, left, populated, purge, slice, with_priority, GROUPS};
 use crate::message::state::State;
 use crate::op::{Fetch, GroupChanges, NackKind, Op, Redrive, Send};
@@ -26,7 +26,7 @@ fn each_state_goes_in_slices_and_nothing_else_does() {
 #[test]
 fn blocked_messages_go_in_slices_and_ready_ones_stay() {
     for of in [None, Some("a")] {
-        let mut b = Bench::new(Settings::default());
+        let mut b = Fixture::new(Settings::default());
         for _ in 0..4 {
             b.to("a");
         }
@@ -54,9 +54,9 @@ fn a_group_goes_in_slices_and_others_stay() {
 
 #[test]
 fn few_messages_are_purged_or_redriven_at_once() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     for _ in 0..2 {
-        kill(&mut b, letter(Some("g")));
+        kill(&mut b, new_message(Some("g")));
     }
     for _ in 0..2 {
         b.plain();
@@ -89,7 +89,7 @@ fn few_messages_are_purged_or_redriven_at_once() {
 #[test]
 fn what_is_due_is_purged_as_that_though_time_was_not_worked_off() {
     for (state, count) in [(State::Ready, 15), (State::Delayed, 3)] {
-        let mut b = Bench::new(Settings {
+        let mut b = Fixture::new(Settings {
             group_concurrency: 10,
             ..Settings::default()
         });
@@ -112,11 +112,11 @@ fn what_is_due_is_purged_as_that_though_time_was_not_worked_off() {
 fn what_is_sent_meanwhile_stays_and_does_not_make_a_purge_endless() {
     for state in [State::Delayed, State::Ready] {
         for group in [None, Some("g")] {
-            let mut b = Bench::new(Settings::default());
-            let send = |b: &mut Bench, ms, priority| {
+            let mut b = Fixture::new(Settings::default());
+            let send = |b: &mut Fixture, ms, priority| {
                 let send = match state {
                     State::Delayed => later(group, ms),
-                    _ => letter(group),
+                    _ => new_message(group),
                 };
                 b.send(Send { priority, ..send })
             };
@@ -143,7 +143,7 @@ fn what_is_sent_meanwhile_stays_and_does_not_make_a_purge_endless() {
 
 #[test]
 fn a_message_that_moves_to_where_the_purge_has_been_is_removed_all_the_same() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     for _ in 0..6 {
         b.send(later(None, 500));
     }
@@ -164,7 +164,7 @@ fn a_message_that_moves_to_where_the_purge_has_been_is_removed_all_the_same() {
 
 #[test]
 fn a_fetch_between_two_slices_gets_what_is_not_removed_yet() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     let sent: Vec<Seq> = (0..6).map(|_| b.plain()).collect();
     let op = purge(Some(State::Ready), None);
     let mut plan = b.queue.plan(&op, b.now).unwrap();
@@ -176,7 +176,7 @@ fn a_fetch_between_two_slices_gets_what_is_not_removed_yet() {
 
 #[test]
 fn those_who_wait_for_a_message_are_told_in_the_slice_that_removes_it() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     let ids = ["a", "b", "c", "d"];
     for id in ids {
         b.send(named(id));
@@ -196,15 +196,15 @@ fn those_who_wait_for_a_message_are_told_in_the_slice_that_removes_it() {
 
 #[test]
 fn the_dead_are_redriven_oldest_first_and_only_those_that_were_there() {
-    let mut b = Bench::new(Settings::default());
-    let sent: Vec<Seq> = (0..9).map(|_| kill(&mut b, letter(None))).collect();
+    let mut b = Fixture::new(Settings::default());
+    let sent: Vec<Seq> = (0..9).map(|_| kill(&mut b, new_message(None))).collect();
     let some = Op::Redrive(Redrive::Oldest(7));
     assert_eq!(in_slices(&mut b, &some), (7, 4));
     assert_eq!(b.queue.count(State::Dead), 2);
     assert_eq!(b.take(9), sent[..7]);
     // Each dies again as soon as it is redriven.
     for group in GROUPS {
-        kill(&mut b, letter(Some(group)));
+        kill(&mut b, new_message(Some(group)));
     }
     let all = Op::Redrive(Redrive::Oldest(u64::MAX));
     let mut plan = b.queue.plan(&all, b.now).unwrap();
@@ -223,9 +223,9 @@ fn the_dead_are_redriven_oldest_first_and_only_those_that_were_there() {
 
 #[test]
 fn a_redrive_ends_where_others_have_taken_the_dead_away() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     for _ in 0..6 {
-        kill(&mut b, letter(None));
+        kill(&mut b, new_message(None));
     }
     let all = Op::Redrive(Redrive::Oldest(u64::MAX));
     let mut plan = b.queue.plan(&all, b.now).unwrap();
@@ -236,12 +236,12 @@ fn a_redrive_ends_where_others_have_taken_the_dead_away() {
 
 #[test]
 fn groups_go_on_in_the_slice_that_removes_what_held_them() {
-    let mut b = Bench::new(Settings {
+    let mut b = Fixture::new(Settings {
         on_dead: OnDead::Block,
         ..Settings::default()
     });
     for group in GROUPS {
-        kill(&mut b, letter(Some(group)));
+        kill(&mut b, new_message(Some(group)));
     }
     let second = GROUPS.map(|group| b.to(group));
     assert!(b.take(5).is_empty());
@@ -256,7 +256,7 @@ fn groups_go_on_in_the_slice_that_removes_what_held_them() {
 
 #[test]
 fn all_goes_in_slices_where_many_groups_have_settings() {
-    let mut b = Bench::new(Settings {
+    let mut b = Fixture::new(Settings {
         on_dead: OnDead::Block,
         group_concurrency: 2,
         dedup: 1000,
@@ -278,7 +278,7 @@ fn all_goes_in_slices_where_many_groups_have_settings() {
     let running = GROUPS.map(|group| b.to(group));
     assert_eq!(b.take(5), running);
     for group in GROUPS {
-        kill(&mut b, letter(Some(group)));
+        kill(&mut b, new_message(Some(group)));
         b.to(group);
         b.send(later(Some(group), 100));
     }
@@ -302,7 +302,7 @@ fn all_goes_in_slices_where_many_groups_have_settings() {
 
 #[test]
 fn a_purge_looks_at_a_bounded_number_of_messages_for_those_it_removes() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     // Blocked ones, then ready ones, which are among them by time.
     for _ in 0..100 {
         b.to("a");
@@ -321,9 +321,9 @@ fn a_purge_looks_at_a_bounded_number_of_messages_for_those_it_removes() {
 
 #[test]
 fn an_expired_message_that_is_not_dead_yet_is_not_ready() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     for _ in 0..3 {
-        b.send(with_ttl(letter(None), 5));
+        b.send(with_ttl(new_message(None), 5));
         b.plain();
     }
     b.now += 5;

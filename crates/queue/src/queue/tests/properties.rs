@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::bulk::{run_beside, run_between_others};
-use super::chance::{breaking_plan, burst, plan, purging_plan};
 use super::driver::{run, run_burst, run_in_slices, run_lagging, run_with_steps_back};
+use super::random::{breaking_plan, burst, plan, purging_plan};
 
 /// A failing plan is printed in full, and is then added as a test of its own. No
 /// file of seeds is kept.

@@ -1,6 +1,6 @@
 //! What is purged is gone, though the content of a whole queue is freed later.
 
-use super::bench::{kill, later, letter, with_ttl, Bench};
+use super::fixture::{kill, later, new_message, with_ttl, Fixture};
 use super::named_batches::with;
 use super::slices::purge;
 use crate::message::after::OnFail;
@@ -14,13 +14,13 @@ use crate::Moment;
 
 #[test]
 fn a_purged_message_does_not_keep_its_schedule_from_firing() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     b.apply(&Op::Schedule(NewSchedule {
         name: b"s".as_slice().into(),
         rule: Recurrence::every(10, None, b.now).unwrap(),
         send: Send {
             due: DueTime::Now,
-            ..letter(None)
+            ..new_message(None)
         },
         missed: Missed::Once,
         overlap: Overlap::Skip,
@@ -35,7 +35,7 @@ fn a_purged_message_does_not_keep_its_schedule_from_firing() {
 /// Nobody is told of it, so a replica would keep what it changed.
 #[test]
 fn a_purge_that_removes_nothing_changes_nothing() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     b.apply(&Op::GroupSet {
         group: b"g".as_slice().into(),
         changes: GroupChanges {
@@ -61,13 +61,13 @@ fn a_purge_that_removes_nothing_changes_nothing() {
 #[test]
 fn a_purge_of_all_ends_what_pruned_messages_hold() {
     for group in [None, Some("g")] {
-        let mut b = Bench::new(Settings {
+        let mut b = Fixture::new(Settings {
             on_dead: OnDead::Block,
             dead_count: 1,
             ..Settings::default()
         });
-        kill(&mut b, letter(Some("g")));
-        kill(&mut b, letter(None));
+        kill(&mut b, new_message(Some("g")));
+        kill(&mut b, new_message(None));
         b.apply(&purge(Some(State::Dead), None));
         assert_eq!(b.queue.groups.held_count(), 1);
         b.queue.take_effects();
@@ -82,7 +82,7 @@ fn a_purge_of_all_ends_what_pruned_messages_hold() {
 #[test]
 fn a_group_of_which_all_was_purged_can_be_set_and_paused() {
     for has_set in [true, false] {
-        let mut b = Bench::new(Settings::default());
+        let mut b = Fixture::new(Settings::default());
         let first = b.plain();
         b.to("g");
         assert_eq!(b.take(1), [first]);
@@ -109,7 +109,7 @@ fn a_group_of_which_all_was_purged_can_be_set_and_paused() {
 #[test]
 fn groups_that_a_purge_lets_go_stand_by_the_purge_and_by_their_heads() {
     for kind in [Some(NackKind::Delay(50)), None] {
-        let mut b = Bench::new(Settings::default());
+        let mut b = Fixture::new(Settings::default());
         let groups = ["a", "b", "c", "d"];
         let [_, seconds] = [(); 2].map(|()| groups.map(|group| b.to(group)));
         let got = b.fetch(Fetch {
@@ -134,7 +134,7 @@ fn groups_that_a_purge_lets_go_stand_by_the_purge_and_by_their_heads() {
 
 #[test]
 fn what_time_does_is_the_same_however_much_is_freed() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     for group in [None, Some("g"), Some("h")] {
         for _ in 0..200 {
             b.send(with_ttl(later(group, 10), 5));
@@ -165,13 +165,21 @@ fn what_time_does_is_the_same_however_much_is_freed() {
 fn the_batches_of_a_purged_queue_are_freed_in_slices() {
     const BATCHES: usize = 1000;
     let slices = |with_batches: bool| {
-        let mut b = Bench::new(Settings::default());
+        let mut b = Fixture::new(Settings::default());
         for number in 0..BATCHES {
             let name = number.to_string();
-            let member = || with(letter(None), Some(&name), None);
-            let held = with(letter(None), None, Some((&name, OnFail::Hold)));
-            b.send(if with_batches { member() } else { letter(None) });
-            b.send(if with_batches { held } else { letter(None) });
+            let member = || with(new_message(None), Some(&name), None);
+            let held = with(new_message(None), None, Some((&name, OnFail::Hold)));
+            b.send(if with_batches {
+                member()
+            } else {
+                new_message(None)
+            });
+            b.send(if with_batches {
+                held
+            } else {
+                new_message(None)
+            });
         }
         let purged = b.apply(&purge(None, None));
         assert_eq!(purged, Done::Count(2 * BATCHES as u64));

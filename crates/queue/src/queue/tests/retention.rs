@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::bench::{kill, letter, named, with_ttl, Bench};
+use super::fixture::{kill, named, new_message, with_ttl, Fixture};
 use crate::message::state::{Reason, State};
 use crate::op::{Done, Fetch, NackKind, NewSchedule, Op, Redrive, Send, Sent};
 use crate::queue::rebuild::validate;
@@ -12,21 +12,21 @@ use crate::schedule::{Missed, Overlap};
 use crate::settings::{Changes, OnDead, Settings};
 use crate::Moment;
 
-fn finish(bench: &mut Bench, send: Send) -> u64 {
-    let seq = bench.send(send);
-    let got = bench.fetch(Fetch::one());
+fn finish(fixture: &mut Fixture, send: Send) -> u64 {
+    let seq = fixture.send(send);
+    let got = fixture.fetch(Fetch::one());
     assert_eq!(got[0].0, seq);
-    bench.ack(&[got[0].1]);
+    fixture.ack(&[got[0].1]);
     seq
 }
 
-fn is_taken(bench: &mut Bench, send: Send) -> bool {
-    let done = bench.apply(&Op::Send(send));
+fn is_taken(fixture: &mut Fixture, send: Send) -> bool {
+    let done = fixture.apply(&Op::Send(send));
     done == Done::Sent([Sent::Taken].into_iter().collect())
 }
 
-fn alter(bench: &mut Bench, changes: Changes) {
-    bench.apply(&Op::Alter(changes));
+fn alter(fixture: &mut Fixture, changes: Changes) {
+    fixture.apply(&Op::Alter(changes));
 }
 
 #[test]
@@ -36,9 +36,9 @@ fn finished_and_cancelled_records_share_retain_and_retaincount() {
         retain_count: 2,
         ..Settings::default()
     };
-    let mut b = Bench::new(settings);
-    let first = finish(&mut b, letter(None));
-    let second = finish(&mut b, letter(None));
+    let mut b = Fixture::new(settings);
+    let first = finish(&mut b, new_message(None));
+    let second = finish(&mut b, new_message(None));
     b.send(named("c"));
     assert_eq!(b.cancel("c"), Some(State::Ready));
     assert_eq!(b.state(first), None);
@@ -51,10 +51,10 @@ fn finished_and_cancelled_records_share_retain_and_retaincount() {
 
 #[test]
 fn dead_messages_are_kept_for_ever_by_default() {
-    let mut b = Bench::new(Settings::default());
-    let old = kill(&mut b, letter(None));
+    let mut b = Fixture::new(Settings::default());
+    let old = kill(&mut b, new_message(None));
     b.wait(1_000_000_000);
-    let young = kill(&mut b, letter(None));
+    let young = kill(&mut b, new_message(None));
     assert_eq!(b.state(old), Some(State::Dead));
     alter(
         &mut b,
@@ -74,7 +74,7 @@ fn an_id_is_taken_while_its_message_is_pending_running_dead_or_within_dedup() {
         dedup: 50,
         ..Settings::default()
     };
-    let mut b = Bench::new(settings);
+    let mut b = Fixture::new(settings);
     finish(&mut b, named("a"));
     assert!(is_taken(&mut b, named("a")));
     b.wait(50);
@@ -103,7 +103,7 @@ fn a_dead_or_cancelled_message_can_be_replaced_and_is_not_remembered() {
         replace: true,
         ..named("a")
     };
-    let mut b = Bench::new(settings);
+    let mut b = Fixture::new(settings);
     let dead = kill(&mut b, named("a"));
     assert!(!is_taken(&mut b, replace()));
     assert_eq!(b.state(dead), None);
@@ -124,7 +124,7 @@ fn a_longer_dedup_does_not_take_ids_that_were_already_free() {
         dedup: 10,
         ..Settings::default()
     };
-    let mut b = Bench::new(settings);
+    let mut b = Fixture::new(settings);
     for id in ["a", "b", "c"] {
         finish(&mut b, named(id));
     }
@@ -147,7 +147,7 @@ fn messages_expired_by_a_shorter_ttl_die_now_not_in_the_past() {
         dead_retain: 20,
         ..Settings::default()
     };
-    let mut b = Bench::new(settings);
+    let mut b = Fixture::new(settings);
     let seq = b.plain();
     b.wait(100);
     alter(
@@ -170,8 +170,8 @@ fn the_reason_retries_takes_precedence_over_expired() {
         retries: 0,
         ..Settings::default()
     };
-    let mut b = Bench::new(settings);
-    let seq = b.send(with_ttl(letter(None), 10));
+    let mut b = Fixture::new(settings);
+    let seq = b.send(with_ttl(new_message(None), 10));
     let got = b.fetch(Fetch::one());
     b.wait(10);
     b.nack(&[got[0].1], NackKind::Backoff);
@@ -185,8 +185,8 @@ fn a_dead_message_holds_its_group_until_redrive_or_resume_even_when_pruned() {
         on_dead: OnDead::Block,
         ..Settings::default()
     };
-    let mut b = Bench::new(settings);
-    let dead = kill(&mut b, letter(Some("g")));
+    let mut b = Fixture::new(settings);
+    let dead = kill(&mut b, new_message(Some("g")));
     let next = b.to("g");
     assert!(b.take(1).is_empty());
     b.apply(&Op::Redrive(Redrive::Oldest(1)));
@@ -210,13 +210,13 @@ fn a_dead_message_holds_its_group_until_redrive_or_resume_even_when_pruned() {
 }
 
 /// Adds a schedule that fires each 10 ms for each policy of missed times.
-fn schedule_with_each_policy(b: &mut Bench) {
+fn schedule_with_each_policy(b: &mut Fixture) {
     let policies = [Missed::All, Missed::Once, Missed::Skip];
     for (name, missed) in [&b"all"[..], b"once", b"skip"].into_iter().zip(policies) {
         b.apply(&Op::Schedule(NewSchedule {
             name: name.into(),
             rule: Recurrence::every(10, Some(b.now + 10), b.now).unwrap(),
-            send: letter(None),
+            send: new_message(None),
             missed,
             overlap: Overlap::Queue,
             limits: None,
@@ -226,7 +226,7 @@ fn schedule_with_each_policy(b: &mut Bench) {
 
 #[test]
 fn missed_fires_are_sent_one_by_one() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     schedule_with_each_policy(&mut b);
     // Three fire times of each schedule were missed. Time has gone on by 1 ms when
     // they are handled.
@@ -248,9 +248,9 @@ fn missed_fires_are_sent_one_by_one() {
 
 #[test]
 fn without_memory_due_fires_are_passed_over_and_counted() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     schedule_with_each_policy(&mut b);
-    b.apply(&Op::Send(with_ttl(letter(None), 15)));
+    b.apply(&Op::Send(with_ttl(new_message(None), 15)));
     let now = b.now + 30;
     assert!(!b.queue.has_fire(b.now + 9) && b.queue.has_fire(b.now + 10));
     let advanced = b.queue.advance_without_fires(now, 100);
@@ -277,13 +277,13 @@ fn without_memory_due_fires_are_passed_over_and_counted() {
 
 #[test]
 fn pruned_messages_that_hold_a_group_share_one_hold() {
-    let mut b = Bench::new(Settings {
+    let mut b = Fixture::new(Settings {
         on_dead: OnDead::Block,
         dead_count: 2,
         ..Settings::default()
     });
     for _ in 0..50 {
-        b.send(with_ttl(letter(Some("g")), 1));
+        b.send(with_ttl(new_message(Some("g")), 1));
     }
     let seq = b.to("g");
     b.wait(1);
@@ -305,7 +305,7 @@ fn pruned_messages_that_hold_a_group_share_one_hold() {
 
 #[test]
 fn a_noack_delivery_is_returned_even_if_its_record_is_pruned() {
-    let mut b = Bench::new(Settings {
+    let mut b = Fixture::new(Settings {
         retain: 1000,
         retain_count: 2,
         ..Settings::default()
@@ -315,7 +315,7 @@ fn a_noack_delivery_is_returned_even_if_its_record_is_pruned() {
     for priority in [1, 1, 0, 0, 0, 0] {
         b.send(Send {
             priority,
-            ..letter(None)
+            ..new_message(None)
         });
     }
     for count in [4, 1, 1] {
@@ -339,14 +339,14 @@ fn a_noack_delivery_is_returned_even_if_its_record_is_pruned() {
 
 #[test]
 fn a_group_is_refreshed_after_an_expired_message_left_no_record() {
-    let mut b = Bench::new(Settings {
+    let mut b = Fixture::new(Settings {
         dead_count: 1,
         ..Settings::default()
     });
     b.plain();
     b.send(Send {
         id: Some(b"e".into()),
-        ..with_ttl(letter(Some("g")), 5)
+        ..with_ttl(new_message(Some("g")), 5)
     });
     let got = b.fetch(Fetch::one());
     // Due events are not processed here, so the message that died first is handled
@@ -371,13 +371,13 @@ fn a_group_is_refreshed_after_an_expired_message_left_no_record() {
 
 #[test]
 fn a_redriven_message_that_expired_before_its_move_is_dead() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     for _ in 0..3 {
-        b.send(with_ttl(letter(Some("g")), 5));
+        b.send(with_ttl(new_message(Some("g")), 5));
     }
     b.send(Send {
         id: Some(b"e".into()),
-        ..with_ttl(letter(Some("g")), 5)
+        ..with_ttl(new_message(Some("g")), 5)
     });
     assert_eq!(b.wait(5).expired, 4);
     let redrive = Op::Redrive(Redrive::Oldest(u64::MAX));
@@ -393,7 +393,7 @@ fn a_redriven_message_that_expired_before_its_move_is_dead() {
 
 #[test]
 fn a_noack_delivery_shows_its_group_even_if_the_group_is_gone() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     for _ in 0..3 {
         b.to("g");
     }

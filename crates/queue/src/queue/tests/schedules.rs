@@ -1,6 +1,6 @@
 //! The end, the pause and the jitter of a schedule.
 
-use super::bench::{letter, named, Bench};
+use super::fixture::{named, new_message, Fixture};
 use crate::error::Error;
 use crate::op::{Done, NewSchedule, Op};
 use crate::schedule::recurrence::Recurrence;
@@ -13,27 +13,27 @@ fn every(limits: Limits, start: Option<Millis>, now: Millis) -> NewSchedule<'sta
     NewSchedule {
         name: b"s".into(),
         rule: Recurrence::every(10, start, now).unwrap(),
-        send: letter(None),
+        send: new_message(None),
         missed: Missed::Once,
         overlap: Overlap::Queue,
         limits: Some(Box::new(limits)),
     }
 }
 
-fn bench(limits: Limits) -> Bench {
-    let mut b = Bench::new(Settings::default());
+fn fixture(limits: Limits) -> Fixture {
+    let mut b = Fixture::new(Settings::default());
     b.apply(&Op::Schedule(every(limits, None, b.now)));
     b
 }
 
-fn pause(b: &mut Bench, paused: bool) -> Done {
+fn pause(b: &mut Fixture, paused: bool) -> Done {
     b.apply(&Op::PauseSchedule {
         name: b"s".into(),
         paused,
     })
 }
 
-fn extras(b: &Bench) -> Option<Extras> {
+fn extras(b: &Fixture) -> Option<Extras> {
     let mut schedules = b.queue.schedules();
     schedules.next().map(|(_, schedule)| schedule.extras())
 }
@@ -54,7 +54,7 @@ fn times(n: u64) -> Limits {
 
 #[test]
 fn it_fires_at_its_end_and_not_after_and_is_gone() {
-    let mut b = bench(until(1030));
+    let mut b = fixture(until(1030));
     assert_eq!(b.wait(20).fired, 2);
     assert!(extras(&b).is_some());
     assert_eq!(b.wait(10).fired, 1);
@@ -64,7 +64,7 @@ fn it_fires_at_its_end_and_not_after_and_is_gone() {
 
 #[test]
 fn an_end_before_the_first_time_is_refused() {
-    let mut b = Bench::new(Settings::default());
+    let mut b = Fixture::new(Settings::default());
     let op = Op::Schedule(every(until(1009), None, b.now));
     let refused = b.queue.apply(&op, Moment::at_ms(b.now));
     assert_eq!(refused.err(), Some(Error::NeverFires));
@@ -73,7 +73,7 @@ fn an_end_before_the_first_time_is_refused() {
 
 #[test]
 fn it_fires_as_often_as_it_may_and_is_gone() {
-    let mut b = bench(times(2));
+    let mut b = fixture(times(2));
     assert_eq!(b.wait(10).fired, 1);
     assert_eq!(extras(&b).unwrap().limits.times, Some(1));
     assert_eq!(b.wait(100).fired, 1);
@@ -82,7 +82,7 @@ fn it_fires_as_often_as_it_may_and_is_gone() {
 
 #[test]
 fn a_time_whose_id_is_taken_is_counted_and_leaves_the_number_of_times() {
-    let mut b = bench(times(2));
+    let mut b = fixture(times(2));
     b.send(named("s@1010"));
     assert_eq!(b.wait(10).fired, 0);
     let skipped = Extras {
@@ -97,7 +97,7 @@ fn a_time_whose_id_is_taken_is_counted_and_leaves_the_number_of_times() {
 
 #[test]
 fn what_is_missed_in_a_pause_is_skipped() {
-    let mut b = bench(Limits::default());
+    let mut b = fixture(Limits::default());
     assert_eq!(b.wait(10).fired, 1);
     assert_eq!(pause(&mut b, true), Done::Flag(true));
     assert_eq!(pause(&mut b, true), Done::Flag(true));
@@ -110,7 +110,7 @@ fn what_is_missed_in_a_pause_is_skipped() {
 
 #[test]
 fn a_pause_within_a_millisecond_loses_and_repeats_nothing() {
-    let mut b = bench(Limits::default());
+    let mut b = fixture(Limits::default());
     b.wait(10);
     pause(&mut b, true);
     pause(&mut b, false);
@@ -121,7 +121,7 @@ fn a_pause_within_a_millisecond_loses_and_repeats_nothing() {
 
 #[test]
 fn a_pause_beyond_its_end_ends_it_when_it_goes_on() {
-    let mut b = bench(until(1030));
+    let mut b = fixture(until(1030));
     pause(&mut b, true);
     b.wait(100);
     assert!(extras(&b).is_some());
@@ -137,7 +137,7 @@ fn jitter_delays_each_message_and_never_a_fire_time() {
         ..Limits::default()
     };
     for start in [None, Some(1000)] {
-        let mut b = Bench::new(Settings::default());
+        let mut b = Fixture::new(Settings::default());
         b.apply(&Op::Schedule(every(jitter, start, b.now)));
         assert_eq!(b.wait(1000).fired, 100);
         let due = b.queue.store.iter().map(|(_, message)| message.due);
@@ -150,7 +150,7 @@ fn jitter_delays_each_message_and_never_a_fire_time() {
 #[test]
 fn missed_times_after_the_end_are_not_made_up_for() {
     for (missed, sent) in [(Missed::Once, 1), (Missed::All, 3), (Missed::Skip, 0)] {
-        let mut b = Bench::new(Settings::default());
+        let mut b = Fixture::new(Settings::default());
         let mut new = every(until(1035), None, b.now);
         new.missed = missed;
         b.apply(&Op::Schedule(new));

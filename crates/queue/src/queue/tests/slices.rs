@@ -1,6 +1,6 @@
 //! Bulk operations of tests, in slices of at most two messages.
 
-use super::bench::{later, letter, named, Bench};
+use super::fixture::{later, named, new_message, Fixture};
 use super::named_batches::with;
 use crate::message::after::OnFail;
 use crate::message::state::State;
@@ -21,7 +21,7 @@ pub fn purge(state: Option<State>, group: Option<&'static str>) -> Op<'static> {
 
 /// Does the next slice of up to two messages. Returns how many it removed or revived,
 /// `None` when there is nothing left to do.
-pub fn slice(b: &mut Bench, plan: &mut Plan) -> Option<u64> {
+pub fn slice(b: &mut Fixture, plan: &mut Plan) -> Option<u64> {
     match plan.next(&b.queue, 2, b.now) {
         Step::Done => None,
         Step::Look => Some(0),
@@ -40,7 +40,7 @@ pub fn slice(b: &mut Bench, plan: &mut Plan) -> Option<u64> {
 }
 
 /// Does the rest of a plan. Returns the count and the number of slices.
-pub fn finish(b: &mut Bench, plan: &mut Plan) -> (u64, u32) {
+pub fn finish(b: &mut Fixture, plan: &mut Plan) -> (u64, u32) {
     let mut counted = 0;
     for slices in 0..1000 {
         match slice(b, plan) {
@@ -53,7 +53,7 @@ pub fn finish(b: &mut Bench, plan: &mut Plan) -> (u64, u32) {
 
 /// Does an operation, in slices where it is long. Returns the count and the number of
 /// slices, 0 where it was done at once.
-pub fn in_slices(b: &mut Bench, op: &Op<'static>) -> (u64, u32) {
+pub fn in_slices(b: &mut Fixture, op: &Op<'static>) -> (u64, u32) {
     match b.queue.plan(op, b.now) {
         Some(mut plan) => finish(b, &mut plan),
         None => match b.apply(op) {
@@ -64,7 +64,7 @@ pub fn in_slices(b: &mut Bench, op: &Op<'static>) -> (u64, u32) {
 }
 
 /// The number of messages in no matter which state.
-pub fn left(b: &Bench) -> u64 {
+pub fn left(b: &Fixture) -> u64 {
     State::ALL.iter().map(|state| b.queue.count(*state)).sum()
 }
 
@@ -72,13 +72,13 @@ pub fn left(b: &Bench) -> u64 {
 pub fn with_priority(priority: i8) -> Send<'static> {
     Send {
         priority,
-        ..letter(None)
+        ..new_message(None)
     }
 }
 
 /// Three messages in each state but blocked, ungrouped or of a group.
-pub fn populated(group: Option<&'static str>) -> Bench {
-    let mut b = Bench::new(Settings {
+pub fn populated(group: Option<&'static str>) -> Fixture {
+    let mut b = Fixture::new(Settings {
         retain: 1_000_000,
         lease: 1_000_000,
         group_concurrency: 100,
@@ -90,7 +90,7 @@ pub fn populated(group: Option<&'static str>) -> Bench {
     }));
     let first = |group| Send {
         priority: -1,
-        ..letter(group)
+        ..new_message(group)
     };
     for kind in [Some(NackKind::Fatal), Some(NackKind::Delay(500_000)), None] {
         for _ in 0..3 {
@@ -115,11 +115,11 @@ pub fn populated(group: Option<&'static str>) -> Bench {
     }
     for _ in 0..3 {
         b.send(with(later(group, 800_000), Some("batch"), None));
-        b.send(letter(group));
+        b.send(new_message(group));
     }
     for _ in 0..3 {
         let after = Some(("batch", OnFail::Hold));
-        b.send(with(letter(group), None, after));
+        b.send(with(new_message(group), None, after));
     }
     b
 }

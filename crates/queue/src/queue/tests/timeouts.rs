@@ -1,14 +1,14 @@
 //! MAXTIMEOUTS: a message that outlives too many of its workers dies.
 
-use super::bench::{letter, Bench};
+use super::fixture::{new_message, Fixture};
 use crate::message::state::{Reason, State};
 use crate::message::Choices;
 use crate::op::{Fetch, NackKind, Op, Redrive, Send};
 use crate::settings::Settings;
 use crate::Seq;
 
-fn forgiving(max_timeouts: u64) -> Bench {
-    Bench::new(Settings {
+fn forgiving(max_timeouts: u64) -> Fixture {
+    Fixture::new(Settings {
         lease: 10,
         retries: -1,
         max_timeouts,
@@ -21,17 +21,17 @@ fn own(max_timeouts: u64) -> Send<'static> {
     choices.change_rare(|rare| rare.max_timeouts = Some(max_timeouts));
     Send {
         choices,
-        ..letter(None)
+        ..new_message(None)
     }
 }
 
 /// Fetches the message and lets its lease run out.
-fn lose(b: &mut Bench, seq: Seq) {
+fn lose(b: &mut Fixture, seq: Seq) {
     assert_eq!(b.take(1), [seq]);
     b.wait(10);
 }
 
-fn reason(b: &Bench, seq: Seq) -> Option<Reason> {
+fn reason(b: &Fixture, seq: Seq) -> Option<Reason> {
     b.queue.view(seq, b.now).and_then(|view| view.reason())
 }
 

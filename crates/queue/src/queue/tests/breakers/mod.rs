@@ -2,7 +2,7 @@
 
 mod probes;
 
-use super::bench::{letter, Bench, Got};
+use super::fixture::{new_message, Fixture, Got};
 use crate::message::state::State;
 use crate::op::{Done, Fetch, Happened, NackKind, Op};
 use crate::queue::inspect::explain::Code;
@@ -25,14 +25,14 @@ fn settings() -> Settings {
 }
 
 /// Fetches one message, which must be there.
-fn fetch_one(b: &mut Bench) -> Got {
+fn fetch_one(b: &mut Fixture) -> Got {
     let got = b.fetch(Fetch::one());
     assert_eq!(got.len(), 1, "at {}", b.now);
     got[0]
 }
 
 /// Fetches and nacks one message after the other.
-fn fail(b: &mut Bench, times: usize) {
+fn fail(b: &mut Fixture, times: usize) {
     for _ in 0..times {
         let got = fetch_one(b);
         b.nack(&[got.1], NackKind::Backoff);
@@ -40,16 +40,16 @@ fn fail(b: &mut Bench, times: usize) {
 }
 
 /// A queue with two messages of a group, or ungrouped ones, whose breaker has opened.
-fn opened(group: Option<&'static str>) -> Bench {
-    let mut b = Bench::new(settings());
-    b.send(letter(group));
-    b.send(letter(group));
+fn opened(group: Option<&'static str>) -> Fixture {
+    let mut b = Fixture::new(settings());
+    b.send(new_message(group));
+    b.send(new_message(group));
     fail(&mut b, 2);
     b
 }
 
 /// What the breaker does of the group `g`, or of the ungrouped messages.
-fn breaker(b: &Bench, group: Option<&str>) -> (&'static str, Option<Millis>) {
+fn breaker(b: &Fixture, group: Option<&str>) -> (&'static str, Option<Millis>) {
     let ix = group.map_or(Some(GroupIx::NONE), |name| {
         b.queue.groups.find(name.as_bytes())
     });
@@ -57,7 +57,7 @@ fn breaker(b: &Bench, group: Option<&str>) -> (&'static str, Option<Millis>) {
     circuit.map_or(("closed", None), |c| (c.state(b.now), c.open_until(b.now)))
 }
 
-fn explain(b: &Bench, seq: Seq) -> (Code, Option<Millis>, Option<Vec<u8>>) {
+fn explain(b: &Fixture, seq: Seq) -> (Code, Option<Millis>, Option<Vec<u8>>) {
     let message = b.queue.message(seq).unwrap();
     let id = b.queue.id_of(seq, message).to_box();
     let told = b.queue.explain(&id, b.now).unwrap();
@@ -100,7 +100,7 @@ fn nothing_is_delivered_from_the_last_failure_to_the_end_of_the_open_time() {
 #[test]
 fn only_failures_within_the_window_count() {
     for (wait, opens) in [(99, true), (100, false)] {
-        let mut b = Bench::new(settings());
+        let mut b = Fixture::new(settings());
         b.to("g");
         fail(&mut b, 1);
         b.wait(wait);
@@ -125,13 +125,13 @@ fn nacks_lease_ends_and_deadly_failures_count_but_not_silent_and_fatal_ones() {
         (NackKind::Silent, false),
         (NackKind::Fatal, false),
     ] {
-        let mut b = Bench::new(once.clone());
+        let mut b = Fixture::new(once.clone());
         b.to("g");
         let got = fetch_one(&mut b);
         b.nack(&[got.1], kind);
         assert_eq!(breaker(&b, Some("g")).0 == "open", opens, "{kind:?}");
     }
-    let mut b = Bench::new(once);
+    let mut b = Fixture::new(once);
     b.to("g");
     fetch_one(&mut b);
     b.wait(30_000);
@@ -202,12 +202,12 @@ fn without_breaker_all_are_closed_and_another_one_keeps_what_is_open() {
 
 #[test]
 fn a_group_is_kept_while_open_or_half_open_and_for_its_failures() {
-    let mut b = Bench::new(Settings {
+    let mut b = Fixture::new(Settings {
         retries: 0,
         dead_count: 1,
         ..settings()
     });
-    let listed = |b: &Bench| b.queue.groups(0, 9, None, b.now).1.len();
+    let listed = |b: &Fixture| b.queue.groups(0, 9, None, b.now).1.len();
     b.to("g");
     b.to("h");
     fail(&mut b, 2);
@@ -238,7 +238,7 @@ fn a_group_is_kept_while_open_or_half_open_and_for_its_failures() {
 
 #[test]
 fn each_change_of_a_breaker_is_an_event() {
-    let happened = |b: &mut Bench| b.queue.take_effects().happened.has(Happened::BREAKER);
+    let happened = |b: &mut Fixture| b.queue.take_effects().happened.has(Happened::BREAKER);
     for group in BOTH {
         let mut b = opened(group);
         assert!(happened(&mut b), "opened");
@@ -274,7 +274,7 @@ fn a_manual_clock_leads_a_breaker_through_its_times() {
             )
             .unwrap();
     };
-    let mut b = Bench {
+    let mut b = Fixture {
         queue: Queue::new(settings(), Clock::Manual(0), 0),
         now: 0,
     };

@@ -5,7 +5,7 @@ use super::{breaker, explain, fail, fetch_one, opened, settings, BOTH};
 use crate::message::state::State;
 use crate::op::{Done, Fetch, NackKind, Op};
 use crate::queue::inspect::explain::Code;
-use crate::queue::tests::bench::{letter, Bench};
+use crate::queue::tests::fixture::{new_message, Fixture};
 use crate::settings::{OnRetry, Settings};
 use crate::Moment;
 
@@ -70,7 +70,7 @@ fn a_probe_that_is_given_back_rejected_cancelled_or_purged_decides_nothing() {
     for group in BOTH {
         for way in 0..5 {
             let mut b = opened(group);
-            b.send(letter(group));
+            b.send(new_message(group));
             b.wait(50);
             let probe = fetch_one(&mut b);
             let id = b.queue.message(probe.0).unwrap();
@@ -96,12 +96,12 @@ fn a_probe_that_is_given_back_rejected_cancelled_or_purged_decides_nothing() {
 fn messages_that_ran_before_it_opened_decide_nothing() {
     for group in BOTH {
         for end_after in [0, 50, 51] {
-            let mut b = Bench::new(Settings {
+            let mut b = Fixture::new(Settings {
                 group_concurrency: 9,
                 ..settings()
             });
             for _ in 0..6 {
-                b.send(letter(group));
+                b.send(new_message(group));
             }
             let old = b.fetch(Fetch {
                 count: 6,
@@ -183,7 +183,7 @@ fn noack_gets_nothing_from_a_half_open_one_and_passes_over_it() {
 #[test]
 fn a_half_open_group_waits_for_its_failed_message_only_under_onretry_block() {
     for on_retry in [OnRetry::Block, OnRetry::Skip] {
-        let mut b = Bench::new(Settings {
+        let mut b = Fixture::new(Settings {
             on_retry,
             ..settings()
         });
@@ -208,7 +208,7 @@ fn a_copy_has_the_breakers_without_their_probes() {
         assert_eq!(copy.breakers_open(b.now), 1);
         b.wait(50);
         fetch_one(&mut b);
-        let copy = Bench {
+        let copy = Fixture {
             queue: b.queue.copy(),
             now: b.now,
         };

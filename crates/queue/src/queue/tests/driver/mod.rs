@@ -4,8 +4,8 @@
 mod runs;
 mod seen;
 
-use super::acts::{Step, START};
 use super::model::{Model, Msg};
+use super::ops::{Step, START};
 use crate::error::Error;
 use crate::message::state::{State, StoredState};
 use crate::op::{Before, Done, Fetch, Moment, Op, Ticked};
@@ -97,7 +97,7 @@ impl Pair {
     pub fn step(&mut self, step: &Step) {
         self.queue.free_garbage((self.now % 3) as usize);
         self.advance(self.now + step.wait);
-        let op = step.act.op(&self.model);
+        let op = step.op.resolve(&self.model);
         self.apply(&op);
         self.advance(self.now);
         self.compare();

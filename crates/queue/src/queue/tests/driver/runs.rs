@@ -4,7 +4,7 @@ use super::seen::assert_same;
 use super::{perform, told, Pair};
 use crate::op::{Fetch, Moment, Op};
 use crate::queue::rebuild::validate;
-use crate::queue::tests::acts::{Act, Letter, Plan, Step};
+use crate::queue::tests::ops::{NewMessage, Plan, RandomOp, Step};
 use crate::queue::Queue;
 use crate::settings::Changes;
 use crate::Millis;
@@ -51,7 +51,7 @@ pub fn run_with_steps_back(plan: &Plan, steps_back: &[(Millis, Millis)]) {
 
 /// Fetches and acks this many times.
 fn drain(pair: &mut Pair, times: usize) {
-    let fetch = Act::Fetch {
+    let fetch = RandomOp::Fetch {
         count: 2,
         per_group: 1,
         group: None,
@@ -64,7 +64,7 @@ fn drain(pair: &mut Pair, times: usize) {
     for _ in 0..times {
         pair.step(&Step {
             wait: 3,
-            act: fetch.clone(),
+            op: fetch.clone(),
         });
     }
 }
@@ -86,7 +86,7 @@ pub fn run_in_slices(plan: &Plan, most: u64) {
         let from = pair.now;
         pair.advance(from + step.wait);
         advance_in_slices(&mut sliced, from, pair.now, most);
-        let op = step.act.op(&pair.model);
+        let op = step.op.resolve(&pair.model);
         pair.apply(&op);
         let _ = perform(&mut sliced, &op, Moment::at_ms(pair.now));
         pair.advance(pair.now);
@@ -117,35 +117,35 @@ pub fn run_lagging(plan: &Plan, most: u64) {
         // has not sent yet cannot be delivered, and a command on all messages of a
         // state takes them as they are at that moment.
         let is_of_many = matches!(
-            step.act,
-            Act::Schedule { .. }
-                | Act::Find(..)
-                | Act::Purge(..)
-                | Act::PurgeSome(..)
-                | Act::Alter(_)
+            step.op,
+            RandomOp::Schedule { .. }
+                | RandomOp::Find(..)
+                | RandomOp::Purge(..)
+                | RandomOp::PurgeSome(..)
+                | RandomOp::Alter(_)
         );
         if is_of_many {
             continue;
         }
-        let mut act = step.act.clone();
-        if let Act::Send(_, letter) = &mut act {
+        let mut op = step.op.clone();
+        if let RandomOp::Send(_, new_message) = &mut op {
             // A group that lost its position by an expiry that is not processed yet
             // may keep it if something changes the group meanwhile. So no message
             // expires here.
-            letter.choices.ttl = None;
+            new_message.choices.ttl = None;
             // Nor is anything held: what is released late comes late.
-            letter.choices.change_rare(|rare| {
+            new_message.choices.change_rare(|rare| {
                 rare.expire_at = None;
                 rare.batching = None;
             });
         }
-        if let Act::AckSend(_, letters) = &mut act {
-            letters.iter_mut().for_each(|letter| {
-                letter.choices.ttl = None;
-                letter.choices.rare = None;
+        if let RandomOp::AckSend(_, messages) = &mut op {
+            messages.iter_mut().for_each(|new_message| {
+                new_message.choices.ttl = None;
+                new_message.choices.rare = None;
             });
         }
-        let op = act.op(&pair.model);
+        let op = op.resolve(&pair.model);
         let moment = Moment::at_ms(pair.now);
         let _ = lagging.apply(&Op::Tick, moment);
         // PEEK changes nothing: it does not see what expiries would change in the line.
@@ -166,11 +166,11 @@ pub fn run_lagging(plan: &Plan, most: u64) {
 /// Sends all messages, then fetches from a queue that has processed all due events
 /// and from one that has processed only `most` of them before each FETCH. Both must
 /// give the same deliveries, and must be equal at the end.
-pub fn run_burst(letters: &[Letter], fetches: &[(u64, Millis)], most: u64) {
+pub fn run_burst(letters: &[NewMessage], fetches: &[(u64, Millis)], most: u64) {
     let mut pair = Pair::new(&Changes::default(), false);
     pair.advance(pair.now);
-    for letter in letters {
-        pair.apply(&Act::Send(1, letter.clone()).op(&pair.model));
+    for new_message in letters {
+        pair.apply(&RandomOp::Send(1, new_message.clone()).resolve(&pair.model));
     }
     let mut lagging = pair.queue.clone();
     pair.advance(pair.now + 10);

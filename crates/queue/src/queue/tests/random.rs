@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::option::{of, weighted};
 use proptest::prelude::*;
 
-use super::acts::{Act, Letter, Name, Plan, Step, When};
+use super::ops::{Name, NewMessage, Plan, RandomOp, Step, When};
 use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::score::Score;
 use crate::message::state::State;
@@ -124,7 +124,7 @@ fn choices() -> impl Strategy<Value = Choices> {
     prop_oneof![2 => Just(Choices::default()), 2 => some, 1 => batched]
 }
 
-fn letter() -> impl Strategy<Value = Letter> {
+fn new_message() -> impl Strategy<Value = NewMessage> {
     (
         0..4u8,
         weighted(0.4, 0..4u8),
@@ -137,7 +137,7 @@ fn letter() -> impl Strategy<Value = Letter> {
         prop::bool::weighted(0.1),
     )
         .prop_map(
-            |(size, id, group, due, priority, choices, replace, new_salt, if_group)| Letter {
+            |(size, id, group, due, priority, choices, replace, new_salt, if_group)| NewMessage {
                 if_group,
                 size,
                 id,
@@ -151,7 +151,7 @@ fn letter() -> impl Strategy<Value = Letter> {
         )
 }
 
-fn fetch() -> impl Strategy<Value = Act> {
+fn fetch() -> impl Strategy<Value = RandomOp> {
     (
         1..5u64,
         prop_oneof![2 => Just(1u64), 1 => 2..4u64],
@@ -163,7 +163,7 @@ fn fetch() -> impl Strategy<Value = Act> {
         weighted(0.4, (0..2u8, weighted(0.6, 0..2u8))),
     )
         .prop_map(
-            |(count, per_group, group, lease, max_bytes, acks, no_ack, consumer)| Act::Fetch {
+            |(count, per_group, group, lease, max_bytes, acks, no_ack, consumer)| RandomOp::Fetch {
                 count,
                 per_group,
                 group,
@@ -186,7 +186,7 @@ fn nack_kind() -> impl Strategy<Value = NackKind> {
     ]
 }
 
-fn nack() -> impl Strategy<Value = Act> {
+fn nack() -> impl Strategy<Value = RandomOp> {
     let of = prop_oneof![2 => Just(Paused::Group), 1 => Just(Paused::Queue)];
     let pause = (of, 1..30u64).prop_map(|(of, ms)| NackPause { of, ms });
     (
@@ -195,7 +195,7 @@ fn nack() -> impl Strategy<Value = Act> {
         weighted(0.2, 0..3u8),
         weighted(0.15, pause),
     )
-        .prop_map(|(back, kind, note, pause)| Act::Nack(back, kind, note, pause))
+        .prop_map(|(back, kind, note, pause)| RandomOp::Nack(back, kind, note, pause))
 }
 
 fn rate() -> impl Strategy<Value = Rate> {
@@ -280,7 +280,7 @@ fn group_changes() -> impl Strategy<Value = GroupChanges> {
     })
 }
 
-fn schedule() -> impl Strategy<Value = Act> {
+fn schedule() -> impl Strategy<Value = RandomOp> {
     let overlap = prop_oneof![Just(Overlap::Queue), Just(Overlap::Skip)];
     let rare = |range| weighted(0.2, range);
     let limits = (rare(0..200u64), rare(1..4u64), weighted(0.2, 0..20u64));
@@ -290,14 +290,14 @@ fn schedule() -> impl Strategy<Value = Act> {
         jitter: jitter.unwrap_or(0),
     });
     let times = (3..40u64, of(0..200u64));
-    (0..2u8, times, overlap, limits, letter()).prop_map(
-        |(name, (period, start), overlap, limits, letter)| Act::Schedule {
+    (0..2u8, times, overlap, limits, new_message()).prop_map(
+        |(name, (period, start), overlap, limits, new_message)| RandomOp::Schedule {
             name,
             period,
             start,
             overlap,
             limits,
-            letter,
+            new_message,
         },
     )
 }
@@ -311,43 +311,43 @@ fn find_act() -> impl Strategy<Value = FindAct> {
 }
 
 /// One operation. `purges` is the weight of PURGE.
-fn act(purges: u32) -> impl Strategy<Value = Act> {
+fn op(purges: u32) -> impl Strategy<Value = RandomOp> {
     let some = || vec(0..6u8, 1..4);
     let any_group = || of(0..3u8);
     let only = || weighted(0.6, prop::sample::select(&State::ALL[..]));
     prop_oneof![
-        2 => Just(Act::Tick),
-        30 => (prop_oneof![4 => Just(1u8), 1 => 2..4u8], letter())
-            .prop_map(|(n, letter)| Act::Send(n, letter)),
+        2 => Just(RandomOp::Tick),
+        30 => (prop_oneof![4 => Just(1u8), 1 => 2..4u8], new_message())
+            .prop_map(|(n, new_message)| RandomOp::Send(n, new_message)),
         30 => fetch(),
-        10 => some().prop_map(Act::Ack),
-        6 => (weighted(0.8, 0..6u8), vec(letter(), 1..4))
-            .prop_map(|(back, letters)| Act::AckSend(back, letters)),
+        10 => some().prop_map(RandomOp::Ack),
+        6 => (weighted(0.8, 0..6u8), vec(new_message(), 1..4))
+            .prop_map(|(back, letters)| RandomOp::AckSend(back, letters)),
         14 => nack(),
         3 => (1..60u64, some(), weighted(0.3, 0..3u8))
-            .prop_map(|(ms, r, note)| Act::Touch(ms, r, note)),
-        2 => some().prop_map(Act::EndLeases),
-        4 => (1..30u64, some()).prop_map(|(ms, r)| Act::Grace(ms, r)),
-        4 => vec(name(), 1..3).prop_map(Act::Cancel),
-        3 => (name(), when()).prop_map(|(name, when)| Act::Reschedule(name, when)),
-        2 => (name(), 0..4u8).prop_map(|(name, size)| Act::Update(name, size)),
-        2 => prop_oneof![1..4u64, Just(u64::MAX)].prop_map(Act::Redrive),
-        3 => vec(name(), 1..4).prop_map(Act::RedriveIds),
+            .prop_map(|(ms, r, note)| RandomOp::Touch(ms, r, note)),
+        2 => some().prop_map(RandomOp::EndLeases),
+        4 => (1..30u64, some()).prop_map(|(ms, r)| RandomOp::Grace(ms, r)),
+        4 => vec(name(), 1..3).prop_map(RandomOp::Cancel),
+        3 => (name(), when()).prop_map(|(name, when)| RandomOp::Reschedule(name, when)),
+        2 => (name(), 0..4u8).prop_map(|(name, size)| RandomOp::Update(name, size)),
+        2 => prop_oneof![1..4u64, Just(u64::MAX)].prop_map(RandomOp::Redrive),
+        3 => vec(name(), 1..4).prop_map(RandomOp::RedriveIds),
         3 => (prop::sample::select(&State::ALL[..]), find_act(), 0..6u8, any::<bool>())
-            .prop_map(|(state, act, count, reverse)| Act::Find(state, act, count, reverse)),
-        purges => (only(), any_group()).prop_map(|(state, group)| Act::Purge(state, group)),
+            .prop_map(|(state, act, count, reverse)| RandomOp::Find(state, act, count, reverse)),
+        purges => (only(), any_group()).prop_map(|(state, group)| RandomOp::Purge(state, group)),
         purges => prop::sample::select(&State::ALL[..])
-            .prop_map(|state| Act::Purge(Some(state), None)),
-        1 => (any_group(), 1..4u64).prop_map(|(group, most)| Act::PurgeSome(group, most)),
-        purges => vec(0..12u8, 1..5).prop_map(Act::Remove),
-        1 => any_group().prop_map(Act::Free),
-        2 => (any_group(), of(1..40u64)).prop_map(|(group, ms)| Act::Pause(group, ms)),
-        4 => any_group().prop_map(Act::Resume),
-        3 => (0..3u8, group_changes()).prop_map(|(g, changes)| Act::GroupSet(g, changes)),
-        2 => changes().prop_map(Act::Alter),
+            .prop_map(|state| RandomOp::Purge(Some(state), None)),
+        1 => (any_group(), 1..4u64).prop_map(|(group, most)| RandomOp::PurgeSome(group, most)),
+        purges => vec(0..12u8, 1..5).prop_map(RandomOp::Remove),
+        1 => any_group().prop_map(RandomOp::Free),
+        2 => (any_group(), of(1..40u64)).prop_map(|(group, ms)| RandomOp::Pause(group, ms)),
+        4 => any_group().prop_map(RandomOp::Resume),
+        3 => (0..3u8, group_changes()).prop_map(|(g, changes)| RandomOp::GroupSet(g, changes)),
+        2 => changes().prop_map(RandomOp::Alter),
         2 => schedule(),
-        1 => (0..2u8).prop_map(Act::Unschedule),
-        2 => (0..2u8, any::<bool>()).prop_map(|(n, paused)| Act::PauseSchedule(n, paused)),
+        1 => (0..2u8).prop_map(RandomOp::Unschedule),
+        2 => (0..2u8, any::<bool>()).prop_map(|(n, paused)| RandomOp::PauseSchedule(n, paused)),
     ]
 }
 
@@ -372,14 +372,14 @@ pub fn breaking_plan(most: usize) -> impl Strategy<Value = Plan> {
 
 fn plan_with(most: usize, purges: u32) -> impl Strategy<Value = Plan> {
     let wait = prop_oneof![3 => Just(0u64), 3 => 1..8u64, 1 => 8..50u64];
-    let step = (wait, act(purges)).prop_map(|(wait, act)| Step { wait, act });
+    let step = (wait, op(purges)).prop_map(|(wait, op)| Step { wait, op });
     let options = prop_oneof![Just(Changes::default()), changes()];
     (options, vec(step, 1..most)).prop_map(|(options, steps)| Plan { options, steps })
 }
 
 /// Messages that all become due within a few milliseconds.
-pub fn burst() -> impl Strategy<Value = Vec<Letter>> {
-    let letter = (letter(), 8..=10u64).prop_map(|(letter, ms)| Letter {
+pub fn burst() -> impl Strategy<Value = Vec<NewMessage>> {
+    let new_message = (new_message(), 8..=10u64).prop_map(|(new_message, ms)| NewMessage {
         id: None,
         due: When::After(ms),
         // Leases last, because only the order of what becomes due together is
@@ -389,9 +389,9 @@ pub fn burst() -> impl Strategy<Value = Vec<Letter>> {
             lease: None,
             ttl: None,
             rare: None,
-            ..letter.choices.clone()
+            ..new_message.choices.clone()
         },
-        ..letter
+        ..new_message
     });
-    vec(letter, 1..30)
+    vec(new_message, 1..30)
 }

@@ -8,7 +8,7 @@ use crate::settings::{Clock, Settings};
 use crate::{Millis, Moment, Receipt, Seq};
 
 /// A queue that follows the server's clock, and the present time.
-pub struct Bench {
+pub struct Fixture {
     pub queue: Queue,
     pub now: Millis,
 }
@@ -16,9 +16,9 @@ pub struct Bench {
 /// A delivery: number of the message, and receipt.
 pub type Got = (Seq, Receipt);
 
-impl Bench {
-    pub fn new(settings: Settings) -> Bench {
-        Bench {
+impl Fixture {
+    pub fn new(settings: Settings) -> Fixture {
+        Fixture {
             queue: Queue::new(settings, Clock::Server, 0),
             now: 1000,
         }
@@ -49,12 +49,12 @@ impl Bench {
 
     /// Sends a message to a group.
     pub fn to(&mut self, group: &'static str) -> Seq {
-        self.send(letter(Some(group)))
+        self.send(new_message(Some(group)))
     }
 
     /// Sends a message without a group.
     pub fn plain(&mut self) -> Seq {
-        self.send(letter(None))
+        self.send(new_message(None))
     }
 
     pub fn fetch(&mut self, fetch: Fetch) -> Vec<Got> {
@@ -111,16 +111,16 @@ impl Bench {
 
 /// Sends a message, fetches it and rejects it. It must be the one that is delivered
 /// next.
-pub fn kill(bench: &mut Bench, send: Send) -> Seq {
-    let seq = bench.send(send);
-    let got = bench.fetch(Fetch::one());
+pub fn kill(fixture: &mut Fixture, send: Send) -> Seq {
+    let seq = fixture.send(send);
+    let got = fixture.fetch(Fetch::one());
     assert_eq!(got[0].0, seq);
-    bench.nack(&[got[0].1], NackKind::Fatal);
+    fixture.nack(&[got[0].1], NackKind::Fatal);
     seq
 }
 
 /// A message that is due now.
-pub fn letter(group: Option<&'static str>) -> Send<'static> {
+pub fn new_message(group: Option<&'static str>) -> Send<'static> {
     Send {
         group: group.map(|name| name.as_bytes().into()),
         ..Send::plain(b"payload")
@@ -131,7 +131,7 @@ pub fn letter(group: Option<&'static str>) -> Send<'static> {
 pub fn later(group: Option<&'static str>, ms: Millis) -> Send<'static> {
     Send {
         due: DueTime::After(ms),
-        ..letter(group)
+        ..new_message(group)
     }
 }
 
@@ -139,7 +139,7 @@ pub fn later(group: Option<&'static str>, ms: Millis) -> Send<'static> {
 pub fn named(id: &'static str) -> Send<'static> {
     Send {
         id: Some(id.as_bytes().into()),
-        ..letter(None)
+        ..new_message(None)
     }
 }
 
