@@ -249,6 +249,8 @@ fn settings(ask: &Ask, key: &[u8]) -> Result<(String, Vec<Field>), HttpError> {
         "onretry" => "BLOCK or SKIP",
         "ondead" => "CONTINUE or BLOCK",
         "sends" => "ON or OFF",
+        "maxtimeouts" => "3; 0: no limit",
+        "errors" => "5; 0: none of earlier attempts",
         _ => "",
     };
     let fields = shown_settings(&info)
