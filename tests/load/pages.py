@@ -320,18 +320,22 @@ def main(words=None) -> int:
             f"server {info.get('valkey_version') or info['redis_version']}, {args.queues:,} queues, {args.messages:,} messages"
         )
         print(HEAD, flush=True)
-        with Absences() as absences, Probe(pages.server.port) as probe:
+        with Absences() as absences, Probe(pages.server.port, pid=pages.server.pid) as probe:
             for row in pages.rows():
                 rows.append(row)
                 print(row, flush=True)
         probe.pings = pages.undisturbed(probe.pings)
         memory = pages.memory()
+        slice_us = pages.client.info("dq")["dq_longest_slice_us"]
     waits = Waits.of(absences, probe)
     began, _ = max(probe.pings, key=lambda ping: ping[1])
     meanwhile = next((row.name for row in rows if began < row.ended), "the end")
     print(f"{waits.count:,} PINGs meanwhile: 99 % within {waits.p99:.2f} ms, the longest {waits.longest:.2f} ms,")
+    print("without the time for which the server itself waited for a processor behind other programs,")
     print(f"of which a processor was absent for {waits.absent:.2f} ms; the longest without absences {waits.own:.2f} ms;")
-    print(f"the longest was during: {meanwhile}")
+    beyond = sum(waited * 1000 > args.limit for _, waited in probe.pings)
+    print(f"the longest was during: {meanwhile}; {beyond} took more than {args.limit:g} ms")
+    print(f"the longest slice of the module's timer took {slice_us / 1000:.2f} ms")
     print(f"dq web took {memory} MiB at most, the limit is {args.memory}")
     slow = [row for row in rows if row.ms() > args.limit]
     for row in slow:
