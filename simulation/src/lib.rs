@@ -12,6 +12,7 @@ pub mod corruptor;
 pub mod disk;
 pub mod ops;
 pub mod oracle;
+pub mod town;
 pub mod trace;
 
 use dq_queue::Queue;

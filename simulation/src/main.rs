@@ -1,5 +1,6 @@
 //! `make simulate`: runs simulated clusters, one seed after the other, until the
-//! time is up or one of them fails.
+//! time is up or one of them fails. After each of them it runs a server with
+//! thousands of queues.
 //!
 //! These environment variables control it:
 //! - SIM_SECONDS is how long it runs (60).
@@ -14,10 +15,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use dq_simulation::cluster::Cluster;
+use dq_simulation::town::Town;
 use dq_simulation::trace::Tally;
 
 /// The steps after which a cluster ends and the one of the next seed begins.
 const STEPS_OF_A_CLUSTER: u64 = 20_000;
+/// Each cluster is followed by a server with so many queues, for so many turns.
+const QUEUES: usize = 2_000;
+const TURNS: u64 = 500;
 
 fn main() -> ExitCode {
     let first = number("SEED").unwrap_or_else(|| {
@@ -43,7 +48,14 @@ fn main() -> ExitCode {
         let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut cluster, left)));
         all += cluster.tally;
         let failure = match outcome {
-            Ok(Ok(())) => continue,
+            Ok(Ok(())) => match run_town(seed) {
+                Ok(()) => continue,
+                Err(failure) => {
+                    println!("FAILED with {QUEUES} queues, seed {seed}: {failure}");
+                    println!("Again: make simulate SEED={seed}");
+                    return ExitCode::FAILURE;
+                }
+            },
             Ok(Err(why)) => why,
             Err(_) => "panicked, see above".to_owned(),
         };
@@ -62,6 +74,16 @@ fn run(cluster: &mut Cluster, steps: u64) -> Result<(), String> {
         cluster.step()?;
     }
     cluster.end()
+}
+
+/// Many queues on one server.
+fn run_town(seed: u64) -> Result<(), String> {
+    let mut town = Town::new(seed, QUEUES);
+    for _ in 0..TURNS {
+        town.step()
+            .map_err(|broken| format!("turn {}: {broken}", town.steps))?;
+    }
+    town.compare()
 }
 
 fn summary(all: &Tally, seed: u64, took: Duration) -> String {

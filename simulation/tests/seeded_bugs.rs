@@ -6,6 +6,7 @@ use std::thread;
 
 use dq_simulation::bugs::{Bug, BUGS};
 use dq_simulation::cluster::Cluster;
+use dq_simulation::town::{self, Town};
 
 /// Number of clusters in which a bug must be found at least once.
 const CLUSTERS: u64 = 2_000;
@@ -51,4 +52,38 @@ fn every_seeded_bug_is_found_by_the_rule_that_is_about_it() {
         missed.flatten().collect::<Vec<_>>()
     });
     assert!(missed.is_empty(), "not found: {missed:#?}");
+}
+
+/// Number of queues of a town, and of steps that it does at most until a bug is found.
+const QUEUES: usize = 1_000;
+const STEPS_OF_A_TOWN: u64 = 4_000;
+
+#[test]
+fn every_seeded_bug_of_many_queues_is_found_by_the_rule_that_is_about_it() {
+    let mut missed = Vec::new();
+    for (bug, finds) in town::BUGS {
+        let found = (1..=8).find_map(|seed| {
+            let mut town = Town::new(seed, QUEUES).with_bug(*bug);
+            let broken = (0..STEPS_OF_A_TOWN).find_map(|_| town.step().err());
+            broken.filter(|broken| broken.contains(finds))
+        });
+        match found {
+            Some(found) => println!("{bug:?}: {found}"),
+            None => missed.push(bug),
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:#?}");
+}
+
+#[test]
+fn thousands_of_queues_keep_the_rules() {
+    for (seed, queues) in [(1, 3_000), (2, 1_000), (3, 40)] {
+        let mut town = Town::new(seed, queues);
+        for _ in 0..STEPS_OF_A_TOWN {
+            town.step()
+                .unwrap_or_else(|broken| panic!("seed {seed}, step {}: {broken}", town.steps));
+        }
+        town.compare().unwrap();
+        assert!(town.delivered > 500, "{} deliveries", town.delivered);
+    }
 }

@@ -1,0 +1,456 @@
+//! Thousands of queues on one server, in one thread: the timer that looks after all of them, times in
+//! which the server refuses writes, standstills, a clock that is set back, and queues that come from
+//! servers whose clocks are ahead. What one queue does is the matter of [`crate::cluster`].
+
+mod bugs;
+mod faults;
+
+pub use bugs::{Bug, BUGS};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{difference, saved};
+use dq_queue::codec::log_entry::{Creation, LogEntry};
+use dq_queue::op::{Before, DueTime, Fetch, NewSchedule, Send};
+use dq_queue::queue::MAX_LEAD;
+use dq_queue::schedule::recurrence::Recurrence;
+use dq_queue::schedule::{Missed, Overlap};
+use dq_queue::settings::{Clock, Settings};
+use dq_queue::{Done, Millis, Moment, Op, Queue, Receipt};
+
+/// When a town begins, in Unix microseconds.
+const START_US: u64 = 1_700_000_000_000_000;
+/// The lease of every delivery, in ms.
+const LEASE: Millis = 60;
+/// For how much longer a lease lasts that is spared, in ms.
+const SPARED: Millis = 20;
+/// How many queues get a message that is due in one moment.
+const CROWD: usize = 300;
+/// The number of steps between two comparisons of all queues with their replicas.
+const COMPARED: u64 = 500;
+/// Receipts are at most so far above the highest time.
+const MOST_RECEIPTS: Receipt = 1_000_000;
+
+/// One queue, its replica, and who waits for it.
+struct Place {
+    queue: Queue,
+    replica: Queue,
+    /// Number of clients that wait in a FETCH.
+    waiting: u32,
+    /// When the timer looks at it, in ms of the server's clock.
+    due: Option<Millis>,
+    /// Whether it has come from a server whose clock was ahead.
+    came_ahead: bool,
+}
+
+/// A delivery that a worker has.
+struct Held {
+    place: usize,
+    receipt: Receipt,
+    /// Until when the lease lasts at least, by the watch of the worker.
+    until_us: u64,
+}
+
+/// A server with thousands of queues.
+pub struct Town {
+    rng: fastrand::Rng,
+    /// What the clock of the server shows, in Unix microseconds, and the latest time it has shown.
+    us: u64,
+    latest_us: u64,
+    /// The watch of the clients, which nobody sets.
+    watch_us: u64,
+    /// The server gives out no receipt below this.
+    receipt: Receipt,
+    places: Vec<Place>,
+    /// The queues by the time at which the timer looks at them.
+    index: BTreeSet<(Millis, usize)>,
+    held: Vec<Held>,
+    /// When each message may come, by the watch of who sent it, and its place.
+    may_come: BTreeMap<Vec<u8>, (usize, u64)>,
+    /// Whether the server refuses the writes of its clients.
+    is_refusing: bool,
+    /// Whether leases are spared in this turn.
+    is_sparing: bool,
+    sent: u64,
+    bug: Option<Bug>,
+    /// Number of steps so far.
+    pub steps: u64,
+    /// Number of messages that were delivered so far.
+    pub delivered: u64,
+}
+
+impl Town {
+    /// A server with so many empty queues.
+    pub fn new(seed: u64, queues: usize) -> Town {
+        let mut town = Town {
+            rng: fastrand::Rng::with_seed(seed),
+            us: START_US,
+            latest_us: START_US,
+            watch_us: 0,
+            receipt: START_US,
+            places: Vec::new(),
+            index: BTreeSet::new(),
+            held: Vec::new(),
+            may_come: BTreeMap::new(),
+            is_refusing: false,
+            is_sparing: false,
+            sent: 0,
+            bug: None,
+            steps: 0,
+            delivered: 0,
+        };
+        town.places = (0..queues).map(|number| town.place(number)).collect();
+        town
+    }
+
+    /// Seeds a bug, which the rules must find.
+    pub fn with_bug(mut self, bug: Bug) -> Town {
+        self.bug = Some(bug);
+        self
+    }
+
+    fn has(&self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    fn place(&self, number: usize) -> Place {
+        let settings = Settings {
+            lease: LEASE,
+            retries: -1,
+            ..Settings::default()
+        };
+        let creation = Creation {
+            settings,
+            clock: Clock::Server,
+            salt: number as u64,
+        };
+        let mut queue = creation.queue();
+        queue.made_at(self.server());
+        queue.take_effects();
+        Place {
+            replica: queue.clone(),
+            queue,
+            waiting: 0,
+            due: None,
+            came_ahead: false,
+        }
+    }
+
+    fn server(&self) -> Moment {
+        Moment {
+            us: self.us,
+            receipt: self.receipt.max(self.us),
+        }
+    }
+
+    fn pass(&mut self, us: u64) {
+        self.us += us;
+        self.watch_us += us;
+        self.latest_us = self.latest_us.max(self.us);
+    }
+
+    /// One turn of the server: time, faults, commands, then the timer.
+    ///
+    /// # Errors
+    /// A sentence that says which rule is broken.
+    pub fn step(&mut self) -> Result<(), String> {
+        self.steps += 1;
+        let passed = self.rng.u64(100..3_000);
+        self.pass(passed);
+        match self.rng.u32(0..1_000) {
+            0..4 => self.is_refusing = true,
+            4..10 => self.stand_still()?,
+            10 => self.set_back(),
+            11..16 => self.arrive(),
+            16 => self.restart()?,
+            17 => self.send_to_many()?,
+            _ => {}
+        }
+        self.is_refusing &= self.rng.u8(0..20) > 0;
+        self.command()?;
+        self.turn()?;
+        self.look_at_all()?;
+        match self.steps % COMPARED {
+            0 => self.compare(),
+            _ => Ok(()),
+        }
+    }
+
+    /// A client of a random queue.
+    fn command(&mut self) -> Result<(), String> {
+        let place = self.rng.usize(0..self.places.len());
+        match self.rng.u8(0..16) {
+            0..6 => {
+                let delay = self.rng.u64(0..3) * self.rng.u64(0..200);
+                self.send(place, delay)
+            }
+            6..10 => self.fetch(place),
+            10 if self.rng.bool() => self.schedule(place),
+            _ => self.ack(),
+        }
+    }
+
+    fn send_to_many(&mut self) -> Result<(), String> {
+        let first = self.rng.usize(0..self.places.len());
+        let most = CROWD.min(self.places.len());
+        for number in first..first + most {
+            let place = number % self.places.len();
+            self.send(place, 50)?;
+            self.places[place].waiting += u32::from(self.rng.bool());
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, place: usize, delay: Millis) -> Result<(), String> {
+        self.sent += 1;
+        let id = format!("m{}", self.sent).into_bytes();
+        let mut send = Send::plain(b"x");
+        send.id = Some(id.clone().into());
+        send.due = DueTime::After(delay);
+        if self.is_refusing {
+            return match self.has(Bug::DoesWhatItRefuses) {
+                true => self.change(place, &Op::Send(send)).map(drop),
+                false => Ok(()),
+            };
+        }
+        self.may_come
+            .insert(id, (place, self.watch_us + delay * 1000));
+        self.change(place, &Op::Send(send)).map(drop)
+    }
+
+    fn schedule(&mut self, place: usize) -> Result<(), String> {
+        if self.is_refusing || self.places[place].queue.schedules().len() > 0 {
+            return Ok(());
+        }
+        let op = Op::Schedule(NewSchedule {
+            name: b"s"[..].into(),
+            rule: Recurrence::Every {
+                period: self.rng.u64(100..1_000),
+                start: self.us / 1000,
+                start_given: false,
+            },
+            send: Send::plain(b"fired"),
+            missed: Missed::Once,
+            overlap: Overlap::Skip,
+            limits: None,
+        });
+        self.change(place, &op).map(drop)
+    }
+
+    fn fetch(&mut self, place: usize) -> Result<(), String> {
+        if self.is_refusing {
+            return Ok(());
+        }
+        if !self.deliver(place)? && self.places[place].waiting < 3 {
+            self.places[place].waiting += 1;
+        }
+        Ok(())
+    }
+
+    /// Delivers one message. Returns whether there was one.
+    fn deliver(&mut self, place: usize) -> Result<bool, String> {
+        let Some(Done::Fetched(given)) = self.change(place, &Op::fetch(Fetch::one()))? else {
+            return Ok(false);
+        };
+        let Some(one) = given.first() else {
+            return Ok(false);
+        };
+        self.delivered += 1;
+        let of = &self.places[place];
+        let message = of.queue.message(one.seq);
+        let id = message.map(|message| of.queue.id_of(one.seq, message).as_bytes().to_vec());
+        if let Some((sent_to, at_us)) = id.and_then(|id| self.may_come.get(&id)) {
+            if *sent_to != place {
+                return Err(format!(
+                    "a message of queue {sent_to} came from queue {place}"
+                ));
+            }
+            // Delays are counted in ms.
+            if *at_us > self.watch_us + 1_000 {
+                let early = (*at_us - self.watch_us) / 1000;
+                return Err(format!("a message of queue {place} came {early} ms early"));
+            }
+        }
+        if !of.came_ahead && one.receipt > self.latest_us + MOST_RECEIPTS {
+            return Err(format!(
+                "receipts of queue {place} are far ahead of the clock"
+            ));
+        }
+        self.held.push(Held {
+            place,
+            receipt: one.receipt,
+            until_us: self.watch_us + LEASE * 1000,
+        });
+        Ok(true)
+    }
+
+    /// One of the workers is done.
+    fn ack(&mut self) -> Result<(), String> {
+        if self.held.is_empty() || self.is_refusing {
+            return Ok(());
+        }
+        let held = self.held.swap_remove(self.rng.usize(0..self.held.len()));
+        self.ack_of(&held, self.watch_us)
+    }
+
+    /// Acks a delivery, which was asked at a time of the worker's watch.
+    fn ack_of(&mut self, held: &Held, asked_us: u64) -> Result<(), String> {
+        let op = Op::Ack {
+            receipts: [held.receipt].into_iter().collect(),
+            result: None,
+        };
+        let done = self.change(held.place, &op)?;
+        let in_time = asked_us + 1_000 < held.until_us;
+        match done {
+            Some(Done::Count(0)) if in_time => Err(format!(
+                "an ack in queue {} that was in time did not count",
+                held.place
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Does an operation on a queue, as a server does it: its clock, leases that are spared, due events,
+    /// one log entry, and when the timer looks at it next.
+    fn change(&mut self, place: usize, op: &Op<'_>) -> Result<Option<Done>, String> {
+        let server = self.server();
+        let spares = self.is_sparing && !self.has(Bug::EndsLeasesInAStandstill);
+        let queue = &mut self.places[place].queue;
+        let mut moment = queue.follow(server);
+        let mut before = Before::default();
+        let lead = moment.ms().saturating_sub(server.ms());
+        if lead > MAX_LEAD {
+            (before.cut, moment) = (lead, server);
+            queue.prepare(&before, server);
+        }
+        let now = queue.now(moment);
+        if spares && queue.has_lease_before(now + 1) {
+            before.spare = now + SPARED;
+            queue.spare_leases(before.spare);
+        }
+        if queue.has_work(now) {
+            before.steps = queue.advance(now, 64).steps;
+        }
+        let done = queue.apply(op, moment).ok();
+        let has_changed = queue.take_effects().changed;
+        let last = queue.last_receipt();
+        if has_changed {
+            self.record(place, &LogEntry::of(moment, before, None, op))?;
+        }
+        // Those of a queue that is ahead are its own.
+        if last < server.receipt + MOST_RECEIPTS || self.has(Bug::MovesReceipts) {
+            self.receipt = self.receipt.max(last + 1);
+        }
+        self.plan(place);
+        Ok(done)
+    }
+
+    fn record(&mut self, place: usize, entry: &LogEntry<'_, '_>) -> Result<(), String> {
+        if self.is_refusing {
+            return Err(format!(
+                "queue {place} has changed while writes were refused"
+            ));
+        }
+        let mut bytes = Vec::new();
+        entry.encode_into(&mut bytes);
+        let entry = LogEntry::decode(&bytes)?;
+        let to = match self.has(Bug::WritesOfAnotherQueue) && self.steps > 50 {
+            true => (place + 1) % self.places.len(),
+            false => place,
+        };
+        let replica = &mut self.places[to].replica;
+        entry.replay(replica).ok();
+        replica.take_effects();
+        Ok(())
+    }
+
+    /// Notes when the timer is to look at a queue.
+    fn plan(&mut self, place: usize) {
+        if self.has(Bug::ForgetsAQueue) && place % 97 == 5 {
+            return;
+        }
+        let by_itself = self.has(Bug::WakesByTheClockOfTheQueue);
+        let server = self.server();
+        let of = &mut self.places[place];
+        let now = of.queue.time(server);
+        let wake = of.queue.next_wake(now, of.waiting > 0);
+        let due = wake.map(|wake| match by_itself {
+            true => wake.max(now),
+            false => of.queue.server_time(wake.max(now)),
+        });
+        if let Some(before) = std::mem::replace(&mut of.due, due) {
+            self.index.remove(&(before, place));
+        }
+        if let Some(due) = due {
+            self.index.insert((due, place));
+        }
+    }
+
+    /// The timer: a slice of each queue that is due, and then those who wait for it are served.
+    fn turn(&mut self) -> Result<(), String> {
+        if self.is_refusing && !self.has(Bug::GoesOnWhileItRefuses) {
+            return Ok(());
+        }
+        while let Some(&(due, place)) = self.index.first().filter(|(due, _)| *due <= self.us / 1000)
+        {
+            self.index.remove(&(due, place));
+            self.places[place].due = None;
+            self.change(place, &Op::Tick)?;
+        }
+        for place in 0..self.places.len() {
+            while self.can_serve(place) {
+                if !self.deliver(place)? {
+                    break;
+                }
+                self.places[place].waiting -= 1;
+            }
+        }
+        self.is_sparing = false;
+        Ok(())
+    }
+
+    fn can_serve(&self, place: usize) -> bool {
+        let of = &self.places[place];
+        let now = of.queue.time(self.server());
+        of.waiting > 0 && of.queue.can_serve(&Fetch::one(), now)
+    }
+
+    /// After a turn nothing is left to do in any queue, unless writes are refused.
+    fn look_at_all(&self) -> Result<(), String> {
+        if self.is_refusing {
+            return Ok(());
+        }
+        let server = self.server();
+        for (number, place) in self.places.iter().enumerate() {
+            if place.queue.lead(server) > MAX_LEAD {
+                return Err(format!("queue {number} is ahead by too much"));
+            }
+            // A queue whose clock shows the middle of a millisecond wakes at the next one.
+            let now = place.queue.time(server).saturating_sub(2);
+            // One that is behind goes on at the next millisecond.
+            let is_next = place.due.is_some_and(|due| due <= self.us / 1000 + 1);
+            if place.queue.has_work(now) && !is_next {
+                return Err(format!(
+                    "queue {number} is due, and nobody has looked at it"
+                ));
+            }
+            if self.can_serve(number) {
+                return Err(format!("nobody serves those who wait for queue {number}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares every queue with its replica.
+    ///
+    /// # Errors
+    /// A sentence that names a queue that differs.
+    pub fn compare(&self) -> Result<(), String> {
+        for (number, place) in self.places.iter().enumerate() {
+            if let Some(at) = difference(&saved(&place.queue), &saved(&place.replica)) {
+                return Err(format!("the replica of queue {number} differs {at}"));
+            }
+        }
+        Ok(())
+    }
+}
