@@ -10,7 +10,8 @@ ARRIVED = 100.0
 
 def clock_goes_on(view):
     """The queue's clock never stands still and never jumps: it goes at half to full speed, and follows the steps of the wall's."""
-    timed = sorted((d for d in view.deliveries if d.at is not None and not view.undone(d)), key=lambda d: d.begin)
+    timed = [d for d in view.deliveries if d.at is not None and d.tries == 1 and not view.undone(d)]
+    timed.sort(key=lambda d: d.begin)
     first = 0
     for d in timed:
         # The last one that had ended so long before.

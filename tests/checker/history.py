@@ -75,6 +75,8 @@ class Delivery:
     # The note and the batch that came with it.
     note: str = ""
     member_of: str = ""
+    # How often its FETCH was asked. The lease of one that was repeated may have been spared since, and `at` is then late.
+    tries: int = 1
 
 
 @dataclass
@@ -266,7 +268,9 @@ class _Reader:
         begin = min(asked["begin"], e.get("given", asked["begin"]))
         for m in e["messages"]:
             self.history.deliveries.append(
-                Delivery(begin=begin, end=e["end"], lease=asked["lease"], consumer=asked["consumer"], **m)
+                Delivery(
+                    begin=begin, end=e["end"], lease=asked["lease"], consumer=asked["consumer"], tries=e.get("tries", 1), **m
+                )  # fmt: skip
             )
 
     def unfetched(self, e):

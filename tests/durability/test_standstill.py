@@ -201,3 +201,25 @@ def test_a_queue_goes_on_while_a_schedule_makes_up_for_what_it_missed(make_serve
     made_up = q.info()["sent"]
     assert made_up < 30_000, "it was not the end of all fires that let the others go on"
     wait_for(lambda: q.info()["sent"] >= 32_000, 60, "all fires")
+
+
+@pytest.mark.parametrize("call", [("DQ.MFETCH", 2, "f:{1}", "f:{2}"), ("DQ.NFETCH", "f")], ids=["mfetch", "nfetch"])
+def test_a_fetch_of_several_queues_gets_nothing_that_was_acked_in_a_standstill(make_server, stand_still, call):
+    server = make_server()
+    q = Queue(server.client(), "f:{1}")
+    q.send("x")
+    receipt = q.one("LEASE", SECOND).receipt
+    worker, other, third = server.wire(), server.wire(), server.wire()
+    for wire in (worker, other, third):
+        wire.ok("PING")
+    third.send(*call, "BLOCK", 2500)
+
+    def meanwhile():
+        other.send(*call)
+        worker.send("DQ.ACK", "f:{1}", receipt)
+
+    stand_still(server, 1.8, meanwhile)
+    assert worker.recv(20) == 1
+    assert not other.recv(20)
+    assert not third.recv(20)
+    assert q.len() == 0
