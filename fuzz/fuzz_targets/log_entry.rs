@@ -6,11 +6,12 @@
 use dq_fuzz::{loaded, saved};
 use dq_queue::codec::log_entry::{Chunk, Creation, LogEntry};
 use dq_queue::codec::restore::Restoring;
+use dq_queue::limits::MAX_STEPS;
 use dq_queue::settings::{Clock, Settings};
 use libfuzzer_sys::fuzz_target;
 
-/// Maximum steps of time before an operation. No server takes more.
-const MAX_STEPS: u64 = 4096;
+/// Steps of time before an operation that are processed here. Up to the limit would take seconds.
+const MOST_STEPS: u64 = 4096;
 
 fn encoded(entry: &LogEntry<'_, '_>) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -43,7 +44,10 @@ fuzz_target!(|bytes: &[u8]| {
         let written = encoded(&entry);
         let again = LogEntry::decode(&written).expect("what was written can be read");
         assert_eq!(written, encoded(&again));
-        if entry.before.steps > MAX_STEPS {
+        // What a client sends with more steps than a slice can take is refused.
+        let is_taken = entry.check_steps().is_ok();
+        assert_eq!(is_taken, entry.before.steps <= MAX_STEPS);
+        if entry.before.steps > MOST_STEPS {
             continue;
         }
         if let Some(created) = &entry.created {
