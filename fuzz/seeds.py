@@ -140,6 +140,29 @@ def main() -> None:
         line(255, "FIND", "k", "dead", "HEADER", "f", "v", "PAYLOAD", "*p*", "TYPE", "t", "ID", "*", "DO", "REDRIVE"),
         line(0, "PURGE", "k"),
     ]
+    wrong_clocks = [
+        line(0, "CREATE", "k", "RETAIN", 99, "BACKOFF", "FIXED", 50),
+        line(0, "SCHEDULE", "k", "n", "EVERY", 70, "PAYLOAD", "p"),
+        line(0, "MSEND", "k", 3, "x", "y", "z", "GROUP", "g", "DELAY", 30),
+        line(0, "SEND", "k", "p", "AT", 1700000100000, "GROUP", "g", "ID", "at"),
+        line(0, "SEND", "k", "now"),
+        line(40, "FETCH", "k", "LEASE", 20, "COUNT", 2),
+        line(0, "STAND", "k", 30),
+        line(0, "TOUCH", "k", 500, "~"),
+        line(0, "CLOCK", "k", 200000),
+        line(9, "FETCH", "k", "COUNT", 9, "LEASE", 90000),
+        line(0, "NACK", "k", "~"),
+        line(0, "PAUSE", "k", "GROUP", "g", "FOR", 20),
+        line(0, "CLOCK", "k", -150000),
+        line(9, "FETCH", "k"),
+        line(0, "CLOCK", "k", -30000),
+        line(40, "FETCH", "k", "COUNT", 9),
+        line(0, "CLOCK", "k", 259200000),
+        line(0, "SEND", "k", "p"),
+        line(0, "CLOCK", "k", -259200000),
+        line(9, "FETCH", "k", "ACK", 1, "~"),
+    ]
+    put("arguments", 54, b"s" + b"".join(wrong_clocks))
     put("arguments", 52, b"s" + b"".join(handed_back))
     put("arguments", 53, b"m" + b"".join(handed_back))
     put("arguments", 50, b"s" + b"".join(life))

@@ -7,7 +7,8 @@ use dq_queue::args::fetch::FetchRequest;
 use dq_queue::args::find::{FindRequest, Found};
 use dq_queue::args::{self, Parsed, Words};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
-use dq_queue::op::{AckSend, Op, Receipts};
+use dq_queue::op::{AckSend, Before, Op, Receipts};
+use dq_queue::queue::MAX_LEAD;
 use dq_queue::settings::{Clock, Settings};
 use dq_queue::{Done, Millis, Moment, Queue};
 
@@ -15,6 +16,10 @@ use dq_queue::{Done, Millis, Moment, Queue};
 const MAX_PAYLOAD: u64 = 1 << 20;
 /// Maximum steps of time before a command.
 const STEPS: u64 = 512;
+/// For how much longer a lease lasts that is spared, in ms.
+const SPARED: Millis = 20;
+/// How far the clock of the server may be set, in ms: days.
+const MOST_SET: i64 = 4 * 86_400_000;
 /// When the first command is done, in Unix milliseconds.
 const START: Millis = 1_700_000_000_000;
 
@@ -30,6 +35,8 @@ pub struct Twins {
     /// The leases that end when the connection closes, and the GRACE of each FETCH that
     /// gave some.
     bound: Vec<(Millis, Receipts)>,
+    /// Whether leases that are over are spared, because the server stood still.
+    spares: bool,
 }
 
 impl Twins {
@@ -50,6 +57,7 @@ impl Twins {
             us: START * 1000,
             receipt: START * 1000,
             bound: Vec::new(),
+            spares: false,
         }
     }
 
@@ -66,7 +74,7 @@ impl Twins {
 
     fn run(&mut self, passed: Millis, words: &[&[u8]]) {
         self.us = self.us.saturating_add(passed.saturating_mul(1000) + 1);
-        let now = self.queue.now(self.moment());
+        let now = self.queue.time(self.moment());
         match command(words, now) {
             Ok(Command::Op(op)) => drop(self.apply(op)),
             Ok(Command::Fetch(request)) => {
@@ -97,6 +105,16 @@ impl Twins {
                     });
                 }
             }
+            Ok(Command::Clock(ms)) => {
+                self.us =
+                    (START * 1000).max(self.us.saturating_add_signed(ms.saturating_mul(1000)));
+            }
+            Ok(Command::Stand(ms)) => {
+                self.us = self.us.saturating_add(ms * 1000);
+                self.spares = true;
+                self.apply(Op::Tick);
+                self.spares = false;
+            }
             Ok(Command::Read) | Err(_) => {}
         }
     }
@@ -111,12 +129,22 @@ impl Twins {
     /// Applies an operation after what is due, and replays both on the replica. Returns
     /// what came of it; `None` if it was refused.
     fn apply(&mut self, op: Op<'_>) -> Option<Done> {
-        let moment = self.moment();
+        let server = self.moment();
+        let mut moment = self.queue.follow(server);
+        let mut before = Before::default();
+        let lead = moment.ms().saturating_sub(server.ms());
+        if lead > MAX_LEAD {
+            (before.cut, moment) = (lead, server);
+            self.queue.prepare(&before, moment);
+        }
         let now = self.queue.now(moment);
-        let steps = match self.queue.has_work(now) {
-            true => self.queue.advance(now, STEPS).steps,
-            false => 0,
-        };
+        if self.spares && self.queue.has_lease_before(now + 1) {
+            before.spare = now + SPARED;
+            self.queue.spare_leases(before.spare);
+        }
+        if self.queue.has_work(now) {
+            before.steps = self.queue.advance(now, STEPS).steps;
+        }
         let is_refused = match &op {
             Op::AckSend(ack_send) => self.queue.can_ack_send(ack_send, moment).is_err(),
             _ => false,
@@ -129,7 +157,7 @@ impl Twins {
         }
         let logged = if done.is_some() { &op } else { &Op::Tick };
         let mut bytes = Vec::new();
-        LogEntry::of(moment, steps, None, logged).encode_into(&mut bytes);
+        LogEntry::of(moment, before, None, logged).encode_into(&mut bytes);
         let entry = LogEntry::decode(&bytes).expect("a log entry can be read");
         entry
             .replay(&mut self.replica)
@@ -162,6 +190,10 @@ enum Command<'a> {
     Find(FindRequest<'a>),
     /// It is none, but the end of the connection.
     Close,
+    /// It is none: the clock of the server is set forward or back by so many ms.
+    Clock(i64),
+    /// It is none: the server stands still for so many ms.
+    Stand(Millis),
     /// It only reads.
     Read,
 }
@@ -184,6 +216,8 @@ fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Command<'a>> {
         b"MFETCH" => return Ok(Command::Fetch(args::fetch::multi(from_keys())?.request)),
         b"NFETCH" => return Ok(Command::Fetch(args::family::fetch(from_keys())?.request)),
         b"CLOSE" => return Ok(Command::Close),
+        b"CLOCK" => return Ok(Command::Clock(number(args).clamp(-MOST_SET, MOST_SET))),
+        b"STAND" => return Ok(Command::Stand(number(args).clamp(0, 100_000) as Millis)),
         b"ACK" => args::ack::ack(words())?,
         b"ACKSEND" => {
             let request = args::acksend::ack_send(words(), MAX_PAYLOAD)?;
@@ -217,6 +251,12 @@ fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Command<'a>> {
         verb => return read(verb, words(), from_keys()).map(|()| Command::Read),
     };
     Ok(Command::Op(op))
+}
+
+/// The number behind the key, or 0.
+fn number(args: &[&[u8]]) -> i64 {
+    let text = args.get(2).and_then(|word| std::str::from_utf8(word).ok());
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// Parses a command that only reads.
