@@ -48,6 +48,7 @@ final class OddEndTest extends TestCase
     }
 
     /** @dataProvider ends */
+    #[\PHPUnit\Framework\Attributes\DataProvider('ends')]
     public function testAHandlerThatEndsItsProcessFailsItsMessageAtOnce(string $code, string $error, int $exit): void
     {
         $this->send('done', 'odd', 'not begun');

@@ -40,6 +40,7 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
     public function testAMessageComesBackAsItWasSent(string $client): void
     {
         $queue = $this->manual($client);
@@ -60,6 +61,7 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
     public function testATakenIdIsNull(string $client): void
     {
         $queue = $this->manual($client);
@@ -71,6 +73,7 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
     public function testTimes(string $client): void
     {
         $queue = $this->manual($client, ['backoff' => ['EXP', new \DateInterval('PT1S')]]);
@@ -93,6 +96,7 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
     public function testOneRoundTripAcksAndFetches(string $client): void
     {
         $queue = $this->manual($client, ['retain' => 60_000]);
@@ -109,6 +113,7 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
     public function testLooking(string $client): void
     {
         $queue = $this->manual($client, ['rate' => [1000, 'PER', 1000], 'max_running' => 3]);
@@ -139,6 +144,7 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
     public function testAMessageIsFinishedTogetherWithItsSuccessors(string $client): void
     {
         $queue = $this->manual($client, ['retain' => 60_000]);
@@ -152,6 +158,7 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
     public function testFinding(string $client): void
     {
         $queue = $this->manual($client);
@@ -167,6 +174,7 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
     public function testFailedAttempts(string $client): void
     {
         $queue = $this->manual($client);
@@ -177,6 +185,7 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
     public function testSchedulesAndJson(string $client): void
     {
         $queue = $this->manual($client);
@@ -197,6 +206,7 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
     public function testErrorsOfTheServerAreThrown(string $client): void
     {
         $queue = $this->queue($client);
@@ -233,6 +243,7 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
     public function testABlockLongerThanTheReadTimeoutIsRefused(string $client): void
     {
         $this->expectException(\InvalidArgumentException::class);
@@ -240,6 +251,7 @@ final class QueueTest extends TestCase
     }
 
     /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
     public function testAConnectionThatIsKilledWhileItWaitsIsAnErrorAtOnce(string $client): void
     {
         $queue = $this->queue($client);

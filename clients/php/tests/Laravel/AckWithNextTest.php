@@ -47,6 +47,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAJobIsOneCommand(string $driver): void
     {
         $this->start($driver);
@@ -59,6 +60,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testWithoutTheOptionAJobIsAckedAtOnce(string $driver): void
     {
         $this->start($driver, ['ack_with_next' => false]);
@@ -69,6 +71,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testTheFirstOfSeveralQueuesStaysTheFirst(string $driver): void
     {
         $this->start($driver, ['block_for' => 1]);
@@ -82,6 +85,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAWorkerThatStopsAcksItsLastJob(string $driver): void
     {
         $this->start($driver);
@@ -92,6 +96,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAWorkerStopsAlsoWithoutItsServer(string $driver): void
     {
         $this->start($driver);
@@ -107,6 +112,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAJobThatDeletesItselfIsAckedAtOnce(string $driver): void
     {
         $this->start($driver);
@@ -116,6 +122,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAListenerSeesAFinishedJobAsFinished(string $driver): void
     {
         $this->start($driver);
@@ -129,6 +136,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAWorkerThatIsAboutToRestAcksAtOnce(string $driver): void
     {
         $this->start($driver);
@@ -149,6 +157,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAWorkerThatRestsBetweenJobsAcksAtOnce(string $driver): void
     {
         $this->start($driver);
@@ -162,6 +171,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAnAckDoesNotOutwaitARoundWithoutAPop(string $driver): void
     {
         $this->start($driver);
@@ -175,6 +185,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testOutsideOfAWorkerAJobIsAckedAtOnce(string $driver): void
     {
         $this->start($driver);
@@ -184,6 +195,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAnAckThatWasRefusedIsSentAgain(string $driver): void
     {
         $this->start($driver);
@@ -204,6 +216,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAnAckThatIsRefusedForGoodDoesNotStopTheWorker(string $driver): void
     {
         $this->start($driver);
@@ -222,6 +235,7 @@ final class AckWithNextTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAFinishedJobKeepsItsLeaseUntilItsAck(string $driver): void
     {
         $this->start($driver, ['retry_after' => 1, 'heartbeat' => true]);

@@ -28,6 +28,7 @@ final class DqQueueTest extends AppTestCase
     // ---- instead of the tests that read the lists and sets of Redis ----------------------------------------------------
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testExpiredJobsArePopped(string $driver): void
     {
         $this->start($driver);
@@ -41,6 +42,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testMigrateMoreThan100Jobs(string $driver): void
     {
         $this->start($driver);
@@ -71,6 +73,7 @@ final class DqQueueTest extends AppTestCase
      *
      * @dataProvider leases
      */
+    #[\PHPUnit\Framework\Attributes\DataProvider('leases')]
     public function testAJobIsReservedForRetryAfter(string $driver, string $verb, ?int $seconds): void
     {
         $this->start($driver, ['retry_after' => $seconds]);
@@ -92,6 +95,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testRelease(string $driver): void
     {
         $this->start($driver);
@@ -111,6 +115,7 @@ final class DqQueueTest extends AppTestCase
     // ---- what they do not ask ----------------------------------------------------------------------------------------
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testEveryReleaseCountsAnAttemptWithoutEnd(string $driver): void
     {
         $this->start($driver);
@@ -123,6 +128,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAJobOfALostWorkerComesBackAndTheLostOneCannotDeleteIt(string $driver): void
     {
         $this->start($driver, ['retry_after' => 2, 'block_for' => 5]);
@@ -137,6 +143,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testADelayedJobEndsAWaitInTheMillisecond(string $driver): void
     {
         $this->start($driver, ['block_for' => 5]);
@@ -147,6 +154,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testDelaysOfAllKinds(string $driver): void
     {
         $this->start($driver);
@@ -161,6 +169,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testBulkIsOneCommandAndKeepsItsOrder(string $driver): void
     {
         $this->start($driver);
@@ -183,6 +192,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAJobThatIsRetriedByItsPayloadIsAnotherMessage(string $driver): void
     {
         $this->start($driver);
@@ -193,6 +203,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testPriorityAndGroupsByRawOptions(string $driver): void
     {
         $this->start($driver);
@@ -203,6 +214,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testJobsOfAGroupRunOneAfterTheOther(string $driver): void
     {
         $this->start($driver);
@@ -222,6 +234,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testClearAndSizesOfQueuesThatAreThereAndNot(string $driver): void
     {
         $this->start($driver);
@@ -244,6 +257,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testTheKeyHasThePrefixOfTheConnection(string $driver): void
     {
         $this->start($driver);
@@ -252,6 +266,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAWaitIsShorterThanTheReadTimeout(string $driver): void
     {
         $this->start($driver, ['block_for' => 0]);
@@ -266,6 +281,7 @@ final class DqQueueTest extends AppTestCase
     // ---- workers -----------------------------------------------------------------------------------------------------
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAWorkerAsksAllItsQueuesAtOnce(string $driver): void
     {
         $this->start($driver, ['block_for' => 1, 'ack_with_next' => false]);
@@ -287,6 +303,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAWaitingWorkerIsWokenByTheLessImportantQueue(string $driver): void
     {
         $this->start($driver, ['block_for' => 5]);
@@ -298,6 +315,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAJobIsTriedAgainAndFailsInTheEnd(string $driver): void
     {
         $this->start($driver);
@@ -313,6 +331,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAJobIsPushedWhenItsTransactionIsCommitted(string $driver): void
     {
         $this->start($driver, ['after_commit' => true]);
@@ -327,6 +346,7 @@ final class DqQueueTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testTheHeartbeatKeepsALongJob(string $driver): void
     {
         $this->start($driver, ['retry_after' => 2, 'heartbeat' => true]);

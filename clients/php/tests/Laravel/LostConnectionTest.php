@@ -18,6 +18,7 @@ final class LostConnectionTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAConnectionThatIsCutBetweenTwoCommandsIsMadeAnew(string $driver): void
     {
         $this->start($driver);
@@ -38,6 +39,7 @@ final class LostConnectionTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAConnectionThatIsCutWhileAPopWaitsIsMadeAnew(string $driver): void
     {
         foreach (['default', 'high,default'] as $queues) {
@@ -57,6 +59,7 @@ final class LostConnectionTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAWorkerWhoseConnectionIsCutByEachJobRunsEachJobOnce(string $driver): void
     {
         foreach ([true, false] as $ackWithNext) {
@@ -94,6 +97,7 @@ final class LostConnectionTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAWorkerStopsInTimeWithoutItsServer(string $driver): void
     {
         $this->start($driver);

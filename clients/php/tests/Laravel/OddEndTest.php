@@ -13,10 +13,10 @@ use Illuminate\Queue\Events\JobFailed;
 final class OddEndTest extends AppTestCase
 {
     /** Does what `queue:work` does in a process of its own. Returns its exit code and what it printed. */
-    private static function workElsewhere(string $driver): array
+    private static function workElsewhere(string $driver, int $retryAfter = 60): array
     {
         return Program::run(
-            '$app = new Dq\Tests\Laravel\App("' . $driver . '", ["retry_after" => 1]);
+            '$app = new Dq\Tests\Laravel\App("' . $driver . '", ["retry_after" => ' . $retryAfter . ']);
             $options = new Illuminate\Queue\WorkerOptions();
             $options->sleep = 0;
             $options->stopWhenEmpty = true;
@@ -27,6 +27,7 @@ final class OddEndTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAJobThatEndsItsProcessComesBackAtOnceWithTheReason(string $driver): void
     {
         foreach (['exit' => [3, 'the process was ended (exit)'], 'memory' => [255, 'fatal error: Allowed memory size']] as $how => [$exit, $error]) {
@@ -41,12 +42,13 @@ final class OddEndTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAJobThatKillsItsWorkersHasFailedAfterThree(string $driver): void
     {
         $this->start($driver, ['retry_after' => 1]);
         $this->queue->push(new Ends('killed'));
         for ($n = 1; $n <= 3; $n++) {
-            $this->assertSame([128 + SIGKILL, "$n"], self::workElsewhere($driver));
+            $this->assertSame([128 + SIGKILL, "$n"], self::workElsewhere($driver, 1));
             Server::until(fn () => $this->queue->reservedSize() === 0, 'the end of the lease');
         }
         $this->queue->push(new Note('next'));
@@ -63,6 +65,7 @@ final class OddEndTest extends AppTestCase
     }
 
     /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAJobThatIsOnlyReleasedIsNotGivenUp(string $driver): void
     {
         $this->start($driver, ['lost_workers' => 2]);

@@ -296,6 +296,7 @@ final class DqTransportTest extends TestCase
     }
 
     /** @dataProvider wrong */
+    #[\PHPUnit\Framework\Attributes\DataProvider('wrong')]
     public function testWrongOptionsAreNamed(string $rest, array $options, string $named): void
     {
         $this->expectException(InvalidArgumentException::class);

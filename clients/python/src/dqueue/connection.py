@@ -140,8 +140,9 @@ def connect_cluster_asyncio(url: str, **options: Any) -> redis.asyncio.cluster.R
 
 
 def _suited_to_cluster(options: dict[str, Any], retry: Any) -> dict[str, Any]:
-    # The client of a cluster repeats commands by itself, too. In redis-py 5 this is not up to `retry`.
-    own = {"cluster_error_retry_attempts": 0} if redis.__version__.startswith("5.") else {}
+    # The client of a cluster repeats commands by itself, too. In redis-py 5 this is not up to `retry`, and there it does not
+    # understand over RESP3 that a key has moved.
+    own = {"cluster_error_retry_attempts": 0, "protocol": 2} if redis.__version__.startswith("5.") else {}
     return _suited(own | options, retry)
 
 

@@ -9,13 +9,13 @@ from typing import Any
 from uuid import uuid4
 
 from kombu.log import get_logger
-from kombu.transport import redis as kombu_redis
 from kombu.utils.encoding import bytes_to_str
 from redis.exceptions import ConnectionError, ResponseError
 
 from dqueue.connection import is_transient
 from dqueue.kombu.keeper import leave_unread, take_unread
 from dqueue.kombu.messages import UNREADABLE, Tag, by_queue, delivered
+from dqueue.kombu.older import Older
 from dqueue.leases import consumer_name
 from dqueue.options import Word
 from dqueue.pace import PATIENCE, AckPace
@@ -26,7 +26,7 @@ MAX_COUNT = 64
 """The most messages of one fetch."""
 
 
-class FetchingChannel(kombu_redis.Channel):
+class FetchingChannel(Older):
     """A channel with a blocking fetch on its way, on a connection of its own."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -9,6 +9,7 @@ from kombu.transport import redis as kombu_redis
 from dqueue.kombu.channel import Channel
 from dqueue.kombu.connection import Place
 from dqueue.kombu.lost import mark_lost_tasks
+from dqueue.kombu.older import IS_OLDER
 from dqueue.kombu.sentinel import SentinelChannel
 
 logger = get_logger(__name__)
@@ -21,10 +22,16 @@ class Poller(kombu_redis.MultiChannelPoller):
         self.keep_leases()
         return super().get(callback, timeout)
 
+    def maybe_restore_messages(self) -> None:
+        """The server gives back what a lost worker held."""
+
     def keep_leases(self) -> None:
         for channel in [*self._channels]:
             try:
                 channel.keep_leases()
+                if IS_OLDER:
+                    # kombu's own loop does so since 5.7.
+                    channel.maybe_refresh_binding_expiry()
             except (*channel.connection_errors, ValueError):
                 # ValueError: a worker that stops has closed the connection in another thread.
                 logger.debug("no connection for a heartbeat, the next one tries again", exc_info=True)
@@ -54,7 +61,8 @@ class Transport(kombu_redis.Transport):
         mark_lost_tasks()
         self.loop = loop
         # The timer of the Redis transport would look for messages to restore. This one sends the heartbeats.
-        self.cycle._restore_messages_tref.cancel()
+        if not IS_OLDER:
+            self.cycle._restore_messages_tref.cancel()
         options = connection.client.transport_options
         lease = options.get("visibility_timeout", Channel.visibility_timeout)
         grace = options.get("bind_grace", Channel.bind_grace) or lease

@@ -1,0 +1,43 @@
+"""What kombu's Redis channel has had since 5.7, for kombu 5.4 to 5.6: queues that expire (x-expires)."""
+
+from typing import Any
+
+from kombu.transport import redis as kombu_redis
+from kombu.transport.virtual.base import Channel as VirtualChannel
+
+IS_OLDER = not hasattr(kombu_redis.Channel, "maybe_refresh_binding_expiry")
+
+
+class Older(kombu_redis.Channel):
+    """A Redis channel of any of these releases."""
+
+    brpop_timeout: float = getattr(kombu_redis.Channel, "brpop_timeout", 1)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._expires: dict[str, int] = {}
+        super().__init__(*args, **kwargs)
+
+    if IS_OLDER:
+        # The bindings of queues that do not expire are not kept apart.
+        keyprefix_binding_permanent = kombu_redis.Channel.keyprefix_queue
+
+        def _new_queue(self, queue: str, auto_delete: bool = False, **kwargs: Any) -> None:
+            super()._new_queue(queue, auto_delete, **kwargs)
+            expires = (kwargs.get("arguments") or {}).get("x-expires")
+            if expires is None:
+                self._expires.pop(queue, None)
+            else:
+                self._expires[queue] = int(expires)
+
+        def prepare_queue_arguments(self, arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
+            """Returns the arguments of a queue, with `expires` (s) as x-expires (ms)."""
+            prepared = dict(VirtualChannel.prepare_queue_arguments(self, arguments, **options) or {})
+            if options.get("expires") is not None:
+                prepared["x-expires"] = int(options["expires"] * 1000)
+            return prepared
+
+        def maybe_refresh_binding_expiry(self) -> None:
+            """Their bindings do not expire."""
+
+        def _flush_brpop_reauth(self) -> None:
+            """They do not log in anew while they wait."""
