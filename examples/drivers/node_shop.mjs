@@ -44,7 +44,7 @@ async function work() {
     // Others get the messages of a killed worker after a second.
     { concurrency: 10, lease: 1000, block: 500 },
   );
-  const answers = new Worker(prices, { price: ({ data }) => data.amount * 3 }, { block: 500 });
+  const answers = new Worker(prices, { price: ({ data }) => data.amount * 3 }, { lease: 1000, block: 500 });
   await Promise.all([events.run({ signals: true }), answers.run({ signals: true })]);
 }
 
