@@ -1,4 +1,4 @@
-//! What the server says of itself: sections of INFO, and its settings.
+//! Reads sections of INFO, and settings of the server.
 
 use super::{raw, Context};
 use std::ffi::CStr;

@@ -1,4 +1,4 @@
-//! What the log says of a server that does not keep its queues as one may expect: a policy that
+//! Warns in the log of a server that does not keep its queues as one may expect: a policy that
 //! evicts, no append-only file, fewer replicas than a write needs.
 //!
 //! Each is said once, after the module and the data were loaded. Replicas get a while to connect
@@ -12,7 +12,7 @@ use dq_queue::Millis;
 /// For how long replicas may be missing after a start or a failover, in ms.
 const PATIENCE: Millis = 5000;
 
-/// What is still to be looked at.
+/// The check that comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Disk,

@@ -1,4 +1,4 @@
-//! What endangers the queues of a server, in words.
+//! The sentences that warn of what endangers the queues of a server.
 //!
 //! The module writes these sentences to the log of its server, and the program `dq` shows them. They
 //! stand here alone, so both say the same.

@@ -1,4 +1,4 @@
-//! What LIST and GROUPS show.
+//! The lists that LIST and GROUPS show, in the model.
 
 use super::line::compare_scores;
 use super::{Listed, Model, Msg};
