@@ -32,7 +32,7 @@ def server(_shared):
         _shared.start()
     before = len(_shared.log())
     yield _shared
-    _shared._drop_clients()
+    _shared.drop_clients()
     if not _shared.alive():
         tail = _shared.log()[before:]
         _shared.log_path.write_text("")
@@ -95,7 +95,9 @@ def _pair():
 def replica_pair(_pair):
     """A primary and its replica, in sync and empty, whatever the last test did to them."""
     _pair.heal()
-    return _pair
+    yield _pair
+    for one in (_pair.primary, _pair.replica):
+        one.drop_clients()
 
 
 @pytest.fixture(scope="session")
@@ -113,3 +115,5 @@ def cluster(_cluster):
         assert node.alive(), node.log()[-4000:]
     yield _cluster
     _cluster.flush()
+    for node in _cluster.nodes:
+        node.drop_clients()

@@ -75,7 +75,7 @@ func runCase(t *testing.T, cli dq.RedisCli, key string, steps []step) {
 func work(t *testing.T, q *dq.Queue, one step) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	worker := dq.Worker{Queue: q, Block: 100 * time.Millisecond, Logf: t.Logf}
+	worker := dq.Worker{Queue: q, Block: 100 * time.Millisecond}
 	if one.Grace != nil {
 		worker.Grace = time.Duration(*one.Grace)*time.Millisecond + 1
 	}

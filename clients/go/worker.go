@@ -265,8 +265,13 @@ func (r *run) take(ctx context.Context) int {
 	case <-ctx.Done():
 		return 0
 	case <-r.free:
-		return 1 + r.takeFree(mostReceipts-1)
 	}
+	// A place may become free because of the stop: what was given back then must not be fetched once more.
+	if ctx.Err() != nil {
+		r.release(1)
+		return 0
+	}
+	return 1 + r.takeFree(mostReceipts-1)
 }
 
 // takeFree takes up to most places that are free now.

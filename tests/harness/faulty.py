@@ -1,6 +1,6 @@
 """A way to a server on which connections are cut at any byte, are refused, or fall silent."""
 
-import select
+import selectors
 import socket
 import threading
 from collections.abc import Callable
@@ -76,9 +76,13 @@ class FaultyProxy:
             self._pairs.add(pair)
         set_on: Trap | None = None
         """The trap for the reply to the last command."""
+        # Not select.select, which refuses descriptors from 1,024 on, and a test process may have more than that.
+        ends = selectors.DefaultSelector()
+        for end in pair:
+            ends.register(end, selectors.EVENT_READ)
         try:
             while True:
-                for end in select.select(pair, (), ())[0]:
+                for end in (key.fileobj for key, _ in ends.select()):
                     data = end.recv(65536)
                     if not data:
                         return
@@ -101,6 +105,7 @@ class FaultyProxy:
             with self._lock:
                 self._pairs.discard(pair)
             _shut(*pair)
+            ends.close()
             client.close()
             server.close()
 

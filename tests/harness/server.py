@@ -183,7 +183,7 @@ class Server:
 
     def stop(self) -> None:
         """Ends the process (SIGTERM, then SIGKILL); its directory stays for a later start()."""
-        self._drop_clients()
+        self.drop_clients()
         if self.alive():
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
@@ -195,7 +195,7 @@ class Server:
 
     def kill9(self) -> None:
         """A crash of the process: nothing is flushed and no client is warned."""
-        self._drop_clients()
+        self.drop_clients()
         self.process.kill()
         self.process.wait()
 
@@ -256,7 +256,7 @@ class Server:
         """Returns when exactly n clients are blocked on this server."""
         wait_for(lambda: int(self.info("clients")["blocked_clients"]) == n, timeout, f"{n} blocked clients")
 
-    def _drop_clients(self) -> None:
+    def drop_clients(self) -> None:
         for client in self._clients:
             try:
                 client.close()
