@@ -1,7 +1,7 @@
 //! The server, as it can be used during one call.
 
 use super::log_entries::LogEntries;
-use super::{raw, slots, write_refusal, Name, Reply};
+use super::{raw, slots, write_refusal, Name, OwnedName, Reply};
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 use std::os::raw::{c_int, c_void};
@@ -188,16 +188,9 @@ impl Context {
     /// clients but not from timers. A timer that changed a queue in such a slot would make it
     /// differ from the queue on the node that owns the slot.
     pub fn owns(&self, name: Name<'_>) -> bool {
-        if !self.is_in_cluster() {
-            return true;
-        }
-        // A server that lacks this function never has keys of a slot before it owns the slot.
-        // SAFETY: the pointer is set at load.
-        let Some(slot_of) = (unsafe { raw::RedisModule_ClusterKeySlot }) else {
+        let Some(slot) = self.slot_of(name) else {
             return true;
         };
-        // SAFETY: the name is a live string.
-        let slot = unsafe { slot_of(name.as_ptr()) } as c_int;
         // Redis has a function for this; Valkey has sent events (see `slots`).
         // SAFETY: the function takes a number only.
         let is_accessible = unsafe {
@@ -205,6 +198,16 @@ impl Context {
                 .is_none_or(|can_access| can_access(slot) != 0)
         };
         is_accessible && !slots::is_importing(slot)
+    }
+
+    /// The slot of a key in a cluster. `None` elsewhere, and on a server that cannot tell: such a
+    /// server never has keys of a slot before it owns the slot, nor replicates a slot by itself.
+    fn slot_of(&self, name: Name<'_>) -> Option<c_int> {
+        if !self.is_in_cluster() {
+            return None;
+        }
+        // SAFETY: the pointer is set at load, and the name is a live string.
+        unsafe { raw::RedisModule_ClusterKeySlot.map(|slot_of| slot_of(name.as_ptr()) as c_int) }
     }
 
     /// Whether this replica is loading a new copy of the data while it still serves the old one.
@@ -266,24 +269,27 @@ impl Context {
         unsafe { api!(RedisModule_ReplicateVerbatim(self.ctx)) };
     }
 
-    /// Collects the log entries of one queue from now on until the end of this call, and
-    /// replicates them as one command. The server wraps two commands of one call in MULTI, and if
-    /// the append-only file is truncated inside MULTI, all that follows is lost.
+    /// Collects the log entries from now on until the end of this call or
+    /// [`Context::replicate_collected`], and replicates them as one command: a file or a replica
+    /// has all of them or none. The server wraps two commands of one call in MULTI, and if the
+    /// append-only file is truncated inside MULTI, all that follows is lost.
     pub fn collect_log_entries(&self) {
         self.is_collecting.set(true);
     }
 
-    /// Whether any log entries were collected.
-    pub fn has_collected(&self) -> bool {
-        self.collected.borrow().is_some()
-    }
-
-    /// Collects the log entries of several queues from now on until
-    /// [`Context::replicate_collected`], and replicates them as one command: a file or a replica
-    /// has all of them or none.
-    pub fn collect_log_entries_of_several(&self) {
-        self.is_collecting.set(true);
-        self.collected.replace(Some(LogEntries::of_several()));
+    /// Whether log entries of this queue can be in one command with those that were collected:
+    /// all are of one database, and in a cluster of one slot, since a slot may be replicated by
+    /// itself to the node that takes it over.
+    pub fn can_collect(&self, db: i32, key: &[u8]) -> bool {
+        let collected = self.collected.borrow();
+        let may_be_of = |collected: &LogEntries| {
+            let is_of_slot = || {
+                let name = OwnedName::new(key);
+                collected.is_of_slot(self.slot_of(name.name()))
+            };
+            collected.is_of_db(db) && (!self.is_in_cluster() || is_of_slot())
+        };
+        collected.as_ref().is_none_or(may_be_of)
     }
 
     /// Replicates the collected log entries now, and collects no more.
@@ -293,8 +299,9 @@ impl Context {
     }
 
     fn send_collected(&self) {
-        if let Some(mut entries) = self.collected.take() {
-            // SAFETY: the context is live.
+        if let Some(entries) = self.collected.take() {
+            // SAFETY: the context is live, and a queue of another database is opened only if its log
+            // entries can be collected too.
             unsafe { entries.send(self.ctx) };
         }
     }
@@ -305,13 +312,12 @@ impl Context {
     #[inline]
     pub fn replicate(&self, name: Name<'_>, entry: &[u8]) {
         if self.is_collecting.get() {
-            let is_of_another = |collected: &LogEntries| !collected.may_be_of(name);
-            if self.collected.borrow().as_ref().is_some_and(is_of_another) {
+            if !self.can_collect(self.db(), name.bytes()) {
                 self.send_collected();
             }
             let mut collected = self.collected.borrow_mut();
             collected
-                .get_or_insert_with(|| LogEntries::of(name))
+                .get_or_insert_with(|| LogEntries::new(self.db(), self.slot_of(name)))
                 .add(name, entry);
             return;
         }

@@ -2,16 +2,20 @@
 
 use super::name::string_bytes;
 use super::{raw, Name};
-use std::os::raw::c_char;
+use std::os::raw::{c_char, c_int};
 use std::ptr;
 
-/// The collected log entries of one call.
+/// The collected log entries of one call: all of one database, and in a cluster all of one slot.
+/// The module owns the strings.
 pub(super) struct LogEntries {
-    /// Whether each entry comes with the name of its queue. Else all are of one queue, whose name
-    /// comes first.
-    are_of_several: bool,
-    /// The arguments of the command. The module owns them.
-    words: Vec<*mut raw::RedisModuleString>,
+    /// The database of their queues.
+    db: i32,
+    /// The slot of their queues, in a cluster.
+    slot: Option<c_int>,
+    /// The names of their queues, the last one last. A name comes again if another came between.
+    names: Vec<*mut raw::RedisModuleString>,
+    /// A name and an entry in turn.
+    pairs: Vec<*mut raw::RedisModuleString>,
 }
 
 /// Makes a string of the server that the module owns.
@@ -27,49 +31,58 @@ fn string(bytes: &[u8]) -> *mut raw::RedisModuleString {
 }
 
 impl LogEntries {
-    /// Collects log entries of one queue.
-    pub(super) fn of(name: Name<'_>) -> LogEntries {
+    /// None yet, of queues in this database and, in a cluster, in this slot.
+    pub(super) fn new(db: i32, slot: Option<c_int>) -> LogEntries {
         LogEntries {
-            are_of_several: false,
-            words: vec![string(name.bytes())],
+            db,
+            slot,
+            names: Vec::new(),
+            pairs: Vec::new(),
         }
     }
 
-    /// Collects log entries of several queues.
-    pub(super) fn of_several() -> LogEntries {
-        LogEntries {
-            are_of_several: true,
-            words: Vec::new(),
-        }
+    /// Whether they are of queues in this database.
+    pub(super) fn is_of_db(&self, db: i32) -> bool {
+        self.db == db
     }
 
-    /// Whether log entries of the queue with this name can be added.
-    pub(super) fn may_be_of(&self, name: Name<'_>) -> bool {
-        let first = self.words.first();
-        // SAFETY: the module owns the string.
-        self.are_of_several
-            || first.is_some_and(|first| unsafe { string_bytes(*first) } == name.bytes())
+    /// Whether they are of queues in this slot.
+    pub(super) fn is_of_slot(&self, slot: Option<c_int>) -> bool {
+        self.slot == slot
     }
 
     pub(super) fn add(&mut self, name: Name<'_>, entry: &[u8]) {
-        if self.are_of_several {
-            self.words.push(string(name.bytes()));
-        }
-        self.words.push(string(entry));
+        // SAFETY: the module owns the string.
+        let is_last =
+            |last: &*mut raw::RedisModuleString| unsafe { string_bytes(*last) } == name.bytes();
+        let last = match self.names.last().copied().filter(is_last) {
+            Some(last) => last,
+            None => {
+                let name = string(name.bytes());
+                self.names.push(name);
+                name
+            }
+        };
+        self.pairs.extend([last, string(entry)]);
     }
 
     /// Replicates them: as `DQ.OP name entry [entry ...]` those of one queue, as `DQ.OPS name entry
     /// [name entry ...]` those of several. Does nothing if there are none.
     ///
     /// # Safety
-    /// `ctx` must be the live context of the call.
-    pub(super) unsafe fn send(&mut self, ctx: *mut raw::RedisModuleCtx) {
-        if self.words.is_empty() {
-            return;
-        }
-        let command = match self.are_of_several && self.words.len() > 2 {
-            true => c"DQ.OPS",
-            false => c"DQ.OP",
+    /// `ctx` must be the live context of the call, with the database of the queues selected.
+    pub(super) unsafe fn send(mut self, ctx: *mut raw::RedisModuleCtx) {
+        let mut of_one = match self.names.as_slice() {
+            [] => return,
+            [name] => vec![*name],
+            _ => Vec::new(),
+        };
+        let (command, words) = match of_one.is_empty() {
+            true => (c"DQ.OPS", &mut self.pairs),
+            false => {
+                of_one.extend(self.entries());
+                (c"DQ.OP", &mut of_one)
+            }
         };
         // SAFETY: the caller guarantees that the context is live. The format gives the types of the
         // arguments, and the server retains the strings as long as it needs them.
@@ -78,18 +91,22 @@ impl LogEntries {
                 ctx,
                 command.as_ptr(),
                 c"v".as_ptr(),
-                self.words.as_mut_ptr(),
-                self.words.len()
+                words.as_mut_ptr(),
+                words.len()
             ));
         }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = *mut raw::RedisModuleString> + '_ {
+        self.pairs.iter().skip(1).step_by(2).copied()
     }
 }
 
 impl Drop for LogEntries {
     fn drop(&mut self) {
-        for string in &self.words {
+        for string in self.names.iter().copied().chain(self.entries()) {
             // SAFETY: made by us without a context, freed once.
-            unsafe { api!(RedisModule_FreeString(ptr::null_mut(), *string)) }
+            unsafe { api!(RedisModule_FreeString(ptr::null_mut(), string)) }
         }
     }
 }

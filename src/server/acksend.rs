@@ -74,7 +74,7 @@ fn run_together(
             break;
         }
     }
-    ctx.collect_log_entries_of_several();
+    ctx.collect_log_entries();
     let mut published: Vec<Aftermath<'_>> = Vec::with_capacity(parts.len());
     for part in &*parts {
         let (done, aftermath) = change_silently(ctx, part.key, |slot| match verdict {

@@ -223,10 +223,14 @@ pub fn connection_closed(client: u64) -> bool {
     })
 }
 
-/// Takes released leases of one queue, which must be ended. Returns the queue's address, the
-/// receipts, and how much later the leases end, in ms.
-pub fn next_released() -> Option<Released<QueueAddress>> {
+/// Takes released leases of one queue, which must be ended, if `may_be` holds for its address. Returns
+/// the queue's address, the receipts, and how much later the leases end, in ms.
+pub fn next_released(may_be: impl Fn(&QueueAddress) -> bool) -> Option<Released<QueueAddress>> {
     BOUND.with_borrow_mut(|bound| loop {
+        let (queue, ..) = bound.released.last()?;
+        if queue.address().is_some_and(|address| !may_be(&address)) {
+            return None;
+        }
         let (queue, receipts, grace) = bound.released.pop()?;
         if let Some(address) = bound.unbind(queue) {
             return Some((address, receipts, grace));
@@ -282,7 +286,7 @@ mod tests {
         clients.iter().for_each(|client| {
             connection_closed(*client);
         });
-        let mut ended: Vec<_> = std::iter::from_fn(next_released)
+        let mut ended: Vec<_> = std::iter::from_fn(|| next_released(|_| true))
             .map(|((db, key), receipts, _)| (db, key.to_vec(), receipts.to_vec()))
             .collect();
         ended.sort();
@@ -359,7 +363,8 @@ mod tests {
         bind_again(3, 7, b"b", 10);
         assert_eq!(ended(&[2]), []);
         connection_closed(3);
-        let released = next_released().map(|(_, receipts, grace)| (receipts.to_vec(), grace));
+        let released =
+            next_released(|_| true).map(|(_, receipts, grace)| (receipts.to_vec(), grace));
         assert_eq!(released, Some((vec![10], 7)));
         assert!(nothing_is_bound());
     }

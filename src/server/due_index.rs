@@ -151,12 +151,15 @@ impl DueIndex {
         .cloned()
     }
 
-    /// The slice of a queue that was due at `now` has ended. If there is work left, it is behind.
-    pub fn slice_ended(&mut self, address: &QueueAddress, now: Millis) {
+    /// The slice of a queue that was due at `now` has ended. If there is work left, the queue is behind.
+    /// Returns whether it is.
+    pub fn slice_ended(&mut self, address: &QueueAddress, now: Millis) -> bool {
         let due = self.wakes.get(address).copied();
-        if due.is_some_and(|due| due.ms() <= now) {
+        let is_behind = due.is_some_and(|due| due.ms() <= now);
+        if is_behind {
             self.schedule(address.0, &address.1, Due::Behind(now));
         }
+        is_behind
     }
 
     /// When the next slice must run, in Unix milliseconds. [`NEVER`] if none must.

@@ -8,10 +8,10 @@ use dq_queue::limits::MAX_STEPS;
 use dq_queue::queue::bulk::Step;
 use dq_queue::{Done, Op, Queue};
 
+use super::address::QueueAddress;
 use super::commit::{self, begin, begin_without_events, change, Begun, Slot};
 use super::due_index::Due;
 use super::serving::{serve, slots};
-use super::waiting::wait_list;
 use super::{arrivals, bound_leases, bulk_ops, clock, config, metrics, wakeups};
 
 /// The number of steps between two readings of the clock.
@@ -34,8 +34,8 @@ thread_local! {
     static GOES_ON: Cell<bool> = const { Cell::new(false) };
     /// Whether the last slice of a queue with missed fire times was one of a bulk operation.
     static TURN_OF_BULK: Cell<bool> = const { Cell::new(false) };
-    /// The number of timers in this turn that had something to do.
-    static USED: Cell<usize> = const { Cell::new(0) };
+    /// The number of timers in this turn that left work to another one though they had time.
+    static LEFT: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Handles the timer.
@@ -51,24 +51,29 @@ pub fn fire_of_burst(ctx: &mut Context) {
     run(ctx);
 }
 
-/// Begins a new turn of the event loop. If work was left in the last one, sets a timer for each
-/// queue that needs a slice, and more if the last turn has used many: one queue can need many slices
-/// because each firing of a schedule is one. Called before the server sleeps.
+/// Begins a new turn of the event loop. If work was left in the last one, sets a timer for it, or a
+/// burst of them where one cannot replicate for all queues. Called before the server sleeps.
 pub fn before_sleep(ctx: &mut Context) {
     TURN_ENDS.set(0);
-    let used = USED.take();
+    let left = LEFT.take();
     if GOES_ON.take() {
         let now = redis_clock::now_ms();
-        let most = MAX_BURST.min(used + MORE_IN_BURST);
-        let due = wakeups::with_index(|index| index.count_due(now, most));
-        let count = due + bound_leases::count_released();
-        wakeups::burst(ctx, count.max(2 * used).min(most));
+        let most = MAX_BURST.min(left + MORE_IN_BURST);
+        let due = || wakeups::with_index(|index| index.count_due(now, most));
+        let count = match left {
+            0 => 1,
+            _ => (due() + bound_leases::count_released())
+                .max(2 * left)
+                .min(most),
+        };
+        wakeups::burst(ctx, count);
     }
 }
 
-/// Does what is due, until something was replicated, because the server would wrap two log entries
-/// of one context in a transaction. The next timer of the burst goes on in a context of its own.
-/// All timers of a turn of the event loop share `dq.tick-budget-us`.
+/// Does what is due, until the budget of this turn is used. What it replicates for several queues is
+/// one command, because the server would wrap two of one context in a transaction. The next timer of
+/// the burst, in a context of its own, goes on where a second command is needed. All timers of a turn
+/// of the event loop share `dq.tick-budget-us`.
 fn run(ctx: &mut Context) {
     if !ctx.may_act() {
         if ctx.is_primary() {
@@ -85,11 +90,15 @@ fn run(ctx: &mut Context) {
     TURN_ENDS.set(deadline);
     // The last timer that had time decides how the next turn begins.
     if start < deadline {
-        let has_worked = end_released_leases(ctx) || run_due_slices(ctx, deadline);
-        USED.set(USED.get() + usize::from(has_worked));
+        ctx.collect_log_entries();
+        end_released_leases(ctx, deadline);
+        let longest = run_due_slices(ctx, deadline);
+        let is_left = is_work_due();
+        if is_left && redis_clock::monotonic_us() < deadline {
+            LEFT.set(LEFT.get() + 1);
+        }
         // A long slice is followed by a pause of a millisecond, in which clients are served.
-        let is_short = redis_clock::monotonic_us() - start < budget / 2;
-        GOES_ON.set(is_short && is_work_due());
+        GOES_ON.set(is_left && longest < budget / 2);
     }
     match bound_leases::any_released() {
         true => wakeups::ensure(ctx, 0),
@@ -102,39 +111,42 @@ fn is_work_due() -> bool {
     bound_leases::any_released() || wakeups::is_due(redis_clock::now_ms())
 }
 
-/// Ends the leases of one queue that a closed connection has released. Returns whether there was
-/// anything to replicate.
-fn end_released_leases(ctx: &mut Context) -> bool {
-    let Some(((db, key), receipts, grace)) = bound_leases::next_released() else {
-        return false;
-    };
-    let name = OwnedName::new(&key);
-    let op = match grace {
-        0 => Op::EndLeases {
-            receipts,
-            backs_off: true,
-        },
-        ms => Op::Grace {
-            ms,
-            receipts,
-            backs_off: true,
-        },
-    };
-    ctx.select_db(db) && end_leases(ctx, name.name(), op)
+/// Ends leases that closed connections have released, queue by queue, until `deadline` on the
+/// monotonic clock.
+fn end_released_leases(ctx: &mut Context, deadline: u64) {
+    while redis_clock::monotonic_us() < deadline {
+        let may_be = |(db, key): &QueueAddress| ctx.can_collect(*db, key);
+        let Some(((db, key), receipts, grace)) = bound_leases::next_released(may_be) else {
+            return;
+        };
+        let name = OwnedName::new(&key);
+        let op = match grace {
+            0 => Op::EndLeases {
+                receipts,
+                backs_off: true,
+            },
+            ms => Op::Grace {
+                ms,
+                receipts,
+                backs_off: true,
+            },
+        };
+        if ctx.select_db(db) {
+            end_leases(ctx, name.name(), &op);
+        }
+    }
 }
 
-/// Runs slices of due queues until `deadline` on the monotonic clock, or until one of them had
-/// something to replicate. After a slice, the queue's blocked clients are served. Returns whether
-/// there was any slice.
-fn run_due_slices(ctx: &mut Context, deadline: u64) -> bool {
-    if wait_list::total() > 0 {
-        ctx.collect_log_entries();
-    }
-    let mut has_run = false;
+/// Runs slices of due queues until `deadline` on the monotonic clock. After a slice, the queue's
+/// blocked clients are served. Returns how long the longest took, in microseconds.
+fn run_due_slices(ctx: &mut Context, deadline: u64) -> u64 {
+    let mut longest = 0;
     loop {
+        let began = redis_clock::monotonic_us();
         let now = redis_clock::now_ms();
-        let Some((due, (db, key))) = wakeups::next_due(now) else {
-            return has_run;
+        let next = wakeups::next_due(now).filter(|(_, (db, key))| ctx.can_collect(*db, key));
+        let Some((due, (db, key))) = next.filter(|_| began < deadline) else {
+            return longest;
         };
         if !ctx.select_db(db) {
             wakeups::with_index(|index| index.forget(db, &key));
@@ -147,44 +159,35 @@ fn run_due_slices(ctx: &mut Context, deadline: u64) -> bool {
             });
             continue;
         }
-        let began = redis_clock::monotonic_us();
         let lag = match due {
             Due::Loaded | Due::Arrived => 0,
             Due::At(due) | Due::Behind(due) => now.saturating_sub(due),
         };
-        let replicated = run_slice(ctx, name.name(), db, deadline, due);
+        run_slice(ctx, name.name(), db, deadline, due);
         serve::after_slice(ctx, name.name(), db, deadline);
-        wakeups::with_index(|index| index.slice_ended(&(db, key), now));
-        has_run = true;
-        let ended = redis_clock::monotonic_us();
-        metrics::count_slice(ended - began);
+        let is_behind = wakeups::with_index(|index| index.slice_ended(&(db, key), now));
+        let took = redis_clock::monotonic_us() - began;
+        longest = longest.max(took);
+        metrics::count_slice(took);
         metrics::count_lag(lag);
-        ctx.latency_sample(c"dq-tick", (ended - began) / 1000);
-        if replicated || ctx.has_collected() || ended >= deadline {
-            return true;
+        ctx.latency_sample(c"dq-tick", took / 1000);
+        if is_behind {
+            // Its next slice, as the firing of a schedule or the step of a bulk operation, is a command
+            // of its own in the log.
+            return longest;
         }
     }
 }
 
-/// The result of a slice.
-#[derive(Default)]
-struct Ran {
-    /// Whether there was anything to replicate.
-    changed: bool,
-    /// The step of a bulk operation in it, if there was one.
-    bulk: Option<bulk_ops::Taken>,
-}
-
 /// Runs one slice of a queue, until `deadline` on the monotonic clock: due events, then a part of a
-/// bulk operation. `due` is when the slice was due. Returns whether there was anything to
-/// replicate.
-fn run_slice(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Due) -> bool {
+/// bulk operation. `due` is when the slice was due.
+fn run_slice(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Due) {
     let ran = change(ctx, key, |slot| run_slice_in(slot, key, db, deadline, due));
-    let Ok(Some(ran)) = ran else {
+    let Ok(Some(bulk)) = ran else {
         wakeups::with_index(|index| index.forget(db, key.bytes()));
-        return false;
+        return;
     };
-    if let Some(taken) = ran.bulk {
+    if let Some(taken) = bulk {
         bulk_ops::step_taken(db, key.bytes(), taken);
     }
     if bulk_ops::any(db, key.bytes()) {
@@ -192,17 +195,17 @@ fn run_slice(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Due)
         // timer by itself.
         wakeups::schedule(ctx, db, key.bytes(), clock::now().ms());
     }
-    ran.changed
 }
 
-/// Runs a slice, as [`run_slice`] describes, on the open key. Returns `None` if it holds no queue.
+/// Runs a slice, as [`run_slice`] describes, on the open key. Returns the step of a bulk operation in
+/// it, if there was one, or `None` if the key holds no queue.
 fn run_slice_in(
     slot: &mut Slot<'_>,
     key: Name<'_>,
     db: i32,
     deadline: u64,
     due: Due,
-) -> Option<Ran> {
+) -> Option<Option<bulk_ops::Taken>> {
     let queue = slot.split().1?;
     let server = clock::now();
     let mut begun = begin_without_events(queue, server);
@@ -251,10 +254,7 @@ fn run_slice_in(
         }
         // The scheduled time has come, so `commit` must schedule the next one.
         queue.notes.wake = None;
-        Ran {
-            changed: !begun.before.is_nothing() || op != Op::Tick,
-            bulk: has_bulk.then_some(taken),
-        }
+        has_bulk.then_some(taken)
     });
     Some(ran.ok().flatten().unwrap_or_default())
 }
@@ -279,12 +279,10 @@ fn is_turn_of_bulk() -> bool {
     turn
 }
 
-/// Ends leases whose connection is closed, at once or after a grace. Returns whether there was
-/// anything to replicate.
-fn end_leases(ctx: &mut Context, key: Name<'_>, op: Op<'_>) -> bool {
-    let ended = change(ctx, key, |slot| {
+/// Ends leases whose connection is closed, at once or after a grace, if the key still has a queue.
+fn end_leases(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) {
+    let _ = change(ctx, key, |slot| {
         let begun = begin(slot.split().1?, clock::now());
-        slot.apply(begun, &op, |_, _, _| ()).ok()?
+        slot.apply(begun, op, |_, _, _| ()).ok()?
     });
-    matches!(ended, Ok(Some(())))
 }

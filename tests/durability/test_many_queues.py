@@ -28,11 +28,31 @@ def test_queues_that_are_due_together_have_a_log_entry_each_and_no_transaction(m
     queues = [Queue(client, key) for key in keys]
     wait_for(lambda: all(q.len("delayed") == 0 for q in queues), 10, "all messages to become due")
     assert sum(q.len("running") for q in queues) == len(waiting)
-    assert b"MULTI" not in _log(server)
+    log = _log(server)
+    assert b"MULTI" not in log
+    # The slices of several queues are one command.
+    assert b"DQ.OPS\r\n" in log
     before = [digest(client, key) for key in keys]
     server.restart(crash=True)
     client = server.client()
     assert [digest(client, key) for key in keys] == before
+
+
+def test_queues_of_two_databases_that_are_due_together_are_replicated_to_their_own(make_server):
+    server = make_server(appendonly="yes", appendfsync="always")
+    clients = [server.client(db=db) for db in (0, 3)]
+    at = now_ms() + 500
+    keys = [f"due:{n}" for n in range(40)]
+    for key in keys:
+        for db, client in enumerate(clients):
+            client.execute_command("DQ.SEND", key, f"{db}", "AT", at)
+    queues = [Queue(client, key) for key in keys for client in clients]
+    wait_for(lambda: all(q.len("delayed") == 0 for q in queues), 10, "all messages to become due")
+    before = [digest(client, key) for key in keys for client in clients]
+    assert b"MULTI" not in _log(server)
+    server.restart(crash=True)
+    clients = [server.client(db=db) for db in (0, 3)]
+    assert [digest(client, key) for key in keys for client in clients] == before
 
 
 def test_leases_of_many_queues_end_with_their_connection_without_a_transaction(make_server):

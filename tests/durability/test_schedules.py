@@ -41,7 +41,7 @@ def test_a_schedule_fires_without_any_client(make_server, key):
     server = make_server()
     q = Queue(server.client(), key)
     first = q.do("SCHEDULE", "s", "EVERY", 100, "PAYLOAD", "x")
-    server._drop_clients()
+    server.drop_clients()
     time.sleep(1.2)
     q = Queue(server.client(), key)
     # LIST makes nothing fire.

@@ -1,7 +1,7 @@
 //! Serves blocked clients, in the order in which they came.
 //!
-//! This happens once in each turn of the server's event loop, before the server sleeps, for one
-//! queue per turn and for at most `dq.tick-budget-us`. Messages that many commands of a turn have
+//! This happens once in each turn of the server's event loop, before the server sleeps, for at most
+//! `dq.tick-budget-us`. Messages that many commands of a turn have
 //! added are delivered together and replicated together. Clients that are left wait for the next
 //! turn. So the cost of a command does not depend on the number of blocked clients.
 
@@ -10,14 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::redis::{clock, event_loop, Context, Name, OwnedName};
 
 use super::{passed_over, try_serve, Served};
+use crate::server::address::QueueAddress;
 use crate::server::waiting::wait_list::{self, BlockedFetch};
 use crate::server::{config, families, metrics, rights, wakeups};
 
 /// How much of this turn's slice commands have used, in microseconds.
 static USED_US: AtomicU64 = AtomicU64::new(0);
 
-/// Serves scheduled wait lists, up to the first that has something to replicate. Called before the
-/// server sleeps.
+/// Serves scheduled wait lists, up to one whose log entries cannot be in one command with those of the
+/// lists before it. Called before the server sleeps.
 pub fn before_sleep(ctx: &mut Context) {
     if !wait_list::any_scheduled() {
         return;
@@ -34,14 +35,14 @@ pub fn before_sleep(ctx: &mut Context) {
     let start = clock::monotonic_us();
     let deadline = start + config::TICK_BUDGET_US.unsigned();
     ctx.collect_log_entries();
-    while let Some((db, key)) = wait_list::next_scheduled() {
+    while clock::monotonic_us() < deadline {
+        let may_be = |(db, key): &QueueAddress| ctx.can_collect(*db, key);
+        let Some((db, key)) = wait_list::next_scheduled(may_be) else {
+            break;
+        };
         if ctx.select_db(db) {
             let name = OwnedName::new(&key);
             serve_list(ctx, name.name(), db, deadline);
-        }
-        // The server would wrap the log entries of two queues in a transaction.
-        if ctx.has_collected() || clock::monotonic_us() >= deadline {
-            break;
         }
     }
     if wait_list::any_scheduled() {

@@ -313,15 +313,22 @@ pub fn is_scheduled(db: i32, key: &[u8]) -> bool {
     any_scheduled() && WAIT_LISTS.with_borrow(of)
 }
 
-/// Takes the next scheduled list. Returns the address of its queue.
-pub fn next_scheduled() -> Option<QueueAddress> {
+/// Takes the next scheduled list, if `may_be` holds for the address of its queue, which it returns.
+pub fn next_scheduled(may_be: impl Fn(&QueueAddress) -> bool) -> Option<QueueAddress> {
     WAIT_LISTS.with_borrow_mut(|lists| {
         while let Some(address) = lists.scheduled.pop_front() {
             SCHEDULED.store(lists.scheduled.len(), Relaxed);
             let list = lists.get_mut(address.0, &address.1);
-            if list.is_some_and(|list| std::mem::take(&mut list.is_scheduled)) {
+            let Some(list) = list.filter(|list| list.is_scheduled) else {
+                continue;
+            };
+            if may_be(&address) {
+                list.is_scheduled = false;
                 return Some(address);
             }
+            lists.scheduled.push_front(address);
+            SCHEDULED.store(lists.scheduled.len(), Relaxed);
+            return None;
         }
         None
     })
@@ -329,7 +336,7 @@ pub fn next_scheduled() -> Option<QueueAddress> {
 
 /// Unschedules all lists, because this server is not a primary and must not deliver.
 pub fn unschedule_all() {
-    while let Some((db, key)) = next_scheduled() {
+    while let Some((db, key)) = next_scheduled(|_| true) {
         WAIT_LISTS.with_borrow_mut(|lists| {
             if let Some(list) = lists.get_mut(db, &key) {
                 list.tried = 0;
