@@ -26,7 +26,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     summary: "Adds a JSON object as a message, its group read from its fields.",
     complexity: "O(L + log N) with a payload of L bytes and N messages in the queue",
     since: FIRST,
-    args: &with_message_options::<25>(
+    args: &with_message_options::<26>(
         &[
             Arg::key(),
             Arg::text("json"),
@@ -63,7 +63,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         &op,
         Missing::Create,
         |reply, outcome| match sent(outcome) {
-            Some((queue, [Sent::Added(seq)])) => {
+            Some((queue, [Sent::Added(seq) | Sent::Waits(seq)])) => {
                 reply.array(2);
                 reply.bulk(&group);
                 id(reply, queue, &op, *seq);

@@ -8,6 +8,8 @@ use dq_queue::args::Scope;
 
 /// `REPLACE`
 const REPLACE: Arg = Arg::word("replace", "REPLACE").optional();
+/// `RERUN`
+const RERUN: Arg = Arg::word("rerun", "RERUN").optional();
 /// `SCORE x`
 const SCORE: Arg = Arg::double("score").after("SCORE").optional();
 /// `PRIORITY p`
@@ -71,9 +73,11 @@ impl Needs {
 }
 
 /// The options of a message, in the order of COMMAND DOCS.
-const OF_MESSAGE: [(Needs, Arg); 20] = [
+const OF_MESSAGE: [(Needs, Arg); 21] = [
     (Needs::Id, ID),
     (Needs::Id, REPLACE),
+    // It needs REPLACE.
+    (Needs::Id, RERUN),
     (Needs::Due, DUE.optional()),
     (Needs::Group, GROUP),
     (Needs::Nothing, SCORE),

@@ -49,7 +49,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         reply.array(all.len());
         for one in all {
             match one {
-                Sent::Added(seq) => id(reply, queue, &op, *seq),
+                Sent::Added(seq) | Sent::Waits(seq) => id(reply, queue, &op, *seq),
                 Sent::Taken | Sent::NoGroup => reply.null(),
             }
         }

@@ -22,7 +22,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     summary: "Adds a message, due now or later.",
     complexity: "O(log N) with N messages in the queue",
     since: FIRST,
-    args: &with_message_options::<22>(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]),
+    args: &with_message_options::<23>(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]),
 };
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
@@ -43,7 +43,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         Missing::Create,
         form,
         |reply, outcome| match sent(outcome) {
-            Some((queue, [Sent::Added(seq)])) => id(reply, queue, &op, *seq),
+            Some((queue, [Sent::Added(seq) | Sent::Waits(seq)])) => id(reply, queue, &op, *seq),
             _ => reply.null(),
         },
     )

@@ -225,7 +225,8 @@ impl Part<'_> {
         };
         let sends = op.sends.iter().zip(sent);
         for (number, (send, sent)) in self.numbers.iter().zip(sends) {
-            let (Some(id), Sent::Added(seq)) = (ids.get_mut(*number), sent) else {
+            let (Some(id), Sent::Added(seq) | Sent::Waits(seq)) = (ids.get_mut(*number), sent)
+            else {
                 continue;
             };
             let made: [u8; GENERATED_LEN];

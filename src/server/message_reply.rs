@@ -109,7 +109,7 @@ fn headers(reply: Reply<'_>, message: &Message) {
 /// Writes all that is known of a message, as a map.
 pub fn message(reply: Reply<'_>, view: &View<'_>) {
     let ended = view.message.texts();
-    reply.map(29);
+    reply.map(30);
     field(reply, "id");
     reply.bulk(view.id.as_bytes());
     field(reply, "status");
@@ -157,6 +157,8 @@ pub fn message(reply: Reply<'_>, view: &View<'_>) {
     batches(reply, view);
     field(reply, "first-sent-at");
     time(reply, view.first_sent_at);
+    field(reply, "rerun");
+    reply.boolean(view.message.rerun().is_some());
     errors(reply, view.message);
 }
 

@@ -153,3 +153,9 @@ pub(super) fn has_after(send: &Send<'static>) -> bool {
     let batching = send.choices.batching();
     batching.is_some_and(|batching| batching.after.is_some())
 }
+
+pub(super) fn no_rerun(op: &mut Op<'static>) {
+    if let Op::Send(send) = op {
+        send.rerun = false;
+    }
+}

@@ -322,6 +322,23 @@ pub const BUGS: &[Bug] = &[
         rare(op, |rare| rare.errors = rare.errors.map(|most| most + 1));
     }),
     logs("the log lacks ERRORS", no_errors),
+    // RERUN
+    does(
+        "RERUN is passed over",
+        "does not wait for the end of a run",
+        no_rerun,
+    ),
+    does(
+        "a run is followed by another payload",
+        "does not wait for the end of a run",
+        |op| match op {
+            Op::Send(send) if send.rerun => {
+                send.payloads = smallvec::smallvec![b"another" as &[u8]]
+            }
+            _ => {}
+        },
+    ),
+    logs("the log lacks RERUN", no_rerun),
     // IFGROUP
     does("IFGROUP is passed over", "to an empty group", no_if_group),
     Bug {

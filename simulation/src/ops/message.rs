@@ -97,6 +97,7 @@ impl Ops<'_> {
         Send {
             payloads,
             replace,
+            rerun: replace && self.one_in(2),
             if_group: group.is_some() && self.one_in(12),
             id,
             due: self.due(),
@@ -150,6 +151,7 @@ impl Ops<'_> {
         send.payloads.truncate(1);
         send.id = None;
         send.replace = false;
+        send.rerun = false;
         send.due = DueTime::Now;
         send.choices.change_rare(|rare| {
             rare.expire_at = None;

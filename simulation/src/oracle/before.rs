@@ -6,6 +6,7 @@ use super::batches::has_ended;
 use super::breakers::Breakers;
 use super::found::listed;
 use super::leases::Leases;
+use super::reruns::Waiting;
 use dq_queue::message::after::Counts;
 use dq_queue::message::state::State;
 use dq_queue::op::Send;
@@ -32,6 +33,8 @@ pub struct BeforeSend {
     pub has_id: Option<Seq>,
     /// Whether a record has its id, which may be dropped for it.
     pub has_record: bool,
+    /// The running message that has its id, whose lease has certainly not ended.
+    pub runs: Option<Seq>,
     /// The pending and running messages of its group, for an IFGROUP; `None` if some that
     /// have expired may still count among them.
     pub of_group: Option<u64>,
@@ -63,6 +66,8 @@ pub struct Before {
     /// The messages that have not ended and that are in a batch which holds others, and
     /// the name of the batch.
     pub(super) holding: Vec<(Seq, Box<[u8]>)>,
+    /// What waits for the end of runs.
+    pub(super) reruns: Vec<Waiting>,
     /// Number of schedules that fired before the operation.
     pub(super) fired: u64,
 }
@@ -82,6 +87,7 @@ impl Before {
             breakers: Breakers::default(),
             caught_up: false,
             holding: holding(queue),
+            reruns: Waiting::all(queue),
             fired: 0,
         }
     }
@@ -158,6 +164,7 @@ impl Before {
         BeforeSend {
             has_id: seq.filter(|_| state.is_some_and(is_live)),
             has_record: state.is_some_and(|state| !is_live(state)),
+            runs: seq.filter(|_| self.caught_up && state == Some(State::Running)),
             of_group: match (&send.group, send.if_group) {
                 (Some(group), true) if !queue.has_work(now) => Some(live_of(queue, group, now)),
                 _ => None,

@@ -13,6 +13,7 @@ mod handed_back;
 mod ids;
 mod leases;
 mod options;
+mod reruns;
 mod spans;
 mod step;
 mod texts;
@@ -98,6 +99,7 @@ impl Oracle {
         texts::check_results(step)?;
         self.options.check(step)?;
         self.closed.check(step)?;
+        reruns::check(step)?;
         self.held.check(step)?;
         self.failures.check(step)?;
         self.leases.check_ends(step)?;

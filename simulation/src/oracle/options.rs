@@ -52,6 +52,10 @@ impl Options {
                 self.own.insert(seq, own);
             }
         }
+        for waiting in &step.before.reruns {
+            // Either its options are replaced, or it leaves no record.
+            self.own.remove(&waiting.seq);
+        }
         self.check_acked(step)?;
         let mut gone = Vec::new();
         for (seq, own) in &mut self.own {

@@ -22,7 +22,7 @@ use crate::Millis;
 /// The options that only some commands have; every command has the others.
 #[derive(Clone, Copy)]
 pub struct Scope {
-    /// ID and REPLACE.
+    /// ID, REPLACE and RERUN.
     pub id: bool,
     /// DELAY, AT and EXPIREAT.
     pub due: bool,
@@ -63,6 +63,7 @@ pub struct MessageOptions<'a> {
     pub id: Option<Cow<'a, [u8]>>,
     /// Whether REPLACE is given.
     pub replace: bool,
+    rerun: bool,
     /// The value of DELAY, in ms.
     pub delay: Option<Millis>,
     /// The value of AT, in Unix ms.
@@ -92,6 +93,7 @@ impl<'a> MessageOptions<'a> {
             scope,
             id: None,
             replace: false,
+            rerun: false,
             delay: None,
             at: None,
             group: None,
@@ -120,6 +122,7 @@ impl<'a> MessageOptions<'a> {
         match what {
             "ID" if self.scope.id => once(&mut self.id, what, words.name(what)?.into()),
             "REPLACE" if self.scope.id => flag(&mut self.replace, what),
+            "RERUN" if self.scope.id => flag(&mut self.rerun, what),
             "DELAY" if self.scope.due => once(&mut self.delay, what, words.number(what, MS)?),
             "AT" if self.scope.due => once(&mut self.at, what, words.number(what, MS)?),
             "GROUP" if self.scope.group => once(&mut self.group, what, words.name(what)?.into()),
@@ -185,6 +188,9 @@ impl<'a> MessageOptions<'a> {
         if self.replace && self.id.is_none() {
             return Err("ERR REPLACE needs an id".into());
         }
+        if self.rerun && !self.replace {
+            return Err("ERR RERUN needs REPLACE".into());
+        }
         if self.rare.max_wait.is_some() && !self.replace {
             return Err("ERR MAXWAIT needs REPLACE".into());
         }
@@ -201,6 +207,7 @@ impl<'a> MessageOptions<'a> {
             payloads,
             id: self.id,
             replace: self.replace,
+            rerun: self.rerun,
             due: match (self.delay, self.at) {
                 (Some(ms), _) => DueTime::After(ms),
                 (None, Some(ms)) => DueTime::At(ms),

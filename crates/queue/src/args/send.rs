@@ -72,6 +72,7 @@ mod tests {
             payloads: SmallVec::from_buf([b"DELAY"]),
             id: Some(b"ID"[..].into()),
             replace: true,
+            rerun: false,
             due: DueTime::At(77),
             group: Some(b"g"[..].into()),
             priority: -128,

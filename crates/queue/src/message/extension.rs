@@ -2,31 +2,25 @@
 //! than one delivery.
 
 use super::errors::{Errors, FailedAttempt};
+use super::left::Left;
 use super::state::Reason;
 use super::Choices;
 use crate::{ConsumerIx, Millis, Receipt, NEVER};
 
 /// Texts from consumers, and why the message died.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Texts {
     /// The text of the last error, if a consumer gave one.
     pub error: Option<Box<[u8]>>,
     /// The result given with the ack, if any.
     pub result: Option<Box<[u8]>>,
-    /// The note that a consumer left with it, if any.
-    pub note: Option<Box<Note>>,
+    /// What others left with it, if anything.
+    pub left: Option<Box<Left>>,
     /// Why it died, if it did.
     pub reason: Option<Reason>,
     /// Whether it has failed and was snoozed since, so that it no longer holds its
     /// group as a failed one.
     pub snoozed: bool,
-}
-
-/// A note that a consumer leaves with a message for its next attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    /// The text; never empty.
-    pub text: Box<[u8]>,
 }
 
 /// What is known of a message with options of its own or more than one delivery.

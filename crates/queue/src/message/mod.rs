@@ -7,10 +7,14 @@
 
 pub mod after;
 pub mod body;
+pub mod due_time;
 pub mod errors;
 pub mod extension;
 pub mod history;
 pub mod id;
+pub mod left;
+mod memory;
+pub mod rerun;
 pub mod retry;
 pub mod score;
 pub mod state;
@@ -18,14 +22,15 @@ pub mod store;
 
 use std::num::NonZeroU64;
 
-use crate::collections::footprint::allocated;
 use crate::settings::Backoff;
 use crate::{GroupIx, Millis, Receipt, NEVER};
 use after::{After, Batching};
 use body::{Body, Content};
 use errors::FailedAttempt;
-use extension::{Extension, Note, Texts};
+use extension::{Extension, Texts};
 use history::History;
+use left::{Left, More};
+use rerun::Rerun;
 use score::Score;
 use state::StoredState;
 
@@ -277,19 +282,32 @@ impl Message {
         self.failures() > 0 && !self.texts().is_some_and(|texts| texts.snoozed)
     }
 
+    /// What others left with it, if anything.
+    fn left(&self) -> Option<&Left> {
+        self.texts()?.left.as_deref()
+    }
+
     /// The note that a consumer left with it, if any.
     pub fn note(&self) -> Option<&[u8]> {
-        Some(&self.texts()?.note.as_ref()?.text)
+        self.left()?.note()
     }
 
     /// Sets its note; an empty one removes it.
     pub fn set_note(&mut self, text: &[u8]) {
-        if !text.is_empty() {
-            let note = Note { text: text.into() };
-            self.extension_mut().texts_mut().note = Some(Box::new(note));
-        } else if self.note().is_some() {
-            self.extension_mut().texts_mut().note = None;
+        if !text.is_empty() || self.note().is_some() {
+            let note = (!text.is_empty()).then(|| text.into());
+            self.change_left(|more| more.note = note);
         }
+    }
+
+    /// What is sent in its place when its run has ended, if anything is.
+    pub fn rerun(&self) -> Option<&Rerun> {
+        self.left()?.rerun()
+    }
+
+    /// Changes what is left with it.
+    pub fn change_left(&mut self, change: impl FnOnce(&mut More)) {
+        Left::change(&mut self.extension_mut().texts_mut().left, change);
     }
 
     /// Lease timeouts so far; they are part of the failures.
@@ -337,45 +355,6 @@ impl Message {
     pub fn started_at(&self) -> Millis {
         self.history.started_at(self.due).1
     }
-
-    /// Bytes allocated for its extension, without what choices and notes have
-    /// allocated.
-    pub fn extension_bytes(&self) -> usize {
-        const EXTENSION: usize = allocated(size_of::<Extension>());
-        self.extension().map_or(0, |_| EXTENSION)
-    }
-
-    /// Bytes that it has allocated: everything beyond its own 48 bytes, its id and
-    /// its payload.
-    pub fn heap_bytes(&self) -> usize {
-        const RARE: usize = allocated(size_of::<RareChoices>());
-        let text = |text: &Option<Box<[u8]>>| text.as_ref().map_or(0, |t| allocated(t.len()));
-        let mut bytes = self.extension_bytes();
-        if let Some(errors) = self.extension().and_then(|ext| ext.errors.as_ref()) {
-            bytes += errors.heap_bytes();
-        }
-        if let Some(choices) = self.choices() {
-            bytes += allocated(size_of::<Choices>()) + text(&choices.label);
-            bytes += allocated(choices.headers.len() * size_of::<Header>());
-            bytes += choices.rare.as_ref().map_or(0, |_| RARE);
-            if let Some(batching) = choices.batching() {
-                let after = batching.after.as_ref();
-                bytes += allocated(size_of::<Batching>());
-                bytes += after.map_or(0, |after| allocated(after.batch.len()));
-            }
-            for (field, value) in choices.headers.iter() {
-                bytes += allocated(field.len()) + allocated(value.len());
-            }
-        }
-        if let Some(texts) = self.texts() {
-            bytes += allocated(size_of::<Texts>()) + text(&texts.error) + text(&texts.result);
-            let note = texts.note.as_ref();
-            bytes += note.map_or(0, |note| {
-                allocated(size_of::<Note>()) + allocated(note.text.len())
-            });
-        }
-        bytes
-    }
 }
 
 #[cfg(test)]
@@ -391,7 +370,8 @@ mod tests {
     #[test]
     fn options_that_few_messages_have_take_no_room_in_the_others() {
         assert_eq!(size_of::<Choices>(), 112);
-        assert_eq!(allocated(size_of::<RareChoices>()), 80);
+        let rare = crate::collections::footprint::allocated(size_of::<RareChoices>());
+        assert_eq!(rare, 80);
         assert_eq!(size_of::<Texts>(), 48);
     }
 }

@@ -20,12 +20,13 @@ use crate::message::state::State;
 use crate::settings::{Changes, Rate};
 use crate::{Millis, Receipt, Seq};
 
+pub use crate::message::due_time::DueTime;
 pub use before::Before;
 pub use effects::{Effects, Ending, Happened};
 pub use fetch::Fetch;
 pub use nack::{NackKind, NackPause, Paused};
 pub use outcome::{Delivered, Deliveries, Done, Gone, Sent, Ticked};
-pub use send::{AckSend, DueTime, NewSchedule, Send};
+pub use send::{AckSend, NewSchedule, Send};
 pub use times::{check_time, check_times};
 
 /// The time of an operation, and which receipts it may give out.

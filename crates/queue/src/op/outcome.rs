@@ -12,6 +12,9 @@ use crate::{Millis, Receipt, Seq};
 pub enum Sent {
     /// The message was added and has this number.
     Added(Seq),
+    /// A running message, the one with this number, has the id. What was sent waits
+    /// until that run ends.
+    Waits(Seq),
     /// The id is taken, so nothing was added.
     Taken,
     /// The group has no pending or running message, so nothing was added.

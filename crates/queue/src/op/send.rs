@@ -5,34 +5,11 @@ use std::borrow::Cow;
 use smallvec::SmallVec;
 
 use super::Op;
+use crate::message::due_time::DueTime;
 use crate::message::Choices;
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Limits, Missed, Overlap};
-use crate::{Millis, Receipt};
-
-/// When a message becomes due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DueTime {
-    /// At once.
-    #[default]
-    Now,
-    /// This many ms from now.
-    After(Millis),
-    /// At this Unix time in ms. A time in the past means now.
-    At(Millis),
-}
-
-impl DueTime {
-    /// The due time in Unix ms, as seen at `now`. A delay ends at 2^53-1 at the
-    /// latest.
-    pub fn from(self, now: Millis) -> Millis {
-        match self {
-            DueTime::Now => now,
-            DueTime::After(delay) => now.saturating_add(delay).min(crate::MAX_EXACT),
-            DueTime::At(at) => at.max(now),
-        }
-    }
-}
+use crate::Receipt;
 
 /// Messages to send: either all of them are added or none.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,8 +18,11 @@ pub struct Send<'a> {
     pub payloads: SmallVec<[&'a [u8]; 1]>,
     /// The id, if one is given. There is one payload then.
     pub id: Option<Cow<'a, [u8]>>,
-    /// Whether a waiting message with this id is replaced.
+    /// Whether a pending, dead or cancelled message with this id is replaced.
     pub replace: bool,
+    /// Whether this one waits for the end of the run of a running message with this id.
+    /// It replaces what waits for that already. Only with `replace`.
+    pub rerun: bool,
     /// When the messages become due.
     pub due: DueTime,
     /// The group of the messages, if any.
@@ -67,6 +47,7 @@ impl<'a> Send<'a> {
             payloads: SmallVec::from_slice(&[payload]),
             id: None,
             replace: false,
+            rerun: false,
             due: DueTime::Now,
             group: None,
             priority: 0,

@@ -44,6 +44,9 @@ impl Queue {
         if self.batches.is_some() {
             self.member_ended(seq, stored, now);
         }
+        if self.has_reruns && self.end_for_rerun(seq, stored) {
+            return;
+        }
         let kept = match stored {
             StoredState::Dead => self.settings.dead_retain,
             _ => self.retain_of(seq),

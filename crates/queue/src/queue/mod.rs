@@ -5,13 +5,15 @@
 //! that are ahead of the server's. `moves.rs` moves a message between stored states
 //! and keeps every index in step, `finish.rs` ends one, and `lookup.rs` finds one.
 //! `delivery/` tells what the queue can give and in which order, and brings running
-//! messages back. `limits/` keeps groups from giving after failures. `batches/` counts
+//! messages back. `limits/` keeps groups from giving after failures. `rerun.rs` sends one more
+//! message when a run has ended. `batches/` counts
 //! the messages of named batches and releases what they hold. `bulk/` divides an
 //! operation on many messages into slices. `inspect/` only reads. `rebuild/` takes a
 //! queue apart for a snapshot and builds it from one, checked.
 
 mod batches;
 pub mod bulk;
+mod copy;
 mod delivery;
 mod finish;
 pub mod inspect;
@@ -20,6 +22,7 @@ mod lookup;
 mod moves;
 mod ops;
 pub mod rebuild;
+mod rerun;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -118,6 +121,8 @@ pub struct Queue {
     running_bytes: u64,
     /// Whether a message may have a RETAIN of its own.
     has_own_retain: bool,
+    /// Whether anything may wait for the end of the run of a message.
+    has_reruns: bool,
     /// No event is due before this time (Unix ms). It may be too early, never too
     /// late.
     wake: Millis,
@@ -126,6 +131,8 @@ pub struct Queue {
     /// Whether the schedules that the present operation passes are left out.
     skips_fires: bool,
     effects: Effects,
+    /// What is still to be sent before the present operation or event ends.
+    reruns: Vec<rerun::Ended>,
     /// Ids whose end some client waits for.
     watched: HashSet<Box<[u8]>, NameHasher>,
     /// How the clock of the queue goes on while it is ahead of the server's.
@@ -175,6 +182,8 @@ impl Queue {
             bytes: 0,
             running_bytes: 0,
             has_own_retain: false,
+            has_reruns: false,
+            reruns: Vec::new(),
             wake: NEVER,
             skips_fires: false,
             effects: Effects::default(),
@@ -259,6 +268,7 @@ impl Queue {
         self.last = now;
         self.ticket += 1;
         let done = self.do_op(op, moment, now);
+        self.settle_reruns(now);
         self.settle_batches();
         done
     }
@@ -375,22 +385,6 @@ impl Queue {
     /// Whether a receipt belongs to a delivery that is still leased.
     pub fn is_running(&self, receipt: Receipt) -> bool {
         self.leases.find(receipt).is_some()
-    }
-
-    /// Copies the queue for another key. Nothing runs in the copy: messages that
-    /// were running are ready again, as after NACK SILENT. O(n).
-    pub fn copy(&self) -> Queue {
-        let mut copy = self.clone();
-        copy.watched = HashSet::default();
-        copy.ahead = None;
-        let now = copy.last;
-        copy.ticket += 1;
-        copy.release_all(now);
-        copy.consumers.forget_tokens();
-        copy.old_ends.clear();
-        copy.settle_some(usize::MAX);
-        copy.effects = Effects::default();
-        copy
     }
 
     /// Makes sure that `wake` is no later than `at`.

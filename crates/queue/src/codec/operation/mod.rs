@@ -164,13 +164,18 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
     }
 }
 
+/// Whether any options are written of a send.
+fn has_options(send: &Send) -> bool {
+    !send.choices.is_default() || send.if_group || send.rerun
+}
+
 fn flags_of_send(send: &Send) -> u8 {
     bits([
         send.id.is_some(),
         send.group.is_some(),
         send.priority != 0,
         send.due != DueTime::Now,
-        !send.choices.is_default() || send.if_group,
+        has_options(send),
         send.replace || send.payloads.len() != 1 || send.new_salt.is_some(),
     ])
 }

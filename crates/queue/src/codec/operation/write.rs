@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::{flags_of_send, limits_of, more, more_of_nack, snooze_of};
-use crate::codec::options::{put_changes, put_rate, put_rule, put_send_options, Manner};
+use super::{flags_of_send, has_options, limits_of, more, more_of_nack, snooze_of};
+use crate::codec::options::{
+    put_changes, put_due, put_rate, put_rule, put_send_options, Manner, OfSend,
+};
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};
 use crate::message::state::State;
 use crate::op::{
@@ -121,11 +123,18 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
             let send = &new.send;
             put_optional_bytes(out, send.group.as_deref());
             out.push(send.priority as u8);
-            put_send_options(out, &send.choices, send.if_group);
+            put_send_options(out, &send.choices, of_send(send));
             out.extend_from_slice(send.payloads.first().copied().unwrap_or_default());
         }
         Op::Unschedule { name } | Op::PauseSchedule { name, .. } => out.extend_from_slice(name),
         Op::CatchUp { since, .. } => put_number(out, *since),
+    }
+}
+
+fn of_send(send: &Send) -> OfSend {
+    OfSend {
+        if_group: send.if_group,
+        rerun: send.rerun,
     }
 }
 
@@ -142,8 +151,8 @@ fn put_send(out: &mut Vec<u8>, send: &Send) {
     if send.due != DueTime::Now {
         put_due(out, send.due);
     }
-    if !send.choices.is_default() || send.if_group {
-        put_send_options(out, &send.choices, send.if_group);
+    if has_options(send) {
+        put_send_options(out, &send.choices, of_send(send));
     }
     if let Some(salt) = send.new_salt {
         // A count of 1 marks the salt. A single payload is otherwise written
@@ -278,14 +287,4 @@ fn put_ids(out: &mut Vec<u8>, ids: &[Cow<[u8]>]) {
     for id in ids {
         put_bytes(out, id);
     }
-}
-
-fn put_due(out: &mut Vec<u8>, due: DueTime) {
-    let (kind, ms) = match due {
-        DueTime::Now => (0, 0),
-        DueTime::After(ms) => (1, ms),
-        DueTime::At(ms) => (2, ms),
-    };
-    out.push(kind);
-    put_number(out, ms);
 }

@@ -11,6 +11,8 @@ use crate::message::{Choices, Header, RareChoices};
 
 /// The number of options in [`Choices`].
 const MESSAGE_OPTIONS: u32 = 15;
+/// The bit among those of the options of a message that says RERUN.
+const RERUN: u32 = 19;
 /// The bit among those of the options of a message that says IFGROUP. It is part of
 /// a send, not of the message.
 const IF_GROUP: u32 = 12;
@@ -21,19 +23,37 @@ const AFTER: u32 = 11;
 const MAX_TIMEOUTS: u32 = 13;
 const ERRORS: u32 = 14;
 
-/// Writes the options of a message that is to be sent, and whether it is sent only
-/// if its group has a message.
-pub fn put_send_options(out: &mut Vec<u8>, choices: &Choices, if_group: bool) {
-    put_with(out, choices, u64::from(if_group) << IF_GROUP);
+/// The options of a send that are not of its messages: whether it is done only if its
+/// group has a message, and whether it waits for the end of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OfSend {
+    /// IFGROUP.
+    pub if_group: bool,
+    /// RERUN.
+    pub rerun: bool,
+}
+
+/// Writes the options of a message that is to be sent, and those of its send.
+pub fn put_send_options(out: &mut Vec<u8>, choices: &Choices, of_send: OfSend) {
+    let OfSend { if_group, rerun } = of_send;
+    put_with(
+        out,
+        choices,
+        u64::from(if_group) << IF_GROUP | u64::from(rerun) << RERUN,
+    );
 }
 
 /// Reads what [`put_send_options`] writes.
 ///
 /// Errors: an option is unknown or out of range.
-pub fn send_options(reader: &mut Reader) -> Result<(Choices, bool), Invalid> {
+pub fn send_options(reader: &mut Reader) -> Result<(Choices, OfSend), Invalid> {
     let present = reader.number()?;
-    let choices = choices_of(reader, present & !(1 << IF_GROUP))?;
-    Ok((choices, present >> IF_GROUP & 1 == 1))
+    let of_send = OfSend {
+        if_group: present >> IF_GROUP & 1 == 1,
+        rerun: present >> RERUN & 1 == 1,
+    };
+    let choices = choices_of(reader, present & !(1 << IF_GROUP | 1 << RERUN))?;
+    Ok((choices, of_send))
 }
 
 /// Writes the options of a message. Which of them follow is a number of one byte

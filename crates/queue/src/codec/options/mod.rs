@@ -1,6 +1,7 @@
 //! Encodes the options of queues, messages and schedules. Log entries and
 //! snapshots share this encoding.
 
+mod due_time;
 mod message;
 mod queue;
 mod schedule;
@@ -9,7 +10,8 @@ use super::wire::{put_number, Reader};
 use crate::limits::Invalid;
 use crate::settings::Backoff;
 
-pub use message::{choices, put_choices, put_send_options, send_options};
+pub use due_time::{due, put_due};
+pub use message::{choices, put_choices, put_send_options, send_options, OfSend};
 pub use queue::{changes, clock, put_changes, put_clock, put_rate, put_settings, rate, settings};
 pub use schedule::{put_rule, rule, Manner};
 

@@ -2,7 +2,8 @@
 
 use super::{extra, group_flags, phase, tag, texts, Bases};
 use crate::codec::options::{
-    put_choices, put_clock, put_rate, put_rule, put_send_options, put_settings, Manner,
+    put_choices, put_clock, put_due, put_rate, put_rule, put_send_options, put_settings, Manner,
+    OfSend,
 };
 use crate::codec::wire::{
     put_bytes, put_delta, put_fixed, put_flag, put_number, put_optional, put_optional_bytes,
@@ -13,6 +14,7 @@ use crate::index::batches::NamedBatch;
 use crate::message::after::Counts;
 use crate::message::errors::FailedAttempt;
 use crate::message::extension::Texts;
+use crate::message::rerun::Rerun;
 use crate::queue::rebuild::{GroupSeen, Known, Numbered, ReleasedPart, SavedPosition, Whole};
 use crate::schedule::Schedule;
 use crate::stats::Totals;
@@ -190,7 +192,11 @@ pub fn put_schedule(out: &mut Vec<u8>, name: &[u8], schedule: &Schedule) {
     let template = &schedule.template;
     put_optional_bytes(out, template.group.as_deref());
     out.push(template.priority as u8);
-    put_send_options(out, &template.choices, template.if_group);
+    let of_send = OfSend {
+        if_group: template.if_group,
+        ..OfSend::default()
+    };
+    put_send_options(out, &template.choices, of_send);
 }
 
 /// Writes a named batch without its name, which is the end of the frame. How many
@@ -265,7 +271,8 @@ pub fn put_history(
             | flag(batch.is_some(), extra::BATCH)
             | flag(counts != Counts::default(), extra::AFTER_COUNTS)
             | flag(message.is_due_at_point(), extra::POINT)
-            | flag(!message.errors().is_empty(), extra::ERRORS),
+            | flag(!message.errors().is_empty(), extra::ERRORS)
+            | flag(message.rerun().is_some(), extra::RERUN),
     );
     if let Some(choices) = choices {
         put_choices(out, choices);
@@ -315,6 +322,18 @@ pub fn put_history(
     if !message.errors().is_empty() {
         put_errors(out, message.errors(), due);
     }
+    if let Some(rerun) = message.rerun() {
+        put_rerun(out, rerun);
+    }
+}
+
+fn put_rerun(out: &mut Vec<u8>, rerun: &Rerun) {
+    put_bytes(out, &rerun.payload);
+    put_due(out, rerun.due);
+    put_optional_bytes(out, rerun.group.as_deref());
+    out.push(rerun.priority as u8);
+    put_choices(out, &rerun.choices);
+    put_number(out, rerun.first_at);
 }
 
 fn put_errors(out: &mut Vec<u8>, errors: &[FailedAttempt], due: Millis) {
@@ -331,12 +350,13 @@ fn put_texts(out: &mut Vec<u8>, told: &Texts) {
     put_optional_bytes(out, told.error.as_deref());
     put_optional_bytes(out, told.result.as_deref());
     let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+    let note = told.left.as_ref().and_then(|left| left.note());
     out.push(
         told.reason.map_or(0, |reason| reason as u8)
             | flag(told.snoozed, texts::SNOOZED)
-            | flag(told.note.is_some(), texts::NOTE),
+            | flag(note.is_some(), texts::NOTE),
     );
-    if let Some(note) = &told.note {
-        put_bytes(out, &note.text);
+    if let Some(note) = note {
+        put_bytes(out, note);
     }
 }

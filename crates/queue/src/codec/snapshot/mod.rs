@@ -36,8 +36,8 @@ pub use write::encode;
 /// The version of the encoding. Earlier ones can be read: version 1 did not
 /// have [`tag::NEXT`], version 2 did not have [`tag::SALT`], version 3 had
 /// neither [`texts`] nor more than seven options of a message, nor named batches,
-/// and version 4 did not have [`extra::POINT`].
-pub const VERSION: u32 = 5;
+/// version 4 did not have [`extra::POINT`], and version 5 did not have [`extra::RERUN`].
+pub const VERSION: u32 = 6;
 
 /// The size of the blocks of a saved queue, in bytes. The server compresses
 /// each block by itself. Where payloads do not compress, a small block takes
@@ -112,7 +112,9 @@ pub mod extra {
     pub const POINT: u64 = 1 << 17;
     /// The failed attempts that the message keeps.
     pub const ERRORS: u64 = 1 << 18;
-    pub const ALL: u64 = (1 << 19) - 1;
+    /// What waits for the end of its run.
+    pub const RERUN: u64 = 1 << 19;
+    pub const ALL: u64 = (1 << 20) - 1;
 }
 
 /// What the byte of the reason holds beside the number of the reason.

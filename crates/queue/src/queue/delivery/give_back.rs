@@ -217,11 +217,12 @@ impl Queue {
                 }
             }
         })?;
-        let message = self.store.get(seq)?;
-        let expired = self.expiry(message).is_some_and(|at| at <= now);
+        let expired = self.expired_now(seq, now).is_some();
         let reason = match outcome {
             Return::Dies(reason) => Some(reason),
             _ if expired => Some(Reason::Expired),
+            // With other options it may have expired.
+            _ if self.has_reruns && self.retry_with_rerun(seq) => self.expired_now(seq, now),
             _ => None,
         };
         match (reason, outcome) {
@@ -241,6 +242,12 @@ impl Queue {
             }
         }
         reason
+    }
+
+    /// The reason of its death, if a message that comes back has expired by `now`.
+    fn expired_now(&self, seq: Seq, now: Millis) -> Option<Reason> {
+        let at = self.expiry(self.store.get(seq)?)?;
+        (at <= now).then_some(Reason::Expired)
     }
 
     /// The lease with this receipt, if it has not ended by `now`.

@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 
 use crate::error::Error;
 use crate::message::id::NameHasher;
+use crate::message::Choices;
 use crate::op::{AckSend, Done, Moment, Send};
 use crate::queue::batches::rings::Rings;
 use crate::queue::batches::Hold;
@@ -76,6 +77,11 @@ impl Queue {
             plan.ack(receipt);
         }
         for send in &op.sends {
+            if let Some(seq) = plan.waits_for_run(send) {
+                self.check_rerun(seq, send, [plan.bytes, bytes])?;
+                rings.add(send, None)?;
+                continue;
+            }
             let before = plan.len;
             let part = plan.send(send);
             if closed && plan.len > before {
@@ -105,6 +111,7 @@ impl Queue {
             if !self.ack_one(receipt, op.result.as_deref(), now) {
                 return Done::AckSent(None);
             }
+            self.settle_reruns(now);
         }
         let sends = op.sends.iter();
         let sent = sends.map(|send| self.send_unchecked(send, now)).collect();
@@ -127,11 +134,36 @@ impl<'q> Plan<'q> {
         self.len = self.len.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(message.payload_len());
         let id = self.queue.id_of(lease.seq, message).to_box();
-        let after = match self.queue.settings.dedup {
-            0 => Planned::Free,
-            _ => Planned::Taken,
+        let after = match (message.rerun(), self.queue.settings.dedup) {
+            (Some(rerun), _) => {
+                // It is sent at once, in the place of the message.
+                let (size, group) = (rerun.payload.len() as u64, rerun.group.as_deref());
+                match self.dies_at_once(&rerun.choices) {
+                    true => Planned::Dead,
+                    false => {
+                        self.len += 1;
+                        self.bytes = self.bytes.saturating_add(size);
+                        self.count(group, 1);
+                        Planned::Pending { size, group }
+                    }
+                }
+            }
+            (None, 0) => Planned::Free,
+            (None, _) => Planned::Taken,
         };
         self.ids.insert(id, after);
+    }
+
+    /// The running message for the end of whose run this one waits, if it does.
+    fn waits_for_run(&self, send: &Send) -> Option<Seq> {
+        let id = send.id.as_deref().filter(|_| send.rerun)?;
+        if self.ids.contains_key(id) || !self.may_send(send) {
+            return None;
+        }
+        match self.queue.id_use(id, send, self.now) {
+            IdUse::Running(seq) => Some(seq),
+            _ => None,
+        }
     }
 
     /// Whether IFGROUP, if it is given, lets this message be added.
@@ -153,12 +185,16 @@ impl<'q> Plan<'q> {
         }
     }
 
+    /// Whether a message with these options is dead as soon as it is sent.
+    fn dies_at_once(&self, choices: &Choices) -> bool {
+        let hold = choices.batching().map(|of| self.queue.hold_of(of));
+        choices.expire_at().is_some_and(|at| at <= self.now) || matches!(hold, Some(Hold::Dies(_)))
+    }
+
     /// Takes out a message that was just planned if it will be dead at once: it then
     /// takes no room.
     fn settle(&mut self, send: &'q Send) {
-        let expires = send.choices.expire_at().is_some_and(|at| at <= self.now);
-        let hold = send.choices.batching().map(|of| self.queue.hold_of(of));
-        if !expires && !matches!(hold, Some(Hold::Dies(_))) {
+        if !self.dies_at_once(&send.choices) {
             return;
         }
         self.count(send.group.as_deref(), -1);
@@ -189,7 +225,7 @@ impl<'q> Plan<'q> {
                     replaced = Some((*size, *group));
                 }
                 Some(Planned::Pending { .. } | Planned::Dead | Planned::Taken) => return None,
-                None => match self.queue.id_use(id, send.replace, self.now) {
+                None => match self.queue.id_use(id, send, self.now) {
                     IdUse::Free | IdUse::Record(_) | IdUse::Ended(_) => {}
                     IdUse::Waiting(seq) => {
                         stored = Some(seq);
@@ -202,7 +238,8 @@ impl<'q> Plan<'q> {
                             (message.payload_len(), group)
                         }));
                     }
-                    IdUse::Taken => return None,
+                    // One that waits for a run was planned before.
+                    IdUse::Running(_) | IdUse::Taken => return None,
                 },
             }
             self.ids

@@ -89,6 +89,7 @@ impl Queue {
             self.ack_each(&fetch.acks, &fetch.results, now);
         }
         if !fetch.acks.is_empty() {
+            self.settle_reruns(now);
             self.settle_batches();
         }
         let consumer = match &fetch.consumer {

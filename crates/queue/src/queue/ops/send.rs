@@ -24,6 +24,8 @@ pub(in crate::queue) enum IdUse {
     Waiting(Seq),
     /// A dead or cancelled message has the id. The new message replaces it.
     Ended(Seq),
+    /// A running message has the id. The new message waits for the end of that run.
+    Running(Seq),
     /// The id is taken.
     Taken,
 }
@@ -49,7 +51,7 @@ impl Queue {
             return Ok(Done::Sent(smallvec::smallvec![Sent::NoGroup]));
         }
         let id_use = match &send.id {
-            Some(id) => self.id_use(id, send.replace, now),
+            Some(id) => self.id_use(id, send, now),
             None => IdUse::Free,
         };
         if matches!(id_use, IdUse::Taken) {
@@ -60,7 +62,7 @@ impl Queue {
         if self.batches.is_some() {
             Rings::new(self).add(send, id_use.waiting())?;
         }
-        Ok(Done::Sent(self.put(send, id_use, now)))
+        Ok(Done::Sent(self.put(send, id_use, None, now)))
     }
 
     /// Sends one message without checking the limits. It is not added where its id
@@ -72,21 +74,27 @@ impl Queue {
             return Sent::NoGroup;
         }
         let id_use = match &send.id {
-            Some(id) => self.id_use(id, send.replace, now),
+            Some(id) => self.id_use(id, send, now),
             None => IdUse::Free,
         };
         if matches!(id_use, IdUse::Taken) {
             self.count_duplicate();
             return Sent::Taken;
         }
-        let sent = self.put(send, id_use, now);
+        let sent = self.put(send, id_use, None, now);
         sent.first().copied().unwrap_or(Sent::Taken)
     }
 
-    /// Adds the messages of a SEND whose id is not taken.
+    /// Adds the messages of a SEND whose id is not taken. `replaced` is when the first was
+    /// sent (Unix ms) of a row of sends before it, if one was.
     #[inline(always)]
-    fn put(&mut self, send: &Send, id_use: IdUse, now: Millis) -> SmallVec<[Sent; 1]> {
-        let mut replaced = None;
+    pub(in crate::queue) fn put(
+        &mut self,
+        send: &Send,
+        id_use: IdUse,
+        mut replaced: Option<Millis>,
+        now: Millis,
+    ) -> SmallVec<[Sent; 1]> {
         match id_use {
             IdUse::Record(seq) => self.drop_record(seq),
             IdUse::Waiting(seq) => {
@@ -94,6 +102,10 @@ impl Queue {
                 self.replace(seq, now);
             }
             IdUse::Ended(seq) => self.replace_ended(seq, now),
+            IdUse::Running(seq) => {
+                self.wait_for_run(seq, send, now);
+                return SmallVec::from_buf([Sent::Waits(seq)]);
+            }
             IdUse::Free | IdUse::Taken => {}
         }
         self.renew_salt(send.new_salt);
@@ -242,7 +254,9 @@ impl Queue {
         Some(self.store.first_sent(seq).unwrap_or(sent_at))
     }
 
-    pub(in crate::queue) fn id_use(&self, id: &[u8], replace: bool, now: Millis) -> IdUse {
+    /// What the id of this SEND means.
+    pub(in crate::queue) fn id_use(&self, id: &[u8], send: &Send, now: Millis) -> IdUse {
+        let replace = send.replace;
         let Some(seq) = self.find(id) else {
             let remembered = self.records.dedup.ended_at(id);
             return match remembered.is_some_and(|ended_at| self.still_taken(ended_at, now)) {
@@ -268,6 +282,7 @@ impl Queue {
             }
             StoredState::Cancelled if self.is_over_age(message, now) => IdUse::Taken,
             StoredState::Dead | StoredState::Cancelled if replace => IdUse::Ended(seq),
+            StoredState::Running if replace && send.rerun => IdUse::Running(seq),
             _ => IdUse::Taken,
         }
     }
@@ -286,6 +301,7 @@ impl Queue {
         }
         let replaced = match id_use {
             IdUse::Waiting(seq) => self.store.get(*seq),
+            IdUse::Running(seq) => return self.check_rerun(*seq, send, [self.bytes; 2]),
             _ => None,
         };
         if replaced.is_none() && self.settings.closed {

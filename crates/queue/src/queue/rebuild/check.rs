@@ -9,6 +9,7 @@ use crate::index::leases::{Batch, Lease};
 use crate::limits::{self, ensure, exact, name, Invalid, MAX_COUNT, MAX_FAILURES};
 use crate::message::body::Content;
 use crate::message::history::History;
+use crate::message::rerun::Rerun;
 use crate::message::state::StoredState;
 use crate::message::Message;
 use crate::schedule::Schedule;
@@ -210,6 +211,13 @@ pub fn message(
         },
         "a message must have an end time if it has ended, and otherwise none",
     )?;
+    if let Some(rerun) = message.rerun() {
+        self::rerun(rerun)?;
+        ensure(
+            stored == StoredState::Running,
+            "what waits for the end of a run must be with a running message",
+        )?;
+    }
     let receipt = message.receipt();
     ensure(
         match (stored, term) {
@@ -224,6 +232,17 @@ pub fn message(
         },
         "a message must have a valid lease if it is running, and otherwise none",
     )
+}
+
+/// Checks what waits for the end of a run.
+fn rerun(rerun: &Rerun) -> Checked {
+    exact(rerun.first_at)?;
+    limits::choices(&rerun.choices)?;
+    rerun.group.as_deref().map_or(Ok(()), name)?;
+    content(Content {
+        id: None,
+        payload: &rerun.payload,
+    })
 }
 
 /// A leased message.

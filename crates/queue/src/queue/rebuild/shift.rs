@@ -7,6 +7,7 @@
 use crate::collections::rate_window::RateWindow;
 use crate::groups::breaker::{Circuit, Phase};
 use crate::message::history::History;
+use crate::message::left::Left;
 use crate::message::state::StoredState;
 use crate::message::Message;
 use crate::schedule::recurrence::Recurrence;
@@ -120,6 +121,15 @@ impl Shift {
             }
             let errors = ext.errors.take();
             ext.errors = errors.and_then(|errors| errors.moved(|at| self.time(at)));
+            if let Some(Left::More(more)) = ext
+                .texts
+                .as_mut()
+                .and_then(|texts| texts.left.as_deref_mut())
+            {
+                if let Some(rerun) = &mut more.rerun {
+                    rerun.first_at = self.time(rerun.first_at);
+                }
+            }
         }
         if message.stored == StoredState::Running {
             let history = std::mem::take(&mut message.history);

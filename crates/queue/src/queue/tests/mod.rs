@@ -19,6 +19,7 @@ mod plan;
 mod properties;
 mod purge;
 mod random;
+mod reruns;
 mod retention;
 mod schedules;
 mod slices;

@@ -133,20 +133,24 @@ fn new_message() -> impl Strategy<Value = NewMessage> {
         prop_oneof![3 => Just(0i8), 1 => -1..2i8],
         choices(),
         prop::bool::weighted(0.4),
+        prop::bool::weighted(0.5),
         weighted(0.2, any::<u64>()),
         prop::bool::weighted(0.1),
     )
         .prop_map(
-            |(size, id, group, due, priority, choices, replace, new_salt, if_group)| NewMessage {
-                if_group,
-                size,
-                id,
-                replace,
-                due,
-                group,
-                priority,
-                choices,
-                new_salt,
+            |(size, id, group, due, priority, choices, replace, rerun, new_salt, if_group)| {
+                NewMessage {
+                    if_group,
+                    size,
+                    id,
+                    replace,
+                    rerun,
+                    due,
+                    group,
+                    priority,
+                    choices,
+                    new_salt,
+                }
             },
         )
 }

@@ -85,6 +85,7 @@ impl Queue {
             payloads: smallvec::smallvec![&*template.payload],
             id: Some(id.into()),
             replace: false,
+            rerun: false,
             due,
             group: template.group.as_deref().map(Into::into),
             priority: template.priority,

@@ -344,6 +344,14 @@ impl Queue {
             Event::SettledCount => self.prune_oldest(StoredState::Finished),
             Event::DeadCount => self.prune_oldest(StoredState::Dead),
         }
+        if !self.reruns.is_empty() {
+            // They join the ready line as by time, like what a schedule sends.
+            let ticket = std::mem::take(&mut self.ticket);
+            let expired = self.totals.expired;
+            self.settle_reruns(at);
+            progress.ticked.expired += self.totals.expired - expired;
+            self.ticket = ticket;
+        }
         self.settle_batches_at_event()
     }
 

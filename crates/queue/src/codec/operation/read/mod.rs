@@ -11,7 +11,7 @@ use super::{
     REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TAKEN_IDS, TICK, TOUCH, UNSCHEDULE,
     UPDATE,
 };
-use crate::codec::options::{changes, rate};
+use crate::codec::options::{changes, due, rate};
 use crate::codec::wire::Reader;
 use crate::limits::{self, Invalid};
 use crate::op::{FindAct, GroupChanges, Piecemeal, Redrive, Removal};
@@ -19,9 +19,7 @@ use crate::{Op, Receipt};
 use fetch::{fetch, fetch_with_more};
 use nack::nack;
 use send::{ack_send, schedule, send};
-use values::{
-    due, exact, ids, name, name_at_end, note, positive, receipts, runs, seqs, state, texts,
-};
+use values::{exact, ids, name, name_at_end, note, positive, receipts, runs, seqs, state, texts};
 
 /// Reads an operation of this kind, and the lowest receipt that it may give
 /// out, which is 0 if it gives out none. `time_us` is the time of the log

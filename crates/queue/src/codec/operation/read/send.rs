@@ -2,8 +2,8 @@
 
 use smallvec::{smallvec, SmallVec};
 
-use super::values::{due, name};
-use crate::codec::options::{rule, send_options};
+use super::values::name;
+use crate::codec::options::{due, rule, send_options, OfSend};
 use crate::codec::wire::Reader;
 use crate::limits::{self, ensure, Invalid};
 use crate::op::{AckSend, NewSchedule, Send};
@@ -26,7 +26,10 @@ pub fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid>
         send.due = due(reader)?;
     }
     if has(4) {
-        (send.choices, send.if_group) = send_options(reader)?;
+        let (choices, of_send) = send_options(reader)?;
+        send.choices = choices;
+        send.if_group = of_send.if_group;
+        send.rerun = of_send.rerun;
     }
     let mut count = match has(5) {
         true => reader.number()?,
@@ -55,6 +58,7 @@ pub fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid>
         send.replace || send.choices.max_wait().is_none(),
         "MAXWAIT needs REPLACE",
     )?;
+    ensure(send.replace || !send.rerun, "RERUN needs REPLACE")?;
     ensure(
         send.group.is_some() || !send.if_group,
         "IFGROUP needs a group",
@@ -116,7 +120,8 @@ pub fn schedule<'a>(reader: &mut Reader<'a>) -> Result<NewSchedule<'a>, Invalid>
     let limits = manner.extras.limits;
     let group = reader.optional_bytes()?.map(self::name).transpose()?;
     let priority = reader.byte()? as i8;
-    let (choices, if_group) = send_options(reader)?;
+    let (choices, OfSend { if_group, rerun }) = send_options(reader)?;
+    ensure(!rerun, "a schedule must not have RERUN")?;
     limits::template(&choices, group.is_some(), if_group)?;
     Ok(NewSchedule {
         name: name.into(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::limits::{self, ensure, Invalid};
 use crate::message::state::State;
-use crate::op::{DueTime, Receipts};
+use crate::op::Receipts;
 use crate::Seq;
 
 /// Checks a note.
@@ -108,20 +108,6 @@ pub fn ids<'a>(reader: &mut Reader<'a>) -> Result<Vec<Cow<'a, [u8]>>, Invalid> {
         ids.push(name(reader.bytes()?)?);
     }
     Ok(ids)
-}
-
-/// Reads when a message becomes due.
-pub fn due(reader: &mut Reader) -> Result<DueTime, Invalid> {
-    Ok(match (reader.byte()?, exact(reader)?) {
-        (0, 0) => DueTime::Now,
-        (1, ms) => DueTime::After(ms),
-        (2, ms) => DueTime::At(ms),
-        _ => {
-            return Err(Invalid(
-                "the kind of a due time must be 0 (now), 1 (after) or 2 (at)",
-            ))
-        }
-    })
 }
 
 /// Reads the state of a message.

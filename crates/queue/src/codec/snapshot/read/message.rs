@@ -1,14 +1,16 @@
 //! Decodes a message of a snapshot.
 
 use super::counts;
-use crate::codec::options::choices;
+use crate::codec::options::{choices, due as read_due};
 use crate::codec::snapshot::{extra, tag, texts, Bases};
 use crate::codec::wire::Reader;
 use crate::limits::{self, ensure, Invalid};
 use crate::message::body::Content;
 use crate::message::errors::{Errors, FailedAttempt};
-use crate::message::extension::{Extension, Note, Texts};
+use crate::message::extension::{Extension, Texts};
 use crate::message::history::History;
+use crate::message::left::Left;
+use crate::message::rerun::Rerun;
 use crate::message::state::{Reason, StoredState};
 use crate::message::Message;
 use crate::queue::rebuild::{Builder, Marks, Names, Term};
@@ -76,6 +78,11 @@ pub fn message(
         }
         if bits & extra::ERRORS != 0 {
             ext.errors = errors(reader, due)?;
+        }
+        if bits & extra::RERUN != 0 {
+            let rerun = read_rerun(reader)?;
+            let left = &mut ext.texts_mut().left;
+            Left::change(left, |more| more.rerun = Some(Box::new(rerun)));
         }
         is_point = bits & extra::POINT != 0;
         let apart = extra::FIRST_SENT | extra::BATCH | extra::POINT;
@@ -187,12 +194,26 @@ fn read_texts(reader: &mut Reader) -> Result<Texts, Invalid> {
         limits::note(note)?;
         ensure(!note.is_empty(), "an empty note is kept")?;
     }
+    let mut left = None;
+    Left::change(&mut left, |more| more.note = note.map(Into::into));
     Ok(Texts {
         error,
         result,
         reason,
-        note: note.map(|text| Box::new(Note { text: text.into() })),
+        left,
         snoozed: bits & texts::SNOOZED != 0,
+    })
+}
+
+/// Reads what waits for the end of the run of the message.
+fn read_rerun(reader: &mut Reader) -> Result<Rerun, Invalid> {
+    Ok(Rerun {
+        payload: reader.bytes()?.into(),
+        due: read_due(reader)?,
+        group: reader.optional_bytes()?.map(Into::into),
+        priority: reader.byte()? as i8,
+        choices: choices(reader)?,
+        first_at: reader.number()?,
     })
 }
 

@@ -5,7 +5,7 @@ mod message;
 use std::collections::VecDeque;
 
 use super::{group_flags, phase, tag, Bases, BACKS_OFF};
-use crate::codec::options::{clock, rate, rule, send_options, settings};
+use crate::codec::options::{clock, rate, rule, send_options, settings, OfSend};
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::collections::rate_window::RateWindow;
 use crate::consumer::TokenDelivery;
@@ -385,7 +385,8 @@ fn schedule(reader: &mut Reader) -> Result<Schedule, Invalid> {
     let last_seq = reader.optional()?;
     let group = reader.optional_bytes()?.map(Into::into);
     let priority = reader.byte()? as i8;
-    let (choices, if_group) = send_options(reader)?;
+    let (choices, OfSend { if_group, rerun }) = send_options(reader)?;
+    ensure(!rerun, "a schedule must not have RERUN")?;
     template(&choices, group.is_some(), if_group)?;
     Ok(Schedule {
         rule,

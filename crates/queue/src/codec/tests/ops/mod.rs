@@ -79,7 +79,8 @@ fn send(scale: Scale) -> impl Strategy<Value = Send<'static>> {
     let parts = (
         vec(payload(), 1..4),
         option::weighted(0.4, scale.name()),
-        any::<bool>(),
+        // Without REPLACE, with it, with RERUN as well.
+        0..3u8,
         due(scale),
         option::weighted(0.6, scale.name()),
         priority(),
@@ -92,13 +93,15 @@ fn send(scale: Scale) -> impl Strategy<Value = Send<'static>> {
             if id.is_some() {
                 payloads.truncate(1);
             }
-            if id.is_none() || !replace {
+            let replaces = replace > 0 && id.is_some();
+            if !replaces {
                 choices.change_rare(|rare| rare.max_wait = None);
             }
             Send {
                 if_group: if_group && group.is_some(),
                 payloads: SmallVec::from_vec(payloads),
-                replace: replace && id.is_some(),
+                replace: replaces,
+                rerun: replaces && replace > 1,
                 new_salt: new_salt.filter(|_| id.is_none()),
                 id,
                 due,
@@ -237,6 +240,7 @@ fn schedule(scale: Scale) -> impl Strategy<Value = Op<'static>> {
         send.payloads.truncate(1);
         send.id = None;
         send.replace = false;
+        send.rerun = false;
         send.due = DueTime::Now;
         send.new_salt = None;
         send.choices.change_rare(|rare| {

@@ -73,6 +73,7 @@ impl Builder {
         let (stored, due) = (message.stored, message.due);
         let own_retain = message.choices().and_then(Choices::retain);
         self.queue.has_own_retain |= own_retain.is_some();
+        self.queue.has_reruns |= message.rerun().is_some();
         match stored {
             StoredState::Delayed | StoredState::Due | StoredState::Retry => {
                 let [plain, grouped] = &mut self.lanes;

@@ -33,6 +33,8 @@ pub struct Seen {
     reason: Option<Reason>,
     batch: Option<Vec<u8>>,
     after: Option<(Vec<u8>, Counts)>,
+    /// Payload bytes of what waits for the end of its run, and since when.
+    rerun: Option<(usize, Millis)>,
 }
 
 fn seen_of_queue(queue: &Queue, seq: Seq, message: &Message, now: Millis) -> Seen {
@@ -60,6 +62,9 @@ fn seen_of_queue(queue: &Queue, seq: Seq, message: &Message, now: Millis) -> See
         after: queue
             .after_of(message)
             .map(|(batch, counts)| (batch.into(), counts)),
+        rerun: message
+            .rerun()
+            .map(|rerun| (rerun.payload.len(), rerun.first_at)),
     }
 }
 
@@ -91,6 +96,10 @@ pub fn seen_of_model(model: &Model) -> Vec<Seen> {
             StoredState::Held => (after.batch.to_vec(), model.counts(&after.batch)),
             _ => (after.batch.to_vec(), m.after_counts),
         }),
+        rerun: m
+            .rerun
+            .as_ref()
+            .map(|rerun| (rerun.send.payloads[0].len(), rerun.first_at)),
     };
     model.msgs.iter().map(seen).collect()
 }

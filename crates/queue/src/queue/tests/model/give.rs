@@ -50,6 +50,7 @@ impl Model {
     pub(super) fn fetch(&mut self, fetch: &Fetch, floor: Receipt) -> Vec<Delivered> {
         self.ack(&fetch.acks);
         self.line_up(self.ticket);
+        self.send_reruns(self.ticket);
         self.settle_batches();
         // A group keeps the head with which it has joined the line, whatever is released now.
         self.ticket += 1;

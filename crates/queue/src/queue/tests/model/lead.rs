@@ -25,6 +25,9 @@ impl Model {
             for failed in &mut m.errors {
                 failed.at = failed.at.saturating_sub(by);
             }
+            if let Some(rerun) = &mut m.rerun {
+                rerun.first_at -= by;
+            }
             m.lease_until = back(m.lease_until);
             m.old_end = m.old_end.map(back);
             if m.is_given {

@@ -12,6 +12,7 @@ mod give;
 mod lead;
 mod line;
 mod list;
+mod rerun;
 mod send;
 mod settle;
 mod time;
@@ -30,6 +31,7 @@ use crate::settings::{Rate, Settings};
 use crate::stats::Totals;
 use crate::{Error, Millis, Receipt, Seq};
 use batches::Going;
+use rerun::Rerun;
 
 /// A message with all its fields.
 #[derive(Debug, Clone)]
@@ -76,6 +78,8 @@ pub struct Msg {
     pub reason: Option<Reason>,
     /// The messages of the batch that it waited for, when it was held no longer.
     pub after_counts: Counts,
+    /// What waits for the end of its run.
+    pub rerun: Option<Rerun>,
 }
 
 impl Msg {
@@ -198,6 +202,8 @@ pub struct Model {
     /// The batch of the message that an ACKSEND has finished, until the others are
     /// sent.
     pub kept_open: Option<Vec<u8>>,
+    /// What is sent before an operation or an event ends.
+    pub reruns: Vec<Rerun>,
 }
 
 impl Model {
@@ -226,6 +232,7 @@ impl Model {
             ended_of_batches: Vec::new(),
             going: VecDeque::new(),
             kept_open: None,
+            reruns: Vec::new(),
         }
     }
 
@@ -300,6 +307,7 @@ impl Model {
         };
         self.prune_counts();
         self.line_up(self.ticket);
+        self.send_reruns(self.ticket);
         self.settle_batches();
         done
     }
@@ -365,6 +373,7 @@ impl Model {
         copy.tokens.clear();
         copy.ticket += 1;
         copy.line_up(copy.ticket);
+        copy.send_reruns(copy.ticket);
         copy.settle_batches();
         copy
     }

@@ -22,6 +22,7 @@ impl Model {
             after.kept_open = batch_of(&acked.choices).map(<[u8]>::to_vec);
             after.ack(&[receipt]);
             after.line_up(after.ticket);
+            after.send_reruns(after.ticket);
         }
         let mut all = smallvec::SmallVec::new();
         for send in &op.sends {
@@ -46,6 +47,9 @@ impl Model {
             return Ok(Done::Sent([Sent::NoGroup].into_iter().collect()));
         }
         let mut replaced = None;
+        if let Some(seq) = self.run_to_wait_for(send) {
+            return self.wait_for_run(seq, send, before);
+        }
         if let Some(id) = send.id.as_deref() {
             let of_id = self.find(id);
             let has_ended =
@@ -86,6 +90,11 @@ impl Model {
             // position by that, or give what a dead one held.
             self.line_up(self.ticket);
         }
+        Ok(self.put(send, first_sent_at))
+    }
+
+    /// Sends what is neither taken nor refused.
+    pub(super) fn put(&mut self, send: &Send, first_sent_at: Millis) -> Done {
         if let Some(salt) = send.new_salt {
             // Ids of earlier messages are stored in full, so they do not change.
             self.salt = salt;
@@ -111,7 +120,7 @@ impl Model {
             }
             Sent::Added(seq)
         };
-        Ok(Done::Sent(send.payloads.iter().map(&mut add).collect()))
+        Done::Sent(send.payloads.iter().map(&mut add).collect())
     }
 
     fn is_group_alive(&self, name: Option<&[u8]>) -> bool {
@@ -183,6 +192,7 @@ impl Model {
             ended_at: NEVER,
             reason: None,
             after_counts: Counts::default(),
+            rerun: None,
         });
         seq
     }

@@ -254,6 +254,11 @@ impl Model {
             _ if expired => return self.die(seq, Reason::Expired),
             _ => {}
         }
+        self.retry_with_rerun(seq);
+        if self.expiry(seq).is_some_and(|at| at <= now) {
+            return self.die(seq, Reason::Expired);
+        }
+        let m = self.msg_mut(seq);
         m.receipt = 0;
         m.old_end = None;
         if let Back::Snoozed(ms) = back {
@@ -303,6 +308,9 @@ impl Model {
         m.receipt = 0;
         m.ended_at = now;
         self.member_ended(seq, stored);
+        if self.end_for_rerun(seq) {
+            return;
+        }
         let retain = self.msg(seq).choices.retain();
         if stored != StoredState::Dead && retain.unwrap_or(self.settings.retain) == 0 {
             self.drop_record(seq);

@@ -55,6 +55,7 @@ impl Model {
             self.now = at;
             self.happen(event);
             self.line_up(0);
+            self.send_reruns(0);
             self.settle_batches();
         }
         self.now = self.now.max(to);
@@ -218,6 +219,7 @@ impl Model {
             payloads: [&schedule.payload[..]].into_iter().collect(),
             id: Some(id.into()),
             replace: false,
+            rerun: false,
             due: match schedule.is_given {
                 true => DueTime::At(now + delay),
                 false => DueTime::After(delay),

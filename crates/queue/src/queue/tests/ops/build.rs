@@ -81,6 +81,7 @@ fn send(count: u8, new_message: &NewMessage) -> Send<'static> {
             .filter(|_| count == 1)
             .map(|n| IDS[usize::from(n)].into()),
         replace,
+        rerun: replace && new_message.rerun,
         due: due(new_message.due),
         group: group(new_message.group),
         priority: new_message.priority,
@@ -97,6 +98,7 @@ fn scheduled(new_message: &NewMessage) -> Send<'static> {
     let mut send = Send {
         id: None,
         replace: false,
+        rerun: false,
         due: DueTime::Now,
         new_salt: None,
         ..send(1, new_message)

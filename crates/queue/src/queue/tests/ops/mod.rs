@@ -38,6 +38,7 @@ pub struct NewMessage {
     pub size: u8,
     pub id: Option<u8>,
     pub replace: bool,
+    pub rerun: bool,
     pub due: When,
     pub group: Option<u8>,
     pub priority: i8,
@@ -129,6 +130,7 @@ impl fmt::Debug for NewMessage {
             size,
             id,
             replace,
+            rerun,
             due,
             group,
             priority,
@@ -139,7 +141,7 @@ impl fmt::Debug for NewMessage {
         let choices = said(choices);
         write!(
             f,
-            "size {size} id {id:?} replace {replace} {due:?} group {group:?} \
+            "size {size} id {id:?} replace {replace} rerun {rerun} {due:?} group {group:?} \
              priority {priority} {choices} if group {if_group} new salt {new_salt:?}"
         )
     }

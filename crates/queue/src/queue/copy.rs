@@ -1,0 +1,25 @@
+//! COPY of a queue to another key.
+
+use hashbrown::HashSet;
+
+use crate::op::Effects;
+use crate::queue::Queue;
+
+impl Queue {
+    /// Copies the queue for another key. Nothing runs in the copy: messages that
+    /// were running are ready again, as after NACK SILENT. O(n).
+    pub fn copy(&self) -> Queue {
+        let mut copy = self.clone();
+        copy.watched = HashSet::default();
+        copy.ahead = None;
+        let now = copy.last;
+        copy.ticket += 1;
+        copy.release_all(now);
+        copy.settle_reruns(now);
+        copy.consumers.forget_tokens();
+        copy.old_ends.clear();
+        copy.settle_some(usize::MAX);
+        copy.effects = Effects::default();
+        copy
+    }
+}

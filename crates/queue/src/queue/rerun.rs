@@ -1,0 +1,147 @@
+//! REPLACE RERUN: one more run, under the same id, when the present one has ended.
+//!
+//! What is to run waits with the message that runs, and only the newest of it. If the
+//! run ends in any way but a retry, the message leaves no record, as one that is
+//! replaced, and what waits is sent at the end of the operation or the event. A retry
+//! takes the new payload and options at once.
+
+use crate::error::Error;
+use crate::message::rerun::Rerun;
+use crate::message::state::StoredState;
+use crate::message::{Choices, Message};
+use crate::op::Send;
+use crate::queue::ops::send::IdUse;
+use crate::queue::Queue;
+use crate::{Millis, Seq};
+
+/// What is sent at the end of an operation or an event.
+#[derive(Debug, Clone)]
+pub(super) struct Ended {
+    id: Box<[u8]>,
+    rerun: Rerun,
+}
+
+impl Queue {
+    /// Checks that SENDS and MAXBYTES let this wait for the end of the run of a message.
+    /// It takes the room of that message. `bytes` are those of all pending and running
+    /// messages, which it may not take beyond `most`.
+    pub(in crate::queue) fn check_rerun(
+        &self,
+        seq: Seq,
+        send: &Send,
+        [bytes, most]: [u64; 2],
+    ) -> Result<(), Error> {
+        let message = self.store.get(seq);
+        let waits = message.and_then(Message::rerun).is_some();
+        if self.settings.closed && !waits {
+            return Err(Error::Closed);
+        }
+        let limit = self.settings.max_bytes;
+        let before = message.map_or(0, Message::payload_len);
+        let sizes = send.payloads.iter().map(|payload| payload.len() as u64);
+        let after = sizes.fold(bytes.saturating_sub(before), u64::saturating_add);
+        match limit > 0 && after > limit && after > most {
+            true => Err(Error::FullBytes { limit }),
+            false => Ok(()),
+        }
+    }
+
+    /// Lets a message wait for the end of the run of the one with its id.
+    pub(in crate::queue) fn wait_for_run(&mut self, seq: Seq, send: &Send, now: Millis) {
+        let first_at = self.store.get(seq).and_then(Message::rerun);
+        let first_at = first_at.map_or(now, |rerun| rerun.first_at);
+        let rerun = Rerun {
+            payload: send.payloads.first().copied().unwrap_or_default().into(),
+            due: send.due,
+            group: send.group.as_deref().map(Into::into),
+            priority: send.priority,
+            choices: send.choices.clone(),
+            first_at,
+        };
+        self.has_reruns = true;
+        self.store.with(seq, |message| {
+            message.change_left(|more| more.rerun = Some(Box::new(rerun)));
+        });
+        self.changed();
+    }
+
+    /// Takes out what waits for the end of the run of a message.
+    fn take_rerun(&mut self, seq: Seq) -> Option<Rerun> {
+        self.store.get(seq)?.rerun()?;
+        let mut rerun = None;
+        self.store.with(seq, |message| {
+            message.change_left(|more| rerun = more.rerun.take());
+        });
+        rerun.map(|rerun| *rerun)
+    }
+
+    /// Removes a message that has ended, if anything waits for that. Returns whether it
+    /// did.
+    pub(in crate::queue) fn end_for_rerun(&mut self, seq: Seq, stored: StoredState) -> bool {
+        let Some(rerun) = self.take_rerun(seq) else {
+            return false;
+        };
+        if let Some(message) = self.store.get(seq) {
+            let id = self.id_of(seq, message).to_box();
+            let group = message.group;
+            self.reruns.push(Ended { id, rerun });
+            if stored == StoredState::Dead {
+                self.unhold(seq, group);
+            }
+        }
+        self.forget(seq);
+        true
+    }
+
+    /// Gives a message that comes back for a retry the payload and the options that wait
+    /// for it, if any do. Its group, priority, score, batch and due time stay. Returns
+    /// whether any did.
+    pub(in crate::queue) fn retry_with_rerun(&mut self, seq: Seq) -> bool {
+        let Some(rerun) = self.take_rerun(seq) else {
+            return false;
+        };
+        let before = self.store.get(seq).map_or(0, Message::payload_len);
+        self.store.set_payload(seq, &rerun.payload);
+        self.bytes = self.bytes - before + rerun.payload.len() as u64;
+        self.has_own_retain |= rerun.choices.retain().is_some();
+        self.store.with(seq, |message| {
+            let ext = message.extension_mut();
+            let old = ext.choices.take().map(|old| *old).unwrap_or_default();
+            let batching = old.rare.and_then(|rare| rare.batching);
+            let mut choices = Choices {
+                score: old.score,
+                ..rerun.choices
+            };
+            choices.change_rare(|rare| rare.batching = batching);
+            ext.choices = choices.stored();
+        });
+        true
+    }
+
+    /// Sends what waited for the end of runs, if any of those have ended.
+    #[inline]
+    pub(in crate::queue) fn settle_reruns(&mut self, now: Millis) {
+        if !self.reruns.is_empty() {
+            self.send_reruns(now);
+        }
+    }
+
+    /// Sends what waited for the end of runs that have ended. It takes the places of the
+    /// messages that have run, so no limit is checked.
+    #[cold]
+    fn send_reruns(&mut self, now: Millis) {
+        for Ended { id, rerun } in std::mem::take(&mut self.reruns) {
+            let send = Send {
+                id: Some((&*id).into()),
+                replace: true,
+                due: rerun.due,
+                group: rerun.group.as_deref().map(Into::into),
+                priority: rerun.priority,
+                choices: rerun.choices,
+                ..Send::plain(&rerun.payload)
+            };
+            // Nothing can have taken the id since the run has ended.
+            self.put(&send, IdUse::Free, Some(rerun.first_at), now);
+        }
+    }
+}
