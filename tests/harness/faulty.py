@@ -37,6 +37,11 @@ class FaultyProxy:
         self._listener.close()
         self.cut()
 
+    def lead_to(self, server_port: int) -> None:
+        """Cuts all connections, and leads those that follow to another server."""
+        self._server_port = server_port
+        self.cut()
+
     def cut(self) -> None:
         """Cuts all connections that there are."""
         with self._lock:

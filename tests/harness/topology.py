@@ -25,6 +25,16 @@ class Pair:
         self.heal()
         return self
 
+    @classmethod
+    def of(cls, primary: Server, replica: Server) -> "Pair":
+        """Two servers that run, the second one as the replica of the first. What the first one holds stays."""
+        pair = cls.__new__(cls)
+        pair.conf, pair.primary, pair.replica = {}, primary, replica
+        with replica.wire() as r:
+            r.ok("REPLICAOF", "127.0.0.1", primary.port)
+        pair.wait_link()
+        return pair
+
     def heal(self) -> None:
         """Restores the original roles, with both servers alive and empty and the link up."""
         for server in (self.primary, self.replica):

@@ -8,7 +8,7 @@ from tests.drivers.faults.scene import AWAY, LEASE, LONG
 FETCHES = (b"DQ.FETCH", b"DQ.MFETCH")
 ACKS = (b"DQ.ACK", b"\r\nACK\r\n")
 
-LASTS = {"cut": 0.0, "kill": 0.0, "away": AWAY, "long": LONG}
+LASTS = {"cut": 0.0, "kill": 0.0, "away": AWAY, "long": LONG, "failover": 0.0}
 FAULTS = list(LASTS)
 SLACK = 2 * LEASE / 1000 + 10
 """Seconds after which a message has been worked on that has come back once."""

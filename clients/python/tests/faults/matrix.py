@@ -10,8 +10,8 @@ from clients.python.tests.faults.scene import AWAY, GRACE, LEASE, LONG
 FETCHES = (b"DQ.FETCH", b"DQ.MFETCH")
 ACKS = (b"DQ.ACK", b"\r\nACK\r\n")
 
-FAULTS = ["cut", "kill", "away", "long"]
-LASTS = {"cut": 0.0, "kill": 0.0, "away": AWAY, "long": LONG}
+LASTS = {"cut": 0.0, "kill": 0.0, "away": AWAY, "long": LONG, "failover": 0.0}
+FAULTS = list(LASTS)
 SLACK = 2 * LEASE / 1000 + 10
 """Seconds after which a message has been worked on that has come back once."""
 BUSY = 3.0
@@ -27,7 +27,7 @@ def most_runs(fault, moment):
 @pytest.mark.parametrize("fault", FAULTS)
 def test_idle(scene, fault):
     scene.wait_idle()
-    scene.fault(fault)()
+    scene.strike(fault)
     id = scene.send()
     scene.wait_done(id, SLACK)
     assert scene.runs(id)["begin"] == 1
@@ -39,7 +39,7 @@ def test_fetching(scene, fault):
     places = (0, 1, 5, 24, 80, 200) if fault == "cut" else (0,)
     for place in places:
         scene.wait_idle()
-        strike = None if fault == "cut" else scene.fault(fault)
+        strike = None if fault == "cut" else lambda: scene.strike(fault)
         # The fetch that is on its way was asked for before the trap was set, so it ends first.
         scene.cut()
         trap = scene.proxy.trap(*FETCHES, reply=True, bytes=place, strike=strike)
@@ -56,7 +56,7 @@ def test_running(scene, fault):
     scene.wait_begun(id)
     # Until Celery knows of the begin, it takes the task for one that has not begun.
     time.sleep(0.2)
-    scene.fault(fault)()
+    scene.strike(fault)
     scene.wait_done(id, SLACK)
     time.sleep(0.2)
     assert scene.runs(id)["begin"] <= most_runs(fault, "running")
@@ -67,7 +67,7 @@ def test_running(scene, fault):
 @pytest.mark.parametrize("fault", FAULTS)
 def test_ack(scene, fault, is_reply):
     for place in (0, 1, 20) if fault == "cut" else (0,):
-        strike = None if fault == "cut" else scene.fault(fault)
+        strike = None if fault == "cut" else lambda: scene.strike(fault)
         id = scene.send(0.3)
         scene.wait_begun(id)
         trap = scene.proxy.trap(*ACKS, reply=is_reply, bytes=place if not is_reply else min(place, 3), strike=strike)
@@ -90,7 +90,7 @@ def test_stop(own_scene, fault, is_running):
     elif fault == "silent":
         scene.server.pause()
     elif fault != "none":
-        scene.fault(fault)()
+        scene.strike(fault)
     took = scene.stop()
     assert took < GRACE + 2 + BUSY, f"{took:.1f} s\n{scene.said()}"
     if fault == "gone":
@@ -126,7 +126,7 @@ def test_ends_by_raising(scene, how):
     if scene.driver.keeps_errors:
         assert RAISED[how] in scene.dead(id).error
     # The next test finds a worker that waits.
-    scene.wait_until(lambda: int(scene.server.info("clients")["blocked_clients"]), 20, "a worker")
+    scene.wait_until(scene.waiting, 20, "a worker")
 
 
 @pytest.mark.slow
@@ -139,4 +139,4 @@ def test_ends_with_its_process(scene, how):
     scene.wait_until(lambda: scene.runs(following)["end"], SLACK, f"the message after {how}")
     assert (scene.runs(id)["begin"], scene.runs(id)["end"]) == (LOST_WORKERS, 0), scene.said()
     assert scene.dead(id) is not None
-    scene.wait_until(lambda: int(scene.server.info("clients")["blocked_clients"]), 20, "a worker")
+    scene.wait_until(scene.waiting, 20, "a worker")
